@@ -68,6 +68,7 @@ bench-check: build $(VENV)/.dev ## Is this tree slower than another commit? (AGA
 soak: build $(VENV)/.dev ## Crash, power-cut, simulation and liveness tests with nightly counts and bounds
 	FILA_SOAK=1 $(PYTEST) --timeout 0 tests/crash tests/simulation tests/liveness
 	FILA_SERVER__EDGE=python $(PYTEST) tests/e2e tests/crash tests/liveness
+	FILA_SERVER__IO_THREADS=2 $(PYTEST) tests/e2e tests/grpc_edge tests/access
 
 planted-faults: build $(VENV)/.dev ## Plant faults in the core, one by one: two tests find each (ONLY=names)
 	python -m tests.faults.plant $(ONLY)

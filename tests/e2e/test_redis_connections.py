@@ -9,6 +9,7 @@ import random
 import signal
 import socket
 import struct
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -331,6 +332,25 @@ async def test_what_was_sent_before_a_half_close_is_answered(client: RawClient, 
     assert await client.is_closed()
 
 
+async def test_a_half_close_ends_a_wait_and_what_is_behind_it_is_carried_out(
+    client: RawClient, connect: Clients, queue: str
+):
+    other = await connect()
+    client.send(command("HMGET", queue, "mail", 1, 60))
+    await until_blocked(other, 1)
+    client.send(
+        command("RPUSH", queue, "a") + command("HMGET", queue, "mail", 1, 60) + command("PING")
+        + command("HMGET", queue, "mail", 1, 60) + command("HMGET", queue, "mail", 1)
+    )  # fmt: skip
+    client.writer.write_eof()
+
+    null, one, rows, pong, none_left, empty = await client.replies(6)
+    assert (null, one, rows[0][2], pong) == (None, 1, b"a", Status("PONG"))
+    assert (none_left, empty) == (None, []), "nobody is left to wait, and the reply is that of a wait"
+    assert await client.is_closed()
+    await until_blocked(other, 0)
+
+
 async def test_a_web_page_cannot_talk_through_a_browser(client: RawClient):
     client.send(b"POST / HTTP/1.1\r\nHost: localhost:9797\r\n\r\nRPUSH q m\r\n")
 
@@ -350,6 +370,16 @@ async def test_clients_name_and_list_themselves(client: RawClient, connect: Clie
     assert listed.count("\n") >= 2
     assert await client("RESET") == Status("RESET")
     assert await client("CLIENT", "GETNAME") is None
+
+
+async def test_a_clients_number_grows_and_does_not_count_the_others(client: RawClient, connect: Clients):
+    numbers = [await client("CLIENT", "ID")]
+    for _ in range(3):
+        numbers.append(await (await connect())("CLIENT", "ID"))
+
+    assert numbers == sorted(set(numbers))
+    assert all(abs(number / 1_000_000 - time.time()) < 3600 for number in numbers), "it is a time"
+    assert await client("CLIENT", "ID") == numbers[0]
 
 
 async def test_a_stop_ends_waits_and_answers_what_runs(start_server: StartServer):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gzip
 import random
-import shutil
 import signal
 import struct
-import subprocess
 import threading
 import time
 import zlib
@@ -125,19 +123,6 @@ def test_a_status_before_the_end_of_the_upload_ends_the_upload(server: RunningSe
         client.until(trailers(1))
         reset = client.until(lambda f: f.kind == RST_STREAM and f.stream == 1)
         assert reset.number == NO_ERROR
-
-
-@pytest.mark.needs("curl")
-@pytest.mark.parametrize(("kind", "status"), [("text/html", "415"), ("application/grpcx", "415")])
-def test_what_is_not_grpc_is_told_so_in_http(server: RunningServer, kind: str, status: str) -> None:
-    curl = shutil.which("curl")
-    assert curl
-    found = subprocess.run(
-        [curl, "-s", "-o", "/dev/null", "-w", "%{http_code}", "--http2-prior-knowledge", "-X", "POST",
-         "-H", f"content-type: {kind}", f"http://{server.addresses['grpc']}{ENQUEUE}"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert found.stdout == status
 
 
 # --- windows -----------------------------------------------------------------------------------

@@ -44,11 +44,18 @@ def _cpu_s(server: RunningServer) -> float:
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("ports", [("grpc",), ("redis",), ("grpc", "redis")])
+@pytest.mark.parametrize(
+    ("ports", "has_redis"),
+    [(("grpc",), True), (("grpc",), False), (("redis",), True), (("grpc", "redis"), True)],
+)
 def test_idle_connections_leave_the_store_its_descriptors(
-    start_server: StartServer, crowd: list[socket.socket], ports: tuple[str, ...]
+    start_server: StartServer, crowd: list[socket.socket], ports: tuple[str, ...], has_redis: bool
 ) -> None:
-    server = start_server(open_files=f"-n {LIMIT}", FILA_STORAGE__MEMTABLE_BYTES=str(1 << 20))
+    server = start_server(
+        open_files=f"-n {LIMIT}",
+        FILA_STORAGE__MEMTABLE_BYTES=str(1 << 20),
+        FILA_REDIS__ENABLED=str(has_redis).lower(),
+    )
     service, admin = server.service, server.admin
     admin.CreateQueue(admin_pb2.CreateQueueRequest(name="q"))
     enqueue = service_pb2.EnqueueRequest(queue="q", payload=bytes(200_000))

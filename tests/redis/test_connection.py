@@ -351,6 +351,23 @@ async def test_what_was_sent_before_a_half_close_is_answered(orders: RawClient):
     assert await orders.is_closed()
 
 
+async def test_a_half_close_ends_a_wait_and_what_is_behind_it_is_carried_out(
+    orders: RawClient, engine: ModelEngine
+):
+    orders.send(command("HMGET", "orders", "mail", 1, 60))
+    await until(lambda: engine.waiters)
+    orders.send(
+        command("RPUSH", "orders", "a") + command("HMGET", "orders", "mail", 1, 60) + command("PING")
+        + command("HMGET", "orders", "mail", 1, 60)
+    )  # fmt: skip
+    orders.writer.write_eof()
+
+    null, one, rows, pong, none_left = await orders.replies(5)
+    assert (null, one, rows[0][2], pong, none_left) == (None, 1, b"a", Status("PONG"), None)
+    assert await orders.is_closed()
+    assert engine.waiters == []
+
+
 async def test_a_web_page_cannot_talk_through_a_browser(client: RawClient):
     client.send(b"POST / HTTP/1.1\r\nHost: localhost:9797\r\n\r\nRPUSH q m\r\n")
 

@@ -73,7 +73,7 @@ async def serve(
     tls = Tls(settings.tls)
     door = new_door(broker, engine.rights, settings)
     quotas = Quotas(broker.call, engine.rights, door.directory)
-    rpc = _rpc_server(engine, broker, settings, door, tls)
+    rpc = _rpc_server(engine, broker, settings, door, tls, descriptors.first_kept)
     hooks = await start_with_hooks(broker, settings)
     try:
         await start_access(door, settings)
@@ -143,10 +143,12 @@ class GrpcServer(Protocol):
     async def stop(self, grace_s: float) -> None: ...
 
 
-def _rpc_server(engine: Engine, broker: Broker, settings: Config, door: Door, tls: Tls) -> GrpcServer:
+def _rpc_server(
+    engine: Engine, broker: Broker, settings: Config, door: Door, tls: Tls, first_kept: int
+) -> GrpcServer:
     if settings.server.edge == "python":
         return RpcServer(broker, settings, door, tls)
-    return NativeServer(cast("CompiledEngine", engine), broker, settings, door, tls)
+    return NativeServer(cast("CompiledEngine", engine), broker, settings, door, tls, first_kept)
 
 
 async def _redis_port(
@@ -155,7 +157,7 @@ async def _redis_port(
     """Whoever speaks gRPC by threads of its own reads the Redis clients' sockets too."""
     data_dir = settings.server.data_dir
     if isinstance(rpc, NativeServer):
-        return rpc.listen_redis(data_dir, descriptors.may_be_kept, descriptors.first_kept, door)
+        return rpc.listen_redis(data_dir, descriptors.may_be_kept, door)
     return await redis_server.start(
         broker, settings.redis, settings.limits, data_dir, descriptors.may_be_kept, door=door, tls=tls
     )

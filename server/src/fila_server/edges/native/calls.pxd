@@ -1,5 +1,6 @@
 """A call from its headers to its end: which of the kinds of calls is asked, whatever happens to it."""
 
+from libc.stddef cimport size_t
 from libc.stdint cimport int32_t
 
 from fila_server.core.doors.outbox cimport Out
@@ -13,6 +14,8 @@ cdef void call_half_closed(Call* call) noexcept nogil                  # and eve
 # Whether it can take no message just now; and whether it will never take one again.
 cdef bint call_is_blocked(Call* call) noexcept nogil
 cdef bint call_discards(Call* call) noexcept nogil
+# So much of what it discards has come.
+cdef void call_threw_away(Call* call, size_t length) noexcept nogil
 cdef void call_retry(Call* call) noexcept nogil                        # what the mailbox refused
 cdef void call_room(IoThread* io) noexcept nogil                       # those that wait for room for answers
 cdef void call_expires(Call* call) noexcept nogil                      # its deadline has passed

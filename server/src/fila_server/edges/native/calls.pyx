@@ -32,8 +32,7 @@ from fila_server.edges.native.producers cimport (
     producer_retry, producer_room, unary_message,
 )
 from fila_server.edges.native.response cimport (
-    call_end, call_http_status, call_queue, call_refuse, connection_mark, parcel_add, parcel_fill,
-    parcels_free,
+    call_end, call_queue, call_refuse, connection_mark, http_answer, parcel_add, parcel_fill, parcels_free,
     respond,
 )
 from fila_server.edges.native.single_request cimport single_free, single_put, single_take
@@ -41,6 +40,9 @@ from fila_server.edges.native.slots cimport slot_find, slot_free, slot_new, slot
 from fila_server.edges.native.status cimport CANCELLED, DEADLINE_EXCEEDED
 from fila_server.edges.native.submission cimport outstanding_is_full, refuse_draining
 from fila_server.edges.native.unread cimport unread_is_refused
+
+cdef enum:
+    THROWN_AWAY_BYTES_MAX = 1048576 # of a request that is not gRPC
 
 cdef const char* INPUT_ENDED = b"the client closed its side of the connection before its request ended"
 
@@ -60,10 +62,10 @@ cdef Call* call_new(Connection* connection, int32_t stream_id) noexcept nogil:
 
 cdef void call_begin(Call* call) noexcept nogil:
     cdef IoThread* io = call.connection.thread
-    if not call.is_post:
-        call_http_status(call, b"405")
-    elif not call.has_content_type:
-        call_http_status(call, b"415")      # as PROTOCOL-HTTP2 asks for what is not gRPC
+    if not call.is_post or not call.has_content_type:
+        # As PROTOCOL-HTTP2 asks for what is not gRPC.
+        call.http_status = b"415" if call.is_post else b"405"
+        call.caller = 0
     elif call.header_bytes > HEADER_LIST_BYTES_MAX:
         call_refuse(
             call, RESOURCE_EXHAUSTED, b"the call's metadata is larger than 64 KiB; send less",
@@ -138,6 +140,9 @@ cdef void call_half_closed(Call* call) noexcept nogil:
     call.half_close_taken = True
     if call.is_ended:
         return
+    if call.http_status != NULL:
+        http_answer(call)
+        return
     if call.prefix_got:
         call_refuse(call, INTERNAL, b"the stream ended inside a message", b"INTERNAL")
     elif call.shape == TO_PYTHON:
@@ -173,7 +178,16 @@ cdef bint call_is_blocked(Call* call) noexcept nogil:
 
 
 cdef bint call_discards(Call* call) noexcept nogil:
-    return call.is_ended or call.last_is_known or call.is_unwelcome
+    return call.is_ended or call.last_is_known or call.is_unwelcome or call.http_status != NULL
+
+
+cdef void call_threw_away(Call* call, size_t length) noexcept nogil:
+    """What is not gRPC is read to its end, so that its answer is seen, but not for ever."""
+    if call.http_status == NULL or call.is_ended:
+        return
+    call.thrown_away += <uint32_t> length
+    if call.thrown_away > THROWN_AWAY_BYTES_MAX:
+        http_answer(call)
 
 
 cdef void call_retry(Call* call) noexcept nogil:
@@ -225,7 +239,9 @@ cdef void call_drains(Call* call) noexcept nogil:
 cdef void call_input_ended(Call* call) noexcept nogil:
     if call.is_ended:
         return
-    if call.shape == PRODUCER:
+    if call.http_status != NULL:
+        http_answer(call)
+    elif call.shape == PRODUCER:
         if not call.is_half_closed:
             producer_ends(call, CANCELLED, INPUT_ENDED, b"CANCELLED")
     elif call.shape in (PULL, CONSUMER, SESSION_CONSUMER):

@@ -16,12 +16,13 @@ class NativeEdge:
         message_bytes_max: int,
         unread_bytes_max: int,
         calls_outstanding_max: int,
+        first_kept: int = 0,
         serves_strangers: bool = False,
         takes_plain_keys: bool = False,
         keeps_closed_streams: bool = False,
     ) -> None: ...
     def start(self, listeners: Iterable[int]) -> None: ...
-    def listen_redis(self, listeners: Iterable[int], first_kept: int) -> None: ...
+    def listen_redis(self, listeners: Iterable[int]) -> None: ...
     def set_tls(
         self,
         chain: bytes,

@@ -75,12 +75,14 @@ cdef class NativeEdge:
 
     def __init__(
             self, CoreEngine engine, *, int threads, uint32_t message_bytes_max, int64_t unread_bytes_max,
-            int64_t calls_outstanding_max, bint serves_strangers=False, bint takes_plain_keys=False,
-            bint keeps_closed_streams=False):
+            int64_t calls_outstanding_max, int first_kept=0, bint serves_strangers=False,
+            bint takes_plain_keys=False, bint keeps_closed_streams=False):
         """Make the threads' places; before the engine starts. Raises OSError, or RuntimeError where nghttp2
         is too old.
 
-        `serves_strangers`: without keys, other machines too; `takes_plain_keys`: from other machines too.
+        Descriptors from `first_kept` on are no client's; 0: each may be. `serves_strangers`: without keys, other
+        machines too; `takes_plain_keys`: from other machines too. `keeps_closed_streams`: what comes late for a
+        stream is refused, not passed over, for some 300 bytes a stream.
         """
         cdef int i, number
         cdef IoThread* io
@@ -94,6 +96,7 @@ cdef class NativeEdge:
         self.common.message_bytes_max = message_bytes_max
         self.common.unread_bytes_max = unread_bytes_max
         self.common.calls_outstanding_max = calls_outstanding_max
+        self.common.descriptors_kept = first_kept
         self.common.keeps_closed_streams = keeps_closed_streams
         self.common.event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)
         if self.common.event_fd < 0:
@@ -147,14 +150,10 @@ cdef class NativeEdge:
             runner.start()
             self.runners.append(runner)
 
-    def listen_redis(self, listeners, int first_kept):
-        """Speak the Redis protocol on these sockets too, as `start` has them; before that.
-
-        Descriptors from `first_kept` on are no client's.
-        """
+    def listen_redis(self, listeners):
+        """Speak the Redis protocol on these sockets too, as `start` has them; before that."""
         cdef Buffer none
         buffer_init(&none)
-        self.common.descriptors_kept = first_kept
         for fd in listeners:
             outbox_order(self.threads[0].outbox, 0, ORDER_REDIS_LISTEN, fd, &none)
 

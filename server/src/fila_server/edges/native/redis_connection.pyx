@@ -116,12 +116,15 @@ cdef void _count_held(Connection* connection) noexcept nogil:
 
 
 cdef void redis_input_ended(Connection* connection) noexcept nogil:
-    """What was asked for is answered, save a wait for messages."""
+    """What was asked for is answered, and nothing is waited for: whoever closed both sides looks the same, and
+    would be given messages that nobody reads.
+    """
     cdef Redis* redis = connection.redis
-    if redis.read != NULL or (redis.is_ending and redis.first == NULL):
+    if redis.is_ending and redis.first == NULL:
         _over(connection)
-    else:
-        _queue(connection)
+        return
+    request_end_wait(connection, NULL)
+    _queue(connection)
 
 
 # --- carrying out ------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ _LENGTH = struct.Struct(">I")
 class Edge(Orders, Protocol):
     """The threads, as this module talks to them (edge.pyi)."""
 
-    def listen_redis(self, listeners: list[int], first_kept: int) -> None: ...
+    def listen_redis(self, listeners: list[int]) -> None: ...
     def counters(self) -> dict[str, int]: ...
 
 
@@ -61,11 +61,8 @@ class RedisPort(Port):
         self._clients: dict[int, RedisClient] = {}
         self._asked: deque[tuple[RedisClient, list[bytes], int]] = deque()
 
-    def listen(self, first_kept: int) -> None:
-        """Bind the port; the threads take clients once they run. Raises PortTaken.
-
-        A client whose descriptor is `first_kept` or above is sent away by its thread.
-        """
+    def listen(self) -> None:
+        """Bind the port; the threads take clients once they run. Raises PortTaken."""
         address = self.overrides.settings.bind_address
         try:
             listeners = bound(address)
@@ -74,7 +71,7 @@ class RedisPort(Port):
         host, port = address.host, listeners[0].getsockname()[1]
         self.address = (host, port)
         self.overrides.follow()
-        self._edge.listen_redis([listener.detach() for listener in listeners], first_kept)
+        self._edge.listen_redis([listener.detach() for listener in listeners])
         log.info("redis.started", address=f"{host}:{port}")
 
     @property

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcpy
+from posix.strings cimport strncasecmp
 
 from fila_server.core.doors.mailbox cimport Command, command_free
 from fila_server.core.doors.rights cimport rights_names
@@ -34,7 +35,7 @@ from fila_server.edges.native.submission cimport (
 )
 from fila_server.edges.native.unread cimport unread_add, unread_has_room, unread_total
 from fila_server.edges.redis.decoder cimport (
-    ITEM_ACKS, ITEM_CLOSE, ITEM_COMMAND, ITEM_LEASE, ITEM_PUSH_MANY, ITEM_PUSHES, ITEM_REPLY,
+    ITEM_ACKS, ITEM_CLOSE, ITEM_COMMAND, ITEM_LEASE, ITEM_PUSH_MANY, ITEM_PUSHES, ITEM_REPLY, lease_at_once,
 )
 from fila_server.edges.redis.encode cimport (
     count_acked, is_nowhere, put_integer, put_pushed, put_pushed_many, put_status,
@@ -47,6 +48,7 @@ cdef enum:
     UNREAD_RETRY_MS = 1000          # clients have to read first
     DETAILS_FIELD = 3               # of google.rpc.Status
     LEN = 2                         # protobuf's wire type
+    VERB_LENGTH = 4                 # of PING and ECHO
 
 cdef enum Lane:
     ALONE = 0
@@ -80,10 +82,6 @@ cdef void request_start(Connection* connection, Item* item) noexcept nogil:
     cdef IoThread* io = connection.thread
     cdef Redis* redis = connection.redis
     cdef Reply* reply
-    if item.kind == ITEM_LEASE and item.number and connection.input_ended_ns:
-        redis.is_ending = True      # nobody is left to wait
-        buffer_free(&item.body)
-        return
     redis.lane = _lane_of(item)
     reply = reply_add(connection, item.kind)
     if item.kind == ITEM_PUSHES or item.kind == ITEM_PUSH_MANY:
@@ -93,6 +91,8 @@ cdef void request_start(Connection* connection, Item* item) noexcept nogil:
         reply.text = item.body
         reply_is_known(reply)
         redis.is_ending |= item.kind == ITEM_CLOSE
+    elif item.kind == ITEM_COMMAND and redis.is_known and _echoed(reply, item):
+        buffer_free(&item.body)
     elif item.kind == ITEM_COMMAND:
         redis.asked = reply
         reply_awaits(reply)
@@ -106,8 +106,36 @@ cdef void request_start(Connection* connection, Item* item) noexcept nogil:
         _ack_some(reply)
     else:
         reply.wait_ms = item.number if item.kind == ITEM_LEASE else 0
+        if reply.wait_ms and connection.input_ended_ns:
+            lease_at_once(item)     # it gets what is there; nobody is left to wait
         _submit(reply, item.body.data, item.body.length)
     buffer_init(&item.body)
+
+
+cdef bint _echoed(Reply* reply, const Item* item) noexcept nogil:
+    """PING and ECHO ask nothing of anybody, so they wait for no turn of the asyncio loop, which a health check
+    would take for a slow broker. False: another command, or one with too many words or too few.
+    """
+    cdef const char* name = item.body.data + 4
+    cdef const char* word
+    cdef char head[16]
+    cdef uint32_t length
+    if item.number > 2 or read_u32be(item.body.data) != VERB_LENGTH:
+        return False
+    if item.number == 1:
+        if strncasecmp(name, b"ping", VERB_LENGTH) != 0:
+            return False
+        put_bytes(&reply.text, b"+PONG\r\n", 7)
+    elif strncasecmp(name, b"ping", VERB_LENGTH) == 0 or strncasecmp(name, b"echo", VERB_LENGTH) == 0:
+        length = read_u32be(name + VERB_LENGTH)
+        word = name + VERB_LENGTH + 4
+        put_bytes(&reply.text, head, snprintf(head, sizeof(head), b"$%u\r\n", length))
+        put_bytes(&reply.text, word, length)
+        put_bytes(&reply.text, b"\r\n", 2)
+    else:
+        return False
+    reply_is_known(reply)
+    return True
 
 
 cdef void _refuse(
@@ -160,7 +188,7 @@ cdef void _submit(Reply* reply, char* frame, size_t length) noexcept nogil:
         return
     reply.size = max(length, reply.frames.length)      # of an HDEL all its frames are kept meanwhile
     reply.slot = slot_of_reply(io, reply)
-    if reply.wait_ms:
+    if reply.wait_ms and connection.input_ended_ns == 0:
         _begin_wait(reply, command)
     reply_awaits(reply)
     # The command may be gone when this returns.

@@ -72,6 +72,7 @@ cdef void header_take(
         call.is_open_to_all = length > HEALTH_LENGTH and memcmp(value, HEALTH, HEALTH_LENGTH) == 0
     elif _is(name, name_length, b":method"):
         call.is_post = _is(value, length, b"POST")
+        call.is_head = _is(value, length, b"HEAD")
     elif _is(name, name_length, b"content-type"):
         # "application/grpc", or that with "+proto", "+json" or a parameter behind it.
         call.has_content_type = (

@@ -22,7 +22,7 @@ cdef void respond(Call* call) noexcept nogil                           # somethi
 cdef void call_end(Call* call) noexcept nogil
 cdef void call_refuse(Call* call, int32_t code, const char* message, const char* reason) noexcept nogil
 cdef void call_finish(Call* call) noexcept nogil                       # OK
-cdef void call_http_status(Call* call, const char* status) noexcept nogil     # for what is not gRPC at all
+cdef void http_answer(Call* call) noexcept nogil                       # to what is not gRPC: its http_status
 # look at it again in this turn of the loop
 cdef void call_queue(Call* call) noexcept nogil
 # and once there may be room for answers

@@ -30,6 +30,11 @@ cdef enum:
 
 cdef const char* CONTENT_TYPE = b"application/grpc"
 cdef const char* ACCEPTS = b"identity,deflate,gzip"
+cdef const char* NOT_A_POST = (
+    b"This port speaks gRPC, whose requests are POST. For HTTP there is a door of its own: fila http.\n")
+cdef const char* NOT_GRPC = (
+    b"This port speaks gRPC: a request has content-type application/grpc. For HTTP and JSON there is a door of "
+    b"its own: fila http.\n")
 
 
 # --- parcels ---------------------------------------------------------------------------------
@@ -106,9 +111,13 @@ cdef ssize_t _data_read(
         return NGHTTP2_ERR_DEFERRED
     flags[0] |= NGHTTP2_DATA_FLAG_NO_COPY
     if all_of_it and call.is_ended:
-        # The trailers end the stream, not this frame.
-        flags[0] |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM
-        _trailers(call)
+        flags[0] |= NGHTTP2_DATA_FLAG_EOF
+        if call.http_status != NULL:
+            call.is_over = True
+        else:
+            # The trailers end the stream, not this frame.
+            flags[0] |= NGHTTP2_DATA_FLAG_NO_END_STREAM
+            _trailers(call)
     return <ssize_t> ready
 
 
@@ -304,9 +313,30 @@ cdef void call_finish(Call* call) noexcept nogil:
         call_end(call)
 
 
-cdef void call_http_status(Call* call, const char* status) noexcept nogil:
-    cdef nghttp2_nv headers[1]
-    nv_put(&headers[0], b":status", status, strlen(status))
-    call.is_ended = call.is_started = call.is_over = True
-    nghttp2_submit_response(call.connection.session, call.stream_id, headers, 1, NULL)
+cdef void http_answer(Call* call) noexcept nogil:
+    """Once its request has ended: whoever sends on would take an answer before that for a broken connection."""
+    cdef nghttp2_nv headers[HEADERS_MAX]
+    cdef nghttp2_data_provider provider
+    cdef const char* text = NOT_A_POST if not call.is_post else NOT_GRPC
+    cdef size_t length = strlen(text)
+    cdef Parcel* parcel
+    cdef char* copy
+    if call.is_ended:
+        return
+    call.is_started = call.is_ended = True
     connection_mark(call.connection)
+    nv_put(&headers[0], b":status", call.http_status, strlen(call.http_status))
+    nv_put(&headers[1], b"content-type", b"text/plain", 10)
+    nv_put(&headers[2], b"allow", b"POST", 4)
+    if call.is_head:
+        call.is_over = True
+        nghttp2_submit_response(call.connection.session, call.stream_id, headers, 3, NULL)
+        return
+    copy = <char*> must_malloc(length)
+    memcpy(copy, text, length)
+    parcel = parcel_add(call)
+    parcel_fill(call, parcel, copy, length, 0)
+    parcel.done = PREFIX                # it is no message
+    provider.source.ptr = call
+    provider.read_callback = _data_read
+    nghttp2_submit_response(call.connection.session, call.stream_id, headers, 3, &provider)

@@ -37,7 +37,16 @@ if TYPE_CHECKING:
 class NativeServer:
     """As edges/grpc/server.py's RpcServer. Make it before the engine starts."""
 
-    def __init__(self, engine: CoreEngine, broker: Broker, config: Config, door: Door, tls: Tls) -> None:
+    def __init__(
+        self,
+        engine: CoreEngine,
+        broker: Broker,
+        config: Config,
+        door: Door,
+        tls: Tls,
+        first_kept: int,
+    ) -> None:
+        """Descriptors from `first_kept` on are no connection's, whichever port it comes to."""
         try:
             from fila_server.edges.native.edge import NativeEdge
 
@@ -47,6 +56,7 @@ class NativeServer:
                 message_bytes_max=received_bytes_max(config),
                 unread_bytes_max=config.limits.unwritten_bytes_max,
                 calls_outstanding_max=config.scheduler.outstanding_calls_max,
+                first_kept=first_kept,
                 serves_strangers=config.server.allow_anonymous,
                 takes_plain_keys=config.server.allow_plaintext,
             )
@@ -79,16 +89,11 @@ class NativeServer:
             raise PortTaken.of("server.listen_addr", address, error) from error
         self.port = self._listeners[0].getsockname()[1]
 
-    def listen_redis(
-        self, data_dir: str, may_be_kept: Callable[[int], bool], first_kept: int, door: Door
-    ) -> RedisPort:
-        """Hold the Redis port, whose clients the threads serve once they run. Raises PortTaken.
-
-        Descriptors from `first_kept` on are no connection's.
-        """
+    def listen_redis(self, data_dir: str, may_be_kept: Callable[[int], bool], door: Door) -> RedisPort:
+        """Hold the Redis port, whose clients the threads serve once they run. Raises PortTaken."""
         config = self._config
         port = RedisPort(self._edge, self._broker, config.redis, config.limits, data_dir, may_be_kept, door)
-        port.listen(first_kept)
+        port.listen()
         self._calls.redis = port.take
         return port
 

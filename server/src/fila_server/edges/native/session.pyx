@@ -3,7 +3,9 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
 
-from fila_server.edges.native.calls cimport call_begin, call_discards, call_gone, call_new
+from fila_server.edges.native.calls cimport (
+    call_begin, call_discards, call_gone, call_new, call_threw_away,
+)
 from fila_server.edges.native.intake cimport intake_bytes, intake_discard, intake_end
 from fila_server.edges.native.iothread cimport (
     CONNECTION_WINDOW, FRAME_BYTES_MAX, HEADER_LIST_BYTES_MAX, STREAM_WINDOW, STREAMS_MAX, Call,
@@ -161,6 +163,8 @@ cdef int _on_data(
     connection.trifles = 0
     if call == NULL or call_discards(call):
         intake_discard(connection, stream_id, length)
+        if call != NULL:
+            call_threw_away(call, length)
     else:
         intake_bytes(call, <const char*> at, length)
     return 0
@@ -180,7 +184,7 @@ cdef int _on_sent(nghttp2_session* session, const nghttp2_frame* frame, void* us
     if frame.hd.type == NGHTTP2_RST_STREAM:
         if frame.rst_stream.error_code not in (NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM, NGHTTP2_CANCEL):
             _count_reset(connection)
-    elif frame.hd.type == NGHTTP2_HEADERS:
+    elif frame.hd.type == NGHTTP2_HEADERS or frame.hd.type == NGHTTP2_DATA:
         connection.ping_strikes = 0
         if frame.hd.flags & NGHTTP2_FLAG_END_STREAM:
             call = <Call*> nghttp2_session_get_stream_user_data(session, frame.hd.stream_id)

@@ -7,7 +7,6 @@ commands, and they it, needs no circle of imports.
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -22,14 +21,30 @@ from fila_server.edges.redis.turns import Turns
 COMPATIBLE_VERSION = "7.0.0"
 """The Redis whose connection commands these are; some libraries choose features by it."""
 
-_ids = itertools.count(1)
+
+class _Ids:
+    """Numbers of clients: the Unix microsecond in which each came, or the next that nobody has.
+
+    They grow and none comes twice, also over a restart, as Redis promises. A count would tell every stranger how many
+    clients others have.
+    """
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def take(self, now_s: float) -> int:
+        self._last = max(self._last + 1, int(now_s * 1_000_000))
+        return self._last
+
+
+_ids = _Ids()
 
 
 class Session:
     """What a client has told us about itself."""
 
     def __init__(self, peer: tuple[str, int] | None, connected_at_s: float) -> None:
-        self.id = next(_ids)
+        self.id = _ids.take(connected_at_s)
         self.address = f"{peer[0]}:{peer[1]}" if peer else "?:0"
         self.connected_at_s = connected_at_s
         self.protocol = RESP2

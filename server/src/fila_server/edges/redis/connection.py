@@ -169,10 +169,13 @@ class Connection(asyncio.Protocol):
             self._steer_reading(out_of_time=True)
 
     def eof_received(self) -> bool:
-        """Answer what was asked for before the client stopped sending, save a wait for messages."""
-        if self.blocked or (self._ending and not self._slots):
+        """Answer what was asked for before the client stopped sending. Nothing is waited for: whoever closed both sides
+        looks the same, and would be given messages that nobody reads."""
+        if self._ending and not self._slots:
             return False
         self._saw_eof = True
+        if self.blocked:
+            self._end_wait()
         self.server.turns.enter(self)
         return True
 
@@ -273,10 +276,10 @@ class Connection(asyncio.Protocol):
                 self.quit()
 
     def _start_read(self, frame: bytes, wait_ms: int) -> None:
-        if wait_ms and self._saw_eof:
-            self.quit()  # nobody is left to wait
-            return
-        self.blocked = wait_ms > 0
+        waits = wait_ms > 0 and not self._saw_eof
+        if wait_ms and not waits:
+            frame = _at_once(frame)
+        self.blocked = waits
         finish = partial(_read_reply, wait_ms=wait_ms, protocol=self.session.protocol)
         self._expect(
             len(frame),
@@ -284,7 +287,7 @@ class Connection(asyncio.Protocol):
             finish,
             is_read=True,
         )
-        if wait_ms and self._slots[-1].read is not None:
+        if waits and self._slots[-1].read is not None:
             self._hold_read(frame, self._slots[-1].read)
 
     def _hold_read(self, frame: bytes, read: asyncio.Future[bytes]) -> None:
@@ -454,6 +457,13 @@ def _lane_of(item: codec.Item) -> int:
     if item[0] == codec.LEASE and item[2] > 0:
         return _ALONE  # it may wait for minutes, and what follows must not overtake it
     return _LANES.get(item[0], _ALONE)
+
+
+def _at_once(frame: bytes) -> bytes:
+    """A read that would wait, made one that gets what is there."""
+    asked = LeaseRequest.FromString(frame)
+    asked.ClearField("wait_ms")
+    return asked.SerializeToString()
 
 
 def _read_reply(response: bytes, *, wait_ms: int, protocol: int) -> bytes:

@@ -54,3 +54,5 @@ cdef void decoder_free(Decoder* d) noexcept nogil
 # The next item, whose body is the caller's; False: nothing more is whole. `scratch` is empty between calls,
 # and may serve many decoders.
 cdef bint decoder_next(Decoder* d, Buffer* scratch, Item* item) noexcept nogil
+# Makes a read that would wait one that does not; `number` still says how long it would have.
+cdef void lease_at_once(Item* item) noexcept nogil

@@ -257,6 +257,11 @@ cdef void _lease(Decoder* d, Buffer* scratch) noexcept nogil:
     scratch.length = 0
 
 
+cdef void lease_at_once(Item* item) noexcept nogil:
+    """How long it waits stands last in its request (`_lease`)."""
+    item.body.length -= 1 + varint_size(<uint64_t> item.number)
+
+
 cdef void _acks(Decoder* d, Buffer* scratch) noexcept nogil:
     """`HDEL q ch ticket [ticket ...]`: every ticket is read before any is sent on."""
     cdef const char* text = d.reader.text
