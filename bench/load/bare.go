@@ -18,7 +18,7 @@ type bareClient struct {
 }
 
 func newBareClient(plan Plan, tally *Tally) (client, error) {
-	conn, err := dial(plan.Addr)
+	conn, err := dial(plan)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ type Plan struct {
 	Duration     time.Duration `json:"duration_ns"`
 	Processes    int           `json:"processes"`
 	Seed         uint64        `json:"seed"`
+	CA           string        `json:"ca"`
 
 	profile string
 }
@@ -46,6 +47,7 @@ const usage = `fila-load puts load on a Fila broker and says what it did with it
     fila-load -rate 50000                            open loop: so many messages a second, whatever the broker does
     fila-load -client unary -producers 1 -consumers 0    one call at a time
     fila-load -processes 2 -json                     two processes, their results summed
+    fila-load -ca ca.pem                             encrypted; a key comes from FILA_API_KEY, as in the SDKs
 
 The queue is made if there is none. In a closed loop latency counts from the moment of sending. In an open
 loop it counts from the moment the schedule named, so a broker that stalls is charged for all that had to wait.
@@ -79,6 +81,7 @@ func parsePlan(arguments []string, out io.Writer) (Plan, bool, error) {
 	flags.DurationVar(&plan.Duration, "duration", 8*time.Second, "how long to measure")
 	flags.IntVar(&plan.Processes, "processes", 1, "processes that share the load")
 	flags.Uint64Var(&plan.Seed, "seed", 1, "of the key draws")
+	flags.StringVar(&plan.CA, "ca", "", "encrypt, and trust the certificates of this `file`; of clients bare and unary")
 	flags.StringVar(&plan.profile, "cpu-profile", "", "write a CPU profile of this process to a `file`")
 	asJSON := flags.Bool("json", false, "print JSON instead of text")
 	if err := flags.Parse(arguments); err != nil {
@@ -125,6 +128,8 @@ func (p Plan) validate() error {
 		return fmt.Errorf("-zipf-exponent must be above 1, got %g", p.ZipfExponent)
 	case !slices.Contains(clientNames(), p.Client):
 		return fmt.Errorf("-client must be one of %s, got %q", strings.Join(clientNames(), ", "), p.Client)
+	case p.CA != "" && p.Client == "sdk":
+		return errors.New("-ca is for the clients bare and unary")
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ type unaryClient struct {
 
 func newUnaryClient(plan Plan, tally *Tally) (client, error) {
 	plan.Batch = 1
-	conn, err := dial(plan.Addr)
+	conn, err := dial(plan)
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
@@ -19,18 +21,43 @@ const flowWindowBytes = 16 << 20
 
 const replyBytesMax = 64 << 20
 
-func dial(addr string) (*grpc.ClientConn, error) {
-	return grpc.NewClient(addr,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+// keyVariable is where the SDKs look for a key, too: on the command line others could read it.
+const keyVariable = "FILA_API_KEY"
+
+func dial(plan Plan) (*grpc.ClientConn, error) {
+	transport := insecure.NewCredentials()
+	if plan.CA != "" {
+		var err error
+		if transport, err = credentials.NewClientTLSFromFile(plan.CA, ""); err != nil {
+			return nil, fmt.Errorf("-ca: %w", err)
+		}
+	}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
 		grpc.WithInitialWindowSize(flowWindowBytes),
 		grpc.WithInitialConnWindowSize(flowWindowBytes),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(replyBytesMax)),
-	)
+	}
+	if key := os.Getenv(keyVariable); key != "" {
+		options = append(options, grpc.WithPerRPCCredentials(bearer("Bearer "+key)))
+	}
+	return grpc.NewClient(plan.Addr, options...)
 }
+
+// bearer is a key, as it is sent with every call.
+type bearer string
+
+var _ credentials.PerRPCCredentials = bearer("")
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": string(b)}, nil
+}
+
+func (bearer) RequireTransportSecurity() bool { return false }
 
 // createQueue makes the queue unless it is there.
 func createQueue(ctx context.Context, plan Plan) error {
-	conn, err := dial(plan.Addr)
+	conn, err := dial(plan)
 	if err != nil {
 		return err
 	}
