@@ -1,0 +1,7 @@
+# What grpc-go's interoperability client adds to the words of the Makefile.
+
+.PHONY: interop
+
+soak: interop
+interop: build $(VENV)/.dev ## Ask grpc-go's interoperability client what it thinks of the native edge
+	$(BIN)/python -m tools.interop.check
