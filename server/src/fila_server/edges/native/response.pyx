@@ -319,6 +319,7 @@ cdef void http_answer(Call* call) noexcept nogil:
     cdef nghttp2_data_provider provider
     cdef const char* text = NOT_A_POST if not call.is_post else NOT_GRPC
     cdef size_t length = strlen(text)
+    cdef size_t count = 2
     cdef Parcel* parcel
     cdef char* copy
     if call.is_ended:
@@ -327,10 +328,12 @@ cdef void http_answer(Call* call) noexcept nogil:
     connection_mark(call.connection)
     nv_put(&headers[0], b":status", call.http_status, strlen(call.http_status))
     nv_put(&headers[1], b"content-type", b"text/plain", 10)
-    nv_put(&headers[2], b"allow", b"POST", 4)
+    if not call.is_post:
+        nv_put(&headers[2], b"allow", b"POST", 4)
+        count = 3
     if call.is_head:
         call.is_over = True
-        nghttp2_submit_response(call.connection.session, call.stream_id, headers, 3, NULL)
+        nghttp2_submit_response(call.connection.session, call.stream_id, headers, count, NULL)
         return
     copy = <char*> must_malloc(length)
     memcpy(copy, text, length)
@@ -339,4 +342,4 @@ cdef void http_answer(Call* call) noexcept nogil:
     parcel.done = PREFIX                # it is no message
     provider.source.ptr = call
     provider.read_callback = _data_read
-    nghttp2_submit_response(call.connection.session, call.stream_id, headers, 3, &provider)
+    nghttp2_submit_response(call.connection.session, call.stream_id, headers, count, &provider)
