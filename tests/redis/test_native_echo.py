@@ -25,7 +25,11 @@ class Edge:
     def __init__(self, data_dir: Path) -> None:
         self._engine = CoreEngine(str(data_dir), {}, mono_ns=1, wall_ns=time.time_ns(), seed=1)
         self._edge = NativeEdge(
-            self._engine, threads=1, message_bytes_max=1 << 20, unread_bytes_max=1 << 20, calls_outstanding_max=9
+            self._engine,
+            threads=1,
+            message_bytes_max=1 << 20,
+            unread_bytes_max=1 << 20,
+            calls_outstanding_max=9,
         )
         listener = socket.create_server(("127.0.0.1", 0))
         listener.setblocking(False)

@@ -80,9 +80,9 @@ cdef class NativeEdge:
         """Make the threads' places; before the engine starts. Raises OSError, or RuntimeError where nghttp2
         is too old.
 
-        Descriptors from `first_kept` on are no client's; 0: each may be. `serves_strangers`: without keys, other
-        machines too; `takes_plain_keys`: from other machines too. `keeps_closed_streams`: what comes late for a
-        stream is refused, not passed over, for some 300 bytes a stream.
+        Descriptors from `first_kept` on are no client's; 0: each may be. `serves_strangers`: without keys,
+        other machines too; `takes_plain_keys`: from other machines too. `keeps_closed_streams`: what comes late
+        for a stream is refused, not passed over, for some 300 bytes a stream.
         """
         cdef int i, number
         cdef IoThread* io

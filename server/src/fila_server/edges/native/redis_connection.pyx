@@ -116,8 +116,8 @@ cdef void _count_held(Connection* connection) noexcept nogil:
 
 
 cdef void redis_input_ended(Connection* connection) noexcept nogil:
-    """What was asked for is answered, and nothing is waited for: whoever closed both sides looks the same, and
-    would be given messages that nobody reads.
+    """What was asked for is answered, and nothing is waited for: whoever closed both sides looks the same,
+    and would be given messages that nobody reads.
     """
     cdef Redis* redis = connection.redis
     if redis.is_ending and redis.first == NULL:

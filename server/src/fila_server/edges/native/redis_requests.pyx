@@ -113,8 +113,8 @@ cdef void request_start(Connection* connection, Item* item) noexcept nogil:
 
 
 cdef bint _echoed(Reply* reply, const Item* item) noexcept nogil:
-    """PING and ECHO ask nothing of anybody, so they wait for no turn of the asyncio loop, which a health check
-    would take for a slow broker. False: another command, or one with too many words or too few.
+    """PING and ECHO ask nothing of anybody, so they wait for no turn of the asyncio loop, which a health
+    check would take for a slow broker. False: another command, or one with too many words or too few.
     """
     cdef const char* name = item.body.data + 4
     cdef const char* word

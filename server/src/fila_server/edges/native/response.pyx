@@ -33,8 +33,8 @@ cdef const char* ACCEPTS = b"identity,deflate,gzip"
 cdef const char* NOT_A_POST = (
     b"This port speaks gRPC, whose requests are POST. For HTTP there is a door of its own: fila http.\n")
 cdef const char* NOT_GRPC = (
-    b"This port speaks gRPC: a request has content-type application/grpc. For HTTP and JSON there is a door of "
-    b"its own: fila http.\n")
+    b"This port speaks gRPC: a request has content-type application/grpc. For HTTP and JSON there is a door "
+    b"of its own: fila http.\n")
 
 
 # --- parcels ---------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ cdef void call_finish(Call* call) noexcept nogil:
 
 
 cdef void http_answer(Call* call) noexcept nogil:
-    """Once its request has ended: whoever sends on would take an answer before that for a broken connection."""
+    """Once its request has ended: whoever sends on might take an earlier answer for a broken connection."""
     cdef nghttp2_nv headers[HEADERS_MAX]
     cdef nghttp2_data_provider provider
     cdef const char* text = NOT_A_POST if not call.is_post else NOT_GRPC
