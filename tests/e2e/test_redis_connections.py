@@ -373,9 +373,8 @@ async def test_clients_name_and_list_themselves(client: RawClient, connect: Clie
 
 
 async def test_a_clients_number_grows_and_does_not_count_the_others(client: RawClient, connect: Clients):
-    numbers = [await client("CLIENT", "ID")]
-    for _ in range(3):
-        numbers.append(await (await connect())("CLIENT", "ID"))
+    clients = [client, await connect(), await connect(), await connect()]
+    numbers = [await each("CLIENT", "ID") for each in clients]
 
     assert numbers == sorted(set(numbers))
     assert all(abs(number / 1_000_000 - time.time()) < 3600 for number in numbers), "it is a time"

@@ -1,6 +1,6 @@
 """Asks h2spec how strictly the native edge keeps HTTP/2: all of its cases, and none but those named here may fail.
 
-    make h2spec        half a minute; builds h2spec the first time
+`make h2spec` takes half a minute, and builds h2spec the first time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from xml.etree import ElementTree as Xml
+from xml.etree import ElementTree as ET
 
 from tools.one_server import serving
 
@@ -41,7 +41,7 @@ def _ask(port: int, report: Path) -> tuple[dict[str, str], int]:
     asking = ["go", "-C", str(HERE), "tool", "h2spec", "--port", str(port), "--junit-report", str(report)]
     asking += ["--max-header-length", str(HEADER_BYTES), "--timeout", "5"]
     subprocess.run(asking, check=False, stdout=subprocess.DEVNULL)
-    cases = list(Xml.parse(report).getroot().iter("testcase"))
+    cases = list(ET.parse(report).getroot().iter("testcase"))
     failed = {
         case.get("classname", ""): case.get("package", "")
         for case in cases

@@ -1,6 +1,6 @@
-"""grpc-go's interoperability client against the native edge: each of its cases that a server without accounts can serve.
+"""grpc-go's interoperability client against the native edge: each case that a server without accounts can serve.
 
-    make interop        a minute; builds the client the first time
+`make interop` takes a minute, and builds the client the first time.
 
 Left out: custom_metadata, since Fila's answers carry no metadata of a handler's; orca_*, which are load reports; and
 those that ask for accounts of one provider.
