@@ -28,7 +28,7 @@ from fila_bench.server import Server
 
 _QUEUE = "bench"
 _PAIRS = 5
-_NEIGHBOUR_PAIRS = 6
+_NEIGHBOUR_PAIRS = 5
 _NEIGHBOURS_REACH = 1.25
 _VICTIM_CALLS_PER_S = 500
 _IDLE = 10_000
