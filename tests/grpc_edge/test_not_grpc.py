@@ -17,6 +17,7 @@ from tests.grpc_edge.raw_http2 import (
     NO_ERROR,
     PING,
     RST_STREAM,
+    WINDOW_UPDATE,
     Frame,
     RawClient,
     frame,
@@ -67,8 +68,9 @@ def test_its_answer_comes_when_its_request_has_ended(server: RunningServer) -> N
 def test_what_does_not_end_is_answered_all_the_same(server: RunningServer) -> None:
     with RawClient(server.addresses["grpc"]) as client:
         client.begin(1, ENQUEUE, without=b"content-type")
-        for _ in range(80):
-            client.send(frame(DATA, 0, 1, bytes(16_000)))
+        client.send(frame(DATA, 0, 1, bytes(16_000)) * 40)
+        client.until(lambda found: found.kind == WINDOW_UPDATE and found.stream == 1)
+        client.send(frame(DATA, 0, 1, bytes(16_000)) * 30)
         assert client.until(is_text).flags & END_STREAM
         assert client.until(lambda found: found.kind == RST_STREAM and found.stream == 1).number == NO_ERROR
 

@@ -73,7 +73,8 @@ class TestService:
 
     async def _unary(self, request: Any, context: Any) -> Any:
         await _end_as_asked(request, context)
-        return self._made("SimpleResponse", payload=self._payload(request.response_size))
+        server_id = "the only one" if request.fill_server_id else ""
+        return self._made("SimpleResponse", payload=self._payload(request.response_size), server_id=server_id)
 
     async def _streaming_output(self, request: Any, context: Any) -> AsyncIterator[Any]:
         await _end_as_asked(request, context)
