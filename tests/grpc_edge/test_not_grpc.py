@@ -17,6 +17,7 @@ from tests.grpc_edge.raw_http2 import (
     NO_ERROR,
     PING,
     RST_STREAM,
+    SETTINGS,
     WINDOW_UPDATE,
     Frame,
     RawClient,
@@ -67,6 +68,9 @@ def test_its_answer_comes_when_its_request_has_ended(server: RunningServer) -> N
 
 def test_what_does_not_end_is_answered_all_the_same(server: RunningServer) -> None:
     with RawClient(server.addresses["grpc"]) as client:
+        client.until(
+            lambda found: found.kind == SETTINGS and not found.flags & ACK
+        )  # how large the window is
         client.begin(1, ENQUEUE, without=b"content-type")
         client.send(frame(DATA, 0, 1, bytes(16_000)) * 40)
         client.until(lambda found: found.kind == WINDOW_UPDATE and found.stream == 1)
