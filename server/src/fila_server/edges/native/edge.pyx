@@ -81,8 +81,8 @@ cdef class NativeEdge:
         is too old.
 
         Descriptors from `first_kept` on are no client's; 0: each may be. `serves_strangers`: without keys,
-        other machines too; `takes_plain_keys`: from other machines too. `keeps_closed_streams`: what comes late
-        for a stream is refused, not passed over, for some 300 bytes a stream.
+        other machines too; `takes_plain_keys`: from other machines too. `keeps_closed_streams`: what comes
+        late for a stream is refused, not passed over, for some 300 bytes a stream.
         """
         cdef int i, number
         cdef IoThread* io
