@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import grpc
 
@@ -144,7 +145,7 @@ def _a_consumer_that_never_reads(server: Server) -> Iterator[None]:
         admin.create(queue)
         admin.enqueue_many(queue, (({}, bytes(4096)) for _ in range(5_000)))
     with grpc.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
-        consume = channel.unary_stream(
+        consume: Any = channel.unary_stream(
             "/fila.v1.FilaService/Consume",
             request_serializer=service_pb2.ConsumeRequest.SerializeToString,
         )
@@ -171,7 +172,7 @@ def _a_producer_that_never_stops(server: Server) -> Iterator[None]:
             frame.sequence += 1
 
     with grpc.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
-        produce = channel.stream_stream(
+        produce: Any = channel.stream_stream(
             "/fila.v1.FilaService/EnqueueStream",
             request_serializer=service_pb2.EnqueueStreamRequest.SerializeToString,
         )
@@ -265,8 +266,8 @@ def idle_connections(_budget: Budget) -> Iterator[Finding]:
     with _certificate() as (certificate, key):
         context = ssl.create_default_context(cafile=str(certificate))
         context.set_alpn_protocols(["h2"])
-        encrypted = {"tls__cert_file": str(certificate), "tls__key_file": str(key)}
-        cases: tuple[tuple[str, float, dict[str, str], ssl.SSLContext | None], ...] = (
+        encrypted: dict[str, Any] = {"tls__cert_file": str(certificate), "tls__key_file": str(key)}
+        cases: tuple[tuple[str, float, dict[str, Any], ssl.SSLContext | None], ...] = (
             ("plain", 150, {}, None),
             ("TLS", 600, encrypted, context),
         )
