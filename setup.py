@@ -130,11 +130,12 @@ class BuildPy(build_py):
 
 
 class Sdist(sdist):
-    """So does a source distribution, which has no git."""
+    """So does a source distribution, which has no git, and no node_modules either."""
 
     def make_release_tree(self, base_dir: str, files: list[str]) -> None:
         super().make_release_tree(base_dir, files)
         write_commit(Path(base_dir, SOURCES, "fila_server"))
+        take_along_for_the_console(Path(base_dir, VENDORED).with_name("vendor"))
 
 
 class EditableWheel(editable_wheel):

@@ -8,6 +8,7 @@ import pytest
 from grpc import StatusCode
 
 from fila.v1 import admin_pb2
+from fila_cli.declared import read
 from tests.cli.fake_broker import FakeBroker, Refusal
 
 FILE = """
@@ -66,6 +67,9 @@ def test_diff_says_what_apply_would_do_and_does_nothing(fila, broker: FakeBroker
         ("[queues.orders]\nfairnes-header = 'x'\n", "queues.orders.fairnes-header"),
         ("[queues.orders]\nvisibility-timeout = '30'\n", "queues.orders.visibility-timeout"),
         ("[queue]\n", "queue is no table"),
+        ("[queues.orders]\nchannels = 'audit'\n", "queues.orders.channels must be a list of names"),
+        ("[queues.orders]\nttl-to-dlq = 'no'\n", "queues.orders.ttl-to-dlq must be true or false"),
+        ("[config]\ntiers = { gold = 1 }\n", "config.tiers must be text or a number"),
         ("[queues", "queues.toml"),
     ],
 )
@@ -80,3 +84,60 @@ def test_a_mistake_in_the_file_is_bad_usage_and_names_its_place(
     assert ran.code == 2
     assert named in ran.err
     assert broker.asked == []
+
+
+def test_what_was_changed_before_a_refusal_is_told(fila, broker: FakeBroker, file):
+    broker.answers["GetQueue"] = Refusal(
+        StatusCode.NOT_FOUND, 'queue "orders" does not exist', "QUEUE_NOT_FOUND"
+    )
+    broker.answers["CreateQueue"] = Refusal(StatusCode.INVALID_ARGUMENT, "config.weights: no")
+
+    ran = fila("apply", "-f", file)
+
+    assert ran.code == 1
+    assert ran.out == "~ config throttle.stripe\n1 thing changed, and 1 not\n"
+    assert "no" in ran.err
+
+
+SCRIPTS = [
+    "function on_enqueue(m)\n\treturn { fairness_key = m.headers['t'] }\nend\n",
+    "-- '''' and \"quotes\"\nreturn nil",
+    "-- \x7f, \x1b, \r\n, \u202e, é and 😀",
+    "\n-- begins with an empty line, ends with a quote\nlocal x = 'y'",
+]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_file_that_export_wrote_asks_for_what_there_is(fila, broker: FakeBroker, tmp_path, script):
+    config = admin_pb2.QueueConfig(
+        on_enqueue_script=script,
+        weights={"é=\n😀": 3, "b": 1},
+        visibility_timeout_ms=30_000,
+        dedup_window_ms=300_000,
+        retry={"kind": admin_pb2.RetryPolicy.KIND_FIXED, "base_ms": 100},
+    )
+    config.throttle_key_headers.extend(["a", "b c"])
+    broker.answers |= {
+        "ListQueues": admin_pb2.ListQueuesResponse(queues=[{"name": "orders"}]),
+        "GetQueue": admin_pb2.GetQueueResponse(config=config),
+        "ListChannels": admin_pb2.ListChannelsResponse(channels=[{"name": "default"}, {"name": "audit"}]),
+        "ListConfig": admin_pb2.ListConfigResponse(entries=[{"key": "a.😀", "value": "x\x7f\n"}]),
+    }
+    path = tmp_path / "queues.toml"
+
+    path.write_text(fila("export").out, encoding="utf-8")
+
+    there = admin_pb2.QueueConfig()
+    there.CopyFrom(read(path).queues["orders"])
+    assert there.on_enqueue_script == script
+    assert dict(there.weights) == {"é=\n😀": 3, "b": 1}
+    assert list(there.throttle_key_headers) == ["a", "b c"]
+    assert list(there.channels) == ["default", "audit"]
+    assert read(path).config == {"a.😀": "x\x7f\n"}
+
+
+def test_a_script_stands_in_the_file_as_it_was_written(fila, broker: FakeBroker):
+    config = admin_pb2.QueueConfig(on_enqueue_script=SCRIPTS[0])
+    broker.answers["GetQueue"] = admin_pb2.GetQueueResponse(config=config)
+
+    assert f"on-enqueue = '''\n{SCRIPTS[0]}'''\n" in fila("export", "orders").out

@@ -14,8 +14,7 @@ from fila_cli import main
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs/tutorials").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 
 

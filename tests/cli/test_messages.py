@@ -293,6 +293,29 @@ def test_a_redrive_that_is_stopped_says_how_many_it_moved(fila, broker: FakeBrok
     assert ran.err == "fila: stopped: 10 of 40 dead letters moved back; the rest stay in orders.dlq\n"
 
 
+def test_a_paced_redrive_does_not_wait_behind_the_last_dead_letter(fila, broker: FakeBroker, monkeypatch):
+    dead_letters(broker, 2, [(1, 1, 0), (1, 2, 0)])
+    waits: list[float] = []
+    monkeypatch.setattr("fila_cli.commands.redrive.time.sleep", waits.append)
+
+    assert fila("redrive", "orders.dlq", "--rate", "0.01").out == "2 dead letters moved back\n"
+    assert len(waits) == 1
+
+
+@pytest.mark.parametrize("rate", ["1e-300", "0", "-1", "nan", "inf", "soon"])
+@pytest.mark.parametrize(
+    "line", ["redrive orders.dlq", "dlq redrive orders.dlq", "operation start orders.dlq redrive"]
+)
+def test_a_rate_at_which_nothing_would_seem_to_happen_is_refused(
+    fila, broker: FakeBroker, line: str, rate: str
+):
+    ran = fila(*line.split(), "--rate", rate)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert f"'{rate}' is no rate; give messages a second, from 0.001 to 1,000,000,000" in ran.err
+    assert not broker.asked
+
+
 def test_a_missing_queue_is_exit_code_1_and_points_to_the_list(fila, broker: FakeBroker):
     broker.answers["Enqueue"] = Refusal(
         StatusCode.NOT_FOUND, "queue 'ordres' does not exist", "QUEUE_NOT_FOUND"

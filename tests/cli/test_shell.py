@@ -41,6 +41,14 @@ def test_every_command_explains_itself_by_examples(fila, path):
     assert all(prefix in example for example in examples)
 
 
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [("help", "--help"), ("help queue create", "queue create --help"), ("version", "--version")],
+)
+def test_what_people_type_for_help_and_version_is_understood(fila, words: str, flags: str):
+    assert fila(*words.split()) == fila(*flags.split())
+
+
 def test_the_help_of_create_is_reviewed(fila):
     assert_golden("queue_create_help.txt", fila("queue", "create", "--help").out)
 

@@ -121,9 +121,26 @@ def test_after_a_restart_it_is_told_as_stopped_with_its_count(start_server):
 
     (told,) = again.admin.ListOperations(op.ListOperationsRequest()).operations
     assert (told.id, told.state) == (running.id, State.STATE_STOPPED)
-    assert 0 < told.done <= depth(again, "orders")
+    assert told.done == depth(again, "orders")
     assert ended(again, start(again, "orders", REDRIVE)).state == State.STATE_DONE
     assert depth(again, "orders") == 100
+
+
+def test_what_a_slow_one_did_is_told_after_a_restart_and_the_stop_does_not_wait_for_its_pace(start_server):
+    first = start_server()
+    first.admin.CreateQueue(pb.CreateQueueRequest(name="orders"))
+    bury(first, "orders", 3)
+    start(first, "orders", REDRIVE, rate=0.001)
+    while depth(first, "orders") < 1:
+        time.sleep(0.05)
+    began_s = time.monotonic()
+    first.stop()
+    assert time.monotonic() - began_s < 10
+
+    again = start_server()
+
+    (told,) = again.admin.ListOperations(op.ListOperationsRequest()).operations
+    assert (told.state, told.done, depth(again, "orders")) == (State.STATE_STOPPED, 1, 1)
 
 
 def test_what_is_wrong_with_an_operation_is_said(server, queue):

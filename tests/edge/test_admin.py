@@ -11,7 +11,7 @@ from grpc import aio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila.v1 import admin_pb2, admin_pb2_grpc
+from fila.v1 import admin_pb2, admin_pb2_grpc, operation_pb2
 from fila_server import commands, errors
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
@@ -330,6 +330,24 @@ BAD_REQUESTS = [
         "weight must be at",
     ),
     ("ExplainKey", admin_pb2.ExplainKeyRequest(queue="q"), "fairness_key must not be empty"),
+    (
+        "Redrive",
+        admin_pb2.RedriveRequest(dlq_queue="q.dlq", rate_per_second=1e-300),
+        "rate_per_second must be 0 (as fast as it goes), or from 0.001 to 1e+09, got 1e-300",
+    ),
+    *(
+        (
+            "StartOperation",
+            operation_pb2.StartOperationRequest(dlq_queue="q.dlq", kind=1, rate_per_second=rate),
+            f"from 0.001 to 1e+09, got {rate:g}",
+        )
+        for rate in (1e-300, 0.0009, -1.0, float("inf"), float("nan"))
+    ),
+    (
+        "EditDeadLetter",
+        operation_pb2.EditDeadLetterRequest(dlq_queue="q.dlq", offset=1, headers={"a": "b", "": "x"}),
+        "headers must have names, and one of them has none",
+    ),
 ]
 
 

@@ -143,3 +143,17 @@ def test_the_server_names_version_and_commit():
     said = CliRunner().invoke(main, ["--version"]).output
 
     assert re.fullmatch(r"fila-server \d+\.\d+\.\d+ \(commit ([0-9a-f]{12}|unknown)\)\n", said)
+
+
+def test_the_wheel_takes_along_every_file_that_the_console_serves():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packed = project["tool"]["setuptools"]["package-data"]["fila_console"]
+    folder = ROOT / "console/src/fila_console"
+    served = [
+        path.relative_to(folder)
+        for path in folder.rglob("*")
+        if path.suffix in {".css", ".html", ".js", ".svg", ".woff2"}
+    ]
+
+    assert {path.suffix for path in served} >= {".css", ".html", ".js", ".svg"}
+    assert [str(path) for path in served if not any(path.match(pattern) for pattern in packed)] == []

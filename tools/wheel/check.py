@@ -1,6 +1,8 @@
-"""Are the distributions in dist/ what they promise? Installs them in a bare Debian 12, and runs them there.
+"""Are the distributions in dist/ what they promise? Installs them in a bare Debian, and runs them there.
 
-    make wheel-check        as root, with debootstrap and a network; a few minutes
+    make wheel-check                    as root, with debootstrap and a network; a few minutes
+    make wheel-check SUITE=trixie       in a newer Debian: with a wheel that is built there, for its Python and of its
+                                        libraries; as long as compiling everything takes
 
 The server starts without a system package of RocksDB or nghttp2, serves, backs itself up, and stops, and does so again
 with no more than the systemd unit leaves it; SDK and command line work in an environment of their own, without it.
@@ -19,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from tools.wheel import sandbox
-from tools.wheel.image import ROOT, TREE, Image, passed_on
+from tools.wheel.image import OWN_SUITE, TREE, Image, passed_on
+from tools.wheel.newer import build_in
 
 START_S_MAX = 60
 LISTENS = {
@@ -34,13 +37,17 @@ def main() -> None:
     """Check all of it, or say what is wrong and fail."""
     if "FILA_OWN_MOUNTS" not in os.environ:
         again = ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", "tools.wheel.check"]
-        os.execvpe(again[0], again, os.environ | {"FILA_OWN_MOUNTS": "1"})
-    image = Image()
+        os.execvpe(again[0], [*again, *sys.argv[1:]], os.environ | {"FILA_OWN_MOUNTS": "1"})
+    suite = sys.argv[1] if len(sys.argv) > 1 else OWN_SUITE
+    if suite != OWN_SUITE:
+        build_in(suite)
+    image = Image(suite)
     image.build()
     _check_version(image)
+    _check_console(image)
     server, address = _start(image)
     try:
-        _check_libraries(server)
+        _check_libraries(image, server)
         _check_client(image, "/opt/fila/bin/fila", address)
         _check_without_the_server(image, address)
         image.run("fila-server", "backup", "/tmp/backup")
@@ -48,7 +55,11 @@ def main() -> None:
     finally:
         _stop(server)
     _check_in_the_sandbox(image)
-    print("dist/ is good: installed, started, used, backed up, restored and stopped in a bare Debian 12")
+    debian = (image.root / "etc/debian_version").read_text().strip()
+    python = image.run("/opt/fila/bin/python", "--version").strip()
+    print(
+        f"dist/ is good: installed, started, used, backed up, restored and stopped in a bare Debian {debian}, {python}"
+    )
 
 
 def _check_version(image: Image) -> None:
@@ -60,6 +71,20 @@ def _check_version(image: Image) -> None:
         f"{said!r} does not name the commit {head}: run make wheel again"
     )
     print(said)
+
+
+def _check_console(image: Image) -> None:
+    """Everything that its pages ask for came in the wheel; the libraries are its extra's, and not the server's."""
+    pins = (TREE / "requirements/build.txt").read_text().splitlines()
+    (image.root / "tmp/console.txt").write_text(
+        "\n".join(line.split(" ")[0] for line in pins if "==" in line)
+    )
+    install = "/opt/fila/bin/pip install --quiet -c /tmp/console.txt 'fila-server[console]'"
+    image.run("/bin/sh", "-c", install, user="root", **passed_on())
+    ask = (
+        "from fila_console.assets import Assets; print(Assets().url('htmx.min.js'), Assets().url('icon.svg'))"
+    )
+    print(f"the console has {image.run('/opt/fila/bin/python', '-c', ask).strip()}")
 
 
 def _start(image: Image) -> tuple[subprocess.Popen[str], str]:
@@ -77,7 +102,7 @@ def _stop(server: subprocess.Popen[str]) -> None:
 def _check_in_the_sandbox(image: Image) -> None:
     """The same with what the unit leaves it: a script, a message, a backup."""
     [program] = re.findall(r"^(\S+)", sandbox.of("ExecStart")[0])
-    proc = ROOT / "proc"
+    proc = image.root / "proc"
     if sandbox.of("ProcSubset") == ["pid"]:
         subprocess.run(["umount", str(proc)], check=True)
         subprocess.run(["mount", "-t", "proc", "-o", "subset=pid", "proc", str(proc)], check=True)
@@ -87,7 +112,7 @@ def _check_in_the_sandbox(image: Image) -> None:
         text=True,
         stderr=subprocess.PIPE,
         # No other thread runs here.
-        preexec_fn=sandbox.entering(ROOT, (ROOT / "var/lib/fila").stat().st_uid),  # noqa: PLW1509
+        preexec_fn=sandbox.entering(image.root, (image.root / "var/lib/fila").stat().st_uid),  # noqa: PLW1509
     )
     try:
         address = _address_of(server)
@@ -114,7 +139,7 @@ def _address_of(server: subprocess.Popen[str]) -> str:
     raise SystemExit(f"the server ended at its start with {server.wait()}")
 
 
-def _check_libraries(server: subprocess.Popen[str]) -> None:
+def _check_libraries(image: Image, server: subprocess.Popen[str]) -> None:
     """Every library that a distribution would have to bring comes out of the wheel."""
     mapped = {line.split()[-1] for line in Path(f"/proc/{server.pid}/maps").read_text().splitlines()}
     for library in ("librocksdb", "libnghttp2"):
@@ -122,7 +147,7 @@ def _check_libraries(server: subprocess.Popen[str]) -> None:
         assert loaded, f"{library} is not loaded"
         assert all("fila_server.libs" in path for path in loaded), loaded
         print(f"loaded: {loaded}")
-    packages = (ROOT / "var/lib/dpkg/status").read_text()
+    packages = (image.root / "var/lib/dpkg/status").read_text()
     assert "Package: librocksdb" not in packages
     assert "Package: libnghttp2" not in packages
 
@@ -138,17 +163,18 @@ def _check_client(image: Image, fila: str, address: str) -> None:
 
 def _check_without_the_server(image: Image, address: str) -> None:
     """SDK and command line in an environment of their own."""
-    (ROOT / "tmp/alone").mkdir()
+    alone = image.root / "tmp/alone"
+    alone.mkdir()
     for pattern in ("fila-*.whl", "fila_cli-*.whl"):
         [wheel] = (TREE / "dist").glob(pattern)
-        (ROOT / "tmp/alone" / wheel.name).write_bytes(wheel.read_bytes())
+        (alone / wheel.name).write_bytes(wheel.read_bytes())
     install = (
         "python3 -m venv /opt/alone && /opt/alone/bin/pip install --quiet --find-links /tmp/alone"
         " -c /tmp/alone/server.txt /tmp/alone/*.whl"
     )
     pins = (TREE / "requirements/server.txt").read_text().splitlines()
     without_sums = [line.split(" ")[0] for line in pins if "==" in line]
-    (ROOT / "tmp/alone/server.txt").write_text("\n".join(without_sums))
+    (alone / "server.txt").write_text("\n".join(without_sums))
     image.run("/bin/sh", "-c", install, user="root", **passed_on())
     _check_client(image, "/opt/alone/bin/fila", address)
     print(image.run("/opt/alone/bin/fila", "--version").strip())

@@ -10,9 +10,8 @@ import subprocess
 from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[2]
-ROOT = TREE / "build/wheel/root"
-BASE = TREE / "build/wheel-debian"
-SUITE = "bookworm"
+OWN_SUITE = "bookworm"
+"""The Debian that wheels are made on, and that the Containerfile names."""
 # What a step may need of the machine it runs on: how to reach packages.
 PASSED_ON = re.compile(r"PIP_(INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)|\w+_(proxy|PROXY)")
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
@@ -20,23 +19,30 @@ INSIDE = "/etc/ssl/certs-of-the-machine.crt"
 
 
 class Image:
-    """A directory that grows as the Containerfile says."""
+    """A directory that grows as the Containerfile says, from `suite` and with the wheel that was made there."""
 
-    def __init__(self) -> None:
+    def __init__(self, suite: str = OWN_SUITE) -> None:
+        self.suite = suite
+        self.root = TREE / f"build/wheel-{suite}/root"
         self.environ = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
         self.user = "root"
         self.entrypoint: list[str] = []
 
     def build(self) -> None:
         """Begin with a fresh Debian, and take each step."""
-        _bare_debian()
+        bare_debian(self.suite, self.root)
         for word, rest in _steps((TREE / "Containerfile").read_text()):
             print(f"--- {word} {rest[:100]}", flush=True)
             self._step(word, rest)
 
     def command(self, *words: str, user: str = "", **environ: str) -> tuple[list[str], dict[str, str]]:
         """Return what runs `words` inside, as the image's user, and its environment."""
-        inside = [shutil.which("chroot") or "chroot", f"--userspec={user or self.user}", str(ROOT), *words]
+        inside = [
+            shutil.which("chroot") or "chroot",
+            f"--userspec={user or self.user}",
+            str(self.root),
+            *words,
+        ]
         return inside, self.environ | environ
 
     def run(self, *words: str, user: str = "", **environ: str) -> str:
@@ -50,16 +56,18 @@ class Image:
     def _step(self, word: str, rest: str) -> None:
         match word:
             case "FROM":
-                assert rest == f"debian:{SUITE}-slim", rest
+                assert rest == f"debian:{OWN_SUITE}-slim", rest
             case "RUN":
                 self.run("/bin/sh", "-c", rest, **passed_on())
             case "COPY":
                 *sources, target = rest.split()
+                if self.suite != OWN_SUITE:
+                    sources = [source.replace("dist/", f"dist/{self.suite}/") for source in sources]
                 copied = [found for source in sources for found in TREE.glob(source)]
                 assert len(copied) == len(sources), f"{sources} are {copied}; run make wheel"
-                (ROOT / target.lstrip("/")).mkdir(parents=True, exist_ok=True)
+                (self.root / target.lstrip("/")).mkdir(parents=True, exist_ok=True)
                 for found in copied:
-                    shutil.copy(found, ROOT / target.lstrip("/"))
+                    shutil.copy(found, self.root / target.lstrip("/"))
             case "ENV":
                 self.environ |= dict(pair.split("=", 1) for pair in shlex.split(rest))
             case "USER":
@@ -84,18 +92,20 @@ def _steps(text: str) -> list[tuple[str, str]]:
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in joined.splitlines())]
 
 
-def _bare_debian() -> None:
-    """What `debian:bookworm-slim` is: made once, and copied for each run."""
-    if not (BASE / "etc/debian_version").exists():
-        shutil.rmtree(BASE, ignore_errors=True)
-        subprocess.run(["debootstrap", "--variant=minbase", SUITE, str(BASE)], check=True)
-    shutil.rmtree(ROOT, ignore_errors=True)
-    subprocess.run(["cp", "-a", str(BASE), str(ROOT)], check=True)
-    subprocess.run(["mount", "-t", "proc", "proc", str(ROOT / "proc")], check=True)
+def bare_debian(suite: str, root: Path) -> None:
+    """Make `root` what `debian:<suite>-slim` is: fetched once, and copied for each run."""
+    base = root.with_name("base")
+    if not (base / "etc/debian_version").exists():
+        shutil.rmtree(base, ignore_errors=True)
+        base.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["debootstrap", "--variant=minbase", suite, str(base)], check=True)
+    shutil.rmtree(root, ignore_errors=True)
+    subprocess.run(["cp", "-a", str(base), str(root)], check=True)
+    subprocess.run(["mount", "-t", "proc", "proc", str(root / "proc")], check=True)
     # Names and certificates as this machine has them, for the steps that fetch packages.
-    shutil.copy("/etc/resolv.conf", ROOT / "etc/resolv.conf")
-    (ROOT / "etc/ssl").mkdir(exist_ok=True)
-    shutil.copy(CERTIFICATES, ROOT / INSIDE.lstrip("/"))
+    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+    (root / "etc/ssl").mkdir(exist_ok=True)
+    shutil.copy(CERTIFICATES, root / INSIDE.lstrip("/"))
     for name in ("sources.list", "apt.conf"):
-        if Path("/etc/apt", name).exists():
-            shutil.copy(Path("/etc/apt", name), ROOT / "etc/apt" / name)
+        if suite == OWN_SUITE and Path("/etc/apt", name).exists():
+            shutil.copy(Path("/etc/apt", name), root / "etc/apt" / name)

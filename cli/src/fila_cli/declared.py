@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,13 +49,19 @@ def read(path: Path) -> Declared:
     declared = Declared()
     for name, table in tables.items():
         if name == "config" and isinstance(table, dict):
-            declared.config = {key: str(value) for key, value in table.items()}
+            declared.config = {key: _value_of(path, key, value) for key, value in table.items()}
         elif name == "queues" and isinstance(table, dict):
             for queue, settings in table.items():
                 declared.queues[queue] = _config_of(path, queue, settings)
         else:
             raise _wrong(f"{path}: {name} is no table of such a file; known are [config] and [queues.NAME]")
     return declared
+
+
+def _value_of(path: Path, key: str, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _wrong(f"{path}: config.{key} must be text or a number")
+    return str(value)
 
 
 def _config_of(path: Path, queue: str, settings: Any) -> QueueConfig:
@@ -72,13 +79,18 @@ def _config_of(path: Path, queue: str, settings: Any) -> QueueConfig:
         setting = by_name[name]
         given[setting.parameter.split("/")[0]] = _converted(path, queue, setting, value)
     config, _ = config_from(given)
-    config.channels.extend(str(each) for each in settings.get(_CHANNELS, ()))
+    channels = settings.get(_CHANNELS, [])
+    if not (isinstance(channels, list) and all(isinstance(each, str) for each in channels)):
+        raise _wrong(f'{path}: queues.{queue}.{_CHANNELS} must be a list of names, as ["default", "audit"]')
+    config.channels.extend(channels)
     return config
 
 
 def _converted(path: Path, queue: str, setting: Setting, value: Any) -> Any:
     if setting.type is None:
-        return bool(value)
+        if not isinstance(value, bool):
+            raise _wrong(f"{path}: queues.{queue}.{setting.name.partition('/')[0]} must be true or false")
+        return value
     if isinstance(value, str) and value.startswith("@"):
         value = f"@{path.parent / value[1:]}"  # files are looked for beside the one that names them
     try:
@@ -140,11 +152,11 @@ def as_toml(queues: dict[str, QueueConfig], config: dict[str, str]) -> str:
     if config:
         lines += [
             "[config]",
-            *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in config.items()),
+            *(f"{_quoted(key)} = {_quoted(value)}" for key, value in config.items()),
             "",
         ]
     for queue, settings in queues.items():
-        lines.append(f"[queues.{json.dumps(queue)}]")
+        lines.append(f"[queues.{_quoted(queue)}]")
         lines += [f"{name} = {value}" for name, value in _lines_of(settings)]
         lines.append("")
     return "\n".join(lines)
@@ -154,16 +166,36 @@ def _lines_of(config: QueueConfig) -> list[tuple[str, str]]:
     listed = []
     for name, text in describe(config):
         if name == "weight":
-            pairs = ", ".join(f"{json.dumps(key)} = {config.weights[key]}" for key in sorted(config.weights))
+            pairs = ", ".join(f"{_quoted(key)} = {config.weights[key]}" for key in sorted(config.weights))
             listed.append((name, f"{{ {pairs} }}"))
         elif name == "throttle-header":
-            listed.append((name, json.dumps(list(config.throttle_key_headers))))
+            listed.append((name, _list(config.throttle_key_headers)))
         elif name in ("on-enqueue", "on-failure"):
-            listed.append((name, json.dumps(getattr(config, f"{name.replace('-', '_')}_script"))))
+            listed.append((name, _script(getattr(config, f"{name.replace('-', '_')}_script"))))
         elif name == "ttl-to-dlq":
             listed.append((name, "true"))
         elif name != "paused":
-            listed.append((name, text if text.isdigit() else json.dumps(text)))
+            listed.append((name, text if text.isdigit() else _quoted(text)))
     if config.channels:
-        listed.append((_CHANNELS, json.dumps(list(config.channels))))
+        listed.append((_CHANNELS, _list(config.channels)))
     return listed
+
+
+def _list(texts: Iterable[str]) -> str:
+    return f"[{', '.join(map(_quoted, texts))}]"
+
+
+def _script(source: str) -> str:
+    """As it was written, where TOML can say it so: the file is for people to read."""
+    stands = all(letter.isprintable() or letter in "\n\t" for letter in source)
+    if "\n" in source and stands and "'''" not in source and not source.endswith("'"):
+        return f"'''\n{source}'''"
+    return _quoted(source)
+
+
+def _quoted(text: str) -> str:
+    """JSON's escapes are TOML's, but that beyond 16 bits JSON writes two, and that TOML takes no DEL as it is."""
+    return "".join(
+        letter if letter.isprintable() else f"\\U{ord(letter):08x}"
+        for letter in json.dumps(text, ensure_ascii=False)
+    )

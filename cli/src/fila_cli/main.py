@@ -132,7 +132,8 @@ def run(arguments: list[str] | None = None) -> int:
     session = Session()
     try:
         # Anything a command returns is its exit code; most return nothing.
-        return _exit_code(fila.main(arguments, prog_name="fila", standalone_mode=False, obj=session))
+        words = _as_flags(sys.argv[1:] if arguments is None else arguments)
+        return _exit_code(fila.main(words, prog_name="fila", standalone_mode=False, obj=session))
     except click.exceptions.NoArgsIsHelpError as error:
         # Somebody who types `fila queue` wants to know what may follow.
         print(error.format_message(), file=sys.stderr)
@@ -149,6 +150,13 @@ def run(arguments: list[str] | None = None) -> int:
         return 0
     finally:
         session.close()
+
+
+def _as_flags(words: list[str]) -> list[str]:
+    """`fila help queue create` and `fila version`, as people try them, are flags here."""
+    if words[:1] == ["help"]:
+        return [*words[1:], "--help"]
+    return ["--version"] if words == ["version"] else words
 
 
 def _exit_code(returned: Any) -> int:

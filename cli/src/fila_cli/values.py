@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 _MS_BY_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES_BY_UNIT = {"kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40}
+RATE_MIN, RATE_MAX = 0.001, 1_000_000_000
 
 
 class Duration(click.ParamType[int]):
@@ -104,6 +105,23 @@ class Count(click.IntRange):
             least = self.min or 0
             bounds = f"from {least} to {self.max}" if self.max is not None else f"from {least} on"
             self.fail(f"{value!r} is no whole number {bounds}", param, ctx)
+
+
+class Rate(click.ParamType[float]):
+    """Messages a second: a number with or without a fraction, and not so small that nothing seems to happen."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            rate = float(value)
+        except ValueError:
+            rate = 0.0
+        if not RATE_MIN <= rate <= RATE_MAX:
+            self.fail(
+                f"{value!r} is no rate; give messages a second, from {RATE_MIN} to {RATE_MAX:,}", param, ctx
+            )
+        return rate
 
 
 class Source(click.ParamType[str]):
@@ -201,7 +219,7 @@ class Position(click.ParamType["int | datetime | str"]):
 
 DURATION, SOME_TIME = Duration(), LongerThanNothing()
 SIZE, PAIR, WEIGHT, SOURCE = Size(), Pair(), Weight(), Source()
-RETRY, MOMENT, POSITION = RetryType(), Moment(), Position()
+RETRY, MOMENT, POSITION, RATE = RetryType(), Moment(), Position(), Rate()
 
 
 def duration_text(ms: int) -> str:

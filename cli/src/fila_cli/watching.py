@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fila_cli.outage import Outage
 from fila_cli.output import Format, show_streamed, to_dict
 from fila_cli.values import SOME_TIME
 
@@ -36,26 +37,30 @@ def show_or_watch(session: Session, watch_ms: int | None, look: Callable[[], tup
         answer, text = look()
         session.show(answer, text)
         return
+    outage = Outage(session.address)
     try:
         while True:
-            _show_again(session, look)
+            _show_again(session, look, outage)
             time.sleep(watch_ms / 1000)
     except KeyboardInterrupt:
         return
 
 
-def _show_again(session: Session, look: Callable[[], tuple[Any, str]]) -> None:
+def _show_again(session: Session, look: Callable[[], tuple[Any, str]], outage: Outage) -> None:
     import grpc
 
     try:
         answer, text = look()
     except grpc.RpcError as error:
-        call: Any = error
-        if call.code() is not grpc.StatusCode.UNAVAILABLE:
-            raise
         # A broker that restarts is one of the things people watch.
-        print(f"fila: no answer from {session.address}, trying again", file=sys.stderr)
+        outage.meet(error)
         return
+    outage.over()
+    show_anew(session, answer, text)
+
+
+def show_anew(session: Session, answer: Message, text: str) -> None:
+    """Show an answer in the place of the one before: on a terminal over it, elsewhere behind it."""
     if session.format is Format.TABLE and sys.stdout.isatty():
         text = f"{_HOME_AND_CLEAR}{time.strftime('%H:%M:%S')}  {session.address}   Ctrl-C ends\n\n{text}"
     show_streamed(session.format, to_dict(answer) if session.format is not Format.TABLE else {}, text)

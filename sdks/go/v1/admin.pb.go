@@ -2927,7 +2927,7 @@ type RedriveRequest struct {
 	DlqQueue string `protobuf:"bytes,1,opt,name=dlq_queue,json=dlqQueue,proto3" json:"dlq_queue,omitempty"`
 	// Most dead letters to move; 0 means all that are there at the start.
 	Count uint64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	// Pace; 0 means as fast as it goes.
+	// Pace in messages a second, 0.001 or more; 0 means as fast as it goes.
 	RatePerSecond float64 `protobuf:"fixed64,3,opt,name=rate_per_second,json=ratePerSecond,proto3" json:"rate_per_second,omitempty"`
 	// Only those after this offset of the dead-letter queue.
 	AfterOffset uint64 `protobuf:"varint,4,opt,name=after_offset,json=afterOffset,proto3" json:"after_offset,omitempty"`

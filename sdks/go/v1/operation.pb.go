@@ -247,7 +247,7 @@ type StartOperationRequest struct {
 	Kind StartOperationRequest_Kind `protobuf:"varint,2,opt,name=kind,proto3,enum=fila.v1.StartOperationRequest_Kind" json:"kind,omitempty"`
 	// Which dead letters, of those that are there when it starts.
 	Filter *DeadLetterFilter `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Most messages a second; 0 means as fast as it goes.
+	// Most messages a second, 0.001 or more; 0 means as fast as it goes.
 	RatePerSecond float64 `protobuf:"fixed64,4,opt,name=rate_per_second,json=ratePerSecond,proto3" json:"rate_per_second,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -50,8 +50,14 @@ def apply(session: Session, path: Path) -> None:
     """Create and change what FILE asks for. What it does not name stays as it is; nothing is deleted."""
     declared = read(path)
     changes = _changes(session, declared)
-    for change in changes:
-        _carry_out(session, declared, change)
+    for at, change in enumerate(changes):
+        try:
+            _carry_out(session, declared, change)
+        except BaseException:
+            # One of them was refused, or somebody stops it: what was changed before stays changed.
+            if at:
+                _show(session, changes[:at], f"changed, and {len(changes) - at} not")
+            raise
     _show(session, changes, "changed")
 
 

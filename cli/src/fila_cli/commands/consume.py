@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import queue as queues
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ import click
 from fila_cli.arguments import channel_option, queue_argument
 from fila_cli.failures import BrokerError
 from fila_cli.messages import print_message
+from fila_cli.outage import AGAIN_AFTER_S, Outage
 from fila_cli.session import Command, Session
 from fila_cli.values import DURATION, Count
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _BATCH_MESSAGES_MAX = 100
 _WAIT_MS = 1_000
-_AGAIN_AFTER_S = 0.5
 _ALIVE_PER_TIMEOUT = 4
 _REMEDY = "raise the queue's --visibility-timeout if printing takes that long"
 
@@ -102,6 +101,7 @@ class _Stream:
         self._wait_s = None if wait_ms is None else wait_ms / 1000
         self._verbose = verbose
         self._was_open = False
+        self._outage = Outage(session.address)
 
     def run(self) -> None:
         """Raises what the broker refuses, and what stands in the way of the first connection."""
@@ -112,11 +112,10 @@ class _Stream:
                 self._consume()
                 return
             except grpc.RpcError as error:
-                call: Any = error
-                if not self._was_open or call.code() is not grpc.StatusCode.UNAVAILABLE:
+                if not self._was_open:
                     raise
-                print(f"fila: lost the broker at {self._session.address}, trying again", file=sys.stderr)
-                time.sleep(_AGAIN_AFTER_S)
+                self._outage.meet(error)
+                time.sleep(AGAIN_AFTER_S)
 
     def _consume(self) -> None:
         from fila.v1 import service_pb2
@@ -137,7 +136,8 @@ class _Stream:
             frames = _Frames(call)
             for frame in frames.within(self._wait_s):
                 if frame.HasField("opened"):
-                    self._opened()
+                    self._outage.over()
+                    self._was_open = True
                     every_s = frame.opened.visibility_timeout_ms / 1000 / _ALIVE_PER_TIMEOUT
                     threading.Thread(target=_say_alive, args=(requests, every_s, over), daemon=True).start()
                 elif frame.HasField("delivery") and self._left != 0:
@@ -155,11 +155,6 @@ class _Stream:
             over.set()
             requests.put(None)
             call.cancel()
-
-    def _opened(self) -> None:
-        if self._was_open:
-            print("fila: the broker is back", file=sys.stderr)
-        self._was_open = True
 
     def _print(self, messages: list[Message]) -> ConsumeSessionRequest:
         """Print them, and return the ack to send."""

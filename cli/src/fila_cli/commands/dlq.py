@@ -21,7 +21,7 @@ from fila_cli.messages import peeked, print_message
 from fila_cli.output import Format, as_json_line, counted, facts, show, table, to_dict
 from fila_cli.progress import Progress
 from fila_cli.session import Group, Session, Stopped, confirm
-from fila_cli.values import DURATION, PAIR, Count, age_text
+from fila_cli.values import DURATION, PAIR, RATE, Count, age_text
 
 if TYPE_CHECKING:
     from fila.v1.messages_pb2 import Message
@@ -228,9 +228,7 @@ def _shape(error: str) -> str:
 )
 @dlq_argument
 @_filters
-@click.option(
-    "--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Move so many a second"
-)
+@click.option("--rate", type=RATE, metavar="N", help="Move so many a second")
 @click.option(
     "--set-header", "given", type=PAIR, multiple=True, help="Give them this header; repeat for more"
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import click
 
 from fila_cli.arguments import complete_queue, key_option
 from fila_cli.colors import Meaning, paint
+from fila_cli.outage import AGAIN_AFTER_S, Outage
 from fila_cli.output import Format, printable, show, show_streamed, to_dict
 from fila_cli.session import Command, Session
 from fila_cli.values import Count
@@ -18,7 +18,6 @@ from fila_cli.values import Count
 if TYPE_CHECKING:
     from fila.v1.events_pb2 import Event
 
-_AGAIN_AFTER_S = 0.5
 _TROUBLE = (
     "dead_letters.made", "hook.failed", "hook.circuit_opened", "disk.low", "disk.critical", "store.damage_found",
     "store.range_lost", "sink.messages_lost", "events.missed", "queue.dead_letters_dropped", "message.keeps_returning",
@@ -87,10 +86,12 @@ def _follow(session: Session, request: Any) -> None:
     import grpc
 
     began = False
+    outage = Outage(session.address)
     while True:
         try:
             for answer in session.admin.WatchEvents(request):
                 began = True
+                outage.over()
                 for event in answer.events:
                     show_streamed(
                         session.format,
@@ -99,11 +100,10 @@ def _follow(session: Session, request: Any) -> None:
                     )
                 request.after_position = max(request.after_position, answer.next_position)
         except grpc.RpcError as error:
-            call: Any = error
-            if not began or call.code() is not grpc.StatusCode.UNAVAILABLE:
+            if not began:
                 raise
-            print(f"fila: lost the broker at {session.address}, trying again", file=sys.stderr)
-        time.sleep(_AGAIN_AFTER_S)
+            outage.meet(error)
+        time.sleep(AGAIN_AFTER_S)
 
 
 def _line(event: Event) -> str:

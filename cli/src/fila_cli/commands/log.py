@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from fila_cli.arguments import key_option, queue_argument
 from fila_cli.messages import print_message
+from fila_cli.outage import Outage
 from fila_cli.session import Group, Session
 from fila_cli.values import POSITION, Count
 
@@ -56,9 +56,10 @@ def tail(
 
     request = admin_pb2.ReadLogRequest(queue=queue, fairness_key=fairness_key or "", max_batch=100)
     _begin_at(session, request, start, count)
+    outage = Outage(session.address) if follow else None
     try:
         while True:
-            _print_on(session, request, verbose=verbose)
+            _print_on(session, request, outage, verbose=verbose)
             if not follow:
                 return
             request.ClearField("from_time")
@@ -82,8 +83,9 @@ def _begin_at(
         request.from_offset = max(1, head - (0 if start == "head" else count))
 
 
-def _print_on(session: Session, request: ReadLogRequest, *, verbose: bool) -> None:
-    """Print from where the request begins to the end of the log, and let it begin there the next time."""
+def _print_on(session: Session, request: ReadLogRequest, outage: Outage | None, *, verbose: bool) -> None:
+    """Print from where the request begins to the end of the log, and let it begin there the next time. Without an
+    `outage` there is no next time."""
     import grpc
 
     try:
@@ -92,7 +94,9 @@ def _print_on(session: Session, request: ReadLogRequest, *, verbose: bool) -> No
                 print_message(session.format, message, verbose=verbose)
             request.from_offset = piece.next_offset or request.from_offset
     except grpc.RpcError as error:
-        call: Any = error
-        if call.code() is not grpc.StatusCode.UNAVAILABLE or not request.from_offset:
+        if outage is None or not request.from_offset:
             raise
-        print(f"fila: no answer from {session.address}, trying again", file=sys.stderr)
+        outage.meet(error)
+    else:
+        if outage is not None:
+            outage.over()

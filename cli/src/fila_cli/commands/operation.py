@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fila_cli.arguments import any_dlq_argument, dlq_argument, key_option, yes_option
-from fila_cli.output import Cell, Format, counted, facts, table
+from fila_cli.output import Cell, Format, counted, facts, show_streamed, table, to_dict
 from fila_cli.session import Command, Group, Session, confirm
-from fila_cli.values import MOMENT, PAIR, Count
+from fila_cli.values import MOMENT, PAIR, RATE, Count
 
 if TYPE_CHECKING:
     from fila.v1.operation_pb2 import Operation
@@ -48,9 +48,7 @@ def operation() -> None:
 @click.option("--channel", default="", help="Only those that failed in this channel")
 @click.option("--died-from", type=MOMENT, help="Only those that died at this moment or later")
 @click.option("--died-before", type=MOMENT, help="Only those that died before this moment")
-@click.option(
-    "--rate", type=click.FloatRange(0), default=0.0, help="Most a second [default: as fast as it goes]"
-)
+@click.option("--rate", type=RATE, metavar="N", help="Most a second [default: as fast as it goes]")
 @yes_option
 @click.pass_obj
 def start(
@@ -63,7 +61,7 @@ def start(
     channel: str,
     died_from: datetime | None,
     died_before: datetime | None,
-    rate: float,
+    rate: float | None,
     *,
     yes: bool,
 ) -> None:
@@ -80,7 +78,7 @@ def start(
     if died_before is not None:
         wanted.died_before.FromDatetime(died_before)
     request = operation_pb2.StartOperationRequest(
-        dlq_queue=dlq, kind=f"KIND_{kind.upper()}", filter=wanted, rate_per_second=rate
+        dlq_queue=dlq, kind=f"KIND_{kind.upper()}", filter=wanted, rate_per_second=rate or 0.0
     )
     answer = session.admin.StartOperation(request, timeout=session.timeout_s)
     session.show(answer, facts(_facts(answer.operation)))
@@ -129,7 +127,7 @@ def watch(session: Session, dlq: str, operation_id: str) -> None:
     for told in session.admin.WatchOperation(request):
         each = told.operation
         line = f"{_state(each)}: {each.done} of {each.total} done, {each.stuck} stuck"
-        session.show(told, line if session.format is Format.TABLE else "")
+        show_streamed(session.format, to_dict(told) if session.format is not Format.TABLE else {}, line)
 
 
 @operation.command(examples="fila operation cancel orders.dlq 1767225600000-0badcafe")

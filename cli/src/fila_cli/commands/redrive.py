@@ -11,7 +11,7 @@ from fila_cli.arguments import dlq_argument
 from fila_cli.output import counted
 from fila_cli.progress import Progress
 from fila_cli.session import Command, Session, Stopped
-from fila_cli.values import Count
+from fila_cli.values import RATE, Count
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import RedriveRequest, RedriveResponse
@@ -39,7 +39,7 @@ _PAGES_A_SECOND = 4
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=RATE,
     metavar="N",
     help="Move so many a second [default: as fast as it goes]",
 )
@@ -117,9 +117,10 @@ class Walk:
 
     def _is_over(self, request: RedriveRequest, answer: RedriveResponse, done: RedriveResponse) -> bool:
         if self._offsets is not None:
-            return False
-        # A page that is not full has met the end.
-        return answer.redriven < request.count or (self._count > 0 and done.redriven >= self._count)
+            return answer.last_offset >= self._offsets[-1]
+        # A page that is not full has met the end, and so has one that came as far as the last dead letter.
+        is_last = answer.redriven < request.count or answer.last_offset >= request.up_to_offset
+        return is_last or (self._count > 0 and done.redriven >= self._count)
 
 
 def _add(done: RedriveResponse, answer: RedriveResponse) -> None:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
 
 from fila_cli.arguments import channel_option, complete_queue, queue_argument
+from fila_cli.outage import AGAIN_AFTER_S, Outage
 from fila_cli.output import Cell, Format, table
 from fila_cli.session import Command, Session
 from fila_cli.values import Count, age_text
+from fila_cli.watching import show_anew
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fila.v1.watch_pb2 import GetHistoryResponse, HistoryPoint, KeyState, WatchStatsResponse
+    from fila.v1.watch_pb2 import (
+        GetHistoryResponse,
+        HistoryPoint,
+        KeyState,
+        WatchStatsRequest,
+        WatchStatsResponse,
+    )
 
 _ORDERS = ("backlog", "late", "arriving", "served", "off-share")
 _QUEUE_HEADINGS = (
@@ -60,14 +69,36 @@ def watch(
         keys=keys,
     )
     screen = Screen()
-    # A stream has no time after which it is too late: it goes on until somebody ends it.
-    stream = session.admin.WatchStats(request, timeout=session.timeout_s if once else None)
-    for told in stream:
-        screen.take(told)
+    if once:
+        stream = session.admin.WatchStats(request, timeout=session.timeout_s)
+        screen.take(told := next(stream))
+        stream.cancel()
         session.show(told, screen.shown() if session.format is Format.TABLE else "")
-        if once:
-            stream.cancel()
-            return
+        return
+    try:
+        _follow(session, request, screen)
+    except KeyboardInterrupt:
+        return
+
+
+def _follow(session: Session, request: WatchStatsRequest, screen: Screen) -> None:
+    """Until somebody ends it, and over restarts of the broker."""
+    import grpc
+
+    began = False
+    outage = Outage(session.address)
+    while True:
+        try:
+            for told in session.admin.WatchStats(request):
+                began = True
+                outage.over()
+                screen.take(told)
+                show_anew(session, told, screen.shown() if session.format is Format.TABLE else "")
+        except grpc.RpcError as error:
+            if not began:
+                raise
+            outage.meet(error)
+        time.sleep(AGAIN_AFTER_S)
 
 
 class Screen:

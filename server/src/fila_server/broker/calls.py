@@ -27,13 +27,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import structlog
 
-from fila.v1.admin_pb2 import ReadLogRequest
 from fila.v1.messages_pb2 import ItemStatus
 from fila.v1.service_pb2 import LeaseRequest, LeaseResponse, Settle
 from fila_server import commands, errors
 from fila_server.broker.interfaces import Engine, EnqueueHooks, EventHandler, NoHooks
 from fila_server.broker.mirror import QueueMirror
-from fila_server.broker.notices import Notice
+from fila_server.broker.notices import Notice, report_lost
 from fila_server.broker.speed import Speeds
 from fila_server.broker.stream import Stream
 from fila_server.broker.unwritten import PAGE_BYTES_MAX, Unwritten
@@ -45,6 +44,8 @@ OUTSTANDING_CALLS_MAX = 20_000
 UNWRITTEN_BYTES_MAX = 256 * 1024 * 1024
 OPENING_BYTES_MAX = 64 * 1024
 """Of a request that is kept for as long as its pull or stream lasts; such a one names a queue and little more."""
+NOBODY = 0
+"""The token of what is posted and whose answer nobody waits for."""
 LOG_THREADS = 2
 """Pieces of ReadLog calls that are read at a time: reading old messages is not to crowd out new ones."""
 LISTENED_EVERY_S = 0.1
@@ -118,7 +119,7 @@ class Broker:
             # What lay in the sockets is read in the turns of the loop that follow a pause, and the core adds no more
             # than a moment for it.
             with contextlib.suppress(errors.Overloaded):
-                self._engine.submit(commands.LISTENED, 0, b"")
+                self._engine.submit(commands.LISTENED, NOBODY, b"")
             await asyncio.sleep(LISTENED_EVERY_S)
 
     def use_hooks(self, hooks: EnqueueHooks, on_event: EventHandler | None = None) -> None:
@@ -137,7 +138,8 @@ class Broker:
         return self._draining
 
     def at_drain(self, close: Callable[[], object]) -> Callable[[], None]:
-        """Call `close` when draining begins; the returned function takes that back."""
+        """Call `close` when draining begins, and wait for what it gives back if that is a future; the returned function
+        takes that back."""
         self._closers.add(close)
         return lambda: self._closers.discard(close)
 
@@ -147,8 +149,8 @@ class Broker:
         farewell = shutting_down()
         for stream in list(self._streams.values()):
             stream.end(farewell)
-        for close in list(self._closers):
-            close()
+        ends_s = self._loop.time() + timeout_s
+        parting = [told for close in list(self._closers) if asyncio.isfuture(told := close())]
         self.unwritten.close()
         for token in self._pulls:
             # A pull may wait for hours, and has nothing in hand that could be lost.
@@ -165,6 +167,8 @@ class Broker:
                 log.warning("broker.drain_timed_out", outstanding=len(self._waiters))
             finally:
                 telling.cancel()
+        if parting:
+            await asyncio.wait(parting, timeout=max(0.0, ends_s - self._loop.time()))
 
     async def _say_what_is_left(self) -> None:
         while True:
@@ -429,7 +433,7 @@ class Broker:
                         else:
                             waiter.set_exception(_error_of(status, payload))
                 elif reply_kind == commands.LOST:
-                    _report_lost(token, payload)
+                    report_lost(token, payload)
                 elif reply_kind == commands.NOTICE:
                     self._hear(Notice.of(payload))
                 elif reply_kind == commands.EVENT:
@@ -476,18 +480,6 @@ def _fail(waiter: asyncio.Future[bytes] | None, stream: Stream | None) -> None:
         waiter.set_exception(failure)
     if stream is not None:
         stream.end(failure)
-
-
-def _report_lost(messages: int, payload: bytes) -> None:
-    lost = ReadLogRequest.FromString(payload)
-    log.error(
-        "store.messages_lost",
-        queue=lost.queue,
-        first_offset=lost.from_offset,
-        last_offset=lost.to_offset,
-        messages=messages,
-        detail="their bytes on the disk are damaged; the queue goes on behind them",
-    )
 
 
 def _error_of(status: int, payload: bytes) -> errors.FilaServerError:

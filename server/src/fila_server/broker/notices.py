@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import structlog
+
+from fila.v1.admin_pb2 import ReadLogRequest
 from fila_server import seam_frames
 from fila_server.events import emit
+
+log = structlog.get_logger("fila_server.broker.notices")
 
 QUEUE_EXPIRED: Final = 1
 CHANNEL_EXPIRED: Final = 2
@@ -70,3 +75,16 @@ class Notice:
                 detail="they belong to a published batch and came into no queue: a queue was deleted by force while "
                 "the batch was on its way, or the disk is damaged",
             )
+
+
+def report_lost(messages: int, payload: bytes) -> None:
+    """Tell the log of messages whose bytes are gone; the core says it as a LOST answer."""
+    lost = ReadLogRequest.FromString(payload)
+    log.error(
+        "store.messages_lost",
+        queue=lost.queue,
+        first_offset=lost.from_offset,
+        last_offset=lost.to_offset,
+        messages=messages,
+        detail="their bytes on the disk are damaged; the queue goes on behind them",
+    )

@@ -33,11 +33,17 @@ FULL_STRETCHES_MIN = 3
 """Fewer looks between which nobody had room say too little about the speed."""
 SPEED_OF_S = 10.0
 """At least so much of the last looks makes the speed; for what takes longer, as much as that takes."""
-SPEED_ERROR_MIN = 0.09
+SPEED_ERROR_MIN = 0.025
 SPEED_ERROR_UNSURE = 0.7
 """Where the consumers were never full: they may be able to do more than they were asked to."""
-SPREAD_OF_WORK = 0.75
+SPREAD_OF_WORK = 0.8
 """How far into [least, most] nine of ten lie, on the logarithm; found by simulation."""
+LIKELY_OF_WORK = 0.9
+"""How far arrivals bring the work from the least to what they would make of it, on the logarithm; likewise. Some of
+them come too late to be served before."""
+BEYOND_OF_WORK = 0.4
+"""Who stays and who comes is a guess; where much hangs on it, so much of that, on the logarithm, is taken for possible
+on the other side as well; likewise."""
 NEWCOMERS_MIN = 0.3
 """Of the messages that come, at least so many are taken to go to keys that are then served before, however few there
 are now; found by simulation."""
@@ -410,6 +416,9 @@ def _work_before(situation: Situation, speed: _Speed, place: int) -> _Work:
     # Of a key that was paused, rivals are served as they come: those who will come are not among those who wait.
     if not situation.was_paused:
         likely = min(likely, max(most, least))
+    guessed = likely / least
+    most = max(most, likely * guessed**BEYOND_OF_WORK)
+    likely = least * guessed**LIKELY_OF_WORK
     slowed = 0.0
     if situation.cap:
         # Each message is held as long as the others are, and the next one then waits for a turn of everybody else.

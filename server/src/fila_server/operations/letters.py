@@ -3,9 +3,11 @@
     look   a page of the dead-letter queue
     sift   those that the filter means
     do     move them back (redrive.py), or drop them
-    tell   watchers, and once a second the record of it, from which a restart knows how far it had come
+    tell   watchers, and once a second and before each long pause the record of it, from which a restart knows how far
+           it had come
 
-One operation runs on a queue at a time, and RUNNING_MAX in all. What it did stays done, however it ends.
+One operation runs on a queue at a time, and RUNNING_MAX in all. What it did stays done and counted, however it ends: a
+cancellation waits for the page at hand, and a server that drains waits for the last record.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ import contextlib
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import TypeVar
 
 import structlog
 
@@ -24,11 +25,11 @@ from fila.v1 import operation_pb2 as pb
 from fila.v1.messages_pb2 import Message
 from fila_server import commands, errors, seam_frames
 from fila_server.access.door import Caller
-from fila_server.broker.calls import Broker
+from fila_server.broker.calls import NOBODY, Broker
 from fila_server.broker.mirror import DLQ_SUFFIX
 from fila_server.events import emit
 from fila_server.hooks.packed import KeyLimits
-from fila_server.operations.redrive import PAGE_MESSAGES_MAX, PAGES_A_SECOND, Redrive, drop
+from fila_server.operations.redrive import PAGE_MESSAGES_MAX, PAGES_A_SECOND, Redrive, drop, pause
 
 log = structlog.get_logger("fila_server.operations.letters")
 
@@ -38,8 +39,6 @@ WATCHERS_MAX = 100
 RECORD_EVERY_S = 1.0
 TELL_EVERY_S = 0.5
 OVERLOADED_RETRY_S = 0.1
-
-DoneT = TypeVar("DoneT")
 
 _PREFIX = b"operation/"
 _RUNNING = pb.Operation.STATE_RUNNING
@@ -72,6 +71,8 @@ class Letters:
         self._runs: dict[str, _Run] = {}
         self._loading: asyncio.Future[None] | None = None
         self._watchers = 0
+        self._draining = asyncio.Event()
+        broker.at_drain(self._stop)
 
     # --- what is asked --------------------------------------------------------------------------
 
@@ -150,6 +151,12 @@ class Letters:
             self._watchers -= 1
             stay()
 
+    def _stop(self) -> asyncio.Future[object] | None:
+        """End what runs, after the page at hand; done when each has left its record."""
+        self._draining.set()
+        tasks = [run.task for run in self._runs.values() if run.task is not None and not run.task.done()]
+        return asyncio.gather(*tasks, return_exceptions=True) if tasks else None
+
     # --- one operation --------------------------------------------------------------------------
 
     async def _extent(self, request: pb.StartOperationRequest) -> tuple[int, int]:
@@ -186,7 +193,7 @@ class Letters:
         operation.ended_at.FromMilliseconds(time.time_ns() // 1_000_000)
         with contextlib.suppress(
             errors.FilaServerError
-        ):  # a server that stops takes no more; a restart says so
+        ):  # a disk that refuses: a restart says that it stopped
             await self._record(run)
         run.tell()
         self._emit("operation.ended", operation)
@@ -202,33 +209,39 @@ class Letters:
                 page = [message for message in page if message.metadata.offset <= up_to_offset]
                 if not page:
                     return
-                meant = [each.metadata.offset for each in page if means(operation.request.filter, each)]
-                done, stuck = await self._do(operation.request, meant) if meant else (0, 0)
+                # A page is done or not, and counted, whoever cancels.
+                await _to_its_end(self._take(operation, page))
             except errors.Overloaded:
                 await asyncio.sleep(OVERLOADED_RETRY_S)
                 continue
-            operation.looked_at += len(page)
-            operation.done += done
-            operation.stuck += stuck
-            operation.last_offset = page[-1].metadata.offset
             run.tell()
-            if self._now_s() - run.recorded_s >= RECORD_EVERY_S:
+            if operation.last_offset >= up_to_offset:
+                return
+            pause_s = began_s + operation.done / rate - self._now_s() if rate else 0.0
+            if max(pause_s, self._now_s() - run.recorded_s) >= RECORD_EVERY_S:
                 await self._record(run)
-            await asyncio.sleep(max(0.0, began_s + operation.done / rate - self._now_s()) if rate else 0)
+            await pause(pause_s, self._draining)
 
     async def _look(self, dlq: str, after_offset: int, most: int) -> list[Message]:
         asked = admin_pb2.PeekMessagesRequest(queue=dlq, max_messages=most, after_offset=after_offset)
         reply = await self._broker.call(commands.PEEK_MESSAGES, asked.SerializeToString())
         return list(admin_pb2.PeekMessagesResponse.FromString(reply).messages)
 
-    async def _do(self, request: pb.StartOperationRequest, offsets: Sequence[int]) -> tuple[int, int]:
-        """How many were moved or dropped, and how many could not be. A page is done or not, whoever cancels."""
-        if request.kind == pb.StartOperationRequest.KIND_REDRIVE:
-            redrive = Redrive(
-                self._broker, admin_pb2.RedriveRequest(dlq_queue=request.dlq_queue), self._key_limits
-            )
-            return await _to_its_end(redrive.move_named(offsets))
-        return await _to_its_end(drop(self._broker, request.dlq_queue, offsets)), 0
+    async def _take(self, operation: pb.Operation, page: Sequence[Message]) -> None:
+        """Move or drop those of a page that are meant, and count them as they go: what comes after may fail."""
+        request, stuck = operation.request, 0
+        meant = [each.metadata.offset for each in page if means(request.filter, each)]
+        if meant and request.kind == pb.StartOperationRequest.KIND_REDRIVE:
+            asked = admin_pb2.RedriveRequest(dlq_queue=request.dlq_queue)
+            async for moved, left in Redrive(self._broker, asked, self._key_limits).move_named(meant):
+                operation.done += moved
+                stuck += left
+        elif meant:
+            async for dropped in drop(self._broker, request.dlq_queue, meant):
+                operation.done += dropped
+        operation.stuck += stuck
+        operation.looked_at += len(page)
+        operation.last_offset = page[-1].metadata.offset
 
     # --- records --------------------------------------------------------------------------------
 
@@ -255,7 +268,11 @@ class Letters:
         run.recorded_s = self._now_s()
         change = seam_frames.KeptChange()
         change.records.add(key=_PREFIX + run.operation.id.encode(), value=run.operation.SerializeToString())
-        await self._broker.call(commands.KEPT_CHANGE, change.SerializeToString())
+        if self._broker.is_draining:
+            # It takes no more calls, but it stores what is left with it.
+            self._broker.post(commands.KEPT_CHANGE, NOBODY, change.SerializeToString())
+        else:
+            await self._broker.call(commands.KEPT_CHANGE, change.SerializeToString())
 
     async def _forget_old(self) -> None:
         ended = sorted(each for each, run in self._runs.items() if run.operation.state != _RUNNING)
@@ -311,11 +328,11 @@ def means(wanted: pb.DeadLetterFilter, message: Message) -> bool:
     )
 
 
-async def _to_its_end(work: Awaitable[DoneT]) -> DoneT:
+async def _to_its_end(work: Awaitable[None]) -> None:
     """What is under way comes to its end, and only then a cancellation counts."""
     task = asyncio.ensure_future(work)
     try:
-        return await asyncio.shield(task)
+        await asyncio.shield(task)
     except asyncio.CancelledError:
         with contextlib.suppress(Exception):
             await task

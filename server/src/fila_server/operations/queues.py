@@ -273,7 +273,8 @@ class Queues:
         self._check.drop_dead_letters(request)
         # As many commands as there are pages: the record is a change of its own.
         await carry_out(self._broker.call, "DropDeadLetters", commands.ACCESS_CHANGE, request, caller, b"")
-        dropped = await drop(self._broker, request.dlq_queue, sorted(set(request.offsets)))
+        pages = drop(self._broker, request.dlq_queue, sorted(set(request.offsets)))
+        dropped = sum([dropped async for dropped in pages])
         return events_pb2.DropDeadLettersResponse(dropped=dropped).SerializeToString()
 
     async def redrive(self, request: pb.RedriveRequest, caller: Caller) -> bytes:

@@ -13,8 +13,9 @@ looked at, so that messages which fail again during the redrive are not moved tw
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from fila.v1 import admin_pb2
@@ -66,11 +67,11 @@ class Redrive:
                 self._stuck += page.stuck
                 if self._left and self._left <= page.moved:
                     break
-                if self._only and after_offset >= self._only[-1]:
+                if after_offset >= (self._only[-1] if self._only else up_to_offset):
                     break
                 self._left -= page.moved if self._left else 0
                 if self._rate:
-                    await _sleep_until(began_s + self._moved / self._rate, draining)
+                    await pause(began_s + self._moved / self._rate - time.monotonic(), draining)
         finally:
             stay()
         # A later page of a walk that moved others is no failure of the whole.
@@ -81,15 +82,14 @@ class Redrive:
             )
         return admin_pb2.RedriveResponse(redriven=self._moved, last_offset=after_offset, stuck=self._stuck)
 
-    async def move_named(self, offsets: Sequence[int]) -> tuple[int, int]:
-        """Move the dead letters with these offsets, sorted; return how many, and how many could not be."""
+    async def move_named(self, offsets: Sequence[int]) -> AsyncIterator[tuple[int, int]]:
+        """Move the dead letters with these offsets, sorted; tell of each page how many, and how many could not be."""
         self._only = list(offsets)
-        moved = stuck = 0
         after_offset = self._only[0] - 1
         while after_offset < self._only[-1]:
             page = await self._page(after_offset, self._only[-1])
-            moved, stuck, after_offset = moved + page.moved, stuck + page.stuck, page.last_offset
-        return moved, stuck
+            yield page.moved, page.stuck
+            after_offset = page.last_offset
 
     async def look_at(self, offset: int) -> Message:
         """One dead letter. Raises NotFound."""
@@ -202,9 +202,9 @@ class Redrive:
             await self._broker.hooks.route(page)
 
 
-async def drop(broker: Broker, dlq: str, offsets: Sequence[int]) -> int:
-    """Drop the dead letters with these offsets, sorted, for good; return how many there were."""
-    dropped = at = 0
+async def drop(broker: Broker, dlq: str, offsets: Sequence[int]) -> AsyncIterator[int]:
+    """Drop the dead letters with these offsets, sorted, for good; tell of each page how many there were."""
+    at = 0
     while at < len(offsets):
         end = at
         while end < len(offsets) and offsets[end] < offsets[at] + PAGE_MESSAGES_MAX:
@@ -220,9 +220,8 @@ async def drop(broker: Broker, dlq: str, offsets: Sequence[int]) -> int:
         for offset in offsets[at:end]:
             page.routings.add(offset=offset)
         reply = await broker.call(commands.REDRIVE_MOVE, page.SerializeToString())
-        dropped += seam_frames.RedrivenPage.FromString(reply).moved
+        yield seam_frames.RedrivenPage.FromString(reply).moved
         at = end
-    return dropped
 
 
 class _DeadLetters:
@@ -280,12 +279,12 @@ class _DeadLetters:
         return len(decided), problem, end
 
 
-async def _sleep_until(due_s: float, draining: asyncio.Event) -> None:
-    wait_s = due_s - time.monotonic()
+async def pause(wait_s: float, draining: asyncio.Event) -> None:
+    """Sleep so long. Raises Unavailable as soon as the server drains."""
     if wait_s > 0:
-        try:
+        with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(draining.wait(), wait_s)
-        except TimeoutError:
-            return
+    else:
+        await asyncio.sleep(0)
     if draining.is_set():
         raise shutting_down()

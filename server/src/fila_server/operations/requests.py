@@ -5,7 +5,6 @@ Queue configs have rules of their own, in rules.py.
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
@@ -36,6 +35,9 @@ WATCHED_QUEUES_MAX = 20
 WATCHED_KEYS_MAX = 50
 RATE_MIN, RATE_MAX = 1e-6, 1e9
 """Of a key's rate, in messages a second."""
+PACE_MIN = 0.001
+"""Of a redrive or an operation, in messages a second; slower than one in a quarter of an hour looks like one that
+hangs."""
 MASK_PATHS_MAX = 64
 """A QueueConfig has half as many fields, those of its parts included."""
 
@@ -131,11 +133,7 @@ class AdminRules:
 
     def redrive(self, request: pb.RedriveRequest) -> None:
         rules.check_name("dlq_queue", request.dlq_queue)
-        if not (math.isfinite(request.rate_per_second) and request.rate_per_second >= 0):
-            raise Invalid(
-                "rate_per_second",
-                f"must be 0 (no pace) or a finite number above, got {request.rate_per_second}",
-            )
+        _check_pace(request.rate_per_second)
         if len(request.offsets) > REDRIVE_OFFSETS_MAX:
             raise LimitExceeded(
                 "offsets", f"must be at most {REDRIVE_OFFSETS_MAX}, got {len(request.offsets)}: ask in parts"
@@ -259,11 +257,7 @@ class AdminRules:
         kinds = operation_pb2.StartOperationRequest
         if request.kind not in (kinds.KIND_REDRIVE, kinds.KIND_DELETE, kinds.KIND_PURGE):
             raise Invalid("kind", f"must be 1 (redrive), 2 (delete) or 3 (purge), got {request.kind}")
-        if not (math.isfinite(request.rate_per_second) and request.rate_per_second >= 0):
-            raise Invalid(
-                "rate_per_second",
-                f"must be 0 (no pace) or a finite number above, got {request.rate_per_second}",
-            )
+        _check_pace(request.rate_per_second)
         wanted = request.filter
         if request.kind == kinds.KIND_PURGE and wanted.ByteSize():
             raise Invalid("filter", "is not for a purge, which drops all: use delete (2)")
@@ -292,6 +286,10 @@ class AdminRules:
                 "headers", f"must be at most {limits.headers_max}, got {len(request.headers)}"
             )
         for name, value in sorted(request.headers.items()):
+            if not name:
+                raise Invalid(
+                    "headers", "must have names, and one of them has none: name it, or leave it out"
+                )
             self._bytes("headers key", name, limits.header_key_bytes_max)
             self._bytes(f"headers[{name[:64]!r}]", value, limits.header_value_bytes_max)
             if name.startswith("fila-"):
@@ -335,6 +333,14 @@ class AdminRules:
     def _moment(self, field: str, moment: Any) -> None:
         if not (0 <= moment.seconds <= _SECONDS_MAX and 0 <= moment.nanos <= _NANOS_MAX):
             raise Invalid(field, "must be a moment from 1970 to 9999")
+
+
+def _check_pace(per_second: float) -> None:
+    if per_second and not PACE_MIN <= per_second <= RATE_MAX:
+        raise Invalid(
+            "rate_per_second",
+            f"must be 0 (as fast as it goes), or from {PACE_MIN:g} to {RATE_MAX:g}, got {per_second:g}",
+        )
 
 
 def check_own_key(caller: Caller, fairness_key: str) -> None:

@@ -1618,7 +1618,7 @@ export type RedriveRequest = Message<"fila.v1.RedriveRequest"> & {
   count: bigint;
 
   /**
-   * Pace; 0 means as fast as it goes.
+   * Pace in messages a second, 0.001 or more; 0 means as fast as it goes.
    *
    * @generated from field: double rate_per_second = 3;
    */

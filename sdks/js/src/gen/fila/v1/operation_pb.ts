@@ -101,7 +101,7 @@ export type StartOperationRequest = Message<"fila.v1.StartOperationRequest"> & {
   filter?: DeadLetterFilter | undefined;
 
   /**
-   * Most messages a second; 0 means as fast as it goes.
+   * Most messages a second, 0.001 or more; 0 means as fast as it goes.
    *
    * @generated from field: double rate_per_second = 4;
    */

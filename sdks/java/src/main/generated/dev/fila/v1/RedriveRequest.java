@@ -121,7 +121,7 @@ private static final long serialVersionUID = 0L;
   private double ratePerSecond_ = 0D;
   /**
    * <pre>
-   * Pace; 0 means as fast as it goes.
+   * Pace in messages a second, 0.001 or more; 0 means as fast as it goes.
    * </pre>
    *
    * <code>double rate_per_second = 3 [json_name = "ratePerSecond"];</code>
@@ -801,7 +801,7 @@ private static final long serialVersionUID = 0L;
     private double ratePerSecond_ ;
     /**
      * <pre>
-     * Pace; 0 means as fast as it goes.
+     * Pace in messages a second, 0.001 or more; 0 means as fast as it goes.
      * </pre>
      *
      * <code>double rate_per_second = 3 [json_name = "ratePerSecond"];</code>
@@ -813,7 +813,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Pace; 0 means as fast as it goes.
+     * Pace in messages a second, 0.001 or more; 0 means as fast as it goes.
      * </pre>
      *
      * <code>double rate_per_second = 3 [json_name = "ratePerSecond"];</code>
@@ -829,7 +829,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Pace; 0 means as fast as it goes.
+     * Pace in messages a second, 0.001 or more; 0 means as fast as it goes.
      * </pre>
      *
      * <code>double rate_per_second = 3 [json_name = "ratePerSecond"];</code>

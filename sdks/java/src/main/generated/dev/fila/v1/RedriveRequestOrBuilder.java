@@ -42,7 +42,7 @@ public interface RedriveRequestOrBuilder extends
 
   /**
    * <pre>
-   * Pace; 0 means as fast as it goes.
+   * Pace in messages a second, 0.001 or more; 0 means as fast as it goes.
    * </pre>
    *
    * <code>double rate_per_second = 3 [json_name = "ratePerSecond"];</code>

@@ -341,7 +341,7 @@ private static final long serialVersionUID = 0L;
   private double ratePerSecond_ = 0D;
   /**
    * <pre>
-   * Most messages a second; 0 means as fast as it goes.
+   * Most messages a second, 0.001 or more; 0 means as fast as it goes.
    * </pre>
    *
    * <code>double rate_per_second = 4 [json_name = "ratePerSecond"];</code>
@@ -1066,7 +1066,7 @@ private static final long serialVersionUID = 0L;
     private double ratePerSecond_ ;
     /**
      * <pre>
-     * Most messages a second; 0 means as fast as it goes.
+     * Most messages a second, 0.001 or more; 0 means as fast as it goes.
      * </pre>
      *
      * <code>double rate_per_second = 4 [json_name = "ratePerSecond"];</code>
@@ -1078,7 +1078,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most messages a second; 0 means as fast as it goes.
+     * Most messages a second, 0.001 or more; 0 means as fast as it goes.
      * </pre>
      *
      * <code>double rate_per_second = 4 [json_name = "ratePerSecond"];</code>
@@ -1094,7 +1094,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most messages a second; 0 means as fast as it goes.
+     * Most messages a second, 0.001 or more; 0 means as fast as it goes.
      * </pre>
      *
      * <code>double rate_per_second = 4 [json_name = "ratePerSecond"];</code>

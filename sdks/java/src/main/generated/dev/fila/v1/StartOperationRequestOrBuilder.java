@@ -78,7 +78,7 @@ public interface StartOperationRequestOrBuilder extends
 
   /**
    * <pre>
-   * Most messages a second; 0 means as fast as it goes.
+   * Most messages a second, 0.001 or more; 0 means as fast as it goes.
    * </pre>
    *
    * <code>double rate_per_second = 4 [json_name = "ratePerSecond"];</code>
