@@ -44,7 +44,9 @@ def read(path: Path) -> Declared:
     """Read a file; raises BadParameter naming the place of what is wrong."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise _wrong(f"cannot read {path}: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise _wrong(f"{path}: {error}") from error
     declared = Declared()
     for name, table in tables.items():
