@@ -11,11 +11,15 @@ import pytest
 
 from fila.v1 import admin_pb2, events_pb2
 from fila_server import events
-from fila_server.edges.grpc.watching import WATCHERS_MAX, Watching
+from fila_server.edges.grpc.watching import WATCHERS_MAX, Watching, on_the_wire
 from fila_server.errors import Invalid, LimitExceeded
 from fila_server.events import FAMILIES, KINDS, MISSED, PER_KIND_A_SECOND, Ring, matches
 from fila_server.operations import changes
 
+REPLIES = {
+    "Redrive": admin_pb2.RedriveResponse(redriven=7).SerializeToString(),
+    "DropDeadLetters": events_pb2.DropDeadLettersResponse(dropped=7).SerializeToString(),
+}
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "server/src/fila_server"
 KIND = re.compile(r"[a-z_]+\.[a-z_]+")
@@ -287,6 +291,36 @@ def test_a_value_or_a_script_is_told_by_its_length_alone(told):
 
 def test_every_call_that_changes_something_has_a_kind(told):
     for method, request_type in changes.REQUEST_BY_METHOD.items():
-        changes.tell(method, request_type(), "")
+        changes.tell(method, request_type(), "", reply=REPLIES.get(method, b""))
 
     assert len(told()) == min(10, len(changes.REQUEST_BY_METHOD))
+
+
+@pytest.mark.parametrize("method", changes.REQUEST_BY_METHOD)
+def test_whatever_a_request_says_its_event_can_be_sent(told, method):
+    """A field that has the name of one of an event's own would end every watcher that comes to it."""
+    request = changes.REQUEST_BY_METHOD[method]()
+    for field in request.DESCRIPTOR.fields:
+        if field.name == "validate_only":
+            continue
+        if field.message_type is not None:
+            getattr(request, field.name).SetInParent()
+        elif field.is_repeated:
+            getattr(request, field.name).append(3)
+        else:
+            setattr(request, field.name, "x" if field.type == field.TYPE_STRING else 3)
+
+    changes.tell(method, request, "", reply=REPLIES.get(method, b""))
+
+    (event,) = told()
+    assert on_the_wire(event).count == (7 if method in REPLIES else 1)
+
+
+def test_a_redrive_is_told_by_what_it_moved_and_one_that_moved_nothing_not_at_all(told):
+    request = admin_pb2.RedriveRequest(dlq_queue="orders.dlq", count=10)
+
+    changes.tell("Redrive", request, "", reply=admin_pb2.RedriveResponse(redriven=3).SerializeToString())
+    changes.tell("Redrive", request, "", reply=admin_pb2.RedriveResponse().SerializeToString())
+
+    (event,) = told()
+    assert (event.queue, event.count, event.details) == ("orders.dlq", 3, {"at_most": "10"})

@@ -40,10 +40,25 @@ _KIND_BY_METHOD = {
 }
 
 
-def tell(method: str, request: Any, peer: str, principal: str = "") -> None:
-    """Emit the event of a successful call, unless it was asked to change nothing."""
+_COUNT_BY_METHOD: dict[str, tuple[Any, str]] = {
+    "Redrive": (admin_pb2.RedriveResponse, "redriven"),
+    "DropDeadLetters": (events_pb2.DropDeadLettersResponse, "dropped"),
+}
+"""Where a reply says how many messages were meant."""
+_TOLD_AS = {"count": "at_most"}
+"""Of a request's fields, those that have the name of something else in an event."""
+
+
+def tell(method: str, request: Any, peer: str, principal: str = "", reply: bytes = b"") -> None:
+    """Emit the event of a successful call, unless it was asked to change nothing, or found nothing to change."""
     if getattr(request, "validate_only", False):
         return
+    count = 1
+    if method in _COUNT_BY_METHOD:
+        reply_type, field_name = _COUNT_BY_METHOD[method]
+        count = getattr(reply_type.FromString(reply), field_name)
+        if not count:
+            return
     kind = _KIND_BY_METHOD[method]
     details: dict[str, Any] = {}
     about: dict[str, Any] = {"queue": "", "channel": "", "fairness_key": ""}
@@ -57,10 +72,10 @@ def tell(method: str, request: Any, peer: str, principal: str = "") -> None:
         elif field.name == "config":
             details["settings"] = ",".join(inner.name for inner, _ in value.ListFields())
         else:
-            details[field.name] = _shown(field.name, value)
+            details[_TOLD_AS.get(field.name, field.name)] = _shown(field.name, value)
     if method == "SetConfig" and not request.value:
         kind = "config.deleted"
-    emit(kind, **about, peer=peer, principal=principal, **details)
+    emit(kind, **about, peer=peer, principal=principal, count=count, **details)
 
 
 async def carry_out_and_tell(
@@ -69,7 +84,7 @@ async def carry_out_and_tell(
     """Send a command with the record of its act, and emit its event. `caller` None is the broker itself: no event."""
     reply = await carry_out(call, method, kind, request, caller, kept=kept)
     if caller is not None:
-        tell(method, request, caller.peer, caller.name if caller.number is not None else "")
+        tell(method, request, caller.peer, caller.name if caller.number is not None else "", reply)
     return reply
 
 

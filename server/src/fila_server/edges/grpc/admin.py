@@ -305,7 +305,7 @@ def answering_handler(
                 reply = await call(frame, caller)
             if (request_type := changes.REQUEST_BY_METHOD.get(method)) is not None:
                 who = caller.name if caller.number is not None else ""
-                changes.tell(method, request_type.FromString(frame), context.peer() or "", who)
+                changes.tell(method, request_type.FromString(frame), context.peer() or "", who, reply)
             if len(reply) >= COUNTED_FROM_BYTES:
                 # What changes something answers with little: only what was read can be refused here.
                 if not unwritten.take(len(reply)):

@@ -58,7 +58,7 @@ class Watching:
                     if matches(event, request.queue, request.kinds, request.fairness_key) and sees(
                         event.queue, event.channel
                     ):
-                        told = _on_the_wire(event)
+                        told = on_the_wire(event)
                         if not quotes(event.queue):
                             for detail in QUOTED.get(told.kind, ()):
                                 told.details.pop(detail, None)
@@ -103,7 +103,8 @@ def _missed(oldest: Happening, count: int) -> pb.Event:
     return event
 
 
-def _on_the_wire(happening: Happening) -> pb.Event:
+def on_the_wire(happening: Happening) -> pb.Event:
+    """An event as watchers get it."""
     event = pb.Event(
         position=happening.position,
         kind=happening.kind,
