@@ -44,7 +44,7 @@ run: build ## Build, then start fila-server on port 5555 with its data in ./data
 test: test-python $(TEST) ## Build, then run every test in every language
 
 test-python: build $(VENV)/.dev ## Build, then run the tests of the broker, the Python SDK and the CLI
-	$(PYTEST) $(PYTEST_ARGS)
+	$(PYTEST) --durations=20 $(PYTEST_ARGS)
 	FILA_SERVER__EDGE=python $(PYTEST) -m both_edges tests/e2e
 
 check: check-python $(CHECK) ## Formats, lint, types, import layers, contract, generated code, in every language
@@ -65,10 +65,8 @@ bench: build $(VENV)/.dev ## Measure, and print a table (ONLY=a,b QUICK=1 MARKDO
 bench-check: build $(VENV)/.dev ## Is this tree slower than another commit? (AGAINST=792dccc ONLY=headline PAIRS=15)
 	python bench/check.py
 
-soak: build $(VENV)/.dev ## Crash, power-cut, simulation and liveness tests with nightly counts and bounds
-	FILA_SOAK=1 $(PYTEST) --timeout 0 tests/crash tests/simulation tests/liveness
-	FILA_SERVER__EDGE=python $(PYTEST) tests/e2e tests/crash tests/liveness
-	FILA_SERVER__IO_THREADS=2 $(PYTEST) tests/e2e tests/grpc_edge tests/access
+soak: build $(VENV)/.dev ## The long runs in slices, on from where they stopped (FOR=minutes ONLY="kills policy")
+	python -m tests.soak $(if $(FOR),--for $(FOR)) $(ONLY)
 
 planted-faults: build $(VENV)/.dev ## Plant faults in the core, one by one: two tests find each (ONLY=names)
 	python -m tests.faults.plant $(ONLY)

@@ -4,7 +4,8 @@ Everything else about the distribution stands in pyproject.toml. This file exist
 modules is found, not written down, and because a build must redo only what changed: a module is compiled again
 when its .pyx, its .pxd, or any .pxd it cimports is newer than the result.
 
-`FILA_MODULES=ring,bucket python setup.py build_ext --inplace` builds only the modules named so.
+`FILA_MODULES=ring,bucket python setup.py build_ext --inplace` builds only the modules named so, and
+`FILA_SANITIZE=address,undefined` with the compiler's sanitizers (tests/sanitized.py).
 """
 
 import fcntl
@@ -44,6 +45,18 @@ COMPILE_ARGS = ["-O3", "-fvisibility=hidden", "-Wno-unused-function", "-Wno-unre
 # --as-needed, before the libraries: a module depends on those libraries alone that it calls.
 LINK_ARGS = ["-Wl,--as-needed", "-lrocksdb", "-lnghttp2", "-lssl", "-lcrypto", "-lz", "-lpthread"]
 
+
+SANITIZERS = os.environ.get("FILA_SANITIZE")
+if SANITIZERS:
+    checked = [
+        "-O1",
+        "-g1",
+        f"-fsanitize={SANITIZERS}",
+        "-fno-sanitize-recover=all",
+        "-fno-omit-frame-pointer",
+    ]
+    COMPILE_ARGS = [*COMPILE_ARGS[1:], *checked]
+    LINK_ARGS = [f"-fsanitize={SANITIZERS}", *LINK_ARGS]
 
 FAILED: list[str] = []
 

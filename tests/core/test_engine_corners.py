@@ -229,6 +229,30 @@ def test_a_capped_key_goes_on_when_hard_retention_drops_what_was_being_decided(o
     assert engine.payloads("q") == [b"waiting"]
 
 
+# --- atomic batches ----------------------------------------------------------------------------
+
+
+def test_an_atomic_batch_that_is_refused_takes_and_leaves_nothing_of_its_neighbours(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q", max_depth=4, fairness_key_header="k")
+    tokens = []
+    for kind, payloads in (
+        (commands.ENQUEUE_BATCH, [b"a", b"b"]),
+        (commands.ENQUEUE_ATOMIC, [b"1", b"2", b"3"]),  # the third one finds no room
+        (commands.ENQUEUE_BATCH, [b"c", b"d"]),
+    ):
+        batch = service.EnqueueBatchRequest(queue="q")
+        for payload in payloads:
+            batch.messages.add(payload=payload, headers={"k": payload.decode()})
+        tokens.append(engine.submit(kind, batch))
+    engine.others += engine.settle_down()
+
+    answers = [service.EnqueueBatchResponse.FromString(engine.answer_of(token)[1]) for token in tokens]
+    stored = [[not result.error.code for result in answer.results] for answer in answers]
+    assert stored == [[True] * 2, [False] * 3, [True] * 2]
+    assert sorted(engine.payloads("q")) == [b"a", b"b", b"c", b"d"]
+
+
 # --- dedup -------------------------------------------------------------------------------------
 
 

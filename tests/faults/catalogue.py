@@ -16,6 +16,12 @@ class Fault(NamedTuple):
     module: str
     text: str
     planted: str
+    found_by: tuple[str, ...]
+    """Tests, or files of tests, that have found it; they are asked first, and all others when they find too little."""
+
+
+SIMULATED = "simulation/test_simulation.py"
+LYING = "simulation/test_planted_faults.py::test_a_core_that_lies_is_found_out"
 
 
 FAULTS = (
@@ -25,24 +31,37 @@ FAULTS = (
         "structures/ring.pyx",
         "    turn.carried = False\n    _to_tail(ring, turn)\n",
         "    turn.carried = False\n    turn.deficit = 0\n    _to_tail(ring, turn)\n",
+        (
+            "core/test_drr.py::test_the_compiled_ring_agrees_with_one_that_walks_every_round",
+            "core/test_drr.py::test_a_message_of_a_million_million_rounds_is_reached_in_one_step",
+        ),
     ),
     Fault(
         "a-parked-key-keeps-every-grant",
         "structures/ring.pyx",
         "    turn.deficit = min(turn.deficit, _grant(ring, turn))\n\n\ncdef void ring_rejoin",
         "\n\ncdef void ring_rejoin",
+        (
+            "core/test_drr.py::test_the_compiled_ring_agrees_with_one_that_walks_every_round",
+            "core/test_drr.py::test_a_throttled_flow_keeps_at_most_one_grant",
+        ),
     ),
     Fault(
         "a-refund-above-one-grant",
         "structures/ring.pyx",
         "    turn.deficit = max(before, min(before + cost, grant))",
         "    turn.deficit = before + cost",
+        (
+            "core/test_drr.py::test_the_compiled_ring_agrees_with_one_that_walks_every_round",
+            "core/test_drr.py::test_what_comes_back_is_paid_back_up_to_one_grant",
+        ),
     ),
     Fault(
         "a-message-costs-nothing",
         "life/deliver.pyx",
         "        ring_charge(&channel.ring, turn, entry.cost)\n",
         "        ring_charge(&channel.ring, turn, 0)\n",
+        ("core/test_engine_fairness.py",),
     ),
     # --- limits
     Fault(
@@ -50,18 +69,21 @@ FAULTS = (
         "structures/bucket.pyx",
         "cdef void bucket_take(Bucket* bucket) noexcept nogil:\n    bucket.level -= 1\n",
         "cdef void bucket_take(Bucket* bucket) noexcept nogil:\n    bucket.level -= 0.5\n",
+        ("core/test_bucket.py",),
     ),
     Fault(
         "a-token-comes-back-above-the-burst",
         "structures/bucket.pyx",
         "        bucket.level = min(bucket.level + 1, bucket.burst)\n",
         "        bucket.level = bucket.level + 2\n",
+        ("core/test_bucket.py",),
     ),
     Fault(
         "the-last-throttle-key-is-skipped",
         "turns/throttle.pyx",
         "        found.count = kept\n",
         "        found.count = kept - 1 if kept > 1 else kept\n",
+        ("core/test_parsed_frame.py", LYING),
     ),
     # --- attempts, retries, dead letters
     Fault(
@@ -69,36 +91,42 @@ FAULTS = (
         "life/failure.pyx",
         "    if slot.attempts < ATTEMPTS_MAX:\n        slot.attempts += 1\n    if policy.max_attempts",
         "    if slot.attempts < 1:\n        slot.attempts += 1\n    if policy.max_attempts",
+        ("core/test_engine_places.py", LYING),
     ),
     Fault(
         "one-attempt-too-many",
         "life/failure.pyx",
         "slot.attempts >= policy.max_attempts and not queue.is_dlq",
         "slot.attempts > policy.max_attempts and not queue.is_dlq",
+        ("core/test_bounded_work.py",),
     ),
     Fault(
         "a-backoff-that-does-not-grow",
         "life/failure.pyx",
         "        wait *= power(2.0, <double> (attempts - 1 if attempts < 64 else 63))\n",
         "        wait *= 1.0\n",
+        (LYING,),
     ),
     Fault(
         "a-dead-letter-stays-in-its-queue",
         "life/failure.pyx",
         "    ending_is(core, DEAD_LETTERED, reason, 0, 0)\n    slot_done(core, slot)\n",
         "    ending_is(core, DEAD_LETTERED, reason, 0, 0)\n    slot_ready(core, slot, False)\n",
+        ("core/test_engine_clocks.py", "core/test_engine_places.py"),
     ),
     Fault(
         "what-was-returned-comes-back-last",
         "life/giveback.pyx",
         "        slot_ready(core, slot, True)\n",
         "        slot_ready(core, slot, False)\n",
+        ("core/test_abandoned_pulls.py", "core/test_given_back.py"),
     ),
     Fault(
         "what-was-returned-unseen-costs-its-tokens",
         "life/giveback.pyx",
         "    if how != MAY_BE_SEEN:\n        slot_refund(core, slot)\n",
         "",
+        ("core/test_given_back.py", "core/test_key_rates.py"),
     ),
     # --- leases
     Fault(
@@ -106,36 +134,45 @@ FAULTS = (
         "life/settle.pyx",
         "            if not has_id or (h == high and l == low):\n                return lease\n",
         "            return lease\n",
+        (SIMULATED,),
     ),
     Fault(
         "an-ack-of-another-channel-counts",
         "life/settle.pyx",
         "lease != NULL and share_of(lease.slot).channel == channel and not channel.gone",
         "lease != NULL and not channel.gone",
+        (
+            "core/test_taken_apart.py::test_a_channel_that_starts_anew_delivers_at_once_and_its_old_leases_are_lost",
+            "core/test_leases.py",
+        ),
     ),
     Fault(
         "an-extension-is-not-recorded",
         "life/settle.pyx",
         "    lease.extended = True\n    lease_extension_put(core, lease)\n",
         "",
+        ("core/test_engine_decisions.py", "core/test_sessions_in_time.py"),
     ),
     Fault(
         "a-lease-of-a-lost-holder-ends-late",
         "life/deliver.pyx",
         "    timer_set(&core.timers, &lease.timer, lease.due_ns)\n    if consumer.kind != PULL:",
         "    timer_set(&core.timers, &lease.timer, lease.due_ns + 20000000)\n    if consumer.kind != PULL:",
+        ("core/test_engine_decisions.py", "core/test_leases.py"),
     ),
     Fault(
         "lease-ids-start-again-after-a-restart",
         "life/deliver.pyx",
         '        reservation_record_put(core, b"leases", core.lease_id_reserved)\n',
         '        reservation_record_put(core, b"leases", core.next_lease_id)\n',
+        ("core/test_leases.py",),
     ),
     Fault(
         "begun-is-not-written-down",
         "life/settle.pyx",
         "    group_mark(core, lease.group, lease.lease_id, MARK_BEGUN)\n",
         "",
+        ("core/test_sessions_in_time.py",),
     ),
     # --- durability
     Fault(
@@ -144,30 +181,35 @@ FAULTS = (
         "        shared_store(&core.shared.wanted, core.epoch)\n        core.epoch += 1\n",
         "        shared_store(&core.shared.wanted, core.epoch)\n"
         "        shared_store(&core.shared.durable, core.epoch)\n        core.epoch += 1\n",
+        ("core/test_engine_durable_log.py", "core/test_engine_places.py"),
     ),
     Fault(
         "an-ack-record-is-dropped",
         "life/ending.pyx",
         "        elif not frame.dying:\n            settled_record_put(core, share)\n",
         "        elif not frame.dying and frame.live > 1:\n            settled_record_put(core, share)\n",
+        ("core/test_taken_apart.py::test_what_is_left_in_memory_is_what_a_restart_would_find", SIMULATED),
     ),
     Fault(
         "a-finished-frame-stays-on-disk",
         "life/ending.pyx",
         "    frame_record_delete(core, frame)\n",
         "",
+        ("core/test_taken_apart.py::test_what_is_left_in_memory_is_what_a_restart_would_find", SIMULATED),
     ),
     Fault(
         "a-retry-is-forgotten-over-a-restart",
         "life/failure.pyx",
         "        state_record_ready(core, slot, channel.placed_to, channel.requeue_seq, last_lease)\n",
         "        pass\n",
+        (SIMULATED,),
     ),
     Fault(
         "a-refused-batch-is-half-stored",
         "life/enqueue.pyx",
         "    queue.building.count = before\n",
         "    queue.building.count = before + (1 if queue.building.count > before else 0)\n",
+        ("core/test_bounded_work.py", "core/test_engine_corners.py"),
     ),
     # --- dedup, time to live, delays, seek, retention
     Fault(
@@ -175,30 +217,35 @@ FAULTS = (
         "holdings/dedup.pyx",
         "    return row if row != NULL and row.due_ns > core.mono_ns else NULL\n",
         "    return row\n",
+        ("core/test_engine_corners.py", "core/test_refused_writes.py"),
     ),
     Fault(
         "a-dedup-key-is-not-written-down",
         "holdings/dedup.pyx",
         "        dedup_record_put(core, core.enqueues, queue, row)\n",
         "        pass\n",
+        ("core/test_engine_clocks.py",),
     ),
     Fault(
         "a-delayed-message-outlives-its-time",
         "care/retention.pyx",
         "slot.state in (READY, DELAYED, UNPLACED):",
         "slot.state == READY:",
+        ("core/test_engine_places.py", SIMULATED),
     ),
     Fault(
         "a-seek-skips-its-first-message",
         "life/seek.pyx",
         "        if offset < channel.start_offset:\n            continue\n        expiry",
         "        if offset <= channel.start_offset:\n            continue\n        expiry",
+        ("core/test_engine_places.py", "core/test_taken_apart.py"),
     ),
     Fault(
         "retention-takes-what-is-young",
         "care/retention.pyx",
         "core.wall_ms - frame.appended_ms > <int64_t> policy.hard_period_ms",
         "core.wall_ms - frame.appended_ms > <int64_t> policy.hard_period_ms // 2",
+        ("core/test_engine_corners.py", "core/test_retention.py"),
     ),
     # --- what is counted
     Fault(
@@ -206,12 +253,14 @@ FAULTS = (
         "holdings/frames.pyx",
         "            frame.entries[i].key.stored_bytes -= frame.entries[i].length\n",
         "",
+        ("core/test_stored_bytes.py",),
     ),
     Fault(
         "a-start-counts-no-stored-bytes",
         "care/frame_record.pyx",
         "            entry.key.stored_bytes += entry.length\n",
         "            entry.key.stored_bytes += 0\n",
+        ("core/test_stored_bytes.py",),
     ),
     # --- bounded work, liveness
     Fault(
@@ -219,17 +268,20 @@ FAULTS = (
         "life/seek.pyx",
         "    while channel.rebuild_at and stage_goes_on(core):\n",
         "    while channel.rebuild_at:\n",
+        ("core/test_taken_apart.py",),
     ),
     Fault(
         "a-channel-with-room-sleeps",
         "life/ending.pyx",
         "        if consumer.channel.ready:\n            channel_activate(core, consumer.channel)\n",
         "",
+        ("core/test_given_back.py", SIMULATED),
     ),
     Fault(
         "a-capped-key-is-not-looked-at-again",
         "life/ending.pyx",
         "    flow.in_flight -= 1\n    if flow.key.cap:\n        flow_reconsider(core, flow)\n    free(lease)\n",
         "    flow.in_flight -= 1\n    free(lease)\n",
+        ("core/test_key_rates.py", SIMULATED),
     ),
 )

@@ -14,8 +14,16 @@ def test_a_fault_still_has_its_one_place_in_the_core(fault: Fault) -> None:
     assert planted(fault, source) != source
 
 
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_the_tests_that_find_a_fault_are_still_there(fault: Fault) -> None:
+    assert fault.found_by
+    for test in fault.found_by:
+        path, _, name = test.partition("::")
+        assert f"def {name.partition('[')[0]}(" in (ROOT / "tests" / path).read_text() or not name
+
+
 def test_a_fault_whose_place_is_gone_or_not_the_only_one_is_told() -> None:
-    fault = Fault("nowhere", "structures/ring.pyx", "a line", "another")
+    fault = Fault("nowhere", "structures/ring.pyx", "a line", "another", ())
     with pytest.raises(ValueError, match="nowhere: its text stands 0 times"):
         planted(fault, "nothing of the kind")
     with pytest.raises(ValueError, match="stands 2 times"):

@@ -11,11 +11,24 @@ Books, in books.py: nothing that could go is left lying while somebody has room 
 Each counts how often it judged: a run in which one judged too little shows nothing, and fails.
 """
 
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
 from tests.simulation.model import LEASED, READY, BucketModel, Entry, Model, Note
 
 
 class Broken(AssertionError):
     """A promise was not kept."""
+
+
+def note_judged(world: str, seed: int, judged: Counter[str]) -> None:
+    """Leave how often each oracle judged in one run, where FILA_SIM_JUDGED names a file for it (tests/soak.py)."""
+    path = os.environ.get("FILA_SIM_JUDGED")
+    if path:
+        with Path(path).open("a") as file:
+            file.write(json.dumps({"world": world, "seed": seed, "judged": judged}) + "\n")
 
 
 class Kept:

@@ -1,6 +1,7 @@
 """One seed, one run: `python -m tests.simulation.simulate [--policy] SEED [COUNT]` runs it.
 
-With `--policy` settings change meanwhile and hooks decide; FILA_SIM_TRACE=1 shows every step.
+With `--policy` settings change meanwhile and hooks decide; FILA_SIM_TRACE=1 shows every step. Exit code 1 when a seed
+failed, or when an oracle judged too little in thirty seeds or more.
 """
 
 import os
@@ -16,7 +17,7 @@ from tests.simulation.consumers import Consumers
 from tests.simulation.hooks import Hooks
 from tests.simulation.model import DONE, ConsumerModel
 from tests.simulation.operators import Operators
-from tests.simulation.oracles import Broken
+from tests.simulation.oracles import Broken, note_judged
 from tests.simulation.policies import PolicyOperators
 from tests.simulation.producers import THROTTLE_KEYS, Producers
 from tests.simulation.world import World
@@ -24,6 +25,18 @@ from tests.simulation.world import World
 STEPS = 220
 POLICY = "--policy"
 TRACE_LINES = 60
+ENOUGH_SEEDS = 30
+JUDGES = {
+    "messages": 10_000,
+    "no answered message is lost or comes back": 25_000,
+    "one lease a message": 15_000,
+    "order within a key": 4_000,
+    "no bucket over its curve": 500,
+    "keys stay within the bound": 500_000,
+    "the numbers agree": 1_000,
+    "nothing that could go is left lying": 120,
+}
+"""What each oracle has to judge in ENOUGH_SEEDS runs, about half of what it does: fewer, and it sees nothing."""
 
 
 class Simulation:
@@ -258,7 +271,13 @@ def simulate(seed: int, policy: bool = False) -> Counter[str]:
     return simulation.judged()
 
 
-def main() -> None:
+def too_little(judged: Counter[str], seeds: int) -> dict[str, int]:
+    """The oracles that judged less than so many runs have to show."""
+    least = {name: count * seeds / ENOUGH_SEEDS for name, count in JUDGES.items()}
+    return {name: judged[name] for name, count in least.items() if judged[name] < count}
+
+
+def main() -> int:
     arguments = [argument for argument in sys.argv[1:] if argument != POLICY]
     policy = len(arguments) < len(sys.argv) - 1
     first = int(arguments[0])
@@ -267,7 +286,9 @@ def main() -> None:
     judged: Counter[str] = Counter()
     for seed in range(first, first + count):
         try:
-            judged += simulate(seed, policy)
+            found = simulate(seed, policy)
+            note_judged("policy" if policy else "plain", seed, found)
+            judged += found
         except Broken as error:
             bad += 1
             if count == 1:
@@ -275,7 +296,11 @@ def main() -> None:
             else:
                 print(str(error).split("\n")[0][:300], flush=True)
     print(f"{count} seeds, {bad} bad; judged {dict(judged)}")
+    missing = too_little(judged, count) if count >= ENOUGH_SEEDS else {}
+    if missing:
+        print(f"{count} seeds, {bad} bad; judged too little: {missing}")
+    return 1 if bad or missing else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

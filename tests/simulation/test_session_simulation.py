@@ -14,9 +14,8 @@ from tests.simulation.oracles import Broken
 from tests.simulation.session_world import STEP_MS, SessionWorld, simulate_sessions
 
 SEEDS_EVERY_TIME = 40
-SEEDS_SOAK = 3000
 SEEDS_TO_FIND_A_FAULT = 40
-COUNT = int(os.environ.get("FILA_SIM_SEEDS", SEEDS_SOAK if os.environ.get("FILA_SOAK") else SEEDS_EVERY_TIME))
+COUNT = int(os.environ.get("FILA_SIM_SEEDS", SEEDS_EVERY_TIME))
 JUDGES = {
     "attempts are begun failures": 500,
     "nobody hands out after its deadline": 50,

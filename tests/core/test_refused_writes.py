@@ -1,0 +1,128 @@
+"""A disk that is full and a storage engine that stalls: what is refused, what waits, and what comes of it later."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from fila.v1 import messages_pb2 as messages
+from fila.v1 import service_pb2 as service
+from fila_server import commands
+from tests.core.driven_engine import DrivenEngine
+from tests.native.coreprobe import disk_becomes, store_stalls
+
+ROOMY, LOW, CRITICAL = 0, 1, 2
+RESOURCE_EXHAUSTED = 8
+
+
+@pytest.fixture
+def engine() -> Iterator[DrivenEngine]:
+    driven = DrivenEngine()
+    driven.create_queue("q")
+    yield driven
+    driven.remove()
+
+
+def enqueue(engine: DrivenEngine, payload: bytes, **options: str) -> int:
+    request = service.EnqueueRequest(queue="q", payload=payload, options=service.EnqueueOptions(**options))
+    return engine.submit(commands.ENQUEUE, request)
+
+
+def ack(engine: DrivenEngine, message: messages.Message) -> int:
+    request = service.AckRequest(queue="q", message_id=message.id, lease_id=message.metadata.lease_id)
+    return engine.submit(commands.ACK, request)
+
+
+def pass_by(engine: DrivenEngine, ms: int) -> None:
+    """Passes alone, 100 ms apart: nothing is synced while nothing can be written."""
+    for _ in range(ms // 100):
+        engine.advance(100)
+        engine.run_pass()
+        engine.others += engine.core.drain()
+
+
+def answers(engine: DrivenEngine, token: int) -> list[int]:
+    return [status for owner, kind, status, _ in engine.others if (owner, kind) == (token, commands.REPLY)]
+
+
+def test_a_stall_of_less_than_a_second_refuses_nobody(engine: DrivenEngine) -> None:
+    store_stalls(engine.core, True)
+    token = enqueue(engine, b"m")
+    pass_by(engine, 800)
+    assert answers(engine, token) == []
+
+    store_stalls(engine.core, False)
+    engine.others += engine.settle_down()
+
+    assert answers(engine, token) == [0]
+    assert engine.payloads("q") == [b"m"]
+
+
+def test_a_stall_that_lasts_refuses_new_messages_and_keeps_what_settles_old_ones(
+    engine: DrivenEngine,
+) -> None:
+    engine.enqueue("q", b"old")
+    [old] = engine.lease("q")
+    store_stalls(engine.core, True)
+    settling, coming = ack(engine, old), enqueue(engine, b"new")
+    pass_by(engine, 2_000)
+    assert answers(engine, settling) == []
+    assert answers(engine, coming) == [RESOURCE_EXHAUSTED]
+
+    store_stalls(engine.core, False)
+    engine.others += engine.settle_down()
+    assert answers(engine, settling) == [0]
+    engine.cut_power()
+    engine.reopen()
+
+    engine.sleep(60_000)
+    assert engine.payloads("q") == []
+    assert engine.stats("q").stored_bytes == 0
+
+
+def test_a_dedup_key_whose_message_was_refused_is_free(engine: DrivenEngine) -> None:
+    engine.enqueue("q", b"before", dedup_key="older, and still in its window")
+    store_stalls(engine.core, True)
+    token = enqueue(engine, b"refused", dedup_key="k")
+    pass_by(engine, 2_000)
+    assert answers(engine, token) == [RESOURCE_EXHAUSTED]
+    store_stalls(engine.core, False)
+    engine.others += engine.settle_down()
+
+    offset = engine.enqueue("q", b"stored", dedup_key="k")
+
+    assert engine.payloads("q") == [b"before", b"stored"]
+    assert engine.enqueue("q", b"again", dedup_key="k") == offset
+
+
+def test_on_a_disk_that_is_low_messages_are_refused_and_acked(engine: DrivenEngine) -> None:
+    engine.enqueue("q", b"old")
+    disk_becomes(engine.core, LOW)
+    [old] = engine.lease("q")
+    settling, coming = ack(engine, old), enqueue(engine, b"new")
+    engine.others += engine.settle_down()
+
+    assert answers(engine, coming) == [RESOURCE_EXHAUSTED]
+    assert answers(engine, settling) == [0]
+
+
+@pytest.mark.parametrize("end", ["goes on", "killed"])
+def test_on_a_full_disk_an_ack_waits_for_room_and_is_not_answered_before(
+    engine: DrivenEngine, end: str
+) -> None:
+    engine.enqueue("q", b"old")
+    [old] = engine.lease("q")
+    disk_becomes(engine.core, CRITICAL)
+    settling = ack(engine, old)
+    pass_by(engine, 5_000)
+    assert answers(engine, settling) == []
+
+    if end == "killed":  # what was not answered did not happen
+        engine.kill()
+        engine.reopen()
+        engine.sleep(60_000)
+        assert engine.payloads("q") == [b"old"]
+        return
+    disk_becomes(engine.core, ROOMY)
+    engine.others += engine.settle_down()
+    assert answers(engine, settling) == [0]
+    assert engine.stats("q").stored_bytes == 0

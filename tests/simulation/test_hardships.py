@@ -1,0 +1,213 @@
+"""Seeded runs of full disks, stalls, clocks that are set, clean stops under load and damage; each judge finds a lie."""
+
+import os
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from fila.v1 import admin_pb2 as admin
+from fila.v1 import service_pb2 as service
+from fila_server import commands, seam_frames
+from tests.core.driven_engine import DrivenEngine, Out
+from tests.native.coreprobe import disk_becomes, store_stalls
+from tests.simulation.hardships import simulate_hardships
+from tests.simulation.oracles import Broken
+
+SEEDS_EVERY_TIME = 20
+COUNT = int(os.environ.get("FILA_SIM_SEEDS", SEEDS_EVERY_TIME))
+SEEDS_TO_FIND_A_LIE = 20
+SYNCS_THAT_ARE_TRUE = 30
+"""Enough for the queues to be there."""
+JUDGES = {
+    "no answered message is lost": 500,
+    "what is delivered was sent, whole": 2_000,
+    "what was refused is never seen": 2_000,
+    "what was acked never comes back": 2_000,
+    "no lease id is given twice": 2_000,
+    "one lease at a time": 2_000,
+    "no id is given twice": 1_000,
+    "no offset is given twice": 3_000,
+    "an id stays": 3_000,
+    "a dedup key names its first message": 10,
+    "an atomic batch is stored whole or not at all": 50,
+    "not before its delay is over": 2_000,
+    "not after its time to live": 5,
+    "a page moves what is in it": 10,
+    "a redriven message is routed as told": 20,
+    "a clean stop leaves a sound store": 10,
+    "hard retention keeps within its size": 50,
+    "hard retention takes the oldest first": 10,
+    "what is done gives its disk back": 50,
+    "no pass does more than its bound": 30,
+    "passes in trouble": 300,
+    "clocks set": 50,
+    "frames written anew": 5,
+    "ended by kill": 5,
+    "ended by power": 5,
+    "ended by stop": 10,
+    "files damaged": 2,
+}
+
+
+@pytest.mark.parametrize("seed", range(1, COUNT + 1))
+def test_what_was_promised_holds_whatever_happens_to_the_broker(seed: int) -> None:
+    assert simulate_hardships(seed).total() > 0
+
+
+def test_every_judge_has_something_to_judge() -> None:
+    judged: Counter[str] = Counter()
+    for seed in range(1, SEEDS_EVERY_TIME + 1):
+        judged += simulate_hardships(seed)
+
+    assert {name: judged[name] for name, least in JUDGES.items() if judged[name] < least} == {}
+    assert set(judged) == set(JUDGES)
+
+
+class Liar:
+    """A core that does something else than it is told; `asking` changes what it is told."""
+
+    def __init__(self, core: Any) -> None:
+        self.core = core
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.core, name)
+
+    def submit(self, kind: int, token: int, frame: bytes) -> None:
+        self.core.submit(kind, token, self.asking(kind, frame))
+
+    def asking(self, kind: int, frame: bytes) -> bytes:
+        return frame
+
+
+class Options(Liar):
+    """Messages and queues are not what they were asked to be."""
+
+    def asking(self, kind: int, frame: bytes) -> bytes:
+        if kind == commands.ENQUEUE_BATCH:
+            batch = service.EnqueueBatchRequest.FromString(frame)
+            for message in batch.messages:
+                self.enqueuing(message.options)
+            return batch.SerializeToString()
+        if kind == commands.CREATE_QUEUE:
+            created = admin.CreateQueueRequest.FromString(frame)
+            self.creating(created.config.retention)
+            return created.SerializeToString()
+        return frame
+
+    def enqueuing(self, options: service.EnqueueOptions) -> None:
+        pass
+
+    def creating(self, retention: admin.Retention) -> None:
+        pass
+
+
+class Hasty(Options):
+    def enqueuing(self, options: service.EnqueueOptions) -> None:
+        options.delay_ms //= 4
+
+
+class Lasting(Options):
+    def enqueuing(self, options: service.EnqueueOptions) -> None:
+        if options.HasField("ttl_ms"):
+            options.ttl_ms *= 10
+
+
+class Doubling(Options):
+    def enqueuing(self, options: service.EnqueueOptions) -> None:
+        options.ClearField("dedup_key")
+
+
+class Hoarding(Options):
+    def creating(self, retention: admin.Retention) -> None:
+        retention.hard_bytes *= 4
+
+
+class Wasteful(Options):
+    def creating(self, retention: admin.Retention) -> None:
+        retention.hard_period_ms //= 1_000
+
+
+class Unrouted(Liar):
+    def asking(self, kind: int, frame: bytes) -> bytes:
+        if kind != commands.REDRIVE_MOVE:
+            return frame
+        page = seam_frames.RedrivePage.FromString(frame)
+        for routing in page.routings:
+            routing.ClearField("fairness_key")
+        changed: bytes = page.SerializeToString()
+        return changed
+
+
+class Forgiving(Liar):
+    """Says that it acked, and did not."""
+
+    def __init__(self, core: Any) -> None:
+        super().__init__(core)
+        self.counts: dict[int, int] = {}
+
+    def submit(self, kind: int, token: int, frame: bytes) -> None:
+        if kind == commands.ACK_BATCH:
+            batch = service.AckBatchRequest.FromString(frame)
+            self.counts[token] = len(batch.items)
+            del batch.items[:]
+            frame = batch.SerializeToString()
+        self.core.submit(kind, token, frame)
+
+    def drain(self) -> list[Out]:
+        return [self._told(*out) for out in self.core.drain()]
+
+    def _told(self, token: int, kind: int, status: int, payload: bytes) -> Out:
+        if kind == commands.REPLY and status == 0 and token in self.counts:
+            answer = service.SettleBatchResponse()
+            for _ in range(self.counts[token]):
+                answer.results.add()
+            payload = answer.SerializeToString()
+        return token, kind, status, payload
+
+
+@pytest.mark.parametrize(
+    ("liar", "found"),
+    [
+        (Hasty, "not before its delay is over"),
+        (Lasting, "not after its time to live"),
+        (Doubling, "a dedup key names its first message"),
+        (Hoarding, "hard retention keeps within its size"),
+        (Wasteful, "no answered message is lost"),
+        (Unrouted, "a redriven message is routed as told"),
+        (Forgiving, "what was acked never comes back"),
+    ],
+)
+def test_a_core_that_lies_is_found_out(liar: type[Liar], found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = DrivenEngine._open
+    # What happens to a core from outside happens to the honest one behind the liar.
+    world = "tests.simulation.hardships"
+    monkeypatch.setattr(f"{world}.disk_becomes", lambda found, level: disk_becomes(found.core, level))
+    monkeypatch.setattr(f"{world}.store_stalls", lambda found, stalls: store_stalls(found.core, stalls))
+    monkeypatch.setattr(DrivenEngine, "_open", lambda engine: liar(honest(engine)))
+
+    with pytest.raises(Broken, match=found):
+        _run_until_found()
+
+
+def test_a_disk_that_says_it_synced_and_did_not_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = DrivenEngine._note_synced
+
+    def no_more_after_a_while(engine: DrivenEngine) -> None:
+        vars(engine)["noted"] = vars(engine).get("noted", 0) + 1
+        if vars(engine)["noted"] < SYNCS_THAT_ARE_TRUE:
+            honest(engine)
+
+    monkeypatch.setattr(DrivenEngine, "_note_synced", no_more_after_a_while)
+
+    with pytest.raises(Broken, match="no answered message is lost"):
+        _run_until_found()
+
+
+def _run_until_found() -> None:
+    for seed in range(1, SEEDS_TO_FIND_A_LIE + 1):
+        simulate_hardships(seed)
+
+
+def test_a_run_is_the_same_each_time() -> None:
+    assert simulate_hardships(3) == simulate_hardships(3)
