@@ -5,6 +5,7 @@ from functools import partial
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila_server import commands
+from tests.core.test_bounded_work import PASS_WORK_MAX, count
 from tests.simulation.asked import Asked
 from tests.simulation.model import (
     DECIDING,
@@ -31,6 +32,7 @@ class Books:
         self.world = world
         self.judged = 0
         self.judged_idle = 0
+        self.judged_work = 0
 
     def check(self) -> None:
         """GetStats against the model; the clock stands still and nothing is under way."""
@@ -39,6 +41,14 @@ class Books:
             for channel in [None, *queue.channels.values()]:
                 self._check_stats(queue, channel)
         self._check_idle()
+        self._check_work()
+
+    def _check_work(self) -> None:
+        """Frames and messages looked at, whatever there was to do: a pass ends, and others get their turn."""
+        self.judged_work += 1
+        work = count(self.world.engine, "pass_work_max")
+        if work > PASS_WORK_MAX:
+            raise Broken(f"a pass looked at {work} frames and messages, {PASS_WORK_MAX} are its bound")
 
     def stats(self, queue: QueueModel, channel: ChannelModel | None = None) -> admin.GetStatsResponse:
         got: list[tuple[int, bytes]] = []

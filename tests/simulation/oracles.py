@@ -6,7 +6,8 @@ OneHolder  one live lease a message and channel, lease ids never repeat, nobody 
 InOrder    within a key, channel and set of throttle keys, positions go out in order
 OnCurve    no bucket gives more than its curve
 FairShare, in fair_share.py: two backlogged, unthrottled keys stay within the bound of docs/fairness.md
-Books, in books.py: nothing that could go is left lying while somebody has room for it; the numbers agree
+Books, in books.py: nothing that could go is left lying while somebody has room for it; the numbers agree; no pass does
+           more than its bound
 
 Each counts how often it judged: a run in which one judged too little shows nothing, and fails.
 """

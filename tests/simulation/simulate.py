@@ -35,6 +35,7 @@ JUDGES = {
     "keys stay within the bound": 500_000,
     "the numbers agree": 1_000,
     "nothing that could go is left lying": 120,
+    "no pass does more than its bound": 100,
 }
 """What each oracle has to judge in ENOUGH_SEEDS runs, about half of what it does: fewer, and it sees nothing."""
 
@@ -98,6 +99,7 @@ class Simulation:
                 "keys stay within the bound": world.fair.judged,
                 "the numbers agree": self.books.judged,
                 "nothing that could go is left lying": self.books.judged_idle,
+                "no pass does more than its bound": self.books.judged_work,
             }
         )
 

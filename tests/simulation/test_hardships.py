@@ -150,7 +150,8 @@ class Forgiving(Liar):
         if kind == commands.ACK_BATCH:
             batch = service.AckBatchRequest.FromString(frame)
             self.counts[token] = len(batch.items)
-            del batch.items[:]
+            for item in batch.items:
+                item.lease_id += 1 << 40
             frame = batch.SerializeToString()
         self.core.submit(kind, token, frame)
 
@@ -200,7 +201,7 @@ def test_a_disk_that_says_it_synced_and_did_not_is_found_out(monkeypatch: pytest
 
     monkeypatch.setattr(DrivenEngine, "_note_synced", no_more_after_a_while)
 
-    with pytest.raises(Broken, match="no answered message is lost"):
+    with pytest.raises(Broken, match="no answered message is lost|given twice|names its first"):
         _run_until_found()
 
 
