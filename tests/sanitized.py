@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,38 +30,48 @@ OPTIONS = {
 }
 
 
-def prepare() -> None:
-    """The tree's sources into the copy, where they differ; the C that Cython made of them spares making it again."""
+def core_modules() -> list[Path]:
+    """Every module of the core."""
+    return sorted((ROOT / CORE).rglob("*.pyx"))
+
+
+def prepare(copy: Path, modules: Iterable[Path]) -> None:
+    """The tree's sources into the copy, where they differ, and compiled modules but for those that are built anew.
+
+    The C that Cython made of them spares making it again.
+    """
+    anew = {module.with_suffix("") for module in modules}
     sources = [
         path for path in (ROOT / "server").rglob("*") if path.is_file() and "__pycache__" not in path.parts
     ]
-    compiled = [path for path in sources if path.suffix == ".so" and (ROOT / CORE) in path.parents]
     sources += [ROOT / name for name in ("setup.py", "pyproject.toml", "README.md")]
-    if not (COPY / WORK).exists():
-        shutil.copytree(ROOT / WORK, COPY / WORK, ignore=shutil.ignore_patterns("lock"))
+    if not (copy / WORK).exists():
+        shutil.copytree(ROOT / WORK, copy / WORK, ignore=shutil.ignore_patterns("lock"))
     for path in sources:
-        copy = COPY / path.relative_to(ROOT)
-        if path in compiled or (copy.exists() and copy.read_bytes() == path.read_bytes()):
+        there = copy / path.relative_to(ROOT)
+        if path.suffix == ".so" and path.with_name(path.name.partition(".")[0]) in anew:
             continue
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy)
+        if there.exists() and there.read_bytes() == path.read_bytes():
+            continue
+        there.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, there)
 
 
-def build() -> None:
-    """Compile what is not, or no longer, compiled; SystemExit with what the compiler said."""
-    modules = ",".join(sorted(path.stem for path in (ROOT / CORE).rglob("*.pyx")))
-    environ = {**os.environ, "FILA_SANITIZE": SANITIZERS, "FILA_MODULES": modules}
+def build(copy: Path, modules: Iterable[Path], flags: str = "") -> None:
+    """Compile what is not, or no longer, compiled; `flags` are more of the compiler's. SystemExit with what it said."""
+    names = ",".join(sorted({module.stem for module in modules}))
+    environ = {**os.environ, "FILA_SANITIZE": SANITIZERS, "FILA_MODULES": names, "CFLAGS": flags}
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
-    done = subprocess.run(command, cwd=COPY, env=environ, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=copy, env=environ, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"the sanitized core does not compile:\n{done.stdout}{done.stderr}")
 
 
-def environment() -> dict[str, str]:
+def environment(copy: Path) -> dict[str, str]:
     """What a process needs to run with the copy: the sanitizer's library comes before all others."""
     asked = ["cc", "-print-file-name=libasan.so"]
     library = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    paths = {"LD_PRELOAD": library, "PYTHONPATH": str(COPY / "server" / "src")}
+    paths = {"LD_PRELOAD": library, "PYTHONPATH": str(copy / "server" / "src")}
     return {**os.environ, **OPTIONS, **paths}
 
 
@@ -69,9 +80,10 @@ def main(words: list[str]) -> int:
     if not words:
         print(__doc__, file=sys.stderr)
         return 2
-    prepare()
-    build()
-    return subprocess.run([sys.executable, "-m", *words], cwd=ROOT, env=environment(), check=False).returncode
+    prepare(COPY, core_modules())
+    build(COPY, core_modules())
+    done = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, env=environment(COPY), check=False)
+    return done.returncode
 
 
 if __name__ == "__main__":

@@ -43,6 +43,8 @@ WORLDS = {
     "hardships": ("tests.simulation.hardships",),
 }
 SANITIZED = ("core", "store")
+FUZZED = ("wire", "routing", "resp")
+FUZZ_S, FUZZ_S_A_SLICE = 3_600, 300
 CRASHES = {
     "kills": "test_nothing_answered_is_lost_and_nothing_settled_returns_when_the_process_is_killed",
     "cuts": "test_a_power_cut_loses_nothing_that_was_answered_under_fsync_and_nothing_in_between_under_os",
@@ -97,6 +99,10 @@ def slices() -> Iterator[Slice]:
         for first in range(1, SANITIZED_SEEDS + 1, SEEDS_A_SLICE):
             command = ("-m", "tests.sanitized", *world, str(first), str(SEEDS_A_SLICE))
             yield Slice("sanitized", f"{kind}-{first:04}", command, CORE)
+    for target in FUZZED:
+        for number in range(FUZZ_S // FUZZ_S_A_SLICE):
+            command = ("-m", "tests.fuzz.run", target, str(FUZZ_S_A_SLICE))
+            yield Slice("fuzz", f"{target}-{number + 1:02}", command, SERVER)
     for path in AT_LENGTH:
         name = path.removesuffix(".py").replace("/", "-")
         yield Slice("length", name, _tests(f"tests/{path}"), SERVER, {"FILA_SOAK": "1"})

@@ -201,7 +201,7 @@ def test_a_disk_that_says_it_synced_and_did_not_is_found_out(monkeypatch: pytest
 
     monkeypatch.setattr(DrivenEngine, "_note_synced", no_more_after_a_while)
 
-    with pytest.raises(Broken, match="no answered message is lost|given twice|names its first"):
+    with pytest.raises(Broken, match=r"no answered message is lost|given twice|names its first"):
         _run_until_found()
 
 
