@@ -2,10 +2,11 @@
 
     python -m tests.fuzz.run wire 300           one target (wire, routing, resp) for so many seconds
     python -m tests.fuzz.run wire 0 FILE        one input once more
+    python -m tests.fuzz.run wire keep          the fewest that reach all that was reached, into tests/fuzz/corpus
 
 The code that takes them is built with ASan, UBSan and -fsanitize-coverage=trace-pc (gcc has no fuzzer of its own), in
-build/fuzzed. Inputs that reached something are in tests/fuzz/corpus, where everybody begins, and those of this tree in
-build/fuzz. One that breaks something is left as build/fuzz/TARGET-broken-..., and the exit code is 1.
+build/fuzzed. Inputs that reached something are in tests/fuzz/corpus, a line of hex each, where everybody begins, and
+those of this tree in build/fuzz. One that breaks something is left as build/fuzz/TARGET-broken-..., and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -42,6 +43,12 @@ INTERESTING = (
     b"\x7f\xff\xff\xff",
     b"\x0a\x00",
 )
+
+
+def corpus(name: str) -> list[bytes]:
+    """The inputs that are committed."""
+    path = CORPUS / f"{name}.hex"
+    return [bytes.fromhex(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def mutated(chance: random.Random, data: bytes, other: bytes) -> bytes:
@@ -99,8 +106,7 @@ class Fuzzer:
 
     def run(self, seconds: float) -> None:
         chance = random.Random(os.urandom(16))
-        known = sorted((CORPUS / self.name).glob("*")) + sorted((FOUND / self.name).glob("*"))
-        for data in (*self.target.begin, *(path.read_bytes() for path in known)):
+        for data in self.known():
             self.reaches(data)
             self.inputs.append(data)
         before = self.shim.fila_edges()
@@ -114,6 +120,19 @@ class Fuzzer:
         print(
             f"{self.name}: {self.runs} inputs, {edges} edges, {edges - before} of them new, {len(self.inputs)} kept"
         )
+
+    def known(self) -> list[bytes]:
+        """All that this tree has."""
+        found = [path.read_bytes() for path in sorted((FOUND / self.name).glob("*"))]
+        return [*self.target.begin, *corpus(self.name), *found]
+
+    def fewest(self) -> None:
+        """The corpus anew: short inputs first, and of the others those that reach something more."""
+        kept = [data for data in sorted(self.known(), key=len) if self.reaches(data)]
+        lines = [data.hex() + "\n" for data in kept]
+        CORPUS.mkdir(exist_ok=True)
+        (CORPUS / f"{self.name}.hex").write_text("".join(lines))
+        print(f"{self.name}: {len(kept)} of {self.runs} inputs, {self.shim.fila_edges()} edges")
 
     def keep(self, data: bytes) -> None:
         self.inputs.append(data)
@@ -138,13 +157,15 @@ def main(words: list[str]) -> int:
     if len(words) < 2 or words[0] not in TARGETS:
         print(__doc__, file=sys.stderr)
         return 2
-    name, seconds = words[0], float(words[1])
+    name = words[0]
     if os.environ.get("FILA_FUZZED") == name:
         fuzzer = Fuzzer(name)
         if len(words) > 2:
             fuzzer.reaches(Path(words[2]).read_bytes())
+        elif words[1] == "keep":
+            fuzzer.fewest()
         else:
-            fuzzer.run(seconds)
+            fuzzer.run(float(words[1]))
         return 0
     environ = {**build(name), "FILA_FUZZED": name}
     done = subprocess.run(

@@ -6,14 +6,14 @@ import random
 
 import pytest
 
-from tests.fuzz.run import CORPUS, INPUT_BYTES_MAX, mutated
+from tests.fuzz.run import INPUT_BYTES_MAX, corpus, mutated
 from tests.fuzz.targets import TARGETS
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_no_input_that_ever_reached_something_breaks_anything(name: str) -> None:
     target = TARGETS[name]()
-    for data in (*target.begin, *(path.read_bytes() for path in sorted((CORPUS / name).glob("*")))):
+    for data in (*target.begin, *corpus(name)):
         target.run(data)
         target.judge(data)
 
