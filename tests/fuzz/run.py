@@ -6,7 +6,7 @@
 
 The code that takes them is built with ASan, UBSan and -fsanitize-coverage=trace-pc (gcc has no fuzzer of its own), in
 build/fuzzed. Inputs that reached something are in tests/fuzz/corpus, a line of hex each, where everybody begins, and
-those of this tree in build/fuzz. One that breaks something is left as build/fuzz/TARGET-broken-..., and the exit code is 1.
+those of this tree in build/fuzz. One that breaks something is left as build/fuzz/TARGET-broken-..., with exit code 1.
 """
 
 from __future__ import annotations
