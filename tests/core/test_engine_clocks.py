@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from fila.v1 import admin_pb2 as admin
+from fila.v1 import service_pb2 as service
 from fila_server import commands
 from tests.core.driven_engine import MS, DrivenEngine
 from tests.native.storeprobe import StoreProbe
@@ -167,3 +168,41 @@ def test_a_seek_brings_nothing_back_whose_time_to_live_is_over(engine: DrivenEng
 
     assert engine.payloads("q") == [b"kept"]
     assert engine.stats("q.dlq").depth == 1, "it is buried once"
+
+
+@pytest.mark.parametrize("by_ms", [-HOUR_MS, HOUR_MS])
+def test_a_clock_that_is_set_while_a_message_waits_for_its_sync_changes_no_delay(
+    engine: DrivenEngine, by_ms: int
+) -> None:
+    engine.create_queue("q")
+    late = service.EnqueueRequest(queue="q", payload=b"late", options=service.EnqueueOptions(delay_ms=1000))
+    engine.submit(commands.ENQUEUE, late)
+    engine.run_pass()
+
+    set_clock(engine, by_ms)
+    engine.advance(300)
+    engine.settle_down()
+
+    engine.sleep(699)
+    assert engine.payloads("q") == []
+    engine.sleep(2)
+    assert engine.payloads("q") == [b"late"]
+
+
+@pytest.mark.parametrize("by_ms", [-HOUR_MS, HOUR_MS])
+def test_a_clock_that_is_set_while_a_message_waits_for_its_sync_changes_no_time_to_live(
+    engine: DrivenEngine, by_ms: int
+) -> None:
+    engine.create_queue("q")
+    short = service.EnqueueRequest(queue="q", payload=b"short", options=service.EnqueueOptions(ttl_ms=1000))
+    engine.submit(commands.ENQUEUE, short)
+    engine.run_pass()
+
+    set_clock(engine, by_ms)
+    engine.advance(300)
+    engine.settle_down()
+
+    engine.sleep(699)
+    assert engine.stats("q").depth == 1
+    engine.sleep(2)
+    assert engine.stats("q").depth == 0

@@ -59,6 +59,12 @@ cdef void _hold(Core* core, Slot* slot, LeaseNote* held) noexcept nogil:
     free(held)
 
 
+cdef inline int64_t _left_ms(Core* core, int64_t end_ms, int64_t longest_ms) noexcept nogil:
+    """What is left over a start, which knows the wall clock alone: where that was set back while the broker was
+    down, no more than there ever was."""
+    return min(end_ms - core.wall_ms, longest_ms)
+
+
 cdef void _slot_read(
         Core* core, Notes* notes, Slot* slot, uint64_t offset, int64_t deliver_at_ms) noexcept nogil:
     """One message of one channel: leased, delayed, come back, or as it was enqueued (left for _place)."""
@@ -82,13 +88,17 @@ cdef void _slot_read(
             return
         note_unhold(core, held)
     if state != NULL and state.kind == STATE_DELAYED:
-        slot_delay(core, slot, <int64_t> state.a, <int64_t> state.b if state.b else INT64_MAX)
+        slot_delay(
+            core, slot, <int64_t> state.a,
+            _left_ms(core, <int64_t> state.a, <int64_t> state.b if state.b else INT64_MAX))
     elif state != NULL and state.kind == STATE_READY:
         note_returned(notes, slot, state)
         slot.state = RETURNED
     elif deliver_at_ms and offset >= channel.log_below:    # else there were a STATES record
         slot_delay(
-            core, slot, deliver_at_ms, deliver_at_ms - frame_enqueued_ms(share_of(slot).frame, slot.index))
+            core, slot, deliver_at_ms,
+            _left_ms(
+                core, deliver_at_ms, deliver_at_ms - frame_enqueued_ms(share_of(slot).frame, slot.index)))
 
 
 cdef void frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexcept nogil:
@@ -99,6 +109,7 @@ cdef void frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexc
     cdef Bits* bits
     cdef uint32_t i
     cdef bint noted
+    cdef int64_t longest_ms
     cdef uint64_t offset, id_high, id_low
     frame.revealed = True
     directory_add(&queue.directory, frame)
@@ -115,9 +126,11 @@ cdef void frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexc
         for i in range(frame.count):
             if times[i].expires_ms:
                 frame.has_expiries = True
+                longest_ms = times[i].expires_ms - frame_enqueued_ms(frame, i)
+                # not where the clock was far off when the message came: its time is not known
                 expiry_add(
                     core, queue, frame_offset(frame, i), times[i].expires_ms,
-                    times[i].expires_ms - frame_enqueued_ms(frame, i))
+                    _left_ms(core, times[i].expires_ms, longest_ms if longest_ms > 0 else INT64_MAX))
     while channel != NULL:
         if frame.only and frame.only != channel.birth:
             channel = channel.next

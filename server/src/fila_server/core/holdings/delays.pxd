@@ -8,8 +8,8 @@ from fila_server.core.state.state cimport Core, Queue, Slot
 # How long to set a timer for, in ns, for a moment this far off; `far` when that is only a step on the way to
 # it. What fires without `far` is due, whatever the wall clock says by then: it may have been set back.
 cdef int64_t timer_step_ns(int64_t wait_ms, bint* far) noexcept nogil
-cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms) noexcept nogil
+cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t left_ms) noexcept nogil
 cdef void expiry_add(
-    Core* core, Queue* queue, uint64_t offset, int64_t expires_ms, int64_t longest_ms) noexcept nogil
+    Core* core, Queue* queue, uint64_t offset, int64_t expires_ms, int64_t left_ms) noexcept nogil
 cdef bint message_is_over(Core* core, Slot* slot) noexcept nogil          # its time to live has passed
 cdef void expiry_drop(Core* core, Queue* queue, uint64_t offset) noexcept nogil

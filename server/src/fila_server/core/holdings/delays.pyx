@@ -27,10 +27,9 @@ cdef int64_t timer_step_ns(int64_t wait_ms, bint* far) noexcept nogil:
     return wait_ms * 1000000 if wait_ms > 0 else 0
 
 
-cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms) noexcept nogil:
-    """Pending, but not ready until `due_ms` on the wall clock, or until `longest_ms` from now, whichever is
-    sooner: a wall clock that was set back while the broker was down must not make a delay longer than it ever
-    was."""
+cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t left_ms) noexcept nogil:
+    """Pending, but not ready for `left_ms` from now, on the monotonic clock. `due_ms`, on the wall clock, is for
+    the record and for a start, which has no other clock to go by."""
     cdef Delay* delay = <Delay*> must_malloc(sizeof(Delay))
     cdef Share* share = share_of(slot)
     cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)
@@ -46,23 +45,18 @@ cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms)
     flow.delayed += 1
     wait_delayed(core, slot)
     memset(&detail, 0, sizeof(Detail))
-    detail.held_ms = <int> max(<int64_t> 0, min(min(due_ms - core.wall_ms, longest_ms), <int64_t> 0x7FFFFFFF))
+    detail.held_ms = <int> max(<int64_t> 0, min(left_ms, <int64_t> 0x7FFFFFFF))
     slot_decided(core, DELAYED_FOR, slot, &detail)
     timer_set(
         &core.timers, &delay.timer,
-        core.mono_ns + timer_step_ns(min(due_ms - core.wall_ms, longest_ms), &delay.far))
+        core.mono_ns + timer_step_ns(left_ms, &delay.far))
 
 
 cdef void expiry_add(
-        Core* core, Queue* queue, uint64_t offset, int64_t expires_ms, int64_t longest_ms) noexcept nogil:
-    """A time to live until `expires_ms` on the wall clock, or for `longest_ms` from now, whichever is sooner:
-    it runs on the monotonic clock, and a wall clock that was set back while the broker was down does not make
-    it longer."""
+        Core* core, Queue* queue, uint64_t offset, int64_t expires_ms, int64_t left_ms) noexcept nogil:
+    """A time to live that lasts `left_ms` from now, on the monotonic clock; `expires_ms` is its end on the wall
+    clock, as it is recorded."""
     cdef Expiry* expiry = <Expiry*> must_malloc(sizeof(Expiry))
-    cdef int64_t left_ms = expires_ms - core.wall_ms
-    # not where the clock was far off when the message came: its time is not known
-    if longest_ms > 0:
-        left_ms = min(left_ms, longest_ms)
     left_ms = max(<int64_t> 0, min(left_ms, LEFT_MS_MAX))
     memset(expiry, 0, sizeof(Expiry))
     expiry.timer.kind = TIMER_EXPIRY

@@ -8,7 +8,15 @@ Messages of producers go into one batch, which a full disk may refuse; messages 
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from fila_server.core.records.records cimport Times
 from fila_server.core.state.state cimport Builder, Building, Channel, Core, Key, Queue, ThrottleSet
+
+cdef struct ArrivalTimes:           # Frame.times of a frame that is not visible yet; its messages' Times follow
+    int64_t wall_ms, mono_ns        # when it was built: what is left of a time counts from here, however long
+                                    # the sync takes and wherever the wall clock is set meanwhile
+
+cdef inline Times* times_of(ArrivalTimes* arrival) noexcept nogil:
+    return <Times*> (arrival + 1)
 
 cdef enum:
     MERGED_MESSAGES_MAX = 1024      # of small commands, in one frame

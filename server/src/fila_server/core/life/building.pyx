@@ -9,7 +9,7 @@ from fila_server.core.holdings.bodies cimport body_new
 from fila_server.core.holdings.dedup cimport dedup_fill
 from fila_server.core.holdings.frames cimport frame_new
 from fila_server.core.holdings.ids cimport id_next, offsets_next
-from fila_server.core.records.records cimport Times, frame_record_put
+from fila_server.core.records.records cimport frame_record_put
 from fila_server.core.state.directory cimport directory_add
 from fila_server.core.state.pending cimport OwnIds
 from fila_server.core.state.state cimport Entry, Frame
@@ -66,9 +66,10 @@ cdef char* _gather(Builder* builder, uint32_t* length) noexcept nogil:
     return bytes
 
 
-cdef Times* _fill_entries(Core* core, Builder* builder, Frame* frame, const char* bytes) noexcept nogil:
+cdef ArrivalTimes* _fill_entries(Core* core, Builder* builder, Frame* frame, const char* bytes) noexcept nogil:
     """What the index says of each message; the delays and times to live
     among them, or NULL when there are none."""
+    cdef ArrivalTimes* arrival = NULL
     cdef Times* times = NULL
     cdef Building* b
     cdef Entry* entry
@@ -90,10 +91,12 @@ cdef Times* _fill_entries(Core* core, Builder* builder, Frame* frame, const char
             frame.own_ids[i].appended_ms = frame.appended_ms
         if b.deliver_at_ms or b.expires_ms:
             if times == NULL:
-                times = <Times*> must_malloc(builder.count * sizeof(Times))
+                arrival = <ArrivalTimes*> must_malloc(sizeof(ArrivalTimes) + builder.count * sizeof(Times))
+                arrival.wall_ms, arrival.mono_ns = core.wall_ms, core.mono_ns
+                times = times_of(arrival)
                 memset(times, 0, builder.count * sizeof(Times))
             times[i].deliver_at_ms, times[i].expires_ms = b.deliver_at_ms, b.expires_ms
-    return times
+    return arrival
 
 
 cdef void _tell_commands(Core* core, Builder* builder, Frame* frame, bint durable) noexcept nogil:
@@ -129,7 +132,7 @@ cdef void builder_finish(Core* core, Builder* builder) noexcept nogil:
     cdef Command* command
     cdef char* bytes
     cdef uint32_t length, i
-    cdef Times* times = NULL
+    cdef ArrivalTimes* arrival = NULL
     cdef rocksdb_writebatch_t* batch
     cdef bint durable
     if builder.count == 0:
@@ -157,12 +160,13 @@ cdef void builder_finish(Core* core, Builder* builder) noexcept nogil:
     else:
         frame.own_ids = <OwnIds*> must_malloc(builder.count * sizeof(OwnIds))
         frame.only = builder.items[0].only.birth if builder.items[0].only != NULL else 0
-    times = _fill_entries(core, builder, frame, bytes)
+    arrival = _fill_entries(core, builder, frame, bytes)
     if not builder.moves:
         _tell_commands(core, builder, frame, durable)
     batch = core.settles if builder.moves else core.enqueues
-    frame_record_put(core, batch, frame, bytes, length, times)
-    frame.times = times
+    frame_record_put(
+        core, batch, frame, bytes, length, times_of(arrival) if arrival != NULL else NULL)
+    frame.times = arrival
     body_new(core, frame, bytes, length)
     directory_add(&queue.directory, frame)
     queue.stored_bytes += length

@@ -7,15 +7,22 @@ from libc.string cimport memset
 from fila_server.core.holdings.delays cimport expiry_add, slot_delay
 from fila_server.core.holdings.frames cimport frame_finish, frame_recount, frame_retained, share_new
 from fila_server.core.holdings.slots cimport slot_ready, slot_unplaced
+from fila_server.core.life.building cimport ArrivalTimes, times_of
 from fila_server.core.recording.decisions cimport ENQUEUED, REDRIVEN, Detail, slot_decided
 from fila_server.core.records.records cimport Times
-from fila_server.core.state.paths cimport frame_enqueued_ms, frame_offset
+from fila_server.core.state.paths cimport frame_offset
 from fila_server.core.state.state cimport Channel, Queue, Share, Slot
+
+
+cdef inline int64_t _left_ms(Core* core, ArrivalTimes* arrival, int64_t end_ms) noexcept nogil:
+    """How long from now: the clock that is never set says what has passed since the frame was built."""
+    return end_ms - arrival.wall_ms - (core.mono_ns - arrival.mono_ns) // 1000000
 
 
 cdef void _reveal_to(Core* core, Frame* frame, Channel* channel) noexcept nogil:
     """A channel's share of a frame that has become visible."""
-    cdef Times* times = <Times*> frame.times
+    cdef ArrivalTimes* arrival = <ArrivalTimes*> frame.times
+    cdef Times* times = times_of(arrival) if arrival != NULL else NULL
     cdef Share* share = share_new(core, frame, channel)
     cdef Slot* slot
     cdef uint32_t i
@@ -30,7 +37,7 @@ cdef void _reveal_to(Core* core, Frame* frame, Channel* channel) noexcept nogil:
         share.remaining += 1
         slot_decided(core, kind, slot, &nothing)
         if times != NULL and times[i].deliver_at_ms:
-            slot_delay(core, slot, times[i].deliver_at_ms, times[i].deliver_at_ms - core.wall_ms)
+            slot_delay(core, slot, times[i].deliver_at_ms, _left_ms(core, arrival, times[i].deliver_at_ms))
         elif channel.rebuild_at:
             slot_unplaced(slot)         # older ones are still to be placed; the rebuild comes by
         else:
@@ -41,18 +48,20 @@ cdef void _reveal_to(Core* core, Frame* frame, Channel* channel) noexcept nogil:
 
 cdef void _begin(Core* core, Frame* frame) noexcept nogil:
     cdef Queue* queue = frame.queue
-    cdef Times* times = <Times*> frame.times
+    cdef ArrivalTimes* arrival = <ArrivalTimes*> frame.times
+    cdef Times* times
     cdef uint32_t i
     frame.revealing = True
     queue.reveals += 1
-    if times == NULL:
+    if arrival == NULL:
         return
+    times = times_of(arrival)
     for i in range(frame.count):
         if times[i].expires_ms:
             frame.has_expiries = True
             expiry_add(
                 core, queue, frame_offset(frame, i), times[i].expires_ms,
-                times[i].expires_ms - frame_enqueued_ms(frame, i))
+                _left_ms(core, arrival, times[i].expires_ms))
 
 
 cdef bint frame_reveal(Core* core, Frame* frame, uint64_t until) noexcept nogil:
