@@ -57,21 +57,21 @@ def prepare(copy: Path, modules: Iterable[Path]) -> None:
         shutil.copy2(path, there)
 
 
-def build(copy: Path, modules: Iterable[Path], flags: str = "") -> None:
+def build(copy: Path, modules: Iterable[Path], flags: str = "", sanitizers: str = SANITIZERS) -> None:
     """Compile what is not, or no longer, compiled; `flags` are more of the compiler's. SystemExit with what it said."""
     names = ",".join(sorted({module.stem for module in modules}))
-    environ = {**os.environ, "FILA_SANITIZE": SANITIZERS, "FILA_MODULES": names, "CFLAGS": flags}
+    environ = {**os.environ, "FILA_SANITIZE": sanitizers, "FILA_MODULES": names, "CFLAGS": flags}
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
     done = subprocess.run(command, cwd=copy, env=environ, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"the sanitized core does not compile:\n{done.stdout}{done.stderr}")
 
 
-def environment(copy: Path) -> dict[str, str]:
+def environment(copy: Path, library: str = "libasan.so") -> dict[str, str]:
     """What a process needs to run with the copy: the sanitizer's library comes before all others."""
-    asked = ["cc", "-print-file-name=libasan.so"]
-    library = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    paths = {"LD_PRELOAD": library, "PYTHONPATH": str(copy / "server" / "src")}
+    asked = ["cc", f"-print-file-name={library}"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    paths = {"LD_PRELOAD": found, "PYTHONPATH": str(copy / "server" / "src")}
     return {**os.environ, **OPTIONS, **paths}
 
 

@@ -45,6 +45,7 @@ WORLDS = {
 SANITIZED = ("core", "store")
 FUZZED = ("wire", "routing", "resp")
 FUZZ_S, FUZZ_S_A_SLICE = 3_600, 300
+THREADS_S, THREADS_S_A_SLICE = 1_200, 120
 CRASHES = {
     "kills": "test_nothing_answered_is_lost_and_nothing_settled_returns_when_the_process_is_killed",
     "cuts": "test_a_power_cut_loses_nothing_that_was_answered_under_fsync_and_nothing_in_between_under_os",
@@ -103,6 +104,9 @@ def slices() -> Iterator[Slice]:
         for number in range(FUZZ_S // FUZZ_S_A_SLICE):
             command = ("-m", "tests.fuzz.run", target, str(FUZZ_S_A_SLICE))
             yield Slice("fuzz", f"{target}-{number + 1:02}", command, SERVER)
+    for number in range(THREADS_S // THREADS_S_A_SLICE):
+        command = ("-m", "tests.threads", str(THREADS_S_A_SLICE))
+        yield Slice("threads", f"{number + 1:02}", command, CORE)
     for path in AT_LENGTH:
         name = path.removesuffix(".py").replace("/", "-")
         yield Slice("length", name, _tests(f"tests/{path}"), SERVER, {"FILA_SOAK": "1"})
