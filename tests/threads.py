@@ -2,8 +2,8 @@
 
     python -m tests.threads 60          a load for so many seconds
 
-Mailbox, outbox, reader, commit, watch and upkeep are built with -fsanitize=thread in build/threads, and run with the real
-store and the real clock, payloads away and read back. Exit code 1 when anything was told.
+Mailbox, outbox, reader, commit, watch and upkeep are built with -fsanitize=thread in build/threads, and run with the
+real store and the real clock, payloads away and read back. Exit code 1 when anything was told.
 """
 
 from __future__ import annotations

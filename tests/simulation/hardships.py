@@ -24,6 +24,8 @@ from tests.simulation.hardship_model import DLQ, Told, Witness
 from tests.simulation.oracles import Broken, note_judged
 
 STEPS = 150
+UNAVAILABLE = 14
+"""What is asked of a broker that stops."""
 ROOMY, LOW, CRITICAL = 0, 1, 2
 STALL = "stall"
 VISIBILITY_MS = 5_000
@@ -163,6 +165,10 @@ class Hardships:
         self.say(f"{shape}: {[told.token for _, told in pairs]} to {names}")
 
         def answered(status: int, payload: bytes) -> None:
+            if status == UNAVAILABLE:
+                for _, told in pairs:
+                    told.refused = True
+                return
             results = service.EnqueueBatchResponse.FromString(payload).results
             if status or len(results) != count:
                 raise Broken(f"a batch of {count} was answered {status} with {len(results)} results")
@@ -202,6 +208,8 @@ class Hardships:
         asked_ns = self.engine.mono_ns
 
         def answered(status: int, payload: bytes) -> None:
+            if status == UNAVAILABLE:
+                return
             if status:
                 raise Broken(f"a pull was answered {status}")
             ids = []
@@ -237,6 +245,8 @@ class Hardships:
                 told.held_until_ns = 0
 
         def answered(status: int, payload: bytes) -> None:
+            if status == UNAVAILABLE:
+                return
             if status:
                 raise Broken(f"settling in {queue} was answered {status}")
             results = service.SettleBatchResponse.FromString(payload).results
