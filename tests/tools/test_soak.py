@@ -74,7 +74,7 @@ def test_a_core_that_changed_has_everything_before_it(two: Path, monkeypatch: py
 
 
 def test_no_slice_begins_after_the_time_that_was_given(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["soak", "--for", "0.000001"])
+    monkeypatch.setattr(sys, "argv", ["soak", "--for=-1"])
 
     assert soak.main() == 0
     assert not (two / "done.jsonl").exists()

@@ -1,6 +1,6 @@
 """Channels remember the number of the last reveal that came by, so the walk over them can stop anywhere."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
