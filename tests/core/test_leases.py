@@ -7,7 +7,7 @@ import pytest
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands
-from tests.core.driven_engine import DrivenEngine
+from tests.core.driven_engine import DrivenEngine, Refused
 
 FAILED_PRECONDITION = 9
 LEASED_AT_ONCE = 10_000
@@ -28,10 +28,25 @@ def test_a_lease_of_one_channel_settles_nothing_in_another(engine: DrivenEngine)
     of_a, of_b = engine.lease("q", channel="a"), engine.lease("q", channel="b")
 
     assert engine.ack("q", of_a, "b") == [FAILED_PRECONDITION]
-    assert engine.nack("q", of_b, 0, "a") == [FAILED_PRECONDITION]
 
     assert engine.ack("q", of_a, "a") == [0]
     assert engine.ack("q", of_b, "b") == [0]
+
+
+def test_a_lease_of_one_channel_is_neither_given_up_nor_made_longer_in_another(engine: DrivenEngine) -> None:
+    engine.create_queue("q", channels=["a", "b"], visibility_timeout_ms=1_000)
+    engine.enqueue("q", b"m")
+    [of_a] = engine.lease("q", channel="a")
+    longer = service.ExtendLeaseRequest(
+        queue="q", channel="b", message_id=of_a.id, lease_id=of_a.metadata.lease_id, extend_ms=60_000
+    )
+
+    assert engine.nack("q", [of_a], 0, "b") == [FAILED_PRECONDITION]
+    with pytest.raises(Refused, match="LEASE_LOST"):
+        engine.call(commands.EXTEND_LEASE, longer, service.ExtendLeaseResponse)
+
+    engine.sleep(1_000)
+    assert engine.stats("q", "a").expired_total == 1
 
 
 def test_a_lease_ends_at_its_time(engine: DrivenEngine) -> None:

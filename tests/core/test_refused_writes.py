@@ -22,8 +22,10 @@ def engine() -> Iterator[DrivenEngine]:
     driven.remove()
 
 
-def enqueue(engine: DrivenEngine, payload: bytes, **options: str) -> int:
-    request = service.EnqueueRequest(queue="q", payload=payload, options=service.EnqueueOptions(**options))
+def enqueue(engine: DrivenEngine, payload: bytes, dedup_key: str = "") -> int:
+    request = service.EnqueueRequest(
+        queue="q", payload=payload, options=service.EnqueueOptions(dedup_key=dedup_key)
+    )
     return engine.submit(commands.ENQUEUE, request)
 
 

@@ -141,10 +141,7 @@ FAULTS = (
         "life/settle.pyx",
         "lease != NULL and share_of(lease.slot).channel == channel and not channel.gone",
         "lease != NULL and not channel.gone",
-        (
-            "core/test_taken_apart.py::test_a_channel_that_starts_anew_delivers_at_once_and_its_old_leases_are_lost",
-            "core/test_leases.py",
-        ),
+        ("core/test_leases.py",),
     ),
     Fault(
         "an-extension-is-not-recorded",

@@ -86,9 +86,9 @@ def wire() -> Target:
         commands.CONSUME_OPEN: service.ConsumeRequest(queue="q", max_in_flight=10, max_batch=5),
         commands.SESSION_OPEN: service.ConsumeSessionRequest(open=opened),
         commands.SESSION: service.ConsumeSessionRequest(nack=settle),
-        commands.STAGE: sink.StageRequest(sink="s", batch=many),
-        commands.PUBLISH: sink.PublishRequest(sink="s"),
-        commands.OPEN_SINK: sink.OpenSinkRequest(sink="s"),
+        commands.STAGE: sink.StageRequest(queue="q", messages=[message], sink_id="s", epoch=1),
+        commands.PUBLISH: sink.PublishRequest(sink_id="s", epoch=1, batch=2),
+        commands.OPEN_SINK: sink.OpenSinkRequest(sink_id="s", run_id="r"),
     }
     seeds = [bytes((KINDS.index(kind),)) + request.SerializeToString() for kind, request in begin.items()]
     return Target(tuple(seeds), run, _nothing)

@@ -1,6 +1,7 @@
 """What happens to a core from outside, on a driven engine: the disk fills up, the storage engine stalls.
 
-The server's watch thread and RocksDB say both; a driven engine has no such thread, and a stall can't be had on order.
+The server's watch thread and RocksDB say both; a driven engine has no such thread, and a stall can't be had
+on order.
 """
 
 from fila_server.core.state.open_core cimport OpenCore

@@ -22,7 +22,7 @@ class Told:
 
     token: int
     queue: str
-    payload: bytes
+    payload: bytes = field(repr=False)
     key: str
     asked_ns: int
     since_ms: int

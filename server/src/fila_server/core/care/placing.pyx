@@ -60,8 +60,8 @@ cdef void _hold(Core* core, Slot* slot, LeaseNote* held) noexcept nogil:
 
 
 cdef inline int64_t _left_ms(Core* core, int64_t end_ms, int64_t longest_ms) noexcept nogil:
-    """What is left over a start, which knows the wall clock alone: where that was set back while the broker was
-    down, no more than there ever was."""
+    """What is left over a start, which knows the wall clock alone: where that was set back while the broker
+    was down, no more than there ever was."""
     return min(end_ms - core.wall_ms, longest_ms)
 
 

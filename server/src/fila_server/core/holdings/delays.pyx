@@ -28,8 +28,8 @@ cdef int64_t timer_step_ns(int64_t wait_ms, bint* far) noexcept nogil:
 
 
 cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t left_ms) noexcept nogil:
-    """Pending, but not ready for `left_ms` from now, on the monotonic clock. `due_ms`, on the wall clock, is for
-    the record and for a start, which has no other clock to go by."""
+    """Pending, but not ready for `left_ms` from now, on the monotonic clock. `due_ms`, on the wall clock, is
+    for the record and for a start, which has no other clock to go by."""
     cdef Delay* delay = <Delay*> must_malloc(sizeof(Delay))
     cdef Share* share = share_of(slot)
     cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)
@@ -54,8 +54,8 @@ cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t left_ms) no
 
 cdef void expiry_add(
         Core* core, Queue* queue, uint64_t offset, int64_t expires_ms, int64_t left_ms) noexcept nogil:
-    """A time to live that lasts `left_ms` from now, on the monotonic clock; `expires_ms` is its end on the wall
-    clock, as it is recorded."""
+    """A time to live that lasts `left_ms` from now, on the monotonic clock; `expires_ms` is its end on the
+    wall clock, as it is recorded."""
     cdef Expiry* expiry = <Expiry*> must_malloc(sizeof(Expiry))
     left_ms = max(<int64_t> 0, min(left_ms, LEFT_MS_MAX))
     memset(expiry, 0, sizeof(Expiry))

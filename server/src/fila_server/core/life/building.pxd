@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from fila_server.core.records.records cimport Times
 from fila_server.core.state.state cimport Builder, Building, Channel, Core, Key, Queue, ThrottleSet
 
-cdef struct ArrivalTimes:           # Frame.times of a frame that is not visible yet; its messages' Times follow
+cdef struct ArrivalTimes:           # Frame.times, until the frame is visible; its messages' Times follow
     int64_t wall_ms, mono_ns        # when it was built: what is left of a time counts from here, however long
                                     # the sync takes and wherever the wall clock is set meanwhile
 

@@ -66,7 +66,8 @@ cdef char* _gather(Builder* builder, uint32_t* length) noexcept nogil:
     return bytes
 
 
-cdef ArrivalTimes* _fill_entries(Core* core, Builder* builder, Frame* frame, const char* bytes) noexcept nogil:
+cdef ArrivalTimes* _fill_entries(
+        Core* core, Builder* builder, Frame* frame, const char* bytes) noexcept nogil:
     """What the index says of each message; the delays and times to live
     among them, or NULL when there are none."""
     cdef ArrivalTimes* arrival = NULL
