@@ -1,4 +1,4 @@
-"""A driven core, clients that wait for its answers, and what befalls it: the disk, clocks that are set, ends, damage."""
+"""A driven core, clients that wait for its answers, and what befalls it: disks, clocks that are set, ends, damage."""
 
 from __future__ import annotations
 
