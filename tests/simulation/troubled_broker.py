@@ -135,7 +135,8 @@ class TroubledBroker:
     def befall(self) -> None:
         """The disk is low or full, or the storage engine stalls, for some passes."""
         self.relieve()
-        self.trouble = self.random.choice([LOW, CRITICAL, STALL, STALL])
+        choices: list[int | str] = [LOW, CRITICAL, STALL, STALL]
+        self.trouble = self.random.choice(choices)
         self.trouble_passes = self.random.choice([1, 5, 30])
         self.say(f"trouble: {self.trouble} for {self.trouble_passes} passes")
         self.witness.judged["passes in trouble"] += self.trouble_passes
