@@ -62,6 +62,7 @@ AT_LENGTH = (
 )
 """Tests that do more when FILA_SOAK is set."""
 ON_THE_OTHER_EDGE = ("e2e", "crash", "liveness")
+WITH_TWO_THREADS = ("e2e", "grpc_edge", "access")
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,9 @@ def slices() -> Iterator[Slice]:
         yield Slice("length", name, _tests(f"tests/{path}"), SERVER, {"FILA_SOAK": "1"})
     for path in ON_THE_OTHER_EDGE:
         yield Slice("edge", path, _tests(f"tests/{path}"), SERVER, {"FILA_SERVER__EDGE": "python"})
+    for path in WITH_TWO_THREADS:
+        two = {"FILA_SERVER__IO_THREADS": "2"}
+        yield Slice("edge", f"{path}-two-threads", _tests(f"tests/{path}"), SERVER, two)
 
 
 def _tests(path: str) -> tuple[str, ...]:
