@@ -33,12 +33,13 @@ def build() -> Path:
     return _BINARY
 
 
-def run(address: str, **flags: str | float) -> dict[str, Any]:
-    """Run one load and return its report; `flags` are fila-load's, with `_` for `-`."""
+def run(address: str, *, key: str = "", **flags: str | float) -> dict[str, Any]:
+    """Run one load and return its report; `flags` are fila-load's, with `_` for `-`. `key` is for a broker that asks."""
     command = [str(_BINARY), "-addr", address, "-json"]
     for name, value in flags.items():
         command += [f"-{name.replace('_', '-')}", str(value)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    environ = {**os.environ, "FILA_API_KEY": key} if key else None
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
     if ran.returncode:
         raise GoLoadFailed(ran.stderr)
     report: dict[str, Any] = json.loads(ran.stdout)

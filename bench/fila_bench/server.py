@@ -50,8 +50,12 @@ class Server:
             "FILA_REDIS__ENABLED": "true" if redis else "false",
             "FILA_REDIS__BIND_ADDRESS": f"127.0.0.1:{self.redis_port}",
             "FILA_METRICS__LISTEN_ADDR": f"127.0.0.1:{self.metrics_port}" if metrics else "",
-            **{f"FILA_{key.upper()}": str(value) for key, value in settings.items()},
         }
+        self.configure(**settings)
+
+    def configure(self, **settings: str | int) -> None:
+        """Further configuration keys, written `section__key`; they count from the next start on."""
+        self._environment |= {f"FILA_{key.upper()}": str(value) for key, value in settings.items()}
 
     def __enter__(self) -> Self:
         self.start()

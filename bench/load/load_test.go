@@ -9,12 +9,14 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	filav1 "github.com/fila-mq/fila/sdks/go/v1"
 )
@@ -98,13 +100,13 @@ func (b *echoBroker) ConsumeSession(
 	}
 }
 
-func startEchoBroker(t *testing.T) string {
+func startEchoBroker(t *testing.T, options ...grpc.ServerOption) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer()
+	server := grpc.NewServer(options...)
 	broker := &echoBroker{queue: make(chan *filav1.EnqueueMessage, 100)}
 	filav1.RegisterFilaServiceServer(server, broker)
 	filav1.RegisterFilaAdminServer(server, broker)
@@ -132,6 +134,37 @@ func TestEachClientProducesConsumesAndAcks(t *testing.T) {
 				t.Errorf("%s at %g/s measured nothing: %+v", name, rate, report)
 			}
 		}
+	}
+}
+
+func TestTheKeyInTheEnvironmentGoesWithEveryCall(t *testing.T) {
+	t.Setenv("FILA_API_KEY", "fila_a_b")
+	var calls, without atomic.Int64
+	look := func(ctx context.Context) {
+		calls.Add(1)
+		sent, _ := metadata.FromIncomingContext(ctx)
+		if !slices.Equal(sent.Get("authorization"), []string{"Bearer fila_a_b"}) {
+			without.Add(1)
+		}
+	}
+	addr := startEchoBroker(t,
+		grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			look(ctx)
+			return next(ctx, request)
+		}),
+		grpc.StreamInterceptor(func(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+			look(stream.Context())
+			return next(server, stream)
+		}))
+	plan, _, err := parsePlan([]string{"-addr", addr, "-warm-up", "20ms", "-duration", "100ms"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runFleet(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	if calls.Load() < 3 || without.Load() > 0 {
+		t.Errorf("%d of %d calls had not the key", without.Load(), calls.Load())
 	}
 }
 

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import re
+import os
 import shutil
-import signal
 import socket
-import subprocess
-import sys
+import statistics
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from typing import Any
 
-import psutil
-
+from fila.sync import FilaClient
 from fila_bench import go_load
 from fila_bench.admin import Admin
 from fila_bench.callers import percentile
+from fila_bench.console import QUEUE, Console, on_cores
+from fila_bench.pairs import ratio_of
 from fila_bench.plan import key_text
 from fila_bench.registry import Budget, benchmark
 from fila_bench.report import Finding
 from fila_bench.scenarios.backlog import fill
-from fila_bench.server import Server, ServerFailed
+from fila_bench.scenarios.full_life import Life, measure_life
+from fila_bench.server import Server
 
-_WAITING, _LOAD = "bench", "load"
+_WAITING, _LOAD = QUEUE, "load"
 _RATE = 2_000
 _CLIENTS = 20
 _PAINTS = 20
+_PAIRS = 4
 _LINGERS_S = 11.0
 """Longer than the console goes on to ask after the last who looked."""
 _PAGES = {
@@ -53,87 +52,6 @@ _SHIFTS = (
 )
 
 
-class Console:
-    """`fila console` before a broker, and how many browsers look at it."""
-
-    def __init__(self, broker: str) -> None:
-        self._broker = broker
-        self._stop = threading.Event()
-        self._browsers: threading.Thread | None = None
-
-    def __enter__(self) -> Self:
-        command = str(Path(sys.executable).with_name("fila"))
-        self._process = subprocess.Popen(
-            [command, "--addr", self._broker, "console", "--listen", "127.0.0.1:0"],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
-        if found is None:
-            raise ServerFailed(f"fila console did not start: {line}")
-        self.port = int(found[1])
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.leave()
-        self._process.send_signal(signal.SIGCONT)
-        self._process.kill()
-        self._process.wait()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/b/broker/"
-
-    def cpu_s(self) -> float:
-        times = psutil.Process(self._process.pid).cpu_times()
-        return float(times.user + times.system)
-
-    def hang(self) -> None:
-        """As a process that is stopped, with its connections open."""
-        self._process.send_signal(signal.SIGSTOP)
-
-    def look(self, clients: int, *, reads: bool = True) -> None:
-        """Let so many browsers look, half at the overview and half at a queue; `reads` False: none reads what comes."""
-        opened = threading.Event()
-        self._browsers = threading.Thread(target=lambda: asyncio.run(self._look(clients, opened, reads)))
-        self._browsers.start()
-        opened.wait(20)
-
-    def leave(self) -> None:
-        """Nobody looks any more."""
-        if self._browsers is not None:
-            self._stop.set()
-            self._browsers.join()
-            self._stop.clear()
-            self._browsers = None
-
-    async def _look(self, clients: int, opened: threading.Event, reads: bool) -> None:
-        paths = ("live/overview", f"live/queue?queue={_WAITING}")
-        told = 0
-
-        async def browser(number: int) -> None:
-            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-            head = f"GET /b/broker/{paths[number % 2]} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n"
-            writer.write(head.encode())
-            await reader.readuntil(b"event: whole")
-            nonlocal told
-            told += 1
-            if told == clients:
-                opened.set()
-            while reads:
-                await reader.read(1 << 16)
-            await asyncio.Event().wait()
-
-        looking = [asyncio.create_task(browser(number)) for number in range(clients)]
-        while not self._stop.is_set():
-            await asyncio.sleep(0.1)
-        for each in looking:
-            each.cancel()
-        await asyncio.gather(*looking, return_exceptions=True)
-
-
 @contextlib.contextmanager
 def _busy(keys: int) -> Iterator[Server]:
     """A broker with a key for each of many messages that wait, and a dead letter or two."""
@@ -146,7 +64,7 @@ def _busy(keys: int) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def _load(server: Server, seconds: float) -> Iterator[list[dict[str, Any]]]:
+def _load(server: Server, seconds: float, key: str = "") -> Iterator[list[dict[str, Any]]]:
     """2,000 messages a second, enqueued and consumed; the report is in the list once this is left."""
     reports: list[dict[str, Any]] = []
 
@@ -158,7 +76,7 @@ def _load(server: Server, seconds: float) -> Iterator[list[dict[str, Any]]]:
             "keys": 1_000,
             "warm_up": "1s",
         }
-        reports.append(go_load.run(server.address, duration=f"{seconds}s", **flags))
+        reports.append(go_load.run(server.address, key=key, duration=f"{seconds}s", **flags))
 
     running = threading.Thread(target=run)
     running.start()
@@ -170,44 +88,117 @@ def _load(server: Server, seconds: float) -> Iterator[list[dict[str, Any]]]:
 @benchmark("console-cost", "the console: CPU of broker and console with 20 browsers that look, less none")
 def cost(budget: Budget) -> Iterator[Finding]:
     go_load.build()
-    keys, seconds = budget.message_count, budget.seconds
     with (
-        _busy(keys) as server,
+        _busy(budget.message_count) as server,
         Console(server.address) as console,
-        _load(server, 4 * seconds + _LINGERS_S + 3),
+        _load(server, 4 * budget.seconds + _LINGERS_S + 3),
     ):
+        measured = _cores(server, console, budget.seconds, lambda: console.look(_CLIENTS))
+    yield from _told("console-cost", f"{_CLIENTS} streams of one login", budget, measured, reach=0.01)
 
-        def cores() -> tuple[float, float]:
-            broker_s, console_s, began_s = server.cpu_s(), console.cpu_s(), time.monotonic()
-            time.sleep(seconds)
-            took_s = time.monotonic() - began_s
-            return (server.cpu_s() - broker_s) / took_s, (console.cpu_s() - console_s) / took_s
 
-        # Without, with twice, without: what drifts is in both.
-        without = [cores()[0]]
-        console.look(_CLIENTS)
-        looked_at = [cores(), cores()]
-        console.leave()
-        time.sleep(_LINGERS_S)
-        without.append(cores()[0])
-    brokers, consoles = (sum(each) / len(each) for each in zip(*looked_at, strict=True))
-    alone = sum(without) / len(without)
+@benchmark("console-logins", "as console-cost, each of the 20 browsers with a login of its own")
+def logins(budget: Budget) -> Iterator[Finding]:
+    go_load.build()
+    with _busy(budget.message_count) as server:
+        # Its backlog is there: from now on everybody needs a key.
+        server.stop()
+        server.configure(auth__enabled="true")
+        server.start()
+        key = (server.data_dir / "bootstrap-key").read_text().strip()
+        with FilaClient.connect(server.address, api_key=key) as client:
+            keys = [client.create_key(f"operator-{number}") for number in range(_CLIENTS)]
+            for number in range(_CLIENTS):
+                client.grant(f"operator-{number}", admin=True)
+        with (
+            Console(server.address) as console,
+            _load(server, 4 * budget.seconds + _LINGERS_S + 10, key),
+        ):
+            cookies = console.log_in(keys)
+            measured = _cores(
+                server, console, budget.seconds, lambda: console.look(_CLIENTS, cookies=cookies)
+            )
+    yield from _told("console-logins", f"{_CLIENTS} streams of {_CLIENTS} logins", budget, measured, reach=0.03)
+
+
+def _cores(
+    server: Server, console: Console, seconds: float, look: Callable[[], None]
+) -> tuple[float, float, float]:
+    """Cores that the broker uses without and with browsers that look, and the console's with them."""
+
+    def stretch() -> tuple[float, float]:
+        broker_s, console_s, began_s = server.cpu_s(), console.cpu_s(), time.monotonic()
+        time.sleep(seconds)
+        took_s = time.monotonic() - began_s
+        return (server.cpu_s() - broker_s) / took_s, (console.cpu_s() - console_s) / took_s
+
+    # Without, with twice, without: what drifts is in both.
+    without = [stretch()[0]]
+    look()
+    looked_at = [stretch(), stretch()]
+    console.leave()
+    time.sleep(_LINGERS_S)
+    without.append(stretch()[0])
+    broker, own = (statistics.mean(each) for each in zip(*looked_at, strict=True))
+    return statistics.mean(without), broker, own
+
+
+def _told(
+    name: str, who: str, budget: Budget, measured: tuple[float, float, float], *, reach: float
+) -> Iterator[Finding]:
+    without, broker, console = measured
     yield Finding(
-        benchmark="console-cost",
-        case=f"broker, {_CLIENTS} streams of one login less none, {keys:,} keys, {_RATE:,} msg/s",
-        value=brokers - alone,
+        benchmark=name,
+        case=f"broker, {who} less none, {budget.message_count:,} keys, {_RATE:,} msg/s",
+        value=broker - without,
         unit="core",
-        reach=0.01,
+        reach=reach,
         better="less",
-        details={"with": brokers, "without": alone},
+        details={"with": broker, "without": without},
     )
     yield Finding(
-        benchmark="console-cost",
-        case=f"console, {_CLIENTS} streams",
-        value=consoles,
+        benchmark=name,
+        case=f"console, {who}",
+        value=console,
         unit="core",
         reach=0.25,
         better="less",
+    )
+
+
+@benchmark(
+    "console-beside", "full life, broker and load on one core: a console with 20 browsers on the other / none"
+)
+def beside(budget: Budget) -> Iterator[Finding]:
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        raise RuntimeError("broker and console need a core each, and there is one: run it where there are two")
+    life, pairs = Life(), _PAIRS if budget.seconds > 4 else 1
+
+    @contextlib.contextmanager
+    def looked_at(server: Server) -> Iterator[None]:
+        with on_cores(cores[1:2]), Console(server.address) as console:
+            console.look(_CLIENTS, cores=cores[1:2])
+            yield
+
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    with on_cores(cores[:1]):
+        for number in range(pairs):
+            for looks in (False, True) if number % 2 else (True, False):
+                steady, _ = measure_life(life, budget, beside=looked_at if looks else None)
+                rates[looks].append(steady.acked_per_s)
+    ratio = ratio_of(rates[False], rates[True])
+    yield Finding(
+        benchmark="console-beside",
+        case=f"{life.case}: with {_CLIENTS} browsers / none, median of {pairs} pairs",
+        value=ratio.median,
+        unit="",
+        reach=0.98,
+        details={
+            "90 % interval": f"{ratio.low:.2f} to {ratio.high:.2f}",
+            "with/s": statistics.median(rates[True]),
+            "without/s": statistics.median(rates[False]),
+        },
     )
 
 

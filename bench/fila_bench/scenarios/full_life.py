@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from fila_bench.admin import Admin
@@ -124,18 +126,23 @@ def measure_life(
     *,
     queue_config: dict[str, object] | None = None,
     look: Callable[[Server], None] | None = None,
+    beside: Callable[[Server], AbstractContextManager[object]] | None = None,
     **server_settings: str | int,
 ) -> tuple[Steady, float]:
     """Run one load; return what was steady and the server's CPU microseconds per acked message.
 
-    `look` is called at the end, while the server is still there and still loaded.
+    `look` is called at the end, while the server is still there and still loaded; what `beside` makes is entered before
+    anything is measured.
     """
     config: dict[str, object] = {"fairness_key_header": "tenant", **(queue_config or {})}
     with Server(durability=life.durability, **server_settings) as server:  # type: ignore[arg-type]
         with Admin(server.address) as admin:
             admin.create(QUEUE, **config)
         consumer = ConsumerPlan(address=server.address, queue=QUEUE)
-        with Load([producer_plan(life, server.address)], [consumer]) as load:
+        with contextlib.ExitStack() as stack:
+            load = stack.enter_context(Load([producer_plan(life, server.address)], [consumer]))
+            if beside is not None:
+                stack.enter_context(beside(server))
             load.measure(warm_up_s=0, seconds=budget.warm_up_s)
             cpu_s = server.cpu_s()
             steady = load.measure(warm_up_s=0, seconds=budget.seconds)

@@ -1,0 +1,156 @@
+"""`fila console` before a broker, for benchmarks: its process, logins, and browsers that only follow streams."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import urllib.parse
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from fila_bench.server import ServerFailed
+
+QUEUE = "bench"
+"""The queue whose page is looked at."""
+_ANSWER_S_MAX = 30.0
+
+
+@contextlib.contextmanager
+def on_cores(cores: Collection[int]) -> Iterator[None]:
+    """This thread, and what it starts meanwhile, on these cores alone."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+class Console:
+    """`fila console` before a broker, and how many browsers look at it."""
+
+    def __init__(self, broker: str) -> None:
+        self._broker = broker
+        self._stop = threading.Event()
+        self._browsers: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        command = str(Path(sys.executable).with_name("fila"))
+        self._process = subprocess.Popen(
+            [command, "--addr", self._broker, "console", "--listen", "127.0.0.1:0"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
+        if found is None:
+            raise ServerFailed(f"fila console did not start: {line}")
+        self.port = int(found[1])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+        self._process.send_signal(signal.SIGCONT)
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/b/broker/"
+
+    def cpu_s(self) -> float:
+        times = psutil.Process(self._process.pid).cpu_times()
+        return float(times.user + times.system)
+
+    def hang(self) -> None:
+        """As a process that is stopped, with its connections open."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def log_in(self, keys: Sequence[str]) -> list[str]:
+        """A login for each key, as a browser makes it; returns their cookies."""
+        return [self._log_in(key) for key in keys]
+
+    def _log_in(self, key: str) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_ANSWER_S_MAX)
+        headers = {
+            "Origin": f"http://127.0.0.1:{self.port}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        connection.request("POST", "/b/broker/login", urllib.parse.urlencode({"key": key}), headers)
+        answer = connection.getresponse()
+        cookie = answer.headers.get("Set-Cookie", "").partition(";")[0]
+        connection.close()
+        if answer.status != 303 or not cookie:
+            raise ServerFailed(f"fila console let nobody in: {answer.status}")
+        return cookie
+
+    def look(
+        self,
+        clients: int,
+        *,
+        reads: bool = True,
+        cookies: Sequence[str] = ("",),
+        cores: Collection[int] | None = None,
+    ) -> None:
+        """Let so many browsers look, half at the overview and half at a queue, until `leave`.
+
+        `reads` False: none reads what comes. `cookies` are their logins, taken in turn; `cores` are where they run.
+        Raises ServerFailed where one of them is shown nothing.
+        """
+        opened = threading.Event()
+
+        def run() -> None:
+            with on_cores(cores or os.sched_getaffinity(0)):
+                asyncio.run(self._look(clients, opened, reads, cookies))
+
+        self._browsers = threading.Thread(target=run)
+        self._browsers.start()
+        if not opened.wait(_ANSWER_S_MAX):
+            raise ServerFailed(f"not every one of {clients} browsers was shown its page")
+
+    def leave(self) -> None:
+        """Nobody looks any more."""
+        if self._browsers is not None:
+            self._stop.set()
+            self._browsers.join()
+            self._stop.clear()
+            self._browsers = None
+
+    async def _look(
+        self, clients: int, opened: threading.Event, reads: bool, cookies: Sequence[str]
+    ) -> None:
+        paths = ("live/overview", f"live/queue?queue={QUEUE}")
+        told = 0
+
+        async def browser(number: int) -> None:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            cookie = cookies[number % len(cookies)]
+            head = f"GET /b/broker/{paths[number % 2]} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
+            head += f"Cookie: {cookie}\r\n\r\n" if cookie else "\r\n"
+            writer.write(head.encode())
+            await reader.readuntil(b"event: whole")
+            nonlocal told
+            told += 1
+            if told == clients:
+                opened.set()
+            while reads and await reader.read(1 << 16):
+                pass
+            await asyncio.Event().wait()
+
+        looking = [asyncio.create_task(browser(number)) for number in range(clients)]
+        while not self._stop.is_set():
+            await asyncio.sleep(0.1)
+        for each in looking:
+            each.cancel()
+        await asyncio.gather(*looking, return_exceptions=True)
