@@ -1,7 +1,9 @@
-"""What stands where a proxy before the door may have looked elsewhere: trailers, targets, paths, names given twice."""
+"""What stands where a proxy before the door may have looked elsewhere: trailers, targets, paths, names given twice,
+versions and codings."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from contextlib import closing
@@ -286,3 +288,94 @@ def test_a_payload_of_any_name_stays_what_it_is(door, queue):
     door.post(f"/v1/queues/{queue}/messages", body=b'{"a": 1, "a": 2}', headers=TEXT)
     (message,) = door.post(f"/v1/queues/{queue}/lease").json["messages"]
     assert message["payload"] == "eyJhIjogMSwgImEiOiAyfQ=="
+
+
+@pytest.mark.parametrize(
+    ("version", "lines", "refusal"),
+    [
+        ("1.1", "transfer-encoding: gzip, chunked", (501, "TRANSFER_CODING_NOT_SUPPORTED")),
+        ("1.1", "transfer-encoding: Identity, chunked", (501, "TRANSFER_CODING_NOT_SUPPORTED")),
+        ("1.1", "transfer-encoding: gzip", (400, "INVALID_HTTP")),
+        ("1.1", "transfer-encoding: chunked\r\ntransfer-encoding: chunked", (400, "INVALID_HTTP")),
+        ("1.1", "transfer-encoding: chunked\r\ncontent-length: 6", (400, "INVALID_HTTP")),
+        ("1.0", "transfer-encoding: chunked", (400, "INVALID_HTTP")),
+        ("2.0", "transfer-encoding: chunked", (505, "HTTP_VERSION_NOT_SUPPORTED")),
+        ("0.9", "transfer-encoding: chunked", (505, "HTTP_VERSION_NOT_SUPPORTED")),
+        ("1.1", "transfer-encoding: chunked\r\nexpect: foo", (417, "EXPECTATION_NOT_MET")),
+        ("1.1", "transfer-encoding: chunked\r\nexpect: 100-continue, foo", (417, "EXPECTATION_NOT_MET")),
+        ("1.1", "transfer-encoding: chunked\r\n: nameless", (400, "INVALID_HTTP")),
+        ("1.1", "transfer-encoding: chunked\r\nfila-header-: x", (400, "INVALID_FIELD")),
+    ],
+)
+def test_a_head_that_asks_for_what_is_not_spoken_here_is_refused(door, queue, version, lines, refusal):
+    head = f"POST /v1/queues/{queue}/messages HTTP/{version}\r\nHost: localhost\r\n{lines}\r\n"
+    said = talk(door, head.encode() + CLOSE + b"\r\n1\r\nx\r\n0\r\n\r\n")
+
+    assert problem_in(said) == refusal
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert depth(door, queue) == "0"
+
+
+def test_a_body_is_sent_when_the_door_said_that_it_goes_on(door, queue):
+    head = f"POST /v1/queues/{queue}/messages HTTP/1.1\r\nHost: localhost\r\ncontent-length: 1\r\n"
+    said = talk(door, head.encode() + b"expect: 100-Continue\r\n" + CLOSE + b"\r\nx")
+
+    assert said.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 ")
+
+
+def test_a_large_head_is_refused_also_where_it_comes_in_one_piece(bounded_door, queue):
+    door = bounded_door(head_bytes_max=8192)
+    large = b"x-large: " + b"y" * 20_000 + b"\r\n"
+    get = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    path = f"/v1/queues/{queue}/messages"
+    first = f"POST {path} HTTP/1.1\r\nHost: localhost\r\ncontent-length: 5\r\n\r\nfirst".encode()
+    second = f"POST {path} HTTP/1.1\r\nHost: localhost\r\ncontent-length: 6\r\n".encode()
+
+    assert problem_in(talk(door, get + large + CLOSE + b"\r\n")) == (431, "LIMIT_EXCEEDED")
+    target = b"GET /healthz?" + b"y" * 20_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    assert problem_in(talk(door, target)) == (431, "LIMIT_EXCEEDED")
+    # A refusal would be taken for the first one's answer; and the second one's body must not become the first one's.
+    assert talk(door, first + second + large + b"\r\nsecond") == b""
+    leased = door.post(f"/v1/queues/{queue}/lease", {"maxMessages": 5}).json["messages"]
+    assert [message["payload"] for message in leased] in ([], ["Zmlyc3Q="])
+
+
+def test_a_payload_that_was_compressed_on_its_way_is_refused_and_not_stored_as_it_came(door, queue):
+    path = f"/v1/queues/{queue}/messages"
+    for headers in (TEXT, JSON):
+        for coding in ("gzip", "br", "gzip, identity"):
+            answer = door.post(path, body=b"\x1f\x8b", headers=headers | {"content-encoding": coding})
+            assert answer.refusal == (415, "UNSUPPORTED_MEDIA_TYPE")
+            assert answer.headers["accept-encoding"] == "identity"
+    assert depth(door, queue) == "0"
+    assert door.post(path, body=b"x", headers=TEXT | {"content-encoding": "identity"}).status == 200
+    assert door.post(path, body=b"\x1f\x8b", headers={"content-type": "application/gzip"}).status == 200
+
+
+@pytest.mark.parametrize("number", ["1e3", "1.0", "0x10", "1_000", " 1", "+1", "NaN"])
+def test_a_number_in_the_query_is_written_in_digits(door, queue, number):
+    told = f"/v1/queues/{queue}/messages?ttlMs={number.replace(' ', '%20').replace('+', '%2B')}"
+
+    assert door.post(told, body=b"x", headers=TEXT).refusal == (400, "INVALID_FIELD")
+    assert depth(door, queue) == "0"
+
+
+def test_a_body_that_is_needed_is_missed(door, queue):
+    path = f"/v1/queues/{queue}"
+    for body in (b"", b" \n"):
+        assert door.post(f"{path}/messages", body=body, headers=JSON).refusal == (400, "INVALID_JSON")
+        assert door.call("PATCH", path, body=body, headers=JSON).refusal == (400, "INVALID_JSON")
+    assert depth(door, queue) == "0"
+    assert door.call("POST", f"{path}/lease").status == 200, "it has a default for each of its fields"
+    assert door.post(f"{path}/messages", body=b"").status == 200, "the payload itself may be empty"
+
+
+def test_a_flood_of_requests_ahead_fails_in_no_log(bounded_door):
+    door = bounded_door()
+    for count in (17, 20, 40):
+        with contextlib.suppress(OSError):
+            talk(door, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * count)
+
+    assert door.get("/healthz").status == 200
+    assert "Traceback" not in door.log
+    assert "exception" not in door.log.lower()

@@ -6,14 +6,17 @@ import asyncio
 
 import grpc
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 from fila.errors import AnswerLost, FilaError, Overloaded
 from fila.v1 import admin_pb2, events_pb2, messages_pb2, operation_pb2, service_pb2
 from fila_http.body import Budget, Gone, Hold
 from fila_http.calls import unless_gone
-from fila_http.options import Door
+from fila_http.options import Bounds, Door
 from fila_http.problems import STATUS_BY_CODE, Problem, from_error
 from fila_http.proto_json import dumps, into, loads
+from fila_http.protocol import BoundedProtocol
 from fila_http.route import Events
 from fila_http.streams import events_of
 
@@ -34,6 +37,59 @@ async def test_what_nobody_waits_for_any_more_is_cancelled():
     with pytest.raises(Gone):
         await unless_gone(receive, pull(), asyncio.Event())
     await cancelled.wait()
+
+
+class Socket:
+    """A transport that keeps what is written."""
+
+    def __init__(self) -> None:
+        self.written = b""
+
+    def get_extra_info(self, _: str) -> None:
+        return None
+
+    def write(self, text: bytes) -> None:
+        self.written += text
+
+    def is_closing(self) -> bool:
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+
+async def test_a_pull_is_told_that_its_caller_left_though_another_request_came_behind_it():
+    told: list[str] = []
+
+    async def pull(_scope, receive, _send):
+        while "http.disconnect" not in told:
+            told.append((await receive())["type"])
+
+    connection = BoundedProtocol(
+        uvicorn.Config(pull, http="httptools", lifespan="off"), ServerState(), {}, bounds=Bounds()
+    )
+    connection.connection_made(Socket())
+    connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2)
+    while not told:
+        await asyncio.sleep(0)
+
+    connection.connection_lost(None)
+
+    async with asyncio.timeout(5):
+        while told[-1] != "http.disconnect":
+            await asyncio.sleep(0)
 
 
 async def test_what_is_held_is_bounded_and_given_back():

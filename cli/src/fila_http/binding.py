@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from google.protobuf.message import Message
 from starlette.datastructures import Headers, QueryParams
 
 from fila.v1.service_pb2 import EnqueueBatchRequest, EnqueueRequest
-from fila_http import proto_json
+from fila_http import judged_json, proto_json
 from fila_http.problems import Code, Problem, invalid
 from fila_http.route import Route
 
@@ -22,6 +23,8 @@ ONCE = ("content-type", IDEMPOTENCY_KEY, "last-event-id")
 """Headers that are given once: of two, a proxy before the door may have judged the other one."""
 SCALAR_MESSAGES = frozenset({"google.protobuf.Timestamp", "google.protobuf.FieldMask"})
 MASK = "update_mask"
+_DIGITS = re.compile(r"-?[0-9]{1,20}")
+"""JSON's other forms of a whole number, 1e3 and 1.0, are JSON's alone."""
 
 
 def bind(route: Route, path: Mapping[str, str], query: QueryParams, headers: Headers, body: bytes) -> Message:
@@ -93,6 +96,8 @@ def _parameter(field: FieldDescriptor, text: str) -> Any:
         return text == "true"
     if field.name == MASK:
         return _camel_mask(text)
+    if field.type in judged_json.WHOLE_NUMBERS and not _DIGITS.fullmatch(text):
+        raise invalid(f"the query: {field.json_name} must be a whole number in digits, got {text[:40]!r}")
     return text
 
 
@@ -111,6 +116,8 @@ def _take_body(request: Message, route: Route, headers: Headers, body: bytes) ->
             f"the body must be JSON: send it with content-type: {JSON}, got {headers.get('content-type', 'none')!r}",
             Code.INVALID_ARGUMENT,
         )
+    if not body.strip() and (route.body or route.request is EnqueueRequest):
+        raise invalid("the body is empty, and needed here: send a JSON object, {} at least", reason="INVALID_JSON")
     value = proto_json.loads(body)
     if route.body:
         part = getattr(request, route.body)
@@ -152,6 +159,20 @@ def _camel_mask(text: str) -> str:
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
+def check_coding(headers: Headers) -> None:
+    """Raises Problem for a body that was compressed: as a payload it would be stored as its consumer can't read it."""
+    for coding in headers.getlist("content-encoding"):
+        if coding.lower() != "identity":
+            raise Problem(
+                415,
+                "UNSUPPORTED_MEDIA_TYPE",
+                f"bodies are taken as they are, without Content-Encoding, got {coding[:40]!r}; a payload that is "
+                "itself compressed says so by its content-type, like application/gzip",
+                Code.INVALID_ARGUMENT,
+                {"Accept-Encoding": "identity"},
+            )
+
+
 # A message as it is.
 
 
@@ -159,7 +180,9 @@ def _take_raw(request: Message, query: QueryParams, headers: Headers, body: byte
     assert isinstance(request, EnqueueRequest)
     request.payload = body
     for name, value in headers.raw:
-        if name.startswith(HEADER_PREFIX) and len(name) > len(HEADER_PREFIX):
+        if name == HEADER_PREFIX:
+            raise invalid("Fila-Header- names no header: Fila-Header-Tenant is the message's header tenant")
+        if name.startswith(HEADER_PREFIX):
             key = name[len(HEADER_PREFIX) :].decode("ascii", "replace")
             if key in request.headers:
                 raise invalid(

@@ -18,7 +18,7 @@ from fila.connection import calling_for
 from fila.errors import FilaError
 from fila.v1.service_pb2 import EnqueueRequest, LeaseRequest, LeaseResponse, NackBatchRequest
 from fila_http import proto_json
-from fila_http.binding import bind
+from fila_http.binding import bind, check_coding
 from fila_http.body import Budget, Gone, Hold, read_body
 from fila_http.options import Bounds
 from fila_http.problems import Code, Problem, from_error, invalid, unavailable
@@ -87,6 +87,7 @@ class Endpoint:
                 if self._service.gate is not None:
                     self._service.gate.check()
                 key = key_of(headers)
+                check_coding(headers)
                 body = await read_body(headers, receive, bounds, hold)
                 unread = False
                 arguments = (route, scope["path_params"], QueryParams(scope["query_string"]), headers, body)

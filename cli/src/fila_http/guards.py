@@ -4,6 +4,8 @@
               be answered: so only the names that are the door's own are
     Origin    a page of another site can send a POST without asking; a browser says whose page it is
     target    what a proxy before the door may have read in another way: another host than Host's, a slash in disguise
+    framing   versions, transfer codings and expectations that are not this door's: a body would be read by other rules
+              than its sender's
 
 None is a key. Where the broker asks for keys they come on top.
 """
@@ -38,7 +40,8 @@ class Guards:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             problem = (
-                self._host_problem(headers)
+                _framing_problem(scope, headers)
+                or self._host_problem(headers)
                 or _target_problem(scope, headers)
                 or self._origin_problem(scope, headers)
             )
@@ -84,6 +87,36 @@ class Guards:
             "--allow-origin",
             Code.PERMISSION_DENIED,
         )
+
+
+def _framing_problem(scope: Scope, headers: Headers) -> Problem | None:
+    version = scope["http_version"]
+    if version not in ("1.0", "1.1"):
+        return Problem(
+            505,
+            "HTTP_VERSION_NOT_SUPPORTED",
+            f"HTTP/1.1 is spoken here, and HTTP/1.0; the request's line says HTTP/{version}",
+            Code.UNIMPLEMENTED,
+        )
+    codings = headers.getlist("transfer-encoding")
+    if codings and version == "1.0":
+        return invalid("HTTP/1.0 has no Transfer-Encoding: say Content-Length", reason="INVALID_HTTP")
+    if codings and [each.lower() for each in codings] != ["chunked"]:
+        return Problem(
+            501,
+            "TRANSFER_CODING_NOT_SUPPORTED",
+            f"of transfer codings `chunked` alone is understood, got {', '.join(codings)[:100]!r}; send without others",
+            Code.UNIMPLEMENTED,
+        )
+    expected = headers.getlist("expect")
+    if expected and version == "1.1" and [each.lower() for each in expected] != ["100-continue"]:
+        return Problem(
+            417,
+            "EXPECTATION_NOT_MET",
+            f"`Expect: 100-continue` is the only one that is met, got {', '.join(expected)[:100]!r}; leave it out",
+            Code.INVALID_ARGUMENT,
+        )
+    return None
 
 
 def _target_problem(scope: Scope, headers: Headers) -> Problem | None:

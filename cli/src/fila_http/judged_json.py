@@ -38,6 +38,8 @@ _BOUNDS = {
     )
     for kind in kinds
 }
+WHOLE_NUMBERS = frozenset(_BOUNDS)
+"""The types of fields that hold one."""
 _AS_TEXT: dict[str, tuple[Callable[[], Any], str]] = {
     "google.protobuf.Timestamp": (Timestamp, "a time like 2026-11-20T14:00:00Z"),
     "google.protobuf.FieldMask": (FieldMask, "names of fields like maxAttempts,retry.baseMs"),

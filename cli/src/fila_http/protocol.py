@@ -5,7 +5,8 @@ head            in time, and within its bytes: uvicorn itself would wait and gat
 trailers        fields behind a body are dropped: uvicorn takes those that come together with the head for headers of
                 the head, past every proxy that looked at it
 pipelining      a few requests ahead, no more
-leaving         a caller that does not take its last answer is cut off, not waited for
+leaving         a caller that does not take its last answer is cut off, not waited for; and the request that is
+                worked on is told that its caller has gone, where uvicorn would tell the one that came last
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, bounds: Bounds, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._bounds = bounds
+        self._running: Any = None
+        """uvicorn's cycle of the request that is worked on; `cycle` is that of the one that came last."""
         self._in_head = True
         self._head_bytes = 0
+        self._told_bytes = 0
+        """Of a head, by the parser: it may have come in one piece with its body."""
         self._framing_bytes = 0
         """Of a body since its last piece: chunk extensions, trailers."""
         self._head_timer: asyncio.TimerHandle | None = None
@@ -47,6 +52,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """As uvicorn's."""
         self._disarm()
+        self._tell_gone()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -60,8 +66,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
         most = self._bounds.head_bytes_max
         if self._in_head and self._head_bytes > most:
-            said = f"the request's line and headers may have {most:,} bytes"
-            self._refuse(invalid(said, status=431, reason="LIMIT_EXCEEDED"))
+            self._refuse(self._head_too_large())
         elif not self._in_head and self._framing_bytes > most:
             said = f"between the pieces of a chunked body, and behind the last one, may stand {most:,} bytes"
             self._refuse(invalid(said, status=431, reason="LIMIT_EXCEEDED"))
@@ -69,12 +74,14 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header of its head; a trailer is none."""
         if self._in_head:
+            self._told_bytes += len(name) + len(value) + 4
             super().on_header(name, value)
 
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
         self._in_head = True
+        self._told_bytes = 0
         self._arm()
         # What is closed waits until the caller took what is written; this does not.
         self.scope["state"]["abort"] = self.transport.abort
@@ -82,10 +89,13 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Its head is whole."""
         self._disarm()
+        if self._told_bytes + len(self.url) > self._bounds.head_bytes_max:
+            self._refuse(self._head_too_large())
+        elif len(self.pipeline) >= PIPELINED_MAX:
+            self._tell_gone()
+            self.transport.abort()
         self._in_head = False
         self._framing_bytes = 0
-        if len(self.pipeline) >= PIPELINED_MAX:
-            self.transport.abort()
         if self.transport.is_closing():
             return
         self.scope["state"]["target"] = self.url
@@ -97,14 +107,15 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """A piece of its body."""
         self._framing_bytes = 0
-        if self.cycle is not None:
+        # What follows a request that was refused by its head is no body of the one before it.
+        if self.cycle is not None and not self.transport.is_closing():
             super().on_body(body)
 
     def on_message_complete(self) -> None:
         """It is whole."""
         self._in_head = True
         self._head_bytes = 0
-        if self.cycle is not None:
+        if self.cycle is not None and not self.transport.is_closing():
             super().on_message_complete()
 
     def timeout_keep_alive_handler(self) -> None:
@@ -122,6 +133,16 @@ class BoundedProtocol(HttpToolsProtocol):
         )
         self._refuse(invalid(said, reason="INVALID_HTTP"))
 
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _tell_gone(self) -> None:
+        """The running request's answer goes nowhere any more: uvicorn would write it, and log that it can't."""
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+
     # The head's time.
 
     def _arm(self) -> None:
@@ -137,11 +158,17 @@ class BoundedProtocol(HttpToolsProtocol):
         said = f"the request's headers did not arrive within {self._bounds.head_s_max:g} s"
         self._refuse(invalid(said, status=408, reason="HEAD_TOO_SLOW"))
 
+    def _head_too_large(self) -> Problem:
+        said = f"the request's line and headers may have {self._bounds.head_bytes_max:,} bytes"
+        return invalid(said, status=431, reason="LIMIT_EXCEEDED")
+
     def _refuse(self, problem: Problem) -> None:
         if self.transport.is_closing():
             return
         self._disarm()
-        if not self._may_answer():
+        may_answer = self._may_answer()
+        self._tell_gone()
+        if not may_answer:
             self.transport.close()
             return
         body = problem.body()
