@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import tracemalloc
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -14,12 +15,13 @@ from grpc import aio
 from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
 from fila_server import commands
 from fila_server.broker.calls import Broker
-from fila_server.broker.gate import Gate
+from fila_server.broker.gate import Gate, GateByName
 from fila_server.broker.mirror import CHANGES_AT_ONCE
 from fila_server.config.schema import Limits
 from fila_server.edges.grpc import admin as admin_edge
 from fila_server.edges.grpc.admission import PARTS_MAX, PLAIN_BYTES_MAX, Admission
 from fila_server.errors import LimitExceeded, Overloaded
+from fila_server.operations.queues import Queues
 from fila_server.operations.requests import MASK_PATHS_MAX, STATS_KEYS_MAX
 from tests.edge.fake_engine import FakeAdmin, FakeEngine, ok
 
@@ -176,6 +178,74 @@ async def test_a_gate_lets_so_many_in_at_once_and_refuses_when_too_many_wait() -
 
     assert inside == 0
     assert [task.cancelled() for task in calls] == [False] * 4 + [True, False]
+
+
+async def test_a_gate_by_name_lets_nobody_wait_for_anothers_flood() -> None:
+    gate = GateByName("calls", at_once=2, waiting_max=3)
+    may_leave = asyncio.Event()
+    entered: list[str] = []
+
+    async def call(name: str, *, stays: bool = True) -> None:
+        async with gate.of(name):
+            entered.append(name)
+            if stays:
+                await may_leave.wait()
+
+    flood = [asyncio.ensure_future(call("noisy")) for _ in range(4)]
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded, match="3 calls are waiting already"):
+        await call("noisy")
+    async with asyncio.timeout(5):
+        await call("quiet", stays=False)
+        await call("other", stays=False)
+
+    assert entered == ["noisy", "quiet", "other"]
+    flood[3].cancel()
+    may_leave.set()
+    await asyncio.wait(flood)
+    assert entered.count("noisy") == 3
+    assert not gate._by_name, "of a name that nobody calls by nothing is kept"
+
+
+async def test_a_tenant_with_many_queues_holds_up_no_operator_and_no_other_tenant() -> None:
+    asked: list[str] = []
+
+    async def call(kind: int, frame: bytes) -> bytes:
+        if kind == commands.LIST_QUEUES:
+            return admin_pb2.ListQueuesResponse(queues=[admin_pb2.QueueInfo(name="q")]).SerializeToString()
+        if kind == commands.EXPLAIN_KEY:
+            asked.append(admin_pb2.ExplainKeyRequest.FromString(frame).fairness_key)
+            if asked[-1] == "acme":
+                await asyncio.Event().wait()
+            return admin_pb2.ExplainKeyResponse(pending=7).SerializeToString()
+        return admin_pb2.GetStatsResponse(depth=9).SerializeToString()
+
+    def anything(*_: Any) -> Any:
+        return True
+
+    def of_tenant(name: str) -> Any:
+        return SimpleNamespace(number=1, tenant=name)
+
+    broker: Any = SimpleNamespace(call=call, hooks=SimpleNamespace(status=lambda _: []))
+    check: Any = SimpleNamespace(stats=anything)
+    door: Any = SimpleNamespace(sees=anything, sees_all_channels=anything, sees_messages=anything)
+    queues = Queues(broker, Limits(), check, "fsync", door)
+    listing = [
+        asyncio.ensure_future(queues.list_queues(admin_pb2.ListQueuesRequest(), of_tenant("acme")))
+        for _ in range(8)
+    ]
+    await asyncio.sleep(0)
+    operator: Any = SimpleNamespace(number=None, tenant="")
+
+    async with asyncio.timeout(5):
+        told = await queues.stats(admin_pb2.GetStatsRequest(queue="q"), operator)
+        listed = await queues.list_queues(admin_pb2.ListQueuesRequest(), of_tenant("globex"))
+
+    assert admin_pb2.GetStatsResponse.FromString(told).depth == 9
+    assert admin_pb2.ListQueuesResponse.FromString(listed).queues[0].depth == 7
+    assert asked == ["acme", "globex"], "one look of each tenant at a time"
+    for each in listing:
+        each.cancel()
 
 
 async def _answer(call: Any) -> Any:

@@ -10,6 +10,7 @@ import socket
 
 import uvicorn
 
+from fila_console.protocol import HEAD_BYTES_MAX, BoundedProtocol
 from fila_console.routes import application, console_of
 from fila_console.settings import BadSetting, Settings
 from fila_console.trouble import Trouble
@@ -29,6 +30,8 @@ def run(settings: Settings) -> None:
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    # uvicorn warns of every request that is no HTTP: whoever sends many of those must not fill the log.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.create_server((settings.host, settings.port), family=family, backlog=256) as listening:
         console.port = listening.getsockname()[1]
@@ -37,6 +40,8 @@ def run(settings: Settings) -> None:
         print(f"The console is at {scheme}://{host}:{console.port}/", flush=True)
         config = uvicorn.Config(
             application(console),
+            http=BoundedProtocol,
+            ws="none",
             access_log=False,
             log_config=None,
             server_header=False,
@@ -45,7 +50,7 @@ def run(settings: Settings) -> None:
             timeout_keep_alive=30,
             timeout_graceful_shutdown=1,
             limit_concurrency=CONNECTIONS_MAX,
-            h11_max_incomplete_event_size=64 << 10,
+            h11_max_incomplete_event_size=HEAD_BYTES_MAX,
             ssl_certfile=settings.cert_file or None,
             ssl_keyfile=settings.key_file or None,
         )

@@ -102,7 +102,7 @@ def application(console: Console) -> Guard:
         tidying = asyncio.create_task(_tidy(console))
         yield
         tidying.cancel()
-        await console.watches.close()
+        await console.close()
 
     app = Starlette(
         routes=routes_of(console),

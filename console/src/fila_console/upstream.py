@@ -28,11 +28,16 @@ from fila.answers import (
     QueueVersionDetails,
     SeekPreview,
     Stats,
+    answer,
 )
+from fila.connection import Connection
 from fila.explanation import KeyExplanation, KeyPolicyPreview
 from fila.letters import DeadLetterFilter, Operation
+from fila.methods import WHO_AM_I
 from fila.observations import BrokerStatus, Event, KeyPolicyState, LateKeys
+from fila.options import ClientOptions
 from fila.tried import DryRun
+from fila.v1.auth_pb2 import WhoAmIRequest
 from fila.watched import History, StatsChange
 from fila_console.feed import Feed
 from fila_console.settings import Broker
@@ -63,11 +68,7 @@ class Upstream:
     def __init__(self, broker: Broker, key: str, ca_file: str = "") -> None:
         self.broker = broker
         self.key = key
-        self._credentials = (
-            grpc.ssl_channel_credentials(Path(ca_file).read_bytes())
-            if ca_file and broker.address.startswith("https://")
-            else None
-        )
+        self._credentials = credentials_of(broker, ca_file)
         self._client: FilaClient | None = None
         self._connecting = asyncio.Lock()
         self._colors: OrderedDict[tuple[str, str], int] = OrderedDict()
@@ -327,6 +328,42 @@ class Upstream:
         """Move a channel."""
         client = await self.connect()
         return await self._told(client.seek_channel(queue, channel or None, target))
+
+
+class KeyCheck:
+    """Whose a key is, asked over one connection for all keys that somebody comes with."""
+
+    def __init__(self, broker: Broker, ca_file: str = "") -> None:
+        self._broker = broker
+        self._ca_file = ca_file
+        self._connection: Connection | None = None
+
+    async def whose(self, key: str) -> Identity:
+        """What the broker says of a key. Raises Trouble."""
+        if self._connection is None:
+            # Without a key of its own, whatever the environment holds.
+            options = ClientOptions(
+                api_key="", call_timeout_s=CALL_S_MAX, retry_for_s=CONNECT_S_MAX, name="fila console"
+            )
+            credentials = credentials_of(self._broker, self._ca_file)
+            self._connection = Connection(self._broker.address, options, credentials)
+        try:
+            told = await self._connection.with_key(key).call(WHO_AM_I, WhoAmIRequest(), {})
+        except FilaError as error:
+            raise trouble_of(error, self._broker.address) from error
+        return answer(Identity, told)
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self._connection is not None:
+            await self._connection.close()
+
+
+def credentials_of(broker: Broker, ca_file: str) -> grpc.ChannelCredentials | None:
+    """Whom to trust; None: nobody by a file."""
+    if not (ca_file and broker.address.startswith("https://")):
+        return None
+    return grpc.ssl_channel_credentials(Path(ca_file).read_bytes())
 
 
 async def asks_for_no_key(broker: Broker, ca_file: str = "") -> bool:

@@ -14,12 +14,14 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from fila.answers import Identity
 from fila_console import wording
 from fila_console.assets import Assets
 from fila_console.logins import Login, Logins
 from fila_console.settings import Broker, Settings
+from fila_console.tries import Tries
 from fila_console.trouble import Trouble
-from fila_console.upstream import Upstream, asks_for_no_key
+from fila_console.upstream import KeyCheck, Upstream, asks_for_no_key
 from fila_console.watches import Topic, Watch, Watches
 
 FIELDS_MAX = 2_000
@@ -51,6 +53,8 @@ class Console:
         self.links: set[tuple[str, str]] = set()
         """Tenants' links that are looked at: brokers' names with keys."""
         self._without_keys: dict[str, bool] = {}
+        self._checks = {broker.name: KeyCheck(broker, settings.ca_file) for broker in settings.brokers}
+        self._tries = {name: Tries(check.whose) for name, check in self._checks.items()}
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(Path(__file__).resolve().parent / "templates"),
             autoescape=True,
@@ -78,6 +82,16 @@ class Console:
         if broker.name not in self._without_keys:
             self._without_keys[broker.name] = await asks_for_no_key(broker, self.settings.ca_file)
         return self._without_keys[broker.name]
+
+    async def whose(self, broker: Broker, key: str) -> Identity:
+        """Whose key this is, which nobody has shown yet. Raises Trouble."""
+        return await self._tries[broker.name].whose(key)
+
+    async def close(self) -> None:
+        """Hang up everywhere."""
+        await self.watches.close()
+        for check in self._checks.values():
+            await check.close()
 
     def keys_in_use(self) -> set[tuple[str, str]]:
         """Brokers' names with keys of logins that are not over, and of links that somebody looks at."""

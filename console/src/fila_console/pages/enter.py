@@ -1,21 +1,16 @@
-"""Log in and out. A key is tried at the broker, which slows down whoever guesses; here only a few are tried at once."""
+"""Log in and out. A key is tried at the broker, which slows down whoever guesses."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from fila_console.trouble import Trouble
-from fila_console.upstream import Upstream
 from fila_console.visit import Console, fields_of, may_enter_without_key
 
 KEY_CHARACTERS_MAX = 512
-TRIED_AT_ONCE = 4
-WAITING_MAX = 32
-TRY_S_MAX = 10.0
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -36,11 +31,8 @@ def asked(console: Console) -> Endpoint:
 
 def entered(console: Console) -> Endpoint:
     """The form that was sent. `Origin` was judged already; there is no login yet whose token it could carry."""
-    trying = asyncio.Semaphore(TRIED_AT_ONCE)
-    waiting = 0
 
     async def answered(request: Request) -> Response:
-        nonlocal waiting
         broker = console.brokers.get(request.path_params["broker"])
         if broker is None:
             raise Trouble(404, "There is no such broker", "This console was not told of one by that name.")
@@ -56,16 +48,8 @@ def entered(console: Console) -> Endpoint:
         ):
             return _form(console, broker.name, after, "That is no key: it looks like fila_ID_SECRET.", 400)
         await may_enter_without_key(console, broker)
-        if waiting >= WAITING_MAX:
-            return _form(
-                console, broker.name, after, "Too many log in at this moment: try again in a second.", 429
-            )
-        waiting += 1
         try:
-            async with trying, asyncio.timeout(TRY_S_MAX):
-                name = await _name_of(console, broker.name, key)
-        except TimeoutError:
-            return _form(console, broker.name, after, "The broker did not answer in time: try again.", 503)
+            name = (await console.whose(broker, key)).principal
         except Trouble as trouble:
             text = (
                 "The broker does not know this key."
@@ -73,8 +57,6 @@ def entered(console: Console) -> Endpoint:
                 else f"{trouble.title}. {trouble.advice}"
             )
             return _form(console, broker.name, after, text, 401 if trouble.logs_out else trouble.status)
-        finally:
-            waiting -= 1
         value = console.logins.begin(broker.name, key, name, request.cookies.get(console.cookie(request), ""))
         answer = RedirectResponse(_safe(after, broker.name), 303)
         answer.set_cookie(
@@ -110,14 +92,6 @@ def left(console: Console) -> Endpoint:
         return answer
 
     return answered
-
-
-async def _name_of(console: Console, broker: str, key: str) -> str:
-    upstream = Upstream(console.brokers[broker], key, console.settings.ca_file)
-    try:
-        return (await upstream.who()).principal
-    finally:
-        await upstream.close()
 
 
 def _safe(after: str, broker: str) -> str:

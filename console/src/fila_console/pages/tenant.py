@@ -29,9 +29,6 @@ from fila_console.upstream import Upstream
 from fila_console.visit import Console
 from fila_console.wording import age, clock, count, counted, named, part, rate
 
-TRIED_AT_ONCE = 4
-WAITING_MAX = 32
-TRY_S_MAX = 10.0
 SILENT = 503
 """The status of a broker that does not answer, or not now."""
 VIEWERS_MAX = 16
@@ -203,8 +200,6 @@ def asked(console: Console) -> Endpoint:
 
 def followed(console: Console) -> Endpoint:
     """The stream of a link's holder. `Origin` was judged already; there is no form, and so no token."""
-    trying = asyncio.Semaphore(TRIED_AT_ONCE)
-    waiting = 0
 
     async def answered(request: Request) -> Response:
         try:
@@ -214,7 +209,6 @@ def followed(console: Console) -> Endpoint:
             return PlainTextResponse(f"{trouble.title}. {trouble.text} {trouble.advice}\n", trouble.status)
 
     async def entered(request: Request) -> Response:
-        nonlocal waiting
         broker = _broker(console, request)
         given = _KEY.fullmatch(request.headers.get("authorization", ""))
         if given is None:
@@ -224,20 +218,7 @@ def followed(console: Console) -> Endpoint:
                 "Its end, behind the #, is missing or cut off.",
                 "Ask for it again.",
             )
-        if waiting >= WAITING_MAX:
-            raise Trouble(
-                429, "Too many come at this moment", "Each link is tried first.", "It is tried again."
-            )
-        waiting += 1
-        try:
-            async with trying, asyncio.timeout(TRY_S_MAX):
-                queue, key = _of_link(await _whose(console, broker, given[1]))
-        except TimeoutError:
-            raise Trouble(
-                503, "The broker does not answer", "It took too long.", "It is tried again."
-            ) from None
-        finally:
-            waiting -= 1
+        queue, key = _of_link(await _whose(console, broker, given[1]))
         if console.watches.watching() >= STREAMS_MAX:
             raise Trouble(503, "Too many pages are open", f"{STREAMS_MAX} are kept current already.")
         upstream = console.watches.upstream(broker, given[1])
@@ -264,9 +245,8 @@ def _silent() -> Trouble:
 
 
 async def _whose(console: Console, broker: Broker, key: str) -> Identity:
-    upstream = Upstream(broker, key, console.settings.ca_file)
     try:
-        return await upstream.who()
+        return await console.whose(broker, key)
     except Trouble as trouble:
         if trouble.logs_out:
             raise Trouble(
@@ -275,8 +255,6 @@ async def _whose(console: Console, broker: Broker, key: str) -> Identity:
         if trouble.status == SILENT:
             raise _silent() from trouble
         raise
-    finally:
-        await upstream.close()
 
 
 def _of_link(who: Identity) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from fila.v1 import watch_pb2 as pb
 from fila_server import commands, errors
 from fila_server.access.door import Caller, Door
 from fila_server.broker.calls import Broker
-from fila_server.broker.gate import Gate
+from fila_server.broker.gate import Gate, GateByName
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.operations.hour import Hour
 from fila_server.operations.requests import AdminRules
@@ -43,6 +43,7 @@ class Looks:
         self._check = check
         self._hour = hour
         self._tellings = Gate("GetHistory calls", at_once=1)
+        self._own_tellings = GateByName("GetHistory calls of this tenant", at_once=1)
 
     async def history(self, request: pb.GetHistoryRequest, caller: Caller) -> bytes:
         """What was recorded of a channel within the hour. Raises QueueNotFound, ChannelNotFound."""
@@ -55,5 +56,5 @@ class Looks:
             raise errors.ChannelNotFound(*place)
         keys = [caller.tenant] if caller.tenant else list(dict.fromkeys(request.keys))
         self._hour.ask_for(place, keys, time.monotonic())
-        async with self._tellings:
+        async with self._own_tellings.of(caller.tenant) if caller.tenant else self._tellings:
             return (await self._hour.tell(place, keys, whole=not caller.tenant)).SerializeToString()

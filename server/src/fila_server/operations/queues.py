@@ -17,7 +17,7 @@ from fila_server import commands, errors
 from fila_server.access.door import Caller, Door
 from fila_server.access.table import RPCS
 from fila_server.broker.calls import Broker
-from fila_server.broker.gate import Gate
+from fila_server.broker.gate import Gate, GateByName
 from fila_server.broker.mirror import DEFAULT_CHANNEL, DLQ_SUFFIX
 from fila_server.broker.unwritten import PAGE_BYTES_MAX
 from fila_server.config.schema import Limits
@@ -46,6 +46,8 @@ class Queues:
         self._durability = durability
         self._previewing = Previewing(broker)
         self._looks = Gate("GetStats calls", at_once=1)
+        self._own_looks = GateByName("calls of this tenant", at_once=4)
+        """Tenants': one with many queues keeps no operator waiting, and no other tenant."""
         self._peeks = Gate("PeekMessages calls", at_once=4)
         self._dry_runs = Gate("DryRunPolicy calls", at_once=1)
 
@@ -200,7 +202,7 @@ class Queues:
     async def _own_queues(self, names: Sequence[str], tenant: str) -> list[pb.QueueInfo]:
         """What a tenant has in each queue itself, in the channel `default`."""
         told = []
-        async with self._looks:
+        async with self._own_looks.of(tenant):
             for name in names:
                 own = pb.ExplainKeyResponse()
                 with contextlib.suppress(errors.NotFound):  # deleted since, or without such a channel
@@ -214,7 +216,8 @@ class Queues:
 
     async def _own_stats(self, request: pb.GetStatsRequest, tenant: str) -> bytes:
         """What a tenant may know: its own fairness key, and nothing that others make up."""
-        own = await self._own(request.queue, request.channel, tenant)
+        async with self._own_looks.of(tenant):
+            own = await self._own(request.queue, request.channel, tenant)
         stats = pb.GetStatsResponse(
             depth=own.pending, in_flight=own.in_flight, oldest_age_ms=own.oldest_age_ms, replication_count=1
         )
@@ -242,7 +245,7 @@ class Queues:
     async def key_policies(self, request: events_pb2.ListKeyPoliciesRequest, caller: Caller) -> bytes:
         self._check.queue(request)
         check_own_key(caller, request.fairness_key)
-        async with self._looks:
+        async with self._own_looks.of(caller.tenant) if caller.tenant else self._looks:
             reply = await self._broker.call(commands.KEY_POLICIES, request.SerializeToString())
         listed = events_pb2.ListKeyPoliciesResponse.FromString(reply)
         listed.policies.sort(key=lambda policy: policy.fairness_key)
