@@ -254,12 +254,45 @@ def test_the_broker_says_what_a_key_may_see_and_do(keyed):
     assert "manage" in answer.text
 
 
+def test_a_key_that_may_look_is_shown_numbers_and_neither_messages_nor_settings(keyed):
+    with keyed.client() as client:
+        client.create_queue("looked.at", fairness_key_header="tenant", exist_ok=True)
+        client.enqueue("looked.at", b"a secret payload", {"tenant": "acme", "card": "4111"})
+        key = client.create_key("looks")
+        client.grant("looks", view=["looked.*"])
+    keyed.console.log_in(key)
+
+    told = {
+        path: keyed.console.get(f"{HOME}{path.replace('{queue}', 'looked.at')}?{urlencode({'key': 'acme'})}")
+        for path in PAGES
+    }
+    csrf = told[""].csrf
+
+    for path in ("", "queues/{queue}", "queues/{queue}/key", "events"):
+        assert told[path].status == 200, path
+    assert "looked.at" in told[""].text
+    assert "acme" in told["queues/{queue}"].text
+    for path in ("queues/{queue}/policy", "queues/{queue}/log"):
+        assert told[path].status == 403, path
+    assert not any("secret payload" in each.text or "4111" in each.text for each in told.values())
+    for path in CHANGES:
+        answer = keyed.console.post(
+            HOME + path.replace("{queue}", "looked.at"), {"csrf": csrf, "key": "acme", "sure": "yes"}
+        )
+        assert answer.status in (400, 403, 404), (path, answer.status)
+    with keyed.client() as client:
+        assert client.get_stats("looked.at").depth == 1
+
+
 PRINCIPALS: dict[str, dict[str, Any]] = {
     "produces": {"produce": ["shop.*"]},
     "consumes": {"consume": ["shop.*"]},
     "manages": {"manage": ["shop.*"]},
     "administers": {"admin": True},
+    "views": {"view": ["shop.*"]},
     "tenant": {"produce": ["shop.*"]},
+    "tenant-views": {"view": ["shop.*"]},
+    "link": {},
     "stranger": {},
 }
 ASKS = {
@@ -291,7 +324,10 @@ def test_every_address_answers_every_key_in_words(keyed, who):
     with keyed.client() as client:
         client.create_queue("shop.orders", exist_ok=True)
         client.enqueue("shop.orders", b"x", {"tenant": "acme"})
-        key = client.create_key(f"{who}.key", as_tenant="acme" if who == "tenant" else "")
+        if who == "link":
+            key = client.create_tenant_link("shop.orders", "acme").key
+        else:
+            key = client.create_key(f"{who}.key", as_tenant="acme" if who.startswith("tenant") else "")
         if PRINCIPALS[who]:
             client.grant(f"{who}.key", **PRINCIPALS[who])
     keyed.console.log_in(key)

@@ -14,9 +14,19 @@ from fila_server.operations.forecast import Rivals, Situation, Unknown, forecast
 from fila_server.operations.preview import rival_weight, under
 from tests.simulation.forecasts import Outcome
 from tests.simulation.previews import measure
-from tests.simulation.test_forecast import COVERAGE_LEAST, COVERAGE_MOST, likely_s, looks, situation
+from tests.simulation.test_forecast import (
+    COVERAGE_LEAST,
+    COVERAGE_MOST,
+    FITTED_ON,
+    likely_s,
+    looks,
+    situation,
+)
 
-SEEDS = range(1, int(os.environ.get("FILA_FORECAST_SEEDS", "20" if os.environ.get("FILA_SOAK") else "1")) + 1)
+SEEDS = range(
+    3001, 3001 + int(os.environ.get("FILA_FORECAST_SEEDS", "20" if os.environ.get("FILA_SOAK") else "1"))
+)
+"""None of the loads that the forecast's figures were chosen by, nor of those that the forecast is judged on."""
 KINDS = ("weight", "rate", "cap", "resume")
 
 
@@ -111,6 +121,10 @@ def outcomes() -> dict[str, tuple[Outcome, Outcome, Outcome]]:
             )
         found[kind] = sums
     return found
+
+
+def test_no_load_is_both_fitted_on_and_judged_on() -> None:
+    assert not set(FITTED_ON) & set(SEEDS)
 
 
 def test_nine_of_ten_previews_hold(outcomes: dict[str, tuple[Outcome, Outcome, Outcome]]) -> None:
