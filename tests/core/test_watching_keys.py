@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fila.v1 import admin_pb2 as admin
+from fila.v1 import events_pb2
 from fila.v1 import watch_pb2 as watch
 from fila_server import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine
@@ -182,6 +183,36 @@ def test_the_channel_is_told_with_its_keys(engine: DrivenEngine) -> None:
     assert (told.queue, told.channel, told.ready, told.in_flight) == ("q", "default", 2, 1)
     assert (told.enqueued_total, told.delivered_total, told.active_keys) == (3, 1, 1)
     assert told.oldest_age_ms == 700
+
+
+def test_statistics_are_counted_without_a_walk_over_the_keys_where_it_is_left_out(engine: DrivenEngine) -> None:
+    enqueue(engine, "a", 3)
+    engine.lease("q", 1)
+    asked = seam_frames.StatsAsked(queue=b"q", without_keys=True)
+
+    told = engine.call(commands.GET_STATS, asked, admin.GetStatsResponse)
+    whole = engine.stats("q")
+
+    assert whole.active_fairness_keys == 1
+    assert len(whole.per_key_stats) == 1
+    for walked in ("active_fairness_keys", "per_key_stats", "per_throttle_stats", "oldest_age_ms"):
+        whole.ClearField(walked)
+    assert told == whole
+
+
+def test_of_keys_that_wait_those_above_a_bound_are_told_and_all_are_counted(engine: DrivenEngine) -> None:
+    enqueue(engine, "old")
+    engine.sleep(1_000)
+    enqueue(engine, "new")
+    engine.sleep(100)
+
+    def names(above_ms: int) -> set[str]:
+        page = seam_frames.LatePage(queue=b"q", most=10, above_ms=above_ms)
+        got = engine.call(commands.LATE_PAGE, page, seam_frames.LateKeys)
+        assert [each.count for each in got.waiting] == [2]
+        return {events_pb2.LateKey.FromString(row).fairness_key for row in got.keys}
+
+    assert (names(0), names(500), names(1_100)) == ({"old", "new"}, {"old"}, set())
 
 
 # --- what a seek would do --------------------------------------------------------------------

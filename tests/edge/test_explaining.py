@@ -13,7 +13,7 @@ from fila_server import seam_frames
 from fila_server.broker.speed import CHANNELS_MAX, KEYS_LISTED_MAX, LOOKS, Speeds
 from fila_server.errors import PermissionDenied
 from fila_server.operations.explain import ask_outlook, explained, hide_others, situation_of
-from fila_server.operations.late import list_late
+from fila_server.operations.late import Late
 from fila_server.operations.requests import check_own_key
 from fila_server.telemetry.snapshot import Channel, Key, Queue, QueueCounts, Snapshot
 
@@ -173,9 +173,8 @@ async def test_keys_that_wait_are_counted_in_the_channels_one_may_know_of():
 
     broker: Any = SimpleNamespace(queue_configs={"orders": None}, call=call)
 
-    everything = await list_late(broker, events_pb2.ListLateRequest())
-    some = await list_late(
-        broker, events_pb2.ListLateRequest(), lambda _queue, channel: channel in ("", "audit")
-    )
+    late = Late(broker)
+    everything = await late.list(events_pb2.ListLateRequest())
+    some = await late.list(events_pb2.ListLateRequest(), lambda _queue, channel: channel in ("", "audit"))
 
     assert (everything.waiting_keys, some.waiting_keys) == (42, 2)

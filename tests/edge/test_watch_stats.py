@@ -138,6 +138,35 @@ async def test_named_keys_are_told_though_they_lead_nowhere(broker: FakeBroker, 
     await stream.aclose()
 
 
+async def test_a_queue_in_which_nothing_moves_is_gone_through_once(
+    broker: FakeBroker, stats: StatsWatch
+) -> None:
+    """What a round of slices found is what another one would find; keys that lead are still looked at by name."""
+    broker.keys = {"a": 1}
+    stream = stats.watch(watcher(), everything)
+    await next_of(stream)
+    while len(broker.pages) < 3 * watch_stats.COME_ROUND_LOOKS:
+        await asyncio.sleep(0)
+
+    assert all(page.cells for page in broker.pages[: watch_stats.COME_ROUND_LOOKS])
+    assert broker.pages[-1].cells == 0
+    broker.keys["b"] = 2
+    await next_of(stream)
+    looks = len(broker.pages)
+    while len(broker.pages) == looks:
+        await asyncio.sleep(0)
+    assert broker.pages[-1].cells
+    await stream.aclose()
+
+
+def test_slices_of_a_table_come_round_in_time_and_no_faster() -> None:
+    for capacity in (64, 1 << 16, 1 << 20, 1 << 21):
+        look = watch_stats.Look(capacity=capacity)
+        a_second = watch_stats._cells(look) * (1 + watch_stats._slices_beside(look))
+        least = capacity / watch_stats.COME_ROUND_LOOKS
+        assert least <= a_second <= max(least * 1.01 + 8, watch_stats.CELLS_MIN)
+
+
 async def test_a_tenant_is_told_its_own_key_and_no_number_of_the_queue(
     broker: FakeBroker, stats: StatsWatch
 ) -> None:

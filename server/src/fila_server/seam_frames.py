@@ -59,7 +59,11 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (2, "cursor", _UINT32),
         (3, "most", _UINT32),
         (4, "capacity", _UINT64),
+        # Given: only keys that wait longer.
+        (5, "above_ms", _UINT64),
     ),
+    # GetStatsRequest's fields, and whether the walks over all keys are left out, with all that they find.
+    "StatsAsked": ((1, "queue", _BYTES), (2, "channel", _BYTES), (3, "most", _UINT32), (4, "without_keys", _BOOL)),
     "LateKeys": (
         (1, "keys" + _REPEATED, _BYTES),
         (2, "cursor", _UINT32),
@@ -227,6 +231,7 @@ ExplainKey: Final[Any] = _classes_by_name["ExplainKey"]
 Explained: Final[Any] = _classes_by_name["Explained"]
 LatePage: Final[Any] = _classes_by_name["LatePage"]
 LateKeys: Final[Any] = _classes_by_name["LateKeys"]
+StatsAsked: Final[Any] = _classes_by_name["StatsAsked"]
 AccessChange: Final[Any] = _classes_by_name["AccessChange"]
 AccessRecord: Final[Any] = _classes_by_name["AccessRecord"]
 FindPage: Final[Any] = _classes_by_name["FindPage"]

@@ -27,6 +27,8 @@ LATE_MS = 10_000
 """A key whose next message waits this long is late."""
 ASKED_A_SECOND = 5
 """Queues whose scripts and largest key are asked for in one second."""
+ASKED_EVERY_S = 1.8
+"""For the same queue: every other second."""
 HOURS_ASKED = 10
 NAMED_MAX = 20
 """Queues that one stream of numbers may name."""
@@ -147,11 +149,13 @@ class Overview:
         return self._feed
 
     async def _ask_in_turns(self, upstream: Upstream, ours: dict[str, _Queue], late: LateKeys) -> None:
-        """Largest keys and scripts: of queues with late keys each second, of the others in turns."""
+        """Largest keys and scripts: of queues with late keys every other second, of the others in turns."""
         for gone in self._stats.keys() - ours.keys():
             del self._stats[gone]
-        chosen = {each.queue for each in late.keys[:ASKED_A_SECOND] if each.queue in ours}
-        for name in sorted(ours, key=lambda each: self._asked_s.get(each, 0.0)):
+        due_s = time.monotonic() - ASKED_EVERY_S
+        due = {name: asked_s for name in ours if (asked_s := self._asked_s.get(name, 0.0)) <= due_s}
+        chosen = {each.queue for each in late.keys[:ASKED_A_SECOND] if each.queue in due}
+        for name in sorted(due, key=due.__getitem__):
             if len(chosen) >= ASKED_A_SECOND:
                 break
             chosen.add(name)

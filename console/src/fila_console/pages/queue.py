@@ -35,7 +35,7 @@ from fila_console.wording import (
 )
 
 KEYS_SHOWN = 50
-LATE_ASKED = 1_000
+LATE_ASKED = 200
 REST_EVERY_S = 2.0
 LINES = 20
 DUE_LINES = 6
@@ -276,7 +276,7 @@ def _cause_rows(broker: str, queue: str, late: LateKeys) -> list[Row]:
         worst = late.keys[places[0]]
         tone = "paused" if word == "paused" else "late" if worst.waiting_ms >= LATE_MS else ""
         href = key_path(broker, queue, worst.fairness_key, worst.channel)
-        more = " or more" if len(late.keys) >= 1_000 else ""
+        more = " or more" if len(late.keys) >= LATE_ASKED else ""
         cells: list[Cell | str] = [
             cause(word, bucket),
             count(len(places)) + more,

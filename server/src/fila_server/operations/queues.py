@@ -31,6 +31,7 @@ from fila_server.operations.preview import Previewing
 from fila_server.operations.redrive import Redrive, drop
 from fila_server.operations.requests import AdminRules, check_own_key
 from fila_server.operations.seeking import preview_seek
+from fila_server.operations.statistics import Statistics
 
 
 class Queues:
@@ -45,6 +46,7 @@ class Queues:
         self._check = check
         self._durability = durability
         self._previewing = Previewing(broker)
+        self._statistics = Statistics(broker)
         self._looks = Gate("GetStats calls", at_once=1)
         self._own_looks = GateByName("calls of this tenant", at_once=4)
         """Tenants': one with many queues keeps no operator waiting, and no other tenant."""
@@ -174,7 +176,7 @@ class Queues:
         if caller.tenant:
             return await self._own_stats(request, caller.tenant)
         async with self._looks:
-            call = self._broker.call(commands.GET_STATS, request.SerializeToString())
+            call = self._statistics.of(request)
             reply = await (on_channel(self._door, caller, request, call) if request.channel else call)
         if not self._door.sees_all_channels(caller, request.queue):
             reply = self._without_channels(reply, request.queue, caller)

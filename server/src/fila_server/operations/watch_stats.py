@@ -75,6 +75,9 @@ class Look:
     """When it was looked at, and what was enqueued and delivered by then."""
     cursor: int = 0
     capacity: int = 0
+    counters: tuple[int, ...] = ()
+    still: int = 0
+    """Looks since anything came or went; after a round of slices without that another one would find the same."""
     met: set[str] = field(default_factory=set)
     error: errors.FilaServerError | None = None
 
@@ -137,6 +140,7 @@ class StatsWatch:
                     "keys", f"that all watchers of {place[0]} name must be at most {NAMED_MAX}; name fewer"
                 )
             look.watchers.add(watcher)
+            look.still = 0
         if self._ticking is None:
             self._ticking = asyncio.get_running_loop().create_task(self._tick())
 
@@ -185,7 +189,7 @@ class StatsWatch:
             if look is None:
                 continue
             try:
-                for _ in range(min(SLICES_MAX, look.capacity // (CELLS_MAX * COME_ROUND_LOOKS))):
+                for _ in range(_slices_beside(look)):
                     reply = await self._broker.call(
                         commands.WATCH_ROWS, self._page(place, look, slice_only=True)
                     )
@@ -210,7 +214,7 @@ class StatsWatch:
             channel=place[1].encode(),
             cursor=look.cursor,
             capacity=look.capacity,
-            cells=min(CELLS_MAX, max(CELLS_MIN, look.capacity // COME_ROUND_LOOKS + 1)),
+            cells=0 if _is_still(look) else _cells(look),
             most=max((each.top for each in look.watchers), default=0),
             orders=sum(1 << (order - 1) for order in orders),
             keys=() if slice_only else [key.encode() for key in sorted(named)],
@@ -233,6 +237,9 @@ class StatsWatch:
             look.rows[key.fairness_key] = row
             look.keys[key.fairness_key] = key
         state = pb.QueueState.FromString(got.channel)
+        counters = _counters(state)
+        look.still = look.still + 1 if counters == look.counters else 0
+        look.counters = counters
         now_s = self._now_s()
         before_s, enqueued, delivered = look.totals
         if before_s and now_s > before_s:
@@ -348,6 +355,33 @@ class StatsWatch:
             channel.keys.add().MergeFromString(row)
         channel.leading.extend(ranking)
         watcher.rankings[place] = ranking
+
+
+def _counters(state: pb.QueueState) -> tuple[int, ...]:
+    return (
+        state.ready,
+        state.delayed,
+        state.in_flight,
+        state.enqueued_total,
+        state.delivered_total,
+        state.acked_total,
+        state.dead_lettered_total,
+    )
+
+
+def _is_still(look: Look) -> bool:
+    return look.still > COME_ROUND_LOOKS
+
+
+def _slices_beside(look: Look) -> int:
+    """How many slices a look takes before the one that comes with its rows."""
+    return 0 if _is_still(look) else min(SLICES_MAX, look.capacity // (CELLS_MAX * COME_ROUND_LOOKS))
+
+
+def _cells(look: Look) -> int:
+    """Of each slice: together they come round in time, and no faster."""
+    slices = COME_ROUND_LOOKS * (1 + _slices_beside(look))
+    return min(CELLS_MAX, max(CELLS_MIN, look.capacity // slices + 1))
 
 
 def _leading(watcher: Watcher, look: Look) -> list[str]:

@@ -72,13 +72,13 @@ cdef void _put_waiting(Buffer* b, Queue* queue, Map64* waiting) noexcept nogil:
 
 
 cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
-    """{1 queue, 2 cursor, 3 most rows, 4 the table's size when the cursor was given}; answers
-    {1 rows, 2 cursor (0: that was all), 3 how many wait, by channel, 4 the table's size}."""
+    """{1 queue, 2 cursor, 3 most rows, 4 the table's size when the cursor was given, 5 how long the keys told wait
+    at least, not told: any}; answers {1 rows, 2 cursor (0: that was all), 3 how many wait, by channel, 4 the table's size}."""
     cdef uint32_t cursor = <uint32_t> fields.number[2]
     cdef uint32_t most = <uint32_t> max(<uint64_t> 1, min(fields.number[3], <uint64_t> ROWS_MAX))
     cdef uint32_t count = 0
     cdef uint32_t i, end
-    cdef uint64_t before
+    cdef uint64_t before, age
     cdef Map64 waiting
     cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
     cdef Key* key
@@ -97,7 +97,9 @@ cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue)
             if flow.backlog:
                 before = <uint64_t> map64_get(&waiting, <uint64_t> flow.channel)
                 map64_put(&waiting, <uint64_t> flow.channel, <void*> (before + 1))
-                keep_largest(rows, &count, most, flow, flow_age(core, flow))
+                age = flow_age(core, flow)
+                if fields.number[5] == 0 or age > fields.number[5]:
+                    keep_largest(rows, &count, most, flow, age)
             flow = flow.next_of_key
     largest_first(rows, count)
     buffer_init(&b)

@@ -242,8 +242,10 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
     if most > KEYS_MAX:
         most = KEYS_MAX
     buffer_init(&b)
-    _keys(core, queue, channel, most, &b, &active, &oldest)
-    _buckets(core, queue, channel, most, &b)
+    if fields.number[4] == 0:           # else who asks knows what the walks over all keys find
+        _keys(core, queue, channel, most, &b, &active, &oldest)
+        if core.throttle_keys.count:
+            _buckets(core, queue, channel, most, &b)
     each = queue.channels
     while each != NULL:
         if channel == NULL or each == channel:

@@ -36,7 +36,7 @@ from fila_server.operations import changes
 from fila_server.operations.audit import carry_out
 from fila_server.operations.explain import Explaining
 from fila_server.operations.hour import Hour
-from fila_server.operations.late import list_late
+from fila_server.operations.late import Late
 from fila_server.operations.letter_calls import LetterCalls
 from fila_server.operations.looks import Looks, watcher_of
 from fila_server.operations.queues import Queues, on_channel
@@ -232,12 +232,13 @@ async def _naming_no_hidden_channel(
 
 def _late(broker: Broker, door: Door) -> Callable[[Any, Caller], Awaitable[bytes]]:
     walks = Gate("ListLate calls", at_once=1)
+    late = Late(broker)
 
-    async def late(request: events_pb2.ListLateRequest, caller: Caller) -> bytes:
+    async def listed(request: events_pb2.ListLateRequest, caller: Caller) -> bytes:
         async with walks:
-            return (await list_late(broker, request, partial(door.may_watch, caller))).SerializeToString()
+            return (await late.list(request, partial(door.may_watch, caller))).SerializeToString()
 
-    return late
+    return listed
 
 
 def _parsed(

@@ -1,0 +1,174 @@
+"""A walk over all keys of a large queue serves all who ask for a while; a small queue is walked each time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fila.v1 import admin_pb2, events_pb2
+from fila_server import commands, errors, seam_frames
+from fila_server.operations.late import Late
+from fila_server.operations.statistics import KEPT_KEYS_MAX, Statistics
+from fila_server.operations.walks import FOUND_MAX, KEYS_MIN, Counters, Walks
+
+STATS = admin_pb2.GetStatsRequest(queue="orders", max_keys=10)
+LARGE = 1_000_000
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.s = 100.0
+
+    def __call__(self) -> float:
+        return self.s
+
+
+class Core:
+    """One queue with so many keys, the first of which wait as long as told."""
+
+    def __init__(self, keys: int) -> None:
+        self.keys = keys
+        self.enqueued = keys
+        self.depth = keys
+        self.waits = {("default", "acme"): 5_000, ("default", "globex"): 3_000, ("audit", "acme"): 9_000}
+        self.walks = 0
+        self.is_gone = False
+        self.queue_configs = {"orders": None}
+
+    async def call(self, kind: int, frame: bytes) -> bytes:
+        if self.is_gone:
+            raise errors.QueueNotFound("orders")
+        if kind == commands.LATE_PAGE:
+            return self._late(seam_frames.LatePage.FromString(frame))
+        asked = seam_frames.StatsAsked.FromString(frame)
+        stats = admin_pb2.GetStatsResponse(depth=self.depth, enqueued_total=self.enqueued)
+        if not asked.without_keys:
+            self.walks += 1
+            stats.active_fairness_keys = self.keys
+            stats.oldest_age_ms = 5_000
+            stats.per_key_stats.add(key="acme", pending_count=7)
+        return stats.SerializeToString()
+
+    def _late(self, page: Any) -> bytes:
+        """The table in two parts."""
+        self.walks += not page.cursor
+        part = [*self.waits.items()][page.cursor :: 2]
+        rows = [
+            events_pb2.LateKey(queue="orders", channel=channel, fairness_key=key, waiting_ms=ms)
+            for (channel, key), ms in part
+            if ms > page.above_ms
+        ]
+        waiting = [{"channel": b"default", "count": self.keys // 2}, {"channel": b"audit", "count": 1}]
+        return bytes(
+            seam_frames.LateKeys(
+                keys=[row.SerializeToString() for row in rows],
+                cursor=0 if page.cursor else 1,
+                waiting=waiting,
+                capacity=64,
+            ).SerializeToString()
+        )
+
+
+def counters(enqueued: int = 1, depth: int = 1) -> Counters:
+    return Counters(enqueued, 0, 0, 0, 0, depth, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("keys", "moves", "age_s", "is_known"),
+    [
+        (LARGE, False, 59.0, True),
+        (LARGE, False, 61.0, False),
+        (LARGE, True, 19.0, True),
+        (LARGE, True, 21.0, False),
+        (10 * LARGE, True, 21.0, False),
+        (LARGE // 10, True, 1.9, True),
+        (LARGE // 10, True, 2.1, False),
+        (KEYS_MIN - 1, False, 0.0, False),
+    ],
+)
+def test_what_was_found_is_told_longer_the_larger_the_queue_and_while_nothing_moves(keys, moves, age_s, is_known):
+    clock = Clock()
+    walks: Walks[str] = Walks(clock)
+    walks.keep("orders", "found", keys, counters())
+    clock.s += age_s
+
+    told = walks.known("orders", counters(enqueued=1 + moves))
+
+    assert told == (("found", round(1000 * age_s)) if is_known else None)
+    assert ("orders" in walks) == (keys >= KEYS_MIN)
+
+
+def test_one_that_was_made_again_or_is_empty_is_walked_anew_and_the_oldest_is_forgotten():
+    walks: Walks[str] = Walks(Clock())
+    walks.keep("orders", "found", LARGE, counters(enqueued=9))
+
+    assert walks.known("orders", counters(enqueued=8)) is None
+    assert walks.known("orders", counters(enqueued=9, depth=0)) is None
+    assert walks.known("orders", counters(enqueued=9)) is not None
+    for number in range(FOUND_MAX):
+        walks.keep(number, "found", LARGE, counters())
+    assert "orders" not in walks
+    walks.keep(0, "found", 1, counters())
+    assert 0 not in walks, "it has grown small"
+
+
+async def test_statistics_of_a_large_queue_are_counted_now_and_their_keys_a_moment_ago():
+    core, clock = Core(LARGE), Clock()
+    statistics = Statistics(core, Walks(clock))  # type: ignore[arg-type]
+    first = admin_pb2.GetStatsResponse.FromString(await statistics.of(STATS))
+    core.enqueued, core.depth = LARGE + 3, LARGE + 3
+    clock.s += 2.0
+
+    told = admin_pb2.GetStatsResponse.FromString(await statistics.of(STATS))
+
+    assert (told.depth, told.enqueued_total, core.walks) == (LARGE + 3, LARGE + 3, 1)
+    assert (told.active_fairness_keys, told.oldest_age_ms) == (LARGE, 7_000)
+    assert told.per_key_stats == first.per_key_stats
+    other = admin_pb2.GetStatsRequest(queue="orders", channel="audit", max_keys=10)
+    await statistics.of(other)
+    assert core.walks == 2, "another channel's are others"
+    core.is_gone = True
+    with pytest.raises(errors.QueueNotFound):
+        await statistics.of(STATS)
+
+
+async def test_statistics_of_a_small_queue_and_long_lists_are_of_now():
+    small = Core(KEYS_MIN - 1)
+    statistics = Statistics(small)  # type: ignore[arg-type]
+    for _ in range(3):
+        await statistics.of(STATS)
+    assert small.walks == 3
+    large = Core(LARGE)
+    statistics = Statistics(large)  # type: ignore[arg-type]
+    for _ in range(3):
+        await statistics.of(admin_pb2.GetStatsRequest(queue="orders", max_keys=KEPT_KEYS_MAX + 1))
+    assert large.walks == 3
+
+
+async def test_who_waits_longest_in_a_large_queue_is_told_of_one_walk_with_the_time_that_passed():
+    core, clock = Core(LARGE), Clock()
+    late = Late(core, Walks(clock))  # type: ignore[arg-type]
+    first = await late.list(events_pb2.ListLateRequest(max_keys=2))
+    clock.s += 1.0
+
+    told = await late.list(events_pb2.ListLateRequest(max_keys=1))
+
+    assert [(key.channel, key.waiting_ms) for key in first.keys] == [("audit", 9_000), ("default", 5_000)]
+    assert [(key.channel, key.waiting_ms) for key in told.keys] == [("audit", 10_000)]
+    assert (told.waiting_keys, core.walks) == (first.waiting_keys, 1)
+    assert [key.waiting_ms for key in first.keys] == [9_000, 5_000], "what was told stays as it was"
+    await late.list(events_pb2.ListLateRequest(max_keys=3))
+    assert core.walks == 2, "more are asked for than were kept"
+
+
+async def test_a_caller_that_may_know_of_one_channel_is_told_of_all_that_waits_there():
+    core = Core(LARGE)
+    late = Late(core, Walks(Clock()))  # type: ignore[arg-type]
+
+    told = await late.list(
+        events_pb2.ListLateRequest(max_keys=1), lambda _queue, channel: channel in ("", "default")
+    )
+
+    assert [(key.channel, key.fairness_key) for key in told.keys] == [("default", "acme")]
+    assert told.waiting_keys == 2 * (LARGE // 2)
