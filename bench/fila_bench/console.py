@@ -127,9 +127,7 @@ class Console:
             self._stop.clear()
             self._browsers = None
 
-    async def _look(
-        self, clients: int, opened: threading.Event, reads: bool, cookies: Sequence[str]
-    ) -> None:
+    async def _look(self, clients: int, opened: threading.Event, reads: bool, cookies: Sequence[str]) -> None:
         paths = ("live/overview", f"live/queue?queue={QUEUE}")
         told = 0
 

@@ -34,7 +34,7 @@ def build() -> Path:
 
 
 def run(address: str, *, key: str = "", **flags: str | float) -> dict[str, Any]:
-    """Run one load and return its report; `flags` are fila-load's, with `_` for `-`. `key` is for a broker that asks."""
+    """Run one load and return its report; `flags` are fila-load's, with `_` for `-`. `key`: for a broker that asks."""
     command = [str(_BINARY), "-addr", address, "-json"]
     for name, value in flags.items():
         command += [f"-{name.replace('_', '-')}", str(value)]

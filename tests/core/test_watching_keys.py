@@ -185,7 +185,9 @@ def test_the_channel_is_told_with_its_keys(engine: DrivenEngine) -> None:
     assert told.oldest_age_ms == 700
 
 
-def test_statistics_are_counted_without_a_walk_over_the_keys_where_it_is_left_out(engine: DrivenEngine) -> None:
+def test_statistics_are_counted_without_a_walk_over_the_keys_where_it_is_left_out(
+    engine: DrivenEngine,
+) -> None:
     enqueue(engine, "a", 3)
     engine.lease("q", 1)
     asked = seam_frames.StatsAsked(queue=b"q", without_keys=True)

@@ -87,7 +87,9 @@ def counters(enqueued: int = 1, depth: int = 1) -> Counters:
         (KEYS_MIN - 1, False, 0.0, False),
     ],
 )
-def test_what_was_found_is_told_longer_the_larger_the_queue_and_while_nothing_moves(keys, moves, age_s, is_known):
+def test_what_was_found_is_told_longer_the_larger_the_queue_and_while_nothing_moves(
+    keys, moves, age_s, is_known
+):
     clock = Clock()
     walks: Walks[str] = Walks(clock)
     walks.keep("orders", "found", keys, counters())

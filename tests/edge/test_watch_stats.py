@@ -25,6 +25,13 @@ class FakeBroker:
         self.pages: list[Any] = []
         self.gone = False
         self.drains: list[Callable[[], object]] = []
+        self._asked = asyncio.Event()
+
+    async def until_asked(self, count: int) -> None:
+        """Return once so many pages were asked for."""
+        while len(self.pages) < count:
+            self._asked.clear()
+            await asyncio.wait_for(self._asked.wait(), 5)
 
     def at_drain(self, close: Callable[[], object]) -> Callable[[], None]:
         self.drains.append(close)
@@ -34,6 +41,7 @@ class FakeBroker:
         assert kind == commands.WATCH_ROWS
         page = seam_frames.WatchPage.FromString(frame)
         self.pages.append(page)
+        self._asked.set()
         if self.gone:
             raise errors.QueueNotFound(page.queue.decode())
         named = {key.decode(): self.keys.get(key.decode(), 0) for key in page.keys}
@@ -145,16 +153,13 @@ async def test_a_queue_in_which_nothing_moves_is_gone_through_once(
     broker.keys = {"a": 1}
     stream = stats.watch(watcher(), everything)
     await next_of(stream)
-    while len(broker.pages) < 3 * watch_stats.COME_ROUND_LOOKS:
-        await asyncio.sleep(0)
+    await broker.until_asked(3 * watch_stats.COME_ROUND_LOOKS)
 
     assert all(page.cells for page in broker.pages[: watch_stats.COME_ROUND_LOOKS])
     assert broker.pages[-1].cells == 0
     broker.keys["b"] = 2
     await next_of(stream)
-    looks = len(broker.pages)
-    while len(broker.pages) == looks:
-        await asyncio.sleep(0)
+    await broker.until_asked(len(broker.pages) + 1)
     assert broker.pages[-1].cells
     await stream.aclose()
 

@@ -71,25 +71,22 @@ class Socket:
 
 
 async def test_a_pull_is_told_that_its_caller_left_though_another_request_came_behind_it():
-    told: list[str] = []
+    waits, left = asyncio.Event(), asyncio.Event()
 
     async def pull(_scope, receive, _send):
-        while "http.disconnect" not in told:
-            told.append((await receive())["type"])
+        while (await receive())["type"] != "http.disconnect":
+            waits.set()
+        left.set()
 
     connection = BoundedProtocol(
         uvicorn.Config(pull, http="httptools", lifespan="off"), ServerState(), {}, bounds=Bounds()
     )
     connection.connection_made(Socket())
     connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2)
-    while not told:
-        await asyncio.sleep(0)
-
-    connection.connection_lost(None)
-
     async with asyncio.timeout(5):
-        while told[-1] != "http.disconnect":
-            await asyncio.sleep(0)
+        await waits.wait()
+        connection.connection_lost(None)
+        await left.wait()
 
 
 async def test_what_is_held_is_bounded_and_given_back():

@@ -118,7 +118,9 @@ def logins(budget: Budget) -> Iterator[Finding]:
             measured = _cores(
                 server, console, budget.seconds, lambda: console.look(_CLIENTS, cookies=cookies)
             )
-    yield from _told("console-logins", f"{_CLIENTS} streams of {_CLIENTS} logins", budget, measured, reach=0.03)
+    yield from _told(
+        "console-logins", f"{_CLIENTS} streams of {_CLIENTS} logins", budget, measured, reach=0.03
+    )
 
 
 def _cores(
@@ -172,7 +174,9 @@ def _told(
 def beside(budget: Budget) -> Iterator[Finding]:
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
-        raise RuntimeError("broker and console need a core each, and there is one: run it where there are two")
+        raise RuntimeError(
+            "broker and console need a core each, and there is one: run it where there are two"
+        )
     life, pairs = Life(), _PAIRS if budget.seconds > 4 else 1
 
     @contextlib.contextmanager

@@ -117,7 +117,9 @@ def _take_body(request: Message, route: Route, headers: Headers, body: bytes) ->
             Code.INVALID_ARGUMENT,
         )
     if not body.strip() and (route.body or route.request is EnqueueRequest):
-        raise invalid("the body is empty, and needed here: send a JSON object, {} at least", reason="INVALID_JSON")
+        raise invalid(
+            "the body is empty, and needed here: send a JSON object, {} at least", reason="INVALID_JSON"
+        )
     value = proto_json.loads(body)
     if route.body:
         part = getattr(request, route.body)

@@ -54,6 +54,8 @@ class BoundedProtocol(H11Protocol):
         self._head_timer = None
         if self.transport.is_closing():
             return
-        head = "HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\n"
+        head = (
+            "HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\n"
+        )
         self.transport.write(f"{head}content-length: {len(_LATE)}\r\n\r\n{_LATE}".encode("ascii"))
         self.transport.close()

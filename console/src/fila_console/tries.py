@@ -20,7 +20,11 @@ class Tries:
     """Those of one broker."""
 
     def __init__(
-        self, ask: Callable[[str], Awaitable[Identity]], *, most: int = TRIED_MAX, longest_s: float = TRY_S_MAX
+        self,
+        ask: Callable[[str], Awaitable[Identity]],
+        *,
+        most: int = TRIED_MAX,
+        longest_s: float = TRY_S_MAX,
     ) -> None:
         """`ask` says whose a key is, or raises Trouble; at most so many are asked for at a time."""
         self._ask = ask
@@ -29,7 +33,7 @@ class Tries:
         self._under_trial: dict[asyncio.Task[Identity], None] = {}
 
     async def whose(self, key: str) -> Identity:
-        """Whose key this is. Raises Trouble: 429 where others came meanwhile and it made room, 503 without an answer."""
+        """Whose key this is. Raises Trouble: 429 where it made room for others that came, 503 without an answer."""
         while len(self._under_trial) >= self._most:
             oldest = next(iter(self._under_trial))
             del self._under_trial[oldest]

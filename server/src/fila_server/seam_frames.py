@@ -63,7 +63,12 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (5, "above_ms", _UINT64),
     ),
     # GetStatsRequest's fields, and whether the walks over all keys are left out, with all that they find.
-    "StatsAsked": ((1, "queue", _BYTES), (2, "channel", _BYTES), (3, "most", _UINT32), (4, "without_keys", _BOOL)),
+    "StatsAsked": (
+        (1, "queue", _BYTES),
+        (2, "channel", _BYTES),
+        (3, "most", _UINT32),
+        (4, "without_keys", _BOOL),
+    ),
     "LateKeys": (
         (1, "keys" + _REPEATED, _BYTES),
         (2, "cursor", _UINT32),

@@ -64,7 +64,10 @@ class GateByName:
     @asynccontextmanager
     async def of(self, name: str) -> AsyncIterator[None]:
         """Enter in this name's turn. Raises Overloaded."""
-        own, count = self._by_name.get(name) or (Gate(self._what, at_once=1, waiting_max=self._waiting_max), 0)
+        own, count = self._by_name.get(name) or (
+            Gate(self._what, at_once=1, waiting_max=self._waiting_max),
+            0,
+        )
         self._by_name[name] = (own, count + 1)
         try:
             async with own, self._all:
