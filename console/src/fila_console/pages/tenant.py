@@ -23,7 +23,7 @@ from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.feed import Feed
 from fila_console.history import STEP_S, history_times
 from fila_console.settings import Broker
-from fila_console.streams import STREAMS_MAX, stream
+from fila_console.streams import STREAMS_FOR_TENANTS_MAX, stream
 from fila_console.trouble import Trouble
 from fila_console.upstream import Upstream
 from fila_console.visit import Console
@@ -219,8 +219,10 @@ def followed(console: Console) -> Endpoint:
                 "Ask for it again.",
             )
         queue, key = _of_link(await _whose(console, broker, given[1]))
-        if console.watches.watching() >= STREAMS_MAX:
-            raise Trouble(503, "Too many pages are open", f"{STREAMS_MAX} are kept current already.")
+        if console.watches.watching() >= STREAMS_FOR_TENANTS_MAX:
+            raise Trouble(
+                503, "Too many pages are open", "No more are kept current now.", "It is tried again."
+            )
         upstream = console.watches.upstream(broker, given[1])
         watch = console.watches.watch(upstream, ("tenant", queue, key), lambda: TenantTopic(queue, key))
         if watch.watchers >= VIEWERS_MAX:
