@@ -2222,7 +2222,9 @@ func (x *GetStatsRequest) GetMaxKeys() uint32 {
 	return 0
 }
 
-// A queue in numbers. Names that end in `_total` count since the broker started.
+// A queue in numbers. Names that end in `_total` count since the broker started. Where more than 50,000 keys have
+// pending messages, what is told of keys, of buckets and of the oldest message may be up to 20 s old, and up to a minute
+// while nothing comes into the queue or leaves it: all who ask share one walk over them.
 type GetStatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Pending messages: ready, held by a throttle, or delayed.
@@ -2235,7 +2237,7 @@ type GetStatsResponse struct {
 	ActiveConsumers uint32 `protobuf:"varint,4,opt,name=active_consumers,json=activeConsumers,proto3" json:"active_consumers,omitempty"`
 	// Thousandths of a message a key earns per unit of weight and turn.
 	Quantum uint32 `protobuf:"varint,5,opt,name=quantum,proto3" json:"quantum,omitempty"`
-	// Fairness keys, largest backlog first; may be some seconds old on huge queues.
+	// Fairness keys, largest backlog first.
 	PerKeyStats []*PerFairnessKeyStats `protobuf:"bytes,6,rep,name=per_key_stats,json=perKeyStats,proto3" json:"per_key_stats,omitempty"`
 	// Token buckets that this queue's messages name.
 	PerThrottleStats []*PerThrottleKeyStats `protobuf:"bytes,7,rep,name=per_throttle_stats,json=perThrottleStats,proto3" json:"per_throttle_stats,omitempty"`

@@ -785,7 +785,8 @@ func (x *ListLateRequest) GetMaxKeys() uint32 {
 	return 0
 }
 
-// The keys that wait longest, longest first.
+// The keys that wait longest, longest first. Of a queue in which more than 50,000 wait this may be up to 20 s old, and
+// up to a minute while nothing comes into it or leaves it: all who ask share one walk over them.
 type ListLateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The keys.

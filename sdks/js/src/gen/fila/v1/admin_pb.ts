@@ -1114,7 +1114,9 @@ export const GetStatsRequestSchema: GenMessage<GetStatsRequest> = /*@__PURE__*/
   messageDesc(file_fila_v1_admin, 28);
 
 /**
- * A queue in numbers. Names that end in `_total` count since the broker started.
+ * A queue in numbers. Names that end in `_total` count since the broker started. Where more than 50,000 keys have
+ * pending messages, what is told of keys, of buckets and of the oldest message may be up to 20 s old, and up to a minute
+ * while nothing comes into the queue or leaves it: all who ask share one walk over them.
  *
  * @generated from message fila.v1.GetStatsResponse
  */
@@ -1155,7 +1157,7 @@ export type GetStatsResponse = Message<"fila.v1.GetStatsResponse"> & {
   quantum: number;
 
   /**
-   * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+   * Fairness keys, largest backlog first.
    *
    * @generated from field: repeated fila.v1.PerFairnessKeyStats per_key_stats = 6;
    */

@@ -370,7 +370,8 @@ export const ListLateRequestSchema: GenMessage<ListLateRequest> = /*@__PURE__*/
   messageDesc(file_fila_v1_events, 5);
 
 /**
- * The keys that wait longest, longest first.
+ * The keys that wait longest, longest first. Of a queue in which more than 50,000 wait this may be up to 20 s old, and
+ * up to a minute while nothing comes into it or leaves it: all who ask share one walk over them.
  *
  * @generated from message fila.v1.ListLateResponse
  */

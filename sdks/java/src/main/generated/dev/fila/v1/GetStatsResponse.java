@@ -7,7 +7,9 @@ package dev.fila.v1;
 
 /**
  * <pre>
- * A queue in numbers. Names that end in `_total` count since the broker started.
+ * A queue in numbers. Names that end in `_total` count since the broker started. Where more than 50,000 keys have
+ * pending messages, what is told of keys, of buckets and of the oldest message may be up to 20 s old, and up to a minute
+ * while nothing comes into the queue or leaves it: all who ask share one walk over them.
  * </pre>
  *
  * Protobuf type {@code fila.v1.GetStatsResponse}
@@ -137,7 +139,7 @@ private static final long serialVersionUID = 0L;
   private java.util.List<dev.fila.v1.PerFairnessKeyStats> perKeyStats_;
   /**
    * <pre>
-   * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+   * Fairness keys, largest backlog first.
    * </pre>
    *
    * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -148,7 +150,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+   * Fairness keys, largest backlog first.
    * </pre>
    *
    * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -160,7 +162,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+   * Fairness keys, largest backlog first.
    * </pre>
    *
    * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -171,7 +173,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+   * Fairness keys, largest backlog first.
    * </pre>
    *
    * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -182,7 +184,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+   * Fairness keys, largest backlog first.
    * </pre>
    *
    * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -1260,7 +1262,9 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * A queue in numbers. Names that end in `_total` count since the broker started.
+   * A queue in numbers. Names that end in `_total` count since the broker started. Where more than 50,000 keys have
+   * pending messages, what is told of keys, of buckets and of the oldest message may be up to 20 s old, and up to a minute
+   * while nothing comes into the queue or leaves it: all who ask share one walk over them.
    * </pre>
    *
    * Protobuf type {@code fila.v1.GetStatsResponse}
@@ -2166,7 +2170,7 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2180,7 +2184,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2194,7 +2198,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2208,7 +2212,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2227,7 +2231,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2245,7 +2249,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2263,7 +2267,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2282,7 +2286,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2300,7 +2304,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2318,7 +2322,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2337,7 +2341,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2354,7 +2358,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2371,7 +2375,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2382,7 +2386,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2396,7 +2400,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2411,7 +2415,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2422,7 +2426,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -2434,7 +2438,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+     * Fairness keys, largest backlog first.
      * </pre>
      *
      * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>

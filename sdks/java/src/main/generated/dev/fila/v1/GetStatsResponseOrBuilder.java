@@ -62,7 +62,7 @@ public interface GetStatsResponseOrBuilder extends
 
   /**
    * <pre>
-   * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+   * Fairness keys, largest backlog first.
    * </pre>
    *
    * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -71,7 +71,7 @@ public interface GetStatsResponseOrBuilder extends
       getPerKeyStatsList();
   /**
    * <pre>
-   * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+   * Fairness keys, largest backlog first.
    * </pre>
    *
    * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -79,7 +79,7 @@ public interface GetStatsResponseOrBuilder extends
   dev.fila.v1.PerFairnessKeyStats getPerKeyStats(int index);
   /**
    * <pre>
-   * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+   * Fairness keys, largest backlog first.
    * </pre>
    *
    * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -87,7 +87,7 @@ public interface GetStatsResponseOrBuilder extends
   int getPerKeyStatsCount();
   /**
    * <pre>
-   * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+   * Fairness keys, largest backlog first.
    * </pre>
    *
    * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>
@@ -96,7 +96,7 @@ public interface GetStatsResponseOrBuilder extends
       getPerKeyStatsOrBuilderList();
   /**
    * <pre>
-   * Fairness keys, largest backlog first; may be some seconds old on huge queues.
+   * Fairness keys, largest backlog first.
    * </pre>
    *
    * <code>repeated .fila.v1.PerFairnessKeyStats per_key_stats = 6 [json_name = "perKeyStats"];</code>

@@ -7,7 +7,8 @@ package dev.fila.v1;
 
 /**
  * <pre>
- * The keys that wait longest, longest first.
+ * The keys that wait longest, longest first. Of a queue in which more than 50,000 wait this may be up to 20 s old, and
+ * up to a minute while nothing comes into it or leaves it: all who ask share one walk over them.
  * </pre>
  *
  * Protobuf type {@code fila.v1.ListLateResponse}
@@ -312,7 +313,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The keys that wait longest, longest first.
+   * The keys that wait longest, longest first. Of a queue in which more than 50,000 wait this may be up to 20 s old, and
+   * up to a minute while nothing comes into it or leaves it: all who ask share one walk over them.
    * </pre>
    *
    * Protobuf type {@code fila.v1.ListLateResponse}
