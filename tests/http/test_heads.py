@@ -312,7 +312,7 @@ def test_a_head_that_asks_for_what_is_not_spoken_here_is_refused(door, queue, ve
     said = talk(door, head.encode() + CLOSE + b"\r\n1\r\nx\r\n0\r\n\r\n")
 
     assert problem_in(said) == refusal
-    assert said.count(b"HTTP/1.1 ") == 1
+    assert said.count(b"content-length:") == 1, "one answer"
     assert depth(door, queue) == "0"
 
 
@@ -352,12 +352,12 @@ def test_a_payload_that_was_compressed_on_its_way_is_refused_and_not_stored_as_i
     assert door.post(path, body=b"\x1f\x8b", headers={"content-type": "application/gzip"}).status == 200
 
 
-@pytest.mark.parametrize("number", ["1e3", "1.0", "0x10", "1_000", " 1", "+1", "NaN"])
-def test_a_number_in_the_query_is_written_in_digits(door, queue, number):
-    told = f"/v1/queues/{queue}/messages?ttlMs={number.replace(' ', '%20').replace('+', '%2B')}"
-
-    assert door.post(told, body=b"x", headers=TEXT).refusal == (400, "INVALID_FIELD")
+def test_a_number_in_the_query_is_written_in_digits(door, queue):
+    for number in ("1e3", "1.0", "0x10", "1_000", "%201", "%2B1", "NaN"):
+        answer = door.post(f"/v1/queues/{queue}/messages?ttlMs={number}", body=b"x", headers=TEXT)
+        assert answer.refusal == (400, "INVALID_FIELD"), number
     assert depth(door, queue) == "0"
+    assert door.post(f"/v1/queues/{queue}/messages?ttlMs=1000", body=b"x", headers=TEXT).status == 200
 
 
 def test_a_body_that_is_needed_is_missed(door, queue):
