@@ -33,7 +33,7 @@ def build() -> Path:
     return _BINARY
 
 
-def run(address: str, *, key: str = "", **flags: str | float) -> dict[str, Any]:
+def run(address: str, key: str = "", /, **flags: str | float) -> dict[str, Any]:
     """Run one load and return its report; `flags` are fila-load's, with `_` for `-`. `key`: for a broker that asks."""
     command = [str(_BINARY), "-addr", address, "-json"]
     for name, value in flags.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import socket
+import time
 
 import pytest
 
@@ -53,10 +54,10 @@ def test_each_page_of_a_crowded_queue_says_what_the_broker_says(crowded, page):
 
         def moves(attempt: int) -> float:
             before = digits(shown(page, "number-waiting"))
-            began_s = page.evaluate("() => performance.now()")
+            began_s = time.monotonic()
             client.enqueue("crowd", b"x", {"tenant": f"new{attempt}"})
             until(lambda: digits(shown(page, "number-waiting")) == before + 1)
-            return (page.evaluate("() => performance.now()") - began_s) / 1000
+            return time.monotonic() - began_s
 
         within(MOVES_S_MAX, moves)
         assert digits(shown(page, "number-waiting")) == client.get_stats("crowd", max_keys=1).depth

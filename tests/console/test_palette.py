@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def distance(one: str, other: str, eyes: Matrix) -> float:
     seen = [
         lab(tuple(min(1.0, max(0.0, part)) for part in times(eyes, linear(each)))) for each in (one, other)
     ]
-    return sum((a - b) ** 2 for a, b in zip(*seen, strict=True)) ** 0.5
+    return math.dist(*seen)
 
 
 def themes() -> dict[str, dict[str, str]]:

@@ -76,7 +76,7 @@ def _load(server: Server, seconds: float, key: str = "") -> Iterator[list[dict[s
             "keys": 1_000,
             "warm_up": "1s",
         }
-        reports.append(go_load.run(server.address, key=key, duration=f"{seconds}s", **flags))
+        reports.append(go_load.run(server.address, key, duration=f"{seconds}s", **flags))
 
     running = threading.Thread(target=run)
     running.start()

@@ -108,14 +108,14 @@ class BoundedProtocol(HttpToolsProtocol):
         """A piece of its body."""
         self._framing_bytes = 0
         # What follows a request that was refused by its head is no body of the one before it.
-        if self.cycle is not None and not self.transport.is_closing():
+        if not self.transport.is_closing():
             super().on_body(body)
 
     def on_message_complete(self) -> None:
         """It is whole."""
         self._in_head = True
         self._head_bytes = 0
-        if self.cycle is not None and not self.transport.is_closing():
+        if not self.transport.is_closing():
             super().on_message_complete()
 
     def timeout_keep_alive_handler(self) -> None:
