@@ -72,8 +72,9 @@ cdef void _put_waiting(Buffer* b, Queue* queue, Map64* waiting) noexcept nogil:
 
 
 cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
-    """{1 queue, 2 cursor, 3 most rows, 4 the table's size when the cursor was given, 5 how long the keys told wait
-    at least, not told: any}; answers {1 rows, 2 cursor (0: that was all), 3 how many wait, by channel, 4 the table's size}."""
+    """{1 queue, 2 cursor, 3 most rows, 4 the table's size when the cursor was given, 5 only keys that wait
+    longer (0: any)}; answers {1 rows, 2 cursor (0: that was all), 3 how many wait, by channel, 4 the table's
+    size}."""
     cdef uint32_t cursor = <uint32_t> fields.number[2]
     cdef uint32_t most = <uint32_t> max(<uint64_t> 1, min(fields.number[3], <uint64_t> ROWS_MAX))
     cdef uint32_t count = 0
