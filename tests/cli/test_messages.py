@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from grpc import StatusCode
@@ -291,6 +292,23 @@ def test_a_redrive_that_is_stopped_says_how_many_it_moved(fila, broker: FakeBrok
 
     assert ran.code == 130
     assert ran.err == "fila: stopped: 10 of 40 dead letters moved back; the rest stay in orders.dlq\n"
+
+
+def test_lines_that_are_stopped_say_what_was_stored_and_what_may_have_been(fila, monkeypatch):
+    answers = [service_pb2.EnqueueBatchResponse(results=[{"offset": at} for at in range(1, 1_001)])]
+
+    def store(_request, timeout: float):
+        if not answers:
+            raise KeyboardInterrupt
+        return answers.pop()
+
+    stub = SimpleNamespace(EnqueueBatch=store)
+    monkeypatch.setattr("fila_cli.session.Session.service", property(lambda _: stub))
+
+    ran = fila("enqueue", "orders", "--lines", stdin=b"x\n" * 1_007)
+
+    assert ran.code == 130
+    assert ran.err == "fila: stopped: 1000 messages enqueued; 7 more were on their way and may be, too\n"
 
 
 def test_a_paced_redrive_does_not_wait_behind_the_last_dead_letter(fila, broker: FakeBroker, monkeypatch):

@@ -178,3 +178,21 @@ async def test_keys_that_wait_are_counted_in_the_channels_one_may_know_of():
     some = await late.list(events_pb2.ListLateRequest(), lambda _queue, channel: channel in ("", "audit"))
 
     assert (everything.waiting_keys, some.waiting_keys) == (42, 2)
+
+
+async def test_dead_letters_are_late_only_where_they_are_asked_for():
+    asked: list[bytes] = []
+
+    async def call(_kind: int, frame: bytes) -> bytes:
+        asked.append(seam_frames.LatePage.FromString(frame).queue)
+        return bytes(seam_frames.LateKeys().SerializeToString())
+
+    # A queue that only ends like one of dead letters is one like any other.
+    broker: Any = SimpleNamespace(
+        queue_configs={"orders": None, "orders.dlq": None, "lone.dlq": None}, call=call
+    )
+
+    await Late(broker).list(events_pb2.ListLateRequest())
+    assert asked == [b"lone.dlq", b"orders"]
+    await Late(broker).list(events_pb2.ListLateRequest(queue="orders.dlq"))
+    assert asked[-1] == b"orders.dlq"

@@ -733,7 +733,7 @@ func (x *Event) GetDetails() map[string]string {
 // Whose keys to rank.
 type ListLateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only this queue's; empty means every queue's.
+	// Only this queue's; empty means every queue's, dead-letter queues apart.
 	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
 	// Most keys to list; 0 means 20, at most 1,000.
 	MaxKeys       uint32 `protobuf:"varint,2,opt,name=max_keys,json=maxKeys,proto3" json:"max_keys,omitempty"`

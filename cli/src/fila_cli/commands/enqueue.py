@@ -96,7 +96,7 @@ def _enqueue_lines(
 ) -> int:
     from fila.v1 import service_pb2
 
-    stored, refused, first_refusal = 0, 0, ""
+    stored, refused, under_way, first_refusal = 0, 0, 0, ""
     lowest, highest = 2**64, 0
     results: list[dict[str, object]] = []  # for programs only: there may be millions
     with Progress("message") as progress:
@@ -107,6 +107,7 @@ def _enqueue_lines(
                     for line in batch
                 ]
                 request = service_pb2.EnqueueBatchRequest(queue=queue, messages=messages)
+                under_way = len(batch)
                 answer = session.service.EnqueueBatch(request, timeout=session.timeout_s)
                 for number, result in enumerate(answer.results, start=stored + refused + 1):
                     if result.error.code:
@@ -117,9 +118,11 @@ def _enqueue_lines(
                         lowest, highest = min(lowest, result.offset), max(highest, result.offset)
                         if session.format is not Format.TABLE:
                             results.append({"message_id": result.message_id, "offset": result.offset})
+                under_way = 0
                 progress.add(stored - progress.done)
         except KeyboardInterrupt:
-            raise Stopped(f"{counted(stored, 'message')} enqueued") from None
+            perhaps = f"; {under_way} more were on their way and may be, too" if under_way else ""
+            raise Stopped(f"{counted(stored, 'message')} enqueued{perhaps}") from None
     span = f", offsets {lowest} to {highest}" if stored > 1 else f", offset {lowest}" if stored else ""
     answered = {"enqueued": stored, "refused": refused, "messages": results}
     if session.format is Format.TABLE:

@@ -43,7 +43,8 @@ _SENTENCE_BY_CAUSE = {
 def late(session: Session, queue: str | None, count: int, watch_ms: int | None) -> None:
     """Rank the fairness keys of QUEUE, or of all queues, by how long their next message has been waiting.
 
-    'fila explain QUEUE KEY' says more about one of them.
+    Dead letters wait for an operator and not for a consumer: only with QUEUE are they listed. 'fila explain QUEUE KEY'
+    says more about one key.
     """
     from fila.v1 import events_pb2
 

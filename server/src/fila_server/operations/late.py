@@ -14,6 +14,7 @@ from fila.v1 import admin_pb2
 from fila.v1 import events_pb2 as pb
 from fila_server import commands, errors, seam_frames
 from fila_server.broker.calls import Broker
+from fila_server.broker.mirror import DLQ_SUFFIX
 from fila_server.errors import LimitExceeded
 from fila_server.operations import rules
 from fila_server.operations.walks import Counters, Walks, counters_of
@@ -66,7 +67,7 @@ class Late:
             rules.check_name("queue", request.queue)
         found: list[tuple[int, pb.LateKey]] = []
         waiting_keys = 0
-        for queue in [request.queue] if request.queue else sorted(self._broker.queue_configs):
+        for queue in [request.queue] if request.queue else self._to_be_served():
             if not sees(queue, ""):
                 continue
             try:
@@ -87,6 +88,15 @@ class Late:
             told.keys.add().CopyFrom(key)
             told.keys[-1].waiting_ms = waiting_ms
         return told
+
+    def _to_be_served(self) -> list[str]:
+        """Every queue but those of dead letters: they wait for an operator, and would stand before all others."""
+        configs = self._broker.queue_configs
+        return sorted(
+            queue
+            for queue in configs
+            if not (queue.endswith(DLQ_SUFFIX) and queue.removesuffix(DLQ_SUFFIX) in configs)
+        )
 
     async def _of(self, queue: str, most: int) -> tuple[Waiting, int]:
         """A queue's, and how many milliseconds ago that was so."""

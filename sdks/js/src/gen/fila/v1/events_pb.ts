@@ -348,7 +348,7 @@ export const EventSchema: GenMessage<Event> = /*@__PURE__*/
  */
 export type ListLateRequest = Message<"fila.v1.ListLateRequest"> & {
   /**
-   * Only this queue's; empty means every queue's.
+   * Only this queue's; empty means every queue's, dead-letter queues apart.
    *
    * @generated from field: string queue = 1;
    */

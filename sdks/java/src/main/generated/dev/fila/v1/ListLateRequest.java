@@ -58,7 +58,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object queue_ = "";
   /**
    * <pre>
-   * Only this queue's; empty means every queue's.
+   * Only this queue's; empty means every queue's, dead-letter queues apart.
    * </pre>
    *
    * <code>string queue = 1 [json_name = "queue"];</code>
@@ -79,7 +79,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only this queue's; empty means every queue's.
+   * Only this queue's; empty means every queue's, dead-letter queues apart.
    * </pre>
    *
    * <code>string queue = 1 [json_name = "queue"];</code>
@@ -441,7 +441,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object queue_ = "";
     /**
      * <pre>
-     * Only this queue's; empty means every queue's.
+     * Only this queue's; empty means every queue's, dead-letter queues apart.
      * </pre>
      *
      * <code>string queue = 1 [json_name = "queue"];</code>
@@ -461,7 +461,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only this queue's; empty means every queue's.
+     * Only this queue's; empty means every queue's, dead-letter queues apart.
      * </pre>
      *
      * <code>string queue = 1 [json_name = "queue"];</code>
@@ -482,7 +482,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only this queue's; empty means every queue's.
+     * Only this queue's; empty means every queue's, dead-letter queues apart.
      * </pre>
      *
      * <code>string queue = 1 [json_name = "queue"];</code>
@@ -499,7 +499,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only this queue's; empty means every queue's.
+     * Only this queue's; empty means every queue's, dead-letter queues apart.
      * </pre>
      *
      * <code>string queue = 1 [json_name = "queue"];</code>
@@ -513,7 +513,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only this queue's; empty means every queue's.
+     * Only this queue's; empty means every queue's, dead-letter queues apart.
      * </pre>
      *
      * <code>string queue = 1 [json_name = "queue"];</code>

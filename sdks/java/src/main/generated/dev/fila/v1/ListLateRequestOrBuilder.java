@@ -12,7 +12,7 @@ public interface ListLateRequestOrBuilder extends
 
   /**
    * <pre>
-   * Only this queue's; empty means every queue's.
+   * Only this queue's; empty means every queue's, dead-letter queues apart.
    * </pre>
    *
    * <code>string queue = 1 [json_name = "queue"];</code>
@@ -21,7 +21,7 @@ public interface ListLateRequestOrBuilder extends
   java.lang.String getQueue();
   /**
    * <pre>
-   * Only this queue's; empty means every queue's.
+   * Only this queue's; empty means every queue's, dead-letter queues apart.
    * </pre>
    *
    * <code>string queue = 1 [json_name = "queue"];</code>
