@@ -64,7 +64,7 @@ func call[Request, Answer any](
 func (c *connection) retried(ctx context.Context, mayRepeat bool, attempt func(context.Context) error) error {
 	began := time.Now()
 	for tries := 0; ; tries++ {
-		if err := c.ready(ctx, began.Add(c.settings.retryFor)); err != nil {
+		if err := c.ready(ctx, patience{began, c.settings.retryFor}); err != nil {
 			return err
 		}
 		err := attempt(ctx)
@@ -74,8 +74,8 @@ func (c *connection) retried(ctx context.Context, mayRepeat bool, attempt func(c
 		if c.closed.Load() {
 			return errClosed().causedBy(err)
 		}
-		wait, patience := c.waitBeforeRetry(err, tries, mayRepeat)
-		if wait < 0 || time.Since(began)+wait > patience {
+		wait, inAll := c.waitBeforeRetry(err, tries, mayRepeat)
+		if wait < 0 || time.Since(began)+wait > inAll {
 			return err
 		}
 		if sleep(ctx, wait) != nil {

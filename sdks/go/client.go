@@ -3,7 +3,6 @@ package fila
 import (
 	"context"
 	"sync"
-	"time"
 )
 
 // Client is a client of one broker. Any number of goroutines may share it.
@@ -34,7 +33,7 @@ func Connect(addr string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.ready(context.Background(), time.Now().Add(s.connectTimeout)); err != nil {
+	if err := c.ready(context.Background(), patienceFromNow(s.connectTimeout)); err != nil {
 		c.close()
 		return nil, err
 	}

@@ -23,6 +23,11 @@ const (
 	messageBytesMax = 80 << 20
 	// A window of more than the frames in flight, so that a stream never waits for the transport's own pace.
 	flowWindowBytes = 8 << 20
+	// Whoever waits for the connection looks at least so often at the end of its patience.
+	lookTime = 100 * time.Millisecond
+	// Who gives up has looked for so long just before: an attempt began in it, gRPC waiting at most 2.4 s between
+	// two, and had a second.
+	fairTime = 3500 * time.Millisecond
 )
 
 // connection is the only part that talks to gRPC's channel.
@@ -70,7 +75,7 @@ func newConnection(addr string, s settings) (*connection, error) {
 		),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: s.keepaliveTime, Timeout: s.keepaliveTimeout}),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			// Our own backoff decides when to ask again; gRPC's must not be slower than it.
+			// While attempts to connect fail, gRPC alone decides when the next one begins.
 			Backoff: backoff.Config{
 				BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second,
 			},
@@ -106,34 +111,70 @@ func (c *connection) close() error {
 	return c.channel.Close()
 }
 
-// ready returns when the connection stands. It fails with ErrUnavailable at giveUpAt (the zero time: never),
-// and with the context's error.
-func (c *connection) ready(ctx context.Context, giveUpAt time.Time) error {
+// A patience is how long a connection is waited for, and since when. Negative: for ever.
+type patience struct {
+	since time.Time
+	time  time.Duration
+}
+
+func patienceFromNow(d time.Duration) patience { return patience{time.Now(), d} }
+
+// ready returns when the connection stands. It fails with ErrUnavailable when patience is over, and with the
+// context's error.
+//
+// It gives up on what it saw in the last fairTime, or in all of a shorter patience. A look counts lookTime at
+// most: a process that stood still for longer saw nothing meanwhile, and looks on after its time. With no
+// patience at all, the last attempt counts, and one that is under way is waited for.
+func (c *connection) ready(ctx context.Context, p patience) error {
+	fair, seen := fairTime, time.Duration(0)
+	if p.time > 0 {
+		fair = min(fair, p.time)
+	}
+	lastLooks := p.since.Add(p.time - fair)
 	for {
 		if c.closed.Load() {
 			return errClosed()
 		}
-		state := c.channel.GetState()
+		state, now := c.channel.GetState(), time.Now()
+		var failure error
 		switch state {
 		case connectivity.Ready:
 			return nil
 		case connectivity.Idle:
 			c.channel.Connect()
 		case connectivity.TransientFailure:
-			if failure := c.lastFailure(ctx); isHopeless(failure) {
+			if failure = c.lastFailure(ctx); isHopeless(failure) {
 				return c.unreachable(failure)
 			}
 		}
-		if err := c.waitForChange(ctx, state, giveUpAt); err != nil {
+		last := p.time >= 0 && !now.Before(lastLooks)
+		if last && (seen >= fair || p.time == 0 && state == connectivity.TransientFailure) {
+			return c.unreachable(failure)
+		}
+		until := time.Time{}
+		switch {
+		case last:
+			until = now.Add(min(lookTime, fair-seen))
+		case state == connectivity.Idle:
+			// A connection that stood for a moment and broke leaves Idle, as before it: nobody sees a change,
+			// and nobody connects but who asks again.
+			until = now.Add(lookTime)
+		case p.time >= 0:
+			until = lastLooks
+		}
+		if err := c.waitForChange(ctx, state, until); err != nil {
 			return err
+		}
+		if last {
+			seen += min(lookTime, time.Since(now))
 		}
 	}
 }
 
 // readySoon is ready, with an attempt to connect at least every so often.
-func (c *connection) readySoon(ctx context.Context, giveUpAt time.Time, every time.Duration) error {
+func (c *connection) readySoon(ctx context.Context, p patience, every time.Duration) error {
 	if every <= 0 || c.channel.GetState() == connectivity.Ready {
-		return c.ready(ctx, giveUpAt)
+		return c.ready(ctx, p)
 	}
 	done := make(chan struct{})
 	defer close(done)
@@ -149,7 +190,7 @@ func (c *connection) readySoon(ctx context.Context, giveUpAt time.Time, every ti
 			}
 		}
 	}()
-	return c.ready(ctx, giveUpAt)
+	return c.ready(ctx, p)
 }
 
 // tell gives the program an event, if it wants them.
@@ -159,10 +200,12 @@ func (c *connection) tell(event ConnectionEvent) {
 	}
 }
 
-func (c *connection) waitForChange(ctx context.Context, state connectivity.State, giveUpAt time.Time) error {
+// waitForChange returns when the connection is in that state no more, and at the latest then (the zero time:
+// never). It fails when the client was closed, and with the context's error.
+func (c *connection) waitForChange(ctx context.Context, state connectivity.State, until time.Time) error {
 	waiting, stop := context.WithCancel(ctx)
-	if !giveUpAt.IsZero() {
-		waiting, stop = context.WithDeadline(ctx, giveUpAt)
+	if !until.IsZero() {
+		waiting, stop = context.WithDeadline(ctx, until)
 	}
 	defer stop()
 	defer context.AfterFunc(c.alive, stop)()
@@ -174,7 +217,7 @@ func (c *connection) waitForChange(ctx context.Context, state connectivity.State
 	case ctx.Err() != nil:
 		return stoppedBefore(ctx)
 	}
-	return c.unreachable(c.lastFailure(ctx))
+	return nil
 }
 
 // lastFailure is why the last attempt to connect failed: gRPC tells it to calls alone.

@@ -34,6 +34,38 @@ func TestNobodyAtTheAddressIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	})
 }
 
+func TestAConnectionIsLookedForOnceMoreWhenPatienceEndedWhileTheProcessStoodStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		broker.network.cut(true)
+		synctest.Wait()
+		time.AfterFunc(time.Second, func() { broker.network.cut(false) })
+
+		over := patience{since: time.Now().Add(-time.Minute), time: 30 * time.Second}
+		if err := client.connection.ready(t.Context(), over); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWithoutPatienceTheLastAttemptCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		broker.network.cut(true)
+		synctest.Wait()
+		began := time.Now()
+		for range 2 {
+			if err := client.connection.ready(t.Context(), patienceFromNow(0)); !errors.Is(err, ErrUnavailable) {
+				t.Error(err)
+			}
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("gave up after %v", waited)
+		}
+		broker.network.cut(false)
+	})
+}
+
 func TestAddressesAreReadAndBadOnesRefused(t *testing.T) {
 	for given, want := range map[string]string{
 		"localhost:5555": "localhost:5555", "localhost": "localhost:5555", "http://h:1/": "h:1", "https://h": "h:5555 tls",

@@ -19,7 +19,7 @@ func (p *producer) run() {
 			p.failWaiting(err)
 			return
 		}
-		err := p.connection.ready(p.connection.alive, time.Now().Add(p.settings.retryFor))
+		err := p.connection.ready(p.connection.alive, patienceFromNow(p.settings.retryFor))
 		if err != nil {
 			p.failWaiting(err)
 			continue

@@ -46,7 +46,7 @@ func (p streamPlan[Request, Answer]) answers(ctx context.Context, c *connection)
 func (p streamPlan[Request, Answer]) once(
 	ctx context.Context, c *connection, yield func(*Answer, error) bool,
 ) (progressed bool, err error) {
-	if err := c.ready(ctx, time.Now().Add(c.settings.retryFor)); err != nil {
+	if err := c.ready(ctx, patienceFromNow(c.settings.retryFor)); err != nil {
 		return false, err
 	}
 	reading, stop := context.WithCancel(ctx)

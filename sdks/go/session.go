@@ -94,8 +94,8 @@ func (s *session) run() {
 	defer s.end()
 	attempt, outageBegan := 0, time.Now()
 	for {
-		giveUpAt := s.giveUpAt(outageBegan)
-		err := s.connection.readySoon(s.ctx, giveUpAt, s.pace())
+		p := s.patience(outageBegan)
+		err := s.connection.readySoon(s.ctx, p, s.pace())
 		if err == nil {
 			err = s.followStream()
 		}
@@ -109,13 +109,13 @@ func (s *session) run() {
 		}
 		if wasOpen {
 			attempt, outageBegan = 0, time.Now()
-			giveUpAt = s.giveUpAt(outageBegan)
+			p = s.patience(outageBegan)
 		}
 		wait := s.connection.settings.backoff.wait(attempt)
 		if pace := s.pace(); pace > 0 {
 			wait = min(wait, pace)
 		}
-		if !giveUpAt.IsZero() && time.Now().Add(wait).After(giveUpAt) {
+		if p.time >= 0 && time.Since(p.since)+wait > p.time {
 			s.fail(err)
 			return
 		}
@@ -126,20 +126,17 @@ func (s *session) run() {
 	}
 }
 
-// giveUpAt is when a session that cannot connect fails: the first time as a call does, later as configured.
-func (s *session) giveUpAt(outageBegan time.Time) time.Time {
-	patience := s.connection.settings.reconnectFor
+// patience is when a session that cannot connect fails: the first time as a call does, later as configured.
+func (s *session) patience(outageBegan time.Time) patience {
+	p := patience{outageBegan, s.connection.settings.reconnectFor}
 	select {
 	case <-s.opened:
 	default:
-		if patience < 0 || patience > s.connection.settings.retryFor {
-			patience = s.connection.settings.retryFor
+		if p.time < 0 || p.time > s.connection.settings.retryFor {
+			p.time = s.connection.settings.retryFor
 		}
 	}
-	if patience < 0 {
-		return time.Time{}
-	}
-	return outageBegan.Add(patience)
+	return p
 }
 
 // pace is how long to wait between two tries at most: who holds leases must be back within the broker's

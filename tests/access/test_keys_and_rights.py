@@ -13,6 +13,7 @@ import pytest
 
 from fila.v1 import admin_pb2, auth_pb2, events_pb2, operation_pb2, service_pb2, watch_pb2
 from tests.access.guarded_server import Guarded, key_id, make_queue, permission, refusal
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -303,6 +304,15 @@ def test_a_waiting_pull_and_an_idle_producer_end_with_their_right(guarded: Guard
     assert time.monotonic() - began < ENDS_S_MAX
 
 
+def blocked_redis_clients(guarded: Guarded) -> int:
+    host, _, port = guarded.running.addresses["redis"].rpartition(":")
+    with socket.create_connection((host, int(port)), 10) as sock, sock.makefile("rb") as replies:
+        sock.sendall(f"AUTH {guarded.admin_key}\r\nINFO all\r\n".encode())
+        assert replies.readline() == b"+OK\r\n"
+        told = replies.read(int(replies.readline()[1:])).decode()
+    return int(told.split("blocked_clients:")[1].split()[0])
+
+
 def test_a_redis_read_that_waits_ends_with_its_right_and_a_redis_client_with_its_key(guarded: Guarded):
     make_queue(guarded, "redis.withdrawn")
     client = guarded.make_key("redis-waiter", "consume redis.withdrawn", "produce redis.withdrawn")
@@ -310,7 +320,7 @@ def test_a_redis_read_that_waits_ends_with_its_right_and_a_redis_client_with_its
     with socket.create_connection((host, int(port)), 10) as sock, sock.makefile("rb") as replies:
         sock.sendall(f"AUTH {client.key}\r\nHMGET redis.withdrawn default 1 60\r\n".encode())
         assert replies.readline() == b"+OK\r\n"
-        time.sleep(0.3)
+        until(lambda: blocked_redis_clients(guarded) == 1)
         began = time.monotonic()
         guarded.admin.auth.RevokeGrant(
             auth_pb2.RevokeGrantRequest(
@@ -340,16 +350,28 @@ def test_a_key_ends_by_itself_and_with_it_what_it_holds_open(guarded: Guarded):
     assert (code, "expired" in sentence) == ("UNAUTHENTICATED", True)
 
 
+def ends_with_its_overlap(client, queue: str) -> bool:
+    try:
+        enqueue(client, queue)
+    except grpc.RpcError as error:
+        return error.code() is grpc.StatusCode.UNAUTHENTICATED
+    return False
+
+
 def test_both_keys_are_valid_while_a_rotation_overlaps(guarded: Guarded):
     queue = make_queue(guarded, "rotated")
     old = guarded.make_key("rotating", "produce rotated")
-    new = guarded.client(
-        guarded.admin.auth.RotateKey(auth_pb2.RotateKeyRequest(key_id=key_id(old), overlap_ms=1_500)).key
-    )
+
+    def rotated(overlap_ms: int):
+        request = auth_pb2.RotateKeyRequest(key_id=key_id(old), overlap_ms=overlap_ms)
+        return guarded.client(guarded.admin.auth.RotateKey(request).key)
+
+    new = rotated(60_000)
     enqueue(old, queue)
     enqueue(new, queue)
-    time.sleep(2)
-    assert refusal(lambda: enqueue(old, queue))[0] == "UNAUTHENTICATED"
+    old = new
+    new = rotated(500)
+    until(lambda: ends_with_its_overlap(old, queue))
     enqueue(new, queue)
 
 

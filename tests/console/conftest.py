@@ -20,7 +20,6 @@ import pytest
 from tests.e2e.conftest import RunningServer, launch, wait_until_started
 
 GIVE_UP_S = 25.0
-ATTEMPTS = 3
 _ENTRY = "from fila_cli.main import main; main()"
 
 
@@ -190,7 +189,7 @@ def page(window: Any, complaints: Complaints) -> Iterator[Any]:
             complaints.append(message.text)
 
     tab.on("console", told)
-    tab.set_default_timeout(10_000)
+    tab.set_default_timeout(25_000)
     yield tab
     tab.close()
     assert complaints == []
@@ -217,15 +216,6 @@ def until(holds: Any) -> Any:
             return found
         assert time.monotonic() < give_up_s, "it did not come true"
         time.sleep(0.05)
-
-
-def within(seconds: float, attempt: Callable[[int], float]) -> None:
-    """`attempt` does something and returns how many seconds it took. It is done again where that was longer than
-    `seconds`, as on a machine that is busy just then: what is too slow is so each time."""
-    took_s: list[float] = []
-    while not took_s or took_s[-1] > seconds:
-        assert len(took_s) < ATTEMPTS, f"took {took_s} s, and may take {seconds} s"
-        took_s.append(attempt(len(took_s)))
 
 
 @pytest.fixture(scope="session")

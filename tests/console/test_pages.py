@@ -9,7 +9,8 @@ import pytest
 
 from fila import NewMessage
 from fila.sync import FilaClient
-from tests.console.conftest import live, shown, until, within
+from tests.console.conftest import live, shown, until
+from tests.waiting import within
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.needs("chromium")]
 

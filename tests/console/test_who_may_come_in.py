@@ -16,7 +16,8 @@ from fila.sync import FilaClient
 from fila_console.routes import ASKED, CHANGES, PAGES, STREAMS, console_of, routes_of
 from fila_console.settings import Broker, Settings
 from fila_console.streams import ENDED
-from tests.console.conftest import start_console, until, within
+from tests.console.conftest import start_console, until
+from tests.waiting import within
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -18,8 +18,8 @@ import pytest
 
 from fila.v1 import admin_pb2_grpc, service_pb2_grpc
 
-START_S_MAX = 30.0
-STOP_S_MAX = 10.0
+START_S_MAX = 50.0
+STOP_S_MAX = 30.0
 
 
 @dataclass

@@ -6,20 +6,20 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 
-import grpc
 import pytest
 
 from fila import FilaClient, Invalid, NewMessage, QueueNotFound, SourceQueueGone
 from fila.v1 import admin_pb2
 from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import RunningServer, StartServer
+from tests.waiting import eventually, within_awaited
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
 
 
 @pytest.fixture
 async def client(server: RunningServer) -> AsyncIterator[FilaClient]:
-    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=5) as client:
+    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=30) as client:
         yield client
 
 
@@ -65,7 +65,7 @@ async def test_a_dlq_is_consumed_like_any_queue_and_its_failures_stay_in_it(
         assert (letter.id, letter.attempt_count) == (id_, attempt)
         assert letter.dead_letter is not None
         await letter.nack("not yet", delay_ms=0)
-    async for letter in client.consume(f"{queue}.dlq", stop_when_idle_s=0.5):
+    async for letter in client.consume(f"{queue}.dlq", stop_when_idle_s=2):
         await letter.ack()
 
     assert (await client.get_stats(f"{queue}.dlq")).depth == 0
@@ -103,19 +103,25 @@ async def test_redrive_of_thousands_moves_each_once(client: FilaClient, queue: s
 
 
 async def test_a_paced_redrive_keeps_its_pace(client: FilaClient, fila: CommandLine, queue: str) -> None:
-    await kill(client, queue, [b"x"] * 60)
-    began_s = time.monotonic()
-    redriving = asyncio.ensure_future(fila("redrive", f"{queue}.dlq", "--rate", "40"))
-    seen = []
+    async def moved_within_s(number: int) -> float:
+        name = f"{queue}-{number}"
+        await client.create_queue(name)
+        await kill(client, name, [b"x"] * 60)
+        began_s = time.monotonic()
+        redriving = asyncio.ensure_future(fila("redrive", f"{name}.dlq", "--rate", "40"))
+        seen = []
+        while not redriving.done():
+            depth = (await client.get_stats(name)).depth
+            seen.append((time.monotonic() - began_s, depth))
+            await asyncio.sleep(0.05)
+        assert "60 dead letters" in (await redriving).out
+        assert time.monotonic() - began_s >= 1.4
+        # Never ahead of the pace by more than a page; the command itself takes some time to start, and to end.
+        assert all(depth <= 40 * at_s + 5 for at_s, depth in seen)
+        first_s = next(at_s for at_s, depth in seen if depth)
+        return next((at_s for at_s, depth in seen if depth == 60), seen[-1][0]) - first_s
 
-    while not redriving.done():
-        seen.append((time.monotonic() - began_s, (await client.get_stats(queue)).depth))
-        await asyncio.sleep(0.05)
-
-    assert "60 dead letters" in (await redriving).out
-    assert 1.4 <= time.monotonic() - began_s < 4
-    # Never ahead of the pace by more than a page; the command itself takes some time to start.
-    assert all(depth <= 40 * at_s + 5 for at_s, depth in seen)
+    await within_awaited(3, moved_within_s)
 
 
 async def test_a_redrive_whose_caller_goes_away_stops_at_a_page(
@@ -124,14 +130,21 @@ async def test_a_redrive_whose_caller_goes_away_stops_at_a_page(
     await kill(client, queue, [b"x"] * 100)
     request = admin_pb2.RedriveRequest(dlq_queue=f"{queue}.dlq", rate_per_second=20)
 
-    with pytest.raises(grpc.RpcError):
-        server.admin.Redrive(request, timeout=0.7)
+    began_s = time.monotonic()
+    redriving = server.admin.Redrive.future(request)
+
+    async def has_moved_some() -> bool:
+        return (await client.get_stats(queue)).depth >= 4
+
+    await eventually(has_moved_some)
+    redriving.cancel()
     await asyncio.sleep(0.3)
     moved = (await client.get_stats(queue)).depth
+    went_on_for_s = time.monotonic() - began_s
     await asyncio.sleep(0.5)
 
     assert (await client.get_stats(queue)).depth == moved
-    assert 4 <= moved <= 24
+    assert 4 <= moved <= 20 * went_on_for_s + 10
     assert (await client.get_stats(f"{queue}.dlq")).depth == 100 - moved
 
 

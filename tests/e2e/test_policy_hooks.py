@@ -33,7 +33,7 @@ end
 
 @pytest.fixture
 async def client(server: RunningServer) -> AsyncIterator[FilaClient]:
-    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=5) as client:
+    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=30) as client:
         yield client
 
 
@@ -188,7 +188,7 @@ async def test_held_messages_wait_and_are_routed_when_the_script_is_repaired(
     assert (await client.get_stats(queue)).depth == 0
     await client.update_queue(queue, on_enqueue_script=BROKEN_WHEN_TOLD.replace('"yes"', '"very"'))
 
-    await asyncio.wait_for(asyncio.gather(*waiting), 5)
+    await asyncio.wait_for(asyncio.gather(*waiting), 30)
     assert {message.fairness_key for message in await client.peek(queue)} == {"by hook"}
     await client.set_config(f"{queue}.broken", "")
 
@@ -197,14 +197,14 @@ async def test_a_held_message_is_routed_again_when_the_circuit_lets_a_call_throu
     start_server: StartServer,
 ) -> None:
     server = start_server(FILA_LUA__CIRCUIT_BREAKER_COOLDOWN_MS="300")
-    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=10) as client:
+    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=30) as client:
         await client.create_queue("q", on_enqueue_script=BROKEN_WHEN_TOLD, hook_fallback="hold")
         await client.set_config("q.broken", "yes")
         waiting = [asyncio.ensure_future(client.enqueue("q", b"x")) for _ in range(4)]
         await asyncio.sleep(0.5)
         await client.set_config("q.broken", "")
 
-        await asyncio.wait_for(asyncio.gather(*waiting), 5)
+        await asyncio.wait_for(asyncio.gather(*waiting), 30)
 
         assert {message.fairness_key for message in await client.peek("q")} == {"by hook"}
         stats = await client.get_stats("q")
@@ -343,9 +343,9 @@ async def test_a_delay_a_script_asked_for_survives_a_restart(start_server: Start
 
     server = start_server()
     async with FilaClient.connect(server.addresses["grpc"]) as client:
-        assert await client.lease("q") == []
-        (message,) = await client.lease("q", wait_ms=5000)
-        assert -0.1 < time.monotonic() - due_s < 1.0
+        asked_s = time.monotonic()
+        (message,) = await client.lease("q", wait_ms=20_000)
+        assert due_s - 0.1 < time.monotonic() < max(due_s, asked_s) + 1.0
         assert message.attempt_count == 1
         await message.ack()
 
@@ -410,7 +410,7 @@ async def test_max_attempts_caps_a_script_that_always_retries(client: FilaClient
     assert (dead.dead_letter.reason, dead.dead_letter.attempts) == ("max_attempts", 2)
 
 
-async def _until_some(look, within_s: float = 5.0):
+async def _until_some(look, within_s: float = 30.0):
     ends_s = time.monotonic() + within_s
     while not (found := await look()):
         assert time.monotonic() < ends_s, "nothing came"

@@ -15,13 +15,14 @@ from fila import FilaClient, Invalid, NewMessage, Overloaded
 from fila.v1 import service_pb2
 from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import RunningServer, StartServer
+from tests.waiting import eventually, within_awaited
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
 
 
 @pytest.fixture
 async def client(server: RunningServer) -> AsyncIterator[FilaClient]:
-    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=5) as client:
+    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=30) as client:
         yield client
 
 
@@ -122,36 +123,46 @@ async def test_shares_follow_weights_and_costs(client: FilaClient, queue: str) -
 
 async def test_a_fixed_retry_waits_its_time(client: FilaClient, fila: CommandLine, queue: str) -> None:
     await fila("queue", "update", queue, "--retry", "fixed:400ms,jitter=0")
+    await client.update_queue(queue, max_attempts=0)
     await client.enqueue(queue, b"x")
+    (message,) = await client.lease(queue, wait_ms=20_000)
 
-    for attempt in range(2):
-        (message,) = await client.lease(queue, wait_ms=2000)
-        assert message.attempt_count == attempt
+    async def comes_back(number: int) -> float:
+        nonlocal message
+        assert message.attempt_count == number
         began_s = time.monotonic()
         await message.nack("no")
-    await client.lease(queue, wait_ms=2000)
+        (message,) = await client.lease(queue, wait_ms=20_000)
+        took_s = time.monotonic() - began_s
+        assert took_s >= 0.39
+        return took_s
 
-    assert 0.39 <= time.monotonic() - began_s < 1.0
+    await within_awaited(1.0, comes_back)
+    assert message.attempt_count >= 1
 
 
 async def test_an_exponential_retry_doubles_up_to_its_cap(
     client: FilaClient, fila: CommandLine, queue: str
 ) -> None:
     await fila("queue", "update", queue, "--retry", "exponential:100ms..300ms,jitter=0")
-    await client.enqueue(queue, b"x")
-    waits_s = []
 
-    for _ in range(4):
-        (message,) = await client.lease(queue, wait_ms=3000)
-        began_s = time.monotonic()
-        await message.nack("no")
-        (again,) = await client.lease(queue, wait_ms=3000)
-        waits_s.append(time.monotonic() - began_s)
-        await again.nack("at once", delay_ms=0)
+    async def longest_beyond_s(_: int) -> float:
+        beyond_s = []
+        await client.enqueue(queue, b"x")
+        # Every second failure carries its own delay, which wins: attempts 1, 3, 5, 7 back off.
+        for expected_s in (0.1, 0.3, 0.3, 0.3):
+            (message,) = await client.lease(queue, wait_ms=20_000)
+            began_s = time.monotonic()
+            await message.nack("no")
+            (again,) = await client.lease(queue, wait_ms=20_000)
+            beyond_s.append(time.monotonic() - began_s - expected_s)
+            await again.nack("at once", delay_ms=0)
+        (message,) = await client.lease(queue, wait_ms=20_000)
+        await message.ack()
+        assert min(beyond_s) >= -0.01
+        return max(beyond_s)
 
-    # Every second failure carries its own delay, which wins: attempts 1, 3, 5, 7 back off by 0.1, 0.3, 0.3, 0.3.
-    for waited_s, expected_s in zip(waits_s, (0.1, 0.3, 0.3, 0.3), strict=True):
-        assert expected_s - 0.01 <= waited_s < expected_s + 0.25
+    await within_awaited(0.25, longest_beyond_s)
 
 
 async def test_max_attempts_one_gives_up_at_the_first_failure(client: FilaClient, queue: str) -> None:
@@ -193,7 +204,8 @@ async def test_a_delayed_retry_is_due_at_its_moment_over_a_restart(start_server:
 
     server = start_server()
     async with FilaClient.connect(server.addresses["grpc"]) as client:
-        (message,) = await client.lease("q", wait_ms=6000)
+        due_s = max(due_s, time.monotonic() - 0.05)  # by when somebody asks
+        (message,) = await client.lease("q", wait_ms=20_000)
         assert -0.05 <= time.monotonic() - due_s < 1.0
         assert message.attempt_count == 1
 
@@ -247,43 +259,54 @@ async def test_a_header_too_long_to_be_a_key_is_refused_and_its_neighbours_are_n
 async def test_delay_and_moment_hold_a_message_back(
     client: FilaClient, fila: CommandLine, queue: str
 ) -> None:
-    began_s = time.monotonic()
-    await client.enqueue(queue, b"moment", deliver_at=datetime.now(UTC) + timedelta(milliseconds=700))
-    await client.enqueue(queue, b"delay", delay_ms=300)
-    await client.enqueue(queue, b"now")
+    async def longest_beyond_s(_: int) -> float:
+        began_s = time.monotonic()
+        await client.enqueue(queue, b"moment", deliver_at=datetime.now(UTC) + timedelta(milliseconds=700))
+        await client.enqueue(queue, b"delay", delay_ms=300)
+        await client.enqueue(queue, b"now")
+        came_s: dict[bytes, float] = {}
+        while len(came_s) < 3:
+            for message in await client.lease(queue, 3, wait_ms=20_000):
+                came_s[message.payload] = time.monotonic() - began_s
+                await message.ack()
+        assert came_s[b"delay"] >= 0.29
+        assert came_s[b"moment"] >= 0.69
+        return max(came_s[b"now"], came_s[b"delay"] - 0.3, came_s[b"moment"] - 0.7)
 
-    got: list[tuple[bytes, float]] = []
-    while len(got) < 3:
-        leased = await client.lease(queue, 3, wait_ms=3000)
-        got += [(message.payload, time.monotonic() - began_s) for message in leased]
-
-    assert [payload for payload, _ in got] == [b"now", b"delay", b"moment"]
-    assert 0.29 <= got[1][1] < 0.7 <= got[2][1] + 0.01 < 1.5
+    await within_awaited(0.4, longest_beyond_s)
 
 
 async def test_delays_survive_a_restart(start_server: StartServer) -> None:
     server = start_server()
     async with FilaClient.connect(server.addresses["grpc"]) as client:
         await client.create_queue("q")
+        await client.enqueue("q", b"much later", delay_ms=3_600_000)
         await client.enqueue("q", b"later", delay_ms=2500)
         due_s = time.monotonic() + 2.5
     assert server.stop() == 0
 
     server = start_server()
     async with FilaClient.connect(server.addresses["grpc"]) as client:
-        assert (await client.get_stats("q")).depth == 1
-        assert await client.lease("q") == []
-        (message,) = await client.lease("q", wait_ms=6000)
+        assert (await client.get_stats("q")).depth == 2
+        (message,) = await client.lease("q", 2, wait_ms=20_000)
         assert (message.payload, time.monotonic() >= due_s - 0.05) == (b"later", True)
+        assert await client.lease("q", 2, wait_ms=50) == []
 
 
 async def test_time_to_live_drops_what_nobody_leased_in_time(client: FilaClient, queue: str) -> None:
-    await client.enqueue(queue, b"short", ttl_ms=100)
-    await client.enqueue(queue, b"held", ttl_ms=100)
-    (short,) = await client.lease(queue)
-    await asyncio.sleep(0.4)
+    leasing = asyncio.ensure_future(client.lease(queue, wait_ms=20_000))
+    short_id = await client.enqueue(queue, b"short", ttl_ms=1500)
+    (short,) = await leasing
+    await client.enqueue(queue, b"held", ttl_ms=1)
+
+    async def dropped_total() -> int:
+        return (await client.get_stats(queue)).ttl_dropped_total
+
+    assert await eventually(dropped_total) == 1
+    await asyncio.sleep(max(0.0, short.enqueued_at.timestamp() + 1.6 - time.time()))
 
     # Leased by then, so it may finish; the other one is gone.
+    assert short.id == short_id
     await short.ack()
     stats = await client.get_stats(queue)
     assert (stats.depth, stats.in_flight, stats.ttl_dropped_total) == (0, 0, 1)
@@ -295,9 +318,8 @@ async def test_time_to_live_can_end_in_the_dead_letter_queue(
 ) -> None:
     await fila("queue", "update", queue, "--ttl-to-dlq")
     await fila("enqueue", queue, "stale", "--ttl", "100ms")
-    await asyncio.sleep(0.4)
 
-    (dead,) = await client.peek(f"{queue}.dlq")
+    (dead,) = await eventually(lambda: client.peek(f"{queue}.dlq"))
 
     assert (dead.payload, dead.dead_letter.reason, dead.dead_letter.attempts) == (b"stale", "ttl", 0)
     peeked = await fila("queue", "peek", f"{queue}.dlq")
@@ -319,12 +341,14 @@ async def test_a_time_to_live_that_is_over_is_refused(
 async def test_a_dedup_key_is_forgotten_after_its_window(
     client: FilaClient, fila: CommandLine, queue: str
 ) -> None:
-    await fila("queue", "update", queue, "--dedup-window", "300ms")
+    await fila("queue", "update", queue, "--dedup-window", "2s")
     first = await client.enqueue(queue, b"1", dedup_key="k")
     assert await client.enqueue(queue, b"2", dedup_key="k") == first
-    await asyncio.sleep(0.5)
 
-    assert await client.enqueue(queue, b"3", dedup_key="k") != first
+    async def is_stored_anew() -> bool:
+        return await client.enqueue(queue, b"3", dedup_key="k") != first
+
+    await eventually(is_stored_anew)
     assert [message.payload for message in await client.peek(queue)] == [b"1", b"3"]
 
 
@@ -353,7 +377,7 @@ async def test_dedup_keys_have_their_length(client: FilaClient, queue: str) -> N
 async def test_a_full_dedup_table_refuses_only_enqueues_that_carry_a_key(start_server: StartServer) -> None:
     server = start_server(FILA_LIMITS__DEDUP_KEYS_MAX="3")
     async with FilaClient.connect(server.addresses["grpc"], retry_for_s=0.1) as client:
-        await client.create_queue("q", dedup_window_ms=1500)
+        await client.create_queue("q", dedup_window_ms=4000)
         first = await client.enqueue("q", b"x", dedup_key="k0")
         for i in (1, 2):
             await client.enqueue("q", b"x", dedup_key=f"k{i}")
@@ -363,8 +387,14 @@ async def test_a_full_dedup_table_refuses_only_enqueues_that_carry_a_key(start_s
 
         assert await client.enqueue("q", b"x", dedup_key="k0") == first
         await client.enqueue("q", b"x")
-        await asyncio.sleep(1.7)
-        await client.enqueue("q", b"x", dedup_key="k3")
+
+        async def has_room() -> bool:
+            try:
+                return bool(await client.enqueue("q", b"x", dedup_key="k3"))
+            except Overloaded:
+                return False
+
+        await eventually(has_room)
 
 
 async def test_headers_that_are_no_utf8_are_refused_and_their_neighbours_are_not(

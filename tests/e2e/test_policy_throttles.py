@@ -12,13 +12,14 @@ import pytest
 from fila import ConfigKeyNotFound, FilaClient, Invalid, NewMessage
 from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import RunningServer, StartServer
+from tests.waiting import within_awaited
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
 
 
 @pytest.fixture
 async def client(server: RunningServer) -> AsyncIterator[FilaClient]:
-    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=5) as client:
+    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=30) as client:
         yield client
 
 
@@ -140,19 +141,30 @@ async def test_what_the_command_line_sets_wrong_is_one_line_and_exit_code_one(fi
 # --- what they hold back ------------------------------------------------------------------
 
 
-async def test_a_bucket_holds_its_rate_under_a_backlog(client: FilaClient, calls: str) -> None:
-    await client.set_config(f"throttle.{calls}", "50,5")
-    await send(client, calls, 400, provider=calls)
+async def leased_for_s(client: FilaClient, queue: str, seconds: float) -> list[float]:
+    """When the broker leased message after message, by its clock: what this process is late with counts nothing."""
     moments: list[float] = []
-
-    async for _ in client.consume(calls):
-        moments.append(time.monotonic())
-        if moments[-1] - moments[0] > 2.5:
+    async for message in client.consume(queue):
+        moments.append(message.leased_at.timestamp())
+        if moments[-1] - moments[0] > seconds:
             break
+    return moments
 
-    # The last one came when its token did, so the time between first and last counts in full.
-    assert abs(len(moments) - 5 - 50 * (moments[-1] - moments[0])) <= 3
-    await client.set_config(f"throttle.{calls}", "")
+
+async def test_a_bucket_holds_its_rate_under_a_backlog(client: FilaClient, queue: str) -> None:
+    async def tokens_off(number: int) -> float:
+        name = f"{queue}-{number}"
+        await client.create_queue(name, throttle_key_headers=["provider"])
+        await client.set_config(f"throttle.{name}", "50,5")
+        await send(client, name, 400, provider=name)
+        moments = await leased_for_s(client, name, 2.5)
+        await client.set_config(f"throttle.{name}", "")
+        # The last one came when its token did, so the time between first and last counts in full.
+        off = len(moments) - 5 - 50 * (moments[-1] - moments[0])
+        assert off <= 3, "never more than its rate, at any pace of the machine"
+        return abs(off)
+
+    await within_awaited(3, tokens_off)
 
 
 async def test_a_changed_limit_applies_to_what_waits(
@@ -164,12 +176,12 @@ async def test_a_changed_limit_applies_to_what_waits(
     stats = await fila("queue", "inspect", calls)
     tokens, rate, burst, waiting_for_it = _bucket_row(stats.out, calls)
     assert (float(tokens), float(rate), float(burst), int(waiting_for_it)) == (0.0, 0.0, 1.0, 19)
-    waiting = asyncio.ensure_future(client.lease(calls, 20, wait_ms=5000))
+    waiting = asyncio.ensure_future(client.lease(calls, 20, wait_ms=30_000))
     await asyncio.sleep(0.1)
 
     await client.set_config(f"throttle.{calls}", "1000,50")
 
-    got = len(await asyncio.wait_for(waiting, 2))
+    got = len(await asyncio.wait_for(waiting, 30))
     while got < 19:
         got += len(await client.lease(calls, 20, wait_ms=1000))
     await client.set_config(f"throttle.{calls}", "")
@@ -215,23 +227,30 @@ async def test_keys_nobody_configured_pass_and_duplicates_count_once(client: Fil
 
 
 async def test_queues_that_share_a_bucket_take_turns(client: FilaClient, queue: str) -> None:
-    names = [f"{queue}-{i}" for i in range(3)]
-    await client.set_config(f"throttle.{queue}", "60,1")
-    for name in names:
-        await client.create_queue(name, throttle_key_headers=["p"])
-        await send(client, name, 100, p=queue)
-    got: Counter[str] = Counter()
-    ends_s = time.monotonic() + 2
+    async def tokens_unused(number: int) -> float:
+        bucket = f"{queue}-{number}"
+        names = [f"{bucket}-{i}" for i in range(3)]
+        await client.set_config(f"throttle.{bucket}", "60,1")
+        for name in names:
+            await client.create_queue(name, throttle_key_headers=["p"])
+            await send(client, name, 100, p=bucket)
+        got: Counter[str] = Counter()
+        began_s = time.monotonic()
 
-    async def consume(name: str) -> None:
-        while (left_ms := int((ends_s - time.monotonic()) * 1000)) > 0:
-            got[name] += len(await client.lease(name, 1, wait_ms=left_ms))
+        async def consume(name: str) -> None:
+            while (left_ms := int((began_s + 2 - time.monotonic()) * 1000)) > 0:
+                got[name] += len(await client.lease(name, 1, wait_ms=left_ms))
 
-    await asyncio.gather(*map(consume, names))
+        await asyncio.gather(*map(consume, names))
+        most = 60 * (time.monotonic() - began_s) + 5
+        await client.set_config(f"throttle.{bucket}", "")
+        assert sum(got.values()) <= most
+        turns_apart = max(got.values()) - min(got.values())
+        # Whoever could not ask in time missed its turn: then the sum falls short, too.
+        assert turns_apart <= 4 or sum(got.values()) < 90, got
+        return 120 - sum(got.values())
 
-    assert 90 <= sum(got.values()) <= 125
-    assert max(got.values()) - min(got.values()) <= 4, got
-    await client.set_config(f"throttle.{queue}", "")
+    await within_awaited(30, tokens_unused)
 
 
 async def test_a_redelivery_pays_again(client: FilaClient, calls: str) -> None:
@@ -253,6 +272,7 @@ async def test_levels_and_limits_are_kept_over_a_restart(start_server: StartServ
     server = start_server()
     async with FilaClient.connect(server.addresses["grpc"]) as client:
         await client.create_queue("q", throttle_key_headers=["p"])
+        began_s = time.monotonic()
         await client.set_config("throttle.slow", "0.5,10")
         await send(client, "q", 30, p="slow")
         assert len(await client.lease("q", 10)) == 10
@@ -261,7 +281,8 @@ async def test_levels_and_limits_are_kept_over_a_restart(start_server: StartServ
     server = start_server()
     async with FilaClient.connect(server.addresses["grpc"]) as client:
         # Not ten again: only what the time since has earned.
-        assert len(await client.lease("q", 30)) <= 3
+        again = len(await client.lease("q", 30))
+        assert again <= 1 + 0.5 * (time.monotonic() - began_s)
         assert await client.get_config("throttle:slow:burst") == "10"
 
 
@@ -310,20 +331,21 @@ async def test_messages_that_wait_for_one_limit_do_not_hold_another(client: Fila
 async def test_a_delayed_message_takes_its_token_only_when_it_goes(client: FilaClient, queue: str) -> None:
     """Story two: a delayed message that reserves its token early, or wakes into an empty bucket and puts
     everyone behind it to sleep again, and the others' cadence is gone."""
-    await client.update_queue(queue, throttle_key_headers=["p"])
-    await client.set_config(f"throttle.{queue}", "20,1")
-    for i in range(10):
-        await client.enqueue(queue, b"late", {"p": queue}, delay_ms=500 + 10 * i)
-    await send(client, queue, 60, p=queue)
-    moments: list[float] = []
 
-    async for _ in client.consume(queue):
-        moments.append(time.monotonic())
-        if moments[-1] - moments[0] > 2.5:
-            break
+    async def tokens_off(number: int) -> float:
+        name = f"{queue}-{number}"
+        await client.create_queue(name, throttle_key_headers=["p"])
+        await client.set_config(f"throttle.{name}", "20,1")
+        for i in range(10):
+            await client.enqueue(name, b"late", {"p": name}, delay_ms=500 + 10 * i)
+        await send(client, name, 60, p=name)
+        moments = await leased_for_s(client, name, 2.5)
+        await client.set_config(f"throttle.{name}", "")
+        return abs(
+            len(moments) - 1 - 20 * (moments[-1] - moments[0])
+        )  # each a token that came and was not used
 
-    assert abs(len(moments) - 1 - 20 * (moments[-1] - moments[0])) <= 2, "a token that came was not used"
-    await client.set_config(f"throttle.{queue}", "")
+    await within_awaited(2, tokens_off)
 
 
 def _bucket_row(out: str, key: str) -> list[str]:

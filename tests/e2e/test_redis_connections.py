@@ -67,8 +67,21 @@ async def info(client: RawClient) -> dict[str, float]:
 
 
 async def until_blocked(client: RawClient, count: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while (await info(client))["blocked_client_count"] != count:
+            pass
+
+
+async def until_others_ran(client: RawClient) -> None:
+    """Return once the server has carried out more than what this client asks here."""
+
+    async def carried_out() -> int:
+        told = (await client("INFO", "all")).decode()
+        return int(told.split("total_commands_processed:")[1].split()[0])
+
+    asked, before = 0, await carried_out()
+    async with asyncio.timeout(30):
+        while (await carried_out()) - before <= (asked := asked + 1):
             pass
 
 
@@ -390,7 +403,7 @@ async def test_a_stop_ends_waits_and_answers_what_runs(start_server: StartServer
     waiting.send(command("HMGET", "orders", "mail", 1, 60))
     await until_blocked(pushing, 1)
     pushing.send(command("RPUSH", "orders", *["m" * 1000] * 5000))
-    await asyncio.sleep(0.05)
+    await until_others_ran(idle)
     server.process.send_signal(signal.SIGTERM)
 
     # The push may have been in time, or not; it is answered either way.

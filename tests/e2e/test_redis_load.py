@@ -15,6 +15,7 @@ import redis
 from tests.e2e.conftest import RunningServer, StartServer
 from tests.redis.random_pipelines import RandomPipelines
 from tests.redis.raw_client import ErrorReply, RawClient, command
+from tests.waiting import within_awaited
 
 pytestmark = pytest.mark.e2e
 
@@ -100,23 +101,28 @@ async def test_a_thousand_waiting_readers_each_get_their_push_at_once(server: Ru
     pusher = await raw_client(server)
     pusher.send(b"".join(command("SET", f"q{i}", "c") for i in range(1000)))
     await pusher.replies(1000)
-    for i, reader in enumerate(readers):
-        reader.send(command("HMGET", f"q{i}", "c", 1, 60))
-    blocked = 0
-    while blocked < 1000:
-        (about,) = await pusher("INFO", "server")
-        blocked = int(about.split(b'"blocked_client_count":')[1].split(b",")[0])
 
-    answers = [asyncio.ensure_future(reader.reply()) for reader in readers]
-    await asyncio.sleep(0)
-    started = time.monotonic()
-    pusher.send(b"".join(command("RPUSH", f"q{i}", i) for i in range(1000)))
-    rows = await asyncio.gather(*answers)
-    took_ms = (time.monotonic() - started) * 1000
+    async def answered_in_ms(_: int) -> float:
+        for i, reader in enumerate(readers):
+            reader.send(command("HMGET", f"q{i}", "c", 1, 60))
+        blocked = 0
+        while blocked < 1000:
+            (about,) = await pusher("INFO", "server")
+            blocked = int(about.split(b'"blocked_client_count":')[1].split(b",")[0])
 
-    assert [row[0][2] for row in rows] == [str(i).encode() for i in range(1000)]
-    print(f"1,000 waiting readers answered in {took_ms:.0f} ms")
-    assert took_ms < 1000, "the aim is 200 ms on a quiet machine"
+        answers = [asyncio.ensure_future(reader.reply()) for reader in readers]
+        await asyncio.sleep(0)
+        started = time.monotonic()
+        pusher.send(b"".join(command("RPUSH", f"q{i}", i) for i in range(1000)))
+        rows = await asyncio.gather(*answers)
+        took_ms = (time.monotonic() - started) * 1000
+
+        assert [row[0][2] for row in rows] == [str(i).encode() for i in range(1000)]
+        assert await pusher.replies(1000) == [1] * 1000
+        print(f"1,000 waiting readers answered in {took_ms:.0f} ms")
+        return took_ms
+
+    await within_awaited(1000, answered_in_ms)  # the aim is 200 ms on a quiet machine
     for client in (*readers, pusher):
         await client.close()
 

@@ -69,7 +69,7 @@ class FakeLogReader:
         self._may_read = may_read
 
     def read(self) -> bytes | None:
-        self._may_read.wait(5)
+        self._may_read.wait(30)
         return self._pieces.pop(0) if self._pieces else None
 
 
@@ -147,7 +147,7 @@ class FakeEngine:
 
     async def until(self, kind: int, count: int = 1) -> list[tuple[int, bytes]]:
         """Wait for `count` frames of this kind."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(self.of(kind)) < count:
                 self._arrived.clear()
                 await self._arrived.wait()

@@ -309,8 +309,11 @@ async def test_a_producer_that_vanishes_leaves_nothing_behind(
     call = stub.EnqueueStream()
     await call.write(_batch(1))
     [(token, _)] = await engine.until(commands.ENQUEUE_STREAM)
+    assert broker._closers
     call.cancel()
-    await asyncio.sleep(0.05)
+    async with asyncio.timeout(30):
+        while broker._closers:  # noqa: ASYNC110 - until the server has heard of it
+            await asyncio.sleep(0.001)
     engine.fail(token, commands.REPLY, errors.Internal("nobody reads this"))
     engine.answers[commands.ENQUEUE] = ok(b"")
 

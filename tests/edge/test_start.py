@@ -134,7 +134,7 @@ async def test_a_signal_drains_and_closes_the_store(engine: FakeEngine, number: 
     await engine.until(commands.LIST_CONFIG)
 
     os.kill(os.getpid(), number)
-    await asyncio.wait_for(server, 5)
+    await asyncio.wait_for(server, 30)
 
     assert engine.stopped
 
@@ -159,7 +159,7 @@ main.open_engine = lambda settings: engine
 free = Address("127.0.0.1:0")
 main.run(_quiet(free, free))
 """
-    done = subprocess.run([sys.executable, "-c", stuck], capture_output=True, timeout=20, check=False)
+    done = subprocess.run([sys.executable, "-c", stuck], capture_output=True, timeout=45, check=False)
 
     assert done.returncode == 0
     assert "server.stop_timed_out" in done.stderr.decode() + done.stdout.decode()
@@ -207,7 +207,7 @@ def test_what_only_serving_needs_is_not_imported_before_the_store_is_opened() ->
     """A start reads the store and imports at the same time; what main.py imports itself comes before both."""
     told = "import sys, fila_server.main; print(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", told], capture_output=True, timeout=20, check=True, text=True
+        [sys.executable, "-c", told], capture_output=True, timeout=45, check=True, text=True
     )
 
     imported = set(done.stdout.split())

@@ -79,7 +79,7 @@ def everything(_queue: str, _channel: str) -> bool:
 
 
 async def next_of(stream: AsyncIterator[bytes]) -> pb.WatchStatsResponse:
-    return pb.WatchStatsResponse.FromString(await asyncio.wait_for(anext(stream), 5))
+    return pb.WatchStatsResponse.FromString(await asyncio.wait_for(anext(stream), 30))
 
 
 async def test_the_first_tells_all_and_the_next_what_changed(broker: FakeBroker, stats: StatsWatch) -> None:

@@ -57,7 +57,7 @@ def test_a_consumer_that_leaves_has_its_messages_given_back(door, server, queue)
         stream.take(1)
         assert in_flight(server, queue) == 1
 
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while in_flight(server, queue) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert in_flight(server, queue) == 0
@@ -117,7 +117,7 @@ def test_one_stream_more_than_the_bound_is_refused_in_words(bounded_door, queue)
     with door.follow(path) as stream:
         assert stream.status == 200
         assert door.get(path).refusal == (503, "OVERLOADED")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         with door.follow(path) as stream:
             if stream.status == 200:
@@ -132,7 +132,7 @@ def test_a_consumer_that_never_reads_is_cut_off_and_holds_nothing(bounded_door, 
     with socket.create_connection(("127.0.0.1", door.port)) as raw:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         raw.sendall(f"GET /v1/queues/{queue}/consume HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 30
         while not in_flight(server, queue):
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -89,7 +89,7 @@ def test_a_key_that_is_revoked_ends_with_it(open_to_all, guarded):
     assert door.post(path, body=b"x", headers=TEXT, key=client.key).status == 200
     door.post("/v1/auth/keys/revoke", {"keyId": client.key.split("_")[1]}, key=guarded.admin_key)
 
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     # What was under way while the key ended may have lost its answer; whatever comes then is refused.
     while (answer := door.post(path, body=b"x", headers=TEXT, key=client.key)).status in (200, 503):
         assert time.monotonic() < deadline
@@ -151,7 +151,7 @@ def test_a_door_that_others_reach_shuts_when_its_broker_asks_for_keys_no_more(st
 
 
 def until(door, holds):
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 30
     while not holds(answer := door.get("/v1/queues")):
         assert time.monotonic() < deadline, answer
         time.sleep(0.05)
@@ -184,7 +184,7 @@ def test_a_broker_that_vanishes_is_an_answer_in_words_and_one_that_comes_back_is
         assert door.get("/healthz").status == 200
 
         start_server(data_dir=server.data_dir, FILA_SERVER__LISTEN_ADDR=address)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 30
         while (back := door.post(path, body=b"y", headers=TEXT)).status != 200:
             assert time.monotonic() < deadline, back
         assert int(back.json["offset"]) >= 2

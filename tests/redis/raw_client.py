@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-READ_TIMEOUT_S = 10.0
+READ_TIMEOUT_S = 30.0
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -15,7 +15,7 @@ from fila import Backoff, ConnectionEvent, FilaClient
 from tests.sdk.fake_broker import FakeBroker
 
 QUICK_BACKOFF = Backoff(base_s=0.001, cap_s=0.02, randomness=random.Random(1))
-SETTLE_TIMEOUT_S = 5.0
+SETTLE_TIMEOUT_S = 30.0
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def broker() -> AsyncIterator[FakeBroker]:
 async def client(broker: FakeBroker) -> AsyncIterator[FilaClient]:
     """A client that waits hardly at all before it tries again."""
     async with FilaClient.connect(
-        broker.address, retry_for_s=5.0, call_timeout_s=5.0, backoff=QUICK_BACKOFF
+        broker.address, retry_for_s=30.0, call_timeout_s=30.0, backoff=QUICK_BACKOFF
     ) as client:
         yield client
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from fila import ClientClosed, FilaClient, LeaseLost, Message, QueueNotFound, Unavailable
+from fila.v1 import service_pb2
 from tests.sdk.conftest import QUICK_BACKOFF, ManualClock, until
 from tests.sdk.fake_broker import FakeBroker
 
@@ -19,7 +20,7 @@ async def test_a_loop_gets_every_message_in_order(client: FilaClient) -> None:
     await fill(client, 500)
 
     got = []
-    async for msg in client.consume("orders", stop_when_idle_s=0.05):
+    async for msg in client.consume("orders", stop_when_idle_s=1.0):
         got.append(msg.payload)
         msg.ack()
 
@@ -30,7 +31,7 @@ async def test_a_loop_may_take_what_has_arrived_in_one_piece(client: FilaClient)
     await fill(client, 300)
 
     sizes = []
-    async for batch in client.consume("orders", prefetch=100, stop_when_idle_s=0.05).batches():
+    async for batch in client.consume("orders", prefetch=100, stop_when_idle_s=1.0).batches():
         sizes.append(len(batch))
         await client.ack_many(batch)
 
@@ -42,6 +43,7 @@ async def test_no_more_is_leased_than_the_prefetch(broker: FakeBroker, client: F
     await fill(client, 50)
 
     async for _ in client.consume("orders", prefetch=10):
+        await until(lambda: len(broker.queues["orders"].leased) == 10)
         await asyncio.sleep(0.02)
         assert len(broker.queues["orders"].leased) == 10
         break
@@ -49,7 +51,7 @@ async def test_no_more_is_leased_than_the_prefetch(broker: FakeBroker, client: F
 
 async def test_several_tasks_share_a_consumer(client: FilaClient) -> None:
     await fill(client, 30)
-    consumer = client.consume("orders", prefetch=5, stop_when_idle_s=0.1)
+    consumer = client.consume("orders", prefetch=5, stop_when_idle_s=1.0)
     got: list[bytes] = []
 
     async def work() -> None:
@@ -118,8 +120,7 @@ async def test_what_is_never_settled_goes_back_when_its_lease_ends(
 
     async for _ in client.consume("orders", prefetch=3):
         break
-    await asyncio.sleep(0.5)
-    assert len(orders.leased) == 1, "the others went back at once"
+    await until(lambda: len(orders.leased) == 1)  # the others went back at once
 
     await until(lambda: len(orders.ready) == 3)
 
@@ -165,13 +166,15 @@ async def test_a_missing_queue_reaches_the_loop(client: FilaClient) -> None:
     assert failed.value.queue == "order"
 
 
-async def test_a_queue_deleted_under_a_consumer_reaches_the_loop(client: FilaClient) -> None:
+async def test_a_queue_deleted_under_a_consumer_reaches_the_loop(
+    broker: FakeBroker, client: FilaClient
+) -> None:
     async def consume() -> None:
         async for _ in client.consume("orders"):
             pass
 
     loop = asyncio.create_task(consume())
-    await asyncio.sleep(0.02)
+    await until(lambda: broker.tracked)
     await client.delete_queue("orders")
 
     with pytest.raises(QueueNotFound, match="was deleted"):
@@ -227,6 +230,20 @@ async def test_a_consumer_gives_up_when_it_was_told_how_long_to_try(broker: Fake
         with pytest.raises(Unavailable):
             await waiting
         await broker.start()
+
+
+async def test_a_consumer_has_all_its_time_to_reconnect_after_each_loss(broker: FakeBroker) -> None:
+    clock = ManualClock()
+    async with FilaClient.connect(broker.address, reconnect_for_s=5.0, clock=clock) as client:
+        messages = aiter(client.consume("orders"))
+        broker.store("orders", service_pb2.EnqueueMessage(payload=b"before"))
+        await (await anext(messages)).ack()
+        clock.advance(60.0)
+
+        broker.break_connections()
+        broker.store("orders", service_pb2.EnqueueMessage(payload=b"after"))
+
+        assert (await anext(messages)).payload == b"after"
 
 
 async def test_a_message_that_waited_past_its_lease_is_not_handed_out(broker: FakeBroker) -> None:

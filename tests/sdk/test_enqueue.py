@@ -224,7 +224,7 @@ async def test_a_broker_that_stays_away_makes_an_enqueue_unavailable(
 
 
 async def test_a_broker_that_does_not_answer_loses_the_answer(broker: FakeBroker) -> None:
-    async with FilaClient.connect(broker.address, call_timeout_s=0.05, backoff=QUICK_BACKOFF) as client:
+    async with FilaClient.connect(broker.address, call_timeout_s=0.5, backoff=QUICK_BACKOFF) as client:
         broker.answering.clear()
         with pytest.raises(AnswerLost):
             await client.enqueue("orders", b"x")

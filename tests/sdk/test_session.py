@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -103,7 +104,7 @@ async def test_behind_a_slow_handler_nothing_lies_buffered_and_what_did_counts_n
     orders = broker.queues["orders"]
     got = []
 
-    async for msg in client.consume("orders", stop_when_idle_s=0.2):
+    async for msg in client.consume("orders", stop_when_idle_s=1.0):
         got.append(msg.payload)
         await until(lambda: len(orders.leased) == 1)
         await asyncio.sleep(0.06)
@@ -119,6 +120,7 @@ async def test_a_fixed_prefetch_never_speaks_of_windows(broker: FakeBroker, clie
     await fill(client, 10)
 
     async for msg in client.consume("orders", prefetch=4):
+        await until(lambda: len(broker.queues["orders"].leased) == 4)
         await asyncio.sleep(0.06)
         assert len(broker.queues["orders"].leased) == 4
         await msg.ack()
@@ -134,7 +136,7 @@ async def test_two_consumers_share_slow_work(broker: FakeBroker, client: FilaCli
     counts = [0, 0]
 
     async def work(worker: int) -> None:
-        async for msg in client.consume("orders", stop_when_idle_s=0.3):
+        async for msg in client.consume("orders", stop_when_idle_s=1.0):
             counts[worker] += 1
             await asyncio.sleep(0.051)
             await msg.ack()
@@ -156,7 +158,7 @@ async def test_a_loop_that_starts_tasks_is_not_held_up(broker: FakeBroker, clien
         await asyncio.sleep(0.3)
         await msg.ack()
 
-    async for msg in client.consume("orders", stop_when_idle_s=0.15):
+    async for msg in client.consume("orders", stop_when_idle_s=1.0):
         running.add(asyncio.create_task(handle(msg)))
         most = max(most, len(running))
         if most == 40:
@@ -182,8 +184,7 @@ async def test_nothing_is_handed_out_while_the_broker_does_not_answer(broker: Fa
         clock.advance(1.0)
 
         waiting = asyncio.ensure_future(anext(messages))
-        await asyncio.sleep(0.35)
-        assert said(broker, "alive"), "it asks"
+        await until(lambda: said(broker, "alive"))  # it asks
         assert not waiting.done()
 
         broker.silent = False
@@ -194,12 +195,15 @@ async def test_alive_reports_how_long_messages_take(broker: FakeBroker, client: 
     broker.queues["orders"].config.visibility_timeout_ms = 1000
     await fill(client, 3)
 
-    async for msg in client.consume("orders", stop_when_idle_s=0.6):
+    took_us: list[float] = []
+    async for msg in client.consume("orders", stop_when_idle_s=1.0):
+        began_s = time.monotonic()
         await asyncio.sleep(0.02)
         await msg.ack()
+        took_us.append((time.monotonic() - began_s) * 1e6)
 
     assert [frame.sequence for frame in said(broker, "alive")][:2] == [1, 2]
-    assert 20_000 <= said(broker, "alive")[-1].handling_time_us < 200_000
+    assert 20_000 <= said(broker, "alive")[-1].handling_time_us < max(took_us) + 100_000
 
 
 # Revoked.
@@ -212,7 +216,7 @@ async def test_revoked_messages_are_dropped_and_the_program_is_told_of_those_it_
     orders = broker.queues["orders"]
     told: list[str] = []
 
-    async for msg in client.consume("orders", prefetch=3, stop_when_idle_s=0.05):
+    async for msg in client.consume("orders", prefetch=3, stop_when_idle_s=1.0):
         assert msg.lost == ""
         msg.on_lost(lambda: told.append("lost"))
         await until(lambda: len(orders.leased) == 3)
@@ -234,7 +238,7 @@ async def test_a_short_break_costs_nothing(broker: FakeBroker, watched: Watched)
     orders = broker.queues["orders"]
     got = []
 
-    async for msg in watched.client.consume("orders", prefetch=3, stop_when_idle_s=0.2):
+    async for msg in watched.client.consume("orders", prefetch=3, stop_when_idle_s=1.0):
         got.append(msg.payload)
         if msg.payload == b"0":
             await until(lambda: len(orders.leased) == 3)

@@ -301,7 +301,7 @@ async def test_limits_are_moved_by_the_time_the_loop_stood_still():
         ended.append(limit_s)
 
     # A limit would be over soon, one within the block, one shortly after.
-    waiting = [asyncio.create_task(innocent(*given)) for given in ((0.045, 2), (0.4, 10), (0.6, 10))]
+    waiting = [asyncio.create_task(innocent(*given)) for given in ((0.15, 2), (0.4, 5), (0.6, 10))]
     await asyncio.sleep(0.01)
     time.sleep(0.55)  # noqa: ASYNC251 - that is the fault
 

@@ -62,15 +62,16 @@ async def test_a_stopping_worker_finishes_what_is_begun_and_gives_back_the_rest(
     app = App(broker.address, prefetch=10)
     orders = broker.queues["orders"]
     go_on = asyncio.Event()
+    begun: list[bytes] = []
 
     @app.worker("orders", concurrency=2)
     async def handler(payload: bytes) -> None:
+        begun.append(payload)
         await go_on.wait()
 
     await fill(client, 10)
     async with serving(app):
-        await until(lambda: len(orders.leased) == 10)
-        await asyncio.sleep(0.05)
+        await until(lambda: len(orders.leased) == 10 and len(begun) == 2)
         app.stop()
         await until(lambda: len(orders.ready) == 8)
         assert len(orders.leased) == 2
@@ -86,10 +87,11 @@ async def test_what_is_not_finished_in_time_is_cancelled_and_released(
 ) -> None:
     app = App(broker.address, shutdown_grace_s=0.1)
     orders = broker.queues["orders"]
-    cancelled = []
+    begun, cancelled = [], []
 
     @app.worker("orders")
     async def handler(payload: bytes) -> None:
+        begun.append(payload)
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
@@ -98,8 +100,7 @@ async def test_what_is_not_finished_in_time_is_cancelled_and_released(
 
     await fill(client, 1)
     async with serving(app):
-        await until(lambda: len(orders.leased) == 1)
-        await asyncio.sleep(0.05)
+        await until(lambda: begun)
 
     assert cancelled
     assert (len(orders.ready), orders.attempts, len(orders.returned)) == (1, {}, 1)
@@ -109,14 +110,16 @@ async def test_a_second_stop_ends_the_waiting(broker: FakeBroker, client: FilaCl
     app = App(broker.address, shutdown_grace_s=60)
     orders = broker.queues["orders"]
 
+    begun = threading.Event()
+
     @app.worker("orders")
     def handler(payload: bytes) -> None:
+        begun.set()
         threading.Event().wait(60)
 
     await fill(client, 1)
     async with serving(app):
-        await until(lambda: len(orders.leased) == 1)
-        await asyncio.sleep(0.05)
+        await until(begun.is_set)
         app.stop()
 
     assert (len(orders.ready), orders.attempts) == (1, {})
@@ -143,7 +146,7 @@ async def test_a_lost_lease_cancels_the_handler_and_settles_nothing(
         (session,) = broker.tracked.values()
         orders.leased.clear()
         session.revoke(session.leases, "PURGE")
-        await asyncio.wait_for(cancelled.wait(), 5)
+        await asyncio.wait_for(cancelled.wait(), SETTLE_TIMEOUT_S)
 
     assert not broker.settle_frames
 

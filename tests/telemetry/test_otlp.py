@@ -18,6 +18,7 @@ from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metric
 from fila_server.telemetry.catalog import METRICS
 from fila_server.telemetry.service import Telemetry
 from tests.telemetry.conftest import QUOTAS, live_a_little
+from tests.waiting import within_awaited
 
 Export = metrics_service_pb2.ExportMetricsServiceRequest
 
@@ -124,35 +125,41 @@ async def test_more_series_than_the_sdks_own_limit_arrive_unlumped(engine, ask, 
 async def test_a_collector_that_is_not_there_is_reported_once_and_holds_up_nobody(engine, ask):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         dead = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    telemetry = Telemetry(ask)
-    with structlog.testing.capture_logs() as logs:
-        telemetry.start_export(endpoint=dead, service_name="fila", interval_ms=100)
-        slowest_s = 0.0
-        ends_s = time.monotonic() + 1.5
-        while time.monotonic() < ends_s:
-            began_s = time.monotonic()
-            await asyncio.sleep(0)
-            slowest_s = max(slowest_s, time.monotonic() - began_s)
-            await asyncio.sleep(0.001)
-        began_s = time.monotonic()
-        await telemetry.stop()
-        stopped_s = time.monotonic() - began_s
 
-    assert [line["event"] for line in logs].count("telemetry.export_failed") == 1
-    assert slowest_s < 0.25
-    assert stopped_s < 2
+    async def slowest_turn_s(_: int) -> float:
+        telemetry = Telemetry(ask)
+        with structlog.testing.capture_logs() as logs:
+            telemetry.start_export(endpoint=dead, service_name="fila", interval_ms=100)
+            slowest_s = 0.0
+            ends_s = time.monotonic() + 1.5
+            while time.monotonic() < ends_s:
+                began_s = time.monotonic()
+                await asyncio.sleep(0)
+                slowest_s = max(slowest_s, time.monotonic() - began_s)
+                await asyncio.sleep(0.001)
+            began_s = time.monotonic()
+            await telemetry.stop()
+            stopped_s = time.monotonic() - began_s
+        assert [line["event"] for line in logs].count("telemetry.export_failed") == 1
+        return max(slowest_s, stopped_s / 8)
+
+    await within_awaited(0.25, slowest_turn_s)
 
 
 async def test_a_collector_that_never_answers_does_not_hold_up_the_stop(engine, ask):
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        telemetry = Telemetry(ask)
-        telemetry.start_export(
-            endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}", service_name="fila", interval_ms=60_000
-        )
-        began_s = time.monotonic()
-        await telemetry.stop()
+    async def stopped_s(_: int) -> float:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            telemetry = Telemetry(ask)
+            telemetry.start_export(
+                endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}",
+                service_name="fila",
+                interval_ms=60_000,
+            )
+            began_s = time.monotonic()
+            await telemetry.stop()
+        return time.monotonic() - began_s
 
-    assert time.monotonic() - began_s < 2
+    await within_awaited(2, stopped_s)
 
 
 async def test_without_an_endpoint_nothing_is_started(ask):

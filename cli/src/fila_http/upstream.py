@@ -149,11 +149,11 @@ class Upstream:
 
     async def check_reached(self) -> None:
         """Raises FilaError where the broker is not reached. Nothing is asked of it."""
-        await self._connection.ready(self._now_s() + RETRY_FOR_S)
+        await self._connection.ready(RETRY_FOR_S)
 
     async def until_reached(self) -> None:
         """Return when the connection stands."""
-        await self._connection.ready(None, wait_s_max=1.0)
+        await self._connection.ready(None)
 
     async def until_lost(self) -> None:
         """Return when it does not stand any more."""

@@ -40,6 +40,12 @@ import { answerLostUnlessSaid, errorOfCall } from './status.js';
 /** How long one attempt to connect to one address may take. */
 const ATTEMPT_MS = 5_000;
 
+/** A timer that is later than this was late because the process stood still. */
+const STOOD_STILL_MS = 250;
+
+/** What an attempt gets at least after the process stood still, beyond the longest pause before it. */
+const FAIR_MS = 1_000;
+
 /** How a call differs from others of its method. */
 export interface CallOptions {
   /** Replaces `callTimeoutMs` for each attempt; a call that is meant to take long gives its own. */
@@ -233,10 +239,22 @@ export class Connection {
     });
   }
 
+  /**
+   * A process that stood still past that time saw nothing meanwhile, and its timers run before what came in
+   * from the network: it waits for one more attempt.
+   */
   #giveUpLater(giveUpAt: number, waiter: Waiter): () => void {
     if (giveUpAt === Infinity) return () => {};
-    const { clock } = this.settings;
-    return clock.after(giveUpAt - clock.now(), () => waiter.fails(this.#unreachable()));
+    const { clock, backoff } = this.settings;
+    let cancel = () => {};
+    const giveUpBy = (at: number) => {
+      cancel = clock.after(at - clock.now(), () => {
+        if (clock.now() - at <= STOOD_STILL_MS) waiter.fails(this.#unreachable());
+        else giveUpBy(clock.now() + backoff.capMs + FAIR_MS);
+      });
+    };
+    giveUpBy(giveUpAt);
+    return () => cancel();
   }
 
   #unreachable(): Unavailable {

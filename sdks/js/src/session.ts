@@ -131,9 +131,8 @@ export class Session {
     const { backoff, reconnectForMs } = this.#connection.settings;
     let outageBeganAt = this.#now();
     for (let attempt = 0; ; attempt++) {
-      const giveUpAt = outageBeganAt + reconnectForMs;
       try {
-        await this.#connection.ready(giveUpAt, this.#ending.signal, this.#waitMsMax());
+        await this.#connection.ready(outageBeganAt + reconnectForMs, this.#ending.signal, this.#waitMsMax());
         while (!(await this.#follow()));
         return;
       } catch (error) {
@@ -145,7 +144,7 @@ export class Session {
         this.#loseStream(error);
         if (this.leaving && this.holding.size === 0) return;
         const waitMs = Math.min(backoffMs(backoff, attempt), this.#waitMsMax());
-        if (this.#now() + waitMs > giveUpAt) throw error;
+        if (this.#now() + waitMs > outageBeganAt + reconnectForMs) throw error;
         await this.#connection.sleep(waitMs, this.#ending.signal);
       }
     }

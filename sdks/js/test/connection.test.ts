@@ -13,6 +13,7 @@ import { FilaAdmin } from '../src/gen/fila/v1/admin_pb.js';
 import type { ClientOptions } from '../src/options.js';
 import { connected, rejection } from './connected.js';
 import { failure, FakeBroker } from './fake-broker.js';
+import { ManualClock, turns } from './manual-clock.js';
 
 const NOBODY = '127.0.0.1:1';
 const soon: ClientOptions = { connectTimeoutMs: 300, backoff: { baseMs: 1, capMs: 20 } };
@@ -74,6 +75,22 @@ test('a broker that was away is found again by the next call', async (t) => {
   const listed = client.listQueues();
   await fake.restart();
   await listed;
+});
+
+test('a process that stood still past its patience makes one more attempt before it gives up', async (t) => {
+  const fake = await broker(t);
+  fake.kill();
+  const clock = new ManualClock();
+  const connecting = FilaClient.connect(fake.address, { connectTimeoutMs: 1_000, clock });
+  await turns(10);
+  clock.stall(60_000);
+  await fake.restart();
+  const moving = setInterval(() => clock.advance(5), 1);
+  try {
+    await (await connecting).close();
+  } finally {
+    clearInterval(moving);
+  }
 });
 
 test('a call is not tried again beyond retryForMs', async (t) => {

@@ -274,6 +274,26 @@ test('a consumer gives up after reconnectForMs', async (t) => {
   assert.ok((await step) instanceof Unavailable);
 });
 
+test('a consumer has all its time to reconnect after each loss', async (t) => {
+  const clock = new ManualClock();
+  const { broker, client } = await connected(t, { clock, reconnectForMs: 5_000 });
+  const step = take(client.consume('q')[Symbol.asyncIterator]());
+  const lost = await broker.session();
+  await lost.opened();
+  await turns(10);
+  clock.advance(60_000);
+  lost.fail(status.UNAVAILABLE);
+  const moving = setInterval(() => clock.advance(5), 1);
+  try {
+    const back = await broker.session(1);
+    await back.opened();
+    back.deliver(delivery(1n));
+    assert.equal((await step).leaseId, 1n);
+  } finally {
+    clearInterval(moving);
+  }
+});
+
 test('several loops share what arrives, and a batch takes all of it', async (t) => {
   const { broker, client } = await connected(t, { prefetch: 10 });
   const consumer = client.consume('q');

@@ -21,6 +21,12 @@ export class ManualClock implements Clock {
     return () => this.#timers.delete(timer);
   }
 
+  /** Moves on at once, as time does while a process stands still, and then calls what is due. */
+  stall(ms: number): void {
+    this.#now += ms;
+    this.advance(0);
+  }
+
   /** Moves on, and calls what is due, in its order. */
   advance(ms: number): void {
     const until = this.#now + ms;

@@ -140,9 +140,8 @@ class FilaClient(AdminCalls, WatchCalls, LetterCalls, KeyCalls, ObservingCalls):
 
         async def open_connection() -> FilaClient:
             connection = Connection(target, ClientOptions(**options), credentials)
-            clock = connection.options.clock
             try:
-                await connection.ready(clock.now_s() + connection.options.connect_timeout_s)
+                await connection.ready(connection.options.connect_timeout_s)
             except BaseException:
                 await connection.close()
                 raise

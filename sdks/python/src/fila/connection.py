@@ -27,6 +27,7 @@ from grpc.aio import AioRpcError, InternalError, StreamStreamCall, UnaryStreamCa
 
 from fila import tls
 from fila.connection_events import ConnectionEvent
+from fila.connectivity import LOOK_S, OLD_WORD, Connectivity
 from fila.errors import (
     AnswerLost,
     ClientClosed,
@@ -45,9 +46,10 @@ MESSAGE_BYTES_MAX = 80 << 20
 _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
-    # Our own backoff decides when to ask again; gRPC's must not be slower than it.
+    # While attempts to connect fail, gRPC alone decides when the next one begins: at least every 2.4 s, its chance
+    # included. `min` is how long an attempt may take; TCP asks a second time only after one second.
     ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.min_reconnect_backoff_ms", 3000),
     ("grpc.max_reconnect_backoff_ms", 2000),
     # A broker that vanished without a word (power, network) is noticed by an unanswered ping.
     ("grpc.keepalive_time_ms", 30_000),
@@ -60,6 +62,11 @@ _CHANNEL_OPTIONS = (
 _pid_of_first_connection: int | None = None
 
 _log = logging.getLogger("fila")
+
+FAIR_S = 3.5
+"""Who gives up has looked for so long just before: an attempt to connect began in it, and had a second."""
+
+PAUSE_S_MAX = 1.0
 
 STATUS_TIMEOUT_S = 1.0
 """How long the status of a stream that takes no more may still be on its way."""
@@ -123,6 +130,7 @@ class Connection:
             self._channel = grpc.aio.insecure_channel(self.target, options=channel_options)
         else:
             self._channel = grpc.aio.secure_channel(self.target, credentials, options=channel_options)
+        self._connectivity = Connectivity(self._channel, options.clock)
         self._unary_by_path: dict[str, Any] = {}
         self._metadata = (("authorization", f"Bearer {options.api_key}"),) if options.api_key else None
 
@@ -139,6 +147,7 @@ class Connection:
     async def close(self) -> None:
         """Close the channel; calls still open end as lost."""
         self.closed = True
+        self._connectivity.close()
         await self._channel.close()
 
     # Calls.
@@ -179,7 +188,7 @@ class Connection:
         began_at_s = clock.now_s()
         tries = 0
         while True:
-            await self.ready(began_at_s + self.options.retry_for_s)
+            await self.ready(self.options.retry_for_s, began_at_s)
             try:
                 return await attempt()
             except (Unavailable, Overloaded) as error:
@@ -222,40 +231,45 @@ class Connection:
 
     # The connection itself.
 
-    async def ready(self, give_up_at_s: float | None, wait_s_max: float = float("inf")) -> None:
-        """Return when the connection stands; raise Unavailable at `give_up_at_s` (None: never). Between two tries
-        it waits at most `wait_s_max` seconds."""
-        self._check_open()
-        if self._channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:
+    async def ready(self, patience_s: float | None, since_s: float | None = None) -> None:
+        """Return when the connection stands; raise Unavailable `patience_s` seconds after `since_s`, or after now
+        (None: never).
+
+        It gives up on what it saw in the last FAIR_S, or in all of a shorter patience. A look counts LOOK_S at most: a
+        process that stood still for longer saw nothing meanwhile, and looks on after its time. With no patience at all,
+        gRPC's word for the last attempt counts, and an attempt that is under way is waited for.
+        """
+        if self._state() is grpc.ChannelConnectivity.READY:
             return
-        clock, backoff = self.options.clock, self.options.backoff
-        attempt = 0
-        while not await self._connects_within(1.0 if give_up_at_s is None else give_up_at_s - clock.now_s()):
-            wait_s = min(backoff.wait_s(attempt), wait_s_max)
-            if give_up_at_s is not None and clock.now_s() + wait_s > give_up_at_s:
+        clock = self.options.clock
+        began_at_s = clock.now_s() if since_s is None else since_s
+        fair_s = min(FAIR_S, patience_s or FAIR_S)
+        last_looks_at_s = float("inf") if patience_s is None else began_at_s + patience_s - fair_s
+        seen_s = 0.0
+        while (state := self._state()) is not grpc.ChannelConnectivity.READY:
+            now_s = clock.now_s()
+            last_looks = now_s >= last_looks_at_s
+            if last_looks and (seen_s >= fair_s or (patience_s == 0 and state is OLD_WORD)):
                 raise Unavailable(
                     f"no Fila broker answers at {self.target}. Start fila-server there, or connect elsewhere"
                 )
-            attempt += 1
-            await clock.sleep(wait_s)
+            if last_looks or state is not OLD_WORD:
+                await self._connectivity.changes(state, LOOK_S)
+            else:
+                await self._connectivity.changes(state, min(PAUSE_S_MAX, last_looks_at_s - now_s))
+            if last_looks:
+                seen_s += min(LOOK_S, clock.now_s() - now_s)
+
+    def _state(self) -> grpc.ChannelConnectivity:
+        self._check_open()
+        state = self._connectivity.asked()
+        if state is grpc.ChannelConnectivity.SHUTDOWN:
+            raise ClientClosed("the client this connection belongs to was closed; connect a new one")
+        return state
 
     async def broken(self) -> None:
         """Return when the connection does not stand any more."""
-        while self._channel.get_state() is grpc.ChannelConnectivity.READY:
-            await self._channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
-
-    async def _connects_within(self, seconds: float) -> bool:
-        """Whether the attempt to connect that is under way, or a new one, succeeds."""
-        state = self._channel.get_state(try_to_connect=True)
-        while state in (grpc.ChannelConnectivity.IDLE, grpc.ChannelConnectivity.CONNECTING):
-            try:
-                await asyncio.wait_for(self._channel.wait_for_state_change(state), max(0.001, seconds))
-            except TimeoutError:
-                return False
-            self._check_open()
-            state = self._channel.get_state(try_to_connect=True)
-        self._check_open()
-        return state is grpc.ChannelConnectivity.READY
+        await self._connectivity.broken()
 
     def tell(self, event: ConnectionEvent) -> None:
         """Tell the program what happened to its connection. A mistake of its own must not end the stream."""

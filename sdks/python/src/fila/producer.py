@@ -230,7 +230,7 @@ class Producer:
                     self._wake.clear()
                     await self._wake.wait()
                 try:
-                    await self._connection.ready(self._clock.now_s() + self._options.retry_for_s)
+                    await self._connection.ready(self._options.retry_for_s)
                 except Unavailable as error:
                     self._fail_waiting(error)
                 else:

@@ -29,7 +29,7 @@ async def responses(
     lost_at_s: float | None = None
     while True:
         try:
-            await connection.ready(options.clock.now_s() + options.retry_for_s)
+            await connection.ready(options.retry_for_s)
             stream = connection.read_stream(method, request)
             try:
                 while (told := await stream.read()) is not EOF:

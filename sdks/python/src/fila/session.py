@@ -104,11 +104,8 @@ class Session(Generic[MessageT]):
         outage_began_at_s = self._clock.now_s()
         try:
             while True:
-                give_up_at_s = (
-                    None if options.reconnect_for_s is None else outage_began_at_s + options.reconnect_for_s
-                )
                 try:
-                    await self._connection.ready(give_up_at_s, self._wait_s_max())
+                    await self._connection.ready(options.reconnect_for_s, outage_began_at_s)
                     if await self._follow_stream():
                         return
                 except (Unavailable, Overloaded) as error:
@@ -119,7 +116,8 @@ class Session(Generic[MessageT]):
                     if self.leaving and not self.holding:
                         return
                     wait_s = min(options.backoff.wait_s(attempt), self._wait_s_max())
-                    if give_up_at_s is not None and self._clock.now_s() + wait_s > give_up_at_s:
+                    away_s = self._clock.now_s() + wait_s - outage_began_at_s
+                    if options.reconnect_for_s is not None and away_s > options.reconnect_for_s:
                         raise
                     attempt += 1
                     await self._clock.sleep(wait_s)
