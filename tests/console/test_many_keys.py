@@ -10,7 +10,8 @@ import time
 import pytest
 
 from fila import NewMessage
-from tests.console.conftest import live, shown, until, within
+from tests.console.conftest import live, shown, until
+from tests.waiting import within
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
