@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import select
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from fila.v1 import admin_pb2
+from fila.v1 import admin_pb2, service_pb2
 from fila_server import commands, errors
 from fila_server.core.drive.engine import CoreEngine
+from tests.native.outboxlock import OutboxLock
 
 SETTINGS: dict[str, int | str] = {"storage.durability": "os"}
 OUTBOX_SHIFT = 56
 OUTBOXES_MAX = 17
+MESSAGES = 1000
 
 
 @pytest.fixture
@@ -70,9 +73,52 @@ def test_closing_gives_the_descriptors_back(tmp_path):
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
-def test_a_frame_the_mailbox_refused_can_be_submitted_again(tmp_path):
-    from fila.v1 import service_pb2
+def test_a_start_that_fails_leaves_no_descriptor_behind(engine, tmp_path):
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        with pytest.raises(errors.DataDirInUse):
+            CoreEngine(str(tmp_path / "data"), SETTINGS, mono_ns=1, wall_ns=time.time_ns(), seed=1)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
+
+def work(engine: CoreEngine) -> int:
+    touched = engine.counters()["work"]
+    assert isinstance(touched, int)
+    return touched
+
+
+def waits_at(thread: threading.Thread) -> int:
+    """The address that the thread names to the kernel in the call it sleeps in; 0 while it runs."""
+    words = Path(f"/proc/self/task/{thread.native_id}/syscall").read_text().split()
+    return int(words[1], 16) if len(words) > 1 and words[0] != "-1" else 0
+
+
+def test_frames_are_revealed_before_a_pass_asks_for_an_outbox(tmp_path):
+    """Else the loop's thread would wait at its outbox, the GIL in hand, for as long as a reveal takes."""
+    engine = CoreEngine(str(tmp_path / "data"), {}, mono_ns=1, wall_ns=time.time_ns(), seed=1)
+    create = admin_pb2.CreateQueueRequest(name="q")
+    engine.submit(commands.CREATE_QUEUE, 1, create.SerializeToString())
+    batch = service_pb2.EnqueueBatchRequest(queue="q")
+    for _ in range(MESSAGES):
+        batch.messages.add(payload=b"x")
+    engine.submit(commands.ENQUEUE_BATCH, 2, batch.SerializeToString())
+    engine.run_pass(2, time.time_ns())
+    engine.commit()
+    engine.drain()
+    before = work(engine)
+    reveal = threading.Thread(target=engine.run_pass, args=(3, time.time_ns()))
+    with OutboxLock(engine) as lock:
+        reveal.start()
+        while reveal.is_alive() and waits_at(reveal) != lock.address:
+            pass
+        revealed = work(engine) - before
+    reveal.join()
+    assert revealed >= MESSAGES
+    assert [token for token, *_ in engine.drain()] == [1, 2]
+    engine.close()
+
+
+def test_a_frame_the_mailbox_refused_can_be_submitted_again(tmp_path):
     engine = CoreEngine(
         str(tmp_path / "data"),
         SETTINGS | {"scheduler.command_channel_capacity": 16},

@@ -1,5 +1,8 @@
-"""One array of cells in offset order: a search is by halves, a deleted frame leaves an
-empty cell, and the array is closed up when it would have to grow and half of it is empty.
+"""One array of cells in offset order: a search is by halves, a deleted frame leaves an empty cell.
+
+The array is closed up when it would have to grow and half of it is empty, and when three quarters of it are:
+whoever looks for the next frame passes over no more empty cells than that, however many frames were deleted
+behind one that stays. A deletion pays for one or two cells of that.
 """
 
 from libc.stdlib cimport free
@@ -9,6 +12,9 @@ from fila_server.core.state.paths cimport frame_last_offset, frame_offset
 from fila_server.core.state.state cimport DirectoryCell
 from fila_server.core.structures.buffer cimport must_realloc
 
+
+cdef enum:
+    CELLS_CLOSED_UP_MIN = 64
 
 cdef uint64_t _walked = 0
 
@@ -22,19 +28,29 @@ cdef uint64_t directory_walked() noexcept nogil:
     return _walked
 
 
+cdef void _close_up(Directory* directory) noexcept nogil:
+    cdef uint32_t i, kept = 0
+    for i in range(directory.start, directory.count):
+        if directory.cells[i].frame != NULL:
+            directory.cells[kept] = directory.cells[i]
+            kept += 1
+    directory.start = 0
+    directory.count = kept
+
+
+cdef inline void _close_up_if_sparse(Directory* directory) noexcept nogil:
+    cdef uint32_t used = directory.count - directory.start
+    if used > CELLS_CLOSED_UP_MIN and directory.live < used // 4:
+        _close_up(directory)
+
+
 cdef void directory_add(Directory* directory, Frame* frame) noexcept nogil:
     """Offsets only grow, so a new frame goes to the end; a rewritten one takes a dead cell's place."""
     cdef DirectoryCell* cell
-    cdef uint32_t i, kept
+    cdef uint32_t i
     if directory.count == directory.capacity:
         if directory.live * 2 < directory.count:
-            kept = 0
-            for i in range(directory.start, directory.count):
-                if directory.cells[i].frame != NULL:
-                    directory.cells[kept] = directory.cells[i]
-                    kept += 1
-            directory.start = 0
-            directory.count = kept
+            _close_up(directory)
         else:
             directory.capacity = directory.capacity * 2 + 16
             directory.cells = <DirectoryCell*> must_realloc(
@@ -103,6 +119,7 @@ cdef void directory_remove(Directory* directory, Frame* frame) noexcept nogil:
         directory.start += 1
     if directory.start == directory.count:
         directory.start = directory.count = 0
+    _close_up_if_sparse(directory)
 
 
 cdef void directory_free(Directory* directory) noexcept nogil:
