@@ -338,7 +338,9 @@ BAD_REQUESTS = [
     *(
         (
             "StartOperation",
-            operation_pb2.StartOperationRequest(dlq_queue="q.dlq", kind=1, rate_per_second=rate),
+            operation_pb2.StartOperationRequest(
+                dlq_queue="q.dlq", kind=operation_pb2.StartOperationRequest.KIND_REDRIVE, rate_per_second=rate
+            ),
             f"from 0.001 to 1e+09, got {rate:g}",
         )
         for rate in (1e-300, 0.0009, -1.0, float("inf"), float("nan"))

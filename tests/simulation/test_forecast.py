@@ -16,7 +16,7 @@ from tests.simulation.forecasts import SHAPES, Outcome, measure
 FITTED_ON = range(1, 31)
 """The loads that forecast.py's figures were chosen by. No interval is judged on these."""
 JUDGED_ON = range(
-    3001, 3001 + int(os.environ.get("FILA_FORECAST_SEEDS", "30" if os.environ.get("FILA_SOAK") else "2"))
+    2001, 2001 + int(os.environ.get("FILA_FORECAST_SEEDS", "30" if os.environ.get("FILA_SOAK") else "2"))
 )
 COVERAGE_LEAST, COVERAGE_MOST = 0.85, 0.95
 JUDGED_MIN = 10

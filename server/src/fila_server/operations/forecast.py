@@ -33,15 +33,15 @@ FULL_STRETCHES_MIN = 3
 """Fewer looks between which nobody had room say too little about the speed."""
 SPEED_OF_S = 10.0
 """At least so much of the last looks makes the speed; for what takes longer, as much as that takes."""
-SPEED_ERROR_MIN = 0.025
+SPEED_ERROR_MIN = 0.04
 SPEED_ERROR_UNSURE = 0.7
 """Where the consumers were never full: they may be able to do more than they were asked to."""
-SPREAD_OF_WORK = 0.8
+SPREAD_OF_WORK = 0.78
 """How far into [least, most] nine of ten lie, on the logarithm; found by simulation."""
-LIKELY_OF_WORK = 0.9
+LIKELY_OF_WORK = 0.95
 """How far arrivals bring the work from the least to what they would make of it, on the logarithm; likewise. Some of
 them come too late to be served before."""
-BEYOND_OF_WORK = 0.4
+BEYOND_OF_WORK = 0.27
 """Who stays and who comes is a guess; where much hangs on it, so much of that, on the logarithm, is taken for possible
 on the other side as well; likewise."""
 NEWCOMERS_MIN = 0.3

@@ -151,7 +151,7 @@ class Letters:
             self._watchers -= 1
             stay()
 
-    def _stop(self) -> asyncio.Future[object] | None:
+    def _stop(self) -> asyncio.Future[list[BaseException | None]] | None:
         """End what runs, after the page at hand; done when each has left its record."""
         self._draining.set()
         tasks = [run.task for run in self._runs.values() if run.task is not None and not run.task.done()]
