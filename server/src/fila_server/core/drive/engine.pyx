@@ -31,11 +31,11 @@ from fila_server.core.doors.reader cimport loader_free, loader_new, loader_serve
 from fila_server.core.doors.rights_table cimport Rights
 from fila_server.core.doors.spans cimport SpanTap
 from fila_server.core.drive.commit cimport commit_pass
+from fila_server.core.drive.configured cimport core_configure, store_configure
+from fila_server.core.drive.handover cimport DISK_FULL, MAILBOX_FULL, Posted, request_post
 from fila_server.core.drive.judged cimport judged_parse
-from fila_server.core.drive.handover cimport (
-    DISK_FULL, MAILBOX_FULL, Posted, request_post,
-)
 from fila_server.core.drive.passes cimport run_pass
+from fila_server.core.drive.reports cimport core_counters, log_found, opening_found
 from fila_server.core.holdings.groups cimport groups_flush
 from fila_server.core.recording.base cimport base_put
 from fila_server.core.recording.changes cimport limit_changed
@@ -43,12 +43,11 @@ from fila_server.core.recording.tap cimport Recording
 from fila_server.core.records.records cimport meta_record_put, queue_record_put, reservation_record_put
 from fila_server.core.records.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.sinks.registry cimport sinks_forget
-from fila_server.core.state.directory cimport directory_walked
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
 from fila_server.core.state.state cimport Core, Queue, ThrottleKey
 from fila_server.core.store.data_directory cimport disk_open
 from fila_server.core.store.families cimport StoreOptions
-from fila_server.core.store.opening cimport store_close, store_default_options, store_open
+from fila_server.core.store.opening cimport store_close, store_open
 from fila_server.core.store.reclaim cimport upkeep_round
 from fila_server.core.store.status cimport (
     STORE_DAMAGED, STORE_IN_USE, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, failure_is_told,
@@ -102,13 +101,7 @@ cdef class CoreEngine(OpenCore):
         cdef bytes path = data_dir.encode()
         cdef const char* path_bytes = path
         self._settings(settings)
-        store_default_options(&options)
-        options.stop_on_damage = core.stop_on_damage
-        options.memtable_bytes = settings.get("storage.memtable_bytes", options.memtable_bytes)
-        options.memtable_count = settings.get("storage.memtable_count", options.memtable_count)
-        options.wal_bytes_max = settings.get("storage.wal_bytes_max", options.wal_bytes_max)
-        options.block_cache_bytes = settings.get("storage.block_cache_bytes", options.block_cache_bytes)
-        options.blob_min_bytes = settings.get("storage.blob_min_bytes", options.blob_min_bytes)
+        store_configure(&options, core.stop_on_damage, settings)
         with nogil:
             status = store_open(&core.store, path_bytes, &options, &core.error)
         if status != STORE_OK:
@@ -177,27 +170,7 @@ cdef class CoreEngine(OpenCore):
 
     cdef _settings(self, dict settings):
         cdef Core* core = self.core
-        core.quantum = settings.get("scheduler.quantum", 1000)
-        core.durable_default = settings.get("storage.durability", "fsync") == "fsync"
-        core.stop_on_damage = settings.get("storage.on_damage", "start") == "stop"
-        core.hot_bytes_max = settings.get(
-            "storage.hot_payload_bytes", settings.get("storage.hot_payload_bytes_max", 268435456))
-        core.dedup_rows_max = settings.get("limits.dedup_keys_max", 1000000)
-        core.sinks.staged_bytes_max = settings.get("sinks.staged_bytes_max", 1073741824)
-        core.sinks.attempts_max = settings.get("sinks.attempts_max", 10000)
-        core.sinks.sinks_max = settings.get("sinks.sinks_max", 10000)
-        core.sinks.orphan_age_ns = settings.get("sinks.orphan_age_ms", 86400000) * 1000000
-        core.limits.payload_bytes_max = settings.get("limits.payload_bytes_max", 1048576)
-        core.limits.headers_max = settings.get("limits.headers_max", 64)
-        core.limits.header_key_bytes_max = settings.get("limits.header_key_bytes_max", 4096)
-        core.limits.header_value_bytes_max = settings.get("limits.header_value_bytes_max", 4096)
-        core.limits.fairness_key_bytes_max = settings.get("limits.fairness_key_bytes_max", 256)
-        core.limits.throttle_key_bytes_max = settings.get("limits.throttle_key_bytes_max", 256)
-        core.limits.throttle_keys_max = settings.get("limits.throttle_keys_max", 16)
-        core.limits.batch_messages_max = settings.get("limits.batch_messages_max", 10000)
-        core.limits.batch_bytes_max = max(
-            settings.get("limits.batch_bytes_max", 16777216), core.limits.payload_bytes_max + 1048576)
-        core.limits.dedup_key_bytes_max = settings.get("limits.dedup_key_bytes_max", 128)
+        core_configure(core, settings)
         core.mailbox = mailbox_new(settings.get("scheduler.command_channel_capacity", 10000))
         if not outboxes_open(&core.outboxes):
             number = errno
@@ -449,24 +422,7 @@ cdef class CoreEngine(OpenCore):
 
     def counters(self):
         """The core's own counts, for tests and telemetry."""
-        cdef Core* core = self.core
-        return {
-            "passes": core.counters.passes, "epochs": core.counters.epochs, "syncs": core.shared.syncs,
-            "commands": core.counters.commands, "frames_in": core.counters.frames_in,
-            "messages_in": core.counters.messages_in, "refused": core.counters.refused,
-            "lost_ranges": core.counters.lost_ranges, "lost_messages": core.counters.lost_messages,
-            "next_lease_id": core.next_lease_id, "loads": core.counters.loads,
-            "evictions": core.counters.evictions, "stalls": core.counters.stalls,
-            "rewrites": core.counters.rewrites, "hot_bytes": core.hot_bytes, "index_bytes": core.index_bytes,
-            "keys": core.keys_count, "leases": core.leases.count, "consumers": core.consumers.count,
-            "timers": core.timers.count, "mailbox": core.mailbox.count, "epoch": core.epoch,
-            "durable": core.shared.durable,
-            "frames_built": core.counters.frames_built, "work": core.counters.work,
-            "pass_work_max": core.counters.pass_work_max, "walked": core.counters.walked + directory_walked(),
-            "staged_bytes": core.sinks.staged_bytes, "sinks": core.sinks.by_name.count,
-            "sink_lost": core.sinks.counters.lost, "sink_swept": core.sinks.counters.swept,
-            "latency": [core.counters.latency[i] for i in range(32)],
-        }
+        return core_counters(self.core)
 
     def log_reader(self, bytes request):
         """A reader for one ReadLogRequest; see readlog.LogReader."""
@@ -474,24 +430,8 @@ cdef class CoreEngine(OpenCore):
 
     def open_report(self):
         """What opening found; all zero after a clean stop of a sound store."""
-        cdef Core* core = self.core
-        return {
-            "records_lost": core.store.wal.records_lost, "logs_missing": core.store.wal.logs_missing,
-            "lost_ranges": core.counters.lost_ranges,
-            "damaged_blocks": core.counters.damaged_blocks,
-            "salvaged_records": core.store.salvage.records, "salvage_gaps": core.store.salvage.gaps,
-            "salvage_tables_lost": core.store.salvage.tables_lost,
-            "contents_healed_bytes": core.store.healed_bytes,
-            "contents_rebuilt": int(core.store.rebuilt), "format_rewritten": int(core.store.format_rewritten),
-            "tail_bytes_dropped": core.store.wal.tail_bytes_dropped,
-            "records_unsynced": core.store.wal.records_unsynced,
-        }
+        return opening_found(self.core)
 
     def wal_report(self):
         """What opening found in the write-ahead log; all zero after a clean stop."""
-        return {
-            "damaged_regions": self.core.store.wal.damaged_regions,
-            "batches_lost": self.core.store.wal.batches_lost,
-            "records_lost": self.core.store.wal.records_lost,
-            "tail_bytes_dropped": self.core.store.wal.tail_bytes_dropped,
-        }
+        return log_found(self.core)

@@ -1,0 +1,46 @@
+"""Each is read as it is at the moment, beside the threads that count; nobody decides by it."""
+
+from fila_server.core.state.directory cimport directory_walked
+
+
+cdef dict core_counters(Core* core):
+    return {
+        "passes": core.counters.passes, "epochs": core.counters.epochs, "syncs": core.shared.syncs,
+        "commands": core.counters.commands, "frames_in": core.counters.frames_in,
+        "messages_in": core.counters.messages_in, "refused": core.counters.refused,
+        "lost_ranges": core.counters.lost_ranges, "lost_messages": core.counters.lost_messages,
+        "next_lease_id": core.next_lease_id, "loads": core.counters.loads,
+        "evictions": core.counters.evictions, "stalls": core.counters.stalls,
+        "rewrites": core.counters.rewrites, "hot_bytes": core.hot_bytes, "index_bytes": core.index_bytes,
+        "keys": core.keys_count, "leases": core.leases.count, "consumers": core.consumers.count,
+        "timers": core.timers.count, "mailbox": core.mailbox.count, "epoch": core.epoch,
+        "durable": core.shared.durable,
+        "frames_built": core.counters.frames_built, "work": core.counters.work,
+        "pass_work_max": core.counters.pass_work_max, "walked": core.counters.walked + directory_walked(),
+        "staged_bytes": core.sinks.staged_bytes, "sinks": core.sinks.by_name.count,
+        "sink_lost": core.sinks.counters.lost, "sink_swept": core.sinks.counters.swept,
+        "latency": [core.counters.latency[i] for i in range(32)],
+    }
+
+
+cdef dict opening_found(Core* core):
+    return {
+        "records_lost": core.store.wal.records_lost, "logs_missing": core.store.wal.logs_missing,
+        "lost_ranges": core.counters.lost_ranges,
+        "damaged_blocks": core.counters.damaged_blocks,
+        "salvaged_records": core.store.salvage.records, "salvage_gaps": core.store.salvage.gaps,
+        "salvage_tables_lost": core.store.salvage.tables_lost,
+        "contents_healed_bytes": core.store.healed_bytes,
+        "contents_rebuilt": int(core.store.rebuilt), "format_rewritten": int(core.store.format_rewritten),
+        "tail_bytes_dropped": core.store.wal.tail_bytes_dropped,
+        "records_unsynced": core.store.wal.records_unsynced,
+    }
+
+
+cdef dict log_found(Core* core):
+    return {
+        "damaged_regions": core.store.wal.damaged_regions,
+        "batches_lost": core.store.wal.batches_lost,
+        "records_lost": core.store.wal.records_lost,
+        "tail_bytes_dropped": core.store.wal.tail_bytes_dropped,
+    }
