@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from random_history import frame, random_rows
 
 from fila_pipeline import schema
-from fila_pipeline.jobs.capacity import max_min, waits_p99_ms
+from fila_pipeline.jobs.anomalies import anomalies, sums
+from fila_pipeline.jobs.capacity import capacity, max_min, waits_p99_ms
 from fila_pipeline.jobs.delays import delays
 from fila_pipeline.jobs.fairness import fairness
 from fila_pipeline.jobs.retries import retries
@@ -78,6 +79,46 @@ def test_throttles_agree_with_their_twin(spark, seed):
     result = throttles(frame(spark, rows), frame(spark, [], schema.CHANGES))
     found = {r.bucket: (r.held, r.held_ms, r.taken) for r in result.buckets.collect()}
     assert found == twins.throttles(rows)
+
+
+@ON_SPARK
+@given(SEEDS)
+def test_capacity_agrees_with_its_twin(spark, seed):
+    rows, bound_ms = random_rows(seed), 20_000.0
+    made = capacity(frame(spark, rows), bound_ms)
+    found = {(r.queue, r.channel): r for r in made.queues.collect()}
+    curve = made.curve.collect()
+    expected = twins.arrivals(rows)
+    assert found.keys() == expected.keys()
+    for where, (came, served, weights) in expected.items():
+        each = [sum(second.values()) for second in came]
+        minutes = [slice(at, at + 60) for at in range(max(1, len(each) - 59))]
+        peak, most = (max(sum(of[m]) / min(60, len(of)) for m in minutes) for of in (each, served))
+        row = found[where]
+        told = (row.seconds, row.demand, row.peak_60s, row.served_max)
+        assert told == pytest.approx((len(each), sum(each) / len(each), peak, most), abs=1e-6)
+        points = {(r.fairness_key, r.rate): r.p99_ms for r in curve if (r.queue, r.channel) == where}
+        for rate in {rate for _, rate in points}:
+            waits = twins.p99_ms(came, weights, rate)
+            assert {key: points[key, rate] for key in waits} == pytest.approx(waits, abs=1e-6), rate
+        if sum(each):
+            assert max(twins.p99_ms(came, weights, row.rate).values()) <= bound_ms + 1e-6
+        if row.rate > row.demand / 1000:  # else the recording is too short for such a wait
+            assert max(twins.p99_ms(came, weights, row.rate * 0.9).values()) > bound_ms
+
+
+@ON_SPARK
+@given(SEEDS)
+def test_anomalies_agree_with_their_twin(spark, seed):
+    rows = random_rows(seed)
+    found = {
+        (r.queue, r.channel, r.fairness_key, r.window, r.what): (r.value, r.usual, r.p_value)
+        for r in anomalies(frame(spark, rows), 20, 1.0).collect()
+    }
+    expected = twins.anomalies(rows, 20, 1.0)  # every window, odd or not
+    assert found.keys() == expected.keys()
+    for key, values in expected.items():
+        assert found[key] == pytest.approx(values, rel=1e-6), key
 
 
 def crowd(favour: float) -> Scenario:
@@ -151,6 +192,8 @@ def test_no_event_is_shuffled_before_it_is_summed(spark):
         [delays(runs).by_hour],
         [retries(runs).keys, retries(runs).causes],
         [throttles(runs, limits).buckets],
+        [capacity(runs).queues],
+        [sums(runs, 60)],
     ):
         for made in frames:
             plan = made._jdf.queryExecution().executedPlan().toString().splitlines()

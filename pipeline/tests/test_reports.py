@@ -13,7 +13,7 @@ import pytest
 
 from fila_pipeline.history import open_history
 from fila_pipeline.main import _parser, main
-from fila_pipeline.pages.page import Page, Table, length, render
+from fila_pipeline.pages.page import Page, Table, amount, length, render
 from fila_pipeline.recording import HistoryWriter
 from fila_pipeline.runs import JOBS, Choices, run_job
 from fila_pipeline.synthetic import START, noisy_neighbours, record
@@ -130,3 +130,8 @@ def test_a_made_up_history_takes_no_spark(tmp_path, capsys):
 )
 def test_lengths_of_time_are_for_people(ms, said):
     assert length(ms) == said
+
+
+@pytest.mark.parametrize(("cost", "said"), [(0.25, "0.2"), (99.94, "99.9"), (1_679_183.9, "1,679,184")])
+def test_costs_are_for_people(cost, said):
+    assert amount(cost) == said

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from collections.abc import Sequence
+from statistics import median
 from typing import Any
+
+from scipy import stats
 
 from fila_pipeline import schema
 
@@ -133,3 +138,145 @@ def throttles(rows: Rows) -> dict[str, tuple[int, float, int]]:
             for bucket in row["throttle_keys"]:
                 found[bucket][2] += len(row["offsets"])
     return {bucket: tuple(cell) for bucket, cell in found.items()}
+
+
+# --- the smallest rate -------------------------------------------------------------------------
+
+
+def arrivals(rows: Rows) -> dict[tuple[str, str], tuple[list[dict[str, float]], list[float], dict[str, int]]]:
+    """By queue and channel: what arrived of each key and what was served, second by second; and the weights."""
+    places: dict[Any, Rows] = defaultdict(list)
+    for row in rows:
+        if row["kind"] in (schema.ENQUEUED, schema.DELIVERED):
+            places[row["queue"], row["channel"]].append(row)
+    found = {}
+    for where, of_queue in places.items():
+        first = min(int(seconds(row)) for row in of_queue)
+        length = max(int(seconds(row)) for row in of_queue) - first + 1
+        keys = {row["fairness_key"] for row in of_queue}
+        came = [dict.fromkeys(keys, 0.0) for _ in range(length)]
+        served = [0.0] * length
+        weights: dict[str, int] = {}
+        for row in of_queue:
+            at, key = int(seconds(row)) - first, row["fairness_key"]
+            weights[key] = max(weights.get(key, 1), row["weight"])
+            if row["kind"] == schema.ENQUEUED:
+                came[at][key] += sum(row["costs"])
+            else:
+                served[at] += sum(row["costs"])
+        found[where] = (came, served, weights)
+    return found
+
+
+def p99_ms(came: list[dict[str, float]], weights: dict[str, int], rate: float) -> dict[str, float]:
+    """The wait that 99 in 100 of 512 equal parts of a key's work stay within, poured out second by second."""
+    backlog = dict.fromkeys(weights, 0.0)
+    begun = dict.fromkeys(weights, 0.0)
+    done = dict.fromkeys(weights, 0.0)
+    sums: dict[str, list[tuple[float, float]]] = {key: [] for key in weights}
+    for second in came:
+        for key in weights:
+            backlog[key] += second[key]
+            begun[key] += second[key]
+        got = max_min({key: (backlog[key], weights[key]) for key in weights}, rate)
+        for key in weights:
+            backlog[key] -= got[key]
+            done[key] += got[key]
+            sums[key].append((begun[key], done[key]))
+    found = {}
+    for key, told in sums.items():
+        total = told[-1][0]
+        if total == 0:
+            found[key] = 0.0
+            continue
+        waits = []
+        for part in range(1, 513):
+            level = total * part / 512 - 1e-9
+            arrived = next(at for at, (a, _) in enumerate(told) if a >= level)
+            served = next((at for at, (_, s) in enumerate(told) if s >= level), len(told))
+            waits.append(max(served - arrived, 0) * 1000.0)
+        found[key] = _quantile(waits, 0.99) + min(1000.0, 1000.0 * total / len(told) / rate)
+    return found
+
+
+def _quantile(values: Sequence[float], part: float) -> float:
+    ordered = sorted(values)
+    place = part * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+# --- what broke with its past ------------------------------------------------------------------
+
+Break = tuple[float, float, float]
+
+
+def anomalies(rows: Rows, step: int, rate: float) -> dict[tuple[Any, ...], Break]:
+    """Value, what was usual and adjusted p-value, by (queue, channel, key, window, what)."""
+    cells: dict[Any, dict[int, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0] * 4))
+    for row in rows:
+        cell = cells[place(row)][int(seconds(row) // step * step)]
+        count = len(row["offsets"])
+        if row["kind"] == schema.ENQUEUED:
+            cell[0] += count
+            cell[1] += sum(row["costs"])
+        if row["kind"] in (schema.NACKED, schema.EXPIRED):
+            cell[2] += count
+        if row["kind"] in (schema.ACKED, schema.NACKED, schema.EXPIRED):
+            cell[3] += count
+    tests: dict[tuple[Any, ...], Break] = {}
+    for key, windows in cells.items():
+        past: list[list[float]] = []
+        for window in range(min(windows), max(windows), step):  # without the last one
+            now = windows.get(window, [0.0] * 4)
+            if len(past) >= 8:
+                tests |= {(*key, window, what): broke for what, broke in _breaks(now, past)}
+            past.append(now)
+    return _adjusted(tests, rate)
+
+
+def _breaks(now: list[float], past: list[list[float]]) -> list[tuple[str, Break]]:
+    arrived, cost, failed, ended = now
+    before = [cell[0] for cell in past]
+    found = [("arrivals", _distance(arrived, before, math.sqrt(median(before) + 1)))]
+    costs = [cell[1] / cell[0] for cell in past if cell[0]]
+    if arrived and len(costs) >= 8:
+        found.append(("cost", _distance(cost / arrived, costs, 0.05 * abs(median(costs)) + 1e-9)))
+    failed_before, ended_before = sum(cell[2] for cell in past), sum(cell[3] for cell in past)
+    if ended and ended_before:
+        found.append(("failures", _two_rates(failed, ended, failed_before, ended_before)))
+    return found
+
+
+def _is_small(one: float, other: float) -> bool:
+    return max(one, other) < 1.5 * max(min(one, other), 1e-12)
+
+
+def _distance(value: float, past: list[float], least: float) -> Break:
+    usual = median(past)
+    deviation = max(median(abs(each - usual) for each in past) / stats.norm.ppf(0.75), least)
+    p_value = 1.0 if _is_small(value, usual) else 2 * stats.t.sf(abs(value - usual) / deviation, 4)
+    return value, usual, p_value
+
+
+def _two_rates(failed: float, ended: float, failed_before: float, ended_before: float) -> Break:
+    now, usual = failed / ended, failed_before / ended_before
+    pooled = (failed + failed_before) / (ended + ended_before)
+    if _is_small(now, usual) or pooled in (0, 1):
+        return now, usual, 1.0
+    deviation = math.sqrt(pooled * (1 - pooled) * (1 / ended + 1 / ended_before))
+    return now, usual, 2 * stats.norm.sf(abs(now - usual) / deviation)
+
+
+def _adjusted(tests: dict[tuple[Any, ...], Break], rate: float) -> dict[tuple[Any, ...], Break]:
+    """Benjamini and Hochberg: from the largest p-value down, each times the number of tests by its rank."""
+    kept = {}
+    least = 1.0
+    ordered = sorted(tests.items(), key=lambda each: each[1][2])
+    for rank in range(len(ordered), 0, -1):
+        name, (value, usual, p_value) = ordered[rank - 1]
+        least = min(least, p_value * len(ordered) / rank)
+        if least <= rate:
+            kept[name] = (value, usual, least)
+    return kept

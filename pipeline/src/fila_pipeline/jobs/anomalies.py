@@ -38,25 +38,30 @@ def anomalies(
     decisions: DataFrame, window_s: float = 60.0, false_discovery_rate: float = FALSE_DISCOVERY_RATE
 ) -> DataFrame:
     """Return one row a key, window and kind of break, with its value, what was usual, and its adjusted p-value."""
-    kind = f.col("kind")
-
-    def of(*kinds: str) -> Column:
-        return f.sum(f.when(kind.isin(*kinds), count()).otherwise(0))
-
-    sums = decisions.groupBy(*KEY, window_of(f.col("at"), window_s).alias("window")).agg(
-        of(schema.ENQUEUED).alias("arrived"),
-        f.sum(f.when(kind == schema.ENQUEUED, summed("costs")).otherwise(0.0)).alias("cost"),
-        of(schema.NACKED, schema.EXPIRED).alias("failed"),
-        of(schema.ACKED, schema.NACKED, schema.EXPIRED).alias("ended"),
-    )
 
     def judge(rows: pd.DataFrame) -> pd.DataFrame:
         return judged(rows, int(window_s))
 
     return (
-        sums.groupBy(*KEY)
+        sums(decisions, window_s)
+        .groupBy(*KEY)
         .applyInPandas(judge, COLUMNS)
         .transform(lambda found: _adjusted(found, false_discovery_rate))
+    )
+
+
+def sums(decisions: DataFrame, window_s: float) -> DataFrame:
+    """Return what is judged: arrivals, their cost, failures and ends, one row a key and window."""
+    kind = f.col("kind")
+
+    def of(*kinds: str) -> Column:
+        return f.sum(f.when(kind.isin(*kinds), count()).otherwise(0))
+
+    return decisions.groupBy(*KEY, window_of(f.col("at"), window_s).alias("window")).agg(
+        of(schema.ENQUEUED).alias("arrived"),
+        f.sum(f.when(kind == schema.ENQUEUED, summed("costs")).otherwise(0.0)).alias("cost"),
+        of(schema.NACKED, schema.EXPIRED).alias("failed"),
+        of(schema.ACKED, schema.NACKED, schema.EXPIRED).alias("ended"),
     )
 
 

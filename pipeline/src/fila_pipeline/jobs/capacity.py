@@ -72,6 +72,8 @@ class _Load:
     keys: list[str]
     weights: np.ndarray
     arrived: np.ndarray
+    served: np.ndarray
+    """By second, of all keys."""
 
     @property
     def mean(self) -> float:
@@ -83,11 +85,18 @@ def _load(rows: pd.DataFrame) -> _Load:
     kept = set(totals.index[:KEYS_MODELLED_MAX])
     key = rows["fairness_key"].where(rows["fairness_key"].isin(kept), OTHERS)
     table = rows.assign(key=key).pivot_table(index="second", columns="key", values="arrived", aggfunc="sum")
-    table = table.reindex(range(int(rows["second"].min()), int(rows["second"].max()) + 1)).fillna(0.0)
+    seconds = range(int(rows["second"].min()), int(rows["second"].max()) + 1)
+    table = table.reindex(seconds).fillna(0.0)
+    served = rows.groupby("second")["served"].sum().reindex(seconds).fillna(0.0)
     weights = (
         rows.assign(key=key).groupby("key")["weight"].max().reindex(table.columns).fillna(1).clip(lower=1)
     )
-    return _Load(list(table.columns), weights.to_numpy(dtype=float), table.to_numpy(dtype=float))
+    return _Load(
+        list(table.columns),
+        weights.to_numpy(dtype=float),
+        table.to_numpy(dtype=float),
+        served.to_numpy(dtype=float),
+    )
 
 
 def waits_p99_ms(arrived: np.ndarray, weights: np.ndarray, rate: float) -> np.ndarray:
@@ -132,13 +141,18 @@ def _p99_ms(arrived: np.ndarray, served: np.ndarray, rate: float) -> float:
 
 
 def smallest_rate(load: _Load, p99_ms: float) -> float:
-    """Return the smallest rate that holds the bound for every key, to one part in a hundred."""
-    low, high = 0.0, max(load.mean, 1e-6)
+    """Return the smallest rate that holds the bound for every key, to one part in a hundred.
+
+    A millionth of the demand stands for any rate where what is recorded is too short for a wait beyond the bound.
+    """
+    if load.mean == 0:
+        return 0.0
+    low, high, least = 0.0, load.mean, load.mean / 1e6
     while waits_p99_ms(load.arrived, load.weights, high).max() > p99_ms:
         low, high = high, high * 2
         if high > 1e12:
             return float("inf")
-    while high - low > PRECISION * high:
+    while high - low > PRECISION * high and high > least:
         middle = (low + high) / 2
         if waits_p99_ms(load.arrived, load.weights, middle).max() <= p99_ms:
             high = middle
@@ -147,20 +161,23 @@ def smallest_rate(load: _Load, p99_ms: float) -> float:
     return high
 
 
+def _best_minute(by_second: np.ndarray) -> float:
+    """Return the largest mean of 60 seconds in a row; of all, where there are fewer."""
+    width = min(60, len(by_second))
+    return float(np.convolve(by_second, np.ones(width) / width, "valid").max())
+
+
 def _queue(rows: pd.DataFrame, p99_ms: float) -> pd.DataFrame:
     load = _load(rows)
     whole = load.arrived.sum(axis=1)
-    width = min(60, len(whole))
-    peak = float(np.convolve(whole, np.ones(width) / width, "valid").max())
-    served = rows.groupby("second")["served"].sum()
     return pd.DataFrame(
         {
             "queue": [rows["queue"].iloc[0]],
             "channel": [rows["channel"].iloc[0]],
             "seconds": [len(whole)],
             "demand": [load.mean],
-            "peak_60s": [peak],
-            "served_max": [float(served.rolling(60, min_periods=1).mean().max())],
+            "peak_60s": [_best_minute(whole)],
+            "served_max": [_best_minute(load.served)],
             "rate": [smallest_rate(load, p99_ms)],
         }
     )

@@ -162,3 +162,8 @@ def length(milliseconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def amount(cost: float) -> str:
+    """A cost, or a rate of it, for people."""
+    return f"{cost:,.0f}" if cost >= 100 else f"{cost:.1f}"

@@ -9,6 +9,11 @@ from fila_pipeline.pages.page import Figure, Page, Table, figure, length
 KEYS_PLOTTED_MAX = 25
 TELLING = 1.1
 """A change of a p99 by less than this factor is not told in the answer."""
+ANSWERING = [
+    *("queue", "fairness_key", "recorded_p99_ms", "model_p99_ms"),
+    *("policy_p99_ms", "policy_p99_least_ms", "policy_p99_most_ms"),
+]
+"""The columns that the table begins with."""
 MODEL = (
     "A model: messages arrive when they did, consumers come with the room they had, and each delivery is worked on for "
     "as long, and ends, as recorded. What a different order would have changed in producers and consumers is not in it."
@@ -92,10 +97,11 @@ def policy_page(
         notes.append(
             f"Scripts failed {script_failures / seeds:,.0f} times a course; the queue's settings decided."
         )
+    rest = [name for name in compared.columns if name not in ANSWERING]
     table = Table(
         "By queue and key",
         f"Waits in ms, from being ready to being delivered. Of {seeds} courses: the median, least and most.",
-        compared,
+        compared[[*ANSWERING, *rest]],
     )
     about = "The keys whose p99 changes most. Bars of the policy show the spread over the seeds."
     return Page(

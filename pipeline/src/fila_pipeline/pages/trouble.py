@@ -58,7 +58,7 @@ def _retries_answer(keys: pd.DataFrame, causes: pd.DataFrame) -> str:
     given_up = int(causes["messages"].sum()) if len(causes) else 0
     return (
         f"{failed:,} of {ended:,} deliveries failed ({failed / ended:.1%}) and {given_up:,} messages were given up; "
-        f"{worst['fairness_key']} lost most, {length(worst['lost_ms'])}: {worst['failure_rate']:.0%} of its deliveries "
+        f"{worst['fairness_key']} lost most, {length(worst['lost_ms'])}: {worst['failure_rate']:.1%} of its deliveries "
         "failed."
     )
 

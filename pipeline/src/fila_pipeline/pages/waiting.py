@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from fila_pipeline import schema
-from fila_pipeline.pages.page import Figure, Page, Table, figure, length, moments
+from fila_pipeline.pages.page import Figure, Page, Table, amount, figure, length, moments
 
 CAUSE_WORDS = {
     "no_consumer": "no consumer had room",
@@ -162,9 +162,9 @@ def capacity_page(queues: pd.DataFrame, curve: pd.DataFrame, p99_ms: float) -> P
     plot.add_vline(x=worst["rate"], line={"color": "#5b7083", "dash": "dot"})
     return Page(
         f"Capacity: the rate that holds a p99 wait of {length(p99_ms)}",
-        f"Queue {worst['queue']} needs consumers for {worst['rate']:.1f} of cost a second to keep every key's p99 wait "
-        f"within {length(p99_ms)}: {worst['rate'] / max(worst['demand'], 1e-9):.2f} times its mean demand of "
-        f"{worst['demand']:.1f}, where its busiest minute asked for {worst['peak_60s']:.1f}.",
+        f"Queue {worst['queue']} needs consumers for {amount(worst['rate'])} of cost a second to keep every key's p99 "
+        f"wait within {length(p99_ms)}: {worst['rate'] / max(worst['demand'], 1e-9):.2f} times its mean demand of "
+        f"{amount(worst['demand'])}, where its busiest minute asked for {amount(worst['peak_60s'])}.",
         [
             Figure(
                 f"Waits by rate, queue {worst['queue']}",
