@@ -44,13 +44,6 @@ WITHOUT_METHOD = {
 }
 """Calls that no SDK has a method for, on purpose."""
 
-PYTHON_ALONE = {
-    "FilaAuth/CreateTenantLink": "links are made by people, at the command line",
-    "FilaAuth/ListTenantLinks": "as CreateTenantLink",
-    "FilaAuth/RevokeTenantLink": "as CreateTenantLink",
-}
-"""Calls that the other SDKs have no method for, and no scenario asks."""
-
 WITHOUT_ARGUMENT = {
     "Redrive.after_offset": "for page after page; StartOperation and WatchOperation tell how far they are",
     "Redrive.up_to_offset": "as after_offset",
@@ -131,7 +124,7 @@ def is_used(language: str, path: str, method: MethodDescriptor) -> bool:
 def test_every_call_of_the_wire_has_a_method_in_every_sdk(language: str) -> None:
     missing = {path for path, method in CALLS.items() if not is_used(language, path, method)}
 
-    assert missing - set(WITHOUT_METHOD) - (set(PYTHON_ALONE) if language != "python" else set()) == set()
+    assert missing - set(WITHOUT_METHOD) == set()
 
 
 def test_what_is_left_out_on_purpose_is_still_there_and_still_left_out() -> None:
@@ -141,8 +134,6 @@ def test_what_is_left_out_on_purpose_is_still_there_and_still_left_out() -> None
     }
     assert set(WITHOUT_ARGUMENT) <= fields
     used = {path for path in WITHOUT_METHOD if is_used("python", path, CALLS[path])}
-    assert used == set()
-    used = {path for path in PYTHON_ALONE for sdk in ("go", "js", "java") if is_used(sdk, path, CALLS[path])}
     assert used == set()
 
 
@@ -179,7 +170,7 @@ def test_every_call_is_in_a_scenario() -> None:
     missing = {
         path
         for path, method in CALLS.items()
-        if path not in {**WITHOUT_METHOD, **PYTHON_ALONE}
+        if path not in WITHOUT_METHOD
         and OPERATIONS.get(method.name, snake(method.name)) not in GIVEN
     }
 
@@ -190,7 +181,7 @@ def test_every_field_of_an_operators_request_is_in_a_scenario() -> None:
     missing = {
         path
         for call, method in CALLS.items()
-        if call.startswith(("FilaAdmin/", "FilaAuth/")) and call not in PYTHON_ALONE
+        if call.startswith(("FilaAdmin/", "FilaAuth/"))
         for path, names in arguments_of(method.name, method.input_type).items()
         if not set(names) <= GIVEN[OPERATIONS.get(method.name, snake(method.name))]
     }

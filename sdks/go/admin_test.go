@@ -108,6 +108,15 @@ func adminCalls(ctx context.Context, c *Client) map[string]struct {
 		"GetPrincipal": {&filav1.GetPrincipalResponse{}, true, func() error { _, err := c.GetPrincipal(ctx, ""); return err }},
 		"SetQuotas":    {&filav1.SetQuotasResponse{}, true, func() error { _, err := c.SetQuotas(ctx, "n", nil); return err }},
 		"ListAudit":    {&filav1.ListAuditResponse{}, true, func() error { _, err := c.ListAudit(ctx); return err }},
+		"CreateTenantLink": {&filav1.CreateTenantLinkResponse{}, false, func() error {
+			_, err := c.CreateTenantLink(ctx, "q", "acme", ExpiresAfter(time.Hour))
+			return err
+		}},
+		"ListTenantLinks": {&filav1.ListTenantLinksResponse{}, true, func() error {
+			_, err := c.ListTenantLinks(ctx, "q")
+			return err
+		}},
+		"RevokeTenantLink": {&filav1.RevokeTenantLinkResponse{}, false, func() error { return c.RevokeTenantLink(ctx, "q", "l") }},
 		"ListPrincipals": {&filav1.ListPrincipalsResponse{}, true, func() error {
 			_, err := c.ListPrincipals(ctx, "")
 			return err

@@ -28,7 +28,7 @@ type RotateKeyOption interface {
 // ExpiresAfterOption is what [ExpiresAfter] returns.
 type ExpiresAfterOption time.Duration
 
-// ExpiresAfter is how long a new key is valid; for ever unless set.
+// ExpiresAfter is how long a new key is valid, for ever unless set; a tenant's link 7 days unless set, 90 at most.
 func ExpiresAfter(d time.Duration) ExpiresAfterOption { return ExpiresAfterOption(d) }
 
 func (o ExpiresAfterOption) applyToCreateKey(r *filav1.CreateKeyRequest) {
@@ -37,6 +37,10 @@ func (o ExpiresAfterOption) applyToCreateKey(r *filav1.CreateKeyRequest) {
 
 func (o ExpiresAfterOption) applyToRotateKey(r *filav1.RotateKeyRequest) {
 	r.ExpiresAfterMs = milliseconds(time.Duration(o))
+}
+
+func (o ExpiresAfterOption) applyToCreateTenantLink(r *filav1.CreateTenantLinkRequest) {
+	r.TtlMs = milliseconds(time.Duration(o))
 }
 
 type createKeyOption func(*filav1.CreateKeyRequest)
@@ -182,4 +186,39 @@ func (c *Client) ListAudit(ctx context.Context, opts ...AuditOption) ([]*filav1.
 	plan := callPlan{repeatable: repeatable}
 	answer, err := call(ctx, c.connection, plan, request, c.connection.auth.ListAudit)
 	return answer.GetRecords(), err
+}
+
+// A CreateTenantLinkOption says more about CreateTenantLink: [ExpiresAfter].
+type CreateTenantLinkOption interface {
+	applyToCreateTenantLink(*filav1.CreateTenantLinkRequest)
+}
+
+// CreateTenantLink makes a key that shows one fairness key's numbers in one queue and may do nothing else. The answer
+// is the only place where it is ever told. It needs the right to manage the queue, and fails with ErrQueueNotFound,
+// ErrConflict (the broker asks for no keys), ErrNotAllowed.
+func (c *Client) CreateTenantLink(
+	ctx context.Context, queue, fairnessKey string, opts ...CreateTenantLinkOption,
+) (*filav1.CreateTenantLinkResponse, error) {
+	request := &filav1.CreateTenantLinkRequest{Queue: queue, FairnessKey: fairnessKey}
+	for _, opt := range opts {
+		opt.applyToCreateTenantLink(request)
+	}
+	plan := callPlan{repeatable: once}
+	return call(ctx, c.connection, plan, request, c.connection.auth.CreateTenantLink)
+}
+
+// ListTenantLinks returns the links of a queue, of all that this client may manage where it is empty; those that end
+// soonest first.
+func (c *Client) ListTenantLinks(ctx context.Context, queue string) ([]*filav1.TenantLink, error) {
+	request := &filav1.ListTenantLinksRequest{Queue: queue}
+	plan := callPlan{repeatable: repeatable}
+	answer, err := call(ctx, c.connection, plan, request, c.connection.auth.ListTenantLinks)
+	return answer.GetLinks(), err
+}
+
+// RevokeTenantLink takes a link away: what it holds open ends within a second. It fails with ErrNotFound.
+func (c *Client) RevokeTenantLink(ctx context.Context, queue, linkID string) error {
+	request := &filav1.RevokeTenantLinkRequest{Queue: queue, LinkId: linkID}
+	_, err := call(ctx, c.connection, callPlan{repeatable: once}, request, c.connection.auth.RevokeTenantLink)
+	return err
 }

@@ -76,6 +76,21 @@ var keyOperations = map[string]operation{
 		told, err := c.ListAudit(ctx, opts...)
 		return answer{"records": listed(told)}, err
 	}),
+	"create_tenant_link": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		var opts []fila.CreateTenantLinkOption
+		if r.TTLMs != 0 {
+			opts = append(opts, fila.ExpiresAfter(ms(r.TTLMs)))
+		}
+		told, err := c.CreateTenantLink(ctx, r.Queue, *r.Fairness, opts...)
+		return plain(told), err
+	}),
+	"list_tenant_links": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		told, err := c.ListTenantLinks(ctx, r.Queue)
+		return answer{"links": listed(told)}, err
+	}),
+	"revoke_tenant_link": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		return nil, c.RevokeTenantLink(ctx, r.Queue, r.LinkID)
+	}),
 }
 
 func (r *request) name() string {

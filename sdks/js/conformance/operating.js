@@ -154,4 +154,18 @@ export const operating = (named) => ({
   async list_audit({ client, ...others }, signal) {
     return { records: plain(await named(client).listAudit(options(others, ['before', 'limit'], signal))) };
   },
+
+  async create_tenant_link({ client, queue, fairness_key, ...others }, signal) {
+    const asked = options(others, ['ttl_ms'], signal);
+    return plain(await named(client).createTenantLink(queue, fairness_key, asked));
+  },
+
+  async list_tenant_links({ client, queue, ...unknown }, signal) {
+    return { links: plain(await named(client).listTenantLinks(queue, options(unknown, [], signal))) };
+  },
+
+  async revoke_tenant_link({ client, queue, link_id, ...unknown }, signal) {
+    await named(client).revokeTenantLink(queue, link_id, options(unknown, [], signal));
+    return {};
+  },
 });

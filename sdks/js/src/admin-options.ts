@@ -167,6 +167,12 @@ export interface CreateKeyOptions extends SignalOption {
   readonly asTenant?: string;
 }
 
+/** How long a tenant's link is valid. */
+export interface CreateTenantLinkOptions extends SignalOption {
+  /** 7 days when left out; 90 at most. */
+  readonly ttlMs?: number;
+}
+
 /** How the old key ends, and the new one. */
 export interface RotateKeyOptions extends SignalOption {
   /** How long the old key stays valid beside the new one; not at all when left out. */

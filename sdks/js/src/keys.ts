@@ -4,6 +4,7 @@ import { create, type MessageShape } from '@bufbuild/protobuf';
 
 import type {
   CreateKeyOptions,
+  CreateTenantLinkOptions,
   ForceOption,
   PageOptions,
   QuotaOptions,
@@ -20,6 +21,8 @@ import {
   type Principal as WirePrincipal,
   PrincipalSchema,
   Right,
+  type TenantLink as WireTenantLink,
+  TenantLinkSchema,
   type WhoAmIResponse,
   WhoAmIResponseSchema,
 } from './gen/fila/v1/auth_pb.js';
@@ -39,6 +42,17 @@ export interface NewKey {
   readonly key: string;
   /** The part of it that is no secret. */
   readonly keyId: string;
+}
+
+/** A link for a tenant, without its secret. */
+export interface TenantLink extends Plain<WireTenantLink> {}
+
+/** A tenant's link, its key told once: it is not stored, and who loses it makes another. */
+export interface NewTenantLink {
+  /** The key itself; with the console the end of an address, CONSOLE/t#KEY. */
+  readonly key: string;
+  /** What is known of it. */
+  readonly link: TenantLink;
 }
 
 const auth = FilaAuth.method;
@@ -143,6 +157,37 @@ export abstract class KeyCalls extends LetterCalls {
     const request = { before: toUint64('before', before), limit };
     const { records } = await this.ask(auth.listAudit, request, {}, options);
     return records.map((record) => plain(AuditRecordSchema, record));
+  }
+
+  /**
+   * Makes a key that shows one fairness key's numbers in one queue and may do nothing else. It needs the right to
+   * manage the queue. Rejects with QueueNotFound, Conflict (the broker asks for no keys), NotAllowed.
+   */
+  async createTenantLink(
+    queue: string,
+    fairnessKey: string,
+    options: CreateTenantLinkOptions = {},
+  ): Promise<NewTenantLink> {
+    const { ttlMs = 0 } = options;
+    requireText('queue', queue);
+    requireText('fairnessKey', fairnessKey);
+    const request = { queue, fairnessKey, ttlMs: toUint64('ttlMs', ttlMs) };
+    const { key, link } = await this.ask(auth.createTenantLink, request, {}, options);
+    return { key, link: plain(TenantLinkSchema, link ?? create(TenantLinkSchema)) };
+  }
+
+  /** The links of a queue, or of all that this client may manage; those that end soonest first. */
+  async listTenantLinks(queue = '', options: SignalOption = {}): Promise<TenantLink[]> {
+    requireText('queue', queue);
+    const { links } = await this.ask(auth.listTenantLinks, { queue }, {}, options);
+    return links.map((link) => plain(TenantLinkSchema, link));
+  }
+
+  /** Takes a link away: what it holds open ends within a second. Rejects with NotFound. */
+  async revokeTenantLink(queue: string, linkId: string, options: SignalOption = {}): Promise<void> {
+    requireText('queue', queue);
+    requireText('linkId', linkId);
+    await this.ask(auth.revokeTenantLink, { queue, linkId }, {}, options);
   }
 }
 

@@ -134,6 +134,8 @@ def admin_arguments(operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
             arguments[name] = arguments.pop(f"{name}_ms", 0)
         if operation == "create_key":
             del arguments["overlap"]
+    elif operation == "create_tenant_link":
+        arguments["ttl"] = arguments.pop("ttl_ms", 0)
     elif operation == "read_log":
         for name in ("from_time", "to_time"):
             if f"{name}_ms" in arguments:
@@ -235,6 +237,7 @@ WRAPPED = {
     "list_operations": "operations",
     "list_principals": "principals",
     "list_audit": "records",
+    "list_tenant_links": "links",
 }
 """Answers that the SDK gives bare and the protocol under a name."""
 

@@ -3,17 +3,22 @@ package dev.fila.client;
 import dev.fila.v1.AuditRecord;
 import dev.fila.v1.CreateKeyRequest;
 import dev.fila.v1.CreateKeyResponse;
+import dev.fila.v1.CreateTenantLinkRequest;
+import dev.fila.v1.CreateTenantLinkResponse;
 import dev.fila.v1.GetPrincipalRequest;
 import dev.fila.v1.GrantRequest;
 import dev.fila.v1.ListAuditRequest;
 import dev.fila.v1.ListPrincipalsRequest;
+import dev.fila.v1.ListTenantLinksRequest;
 import dev.fila.v1.Principal;
 import dev.fila.v1.Quotas;
 import dev.fila.v1.RevokeGrantRequest;
 import dev.fila.v1.RevokeKeyRequest;
+import dev.fila.v1.RevokeTenantLinkRequest;
 import dev.fila.v1.RotateKeyRequest;
 import dev.fila.v1.RotateKeyResponse;
 import dev.fila.v1.SetQuotasRequest;
+import dev.fila.v1.TenantLink;
 import dev.fila.v1.WhoAmIRequest;
 import dev.fila.v1.WhoAmIResponse;
 import java.time.Duration;
@@ -23,7 +28,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Keys and rights: what admins do, and what everybody may ask about themselves. All but {@link
- * #whoAmI()} and the look at one's own principal need the right {@code admin}.
+ * #whoAmI()}, the look at one's own principal and tenants' links need the right {@code admin}.
  */
 public abstract sealed class KeyCalls extends LetterCalls permits FilaClient {
     KeyCalls(Connection connection) {
@@ -162,6 +167,45 @@ public abstract sealed class KeyCalls extends LetterCalls permits FilaClient {
                         .setLimit(Arguments.inRange("limit", limit, 0, Integer.MAX_VALUE))
                         .build();
         return call(Rpc.LIST_AUDIT, request, Map.of()).getRecordsList();
+    }
+
+    /** Makes a tenant's link that is valid for 7 days. */
+    public CreateTenantLinkResponse createTenantLink(String queue, String fairnessKey) {
+        return createTenantLink(queue, fairnessKey, null);
+    }
+
+    /**
+     * Makes a key that shows one fairness key's numbers in one queue and may do nothing else, for
+     * {@code ttl}: 7 days when it is null, 90 at most. The answer is the only place where the key is
+     * ever told. It needs the right to manage the queue. Throws QueueNotFoundException,
+     * ConflictException (the broker asks for no keys), NotAllowedException.
+     */
+    public CreateTenantLinkResponse createTenantLink(
+            String queue, String fairnessKey, @Nullable Duration ttl) {
+        CreateTenantLinkRequest request =
+                CreateTenantLinkRequest.newBuilder()
+                        .setQueue(queue)
+                        .setFairnessKey(fairnessKey)
+                        .setTtlMs(millisOrNone("ttl", ttl))
+                        .build();
+        return call(Rpc.CREATE_TENANT_LINK, request, Map.of());
+    }
+
+    /**
+     * The links of a queue, or of all that this client may manage when it is null; those that end
+     * soonest first.
+     */
+    public List<TenantLink> listTenantLinks(@Nullable String queue) {
+        ListTenantLinksRequest request =
+                ListTenantLinksRequest.newBuilder().setQueue(orEmpty(queue)).build();
+        return call(Rpc.LIST_TENANT_LINKS, request, Map.of()).getLinksList();
+    }
+
+    /** Takes a link away: what it holds open ends within a second. Throws NotFoundException. */
+    public void revokeTenantLink(String queue, String linkId) {
+        RevokeTenantLinkRequest request =
+                RevokeTenantLinkRequest.newBuilder().setQueue(queue).setLinkId(linkId).build();
+        call(Rpc.REVOKE_TENANT_LINK, request, Map.of());
     }
 
     private static long millisOrNone(String name, @Nullable Duration duration) {

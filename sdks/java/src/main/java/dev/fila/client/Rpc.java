@@ -9,6 +9,8 @@ import dev.fila.v1.CreateKeyRequest;
 import dev.fila.v1.CreateKeyResponse;
 import dev.fila.v1.CreateQueueRequest;
 import dev.fila.v1.CreateQueueResponse;
+import dev.fila.v1.CreateTenantLinkRequest;
+import dev.fila.v1.CreateTenantLinkResponse;
 import dev.fila.v1.DeleteChannelRequest;
 import dev.fila.v1.DeleteChannelResponse;
 import dev.fila.v1.DeleteQueueRequest;
@@ -68,6 +70,8 @@ import dev.fila.v1.ListQueueVersionsRequest;
 import dev.fila.v1.ListQueueVersionsResponse;
 import dev.fila.v1.ListQueuesRequest;
 import dev.fila.v1.ListQueuesResponse;
+import dev.fila.v1.ListTenantLinksRequest;
+import dev.fila.v1.ListTenantLinksResponse;
 import dev.fila.v1.NackBatchRequest;
 import dev.fila.v1.PeekMessagesRequest;
 import dev.fila.v1.PeekMessagesResponse;
@@ -83,6 +87,8 @@ import dev.fila.v1.RevokeGrantRequest;
 import dev.fila.v1.RevokeGrantResponse;
 import dev.fila.v1.RevokeKeyRequest;
 import dev.fila.v1.RevokeKeyResponse;
+import dev.fila.v1.RevokeTenantLinkRequest;
+import dev.fila.v1.RevokeTenantLinkResponse;
 import dev.fila.v1.RotateKeyRequest;
 import dev.fila.v1.RotateKeyResponse;
 import dev.fila.v1.SeekChannelRequest;
@@ -223,6 +229,12 @@ record Rpc<Q, A>(MethodDescriptor<Q, A> method, boolean repeatable) {
             repeatable(FilaAuthGrpc.getSetQuotasMethod());
     static final Rpc<ListAuditRequest, ListAuditResponse> LIST_AUDIT =
             repeatable(FilaAuthGrpc.getListAuditMethod());
+    static final Rpc<CreateTenantLinkRequest, CreateTenantLinkResponse> CREATE_TENANT_LINK =
+            once(FilaAuthGrpc.getCreateTenantLinkMethod());
+    static final Rpc<ListTenantLinksRequest, ListTenantLinksResponse> LIST_TENANT_LINKS =
+            repeatable(FilaAuthGrpc.getListTenantLinksMethod());
+    static final Rpc<RevokeTenantLinkRequest, RevokeTenantLinkResponse> REVOKE_TENANT_LINK =
+            once(FilaAuthGrpc.getRevokeTenantLinkMethod());
 
     private static <Q, A> Rpc<Q, A> once(MethodDescriptor<Q, A> method) {
         return new Rpc<>(method, false);

@@ -49,6 +49,19 @@ final class KeyOperations {
                             client.listAudit(
                                     request.number("before").orElse(0L),
                                     request.integer("limit").orElse(0)));
+            case "create_tenant_link" ->
+                    Answers.wire(
+                            client.createTenantLink(
+                                    request.needText("queue"),
+                                    request.needText("fairness_key"),
+                                    request.millis("ttl_ms").orElse(null)));
+            case "list_tenant_links" ->
+                    Answers.object(
+                            "links", client.listTenantLinks(request.text("queue").orElse(null)));
+            case "revoke_tenant_link" -> {
+                client.revokeTenantLink(request.needText("queue"), request.needText("link_id"));
+                yield new JsonObject();
+            }
             default -> null;
         };
     }
