@@ -56,6 +56,7 @@ AT_LENGTH = (
     "core/test_sinks_random.py",
     "redis/test_random_pipelines.py",
     "e2e/test_redis_load.py",
+    "http/test_openapi.py",
     "simulation/test_forecast.py",
     "simulation/test_preview.py",
     "liveness",
