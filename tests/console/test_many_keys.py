@@ -51,7 +51,8 @@ def test_each_page_of_a_crowded_queue_says_what_the_broker_says(crowded, page):
         live(page, f"{crowded.console.url}{HOME}queues/crowd")
         assert digits(shown(page, "number-waiting")) == stats.depth
         assert digits(shown(page, "number-keys")) == KEYS + 1
-        assert page.locator("table tbody tr", has_text="acme").count()
+        # A key of so many is come by within some twenty seconds.
+        assert until(page.locator("table tbody tr", has_text="acme").count)
 
         def moves(attempt: int) -> float:
             before = digits(shown(page, "number-waiting"))

@@ -176,8 +176,8 @@ public abstract sealed class KeyCalls extends LetterCalls permits FilaClient {
 
     /**
      * Makes a key that shows one fairness key's numbers in one queue and may do nothing else, for
-     * {@code ttl}: 7 days when it is null, 90 at most. The answer is the only place where the key is
-     * ever told. It needs the right to manage the queue. Throws QueueNotFoundException,
+     * {@code ttl}: 7 days when it is null, 90 at most. The answer is the only place where the key
+     * is ever told. It needs the right to manage the queue. Throws QueueNotFoundException,
      * ConflictException (the broker asks for no keys), NotAllowedException.
      */
     public CreateTenantLinkResponse createTenantLink(
