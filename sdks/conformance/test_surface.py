@@ -170,8 +170,7 @@ def test_every_call_is_in_a_scenario() -> None:
     missing = {
         path
         for path, method in CALLS.items()
-        if path not in WITHOUT_METHOD
-        and OPERATIONS.get(method.name, snake(method.name)) not in GIVEN
+        if path not in WITHOUT_METHOD and OPERATIONS.get(method.name, snake(method.name)) not in GIVEN
     }
 
     assert missing == set()
