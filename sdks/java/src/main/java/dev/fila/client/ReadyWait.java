@@ -14,8 +14,19 @@ import org.jspecify.annotations.Nullable;
 /**
  * Waits until the connection stands, asking for it again at the pace of our own backoff instead of
  * gRPC's.
+ *
+ * <p>A process that stood still past its time saw nothing meanwhile, and gRPC's word for a failure
+ * stands until an attempt succeeds: it asks once more, and looks for a while.
  */
 final class ReadyWait {
+    /** A connection that stood for a moment and broke leaves IDLE, as before it: nobody is told. */
+    private static final Duration LOOK = Duration.ofMillis(100);
+
+    /** A timer that is later than this was late because the process stood still. */
+    private static final long STOOD_STILL_NS = Duration.ofMillis(250).toNanos();
+
+    private static final Duration FAIR = Duration.ofMillis(3_500);
+
     private final Connection connection;
     private final Addresses addresses;
     private final long giveUpAt;
@@ -24,6 +35,8 @@ final class ReadyWait {
     private int attempt;
     private @Nullable ConnectivityState awaited;
     private Timers.@Nullable Timer retry;
+    private Timers.@Nullable Timer again;
+    private Timers.@Nullable Timer deadline;
 
     ReadyWait(
             Connection connection, Addresses addresses, long giveUpAt, IntFunction<Duration> pace) {
@@ -34,13 +47,35 @@ final class ReadyWait {
     }
 
     CompletableFuture<Void> begin() {
-        long patience =
-                Math.max(giveUpAt - connection.timers.now(), Duration.ofMillis(1).toNanos());
-        Timers.Timer deadline =
-                connection.timers.schedule(Duration.ofNanos(patience), this::giveUp);
-        ready.whenComplete((done, failure) -> deadline.cancel());
+        giveUpBy(giveUpAt);
+        ready.whenComplete((done, failure) -> cancelTimers());
         look();
         return ready;
+    }
+
+    private synchronized void giveUpBy(long at) {
+        if (!ready.isDone()) {
+            long left = Math.max(at - connection.timers.now(), Duration.ofMillis(1).toNanos());
+            deadline = connection.timers.schedule(Duration.ofNanos(left), () -> timeIsUp(at));
+        }
+    }
+
+    private void timeIsUp(long at) {
+        if (connection.timers.now() - at <= STOOD_STILL_NS) {
+            giveUp();
+            return;
+        }
+        giveUpBy(connection.timers.now() + FAIR.toNanos());
+        connection.connectNow();
+        look();
+    }
+
+    private synchronized void cancelTimers() {
+        for (Timers.Timer timer : new Timers.Timer[] {deadline, retry, again}) {
+            if (timer != null) {
+                timer.cancel();
+            }
+        }
     }
 
     private void look() {
@@ -48,7 +83,11 @@ final class ReadyWait {
         switch (state) {
             case READY -> ready.complete(null);
             case SHUTDOWN -> ready.completeExceptionally(Connection.closedError());
-            case IDLE, CONNECTING -> await(state);
+            case CONNECTING -> await(state);
+            case IDLE -> {
+                lookAgainSoon();
+                await(state);
+            }
             case TRANSIENT_FAILURE -> {
                 askAgainLater();
                 await(state);
@@ -70,18 +109,27 @@ final class ReadyWait {
         }
     }
 
+    private synchronized void lookAgainSoon() {
+        if (again == null && !ready.isDone()) {
+            again =
+                    connection.timers.schedule(
+                            LOOK,
+                            () -> {
+                                synchronized (this) {
+                                    again = null;
+                                }
+                                look();
+                            });
+        }
+    }
+
     private synchronized void askAgainLater() {
         if (retry != null || ready.isDone()) {
             return;
         }
-        Duration wait = pace.apply(attempt++);
-        if (connection.timers.now() + wait.toNanos() > giveUpAt) {
-            giveUp();
-            return;
-        }
         retry =
                 connection.timers.schedule(
-                        wait,
+                        pace.apply(attempt++),
                         () -> {
                             synchronized (this) {
                                 retry = null;

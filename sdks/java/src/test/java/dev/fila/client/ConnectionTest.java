@@ -33,6 +33,19 @@ class ConnectionTest extends FakeBrokerTest {
     }
 
     @Test
+    void aProcessThatStoodStillPastItsPatienceLooksOnceMore() {
+        ManualTimers timers = new ManualTimers();
+        ClientOptions options =
+                quick().timers(() -> timers).connectTimeout(Duration.ofSeconds(1)).build();
+        broker.kill();
+        var connecting = async(() -> FilaClient.connect(broker.address(), options));
+        until(() -> !timers.isEmpty());
+        broker.restart();
+        timers.stall(Duration.ofMinutes(1));
+        client = get(connecting);
+    }
+
+    @Test
     void anAddressThatIsNoneIsRefusedAtOnce() {
         assertThrows(IllegalArgumentException.class, () -> FilaClient.connect("ftp://localhost"));
         assertThrows(

@@ -33,6 +33,18 @@ final class ManualTimers implements Timers {
         };
     }
 
+    /** Time passes at once, as while a process stands still; what is due runs after all of it. */
+    void stall(Duration time) {
+        synchronized (this) {
+            now += time.toNanos();
+        }
+        advance(Duration.ZERO);
+    }
+
+    synchronized boolean isEmpty() {
+        return tasks.isEmpty();
+    }
+
     void advance(Duration time) {
         long until;
         synchronized (this) {
