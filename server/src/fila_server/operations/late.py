@@ -7,7 +7,7 @@ large queue found is told again for a while (walks.py).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from fila.v1 import admin_pb2
@@ -89,7 +89,7 @@ class Late:
             told.keys[-1].waiting_ms = waiting_ms
         return told
 
-    def _to_be_served(self) -> list[str]:
+    def _to_be_served(self) -> Sequence[str]:
         """Every queue but those of dead letters: they wait for an operator, and would stand before all others."""
         configs = self._broker.queue_configs
         return sorted(
