@@ -55,7 +55,7 @@ DECIDE: Final = 52  # seam_frames.Decision, the answer to the failure event of t
 METRICS: Final = 53  # empty -> a snapshot for telemetry
 LIST_CONSUMERS: Final = 54  # ListConsumersRequest -> ListConsumersResponse, oldest first
 LATE_PAGE: Final = 60  # seam_frames.LatePage -> seam_frames.LateKeys: a part of one queue's keys
-KEY_POLICIES: Final = 61  # ListKeyPoliciesRequest -> ListKeyPoliciesResponse, in the order of the table
+KEY_POLICIES: Final = 61  # seam_frames.PolicyPage -> seam_frames.PolicyPart: a part of one queue's keys
 
 # FilaSink.
 OPEN_SINK: Final = 64  # OpenSinkRequest -> OpenSinkResponse
@@ -74,6 +74,7 @@ WATCH_ROWS: Final = 71  # seam_frames.WatchPage -> seam_frames.KeyRows
 SEEK_PREVIEW: Final = 72  # seam_frames.SeekPart -> seam_frames.SeekCount: a part of one channel's frames
 KEPT_CHANGE: Final = 73  # seam_frames.KeptChange -> empty, once durable
 KEPT_READ: Final = 74  # seam_frames.KeptPage -> seam_frames.KeptRecords
+STATS_PAGE: Final = 79  # seam_frames.StatsPage -> seam_frames.StatsPart: a part of one queue's keys
 STORED_BYTES: Final = (
     78  # seam_frames.StoredPage -> seam_frames.StoredBytes: of some keys, in a part of the queues
 )

@@ -69,6 +69,31 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (3, "most", _UINT32),
         (4, "without_keys", _BOOL),
     ),
+    "PolicyPage": (
+        (1, "queue", _BYTES),
+        (2, "fairness_key", _BYTES),
+        (3, "cursor", _UINT32),
+        (4, "capacity", _UINT64),
+    ),
+    "PolicyPart": ((1, "policies" + _REPEATED, _BYTES), (2, "cursor", _UINT32), (4, "capacity", _UINT64)),
+    # What GET_STATS adds to a GetStatsResponse: its keys are to be walked over, STATS_PAGE by STATS_PAGE.
+    "StatsLeft": ((100, "keys_left", _BOOL),),
+    "StatsPage": (
+        (1, "queue", _BYTES),
+        (2, "channel", _BYTES),
+        (3, "most", _UINT32),
+        (4, "cursor", _UINT32),
+        (5, "capacity", _UINT64),
+        (6, "least", _UINT64),
+    ),
+    "StatsPart": (
+        (1, "active", _UINT64),
+        (2, "oldest_ms", _UINT64),
+        (4, "cursor", _UINT32),
+        (5, "capacity", _UINT64),
+        (6, "keys" + _REPEATED, _BYTES),
+        (7, "buckets" + _REPEATED, _BYTES),
+    ),
     "LateKeys": (
         (1, "keys" + _REPEATED, _BYTES),
         (2, "cursor", _UINT32),
@@ -237,6 +262,11 @@ Explained: Final[Any] = _classes_by_name["Explained"]
 LatePage: Final[Any] = _classes_by_name["LatePage"]
 LateKeys: Final[Any] = _classes_by_name["LateKeys"]
 StatsAsked: Final[Any] = _classes_by_name["StatsAsked"]
+PolicyPage: Final[Any] = _classes_by_name["PolicyPage"]
+PolicyPart: Final[Any] = _classes_by_name["PolicyPart"]
+StatsLeft: Final[Any] = _classes_by_name["StatsLeft"]
+StatsPage: Final[Any] = _classes_by_name["StatsPage"]
+StatsPart: Final[Any] = _classes_by_name["StatsPart"]
 AccessChange: Final[Any] = _classes_by_name["AccessChange"]
 AccessRecord: Final[Any] = _classes_by_name["AccessRecord"]
 FindPage: Final[Any] = _classes_by_name["FindPage"]

@@ -1,19 +1,18 @@
-"""Fairness keys of one queue, found by how they begin: a walk of the edge, a part of the queue's keys a command.
-
-No part keeps the scheduler longer than some milliseconds, and messages go on between two of them.
-"""
+"""Fairness keys of one queue, found by how they begin, and what was set for single ones: walks of the edge, a part of
+the queue's keys a command."""
 
 from __future__ import annotations
 
 import heapq
 
+from fila.v1 import events_pb2
 from fila.v1 import watch_pb2 as pb
 from fila_server import commands, seam_frames
 from fila_server.broker.calls import Broker
+from fila_server.operations.parts import parts
 
 KEYS_DEFAULT = 20
-ANEW_MAX = 3
-"""How often the walk begins anew because the table has grown in between."""
+POLICIES_MAX = 10_000
 
 
 async def find_keys(broker: Broker, request: pb.FindKeysRequest) -> pb.FindKeysResponse:
@@ -26,11 +25,9 @@ async def find_keys(broker: Broker, request: pb.FindKeysRequest) -> pb.FindKeysR
         most=most,
     )
     found: dict[str, pb.KeyState] = {}
-    matched = anew = 0
-    while True:
-        part = seam_frames.KeyRows.FromString(await broker.call(commands.FIND_KEYS, page.SerializeToString()))
-        if page.capacity and part.capacity != page.capacity:
-            anew += 1
+    matched: int = 0
+    async for part, begins_anew in parts(broker.call, commands.FIND_KEYS, page, seam_frames.KeyRows):
+        if begins_anew:
             matched = 0
         matched += part.matched
         for row in part.keys:
@@ -38,9 +35,25 @@ async def find_keys(broker: Broker, request: pb.FindKeysRequest) -> pb.FindKeysR
             found[key.fairness_key] = key
         if len(found) > 4 * most:
             found = {key.fairness_key: key for key in _largest(found, most)}
-        page.cursor, page.capacity = part.cursor, part.capacity
-        if not part.cursor or anew > ANEW_MAX:
-            return pb.FindKeysResponse(keys=_largest(found, most), matched=matched)
+    return pb.FindKeysResponse(keys=_largest(found, most), matched=matched)
+
+
+async def key_policies(
+    broker: Broker, request: events_pb2.ListKeyPoliciesRequest
+) -> events_pb2.ListKeyPoliciesResponse:
+    """What was set for the named key, or for every key, sorted by key; at most POLICIES_MAX. Raises QueueNotFound."""
+    page = seam_frames.PolicyPage(queue=request.queue.encode(), fairness_key=request.fairness_key.encode())
+    found: dict[str, events_pb2.KeyPolicy] = {}
+    async for part, begins_anew in parts(broker.call, commands.KEY_POLICIES, page, seam_frames.PolicyPart):
+        if begins_anew:
+            found.clear()
+        for row in part.policies:
+            policy = events_pb2.KeyPolicy.FromString(row)
+            found[policy.fairness_key] = policy
+        if len(found) >= POLICIES_MAX:
+            break
+    told = sorted(found.values(), key=lambda policy: policy.fairness_key)
+    return events_pb2.ListKeyPoliciesResponse(policies=told[:POLICIES_MAX])
 
 
 def _largest(found: dict[str, pb.KeyState], most: int) -> list[pb.KeyState]:

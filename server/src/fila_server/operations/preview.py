@@ -23,12 +23,11 @@ from fila_server.broker.speed import Look
 from fila_server.errors import Invalid
 from fila_server.operations.explain import ask_outlook, forecast_told, situation_of
 from fila_server.operations.forecast import Interval, Rivals, Situation, Unknown, forecast, speed_of
+from fila_server.operations.parts import parts
 
 LOSING_MAX = 10
 ASKED_MAX = 40
 """Keys that are forecast to find those that lose most."""
-ANEW_MAX = 3
-"""How often the walk over the keys begins anew because their table has grown in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +108,13 @@ class Previewing:
     async def _candidates(self, page: Any) -> list[str]:
         """Those that the core ranks first, over all parts of the queue's table of keys."""
         ranks: dict[str, int] = {}
-        anew = 0
-        while True:
-            reply = await self._broker.call(commands.FIND_KEYS, page.SerializeToString())
-            part = seam_frames.KeyRows.FromString(reply)
-            if page.capacity and part.capacity != page.capacity:
-                anew += 1
+        names: list[str] = []
+        async for part, _ in parts(self._broker.call, commands.FIND_KEYS, page, seam_frames.KeyRows):
             for row, rank in zip(part.keys, part.ranks, strict=True):
                 ranks[watch_pb2.KeyState.FromString(row).fairness_key] = rank
             names = heapq.nlargest(ASKED_MAX, ranks, key=ranks.__getitem__)
             ranks = {name: ranks[name] for name in names}
-            page.cursor, page.capacity = part.cursor, part.capacity
-            if not part.cursor or anew > ANEW_MAX:
-                return names
+        return names
 
 
 def under(now: Situation, policy: pb.SetKeyPolicyRequest, *, queue_is_paused: bool = False) -> Situation:

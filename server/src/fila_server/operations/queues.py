@@ -26,7 +26,7 @@ from fila_server.hooks.packed import KeyLimits
 from fila_server.operations import rules, versions
 from fila_server.operations.audit import carry_out
 from fila_server.operations.dry_run import LAST_DEFAULT, DryRun
-from fila_server.operations.keys import find_keys
+from fila_server.operations.keys import find_keys, key_policies
 from fila_server.operations.preview import Previewing
 from fila_server.operations.redrive import Redrive, drop
 from fila_server.operations.requests import AdminRules, check_own_key
@@ -248,10 +248,7 @@ class Queues:
         self._check.queue(request)
         check_own_key(caller, request.fairness_key)
         async with self._own_looks.of(caller.tenant) if caller.tenant else self._looks:
-            reply = await self._broker.call(commands.KEY_POLICIES, request.SerializeToString())
-        listed = events_pb2.ListKeyPoliciesResponse.FromString(reply)
-        listed.policies.sort(key=lambda policy: policy.fairness_key)
-        return listed.SerializeToString()
+            return (await key_policies(self._broker, request)).SerializeToString()
 
     async def preview_key_policy(self, request: pb.PreviewKeyPolicyRequest, _caller: Caller) -> bytes:
         self._check.preview_key_policy(request)

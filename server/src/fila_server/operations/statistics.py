@@ -1,12 +1,17 @@
-"""GetStats: the core counts what it counts anyway, and walks over all keys of a queue where that is not known yet."""
+"""GetStats: the core counts what it counts anyway; all keys of a queue are walked over where what they add up to is not
+known yet, those of a large one part after part."""
 
 from __future__ import annotations
+
+import heapq
 
 from fila.v1 import admin_pb2 as pb
 from fila_server import commands, seam_frames
 from fila_server.broker.calls import Broker
+from fila_server.operations.parts import parts
 from fila_server.operations.walks import Walks, counters_of
 
+KEYS_DEFAULT = 1_000
 KEPT_KEYS_MAX = 1_000
 """Longer lists are made each time they are asked for: they would fill the memory."""
 
@@ -30,6 +35,8 @@ class Statistics:
                 told.oldest_age_ms += age_ms
                 return told.SerializeToString()
         reply = await self._ask(request, without_keys=False)
+        if seam_frames.StatsLeft.FromString(reply).keys_left:
+            reply = (await self._walk(request, pb.GetStatsResponse.FromString(reply))).SerializeToString()
         if request.max_keys <= KEPT_KEYS_MAX:
             self._keep(name, pb.GetStatsResponse.FromString(reply))
         return reply
@@ -42,6 +49,40 @@ class Statistics:
             without_keys=without_keys,
         )
         return await self._broker.call(commands.GET_STATS, asked.SerializeToString())
+
+    async def _walk(self, request: pb.GetStatsRequest, told: pb.GetStatsResponse) -> pb.GetStatsResponse:
+        told.DiscardUnknownFields()  # type: ignore[no-untyped-call]
+        most = request.max_keys or KEYS_DEFAULT
+        page = seam_frames.StatsPage(
+            queue=request.queue.encode(), channel=request.channel.encode(), most=most
+        )
+        keys: dict[str, pb.PerFairnessKeyStats] = {}
+        buckets: dict[str, pb.PerThrottleKeyStats] = {}
+        async for part, begins_anew in parts(
+            self._broker.call, commands.STATS_PAGE, page, seam_frames.StatsPart
+        ):
+            if begins_anew:
+                told.active_fairness_keys = 0
+                buckets.clear()
+            told.active_fairness_keys += part.active
+            told.oldest_age_ms = max(told.oldest_age_ms, part.oldest_ms)
+            for row in part.keys:
+                key = pb.PerFairnessKeyStats.FromString(row)
+                keys[key.key] = key
+            if len(keys) >= most:
+                kept = heapq.nlargest(most, keys.values(), key=lambda key: key.pending_count)
+                keys = {key.key: key for key in kept}
+                page.least = kept[-1].pending_count + 1  # in the parts that follow only these would be told
+            for row in part.buckets:
+                bucket = pb.PerThrottleKeyStats.FromString(row)
+                if bucket.key in buckets:
+                    bucket.waiting += buckets[bucket.key].waiting
+                buckets[bucket.key] = bucket
+        told.per_key_stats.extend(sorted(keys.values(), key=lambda key: -key.pending_count))
+        told.per_throttle_stats.extend(
+            heapq.nlargest(most, buckets.values(), key=lambda bucket: bucket.waiting)
+        )
+        return told
 
     def _keep(self, name: tuple[str, str, int], told: pb.GetStatsResponse) -> None:
         walked = pb.GetStatsResponse(

@@ -24,9 +24,9 @@ from fila_server.telemetry.snapshot import decode, text_of
 LOOK_EVERY_S = 1.0
 COME_ROUND_LOOKS = 20
 """A slice of the keys' table is so many times smaller than the table, so that each key is seen within as many looks."""
-CELLS_MAX = 32_768
+CELLS_MAX = 8_192
 CELLS_MIN = 1_024
-SLICES_MAX = 4
+SLICES_MAX = 16
 """Of a look, each in a command of its own: then a table of 2,000,000 cells is come by in time."""
 WATCHERS_MAX = 100
 NAMED_MAX = 1_000

@@ -3,7 +3,7 @@
 The edge asks part after part, with the cursor of the answer before, and keeps the longest waits of all parts.
 A table that has grown in between is begun anew: what is told twice the edge knows by its name.
 
-KEY_POLICIES is the same walk over what operators set for single keys.
+KEY_POLICIES is the same walk over what operators set for single keys, or tells it of one that is named.
 """
 
 from fila_server.core.doors.mailbox cimport Command

@@ -21,8 +21,7 @@ from fila_server.core.wire.protobuf cimport (
 
 cdef enum:
     ROWS_MAX = 1000
-    CELLS_PER_PAGE = 32768              # of the queue's table; about five milliseconds of a pass
-    POLICIES_MAX = 10000
+    CELLS_PER_PAGE = 8192               # of the queue's table; about a millisecond of a pass
 
 
 cdef inline Slice _text(Text* text) noexcept nogil:
@@ -143,21 +142,28 @@ cdef void _policy(Buffer* b, Slice name, Key* key) noexcept nogil:
 
 
 cdef void _key_policies(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
+    """{1 queue, 2 key, 3 cursor, 4 the table's size when the cursor was given}; answers {1 KeyPolicy, of the
+    key that is named or of those in a part of the table, 2 cursor (0: that was all), 4 the table's size}."""
     cdef Slice name = fields.text[2]
-    cdef uint32_t cursor = 0
-    cdef uint32_t count = 0
+    cdef uint32_t cursor = <uint32_t> fields.number[3]
+    cdef uint32_t end
     cdef Key* key
     cdef Buffer b
     buffer_init(&b)
     if name.length:
         _policy(&b, name, <Key*> textmap_get(&queue.keys, name.at, name.length))
-    while name.length == 0 and count < POLICIES_MAX:
+        cursor = queue.keys.capacity
+    elif fields.number[4] != queue.keys.capacity:
+        cursor = 0
+    end = min(cursor + CELLS_PER_PAGE, queue.keys.capacity)
+    while cursor < end:
         key = <Key*> textmap_next(&queue.keys, &cursor)
         if key == NULL:
             break
         if key_has_policy(key):
             _policy(&b, _text(&key.text), key)
-            count += 1
+    put_number_field(&b, 2, cursor if cursor < queue.keys.capacity else 0)
+    put_number_field(&b, 4, queue.keys.capacity)
     answer(core, command.token, OK, &b, False)
 
 

@@ -3,5 +3,5 @@
 from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
 
-# GET_STATS, LIST_QUEUES, LIST_CHANNELS, EXPLAIN_KEY
+# GET_STATS, STATS_PAGE, LIST_QUEUES, LIST_CHANNELS, LIST_CONSUMERS, EXPLAIN_KEY
 cdef void stats_command(Core* core, Command* command) noexcept nogil

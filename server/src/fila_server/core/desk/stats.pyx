@@ -1,34 +1,23 @@
-"""Read by scans over one queue's keys; bounded by the keys asked for in what it writes."""
+"""Of what is counted anyway; what only a walk over a queue's keys can tell is in core/desk/key_stats."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 
 from fila_server.core.desk.explain cimport explain_key
+from fila_server.core.desk.key_stats cimport CELLS_AT_ONCE, Walked, key_stats_page, keys_walk
 from fila_server.core.desk.roster cimport roster_command
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.state.directory cimport directory_first, queue_oldest
-from fila_server.core.state.kinds cimport DONE, PARKED_THROTTLED
-from fila_server.core.state.paths cimport (
-    channel_find, frame_offset, key_has_policy, key_weight, queue_find, share_find,
-)
-from fila_server.core.state.state cimport Channel, Flow, Frame, Key, Queue, Share, Subqueue, ThrottleKey
-from fila_server.core.structures.bucket cimport bucket_refill
-from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc
-from fila_server.core.structures.maps cimport (
-    Map64, map64_free, map64_get, map64_init, map64_put, textmap_next,
-)
-from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
-from fila_server.core.turns.clocks cimport flow_age
+from fila_server.core.state.kinds cimport DONE
+from fila_server.core.state.paths cimport channel_find, frame_offset, queue_find, share_find
+from fila_server.core.state.state cimport Channel, Frame, Queue, Share
+from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
+from fila_server.core.structures.maps cimport textmap_next
 from fila_server.core.wire.commands cimport (
-    EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, OK,
+    EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, OK, STATS_PAGE,
 )
 from fila_server.core.wire.protobuf cimport (
-    Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
+    Fields, fields_parse, put_nested, put_number_field, put_text_field, put_timestamp_field,
 )
-
-cdef enum:
-    KEYS_DEFAULT = 1000
-    KEYS_MAX = 100000
 
 
 cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:
@@ -76,158 +65,10 @@ cdef void _channel_info(Buffer* b, uint32_t field, Channel* channel) noexcept no
     buffer_free(&inner)
 
 
-cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t pending) noexcept nogil:
-    cdef Flow* flow
-    cdef Buffer inner
-    cdef uint64_t in_flight = 0
-    cdef uint64_t age = 0
-    cdef uint64_t delivered = 0
-    cdef uint64_t served = 0
-    cdef int64_t deficit = 0
-    cdef bint throttled = False
-    flow = key.flows
-    while flow != NULL:
-        if channel == NULL or flow.channel == channel:
-            in_flight += flow.in_flight
-            delivered += flow.delivered
-            served += flow.served
-            deficit = flow.turn.deficit if flow.turn.deficit > deficit else deficit
-            if flow.backlog:
-                age = max(age, flow_age(core, flow))
-                throttled = throttled or flow.parked == PARKED_THROTTLED
-        flow = flow.next_of_key
-    buffer_init(&inner)
-    put_text_field(&inner, 1, _text(key.text.bytes, key.text.length))
-    put_number_field(&inner, 2, pending)
-    put_number_field(&inner, 3, <uint64_t> deficit)
-    put_number_field(&inner, 4, key_weight(key))
-    put_number_field(&inner, 5, in_flight)
-    put_number_field(&inner, 6, age)
-    put_number_field(&inner, 7, delivered)
-    put_double_field(&inner, 8, <double> served / 1000.0)
-    put_number_field(&inner, 9, key.paused)
-    put_number_field(&inner, 10, key.cap)
-    put_number_field(&inner, 11, throttled)
-    if key.pace != NULL:
-        put_double_field(&inner, 12, key.pace.bucket.rate)
-        put_double_field(&inner, 13, key.pace.bucket.burst)
-    put_nested(b, 6, &inner)
-    buffer_free(&inner)
-
-
-cdef uint64_t _pending(Key* key, Channel* channel) noexcept nogil:
-    cdef Flow* flow = key.flows
-    cdef uint64_t pending = 0
-    while flow != NULL:
-        if channel == NULL or flow.channel == channel:
-            pending = max(pending, <uint64_t> flow.backlog + flow.delayed)
-        flow = flow.next_of_key
-    return pending
-
-
-cdef void _keys(
-        Core* core, Queue* queue, Channel* channel, uint32_t most, Buffer* b, uint64_t* active,
-        uint64_t* oldest) noexcept nogil:
-    cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
-    cdef uint32_t cursor = 0
-    cdef uint32_t count = 0
-    cdef uint32_t i
-    cdef Key* key
-    cdef Flow* flow
-    cdef uint64_t pending
-    while True:
-        key = <Key*> textmap_next(&queue.keys, &cursor)
-        if key == NULL:
-            break
-        pending = _pending(key, channel)
-        if pending:
-            active[0] += 1
-            flow = key.flows
-            while flow != NULL:
-                if flow.backlog and (channel == NULL or flow.channel == channel):
-                    oldest[0] = max(oldest[0], flow_age(core, flow))
-                flow = flow.next_of_key
-            keep_largest(rows, &count, most, key, pending)
-        elif key_has_policy(key) or key.refs:
-            keep_largest(rows, &count, most, key, 0)
-    largest_first(rows, count)
-    for i in range(count):
-        _key_stats(core, b, <Key*> rows[i].what, channel, rows[i].rank)
-    free(rows)
-
-
-cdef void _count_waiting(Map64* waiting, Key* key, Channel* channel) noexcept nogil:
-    """Add the key's messages to the buckets they name: address -> 1 + how many wait in its lines."""
-    cdef Flow* flow = key.flows
-    cdef Subqueue* sub
-    cdef ThrottleKey* bucket
-    cdef uint64_t before
-    cdef uint32_t i
-    while flow != NULL:
-        sub = (
-            flow.subqueues.first if flow.subqueues != NULL and (channel == NULL or flow.channel == channel)
-            else NULL
-        )
-        while sub != NULL:
-            for i in range(sub.set.count):
-                bucket = sub.set.members[i]
-                before = <uint64_t> map64_get(waiting, <uint64_t> bucket)
-                if sub.line != NULL and sub.line.bucket == bucket:
-                    map64_put(
-                        waiting, <uint64_t> bucket,
-                        <void*> ((before if before else <uint64_t> 1) + sub.count))
-                elif before == 0 and bucket.limited:
-                    map64_put(waiting, <uint64_t> bucket, <void*> 1)
-            sub = sub.sibling
-        flow = flow.next_of_key
-
-
-cdef void _buckets(Core* core, Queue* queue, Channel* channel, uint32_t most, Buffer* b) noexcept nogil:
-    """The buckets that this queue's pending messages name, those with the longest lines first."""
-    cdef Map64 waiting
-    cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
-    cdef uint32_t cursor = 0
-    cdef uint32_t count = 0
-    cdef uint32_t i
-    cdef Key* key
-    cdef ThrottleKey* bucket
-    cdef Buffer inner
-    map64_init(&waiting)
-    while True:
-        key = <Key*> textmap_next(&queue.keys, &cursor)
-        if key == NULL:
-            break
-        _count_waiting(&waiting, key, channel)
-    cursor = 0
-    while waiting.count:
-        bucket = <ThrottleKey*> textmap_next(&core.throttle_keys, &cursor)
-        if bucket == NULL:
-            break
-        if map64_get(&waiting, <uint64_t> bucket) != NULL:
-            keep_largest(rows, &count, most, bucket, <uint64_t> map64_get(&waiting, <uint64_t> bucket) - 1)
-    largest_first(rows, count)
-    buffer_init(&inner)
-    for i in range(count):
-        bucket = <ThrottleKey*> rows[i].what
-        bucket_refill(&bucket.bucket, core.mono_ns, bucket.in_lines > 0)
-        inner.length = 0
-        put_text_field(&inner, 1, _text(bucket.text.bytes, bucket.text.length))
-        put_double_field(&inner, 2, bucket.bucket.level)
-        put_double_field(&inner, 3, bucket.bucket.rate)
-        put_double_field(&inner, 4, bucket.bucket.burst)
-        put_number_field(&inner, 5, rows[i].rank)
-        put_nested(b, 7, &inner)
-    buffer_free(&inner)
-    map64_free(&waiting)
-    free(rows)
-
-
 cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     cdef Channel* channel = NULL
     cdef Channel* each
-    cdef uint32_t most = <uint32_t> fields.number[3]
-    cdef uint64_t active = 0
-    cdef uint64_t oldest = 0
+    cdef Walked walked
     cdef uint64_t consumers = 0
     cdef uint64_t unbegun = 0
     cdef uint64_t returned = 0
@@ -237,15 +78,15 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
         if channel == NULL:
             answer_no_channel(core, command)
             return
-    if most == 0:
-        most = KEYS_DEFAULT
-    if most > KEYS_MAX:
-        most = KEYS_MAX
     buffer_init(&b)
-    if fields.number[4] == 0:           # else who asks knows what the walks over all keys find
-        _keys(core, queue, channel, most, &b, &active, &oldest)
-        if core.throttle_keys.count:
-            _buckets(core, queue, channel, most, &b)
+    if fields.number[4]:                    # who asks knows what the walk over all keys finds
+        pass
+    elif queue.keys.capacity <= CELLS_AT_ONCE:
+        walked = keys_walk(core, queue, channel, fields.number[3], 0, 0, CELLS_AT_ONCE, False, &b)
+        put_number_field(&b, 3, walked.active)
+        put_number_field(&b, 10, walked.oldest_ms)
+    else:
+        put_number_field(&b, 100, 1)        # the edge walks, and adds what is found
     each = queue.channels
     while each != NULL:
         if channel == NULL or each == channel:
@@ -256,10 +97,8 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
         each = each.next
     put_number_field(&b, 1, queue.depth if channel == NULL else channel.ready + channel.delayed)
     put_number_field(&b, 2, queue.in_flight if channel == NULL else channel.in_flight)
-    put_number_field(&b, 3, active)
     put_number_field(&b, 4, consumers)
     put_number_field(&b, 5, <uint64_t> core.quantum)
-    put_number_field(&b, 10, oldest)
     put_number_field(&b, 12, queue.counters.hard_dropped)
     put_number_field(&b, 13, queue.counters.dead_lettered)
     put_number_field(&b, 14, queue.counters.enqueued)
@@ -344,6 +183,8 @@ cdef void stats_command(Core* core, Command* command) noexcept nogil:
         answer_no_queue(core, command)
     elif command.kind == GET_STATS:
         _get_stats(core, command, &fields, queue)
+    elif command.kind == STATS_PAGE:
+        key_stats_page(core, command, &fields, queue)
     elif command.kind == LIST_CHANNELS:
         _list_channels(core, command, queue)
     elif command.kind == LIST_CONSUMERS:

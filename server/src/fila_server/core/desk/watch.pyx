@@ -30,7 +30,7 @@ cdef enum:
     ROWS_MAX = 256                      # of one order
     ORDERS = 5
     NAMED_MAX = 2048
-    CELLS_MAX = 32768                   # of the queue's table in one command; some milliseconds of a pass
+    CELLS_MAX = 8192                    # of the queue's table in one command; about a millisecond of a pass
 
 # Rates of a shorter time would tell chance.
 cdef int64_t LOOK_NS_MIN = <int64_t> 500 * 1000000

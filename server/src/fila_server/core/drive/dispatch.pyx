@@ -26,7 +26,7 @@ from fila_server.core.wire.commands cimport (
     DROP_STAGED, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_STATS, KEPT_CHANGE,
     KEPT_READ, KEY_POLICIES, LATE_PAGE, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES,
     LIST_SINKS, METRICS, OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW, SESSION, SESSION_OPEN,
-    STAGE, STORED_BYTES, WATCH_ROWS, WRITTEN,
+    STAGE, STATS_PAGE, STORED_BYTES, WATCH_ROWS, WRITTEN,
 )
 
 
@@ -66,7 +66,7 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         sinks_list(core, command)
     elif (
         kind == GET_STATS or kind == LIST_QUEUES or kind == LIST_CHANNELS or kind == EXPLAIN_KEY
-        or kind == LIST_CONSUMERS
+        or kind == LIST_CONSUMERS or kind == STATS_PAGE
     ):
         stats_command(core, command)
     elif kind == LATE_PAGE or kind == KEY_POLICIES:

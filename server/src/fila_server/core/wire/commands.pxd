@@ -59,6 +59,7 @@ cdef enum CommandKind:
     KEPT_CHANGE = 73
     KEPT_READ = 74
     STORED_BYTES = 78
+    STATS_PAGE = 79
 
 cdef enum ReplyKind:
     REPLY = 0

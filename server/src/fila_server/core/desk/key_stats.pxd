@@ -1,0 +1,34 @@
+"""A queue's keys, and the buckets that what waits in them names, in numbers: fields 6 and 7 of GetStats.
+
+Only a walk over the table of keys finds them. Within GET_STATS it goes over tables of at most CELLS_AT_ONCE
+cells; of a larger one the edge asks part after part, so that a million keys stop nobody:
+
+    STATS_PAGE  {1 queue, 2 channel, 3 most keys, 4 cursor, 5 the table's size when the cursor was given,
+                6 no keys with less pending};
+                answers {1 keys with something pending, 2 the longest wait in ms, 4 cursor (0: that was all),
+                5 the table's size, 6 keys, 7 buckets, whose `waiting` counts this part's keys alone}
+
+A table that has grown in between is begun anew.
+"""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.state.state cimport Channel, Core, Queue
+from fila_server.core.structures.buffer cimport Buffer
+from fila_server.core.wire.protobuf cimport Fields
+
+cdef enum:
+    CELLS_AT_ONCE = 16384           # two to four milliseconds of a pass
+
+cdef struct Walked:
+    uint32_t cursor                 # the cell after the last that was looked at
+    uint64_t active
+    uint64_t oldest_ms
+
+# Appends fields 6 and 7 for the cells from `cursor` to `end`; `is_part`: of a larger table.
+cdef Walked keys_walk(
+    Core* core, Queue* queue, Channel* channel, uint64_t most, uint64_t least, uint32_t cursor, uint32_t end,
+    bint is_part, Buffer* b) noexcept nogil
+
+cdef void key_stats_page(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil
