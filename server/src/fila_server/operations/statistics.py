@@ -51,7 +51,7 @@ class Statistics:
         return await self._broker.call(commands.GET_STATS, asked.SerializeToString())
 
     async def _walk(self, request: pb.GetStatsRequest, told: pb.GetStatsResponse) -> pb.GetStatsResponse:
-        told.DiscardUnknownFields()  # type: ignore[no-untyped-call]
+        told.DiscardUnknownFields()
         most = request.max_keys or KEYS_DEFAULT
         page = seam_frames.StatsPage(
             queue=request.queue.encode(), channel=request.channel.encode(), most=most
