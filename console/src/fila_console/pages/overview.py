@@ -214,7 +214,7 @@ class Overview:
                 f"{named(each.fairness_key)} waits {age(each.waiting_ms)} in {each.queue}, while {name} has "
                 f"{part(share)} of what waits there."
             )
-            return _said(text, "late", f"Slow {name}", key_path(broker, each.queue, key, each.channel))
+            return _said(text, "late", f"Slow {name}", _rate_of(broker, each.queue, key, each.channel))
         worst = max(hurt, key=lambda each: each.pending)
         if not consumers.get(worst.queue):
             text = (
@@ -232,7 +232,7 @@ class Overview:
         key, share = self._largest(worst.queue)
         if key == worst.fairness_key and share > FLOOD_PART and worst.cause in OTHERS_TURNS:
             text = f"{who}: it floods the queue, with {part(share)} of what waits; keys that send less are served."
-            return _said(text, "late", f"Slow {name}", href)
+            return _said(text, "late", f"Slow {name}", _rate_of(broker, worst.queue, key, worst.channel))
         return _said(f"{who}: {cause(worst.cause, worst.blocking_bucket)}.", "late", f"Look at {name}", href)
 
     def _largest(self, queue: str) -> tuple[str, float]:
@@ -313,6 +313,11 @@ async def _history(upstream: Upstream, queue: str) -> History | None:
         if trouble.status not in (403, 404):
             raise
         return None
+
+
+def _rate_of(broker: str, queue: str, key: str, channel: str) -> str:
+    """Where a key is slowed: the field of its page."""
+    return key_path(broker, queue, key, channel) + "#rate"
 
 
 async def _late(upstream: Upstream) -> LateKeys:
