@@ -32,6 +32,9 @@ from fila_pipeline.backtest import (
 from fila_pipeline.checkpoint import NOTHING_NEW, checkpoint, sweep
 from fila_pipeline.events import per_message
 from fila_pipeline.history import live_entries, open_history
+from fila_pipeline.jobs.fairness import fairness
+from fila_pipeline.main import _parser, _run
+from fila_pipeline.pages.fairness import fairness_page
 from fila_pipeline.pages.policy import compare, policy_answer, policy_page
 from fila_pipeline.runs import JOBS, Choices, run_job
 
@@ -118,6 +121,51 @@ def test_every_job_runs_on_it(spark: SparkSession, recorded, tmp_path: Path, job
     assert (tmp_path / job / "index.html").exists()
 
 
+@pytest.fixture(scope="module")
+def favoured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two tenants with a backlog all the time; the core serves one of them as if it had weight 5."""
+    folder = tmp_path_factory.mktemp("favoured")
+    broker = BrokerProcess(ROOT, folder)
+    broker.start(FILA_HISTORY__ENABLED="true", FILA_HISTORY__DIR=str(folder / "history"))
+    try:
+        config = admin_pb2.QueueConfig(fairness_key_header="tenant")
+        broker.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="orders", config=config))
+        broker.admin.SetKeyPolicy(
+            admin_pb2.SetKeyPolicyRequest(queue="orders", fairness_key="acme", weight=5)
+        )
+        messages = [
+            service_pb2.EnqueueMessage(queue="orders", headers={"tenant": name}, payload=b"p")
+            for name in ["acme", "globex"] * 500
+        ]
+        broker.service.EnqueueBatch(service_pb2.EnqueueBatchRequest(messages=messages))
+        for _ in range(40):
+            leased = broker.service.Lease(service_pb2.LeaseRequest(queue="orders", max_messages=10)).messages
+            items = [service_pb2.SettleItem(message_id=m.id, lease_id=m.metadata.lease_id) for m in leased]
+            broker.service.AckBatch(service_pb2.AckBatchRequest(queue="orders", items=items))
+            time.sleep(0.01)
+        broker.stop()
+    finally:
+        broker.kill()
+    return folder / "history"
+
+
+@pytest.mark.parametrize(("weight", "said"), [(5, "Fair: in "), (1, "Not fair: acme got")])
+def test_a_core_that_serves_a_key_too_often_is_found_in_what_it_recorded(
+    spark: SparkSession, favoured: Path, weight: int, said: str
+) -> None:
+    """What it did is fair where acme weighs 5; where it should weigh 1, it is a fault of the core."""
+    weights = f.when(f.col("fairness_key") == "acme", weight).otherwise(f.col("weight")).cast("int")
+    decisions = open_history(spark, str(favoured)).decisions
+    (first,) = decisions.agg(f.min(f.unix_micros("at"))).first() or (0,)
+    # Ten times as slow, so that there are windows enough of a second.
+    slower = f.timestamp_micros(f.unix_micros("at") * 10 - 9 * first)
+    found = fairness(decisions.withColumn("weight", weights).withColumn("at", slower), 1)
+    found.shares.cache()
+    parts = (found.shares, found.windows, found.keys, found.starvation)
+    page = fairness_page(*(part.toPandas() for part in parts))
+    assert page.answer.startswith(said), page.answer
+
+
 def test_the_core_decides_it_again(spark: SparkSession, recorded) -> None:
     (verdict,) = backtest(spark, str(recorded[0]))
     assert verdict.outcome == SAME, verdict
@@ -186,8 +234,8 @@ def _copied(directory: Path, to: Path) -> Path:
     return to
 
 
-def test_a_delivery_that_the_core_would_not_make_is_found(
-    spark: SparkSession, recorded, tmp_path: Path
+def test_a_delivery_that_the_core_would_not_make_is_printed_and_ends_the_command_with_3(
+    spark: SparkSession, recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = _copied(recorded[0], tmp_path / "history")
 
@@ -196,9 +244,12 @@ def test_a_delivery_that_the_core_would_not_make_is_found(
         delivered[len(delivered) // 2]["fairness_key"] = "flood"
 
     _rewritten(directory, schema.DECISIONS, favour)
-    (verdict,) = backtest(spark, str(directory))
-    assert verdict.outcome == DIFFERENT
-    assert "recorded delivered of orders/default key 'flood'" in verdict.said
+    asked = ["backtest", "--history", str(directory), "--out", str(tmp_path / "out")]
+    assert _run(spark, _parser().parse_args(asked)) == 3
+    printed = capsys.readouterr().out
+    assert f": {DIFFERENT}, " in printed
+    assert "recorded delivered of orders/default key 'flood'" in printed
+    assert "It does not follow." in (tmp_path / "out/index.html").read_text()
 
 
 def test_a_history_without_its_beginning_cannot_be_replayed(
