@@ -32,7 +32,7 @@ _WAITS = (
     ("share_ms", "other keys had their turn"),
     ("throttle_ms", "a rate limit was used up"),
     ("delay_ms", "a delay or a backoff was running"),
-    ("held_ms", "the key was paused, or at its cap"),
+    ("held_ms", "the key was paused, at its cap or out of its rate"),
 )
 
 

@@ -17,7 +17,8 @@ const clock = (seconds) => `${new Date(seconds * 1000).toISOString().slice(11, 1
 /** @param {number|null|undefined} value @param {string} unit */
 function written(value, unit) {
   if (value === null || value === undefined) return "–";
-  return unit.startsWith("part") ? `${(value * 100).toFixed(0)} %` : `${value.toFixed(1)}/s`;
+  if (unit.startsWith("part")) return `${(value * 100).toFixed(0)} %`;
+  return value < 100 ? `${value.toFixed(1)}/s` : `${Math.round(value).toLocaleString("en")}/s`;
 }
 
 class PlotView {
