@@ -136,3 +136,38 @@ def test_what_was_set_for_single_keys_is_found_part_after_part(engine: DrivenEng
     )
     assert [(policy.fairness_key, policy.weight) for policy in one.policies] == [("key2000", 7)]
     assert len(broker.kinds) - 1 >= KEYS // CELLS_PER_PAGE
+
+
+def test_a_queue_with_few_keys_tells_of_all_its_buckets() -> None:
+    engine = DrivenEngine()
+    engine.create_queue("q", fairness_key_header="k", throttle_key_headers=["t"])
+    for bucket in range(50):
+        engine.set_config(f"throttle.b{bucket}", "1,1")
+    enqueue(engine, [{"k": "one", "t": f"b{bucket}"} for bucket in range(50) for _ in range(2)])
+    assert len(engine.lease("q", 200)) == 50, "each bucket has one token"
+
+    whole, _ = stats(engine)
+
+    assert {bucket.key: bucket.waiting for bucket in whole.per_throttle_stats} == {
+        f"b{bucket}": 1 for bucket in range(50)
+    }
+    engine.remove()
+
+
+def test_of_a_channel_alone_its_keys_that_wait_longest_are_told() -> None:
+    engine = DrivenEngine()
+    engine.create_queue("q", fairness_key_header="k", channels=["default", "audit"])
+    enqueue(engine, [{"k": f"key{key}"} for key in range(30)])
+    engine.advance(1_000)
+    engine.ack("q", engine.lease("q", 100))
+
+    def late(channel: bytes) -> tuple[set[str], list[bytes]]:
+        page = seam_frames.LatePage(queue=b"q", most=100, channel=channel)
+        part = engine.call(commands.LATE_PAGE, page, seam_frames.LateKeys)
+        return {events.LateKey.FromString(row).channel for row in part.keys}, [
+            each.channel for each in part.waiting
+        ]
+
+    assert late(b"audit") == late(b"") == ({"audit"}, [b"audit"])
+    assert late(b"default") == late(b"unknown") == (set(), [])
+    engine.remove()

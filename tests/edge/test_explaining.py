@@ -164,12 +164,12 @@ def test_a_tenant_is_told_nothing_of_others():
 
 
 async def test_keys_that_wait_are_counted_in_the_channels_one_may_know_of():
-    page = seam_frames.LateKeys(
-        waiting=[{"channel": b"default", "count": 40}, {"channel": b"audit", "count": 2}]
-    )
+    counts = {b"default": 40, b"audit": 2}
 
-    async def call(_kind: int, _frame: bytes) -> bytes:
-        return bytes(page.SerializeToString())
+    async def call(_kind: int, frame: bytes) -> bytes:
+        only = seam_frames.LatePage.FromString(frame).channel
+        waiting = [{"channel": name, "count": count} for name, count in counts.items() if only in (b"", name)]
+        return bytes(seam_frames.LateKeys(waiting=waiting).SerializeToString())
 
     broker: Any = SimpleNamespace(queue_configs={"orders": None}, call=call)
 

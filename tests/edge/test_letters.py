@@ -14,7 +14,7 @@ from fila_server.broker.calls import Broker
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations.letters import Letters
 from fila_server.operations.redrive import PAGE_MESSAGES_MAX
-from tests.edge.fake_engine import FakeEngine, ok
+from tests.edge.fake_engine import Answer, FakeEngine, item_status, ok, refused
 
 DLQ = "orders.dlq"
 ANYBODY = Caller(number=None, name="", key_id="", tenant="", is_admin=True, peer="127.0.0.1")
@@ -148,3 +148,74 @@ async def test_nobody_waits_for_a_pace_behind_the_last_dead_letter(
     await engine.until(commands.KEPT_CHANGE, 2)
 
     assert core.recorded == (State.STATE_DONE, 1)
+
+
+async def test_an_operation_whose_record_was_refused_does_not_count_as_running(
+    engine: FakeEngine, broker: Broker, letters: Letters
+) -> None:
+    core = Core(engine, broker, 3)
+    engine.answers[commands.KEPT_CHANGE] = refused(errors.Overloaded("full", retry_after_ms=1))
+    with pytest.raises(errors.Overloaded):
+        await letters.start(asked(), ANYBODY)
+    engine.answers[commands.KEPT_CHANGE] = ok()
+
+    operation = await letters.start(asked(), ANYBODY)
+    await _turns()
+
+    assert [each.id for each in await letters.listed(DLQ, lambda _: True)] == [operation.id]
+    await broker.drain(1)
+    assert core.recorded == (State.STATE_DONE, 3)
+
+
+def busy_at(*numbers: int) -> Answer:
+    """Records of these numbers meet a core that takes nothing more."""
+    records = 0
+    error = errors.Overloaded("full", retry_after_ms=1)
+
+    def answer(frame: bytes) -> tuple[int, bytes]:
+        nonlocal records
+        records += 1
+        return (error.status, item_status(error)) if records in numbers else ok()(frame)
+
+    return answer
+
+
+async def test_a_busy_moment_ends_no_operation(engine: FakeEngine, broker: Broker, letters: Letters) -> None:
+    core = Core(engine, broker, 3)
+    engine.answers[commands.KEPT_CHANGE] = busy_at(2)
+
+    operation = await letters.start(asked(rate=0.001), ANYBODY)
+    await engine.until(commands.KEPT_CHANGE, 2)
+    await _turns()
+
+    assert (operation.state, operation.done) == (State.STATE_RUNNING, 1)
+    await broker.drain(1)
+    assert core.recorded == (State.STATE_STOPPED, 1)
+
+
+async def test_how_an_operation_ended_is_recorded_after_a_busy_moment(
+    engine: FakeEngine, broker: Broker, letters: Letters
+) -> None:
+    core = Core(engine, broker, 3)
+    engine.answers[commands.KEPT_CHANGE] = busy_at(2, 3)
+
+    await letters.start(asked(), ANYBODY)
+    await engine.until(commands.KEPT_CHANGE, 4)
+
+    assert core.recorded == (State.STATE_DONE, 3)
+
+
+async def test_who_cancels_twice_cuts_no_page(engine: FakeEngine, broker: Broker, letters: Letters) -> None:
+    core = Core(engine, broker, 3)
+    del engine.answers[commands.REDRIVE_MOVE]
+    operation = await letters.start(asked(), ANYBODY)
+    await engine.until(commands.REDRIVE_MOVE, 1)
+
+    cancels = [asyncio.ensure_future(letters.cancel(DLQ, operation.id)) for _ in range(3)]
+    await _turns()
+    [(token, frame)] = engine.of(commands.REDRIVE_MOVE)
+    status, payload = core.move(frame)
+    engine.say(token, commands.REPLY, payload, status)
+    await asyncio.gather(*cancels)
+
+    assert (operation.state, operation.done) == (State.STATE_CANCELLED, 3)

@@ -34,6 +34,7 @@ class Core:
         self.waits = {("default", "acme"): 5_000, ("default", "globex"): 3_000, ("audit", "acme"): 9_000}
         self.walks = 0
         self.is_gone = False
+        self.capacity = 64
         self.queue_configs = {"orders": None}
 
     async def call(self, kind: int, frame: bytes) -> bytes:
@@ -53,19 +54,26 @@ class Core:
     def _late(self, page: Any) -> bytes:
         """The table in two parts."""
         self.walks += not page.cursor
+        only = page.channel.decode()
         part = [*self.waits.items()][page.cursor :: 2]
+        part = [each for each in part if only in ("", each[0][0])]
         rows = [
             events_pb2.LateKey(queue="orders", channel=channel, fairness_key=key, waiting_ms=ms)
             for (channel, key), ms in part
             if ms > page.above_ms
         ]
-        waiting = [{"channel": b"default", "count": self.keys // 2}, {"channel": b"audit", "count": 1}]
+        counts = {"default": self.keys // 2, "audit": 1}
+        waiting = [
+            {"channel": channel.encode(), "count": count}
+            for channel, count in counts.items()
+            if only in ("", channel)
+        ]
         return bytes(
             seam_frames.LateKeys(
                 keys=[row.SerializeToString() for row in rows],
                 cursor=0 if page.cursor else 1,
                 waiting=waiting,
-                capacity=64,
+                capacity=self.capacity,
             ).SerializeToString()
         )
 
@@ -174,3 +182,42 @@ async def test_a_caller_that_may_know_of_one_channel_is_told_of_all_that_waits_t
 
     assert [(key.channel, key.fairness_key) for key in told.keys] == [("default", "acme")]
     assert told.waiting_keys == 2 * (LARGE // 2)
+
+
+async def test_what_waited_before_a_walk_began_anew_is_told_to_nobody():
+    core = Core(LARGE)
+    late = Late(core, Walks(Clock()))  # type: ignore[arg-type]
+    call = core.call
+
+    async def grows(kind: int, frame: bytes) -> bytes:
+        reply = await call(kind, frame)
+        if kind == commands.LATE_PAGE and core.capacity == 64:
+            core.capacity = 128
+            del core.waits["audit", "acme"]
+        return reply
+
+    core.waits = {("audit", "acme"): 9_000, ("default", "acme"): 5_000, ("default", "globex"): 3_000}
+    core.call = grows  # type: ignore[method-assign]
+
+    told = await late.list(events_pb2.ListLateRequest(max_keys=2))
+
+    assert [(key.channel, key.fairness_key) for key in told.keys] == [
+        ("default", "acme"),
+        ("default", "globex"),
+    ]
+
+
+async def test_a_queue_that_was_emptied_or_made_again_since_its_first_walk_is_walked_anew():
+    core, clock = Core(LARGE), Clock()
+    late = Late(core, Walks(clock))  # type: ignore[arg-type]
+    await late.list(events_pb2.ListLateRequest(max_keys=2))
+    core.enqueued = core.depth = 1
+    core.waits = {("default", "new"): 10}
+    clock.s += 1.0
+
+    told = await late.list(events_pb2.ListLateRequest(max_keys=2))
+
+    assert [key.fairness_key for key in told.keys] == ["new"]
+    walks: Walks[str] = Walks(clock)
+    walks.keep("orders", "found", LARGE, counters(enqueued=9, depth=LARGE))
+    assert walks.known("orders", counters(enqueued=10, depth=1)) is None, "purged"

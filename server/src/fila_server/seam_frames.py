@@ -61,6 +61,8 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (4, "capacity", _UINT64),
         # Given: only keys that wait longer.
         (5, "above_ms", _UINT64),
+        # Given: only this channel's.
+        (6, "channel", _BYTES),
     ),
     # GetStatsRequest's fields, and whether the walks over all keys are left out, with all that they find.
     "StatsAsked": (

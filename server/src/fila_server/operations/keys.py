@@ -26,9 +26,11 @@ async def find_keys(broker: Broker, request: pb.FindKeysRequest) -> pb.FindKeysR
     )
     found: dict[str, pb.KeyState] = {}
     matched: int = 0
-    async for part, begins_anew in parts(broker.call, commands.FIND_KEYS, page, seam_frames.KeyRows):
-        if begins_anew:
+    async for part in parts(broker.call, commands.FIND_KEYS, page, seam_frames.KeyRows):
+        if part is None:
             matched = 0
+            found.clear()
+            continue
         matched += part.matched
         for row in part.keys:
             key = pb.KeyState.FromString(row)
@@ -44,9 +46,10 @@ async def key_policies(
     """What was set for the named key, or for every key, sorted by key; at most POLICIES_MAX. Raises QueueNotFound."""
     page = seam_frames.PolicyPage(queue=request.queue.encode(), fairness_key=request.fairness_key.encode())
     found: dict[str, events_pb2.KeyPolicy] = {}
-    async for part, begins_anew in parts(broker.call, commands.KEY_POLICIES, page, seam_frames.PolicyPart):
-        if begins_anew:
+    async for part in parts(broker.call, commands.KEY_POLICIES, page, seam_frames.PolicyPart):
+        if part is None:
             found.clear()
+            continue
         for row in part.policies:
             policy = events_pb2.KeyPolicy.FromString(row)
             found[policy.fairness_key] = policy

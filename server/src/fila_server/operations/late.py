@@ -17,13 +17,11 @@ from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DLQ_SUFFIX
 from fila_server.errors import LimitExceeded
 from fila_server.operations import rules
-from fila_server.operations.walks import Counters, Walks, counters_of
+from fila_server.operations.parts import parts
+from fila_server.operations.walks import KEYS_MIN, Counters, Walks, counters_of
 
 KEYS_DEFAULT = 20
 KEYS_MAX = 1_000
-ANEW_MAX = 3
-"""How often the walk of a queue begins anew because its table has grown in between."""
-
 
 Sees = Callable[[str, str], bool]
 """Whether the caller may know of (queue, channel); an empty channel: of anything in the queue."""
@@ -40,6 +38,11 @@ class Waiting:
     most: int
     rows: dict[tuple[str, str], pb.LateKey] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def channels(self) -> list[str]:
+        """In which something waits."""
+        return sorted({*self.counts, *(channel for channel, _ in self.rows)})
 
     def trim(self) -> int:
         """Keep the longest; return how long a key must wait to be one of them, in ms."""
@@ -71,16 +74,20 @@ class Late:
             if not sees(queue, ""):
                 continue
             try:
-                waiting, age_ms = await self._of(queue, most)
-                if not all(sees(queue, channel) for channel in waiting.counts):
-                    # What others wait for there must not crowd out what this caller may know.
-                    waiting, age_ms = await self._walk(queue, most, sees), 0
+                told_of = [await self._of(queue, most)]
+                channels = told_of[0][0].channels
+                if not all(sees(queue, channel) for channel in channels):
+                    # What waits elsewhere must neither be told nor crowd out what this caller may know.
+                    told_of = [
+                        await self._of(queue, most, channel) for channel in channels if sees(queue, channel)
+                    ]
             except errors.QueueNotFound:
                 if request.queue:
                     raise
                 continue
-            waiting_keys += sum(waiting.counts.values())
-            found += ((key.waiting_ms + age_ms, key) for key in waiting.rows.values())
+            for waiting, age_ms in told_of:
+                waiting_keys += sum(waiting.counts.values())
+                found += ((key.waiting_ms + age_ms, key) for key in waiting.rows.values())
             if len(found) > 4 * most:
                 found = heapq.nlargest(most, found, key=lambda each: each[0])
         told = pb.ListLateResponse(waiting_keys=waiting_keys)
@@ -98,17 +105,21 @@ class Late:
             if not (queue.endswith(DLQ_SUFFIX) and queue.removesuffix(DLQ_SUFFIX) in configs)
         )
 
-    async def _of(self, queue: str, most: int) -> tuple[Waiting, int]:
-        """A queue's, and how many milliseconds ago that was so."""
+    async def _of(self, queue: str, most: int, channel: str = "") -> tuple[Waiting, int]:
+        """A queue's, or one channel's, and how many milliseconds ago that was so."""
         counters: Counters | None = None
-        if queue in self._walks:
+        name = (queue, channel)
+        if name in self._walks:
             counters = await self._counters(queue)
-            known = self._walks.known(queue, counters)
+            known = self._walks.known(name, counters)
             if known is not None and known[0].most >= most:
                 return known
-        waiting = await self._walk(queue, most)
+        waiting = await self._walk(queue, most, channel)
         keys = sum(waiting.counts.values())
-        self._walks.keep(queue, waiting, keys, counters or Counters(*[0] * len(Counters._fields)))
+        if counters is None and keys >= KEYS_MIN:
+            counters = await self._counters(queue)
+        if counters is not None:
+            self._walks.keep(name, waiting, keys, counters)
         return waiting, 0
 
     async def _counters(self, queue: str) -> Counters:
@@ -116,28 +127,18 @@ class Late:
         reply = await self._broker.call(commands.GET_STATS, asked.SerializeToString())
         return counters_of(admin_pb2.GetStatsResponse.FromString(reply))
 
-    async def _walk(self, queue: str, most: int, sees: Sees = _everything) -> Waiting:
+    async def _walk(self, queue: str, most: int, channel: str) -> Waiting:
         waiting = Waiting(most)
-        cursor = capacity = anew = least_ms = 0
-        while True:
-            page = seam_frames.LatePage(
-                queue=queue.encode(), cursor=cursor, most=most, capacity=capacity, above_ms=least_ms
-            )
-            reply = await self._broker.call(commands.LATE_PAGE, page.SerializeToString())
-            part = seam_frames.LateKeys.FromString(reply)
-            if capacity and part.capacity != capacity:
-                anew += 1
-                waiting.counts.clear()
+        page = seam_frames.LatePage(queue=queue.encode(), most=most, channel=channel.encode())
+        async for part in parts(self._broker.call, commands.LATE_PAGE, page, seam_frames.LateKeys):
+            if part is None:
+                waiting, page.above_ms = Waiting(most), 0
+                continue
             for each in part.waiting:
-                channel = each.channel.decode()
-                if not sees(queue, channel):
-                    continue
-                waiting.counts[channel] = waiting.counts.get(channel, 0) + int(each.count)
+                name = each.channel.decode()
+                waiting.counts[name] = waiting.counts.get(name, 0) + int(each.count)
             for row in part.keys:
                 key = pb.LateKey.FromString(row)
-                if sees(queue, key.channel):
-                    waiting.rows[key.channel, key.fairness_key] = key
-            least_ms = waiting.trim()
-            cursor, capacity = part.cursor, part.capacity
-            if not cursor or anew > ANEW_MAX:
-                return waiting
+                waiting.rows[key.channel, key.fairness_key] = key
+            page.above_ms = waiting.trim()
+        return waiting

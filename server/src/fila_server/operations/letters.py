@@ -39,6 +39,8 @@ WATCHERS_MAX = 100
 RECORD_EVERY_S = 1.0
 TELL_EVERY_S = 0.5
 OVERLOADED_RETRY_S = 0.1
+RECORD_TRIES = 20
+"""Of how an operation ended, while the broker is overloaded."""
 
 _PREFIX = b"operation/"
 _RUNNING = pb.Operation.STATE_RUNNING
@@ -101,7 +103,11 @@ class Letters:
         )
         operation.started_at.FromMilliseconds(now_ms)
         run = self._runs[operation.id] = _Run(operation)
-        await self._record(run)
+        try:
+            await self._record(run)
+        except BaseException:  # its caller's deadline, too: what has no task must not count as running
+            del self._runs[operation.id]
+            raise
         run.task = asyncio.get_running_loop().create_task(self._run(run, up_to_offset))
         self._emit("operation.started", operation)
         await self._forget_old()
@@ -191,10 +197,7 @@ class Letters:
             why = "the server failed on it; its log says how"
         operation.state, operation.error = state, why
         operation.ended_at.FromMilliseconds(time.time_ns() // 1_000_000)
-        with contextlib.suppress(
-            errors.FilaServerError
-        ):  # a disk that refuses: a restart says that it stopped
-            await self._record(run)
+        await self._record_the_end(run)
         run.tell()
         self._emit("operation.ended", operation)
 
@@ -219,7 +222,8 @@ class Letters:
                 return
             pause_s = began_s + operation.done / rate - self._now_s() if rate else 0.0
             if max(pause_s, self._now_s() - run.recorded_s) >= RECORD_EVERY_S:
-                await self._record(run)
+                with contextlib.suppress(errors.Overloaded):  # the next page tries again
+                    await self._record(run)
             await pause(pause_s, self._draining)
 
     async def _look(self, dlq: str, after_offset: int, most: int) -> list[Message]:
@@ -264,8 +268,18 @@ class Letters:
                 operation.state = pb.Operation.STATE_STOPPED
             self._runs.setdefault(operation.id, _Run(operation))
 
+    async def _record_the_end(self, run: _Run) -> None:
+        for _ in range(RECORD_TRIES):
+            try:
+                await self._record(run)
+            except errors.Overloaded:
+                await asyncio.sleep(OVERLOADED_RETRY_S)
+            except errors.FilaServerError:
+                return  # a disk that refuses: a restart says that it stopped
+            else:
+                return
+
     async def _record(self, run: _Run) -> None:
-        run.recorded_s = self._now_s()
         change = seam_frames.KeptChange()
         change.records.add(key=_PREFIX + run.operation.id.encode(), value=run.operation.SerializeToString())
         if self._broker.is_draining:
@@ -273,6 +287,7 @@ class Letters:
             self._broker.post(commands.KEPT_CHANGE, NOBODY, change.SerializeToString())
         else:
             await self._broker.call(commands.KEPT_CHANGE, change.SerializeToString())
+        run.recorded_s = self._now_s()
 
     async def _forget_old(self) -> None:
         ended = sorted(each for each, run in self._runs.items() if run.operation.state != _RUNNING)
@@ -334,6 +349,7 @@ async def _to_its_end(work: Awaitable[None]) -> None:
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
-        with contextlib.suppress(Exception):
-            await task
+        while not task.done():  # whoever cancels again waits as well
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await asyncio.shield(task)
         raise

@@ -13,18 +13,22 @@ Call = Callable[[int, bytes], Awaitable[bytes]]
 """Broker.call."""
 
 
-async def parts(call: Call, command: int, page: Any, answers: Any) -> AsyncGenerator[tuple[Any, bool], None]:
-    """Each part's answer, and whether the walk began anew with it: then what was counted before is counted again.
+async def parts(call: Call, command: int, page: Any, answers: Any) -> AsyncGenerator[Any, None]:
+    """Each part's answer; None where the walk begins anew: all that was found before will be found again.
 
-    `page` is the frame of `command`, and `answers` the class of its answer; both have `cursor` and `capacity`.
-    Raises what the command is refused with.
+    `page` is the frame of `command`, and `answers` the class of its answer; both have `cursor` and `capacity`. What
+    else stands in `page` may be changed between two parts. Raises what the command is refused with.
     """
     anew = 0
     while True:
         part = answers.FromString(await call(command, page.SerializeToString()))
-        begins_anew = bool(page.capacity) and part.capacity != page.capacity
-        anew += begins_anew
-        yield part, begins_anew
-        page.cursor, page.capacity = part.cursor, part.capacity
-        if not part.cursor or anew > ANEW_MAX:
+        is_another = bool(page.capacity) and part.capacity != page.capacity
+        if is_another and anew < ANEW_MAX:
+            anew += 1
+            page.cursor, page.capacity = 0, part.capacity
+            yield None
+            continue
+        yield part
+        if is_another or not part.cursor:
             return
+        page.cursor, page.capacity = part.cursor, part.capacity

@@ -109,7 +109,10 @@ class Previewing:
         """Those that the core ranks first, over all parts of the queue's table of keys."""
         ranks: dict[str, int] = {}
         names: list[str] = []
-        async for part, _ in parts(self._broker.call, commands.FIND_KEYS, page, seam_frames.KeyRows):
+        async for part in parts(self._broker.call, commands.FIND_KEYS, page, seam_frames.KeyRows):
+            if part is None:
+                ranks.clear()
+                continue
             for row, rank in zip(part.keys, part.ranks, strict=True):
                 ranks[watch_pb2.KeyState.FromString(row).fairness_key] = rank
             names = heapq.nlargest(ASKED_MAX, ranks, key=ranks.__getitem__)

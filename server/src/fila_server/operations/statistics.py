@@ -12,6 +12,8 @@ from fila_server.operations.parts import parts
 from fila_server.operations.walks import Walks, counters_of
 
 KEYS_DEFAULT = 1_000
+BUCKETS_MAX = 50_000
+"""Of a queue whose keys name more, those with the longest lines so far are kept: what is told of the others is less."""
 KEPT_KEYS_MAX = 1_000
 """Longer lists are made each time they are asked for: they would fill the memory."""
 
@@ -32,7 +34,11 @@ class Statistics:
             if known is not None:
                 walked, age_ms = known
                 told.MergeFrom(walked)
-                told.oldest_age_ms += age_ms
+                if told.oldest_age_ms:
+                    told.oldest_age_ms += age_ms
+                for key in told.per_key_stats:
+                    if key.oldest_age_ms:
+                        key.oldest_age_ms += age_ms
                 return told.SerializeToString()
         reply = await self._ask(request, without_keys=False)
         if seam_frames.StatsLeft.FromString(reply).keys_left:
@@ -58,12 +64,12 @@ class Statistics:
         )
         keys: dict[str, pb.PerFairnessKeyStats] = {}
         buckets: dict[str, pb.PerThrottleKeyStats] = {}
-        async for part, begins_anew in parts(
-            self._broker.call, commands.STATS_PAGE, page, seam_frames.StatsPart
-        ):
-            if begins_anew:
-                told.active_fairness_keys = 0
+        async for part in parts(self._broker.call, commands.STATS_PAGE, page, seam_frames.StatsPart):
+            if part is None:
+                told.active_fairness_keys = told.oldest_age_ms = page.least = 0
+                keys.clear()
                 buckets.clear()
+                continue
             told.active_fairness_keys += part.active
             told.oldest_age_ms = max(told.oldest_age_ms, part.oldest_ms)
             for row in part.keys:
@@ -78,10 +84,10 @@ class Statistics:
                 if bucket.key in buckets:
                     bucket.waiting += buckets[bucket.key].waiting
                 buckets[bucket.key] = bucket
+            if len(buckets) > BUCKETS_MAX:
+                buckets = {bucket.key: bucket for bucket in _longest(buckets, BUCKETS_MAX // 2)}
         told.per_key_stats.extend(sorted(keys.values(), key=lambda key: -key.pending_count))
-        told.per_throttle_stats.extend(
-            heapq.nlargest(most, buckets.values(), key=lambda bucket: bucket.waiting)
-        )
+        told.per_throttle_stats.extend(_longest(buckets, most))
         return told
 
     def _keep(self, name: tuple[str, str, int], told: pb.GetStatsResponse) -> None:
@@ -92,3 +98,7 @@ class Statistics:
             oldest_age_ms=told.oldest_age_ms,
         )
         self._walks.keep(name, walked, told.active_fairness_keys, counters_of(told))
+
+
+def _longest(buckets: dict[str, pb.PerThrottleKeyStats], most: int) -> list[pb.PerThrottleKeyStats]:
+    return heapq.nlargest(most, buckets.values(), key=lambda bucket: bucket.waiting)

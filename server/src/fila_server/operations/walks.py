@@ -83,8 +83,9 @@ class Walks(Generic[T]):
         self._found.move_to_end(name)
         age_s = self._now_s() - found.at_s
         most_s = min(AGE_S_MAX, AGE_S_PER_MILLION_KEYS * found.keys / 1e6)
-        # One that was deleted and made again counts from zero; one that is empty is walked in no time.
-        is_another = counters.enqueued < found.counters.enqueued or not counters.depth + counters.in_flight
+        # One that was deleted and made again counts from zero; one that was emptied is walked sooner than it was.
+        held, had = counters.depth + counters.in_flight, found.counters.depth + found.counters.in_flight
+        is_another = counters.enqueued < found.counters.enqueued or 2 * held < had or not held
         if is_another or age_s > (STILL * most_s if counters == found.counters else most_s):
             return None
         return found.what, round(1000 * age_s)

@@ -188,8 +188,8 @@ cdef Walked keys_walk(
     cdef uint32_t rows_max = <uint32_t> min(most, <uint64_t> KEYS_MAX) if most else KEYS_DEFAULT
     walked.cursor, walked.active, walked.oldest_ms = cursor, 0, 0
     end = min(end, queue.keys.capacity)
-    rows_max = min(rows_max, max(end - min(cursor, end), <uint32_t> 1))
-    _keys(core, queue, channel, rows_max, least, end, &walked, b)
+    _keys(
+        core, queue, channel, min(rows_max, max(end - min(cursor, end), <uint32_t> 1)), least, end, &walked, b)
     # A bucket that is small in this part may be large in all of them.
     if core.throttle_keys.count:
         _buckets(core, queue, channel, <uint32_t> 0xFFFFFFFF if is_part else rows_max, cursor, end, b)

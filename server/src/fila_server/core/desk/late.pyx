@@ -6,7 +6,7 @@ from libc.stdlib cimport free
 
 from fila_server.core.desk.explain cimport Holding, flow_holding
 from fila_server.core.life.answers cimport answer, answer_no_queue
-from fila_server.core.state.paths cimport key_has_policy, key_weight, queue_find
+from fila_server.core.state.paths cimport channel_find, key_has_policy, key_weight, queue_find
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc
 from fila_server.core.structures.maps cimport (
@@ -72,8 +72,8 @@ cdef void _put_waiting(Buffer* b, Queue* queue, Map64* waiting) noexcept nogil:
 
 cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     """{1 queue, 2 cursor, 3 most rows, 4 the table's size when the cursor was given, 5 only keys that wait
-    longer (0: any)}; answers {1 rows, 2 cursor (0: that was all), 3 how many wait, by channel, 4 the table's
-    size}."""
+    longer (0: any), 6 only this channel's}; answers {1 rows, 2 cursor (0: that was all), 3 how many wait, by
+    channel, 4 the table's size}."""
     cdef uint32_t cursor = <uint32_t> fields.number[2]
     cdef uint32_t most = <uint32_t> max(<uint64_t> 1, min(fields.number[3], <uint64_t> ROWS_MAX))
     cdef uint32_t count = 0
@@ -83,6 +83,8 @@ cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue)
     cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
     cdef Key* key
     cdef Flow* flow
+    cdef bint of_all = fields.text[6].length == 0
+    cdef Channel* only = NULL if of_all else channel_find(queue, fields.text[6])
     cdef Buffer b
     if fields.number[4] != queue.keys.capacity:
         cursor = 0
@@ -94,7 +96,7 @@ cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue)
             break
         flow = key.flows
         while flow != NULL:
-            if flow.backlog:
+            if flow.backlog and (of_all or flow.channel == only):
                 before = <uint64_t> map64_get(&waiting, <uint64_t> flow.channel)
                 map64_put(&waiting, <uint64_t> flow.channel, <void*> (before + 1))
                 age = flow_age(core, flow)
