@@ -62,7 +62,7 @@ def this_machine() -> Machine:
         cpu=_cpu_model(),
         cores=len(os.sched_getaffinity(0)),
         memory_gib=round(memory_bytes / 2**30, 1),
-        kernel=platform.release(),
+        kernel=platform.release().partition("-")[0],
         python=platform.python_version(),
         commit=_commit(),
         measured_at=now(),

@@ -203,8 +203,11 @@ func (c *connection) tell(event ConnectionEvent) {
 // waitForChange returns when the connection is in that state no more, and at the latest then (the zero time:
 // never). It fails when the client was closed, and with the context's error.
 func (c *connection) waitForChange(ctx context.Context, state connectivity.State, until time.Time) error {
-	waiting, stop := context.WithCancel(ctx)
-	if !until.IsZero() {
+	var waiting context.Context
+	var stop context.CancelFunc
+	if until.IsZero() {
+		waiting, stop = context.WithCancel(ctx)
+	} else {
 		waiting, stop = context.WithDeadline(ctx, until)
 	}
 	defer stop()

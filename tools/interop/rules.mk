@@ -2,6 +2,5 @@
 
 .PHONY: interop
 
-soak: interop
 interop: build $(VENV)/.dev ## Ask grpc-go's interoperability client what it thinks of the native edge
 	$(BIN)/python -m tools.interop.check

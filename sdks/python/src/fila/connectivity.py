@@ -30,6 +30,7 @@ class Connectivity:
         self._channel = channel
         self._clock = clock
         self._watch: asyncio.Task[None] | None = None
+        self._watched_state = grpc.ChannelConnectivity.IDLE
 
     def asked(self) -> grpc.ChannelConnectivity:
         """The state; where there is no connection and no attempt at one, this begins one."""
@@ -49,10 +50,14 @@ class Connectivity:
             sleeping.cancel()
 
     async def broken(self) -> None:
-        """Return when the channel does not stand any more."""
+        """Return when the channel does not stand any more, or did not for a moment."""
         ready = grpc.ChannelConnectivity.READY
         while self._channel.get_state() is ready:
-            await asyncio.wait({self._watched(ready)})
+            watch = self._watched(ready)
+            is_of_ready = self._watched_state is ready
+            await asyncio.wait({watch})
+            if is_of_ready:
+                return  # a new connection may stand by now, and whoever waits here must hear that it is another
 
     def close(self) -> None:
         """Wake all who wait, for good."""
@@ -63,6 +68,7 @@ class Connectivity:
         """One watch for all who wait: gRPC keeps a watch that was given up until the state changes, so that in a long
         outage they would pile up. A watch for another state than `state` is about to end."""
         if self._watch is None or self._watch.done():
+            self._watched_state = state
             self._watch = asyncio.ensure_future(self._watching(state))
         return self._watch
 
