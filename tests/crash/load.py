@@ -331,10 +331,10 @@ class Load:
         while True:
             await asyncio.sleep(self.random.uniform(0.05, 0.4))
             before = book.owed()
-            for copy in book.copies.values():
-                if not copy.gone and not copy.settled:
-                    copy.asked = True
+            _may_go(book)
             await self.admin.PurgeQueue(admin_pb2.PurgeQueueRequest(queue=book.name))
+            # What was sent meanwhile may have come to the broker before the purge did, over another connection.
+            _may_go(book)
             for copy in before:
                 copy.settled, copy.asked = True, False
             self.witness.count("purges")
@@ -428,3 +428,9 @@ class Load:
             self.witness.config[key] = {value}
             self.witness.count("config sets")
             await asyncio.sleep(0.02)
+
+
+def _may_go(book: QueueBook) -> None:
+    for copy in book.copies.values():
+        if not copy.gone and not copy.settled:
+            copy.asked = True
