@@ -219,3 +219,24 @@ async def test_who_cancels_twice_cuts_no_page(engine: FakeEngine, broker: Broker
     await asyncio.gather(*cancels)
 
     assert (operation.state, operation.done) == (State.STATE_CANCELLED, 3)
+
+
+async def test_who_watches_is_told_of_an_end_that_came_while_it_read(
+    engine: FakeEngine, broker: Broker, letters: Letters
+) -> None:
+    core = Core(engine, broker, 3)
+    del engine.answers[commands.REDRIVE_MOVE]
+    operation = await letters.start(asked(), ANYBODY)
+    [(token, frame)] = await engine.until(commands.REDRIVE_MOVE)
+    watching = letters.watch(DLQ, operation.id)
+    first = pb.WatchOperationResponse.FromString(await anext(watching))
+
+    engine.say(token, commands.REPLY, core.move(frame)[1])
+    await engine.until(commands.KEPT_CHANGE, 2)
+    await _turns()
+    second = pb.WatchOperationResponse.FromString(await anext(watching))
+
+    assert [each.operation.state for each in (first, second)] == [State.STATE_RUNNING, State.STATE_DONE]
+    assert second.operation.done == 3
+    with pytest.raises(StopAsyncIteration):
+        await anext(watching)

@@ -147,9 +147,10 @@ class Letters:
         stay = self._broker.at_drain(end)
         try:
             while True:
-                changed = run.changed
+                changed, state = run.changed, run.operation.state
                 yield pb.WatchOperationResponse(operation=run.operation).SerializeToString()
-                if run.operation.state != _RUNNING or draining.is_set():
+                # It may have ended while this was read: then that is told, too.
+                if state != _RUNNING or draining.is_set():
                     return
                 await changed.wait()
                 await asyncio.sleep(TELL_EVERY_S)
