@@ -185,11 +185,12 @@ cdef Walked keys_walk(
         Core* core, Queue* queue, Channel* channel, uint64_t most, uint64_t least, uint32_t cursor,
         uint32_t end, bint is_part, Buffer* b) noexcept nogil:
     cdef Walked walked
+    cdef uint32_t cells
     cdef uint32_t rows_max = <uint32_t> min(most, <uint64_t> KEYS_MAX) if most else KEYS_DEFAULT
     walked.cursor, walked.active, walked.oldest_ms = cursor, 0, 0
     end = min(end, queue.keys.capacity)
-    _keys(
-        core, queue, channel, min(rows_max, max(end - min(cursor, end), <uint32_t> 1)), least, end, &walked, b)
+    cells = max(end - min(cursor, end), <uint32_t> 1)
+    _keys(core, queue, channel, min(rows_max, cells), least, end, &walked, b)
     # A bucket that is small in this part may be large in all of them.
     if core.throttle_keys.count:
         _buckets(core, queue, channel, <uint32_t> 0xFFFFFFFF if is_part else rows_max, cursor, end, b)
