@@ -40,6 +40,8 @@ def open_to_all(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> I
     # What the door's own environment holds must never stand in for a caller's key, were it an admin's.
     broker, key = guarded.running.addresses["grpc"], guarded.admin_key
     running = wait_for_door(start_by_command(folder, broker, *options, *origin, key=key))
+    # Until it has asked the broker whether it asks for keys, it lets nobody in.
+    until(running, lambda answer: answer.status != 503)
     yield running
     running.stop()
 
