@@ -78,8 +78,8 @@ var keyOperations = map[string]operation{
 	}),
 	"create_tenant_link": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
 		var opts []fila.CreateTenantLinkOption
-		if r.TTLMs != 0 {
-			opts = append(opts, fila.ExpiresAfter(ms(r.TTLMs)))
+		if r.TTLMs != nil {
+			opts = append(opts, fila.ExpiresAfter(ms(*r.TTLMs)))
 		}
 		told, err := c.CreateTenantLink(ctx, r.Queue, *r.Fairness, opts...)
 		return plain(told), err

@@ -93,7 +93,6 @@ type request struct {
 	ExpiresAfterMs int64    `json:"expires_after_ms"`
 	OverlapMs      int64    `json:"overlap_ms"`
 	AsTenant       string   `json:"as_tenant"`
-	TTLMs          int64    `json:"ttl_ms"`
 	LinkID         string   `json:"link_id"`
 	Produce        []string `json:"produce"`
 	Consume        []string `json:"consume"`
