@@ -17,7 +17,7 @@ from fila.v1 import service_pb2 as service
 from fila_server import commands, seam_frames
 from tests.core.driven_engine import MS
 from tests.simulation.hardship_model import DLQ, Told
-from tests.simulation.oracles import Broken, note_judged
+from tests.simulation.oracles import Broken, run_seeds
 from tests.simulation.troubled_broker import (
     HARD_BYTES,
     QUEUES,
@@ -304,21 +304,5 @@ def simulate_hardships(seed: int) -> Counter[str]:
         world.engine.remove()
 
 
-def main() -> int:
-    first, count = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    judged: Counter[str] = Counter()
-    bad = 0
-    for seed in range(first, first + count):
-        try:
-            found = simulate_hardships(seed)
-            note_judged("hardships", seed, found)
-            judged += found
-        except Broken as error:
-            bad += 1
-            print(error if count == 1 else str(error).split("\n")[0][:300], flush=True)
-    print(f"{count} seeds, {bad} bad; judged {dict(judged)}")
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_seeds("hardships", simulate_hardships, sys.argv[1:]))

@@ -20,7 +20,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands
 from tests.core.driven_engine import MS, DrivenEngine
-from tests.simulation.oracles import Broken, note_judged
+from tests.simulation.oracles import Broken, run_seeds
 from tests.simulation.session_clients import ALIVE_ONLY, ALL_BEGUN, HONEST, KINDS, NEVER_BEGUN, Client
 from tests.simulation.session_model import BURST, DEAD, HELD, READY, Bucket, SessionModel, Told
 
@@ -476,21 +476,5 @@ def simulate_sessions(seed: int) -> Counter[str]:
         world.engine.remove()
 
 
-def main() -> int:
-    first, count = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    judged: Counter[str] = Counter()
-    bad = 0
-    for seed in range(first, first + count):
-        try:
-            found = simulate_sessions(seed)
-            note_judged("sessions", seed, found)
-            judged += found
-        except Broken as error:
-            bad += 1
-            print(error if count == 1 else str(error).split("\n")[0][:300], flush=True)
-    print(f"{count} seeds, {bad} bad; judged {dict(judged)}")
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_seeds("sessions", simulate_sessions, sys.argv[1:]))
