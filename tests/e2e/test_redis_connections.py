@@ -72,16 +72,17 @@ async def until_blocked(client: RawClient, count: int) -> None:
             pass
 
 
-async def until_others_ran(client: RawClient) -> None:
-    """Return once the server has carried out more than what this client asks here."""
+async def carried_out(client: RawClient) -> int:
+    """How many commands the server has carried out, this one included."""
+    told = (await client("INFO", "all")).decode()
+    return int(told.split("total_commands_processed:")[1].split()[0])
 
-    async def carried_out() -> int:
-        told = (await client("INFO", "all")).decode()
-        return int(told.split("total_commands_processed:")[1].split()[0])
 
-    asked, before = 0, await carried_out()
+async def until_others_ran(client: RawClient, before: int) -> None:
+    """Return once the server has carried out more since `before` than what this client asks here."""
+    asked = 0
     async with asyncio.timeout(30):
-        while (await carried_out()) - before <= (asked := asked + 1):
+        while (await carried_out(client)) - before <= (asked := asked + 1):
             pass
 
 
@@ -402,8 +403,9 @@ async def test_a_stop_ends_waits_and_answers_what_runs(start_server: StartServer
     assert await idle("PING") == Status("PONG")
     waiting.send(command("HMGET", "orders", "mail", 1, 60))
     await until_blocked(pushing, 1)
+    before = await carried_out(idle)
     pushing.send(command("RPUSH", "orders", *["m" * 1000] * 5000))
-    await until_others_ran(idle)
+    await until_others_ran(idle, before)
     server.process.send_signal(signal.SIGTERM)
 
     # The push may have been in time, or not; it is answered either way.
