@@ -1,12 +1,17 @@
-"""A door as main.py has it while keys are off, for tests of the edges alone."""
+"""Doors as main.py has them, for tests of the edges alone."""
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
+from fila_server.access import keys
 from fila_server.access.directory import Directory
 from fila_server.access.door import Door
 from fila_server.access.failures import Failures
+from fila_server.access.records import GrantRecord, KeyRecord, PrincipalRecord
+from fila_server.access.rights import ADMIN
 from fila_server.access.tls import Tls
 from fila_server.config.sections import Tls as TlsSettings
 from fila_server.core.doors.rights_table import Rights
@@ -22,3 +27,20 @@ def open_door() -> Door:
     table = Rights()
     directory = Directory(_no_store, table, "data", wall_ms=lambda: 0, mono_ns=time.monotonic_ns)
     return Door(table, directory, Failures(time.monotonic), is_on=False, wall_ms=lambda: 0)
+
+
+async def _stored(_kind: int, _frame: bytes) -> bytes:
+    return b""
+
+
+async def keyed_door(data_dir: Path) -> tuple[Door, str]:
+    """One with keys on, and the key of an admin."""
+    table = Rights()
+    table.switch_on()
+    directory = Directory(_stored, table, str(data_dir), wall_ms=lambda: 1000, mono_ns=time.monotonic_ns)
+    text, key = keys.make(os.urandom)
+    grant = GrantRecord(rights=ADMIN, queue="*")
+    await directory.change(
+        [PrincipalRecord("anna", 1, grants=(grant,)), KeyRecord(key.id, "anna", key.digest, 1)], []
+    )
+    return Door(table, directory, Failures(time.monotonic), is_on=True, wall_ms=lambda: 1000), text

@@ -157,11 +157,7 @@ class Connection(asyncio.Protocol):
         """Start what can be started; keep the rest."""
         if self._ending:
             return
-        if self.entry.is_too_much(len(data)):
-            self._answer(replies.error_reply("NOAUTH", "Authentication required."))
-            self.quit()
-            self._flush()
-            return
+        self.entry.received_bytes += len(data)
         self._decoder.feed(data)
         self._is_dry = False
         self.server.turns.enter(self)
@@ -211,13 +207,15 @@ class Connection(asyncio.Protocol):
         now_ns = self.server.turns.now_ns
         out_of_time = False
         while not self._ending and not self._write_paused and (self._items or self._take()):
-            if not self._may_start(self._items[0]):
+            if not self._may_start(self._items[0]) or self._turn_away():
                 break
             if out_of_time := now_ns() > until_ns:
                 break
             self._start(self._items.popleft())
             if self._ready_bytes >= FLUSH_BYTES:
                 self._flush()
+        if self._is_dry and not self._items and not self._waiting:
+            self._turn_away()
         self._flush()
         self._steer_reading(out_of_time)
         return out_of_time
@@ -226,10 +224,23 @@ class Connection(asyncio.Protocol):
         """Decode some more; False when nothing is whole."""
         if self._is_dry:
             return False
-        items = self._decoder.take(ITEMS_PER_TAKE)
-        self._is_dry = len(items) < ITEMS_PER_TAKE
+        # One by one before AUTH, so that it is known what lies behind it.
+        most = ITEMS_PER_TAKE if self.entry.caller else 1
+        items = self._decoder.take(most)
+        self._is_dry = len(items) < most
         self._items.extend(items)
         return bool(items)
+
+    def _turn_away(self) -> bool:
+        """Refuse a client that sent much and no key; True when it was one."""
+        if self._ending or self.entry.caller is not None:
+            return False
+        kept = self._decoder.kept_bytes
+        sizes = [_size_of(item) for item in self._items]
+        if self.entry.is_too_much(kept + sum(sizes), sizes[0] if sizes else kept):
+            self._answer(replies.error_reply("NOAUTH", "Authentication required."))
+            self.quit()
+        return self._ending
 
     def _may_start(self, item: codec.Item) -> bool:
         if not self._waiting:
@@ -451,6 +462,11 @@ class Connection(asyncio.Protocol):
         self._lingering = True
         self._transport.write_eof()
         self.server.loop.call_later(LINGER_S, self._transport.close)
+
+
+def _size_of(item: codec.Item) -> int:
+    body = item[1]
+    return sum(map(len, body)) if isinstance(body, list) else len(body)
 
 
 def _lane_of(item: codec.Item) -> int:

@@ -44,7 +44,8 @@ class Entry:
         self._encrypted = encrypted
         self._end = end
         self._left: list[Callable[[], None]] = []
-        self._unread_bytes = 0
+        self.received_bytes = 0
+        """Since it was last nobody."""
         self._names = names
         self._watch: asyncio.TimerHandle | None = None
         if ends_s is not None:
@@ -55,7 +56,7 @@ class Entry:
     def begin(self) -> None:
         """Be whoever the connection is before any AUTH. Raises Unauthenticated where no key could help."""
         self.leave()
-        self._unread_bytes = 0
+        self.received_bytes = 0
         if not self._door.is_on:
             self._become(self._door.enter(None, self._address, encrypted=self._encrypted))
         elif self._names:
@@ -71,10 +72,10 @@ class Entry:
         assert self.caller is not None, "asked before AUTH is refused"
         return self.caller.number
 
-    def is_too_much(self, size: int) -> bool:
-        """Count input that came before AUTH; True when it is more than an AUTH needs."""
-        self._unread_bytes += size
-        return self.caller is None and self._unread_bytes > INPUT_BYTES_MAX
+    def is_too_much(self, unstarted: int, command: int) -> bool:
+        """Whether nobody sent more than an AUTH needs: of what was begun, or of the next `command` alone, in bytes.
+        What lies behind is not counted: the key may be in front of it."""
+        return self.caller is None and max(self.received_bytes - unstarted, command) > INPUT_BYTES_MAX
 
     def authenticate(self, key: bytes, name: str = "default") -> None:
         """Become the key's holder. Raises Unauthenticated, QuotaExceeded; the identity is then as before."""
