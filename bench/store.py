@@ -41,6 +41,8 @@ def resident_bytes() -> int:
 
 
 class Load:
+    """The core's writes: a frame with its three small records, and the deletion of the one `backlog` frames before."""
+
     def __init__(self, store: StoreProbe, backlog: int, frame_bytes: int) -> None:
         self.store = store
         self.backlog = backlog
@@ -80,6 +82,33 @@ class Load:
             return
 
 
+class Committer:
+    """A second thread that syncs without pause, and how long each sync took."""
+
+    def __init__(self, store: StoreProbe) -> None:
+        self.syncs_s: list[float] = []
+        self._store = store
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._commit)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _commit(self) -> None:
+        while not self._done.is_set():
+            began = time.perf_counter()
+            self._store.sync()
+            self.syncs_s.append(time.perf_counter() - began)
+            time.sleep(0.0005)
+
+    def percentile_ms(self, per_cent: int) -> float:
+        return round(sorted(self.syncs_s)[len(self.syncs_s) * per_cent // 100] * 1e3, 2)
+
+
 def run(
     directory: str,
     backlog: int,
@@ -88,64 +117,65 @@ def run(
     frame_bytes: int,
     settings: dict[str, int],
 ) -> dict[str, float]:
+    """Write the backlog, hold the rate for so long, delete everything; say what it took."""
     store = StoreProbe(directory, **settings)  # type: ignore[arg-type]  # names are checked by the probe
     load = Load(store, backlog, frame_bytes)
     store.set_live_frame_bytes(backlog * frame_bytes)
     store.start_upkeep()
-    done = threading.Event()
-    syncs: list[float] = []
-
-    def commit() -> None:
-        while not done.is_set():
-            began = time.perf_counter()
-            store.sync()
-            syncs.append(time.perf_counter() - began)
-            time.sleep(0.0005)
-
-    committer = threading.Thread(target=commit)
+    committer = Committer(store)
     committer.start()
     for number in range(backlog):  # the backlog itself is not part of what is measured
         load.step(number)
-    cpu, disk, began = time.process_time(), bytes_written_to_disk(), time.perf_counter()
-    syncs.clear()
-    peak = {"memtables": 0, "wal": 0, "disk": 0, "tables": 0, "resident": 0}
     count = int(frames_per_s * seconds)
-    for number in range(backlog, backlog + count):
-        load.step(number)
-        if number % 200 == 0:
-            store.set_live_frame_bytes(backlog * frame_bytes)
-            held = store.held() | {"resident": resident_bytes()}
-            peak = {name: max(peak[name], held[name]) for name in peak}
-            ahead = (number - backlog) / frames_per_s - (time.perf_counter() - began)
-            if ahead > 0:
-                time.sleep(ahead)
-    took, cpu, disk = time.perf_counter() - began, time.process_time() - cpu, bytes_written_to_disk() - disk
-    syncs_sorted = sorted(syncs)
-    result = {
-        "frames_per_s": round(count / took),
-        "cpu_us_per_frame": round(cpu / count * 1e6, 1),
-        "disk_written_per_stored_byte": round(disk / (count * (frame_bytes + 3240)), 2),
-        "refused": load.refused,
-        "longest_write_ms": round(load.longest_write_s * 1e3, 1),
-        "sync_p50_ms": round(syncs_sorted[len(syncs) // 2] * 1e3, 2),
-        "sync_p99_ms": round(syncs_sorted[len(syncs) * 99 // 100] * 1e3, 2),
-        "live_mb": round(backlog * (frame_bytes + 3240) / 1e6),
-    }
-    result |= {f"peak_{name}_mb": round(value / 1e6) for name, value in peak.items()}
-    result["peak_process_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
+    result = measured(store, load, committer, range(backlog, backlog + count), frames_per_s, frame_bytes)
     for number in range(backlog + count, 2 * backlog + count):
         load.step(number, with_put=False)
-    done.set()
-    committer.join()
+    committer.stop()
     store.set_live_frame_bytes(0)
     time.sleep(2.5)
     held = store.held()
-    result["drained_tables_mb"], result["drained_wal_mb"] = (
-        round(held["tables"] / 1e6),
-        round(held["wal"] / 1e6),
-    )
+    result |= {f"drained_{name}_mb": round(held[name] / 1e6) for name in ("tables", "wal")}
     result["reclaimed"], result["rewritten"] = store.upkeep_round()
     store.close()
+    return result
+
+
+def measured(
+    store: StoreProbe,
+    load: Load,
+    committer: Committer,
+    numbers: range,
+    frames_per_s: int,
+    frame_bytes: int,
+) -> dict[str, float]:
+    """Write these frames at this rate, and say what that took."""
+    stored_bytes = frame_bytes + 3240  # with the other three records of a frame
+    cpu, disk, began = time.process_time(), bytes_written_to_disk(), time.perf_counter()
+    committer.syncs_s.clear()
+    peak = {"memtables": 0, "wal": 0, "disk": 0, "tables": 0, "resident": 0}
+    for number in numbers:
+        load.step(number)
+        if number % 200 == 0:
+            store.set_live_frame_bytes(load.backlog * frame_bytes)
+            held = store.held() | {"resident": resident_bytes()}
+            peak = {name: max(peak[name], held[name]) for name in peak}
+            ahead = (number - numbers.start) / frames_per_s - (time.perf_counter() - began)
+            if ahead > 0:
+                time.sleep(ahead)
+    took, cpu, disk = time.perf_counter() - began, time.process_time() - cpu, bytes_written_to_disk() - disk
+    count = len(numbers)
+    result: dict[str, float] = {
+        "frames_per_s": round(count / took),
+        "cpu_us_per_frame": round(cpu / count * 1e6, 1),
+        "disk_written_per_stored_byte": round(disk / (count * stored_bytes), 2),
+        "refused": load.refused,
+        "longest_write_ms": round(load.longest_write_s * 1e3, 1),
+        "sync_p50_ms": committer.percentile_ms(50),
+        "sync_p99_ms": committer.percentile_ms(99),
+        "live_mb": round(load.backlog * stored_bytes / 1e6),
+    }
+    result |= {f"peak_{name}_mb": round(value / 1e6) for name, value in peak.items()}
+    result["peak_process_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
     return result
 
 

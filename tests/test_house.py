@@ -1,5 +1,6 @@
 """Rules of the house that no linter knows: lengths, names, addresses, generated code, numbers kept twice."""
 
+import ast
 import os
 import re
 from fnmatch import fnmatch
@@ -105,6 +106,18 @@ def test_compiled_functions_are_no_longer_than_a_screen():
         for path in files({".pyx"})
         for function, length in functions(path.read_text())
         if length > FUNCTION_LINES_MAX
+    }
+    assert not found
+
+
+def test_python_functions_are_no_longer_than_a_screen():
+    found = {
+        f"{path.relative_to(ROOT)} {node.name}": length
+        for path in files({".py"})
+        if not is_generated(path)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if (length := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES_MAX
     }
     assert not found
 

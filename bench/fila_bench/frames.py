@@ -89,7 +89,3 @@ def session_credit(messages: int) -> bytes:
 
 def session_ack(sequence_number: int, packed_lease_ids: bytes) -> bytes:
     return block(3, sequence(sequence_number) + block(2, packed_lease_ids))
-
-
-def session_close(*, release: bool) -> bytes:
-    return block(6, number(1, int(release)))

@@ -1,4 +1,4 @@
-"""fila.helpers and the rest of what a script is offered, as page by page promised."""
+"""fila.helpers and the rest of what a script is offered, as docs/lua-patterns.md promises."""
 
 from __future__ import annotations
 

@@ -364,13 +364,6 @@ async def test_scripts_see_the_config_as_of_the_call(stage):
     assert await key_of(stage) == b"none"
 
 
-async def test_the_whole_config_is_replaced_at_start(stage):
-    stage.set_queue("orders", FROM_CONFIG)
-    stage.set_config("tier", "gold")
-    stage.load_config({"other": "x"})
-    assert await key_of(stage) == b"none"
-
-
 async def test_the_longest_config_value_can_be_read_by_a_script_that_uses_much_memory(stage):
     stage.set_config("tier", "v" * 65536)
     stage.set_queue(

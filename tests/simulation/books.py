@@ -95,7 +95,7 @@ class Books:
 
     @staticmethod
     def _check_weights(queue: QueueModel, stats: admin.GetStatsResponse) -> None:
-        """Page 1, section 4: set by an admin, else by the weight table, else by the newest enqueue or redrive.
+        """A weight is set by an admin, else by the weight table, else by the newest enqueue or redrive.
 
         The last one is kept while the key has pending or leased messages.
         """

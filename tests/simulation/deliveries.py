@@ -124,11 +124,11 @@ class Deliveries:
         return notes
 
     def _take_one(self, consumer: ConsumerModel, message: messages.Message, weights_known: bool) -> Note:
-        meta, times = message.metadata, message.timestamps
+        meta = message.metadata
         message_token = int(message.payload.split(b"|")[0])
         channel = consumer.queue.channels[consumer.channel]
         wall, mono = self.engine.wall_ms, self.engine.mono_ns // MS
-        leased_ms = times.leased_at.ToMilliseconds()
+        leased_ms = message.timestamps.leased_at.ToMilliseconds()
         self.unseen.discard(meta.lease_id)
         what = (
             f"message {message_token} ({meta.offset}) to {consumer.token} in {meta.queue_id}/{meta.channel}"
@@ -170,16 +170,7 @@ class Deliveries:
         self.one_holder.leased(note, meta.lease_id, mono)
         if note.state == LEASED:
             self.end_lease(note)
-        expires_ms = times.lease_expires_at.ToMilliseconds()
-        # Page 1, section 6: leased for the queue's visibility timeout, as it is now.
-        if not early and expires_ms - leased_ms != consumer.queue.config["visibility_ms"]:
-            raise Broken(f"{what} is leased for {expires_ms - leased_ms} ms, not {consumer.queue.config}")
-        note.state, note.maybe, note.lease_id = LEASED, False, meta.lease_id
-        note.leased_ms, note.expires_ms = leased_ms, expires_ms
-        note.due_mono_ms = mono - (wall - leased_ms) + (expires_ms - leased_ms)
-        note.attempts = meta.attempt_count
-        note.holder = consumer.token if consumer.kind != "pull" else 0
-        self.model.leases[meta.lease_id] = note
+        self._lease(note, consumer, message, early, what)
         for name in entry.throttles if not consumer.queue.is_dlq else ():
             bucket = self.model.buckets.get(name)
             # What was picked in an earlier pass may have paid under other limits.
@@ -187,6 +178,23 @@ class Deliveries:
                 self.on_curve.taken(bucket, name, wall, len(self.unseen))
         self.fair.picked(note, in_order=weights_known and clear)
         return note
+
+    def _lease(
+        self, note: Note, consumer: ConsumerModel, message: messages.Message, early: bool, what: str
+    ) -> None:
+        """What the delivery says of its lease, into the model."""
+        meta, times = message.metadata, message.timestamps
+        leased_ms, expires_ms = times.leased_at.ToMilliseconds(), times.lease_expires_at.ToMilliseconds()
+        # A lease lasts for the queue's visibility timeout, as it is at the moment of the pick.
+        if not early and expires_ms - leased_ms != consumer.queue.config["visibility_ms"]:
+            raise Broken(f"{what} is leased for {expires_ms - leased_ms} ms, not {consumer.queue.config}")
+        note.state, note.maybe, note.lease_id = LEASED, False, meta.lease_id
+        note.leased_ms, note.expires_ms = leased_ms, expires_ms
+        passed_ms = self.engine.wall_ms - leased_ms
+        note.due_mono_ms = self.engine.mono_ns // MS - passed_ms + (expires_ms - leased_ms)
+        note.attempts = meta.attempt_count
+        note.holder = consumer.token if consumer.kind != "pull" else 0
+        self.model.leases[meta.lease_id] = note
 
     def find(
         self, channel: ChannelModel, token: int, source: str, offset: int, routed: Routed | None = None

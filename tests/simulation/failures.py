@@ -1,8 +1,8 @@
 """What becomes of a failed message: the cap, its time to live, on_failure, or the backoff; in this order.
 
 A queue with an on_failure script is asked by an event and answers with a decision, perhaps much later, perhaps never.
-Meanwhile the message counts as in flight, and whoever nacked it waits (page 1, section 6: "the Nack is answered after
-the decision is durable"). A crash in between finds the failure undecided: it has not happened, the lease is as it was.
+Meanwhile the message counts as in flight, and whoever nacked it waits: a nack is
+answered once the decision is durable. A crash in between finds the failure undecided: it has not happened, the lease is as it was.
 """
 
 from typing import Any
@@ -143,7 +143,7 @@ class Failures(Deliveries):
 
     @staticmethod
     def _check_event(note: Note, event: Any, what: str) -> None:
-        """Page 1, section 7: headers and fairness key; attempts and error, it was found by."""
+        """The script is asked with the message's own fairness key and headers; attempts and error it was found by."""
         if event.fairness_key.decode() != note.entry.key:
             raise Broken(f"{what} says {event.fairness_key}, not {note.entry.key}")
         if {h.name.decode(): h.value.decode() for h in event.headers} != note.entry.headers:

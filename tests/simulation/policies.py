@@ -1,6 +1,6 @@
 """UpdateQueue while messages wait, are leased, delayed and being decided.
 
-What is stored with a message stays as it was (page 1, section 2: "nothing else in a stored message changes"): its key,
+What is stored with a message stays as it was: its key,
 cost and throttle keys, its delay, its time to live. What belongs to the queue counts from now on, for what waits too:
 weight table, visibility timeout, retry, max_attempts, on_failure, ttl_to_dlq, durability, capacity, retention.
 """

@@ -45,7 +45,7 @@ class Producers:
     def routed(
         self, queue: QueueModel, headers: dict[str, str], hooked: Routing | None = None
     ) -> tuple[str, int, int, frozenset[str]]:
-        """Page 1, section 7: what the hook gives overrides the declarative policy, which stays for the rest."""
+        """What the hook gives overrides the declarative policy, which stays for the rest."""
         read = queue.headers
         weight = number(headers.get(read.weight, "1"))
         cost = number(headers.get(read.cost, "1"))

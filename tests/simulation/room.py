@@ -1,4 +1,4 @@
-"""How much room a bounded queue has: an enqueue is refused when it is full, and only then (page 1, section 8)."""
+"""How much room a bounded queue has: an enqueue is refused when it is full, and only then."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
@@ -189,7 +189,3 @@ def bottleneck(server_cores: float, client_cores: float, busiest_thread: float, 
     if busiest_thread >= _BUSY:
         return "one thread of the broker"
     return "disk and round trips"
-
-
-def as_line(outcome: Outcome) -> str:
-    return json.dumps(asdict(outcome))

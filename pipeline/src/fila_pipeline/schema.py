@@ -107,20 +107,6 @@ LIST_COLUMNS = pa.schema(
     ]
 )
 
-INPUT_COLUMNS = pa.schema(
-    [
-        pa.field("at", pa.timestamp("us", tz="UTC")),
-        pa.field("pass", pa.int64()),
-        pa.field("kind", pa.string()),
-        pa.field("token", pa.int64()),
-        pa.field("a", pa.int64()),
-        pa.field("b", pa.int64()),
-        pa.field("c", pa.int64()),
-        pa.field("goes_on", pa.bool_()),
-        pa.field("data", pa.binary()),
-    ]
-)
-
 ARROW = {DECISIONS: DECISION_COLUMNS, CHANGES: CHANGE_COLUMNS}
 """The tables that jobs read."""
 

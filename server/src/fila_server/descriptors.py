@@ -101,11 +101,6 @@ class Descriptors:
         self._take_spare()
 
     @property
-    def is_short(self) -> bool:
-        """Whether so few are left that nobody new is let in."""
-        return self._is_short
-
-    @property
     def first_kept(self) -> int:
         """The first that is kept for the store: the system gives out the lowest that is free."""
         return self._limit - self._keep_free - SPARE

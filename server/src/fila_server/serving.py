@@ -82,32 +82,10 @@ async def serve(
         await broker.stop()
         raise
     telemetry = _telemetry(broker, hooks, quotas)
-    redis: RedisPort | None = None
-    try:
-        rpc.bind()
-        metrics_port = await telemetry.start_page(settings.metrics.listen_addr, _scraper(door, settings))
-        if settings.redis.enabled:
-            # The last port to be bound, and it answers at once: by then every port is held.
-            redis = await _redis_port(rpc, broker, settings, descriptors, door, tls)
-    except errors.PortTaken:
-        await broker.stop()
-        raise
-    await rpc.serve()
-    descriptors.guard({rpc.port, metrics_port, redis.address[1] if redis is not None else 0} - {0})
-    descriptors.start()
-    rpc.listen()
+    redis, metrics_port = await _listen(rpc, telemetry, broker, settings, descriptors, door, tls)
     door.start()
     quotas.start()
-    telemetry.start_export(
-        endpoint=settings.telemetry.otlp_endpoint,
-        service_name=settings.telemetry.service_name,
-        interval_ms=settings.telemetry.metrics_interval_ms,
-    )
-    telemetry.start_spans(
-        getattr(engine, "spans", None),
-        endpoint=settings.telemetry.otlp_endpoint,
-        service_name=settings.telemetry.service_name,
-    )
+    _start_telling(telemetry, engine, settings)
     watching = asyncio.ensure_future(tls.watch())
     control = _control(engine, settings)
     await control.start()
@@ -129,6 +107,44 @@ async def serve(
     await control.stop()
     descriptors.stop()
     await _drain(broker, rpc, redis, telemetry)
+
+
+async def _listen(
+    rpc: GrpcServer,
+    telemetry: Telemetry,
+    broker: Broker,
+    settings: Config,
+    descriptors: Descriptors,
+    door: Door,
+    tls: Tls,
+) -> tuple[RedisPort | None, int]:
+    """Bind every port, then answer on all of them. Returns the Redis port, if there is one, and the metrics page's
+    number. Raises errors.PortTaken, with the broker stopped."""
+    redis: RedisPort | None = None
+    try:
+        rpc.bind()
+        metrics_port = await telemetry.start_page(settings.metrics.listen_addr, _scraper(door, settings))
+        if settings.redis.enabled:
+            # The last port to be bound, and it answers at once: by then every port is held.
+            redis = await _redis_port(rpc, broker, settings, descriptors, door, tls)
+    except errors.PortTaken:
+        await broker.stop()
+        raise
+    await rpc.serve()
+    descriptors.guard({rpc.port, metrics_port, redis.address[1] if redis is not None else 0} - {0})
+    descriptors.start()
+    rpc.listen()
+    return redis, metrics_port
+
+
+def _start_telling(telemetry: Telemetry, engine: Engine, settings: Config) -> None:
+    told = settings.telemetry
+    telemetry.start_export(
+        endpoint=told.otlp_endpoint, service_name=told.service_name, interval_ms=told.metrics_interval_ms
+    )
+    telemetry.start_spans(
+        getattr(engine, "spans", None), endpoint=told.otlp_endpoint, service_name=told.service_name
+    )
 
 
 class GrpcServer(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from typing import Literal, TypeVar, Unpack
+from typing import Literal, Unpack
 
 from fila import methods
 from fila.answers import (
@@ -36,8 +36,6 @@ from fila.tried import DryRun
 from fila.v1 import admin_pb2 as wire
 from fila.v1 import version_pb2 as wire_version
 from fila.values import duration_ms
-
-ValueT = TypeVar("ValueT")
 
 
 class AdminCalls:

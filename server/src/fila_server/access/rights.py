@@ -11,7 +11,6 @@ from fila_server.errors import Invalid, LimitExceeded
 
 PRODUCE, CONSUME, MANAGE, ADMIN, VIEW = 1, 2, 4, 8, 16
 BIT_BY_NAME = {"produce": PRODUCE, "consume": CONSUME, "manage": MANAGE, "view": VIEW, "admin": ADMIN}
-NAME_BY_BIT = {bit: name for name, bit in BIT_BY_NAME.items()}
 
 GRANTS_MAX = 1_000
 """Of a principal; each is looked at once a queue."""

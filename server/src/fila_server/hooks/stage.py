@@ -243,10 +243,6 @@ class HookStage:
         """Make a config value visible to scripts; an empty one removes it."""
         self._config.set(_bytes(config_key), _config_value(value))
 
-    def load_config(self, entries: Mapping[str, str]) -> None:
-        """Replace the whole config, at start."""
-        self._config.replace({_bytes(key): _config_value(value) for key, value in entries.items() if value})
-
     def _set(self, hooks: dict[bytes, _Guarded[Hook]], kind: type[Hook], queue: bytes, script: bytes) -> None:
         if not script:
             hooks.pop(queue, None)

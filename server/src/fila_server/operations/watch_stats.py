@@ -94,7 +94,6 @@ class StatsWatch:
         self._all_totals: dict[Place, tuple[int, int]] = {}
         self._ticking: asyncio.Task[None] | None = None
         self._next: asyncio.Event = asyncio.Event()
-        self.looks_taken = 0
         """Commands to the core, for tests."""
 
     @property
@@ -193,7 +192,6 @@ class StatsWatch:
                     reply = await self._broker.call(
                         commands.WATCH_ROWS, self._page(place, look, slice_only=True)
                     )
-                    self.looks_taken += 1
                     self._meet(look, seam_frames.WatchedRows.FromString(reply))
                 reply = await self._broker.call(commands.WATCH_ROWS, self._page(place, look))
             except errors.NotFound as error:
@@ -202,7 +200,6 @@ class StatsWatch:
             except errors.FilaServerError:
                 continue  # an overloaded core is asked again
             else:
-                self.looks_taken += 1
                 self._take(look, seam_frames.WatchedRows.FromString(reply))
 
     @staticmethod
@@ -261,7 +258,6 @@ class StatsWatch:
             snapshot = decode(await self._broker.call(commands.METRICS, asked.SerializeToString()))
         except errors.FilaServerError:
             return
-        self.looks_taken += 1
         now_s = self._now_s()
         passed_s = now_s - self._all.totals[0] if self._all.totals[0] else 0.0
         self._all.totals = (now_s, 0, 0)

@@ -1,7 +1,7 @@
 """FilaAdmin: rare calls, typed by people. Their bytes are parsed here; what they may ask is in operations/.
 
-A method is a row of the table in `handlers`: its command, its request type, and its
-check. Those that need more than a check are methods of operations/queues.py.
+A method is a row of one of the tables below `handlers`: either its command, its request's type and its check, or its
+request's type and who answers it, in operations/.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ SERVICE = "fila.v1.FilaAdmin"
 
 Check = Callable[[Any], None]
 Call = Callable[[bytes, Caller], Awaitable[bytes]]
+Answer = Callable[[Any, Caller], Awaitable[bytes]]
+"""What a request is answered with, once its caller may ask it."""
 
 LARGE_REST_S = 0.05
 """After a request of many entries, before the next one is looked at: such a one takes about as long."""
@@ -60,13 +62,32 @@ def handlers(
     check = AdminRules(limits)
     admission = Admission(limits)
     door = identity.door
-
-    def answering(method: str, call: Call) -> grpc.RpcMethodHandler[Any, Any]:
-        return grpc.unary_unary_rpc_method_handler(
+    queues = Queues(broker, limits, check, durability, door)
+    letters = LetterCalls(broker, limits, check, door)
+    answers = _of_queues(queues) | _of_letters(queues, letters)
+    answers |= _looks(door, Explaining(broker, check), Late(broker), Status(broker, data_dir))
+    answers["GetHistory"] = (watch_pb2.GetHistoryRequest, Looks(broker, door, check, hour).history)
+    calls = {
+        method: _plain(method, broker, door, kind, request_type, row_check)
+        for method, (kind, request_type, row_check) in _checked_only(check).items()
+    }
+    calls |= {
+        method: _parsed(method, door, request_type, answer)
+        for method, (request_type, answer) in answers.items()
+    }
+    methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+        method: grpc.unary_unary_rpc_method_handler(
             answering_handler(method, admission, broker.unwritten, identity, call)
         )
+        for method, call in calls.items()
+    }
+    _add_streams(methods, broker, check, admission, identity, letters)
+    return grpc.method_handlers_generic_handler(SERVICE, methods)
 
-    plain: dict[str, tuple[int, type[Message], Check]] = {
+
+def _checked_only(check: AdminRules) -> dict[str, tuple[int, type[Message], Check]]:
+    """What the core answers itself, once the request is found sound."""
+    return {
         "PurgeQueue": (commands.PURGE_QUEUE, pb.PurgeQueueRequest, check.view),
         "SetConfig": (commands.SET_CONFIG, pb.SetConfigRequest, check.set_config),
         "GetConfig": (commands.GET_CONFIG, pb.GetConfigRequest, check.config_key),
@@ -77,86 +98,59 @@ def handlers(
         "SetKeyPolicy": (commands.SET_KEY_POLICY, pb.SetKeyPolicyRequest, check.key_policy),
         "ListConsumers": (commands.LIST_CONSUMERS, pb.ListConsumersRequest, check.consumers),
     }
-    queues = Queues(broker, limits, check, durability, door)
-    methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-        name: answering(name, _plain(name, broker, door, kind, request_type, row_check))
-        for name, (kind, request_type, row_check) in plain.items()
+
+
+def _of_queues(queues: Queues) -> dict[str, tuple[type[Message], Answer]]:
+    """Queues, their settings and versions, their channels and keys."""
+    return {
+        "CreateQueue": (pb.CreateQueueRequest, queues.create),
+        "DeleteQueue": (pb.DeleteQueueRequest, queues.delete),
+        "GetQueue": (pb.GetQueueRequest, queues.get),
+        "UpdateQueue": (pb.UpdateQueueRequest, queues.update),
+        "ListQueues": (pb.ListQueuesRequest, queues.list_queues),
+        "DryRunPolicy": (pb.DryRunPolicyRequest, queues.dry_run),
+        "ListQueueVersions": (version_pb2.ListQueueVersionsRequest, queues.list_versions),
+        "GetQueueVersion": (version_pb2.GetQueueVersionRequest, queues.get_version),
+        "ListChannels": (pb.ListChannelsRequest, queues.list_channels),
+        "SeekChannel": (pb.SeekChannelRequest, queues.seek),
+        "GetStats": (pb.GetStatsRequest, queues.stats),
+        "FindKeys": (watch_pb2.FindKeysRequest, queues.find_keys),
+        "ListKeyPolicies": (events_pb2.ListKeyPoliciesRequest, queues.key_policies),
+        "PreviewKeyPolicy": (pb.PreviewKeyPolicyRequest, queues.preview_key_policy),
     }
-    methods["CreateQueue"] = answering(
-        "CreateQueue", _parsed("CreateQueue", door, pb.CreateQueueRequest, queues.create)
-    )
-    methods["DeleteQueue"] = answering(
-        "DeleteQueue", _parsed("DeleteQueue", door, pb.DeleteQueueRequest, queues.delete)
-    )
-    methods["DryRunPolicy"] = answering(
-        "DryRunPolicy", _parsed("DryRunPolicy", door, pb.DryRunPolicyRequest, queues.dry_run)
-    )
-    methods["ListQueueVersions"] = answering(
-        "ListQueueVersions",
-        _parsed("ListQueueVersions", door, version_pb2.ListQueueVersionsRequest, queues.list_versions),
-    )
-    methods["GetQueueVersion"] = answering(
-        "GetQueueVersion",
-        _parsed("GetQueueVersion", door, version_pb2.GetQueueVersionRequest, queues.get_version),
-    )
-    methods["UpdateQueue"] = answering(
-        "UpdateQueue", _parsed("UpdateQueue", door, pb.UpdateQueueRequest, queues.update)
-    )
-    methods["ListQueues"] = answering(
-        "ListQueues", _parsed("ListQueues", door, pb.ListQueuesRequest, queues.list_queues)
-    )
-    methods["ListChannels"] = answering(
-        "ListChannels", _parsed("ListChannels", door, pb.ListChannelsRequest, queues.list_channels)
-    )
-    explaining = Explaining(broker, check)
-    methods["ExplainKey"] = answering(
-        "ExplainKey", _parsed("ExplainKey", door, pb.ExplainKeyRequest, _explained(door, explaining))
-    )
-    methods["GetStats"] = answering("GetStats", _parsed("GetStats", door, pb.GetStatsRequest, queues.stats))
-    methods["PeekMessages"] = answering(
-        "PeekMessages", _parsed("PeekMessages", door, pb.PeekMessagesRequest, queues.peek)
-    )
-    methods["Redrive"] = answering("Redrive", _parsed("Redrive", door, pb.RedriveRequest, queues.redrive))
-    methods["ListKeyPolicies"] = answering(
-        "ListKeyPolicies",
-        _parsed("ListKeyPolicies", door, events_pb2.ListKeyPoliciesRequest, queues.key_policies),
-    )
-    methods["PreviewKeyPolicy"] = answering(
-        "PreviewKeyPolicy",
-        _parsed("PreviewKeyPolicy", door, pb.PreviewKeyPolicyRequest, queues.preview_key_policy),
-    )
-    methods["DropDeadLetters"] = answering(
-        "DropDeadLetters",
-        _parsed("DropDeadLetters", door, events_pb2.DropDeadLettersRequest, queues.drop_dead_letters),
-    )
-    methods["SeekChannel"] = answering(
-        "SeekChannel", _parsed("SeekChannel", door, pb.SeekChannelRequest, queues.seek)
-    )
-    methods["FindKeys"] = answering(
-        "FindKeys", _parsed("FindKeys", door, watch_pb2.FindKeysRequest, queues.find_keys)
-    )
-    status = Status(broker, data_dir)
-    methods["GetStatus"] = answering(
-        "GetStatus", _parsed("GetStatus", door, events_pb2.GetStatusRequest, _status(status))
-    )
-    methods["ListLate"] = answering(
-        "ListLate", _parsed("ListLate", door, events_pb2.ListLateRequest, _late(broker, door))
-    )
-    letters = LetterCalls(broker, limits, check, door)
-    for name, request_type, answer in (
-        ("StartOperation", operation_pb2.StartOperationRequest, letters.start),
-        ("ListOperations", operation_pb2.ListOperationsRequest, letters.list),
-        ("CancelOperation", operation_pb2.CancelOperationRequest, letters.cancel),
-        ("EditDeadLetter", operation_pb2.EditDeadLetterRequest, letters.edit),
-    ):
-        methods[name] = answering(name, _parsed(name, door, request_type, answer))
-    _add_streams(methods, broker, check, admission, identity, letters)
-    looks = Looks(broker, door, check, hour)
-    methods["GetHistory"] = answering(
-        "GetHistory", _parsed("GetHistory", door, watch_pb2.GetHistoryRequest, looks.history)
-    )
-    methods["GetQueue"] = answering("GetQueue", _parsed("GetQueue", door, pb.GetQueueRequest, queues.get))
-    return grpc.method_handlers_generic_handler(SERVICE, methods)
+
+
+def _of_letters(queues: Queues, letters: LetterCalls) -> dict[str, tuple[type[Message], Answer]]:
+    """Messages that are looked at, and dead letters that are moved, edited or dropped."""
+    return {
+        "PeekMessages": (pb.PeekMessagesRequest, queues.peek),
+        "Redrive": (pb.RedriveRequest, queues.redrive),
+        "DropDeadLetters": (events_pb2.DropDeadLettersRequest, queues.drop_dead_letters),
+        "EditDeadLetter": (operation_pb2.EditDeadLetterRequest, letters.edit),
+        "StartOperation": (operation_pb2.StartOperationRequest, letters.start),
+        "ListOperations": (operation_pb2.ListOperationsRequest, letters.list),
+        "CancelOperation": (operation_pb2.CancelOperationRequest, letters.cancel),
+    }
+
+
+def _looks(
+    door: Door, explaining: Explaining, late: Late, status: Status
+) -> dict[str, tuple[type[Message], Answer]]:
+    """Why a key waits, which keys are late, and how the broker is."""
+    one_listing = Gate("ListLate calls", at_once=1)
+
+    async def explained(request: pb.ExplainKeyRequest, caller: Caller) -> bytes:
+        return await on_channel(door, caller, request, explaining.explain(request, caller))
+
+    async def listed(request: events_pb2.ListLateRequest, caller: Caller) -> bytes:
+        async with one_listing:
+            return (await late.list(request, partial(door.may_watch, caller))).SerializeToString()
+
+    return {
+        "ExplainKey": (pb.ExplainKeyRequest, explained),
+        "ListLate": (events_pb2.ListLateRequest, listed),
+        "GetStatus": (events_pb2.GetStatusRequest, lambda _, caller: status.get(whole=caller.is_admin)),
+    }
 
 
 def _add_streams(
@@ -198,17 +192,6 @@ def _add_streams(
     )
 
 
-def _status(status: Status) -> Callable[[Any, Caller], Awaitable[bytes]]:
-    return lambda _, caller: status.get(whole=caller.is_admin)
-
-
-def _explained(door: Door, explaining: Explaining) -> Callable[[Any, Caller], Awaitable[bytes]]:
-    async def explained(request: pb.ExplainKeyRequest, caller: Caller) -> bytes:
-        return await on_channel(door, caller, request, explaining.explain(request, caller))
-
-    return explained
-
-
 async def _naming_no_hidden_channel(
     door: Door, caller: Caller, request: watch_pb2.WatchStatsRequest, pieces: AsyncIterator[bytes]
 ) -> AsyncIterator[bytes]:
@@ -230,20 +213,7 @@ async def _naming_no_hidden_channel(
         raise ChannelNotFound(short_sighted[0], channel) from None
 
 
-def _late(broker: Broker, door: Door) -> Callable[[Any, Caller], Awaitable[bytes]]:
-    walks = Gate("ListLate calls", at_once=1)
-    late = Late(broker)
-
-    async def listed(request: events_pb2.ListLateRequest, caller: Caller) -> bytes:
-        async with walks:
-            return (await late.list(request, partial(door.may_watch, caller))).SerializeToString()
-
-    return listed
-
-
-def _parsed(
-    method: str, door: Door, request_type: type[Any], answer: Callable[[Any, Caller], Awaitable[bytes]]
-) -> Call:
+def _parsed(method: str, door: Door, request_type: type[Any], answer: Answer) -> Call:
     need = RPCS[f"FilaAdmin/{method}"]
 
     async def call(frame: bytes, caller: Caller) -> bytes:
