@@ -1,8 +1,8 @@
 """UpdateQueue while messages wait, are leased, delayed and being decided.
 
-What is stored with a message stays as it was: its key,
-cost and throttle keys, its delay, its time to live. What belongs to the queue counts from now on, for what waits too:
-weight table, visibility timeout, retry, max_attempts, on_failure, ttl_to_dlq, durability, capacity, retention.
+What is stored with a message stays as it was: its key, cost and throttle keys, its delay, its time to live. What
+belongs to the queue counts from now on, for what waits too: weight table, visibility timeout, retry, max_attempts,
+on_failure, ttl_to_dlq, durability, capacity, retention.
 """
 
 from fila.v1 import admin_pb2 as admin
