@@ -84,6 +84,28 @@ def test_what_a_slower_key_would_do_is_told_as_the_broker_forecasts_it(console, 
     assert client.list_key_policies("foreseen", fairness_key="flood")[0].rate_per_second == 0
 
 
+def test_a_suggested_number_is_put_into_its_field_and_told_before_it_is_set(console, client, page):
+    """What was asked for and what it would change are gone from the page once it is so."""
+    client.create_queue("suggested", fairness_key_header="tenant", weights={"flood": 8})
+    client.enqueue_many(
+        "suggested", [NewMessage(headers={"tenant": "flood"}, payload=b"x") for _ in range(50)]
+    )
+    live(page, console.url + HOME + "queues/suggested/key?key=flood#rate")
+    assert page.evaluate("() => document.activeElement.id") == "rate"
+    assert "it waits, and the backlog grows" in page.locator("label[for=rate]").inner_text()
+    assert "half of the 8 it has now" in page.locator("#weight-suggested").inner_text()
+    page.locator("#weight-suggested button").first.click()
+    assert page.get_by_label("Weight").input_value() == "4"
+    until(lambda: "Weight 4 instead of 8." in said(page, ".preview"))
+    page.get_by_role("button", name="Set").click()
+    until(lambda: "weight 4" in said(page))
+    until(lambda: "instead of" not in said(page, ".preview") and "before you press" in said(page, ".preview"))
+    assert page.get_by_label("Weight").input_value() == ""
+    (policy,) = client.list_key_policies("suggested", fairness_key="flood")
+    assert policy.weight == 4
+    until(lambda: "half of the 4 it has now" in page.locator("#weight-suggested").inner_text())
+
+
 def test_a_weight_that_cannot_be_is_refused_in_words(console, client, page):
     client.create_queue("weighed")
     page.goto(console.url + HOME + "queues/weighed/key?key=acme")

@@ -9,11 +9,14 @@ from datetime import UTC, datetime
 
 from starlette.responses import Response
 
-from fila.explanation import Forecast, KeyExplanation, KeyPolicyPreview
+from fila.explanation import ChannelConsumers, Forecast, KeyExplanation, KeyPolicyPreview
 from fila.observations import KeyPolicyState
+from fila_console.addresses import key_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
+from fila_console.dues import due_now, due_then
 from fila_console.feed import Feed
 from fila_console.history import STEP_S, history_times
+from fila_console.suggestions import Pace, grows, last_minute, suggestions
 from fila_console.trouble import Trouble
 from fila_console.upstream import NewKeyPolicy, Upstream
 from fila_console.visit import Visit, as_decimal, as_number
@@ -27,12 +30,14 @@ LATE_MS = 10_000
 BAR_S = 600.0
 """What the forecast's bar stands for."""
 WAIT_COLUMNS = ("Cause", ">>Waited in all", ">>Part")
+MEANWHILE_COLUMNS = ("Key", ">>Part of what was served")
+MEANWHILE_SHOWN = 6
 _WAITS = (
     ("no_consumer_ms", "nobody with room consumed the channel"),
     ("share_ms", "other keys had their turn"),
     ("throttle_ms", "a rate limit was used up"),
     ("delay_ms", "a delay or a backoff was running"),
-    ("held_ms", "the key was paused, at its cap or out of its rate"),
+    ("held_ms", "paused, at its cap or out of its rate"),
 )
 
 
@@ -56,6 +61,7 @@ class KeyTopic:
         self._feed: Feed | None = None
         self._hour_at = 0
         self._plot = Plot([], {})
+        self._pace: Pace | None = None
 
     @property
     def news(self) -> asyncio.Event | None:
@@ -71,7 +77,7 @@ class KeyTopic:
     async def look(self, upstream: Upstream) -> State:
         """Ask the broker. Raises Trouble."""
         if self._feed is None:
-            self._feed = upstream.follow([self._queue], self._channel, 1, [self._key])
+            self._feed = upstream.follow([self._queue], self._channel, 0, [self._key])
         told, policies, *_ = await asyncio.gather(
             upstream.explain(self._queue, self._key, self._channel),
             upstream.key_policies(self._queue, self._key),
@@ -84,7 +90,9 @@ class KeyTopic:
         state = State()
         policy = next(iter(policies), None)
         state.texts = _headline(self._key, told) | _facts(told, served, arrived, policy)
+        state.texts |= suggestions(self._pace, mine, told.weight, told.consumers, WEIGHT_MAX)
         state.tables["waits"] = _wait_rows(told)
+        state.texts["meanwhile-since"], state.tables["meanwhile"] = _meanwhile(upstream, self._queue, told)
         state.plots["hour"] = self._plot
         return state
 
@@ -96,14 +104,19 @@ class KeyTopic:
         history = await upstream.history(self._queue, self._channel, [self._key])
         times, first = history_times(history)
         points = history.keys[0].points[first:] if history.keys else []
+        channel = history.points[first:] if points else []
         seconds = history.step_ms / 1000
         series: dict[str, list[float | None]] = {
             "arrived": [each.arrived / seconds if each.recorded else None for each in points],
             "served": [each.served / seconds if each.recorded else None for each in points],
-            "due": [each.due / seconds if each.recorded else None for each in points],
+            "due": [
+                None if (due := due_then(each, all_of)) is None else due / seconds
+                for each, all_of in zip(points, channel, strict=True)
+            ],
         }
         colors = {"arrived": -1, "served": upstream.color(self._queue, self._key), "due": -1}
         self._plot = Plot(times if points else [], series, colors, ["due"], "a second")
+        self._pace = last_minute(history)
         self._hour_at = step
 
 
@@ -123,7 +136,8 @@ def _headline(key: str, told: KeyExplanation) -> dict[str, Cell]:
     elif told.state == "capped":
         text = f"{name} is at its cap, {counted(told.in_flight, 'message')} in hand: {waiting} behind it."
     elif told.state == "throttled":
-        text = f"{name} waits for its rate limit {brief(told.blocking_bucket, 60)}: {waiting} behind it."
+        limit = brief(told.blocking_bucket, 60)
+        text = f"{name} waits for its rate limit {limit}: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "rate_limited":
         text = f"{name} waits for the rate an operator set for it: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "no_consumer":
@@ -171,7 +185,8 @@ def _facts(
         "arrived": cell(rate(arrived)),
         "served": cell(rate(served)),
         "share": cell(part(told.share), bar=told.share),
-        "due": cell(part(told.due_share), bar=told.due_share),
+        "due": due_now(told),
+        "consumers": cell(_consumers(told.consumers)),
         "weight": cell(weight),
         "cap": cell(cap),
         "rate": cell(
@@ -205,6 +220,39 @@ def _wait_rows(told: KeyExplanation) -> list[Row]:
     return [row(text, [text, age(each), cell(part(each / whole), bar=each / whole)]) for text, each in spent]
 
 
+def _consumers(told: ChannelConsumers | None) -> str:
+    if told is None or not told.count:
+        pulls = told.waiting_pulls if told is not None else 0
+        return f"{counted(pulls, 'call')} that wait" if pulls else "none"
+    room = f"{told.with_room:,} with room" if told.with_room else "all full"
+    return f"{told.count:,}, {room}: {told.held:,} of {told.window:,} in hand"
+
+
+def _meanwhile(upstream: Upstream, queue: str, told: KeyExplanation) -> tuple[Cell, list[Row]]:
+    """Who was served while the key's next message waited, and since when that is."""
+    served = told.served_meanwhile
+    if served is None or not told.pending:
+        return cell(""), []
+    rows = [
+        row(
+            each.fairness_key,
+            [
+                cell(
+                    named(each.fairness_key),
+                    href=key_path(upstream.broker.name, queue, each.fairness_key),
+                    color=upstream.color(queue, each.fairness_key),
+                ),
+                cell(part(each.share), bar=each.share),
+            ],
+        )
+        for each in served.keys[:MEANWHILE_SHOWN]
+    ]
+    rest = served.others_share + sum(each.share for each in served.keys[MEANWHILE_SHOWN:])
+    if rest >= 0.005:
+        rows.append(row("\0rest", [cell("all other keys", tone="quiet"), cell(part(rest), bar=rest)]))
+    return cell(f"since {clock(served.since)}" if served.since else ""), rows
+
+
 def watch(visit: Visit) -> Watch:
     """This key of this queue."""
     queue = visit.query("queue") or str(visit.request.path_params.get("queue", ""))
@@ -228,6 +276,7 @@ async def page(visit: Visit) -> Response:
         state=state,
         live=visit.url("live", "key", queue=queue, channel=channel, key=key),
         wait_columns=WAIT_COLUMNS,
+        meanwhile_columns=MEANWHILE_COLUMNS,
         weight_max=WEIGHT_MAX,
     )
 
@@ -249,14 +298,17 @@ async def preview(visit: Visit) -> Response:
     asked = _asked(visit.query)
     if asked == NewKeyPolicy():
         return visit.done("What would change is told here before you press.")
-    told = await visit.upstream.preview_key_policy(queue, key, asked, channel)
+    told, history = await asyncio.gather(
+        visit.upstream.preview_key_policy(queue, key, asked, channel),
+        visit.upstream.history(queue, channel, [key]),
+    )
     changes = [("Its next message", _soon(told.head.before), _soon(told.head.after))]
     if told.pending > 1:
         name = f"The last of {told.pending:,} that wait"
         changes.append((name, _soon(told.tail.before), _soon(told.tail.after)))
     return visit.page(
         "previewed.html",
-        sentence=_previewed(told, asked),
+        sentence=_previewed(told, asked, last_minute(history)),
         changes=changes if told.pending else [],
         losing=[
             (
@@ -276,7 +328,7 @@ def _soon(forecast: Forecast) -> tuple[str, str]:
     return f"in {age(forecast.likely_ms)}", f"{age(forecast.earliest_ms)} to {age(forecast.latest_ms)}"
 
 
-def _previewed(told: KeyPolicyPreview, asked: NewKeyPolicy) -> str:
+def _previewed(told: KeyPolicyPreview, asked: NewKeyPolicy, pace: Pace | None) -> str:
     """What is asked for, in words; what comes of it is the forecast's."""
     parts = []
     if asked.weight is not None:
@@ -285,12 +337,13 @@ def _previewed(told: KeyPolicyPreview, asked: NewKeyPolicy) -> str:
         parts.append(
             f"At most {rate(asked.rate)} delivered, over all channels." if asked.rate else "No rate."
         )
+        parts.append(grows(asked.rate, pace))
     if asked.cap is not None:
         most = counted(asked.cap, "message")
         parts.append(f"At most {most} in hand at once, in each channel." if asked.cap else "No cap.")
     if not told.pending:
         parts.append("Nothing of it waits now: it counts from its next message on.")
-    return " ".join(parts)
+    return " ".join(each for each in parts if each)
 
 
 async def change(visit: Visit) -> Response:
@@ -311,4 +364,7 @@ async def change(visit: Visit) -> Response:
     if asked.paused is not None:
         done.append("paused" if asked.paused else "resumed")
     text = f"Done at {clock(datetime.now(UTC))}: {named(key)} {', '.join(done)}."
-    return visit.done(text, tone="paused" if asked.paused else "done")
+    done_now = visit.done(text, tone="paused" if asked.paused else "done")
+    # What was asked for is so: the fields are emptied, and with them what they would change.
+    done_now.headers["HX-Trigger"] = "fila:done"
+    return done_now

@@ -36,9 +36,13 @@ DLQ = ".dlq"
 QUEUES_SHOWN = 200
 OTHERS_TURNS = frozenset(("not_its_turn", "no_consumer"))
 """Causes for which others' messages are to blame: they were served, or hold the consumers."""
+BY_OPERATOR = frozenset(("rate_limited", "capped"))
+"""Causes that somebody set for this key: whoever is late by itself is told of first."""
 FLOOD_PART = 0.5
 """A key with more than this part of a queue's backlog, and late itself, floods it."""
 LATE_SHOWN = 20
+SOON_S = 1.0
+"""Until a page is made anew."""
 ASKED_LATE = 50
 
 LATE_COLUMNS = ("Key", "Queue", ">>Waits", "Why", ">>Free at", ">Waiting", ">In hand", ">Weight")
@@ -215,7 +219,7 @@ class Overview:
                 f"{part(share)} of what waits there."
             )
             return _said(text, "late", f"Slow {name}", _rate_of(broker, each.queue, key, each.channel))
-        worst = max(hurt, key=lambda each: each.pending)
+        worst = max(hurt, key=lambda each: (each.cause not in BY_OPERATOR, each.pending))
         if not consumers.get(worst.queue):
             text = (
                 f"Nobody consumes {worst.queue}: {named(worst.fairness_key)} waits {age(worst.waiting_ms)}."
@@ -368,12 +372,21 @@ def _late_row(broker: str, each: LateKey) -> Row:
         cell(where, href=queue_path(broker, each.queue)),
         cell(("‖ " if tone == "paused" else "▲ ") + age(each.waiting_ms), tone=tone),
         cause(each.cause, each.blocking_bucket),
-        clock(each.until),
+        _free_at(each),
         count(each.pending),
         count(each.in_flight),
         count(each.weight),
     ]
     return row(f"{each.queue}\0{each.channel}\0{each.fairness_key}", cells, href=href)
+
+
+def _free_at(each: LateKey) -> str:
+    """When nothing of its own holds it back any more; its turn may come later."""
+    if each.cause == "not_its_turn":
+        return "now"
+    if each.until is None:
+        return UNKNOWN
+    return "now" if each.until.timestamp() <= time.time() + SOON_S else clock(each.until)
 
 
 def _said(text: str, tone: str, action: str = "", href: str = "") -> dict[str, Cell]:
@@ -383,7 +396,8 @@ def _said(text: str, tone: str, action: str = "", href: str = "") -> dict[str, C
 def _late_count(late: LateKeys) -> str:
     shown = sum(1 for each in late.keys if each.waiting_ms >= LATE_MS)
     more = " or more" if shown == ASKED_LATE else ""
-    return f"{counted(shown, 'key')}{more} of {count(late.waiting_keys)} that wait, {age(LATE_MS)} or longer"
+    waits = "has waited" if shown == 1 and not more else "have waited"
+    return f"{count(shown)}{more} of {counted(late.waiting_keys, 'key')} that wait {waits} 10 s or longer"
 
 
 def _written(name: str, value: float | None) -> str:

@@ -13,6 +13,7 @@ from fila.observations import LateKeys
 from fila.watched import History, QueueState
 from fila_console.addresses import key_path, queue_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
+from fila_console.dues import due_lately, due_then
 from fila_console.feed import Feed
 from fila_console.history import STEP_S, Meter, history_times
 from fila_console.trouble import Trouble, unless_refused
@@ -188,7 +189,8 @@ class QueueTopic:
             if place < DUE_LINES:
                 due = f"{label}, due"
                 series[due] = [
-                    _part_of(point.due, all_of) for point, all_of in zip(of_keys[place], whole, strict=True)
+                    None if (cost := due_then(point, channel)) is None else _part_of(cost, all_of)
+                    for point, channel, all_of in zip(of_keys[place], points, whole, strict=True)
                 ]
                 colors[due] = colors[label]
                 dashed.append(due)
@@ -200,7 +202,6 @@ class QueueTopic:
 
     def _key_row(self, upstream: Upstream, each: KeyState, cost: float | None) -> Row:
         share = each.served_per_second / cost if cost else None
-        due = each.due_per_second / cost if cost else None
         href = key_path(upstream.broker.name, self._queue, each.fairness_key, self._channel)
         tone, mark = "", ""
         if each.paused:
@@ -218,7 +219,7 @@ class QueueTopic:
             rate(each.arriving_per_second),
             rate(each.delivered_per_second) + (bounds[1] if each.rate_per_second else ""),
             cell(part(share), bar=share),
-            part(due),
+            due_lately(each, cost),
             cell(mark + age(each.waiting_ms), tone=tone),
             count(each.weight),
         ]

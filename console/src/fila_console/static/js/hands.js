@@ -96,14 +96,38 @@ function changeTheme() {
   dispatchEvent(new Event("fila:theme"));
 }
 
+/** @param {HTMLButtonElement} button puts its own text into the field it names, as if it was typed */
+function fillIn(button) {
+  const field = document.getElementById(button.dataset.fills ?? "");
+  if (!(field instanceof HTMLInputElement)) return;
+  field.value = (button.textContent ?? "").replaceAll(",", "");
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  field.focus();
+}
+
+/** Somebody who came to set one thing begins in its field. */
+function enterField() {
+  const field = location.hash.length > 1 ? document.getElementById(location.hash.slice(1)) : null;
+  if (field instanceof HTMLInputElement) field.focus();
+}
+
 /** Begin. */
 export function listen() {
+  enterField();
+  // What was asked for is so: the fields are empty again, and what they would change is told no more.
+  document.addEventListener("fila:done", (event) => {
+    const form = event.target instanceof Element ? event.target.closest("form[data-empties]") : null;
+    if (!(form instanceof HTMLFormElement)) return;
+    form.reset();
+    form.dispatchEvent(new CustomEvent("fila:emptied"));
+  });
   document.addEventListener("keydown", pressed);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("fila:theme")));
   for (const list of document.querySelectorAll("[role=tablist]")) if (list instanceof HTMLElement) makeTabs(list);
   document.addEventListener("click", (event) => {
     const button = event.target instanceof Element ? event.target.closest("button") : null;
     if (button?.dataset.opens) openDialog(button.dataset.opens);
+    if (button?.dataset.fills) fillIn(button);
     if (button && "themeButton" in button.dataset) changeTheme();
     if (button && "densityButton" in button.dataset) keep("density", document.documentElement.dataset.density === "compact" ? "normal" : "compact");
   });

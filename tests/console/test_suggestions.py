@@ -1,0 +1,157 @@
+"""Numbers that the console suggests, and dues it tells, each alone: where they come from, and where there is none."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from fila.answers import KeyState
+from fila.explanation import ChannelConsumers, KeyExplanation, WaitCauses
+from fila.observations import LateKey, LateKeys
+from fila.watched import History, HistoryPoint, KeyHistory, KeyHistoryPoint
+from fila_console.dues import due_lately, due_now, due_then
+from fila_console.pages.overview import _free_at, _late_count
+from fila_console.suggestions import Pace, grows, last_minute, suggestions
+from fila_console.wording import UNKNOWN
+
+WEIGHT_MAX = 1_000
+
+
+def hour(*points: KeyHistoryPoint) -> History:
+    return History(
+        step_ms=10_000,
+        points=[HistoryPoint(recorded=True)] * len(points),
+        keys=[KeyHistory(fairness_key="a", points=[*points])],
+        recorded_keys=["a"],
+    )
+
+
+def step(served: float, arrived: float = 0.0, due: float = 0.0, pending: int = 0) -> KeyHistoryPoint:
+    return KeyHistoryPoint(recorded=True, served=served, arrived=arrived, due=due, pending=pending)
+
+
+def texts(**given) -> dict[str, str]:
+    asked = {"pace": None, "told": None, "weight": 1, "consumers": None, "weight_max": WEIGHT_MAX} | given
+    return {name: each["t"] for name, each in suggestions(**asked).items()}
+
+
+# The last minute.
+
+
+def test_the_last_minute_is_a_minute_and_no_gap_counts_as_nothing():
+    busy_before = [step(9_000, 9_000)] * 3
+    minute = [step(150, 310)] * 4 + [KeyHistoryPoint()] * 2
+    assert last_minute(hour(*busy_before, *minute)) == Pace(arrived=31.0, served=15.0)
+
+
+def test_where_nothing_was_recorded_there_is_no_pace():
+    assert last_minute(hour(*[KeyHistoryPoint()] * 6)) is None
+    assert last_minute(History(step_ms=10_000, points=[], keys=[], recorded_keys=[])) is None
+
+
+# What is suggested.
+
+
+def test_a_rate_is_suggested_from_what_the_key_got_and_says_so():
+    told = texts(pace=Pace(arrived=31.0, served=15.0))
+    assert (told["rate-half"], told["rate-same"]) == ("7.5", "15")
+    assert told["rate-from"] == "half of what it got in the last minute, or as much (15.0/s; 31.0/s arrived)"
+
+
+def test_a_rate_counts_messages_where_they_cost_more_than_one():
+    key = KeyState(fairness_key="a", state="not_its_turn", delivered_total=100, served_total=1_000.0)
+    assert texts(pace=Pace(arrived=2.0, served=40.0), told=key)["rate-same"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("got", "read"), [(0.004, "0.004"), (0.25, "0.25"), (9.96, "10"), (12.6, "13"), (1_234.0, "1200")]
+)
+def test_a_suggested_rate_is_a_number_that_its_field_takes(got, read):
+    assert texts(pace=Pace(arrived=got, served=got))["rate-same"] == read
+
+
+def test_a_key_that_got_nothing_is_suggested_no_rate():
+    told = texts(pace=Pace(arrived=5.0, served=0.0))
+    assert (told["rate-half"], told["rate-same"]) == ("", "")
+    assert "got nothing" in told["rate-from"]
+
+
+def test_weights_are_suggested_within_their_bounds():
+    assert [texts(weight=8)[f"weight-{each}"] for each in ("less", "more")] == ["4", "16"]
+    assert [texts(weight=1)[f"weight-{each}"] for each in ("less", "more")] == ["", "2"]
+    assert "a rate slows it" in texts(weight=1)["weight-from"]
+    assert [texts(weight=600)[f"weight-{each}"] for each in ("less", "more")] == ["300", ""]
+
+
+def test_a_cap_is_suggested_from_what_consumers_may_hold():
+    told = texts(consumers=ChannelConsumers(count=2, window=9, held=9))
+    assert (told["cap-half"], told["cap-from"]) == ("4", "half of the 9 messages that consumers may hold")
+    assert texts(consumers=ChannelConsumers())["cap-half"] == ""
+
+
+def test_a_rate_below_what_arrives_is_told_to_grow_the_backlog():
+    pace = Pace(arrived=31.0, served=15.0)
+    assert grows(5.0, pace).endswith("its backlog grows by 1,560 messages a minute.")
+    assert grows(31.0, pace).endswith("its backlog does not grow.")
+    assert grows(0.0, pace) == grows(None, pace) == grows(5.0, None) == ""
+
+
+# What a key is due.
+
+
+@pytest.mark.parametrize(
+    "state", ["throttled", "rate_limited", "capped", "paused", "delayed", "empty", "leased"]
+)
+def test_no_part_is_due_by_weight_to_a_key_that_takes_no_turns(state):
+    assert "%" not in due_now(KeyExplanation(state=state, due_share=1.0))["t"]
+
+
+def test_a_part_is_due_by_weight_to_a_key_that_takes_turns():
+    assert due_now(KeyExplanation(state="not_its_turn", due_share=0.25))["t"] == "25 % by weight"
+
+
+def test_of_a_limited_key_the_table_says_so_instead_of_all_of_it():
+    def key(state: str, **more) -> KeyState:
+        return KeyState(fairness_key="a", state=state, due_per_second=5.0, **more)
+
+    assert due_lately(key("throttled"), 5.0)["t"] == "limited"
+    assert due_lately(key("not_its_turn"), 20.0)["t"] == "25 %"
+    assert due_lately(key("paused", paused=True), 5.0)["t"] == due_lately(key("empty"), None)["t"] == UNKNOWN
+
+
+def test_an_hours_due_has_a_gap_where_a_limit_decided():
+    limited = HistoryPoint(recorded=True, waits=WaitCauses(throttle_ms=9_000))
+    free = HistoryPoint(recorded=True, waits=WaitCauses(share_ms=9_000))
+    starved = step(served=12.0, due=50.0, pending=3)
+    assert due_then(starved, limited) is None
+    assert due_then(starved, free) == 50.0
+    # Another key of the channel was limited; this one got what it was due.
+    assert due_then(step(served=49.0, due=50.0, pending=3), limited) == 50.0
+    assert due_then(KeyHistoryPoint(), free) is None
+
+
+# Late keys.
+
+
+def late(cause: str, until_s: float | None = None) -> LateKey:
+    until = None if until_s is None else datetime.fromtimestamp(until_s, UTC)
+    return LateKey(queue="orders", channel="default", fairness_key="a", cause=cause, until=until)
+
+
+def test_a_key_that_nothing_of_its_own_holds_back_is_free_now():
+    assert _free_at(late("not_its_turn")) == "now"
+    assert _free_at(late("throttled", time.time() - 5)) == "now"
+    assert _free_at(late("throttled", 4_102_444_805)) == "00:00:05 UTC"
+    assert _free_at(late("paused")) == _free_at(late("no_consumer")) == UNKNOWN
+
+
+def test_how_many_are_late_is_a_sentence():
+    keys = [
+        LateKey(queue="q", channel="c", fairness_key=each, cause="paused", waiting_ms=20_000) for each in "ab"
+    ]
+    assert (
+        _late_count(LateKeys(keys=keys, waiting_keys=7)) == "2 of 7 keys that wait have waited 10 s or longer"
+    )
+    assert _late_count(LateKeys(keys=keys[:1], waiting_keys=7)).startswith("1 of 7 keys that wait has waited")
