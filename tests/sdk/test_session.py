@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fila import ConnectionEvent, FilaClient
+from fila.connection import write
 from tests.sdk.conftest import QUICK_BACKOFF, ManualClock, Watched, begun, fill, said, until
 from tests.sdk.fake_broker import FakeBroker
 from tests.sdk.fake_session import FakeSession
@@ -292,6 +293,35 @@ async def test_a_resume_that_cannot_name_all_leaves_out_what_is_being_settled(
         break
 
     assert {*said(broker, "open")[1].resume.lease_ids} == held
+
+
+async def test_the_first_word_on_a_new_stream_is_open_whatever_is_said_meanwhile(
+    broker: FakeBroker, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A timer declares what is in hand; it may fire as the stream is opened anew."""
+    await fill(watched.client, 2)
+    consumer = watched.client.consume("orders", prefetch=2)
+    in_hand: list[Any] = []
+
+    async def write_late(stream: Any, request: Any) -> None:
+        if in_hand:
+            assert consumer._session is not None
+            consumer._session._begun._post([in_hand[0].lease_id])
+            await consumer._session._writer.posted()
+        await write(stream, request)
+
+    monkeypatch.setattr("fila.session.write", write_late)
+    async for msg in consumer:
+        if not in_hand:
+            in_hand.append(msg)
+            broker.break_connections()
+            await until(lambda: len(watched.events) == 2)
+        await msg.ack()
+        if msg is not in_hand[0]:
+            break
+
+    assert [event.kind for event in watched.events] == ["lost", "back"]
+    assert len(broker.acked) == 2
 
 
 async def test_what_a_resume_did_not_save_is_told(broker: FakeBroker, watched: Watched) -> None:

@@ -135,10 +135,12 @@ class Session(Generic[MessageT]):
         """Open a stream and take in what comes; True when it ended because we left, False to open another."""
         known = {"queue": self.plan.queue, "channel": self.plan.channel or "default"}
         stream: SessionStream = self._connection.open_stream(CONSUME_SESSION)
-        self._writer.attach(stream)
         sent_at_s = self._clock.now_s()
         try:
             await write(stream, ConsumeSessionRequest(open=self._open_request()))
+            # Not before: a word that a timer has for the broker meanwhile would come first, and the broker would end
+            # the session for it. What is dropped until then is said anew when the stream is open.
+            self._writer.attach(stream)
             response = await stream.read()
             if response is not EOF and not await self._take_opened(response, sent_at_s, stream):
                 return False

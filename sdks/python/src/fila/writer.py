@@ -36,10 +36,10 @@ class StreamWriter:
         self._posted.clear()
 
     async def write(self, request: ConsumeSessionRequest) -> bool:
-        """Return when the frame is written, True, or lost with its stream, False."""
+        """Return when the frame is written, True, or lost with the stream that was open when it was given, False."""
+        stream = self._stream
         async with self._writing:
-            stream = self._stream
-            if stream is None:
+            if stream is None or stream is not self._stream:
                 return False
             try:
                 await write(stream, request)
