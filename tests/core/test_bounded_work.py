@@ -1,7 +1,5 @@
 """Work is bounded and flat: counted, never timed. `work` is what was touched, `walked` what was looked through."""
 
-from collections.abc import Callable, Iterator
-
 import pytest
 from google.protobuf import timestamp_pb2
 
@@ -9,6 +7,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
 from fila_server import commands, seam_frames
+from tests.core.conftest import Make
 from tests.core.driven_engine import DrivenEngine, Refused
 
 # Stages of a pass, what each may touch, and the largest request, which is finished once it was begun.
@@ -16,21 +15,6 @@ STAGES = 9
 WORK_PER_STAGE = 2048
 REQUEST = 10_000
 PASS_WORK_MAX = STAGES * WORK_PER_STAGE + 2 * REQUEST
-
-Make = Callable[..., DrivenEngine]
-
-
-@pytest.fixture
-def opened() -> Iterator[Make]:
-    made: list[DrivenEngine] = []
-
-    def make(**settings: int | str) -> DrivenEngine:
-        made.append(DrivenEngine({name.replace("__", "."): value for name, value in settings.items()}))
-        return made[-1]
-
-    yield make
-    for engine in made:
-        engine.remove()
 
 
 def count(engine: DrivenEngine, name: str) -> int:

@@ -1,19 +1,8 @@
 """Frames that are gone cost nobody a look: counted, never timed."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from fila.v1 import admin_pb2 as admin
 from fila_server import commands
 from tests.core.driven_engine import DrivenEngine
-
-
-@pytest.fixture
-def engine() -> Iterator[DrivenEngine]:
-    made = DrivenEngine()
-    yield made
-    made.remove()
 
 
 def walked(engine: DrivenEngine) -> int:

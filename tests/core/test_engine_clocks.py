@@ -1,7 +1,5 @@
 """Windows and times to live run on the monotonic clock, and the wall clock never makes them longer than they were."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from fila.v1 import admin_pb2 as admin
@@ -12,13 +10,6 @@ from tests.native.storeprobe import StoreProbe
 
 HOUR_MS = 3_600_000
 DEDUP = 10
-
-
-@pytest.fixture
-def engine() -> Iterator[DrivenEngine]:
-    engine = DrivenEngine()
-    yield engine
-    engine.remove()
 
 
 def set_clock(engine: DrivenEngine, by_ms: int) -> None:

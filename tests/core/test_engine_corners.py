@@ -1,30 +1,14 @@
 """Corners of the core that a hostile reader found, each once wrong: what is named so may not come back."""
 
-from collections.abc import Callable, Iterator
-
 import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands
+from tests.core.conftest import Make
 from tests.core.driven_engine import MS, DrivenEngine
 
 GRPC_DEFAULT_BYTES = 4 << 20
-
-Make = Callable[..., DrivenEngine]
-
-
-@pytest.fixture
-def opened() -> Iterator[Make]:
-    made: list[DrivenEngine] = []
-
-    def make(**settings: int | str) -> DrivenEngine:
-        made.append(DrivenEngine({name.replace("__", "."): value for name, value in settings.items()}))
-        return made[-1]
-
-    yield make
-    for engine in made:
-        engine.remove()
 
 
 def text_field(number: int, data: bytes) -> bytes:

@@ -2,7 +2,6 @@
 
 import struct
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,13 +12,6 @@ from tests.core.driven_engine import DrivenEngine
 from tests.native.storeprobe import StoreProbe
 
 FRAMES = 1
-
-
-@pytest.fixture
-def engine() -> Iterator[DrivenEngine]:
-    engine = DrivenEngine()
-    yield engine
-    engine.remove()
 
 
 def offsets(piece: bytes | None) -> list[int]:

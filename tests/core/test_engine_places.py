@@ -1,6 +1,6 @@
 """Places, delays and times to live of messages, over restarts too. Each test is a fault that the simulation found."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,13 +9,6 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands
 from tests.core.driven_engine import DrivenEngine
-
-
-@pytest.fixture
-def engine() -> Iterator[DrivenEngine]:
-    driven = DrivenEngine()
-    yield driven
-    driven.remove()
 
 
 def restarted(engine: DrivenEngine) -> None:

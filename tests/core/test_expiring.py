@@ -1,20 +1,11 @@
 """Queues and channels that go when nobody uses them, and what becomes of their dead letters."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila_server import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine, Refused
 from tests.core.driven_session import DrivenSession
-
-
-@pytest.fixture
-def engine() -> Iterator[DrivenEngine]:
-    driven = DrivenEngine()
-    yield driven
-    driven.remove()
 
 
 def queues(engine: DrivenEngine) -> set[str]:

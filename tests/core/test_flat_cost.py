@@ -1,9 +1,5 @@
 """What one message costs does not depend on how many others wait: counted in frames looked at and steps walked."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands
@@ -13,13 +9,6 @@ from tests.core.test_bounded_work import count
 SMALL, LARGE = 500, 50_000
 ROUNDS = 50
 KEYS = 2_000
-
-
-@pytest.fixture
-def engine() -> Iterator[DrivenEngine]:
-    driven = DrivenEngine()
-    yield driven
-    driven.remove()
 
 
 def fill(engine: DrivenEngine, queue: str, waiting: int) -> None:

@@ -1,7 +1,5 @@
 """What a lease is good for: one message, in one channel, until one moment, under a number of its own."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from fila.v1 import admin_pb2 as admin
@@ -13,13 +11,6 @@ FAILED_PRECONDITION = 9
 LEASED_AT_ONCE = 10_000
 MANY = 52
 """Half a million leases and more: as many numbers are taken from one reservation before the next is written."""
-
-
-@pytest.fixture
-def engine() -> Iterator[DrivenEngine]:
-    driven = DrivenEngine()
-    yield driven
-    driven.remove()
 
 
 def test_a_lease_of_one_channel_settles_nothing_in_another(engine: DrivenEngine) -> None:

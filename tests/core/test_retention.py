@@ -1,19 +1,8 @@
 """Hard retention drops what nobody took, by age or by size; soft retention keeps what is done."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from fila.v1 import admin_pb2 as admin
 from fila_server import commands
 from tests.core.driven_engine import DrivenEngine
-
-
-@pytest.fixture
-def engine() -> Iterator[DrivenEngine]:
-    driven = DrivenEngine()
-    yield driven
-    driven.remove()
 
 
 def test_hard_retention_drops_what_is_older_than_its_period_and_nothing_younger(engine: DrivenEngine) -> None:

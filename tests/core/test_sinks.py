@@ -23,13 +23,6 @@ def engine() -> Iterator[DrivenEngine]:
     engine.remove()
 
 
-@pytest.fixture
-def sink(engine: DrivenEngine) -> SinkClient:
-    client = SinkClient(engine)
-    client.open()
-    return client
-
-
 # --- stage and publish ------------------------------------------------------------------------
 
 

@@ -21,13 +21,6 @@ def engine() -> Iterator[DrivenEngine]:
     engine.remove()
 
 
-@pytest.fixture
-def sink(engine: DrivenEngine) -> SinkClient:
-    client = SinkClient(engine)
-    client.open()
-    return client
-
-
 # --- bounds -----------------------------------------------------------------------------------
 
 

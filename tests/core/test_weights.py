@@ -1,20 +1,11 @@
 """A key's weight: an operator's word, else the weight table's, else the newest enqueue's; for what waits, at once."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands
 from tests.core.driven_engine import DrivenEngine
-
-
-@pytest.fixture
-def engine() -> Iterator[DrivenEngine]:
-    engine = DrivenEngine()
-    yield engine
-    engine.remove()
 
 
 def config(**weights: int) -> admin.QueueConfig:

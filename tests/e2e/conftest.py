@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from typing import Any
 import grpc
 import pytest
 
+from fila import FilaClient
 from fila.v1 import admin_pb2_grpc, service_pb2_grpc
+from tests.e2e.command_line import CommandLine
 
 START_S_MAX = 50.0
 STOP_S_MAX = 30.0
@@ -140,3 +142,16 @@ def queue(server: RunningServer, request: pytest.FixtureRequest) -> str:
     name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[:200]
     server.admin.CreateQueue(admin_pb2.CreateQueueRequest(name=name))
     return name
+
+
+@pytest.fixture
+async def client(server: RunningServer) -> AsyncIterator[FilaClient]:
+    """A client of the module's server, patient enough for a slow machine."""
+    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=30) as client:
+        yield client
+
+
+@pytest.fixture
+def fila(server: RunningServer) -> CommandLine:
+    """The command line `fila`, at the module's server."""
+    return CommandLine(server.addresses["grpc"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -15,17 +14,6 @@ from tests.e2e.conftest import RunningServer, StartServer
 from tests.waiting import eventually, within_awaited
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
-
-
-@pytest.fixture
-async def client(server: RunningServer) -> AsyncIterator[FilaClient]:
-    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=30) as client:
-        yield client
-
-
-@pytest.fixture
-def fila(server: RunningServer) -> CommandLine:
-    return CommandLine(server.addresses["grpc"])
 
 
 async def kill(

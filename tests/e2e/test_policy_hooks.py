@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 
 import grpc
 import pytest
@@ -29,12 +28,6 @@ function on_enqueue(msg)
   return { fairness_key = "by hook" }
 end
 """
-
-
-@pytest.fixture
-async def client(server: RunningServer) -> AsyncIterator[FilaClient]:
-    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=30) as client:
-        yield client
 
 
 async def test_a_script_routes_by_headers_and_config(client: FilaClient, queue: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,17 +17,6 @@ from tests.e2e.conftest import RunningServer, StartServer
 from tests.waiting import eventually, within_awaited
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
-
-
-@pytest.fixture
-async def client(server: RunningServer) -> AsyncIterator[FilaClient]:
-    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=30) as client:
-        yield client
-
-
-@pytest.fixture
-def fila(server: RunningServer) -> CommandLine:
-    return CommandLine(server.addresses["grpc"])
 
 
 async def test_the_common_case_needs_no_lua(client: FilaClient, fila: CommandLine) -> None:

@@ -5,27 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
 
 import pytest
 
 from fila import ConfigKeyNotFound, FilaClient, Invalid, NewMessage
 from tests.e2e.command_line import CommandLine
-from tests.e2e.conftest import RunningServer, StartServer
+from tests.e2e.conftest import StartServer
 from tests.waiting import within_awaited
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
-
-
-@pytest.fixture
-async def client(server: RunningServer) -> AsyncIterator[FilaClient]:
-    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=30) as client:
-        yield client
-
-
-@pytest.fixture
-def fila(server: RunningServer) -> CommandLine:
-    return CommandLine(server.addresses["grpc"])
 
 
 @pytest.fixture
