@@ -5,16 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import uvicorn
+from starlette.requests import Request
 from uvicorn.server import ServerState
 
-from fila.answers import Identity
+from fila.answers import Identity, Permission
+from fila_console.pages.tenant import LINK_PREFIX, followed
 from fila_console.protocol import HEAD_S_MAX, BoundedProtocol
+from fila_console.settings import Broker
+from fila_console.streams import STREAMS_FOR_TENANTS_MAX
 from fila_console.tries import Tries
 from fila_console.trouble import Trouble
+from fila_console.visit import Console
+from fila_console.watches import Watches
 from tests.console.conftest import RunningConsole, until
 
 MOST = 8
@@ -111,6 +118,40 @@ def test_logins_with_keys_that_are_none_keep_no_operator_out(keyed):
     with flood(keyed.console, head, "key=fila_nobody_{number}"):
         assert keyed.console.log_in(keyed.admin_key).status == 303
     assert until(lambda: keyed.console.get("/healthz").status == 200)
+
+
+# Places of streams.
+
+
+def asked_by_a_link(watches: Watches):
+    """The answer to a link's page that asks for its stream, where so much is watched."""
+    permissions = [Permission(right="view", queue="orders", channel="")]
+    who = Identity(
+        auth_enabled=True, principal=f"{LINK_PREFIX}1", tenant="acme", permissions=permissions, key_id="1"
+    )
+
+    async def whose_link(_broker: Broker, _key: str) -> Identity:
+        return who
+
+    broker = Broker(name="broker", address="http://127.0.0.1:1")
+    console = SimpleNamespace(brokers={"broker": broker}, whose=whose_link, watches=watches, links=set())
+    headers = [(b"authorization", b"Bearer fila_1_" + b"x" * 44)]
+    request = Request({"type": "http", "path_params": {"broker": "broker"}, "headers": headers})
+    return followed(cast("Console", console))(request)
+
+
+@pytest.mark.parametrize(("watched", "status"), [("queue", 200), ("tenant", 503)])
+async def test_operators_take_none_of_the_places_that_links_have(watched: str, status: int):
+    watches = Watches("", lambda *_: None)
+    upstream = watches.upstream(Broker(name="broker", address="http://127.0.0.1:1"), "")
+    watches.watch(
+        upstream, (watched, "orders", "globex"), cast("Any", object)
+    ).watchers = STREAMS_FOR_TENANTS_MAX
+
+    answer = await asked_by_a_link(watches)
+
+    assert answer.status_code == status
+    await watches.close()
 
 
 # Connections.

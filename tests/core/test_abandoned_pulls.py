@@ -51,6 +51,45 @@ def test_a_message_given_back_goes_to_the_pull_that_waits(engine: DrivenEngine) 
     assert [m.payload for m in service.LeaseResponse.FromString(payload).messages] == [b"m"]
 
 
+def wait_is_over(engine: DrivenEngine, token: int) -> None:
+    engine.submit(commands.CANCEL, b"over", token=token)
+    engine.others += engine.settle_down()
+
+
+def test_a_pull_whose_wait_is_over_is_answered_with_nothing_and_given_nothing_later(
+    engine: DrivenEngine,
+) -> None:
+    waiting = engine.submit(commands.LEASE, service.LeaseRequest(queue="q", max_messages=1, wait_ms=60_000))
+    engine.others += engine.settle_down()
+    wait_is_over(engine, waiting)
+
+    assert engine.answer_of(waiting) == (0, b"")
+    engine.enqueue("q", b"m")
+    assert [message.payload for message in engine.lease("q", 1)] == [b"m"]
+
+
+def test_a_pull_that_was_answered_when_its_wait_is_over_keeps_what_it_was_given(engine: DrivenEngine) -> None:
+    engine.enqueue("q", b"m")
+    waiting = engine.submit(commands.LEASE, service.LeaseRequest(queue="q", max_messages=1, wait_ms=60_000))
+    wait_is_over(engine, waiting)
+
+    status, payload = engine.answer_of(waiting)
+
+    assert status == 0
+    [message] = service.LeaseResponse.FromString(payload).messages
+    assert engine.lease("q", 1) == []
+    assert engine.ack("q", [message]) == [0]
+
+
+def test_a_consumers_stream_has_no_wait_that_could_be_over(engine: DrivenEngine) -> None:
+    stream = engine.submit(commands.CONSUME_OPEN, service.ConsumeRequest(queue="q", max_in_flight=1))
+    engine.others += engine.settle_down()
+    wait_is_over(engine, stream)
+    engine.enqueue("q", b"m")
+
+    assert engine.lease("q", 1) == [], "the stream has it"
+
+
 def test_what_was_settled_or_unknown_is_left_as_it_is(engine: DrivenEngine) -> None:
     engine.enqueue("q", b"m")
     leased = engine.lease("q", 1)

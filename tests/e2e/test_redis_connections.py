@@ -371,6 +371,20 @@ async def test_a_half_close_ends_a_wait_and_what_is_behind_it_is_carried_out(
     await until_blocked(other, 0)
 
 
+async def test_a_read_that_would_wait_gets_what_is_there_though_its_client_has_closed_its_side(
+    connect: Clients, client: RawClient, queue: str
+):
+    for number in range(20):
+        await client("RPUSH", queue, f"{number}")
+        leaving = await connect()
+        leaving.send(command("HMGET", queue, "mail", 1, 60))
+        leaving.writer.write_eof()
+        rows = await leaving.reply()
+        assert rows is not None, f"read {number} was answered null while its message was there"
+        assert rows[0][2] == b"%d" % number
+        assert await leaving.is_closed()
+
+
 async def test_a_web_page_cannot_talk_through_a_browser(client: RawClient):
     client.send(b"POST / HTTP/1.1\r\nHost: localhost:9797\r\n\r\nRPUSH q m\r\n")
 

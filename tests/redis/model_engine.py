@@ -91,6 +91,11 @@ class ModelEngine:
         if self.refuse_next:
             raise self.refuse_next.pop(0)
         self.submitted.append((kind, frame))
+        if kind == commands.CANCEL and frame == b"over":
+            for waiter in [waiter for waiter in self.waiters if waiter.token == token]:
+                self.waiters.remove(waiter)
+                self._say(commands.LEASE, token, errors.OK, b"")
+            return
         if kind == commands.CANCEL:
             self.waiters = [waiter for waiter in self.waiters if waiter.token != token]
             self._give_back(frame)

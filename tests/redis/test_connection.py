@@ -368,6 +368,23 @@ async def test_a_half_close_ends_a_wait_and_what_is_behind_it_is_carried_out(
     assert engine.waiters == []
 
 
+async def test_a_read_that_would_wait_gets_what_is_there_though_its_client_has_closed_its_side(
+    orders: RawClient, engine: ModelEngine
+):
+    await orders("RPUSH", "orders", "a")
+    engine.hold_answers(commands.LEASE)
+    orders.send(command("HMGET", "orders", "mail", 1, 60))
+    await until(lambda: engine.queues["orders"].channels["mail"].leases)
+    orders.writer.write_eof()
+    await until(lambda: commands.CANCEL in [kind for kind, _ in engine.submitted])
+    engine.release_answers()
+
+    rows = await orders.reply()
+    assert rows is not None, "answered null while its message was on the way"
+    assert rows[0][2] == b"a"
+    assert await orders.is_closed()
+
+
 async def test_a_web_page_cannot_talk_through_a_browser(client: RawClient):
     client.send(b"POST / HTTP/1.1\r\nHost: localhost:9797\r\n\r\nRPUSH q m\r\n")
 

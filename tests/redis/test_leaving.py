@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 
 from fila_server import commands
 from fila_server.edges.redis import server as redis_server
@@ -14,6 +16,9 @@ MORE_THAN_IS_KEPT = b"".join(command("RPUSH", "other", "x" * 1000) for _ in rang
 
 
 async def _leave(client: RawClient) -> None:
+    """With a reset: an end of the input alone may be that of a client that still reads."""
+    sock = client.writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.writer.transport.abort()
     await asyncio.sleep(0)
 

@@ -10,7 +10,7 @@ from fila_console.watches import Watch
 
 STREAMS_MAX = 1_000
 STREAMS_FOR_TENANTS_MAX = 500
-"""The rest is for operators, however many links there are."""
+"""Of links' holders. The rest is for operators, however many links there are; and operators take none of these."""
 STILL_HERE_S = 15.0
 ENDED = "event: ended\ndata: {}\n\n"
 """The login is over: the page loads anew, and asks for another."""

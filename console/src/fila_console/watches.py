@@ -238,9 +238,14 @@ class Watches:
             if any(watch.watchers or watch.looked_at_s > recent_s for watch in watches.values())
         }
 
-    def watching(self) -> int:
-        """How many browsers watch."""
-        return sum(watch.watchers for watches in self._watches.values() for watch in watches.values())
+    def watching(self, kind: str = "") -> int:
+        """How many browsers watch; of what is watched by names that begin with `kind` alone, if it is said."""
+        return sum(
+            watch.watchers
+            for watches in self._watches.values()
+            for name, watch in watches.items()
+            if not kind or name[0] == kind
+        )
 
     async def tidy(self, in_use: set[tuple[str, str]]) -> None:
         """Log out keys the broker refused, and hang up where nobody is logged in any more."""

@@ -64,12 +64,9 @@ def _matches(expected: Any, actual: Any, where: str) -> Iterator[str]:
 
 def _bound(word: str, holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any, str], Iterator[str]]:
     def judge(expected: Any, actual: Any, where: str) -> Iterator[str]:
-        if (
-            isinstance(actual, bool)
-            or not isinstance(actual, int | float)
-            or not holds(actual, expected[word])
-        ):
-            yield f"{where}: expected {word} {expected[word]}, got {_short(actual)}"
+        bound = expected[word] + expected.get("plus", 0)
+        if isinstance(actual, bool) or not isinstance(actual, int | float) or not holds(actual, bound):
+            yield f"{where}: expected {word} {bound}, got {_short(actual)}"
 
     return judge
 

@@ -19,7 +19,8 @@ NACK_BATCH: Final = 8  # NackBatchRequest -> SettleBatchResponse
 EXTEND_LEASE: Final = 9  # ExtendLeaseRequest -> ExtendLeaseResponse
 LEASE: Final = 10  # LeaseRequest -> LeaseResponse, after at most wait_ms
 CANCEL: Final = (
-    11  # the caller of this LEASE went away: empty, or Settle with the leases of an answer it never saw
+    11  # the caller of this LEASE went away: empty, or Settle with the leases of an answer it never saw; or it
+    # waits no longer: b"over", and is answered as if its time were over, unless it was answered already
 )
 CONSUME_OPEN: Final = 12  # ConsumeRequest; deliveries follow under the same token
 SESSION_OPEN: Final = 13  # ConsumeSessionRequest{open}

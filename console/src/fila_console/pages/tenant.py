@@ -42,6 +42,8 @@ WAIT_COLUMNS = ("Cause", ">>Waited in all", ">>Part")
 TEXTS = ("headline", "head", "tail", "forecast", "waiting", "in-hand", "oldest", "arrived", "served", "at")
 
 _KEY = re.compile(r"[Bb]earer (fila_[a-z0-9]{1,32}_[A-Za-z0-9]{40,128})")
+_WATCHED = "tenant"
+"""What a link's holder watches is named so, and nothing else is."""
 _CAUSES = {
     "no_consumer": "waits for a consumer with room",
     "not_its_turn": "waits for its turn",
@@ -219,12 +221,12 @@ def followed(console: Console) -> Endpoint:
                 "Ask for it again.",
             )
         queue, key = _of_link(await _whose(console, broker, given[1]))
-        if console.watches.watching() >= STREAMS_FOR_TENANTS_MAX:
+        if console.watches.watching(_WATCHED) >= STREAMS_FOR_TENANTS_MAX:
             raise Trouble(
                 503, "Too many pages are open", "No more are kept current now.", "It is tried again."
             )
         upstream = console.watches.upstream(broker, given[1])
-        watch = console.watches.watch(upstream, ("tenant", queue, key), lambda: TenantTopic(queue, key))
+        watch = console.watches.watch(upstream, (_WATCHED, queue, key), lambda: TenantTopic(queue, key))
         if watch.watchers >= VIEWERS_MAX:
             raise Trouble(503, "This link is open too often", f"{VIEWERS_MAX} pages show it already.")
         watch.looked_at_s = time.monotonic()

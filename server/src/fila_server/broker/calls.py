@@ -33,6 +33,7 @@ from fila_server import commands, errors
 from fila_server.broker.interfaces import Engine, EnqueueHooks, EventHandler, NoHooks
 from fila_server.broker.mirror import QueueMirror
 from fila_server.broker.notices import Notice, report_lost
+from fila_server.broker.pulls import PullWait
 from fila_server.broker.speed import Speeds
 from fila_server.broker.stream import Stream
 from fila_server.broker.unwritten import PAGE_BYTES_MAX, Unwritten
@@ -241,9 +242,14 @@ class Broker:
         self._engine.submit_parsed(token, parsed)
 
     async def lease(
-        self, frame: bytes, caller: int | None = None, *, may_wait_for_room: bool = True
+        self,
+        frame: bytes,
+        caller: int | None = None,
+        *,
+        may_wait_for_room: bool = True,
+        wait: PullWait | None = None,
     ) -> bytes:
-        """A pull. It may wait in the core, so a caller that goes away is taken back out.
+        """A pull. It may wait in the core, so a caller that goes away is taken back out; `wait` ends it early.
 
         The answer is counted in `unwritten`; the caller says `unwritten.give(len(answer))` once it is
         written. Where there is no room for it its messages go back, and the pull waits for room as long
@@ -251,7 +257,7 @@ class Broker:
         """
         _check_opening(frame)
         ends_s = None
-        while not self.unwritten.take(len(response := await self._pull(frame, caller))):
+        while not self.unwritten.take(len(response := await self._pull(frame, caller, wait))):
             self.give_back(response)
             if ends_s is None:
                 request = LeaseRequest.FromString(frame)
@@ -261,9 +267,11 @@ class Broker:
             frame = request.SerializeToString()
         return response
 
-    async def _pull(self, frame: bytes, caller: int | None) -> bytes:
+    async def _pull(self, frame: bytes, caller: int | None, wait: PullWait | None) -> bytes:
         token, waiter = self._submit(commands.LEASE, frame, caller)
         self._pulls.add(token)
+        if wait is not None:
+            wait.begins(lambda: self.post(commands.CANCEL, token, b"over"))
         try:
             return await waiter
         except asyncio.CancelledError:

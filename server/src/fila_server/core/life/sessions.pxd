@@ -5,5 +5,5 @@ from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
 
 cdef void session_command(Core* core, Command* command) noexcept nogil      # SESSION
-# CANCEL, of a pull that waits or was answered
+# CANCEL, of a pull that waits or was answered; "over": it is answered as if its time were over
 cdef void pull_cancel(Core* core, Command* command) noexcept nogil

@@ -7,10 +7,12 @@ from fila_server.core.life.consumers cimport consumer_close, consumer_command
 from fila_server.core.life.failure cimport reply_close, reply_open
 from fila_server.core.life.giveback cimport GIVEN_BACK, UNWRITTEN, lease_return
 from fila_server.core.life.revoked cimport revoked_note
+from fila_server.core.life.sending cimport pull_answer
 from fila_server.core.life.settle cimport (
     Verdict, Wishes, lease_ack, lease_begin, lease_extend, lease_find, lease_nack, verdict, wishes_of,
 )
 from fila_server.core.recording.changes cimport CHANGED_CONSUMER_ROOM, consumer_changed
+from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport lease_is_gone
 from fila_server.core.state.pending cimport OpenReply
 from fila_server.core.state.state cimport Consumer, Lease
@@ -33,6 +35,10 @@ cdef enum Part:                     # ConsumeSessionRequest's fields
     BEGUN = 7
     WINDOW = 8
     ALIVE = 9
+
+
+cdef enum:
+    OVER = 111                      # the first letter of "over"; no field of a Settle begins so
 
 
 cdef struct LeaseIds:               # of a repeated field, packed or not
@@ -67,7 +73,11 @@ cdef bint _next_id(LeaseIds* ids, uint64_t* lease_id) noexcept nogil:
 
 
 cdef void pull_cancel(Core* core, Command* command) noexcept nogil:
-    if command.length and map64_get(&core.consumers, command.token) == NULL:
+    cdef Consumer* consumer = <Consumer*> map64_get(&core.consumers, command.token)
+    if command.length and command.bytes[0] == OVER:
+        if consumer != NULL and consumer.kind == PULL:
+            pull_answer(core, consumer)
+    elif command.length and consumer == NULL:
         _leases_return(core, command)
     else:
         consumer_command(core, command)

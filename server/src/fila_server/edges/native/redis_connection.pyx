@@ -20,6 +20,7 @@ from fila_server.edges.native.redis_replies cimport (
 )
 from fila_server.edges.native.redis_requests cimport (
     request_answer, request_end_wait, request_forget_wait, request_may_start, request_start, request_told,
+    request_wait_over,
 )
 from fila_server.edges.native.response cimport connection_mark
 from fila_server.edges.native.slots cimport slot_free, slot_of_connection, slot_token
@@ -116,14 +117,14 @@ cdef void _count_held(Connection* connection) noexcept nogil:
 
 
 cdef void redis_input_ended(Connection* connection) noexcept nogil:
-    """What was asked for is answered, and nothing is waited for: whoever closed both sides looks the same,
-    and would be given messages that nobody reads.
+    """What was asked for is answered with what there is, and nothing is waited for: whoever closed both sides
+    looks the same, and would be given messages that nobody reads.
     """
     cdef Redis* redis = connection.redis
     if redis.is_ending and redis.first == NULL:
         _over(connection)
         return
-    request_end_wait(connection, NULL)
+    request_wait_over(connection)
     _queue(connection)
 
 
@@ -222,9 +223,7 @@ cdef void _steer_reading(Connection* connection) noexcept nogil:
     if is_full and not redis.is_ending:
         # That a client leaves is seen by reading only: it would hold its place, and be given messages, for as
         # long as it meant to wait. So its read is answered as if the time were over.
-        if redis.read != NULL:
-            request_end_wait(connection, NULL)
-            _queue(connection)
+        request_wait_over(connection)
     else:
         is_full = False
     if connection.is_paused != is_full:

@@ -20,7 +20,9 @@ cdef void request_start(Connection* connection, Item* item) noexcept nogil      
 cdef void request_answer(IoThread* io, Reply* reply, Out* answer) noexcept nogil
 # What Python says to the command it was asked, or to the client as it comes in. Takes the payload.
 cdef void request_told(Connection* connection, Out* order) noexcept nogil
-# The read that waits is answered as if its time were over, or with `why` it was ended.
+# The read that waits goes on as if its time were over: it gets what there is, or null.
+cdef void request_wait_over(Connection* connection) noexcept nogil
+# The read that waits is given nothing any more: it is answered null, or with `why` it was ended.
 cdef void request_end_wait(Connection* connection, const char* why) noexcept nogil
 # Nothing waits any more: its place among the waiting is given back.
 cdef void request_forget_wait(Connection* connection) noexcept nogil

@@ -4,7 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, strlen
 from posix.strings cimport strncasecmp
 
 from fila_server.core.doors.mailbox cimport Command, command_free
@@ -57,6 +57,7 @@ cdef enum Lane:
     READING
 
 cdef const char* NO_KEY = b"Authentication required."
+cdef const char* OVER = b"over"                 # what a CANCEL says that is to be answered
 
 
 cdef Lane _lane_of(const Item* item) noexcept nogil:
@@ -249,6 +250,16 @@ cdef void request_forget_wait(Connection* connection) noexcept nogil:
     connection.redis.read = NULL
     buffer_free(&connection.redis.holds)
     atomic_add(&connection.thread.common.redis_blocked, -1)
+
+
+cdef void request_wait_over(Connection* connection) noexcept nogil:
+    cdef Reply* reply = connection.redis.read
+    if reply == NULL:
+        return
+    # Its messages may be on their way already: the core answers once, with them or with nothing.
+    post_surely(
+        connection.thread, CANCEL, slot_token(connection.thread, reply.slot, True), OVER, strlen(OVER))
+    request_forget_wait(connection)
 
 
 cdef void _put_null(Reply* reply) noexcept nogil:

@@ -28,6 +28,7 @@ import structlog
 
 from fila.v1.service_pb2 import LeaseRequest
 from fila_server import commands, errors
+from fila_server.broker.pulls import PullWait
 from fila_server.edges.redis import codec, encode, replies, verbs
 from fila_server.edges.redis.client import Host, Session
 from fila_server.edges.redis.entry import WITHOUT_KEY_S_MAX, Entry, end_of, names_of
@@ -101,6 +102,8 @@ class Connection(asyncio.Protocol):
         self._lingering = False
         self.blocked = False
         """A read waits in the core for a message."""
+        self._wait = PullWait()
+        """That read's."""
 
     # --- asyncio.Protocol -----------------------------------------------------------------
 
@@ -170,8 +173,7 @@ class Connection(asyncio.Protocol):
         if self._ending and not self._slots:
             return False
         self._saw_eof = True
-        if self.blocked:
-            self._end_wait()
+        self._wait_is_over()
         self.server.turns.enter(self)
         return True
 
@@ -291,10 +293,11 @@ class Connection(asyncio.Protocol):
         if wait_ms and not waits:
             frame = _at_once(frame)
         self.blocked = waits
+        self._wait = PullWait()
         finish = partial(_read_reply, wait_ms=wait_ms, protocol=self.session.protocol)
         self._expect(
             len(frame),
-            partial(self.broker.lease, frame, self.entry.number, may_wait_for_room=False),
+            partial(self.broker.lease, frame, self.entry.number, may_wait_for_room=False, wait=self._wait),
             finish,
             is_read=True,
         )
@@ -409,8 +412,10 @@ class Connection(asyncio.Protocol):
         """Stop reading while enough waits to be started, or until our next turn; go on when it does not."""
         is_behind = bool(self._items) or not self._is_dry
         is_full = is_behind and self._decoder.kept_bytes >= UNSTARTED_BYTES_MAX
-        if is_full and self.blocked and not self._ending:
-            self._end_wait()
+        if is_full and not self._ending:
+            # That a client leaves is seen by reading only: it would hold its place, and be given messages, for as
+            # long as it meant to wait.
+            self._wait_is_over()
         pause = (is_full or out_of_time) and not self._ending
         if pause != self._read_paused and not self._transport.is_closing():
             self._read_paused = pause
@@ -436,12 +441,13 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.close()
 
-    def _end_wait(self) -> None:
-        """Answer the read that waits as if its time were over.
+    def _wait_is_over(self) -> None:
+        """The read that waits goes on as if its time were over: it gets what there is, or null."""
+        if self.blocked:
+            self._wait.end()
 
-        So much is pipelined behind it that reading has to stop, and a client that leaves is seen by
-        reading only: it would hold its place, and be given messages, for as long as it meant to wait.
-        """
+    def _end_wait(self) -> None:
+        """Answer the read that waits with null: its client may not have what it waits for any more."""
         for slot in self._slots:
             if slot.read is not None:
                 slot.is_over = True
