@@ -358,4 +358,5 @@ def test_one_look_at_a_queues_keys_as_json(fila, broker: FakeBroker):
     ran = fila("top", "orders", "--once", "--interval", "1ms", "-o", "json")
 
     (row,) = json.loads(ran.out)["keys"]
-    assert (row["key"], row["pending"], row["due"]) == ("acme", 5, "100%")
+    assert (row["key"], row["pending"], row["due"], row["share"]) == ("acme", 5, 1.0, None)
+    assert (row["oldest_ms"], row["paused"], row["cap"]) == (0, False, None)

@@ -41,6 +41,20 @@ def test_every_command_explains_itself_by_examples(fila, path):
     assert all(prefix in example for example in examples)
 
 
+def test_no_sentence_of_a_help_is_broken_off(fila):
+    groups = [path for path in every_command() if any(other[:-1] == path for other in every_command())]
+
+    cut = [
+        (path, line)
+        for path in groups
+        for line in fila(*path, "--help").out.splitlines()
+        if "..." in line[5:]
+    ]
+
+    # The usage line's own dots stand for arguments.
+    assert [each for each in cut if not each[1].startswith("Usage:")] == []
+
+
 @pytest.mark.parametrize(
     ("words", "flags"),
     [("help", "--help"), ("help queue create", "queue create --help"), ("version", "--version")],

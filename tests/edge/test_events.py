@@ -279,6 +279,15 @@ def test_a_change_says_what_was_changed_and_from_where(told):
     assert event.details == {"changed": "max_depth", "settings": "max_depth"}
 
 
+def test_details_are_in_no_languages_own_notation(monkeypatch, ring: Ring):
+    monkeypatch.setattr(events, "RING", ring)
+
+    events.emit("hook.failed", headers={"tenant": "acme", "a": "1"}, paused=True, errors=3, error="x")
+
+    ((happening,), _) = ring.after(0, 10)
+    assert happening.details == {"headers": "a=1 tenant=acme", "paused": "true", "errors": "3", "error": "x"}
+
+
 def test_a_value_or_a_script_is_told_by_its_length_alone(told):
     changes.tell("SetConfig", admin_pb2.SetConfigRequest(key="token", value="secret"), "")
     config = admin_pb2.QueueConfig(on_enqueue_script="-- secret")

@@ -24,12 +24,20 @@ def _completing(names: Callable[[Session, dict[str, Any]], Iterable[str]]) -> Co
         import grpc
 
         try:
-            found = list(names(ctx.ensure_object(Session), ctx.params))
+            found = list(names(ctx.ensure_object(Session), _given(ctx)))
         except (grpc.RpcError, click.ClickException):
             return []
         return [name for name in found if name.startswith(incomplete)]
 
     return complete
+
+
+def _given(ctx: click.Context) -> dict[str, Any]:
+    """What was typed before; `queue` is the queue, whatever the command calls it."""
+    given = ctx.params
+    # Before an option whose value is not typed yet, arguments are left as words.
+    queue = given.get("queue") or given.get("dlq") or next(iter(ctx.args), "")
+    return {**given, "queue": queue}
 
 
 def _queues(session: Session, _given: dict[str, Any]) -> list[str]:
@@ -42,14 +50,14 @@ def _queues(session: Session, _given: dict[str, Any]) -> list[str]:
 def _keys(session: Session, given: dict[str, Any]) -> list[str]:
     from fila.v1 import admin_pb2
 
-    request = admin_pb2.GetStatsRequest(queue=given.get("queue") or "", max_keys=_KEYS_MAX)
+    request = admin_pb2.GetStatsRequest(queue=given["queue"], max_keys=_KEYS_MAX)
     return [key.key for key in session.admin.GetStats(request, timeout=_WAIT_S).per_key_stats]
 
 
 def _channels(session: Session, given: dict[str, Any]) -> list[str]:
     from fila.v1 import admin_pb2
 
-    request = admin_pb2.ListChannelsRequest(queue=given.get("queue") or "")
+    request = admin_pb2.ListChannelsRequest(queue=given["queue"])
     return [channel.name for channel in session.admin.ListChannels(request, timeout=_WAIT_S).channels]
 
 
@@ -58,6 +66,20 @@ def _config_keys(session: Session, _given: dict[str, Any]) -> list[str]:
 
     answer = session.admin.ListConfig(admin_pb2.ListConfigRequest(), timeout=_WAIT_S)
     return [entry.key for entry in without_doubles(answer.entries, "")]
+
+
+def _operations(session: Session, given: dict[str, Any]) -> list[str]:
+    from fila.v1 import operation_pb2
+
+    request = operation_pb2.ListOperationsRequest(dlq_queue=given["queue"])
+    return [each.id for each in session.admin.ListOperations(request, timeout=_WAIT_S).operations]
+
+
+def _versions(session: Session, given: dict[str, Any]) -> list[str]:
+    from fila.v1 import version_pb2
+
+    request = version_pb2.ListQueueVersionsRequest(queue=given["queue"])
+    return [str(each.number) for each in session.admin.ListQueueVersions(request, timeout=_WAIT_S).versions]
 
 
 def without_doubles(entries: Iterable[Any], prefix: str) -> list[Any]:
@@ -77,6 +99,8 @@ complete_dlq = _completing(
 complete_key = _completing(_keys)
 complete_channel = _completing(_channels)
 complete_config_key = _completing(_config_keys)
+complete_operation = _completing(_operations)
+complete_version = _completing(_versions)
 
 
 def _check_dlq(ctx: click.Context, _param: click.Parameter, name: str) -> str:

@@ -85,15 +85,36 @@ _FLAG_BY_FIELD = {
     "options.deliver_at": "--at",
     "options.dedup_key": "--dedup-key",
     "extend_ms": "--by",
+    "lease_id": "--lease",
     "expires_after_idle_ms": "--expires-after-idle",
     "wait_ms": "--wait",
     "kinds": "--kind",
 }
 
 
+# What commands take as arguments: a sentence about one needs no field before it, a bound names it so.
+_ARGUMENT_BY_FIELD = {"message_id": "the ID", "offset": "OFFSET", "id": "the ID", "value": "VALUE"}
+_COMMAND_BY_RPC = {
+    "CreateChannel": "'fila channel create'",
+    "DeleteChannel": "'fila channel delete'",
+    "ListConfig": "'fila config list'",
+    "ListOperations": "'fila operation list'",
+    "ListQueueVersions": "'fila queue versions'",
+    "PeekMessages": "'fila queue peek'",
+}
+_RPC = re.compile(rf"\b({'|'.join(_COMMAND_BY_RPC)})\b")
+_BOTH_UNITS = re.compile(r"\d+ \((\d+) (ms|s|m|h|d)\)")
+
+
 def in_words_of_flags(text: str) -> str:
-    """`config.visibility_timeout_ms must be from 1000 to ...` as `--visibility-timeout must be from 1s to ...`."""
+    """`config.visibility_timeout_ms must be from 1000 to ...` as `--visibility-timeout must be from 1s to ...`.
+
+    RPCs that it names become the commands that call them.
+    """
+    text = _RPC.sub(lambda rpc: _COMMAND_BY_RPC[rpc[1]], text)
     field, space, rest = text.partition(" ")
+    if field.endswith(":"):
+        return _without_field(field[:-1], rest) or text
     words = _words_of(field.removeprefix("config."))
     if not space or words is None:
         return text
@@ -102,6 +123,16 @@ def in_words_of_flags(text: str) -> str:
         re.sub(r"\d+", lambda number: unit(int(number[0])), rest) if unit and _BOUND.fullmatch(rest) else rest
     )
     return f"{flag} {said}"
+
+
+def _without_field(field: str, rest: str) -> str:
+    """`extend_ms: must be 1000 (1 s) to ...` as `--by must be 1s to ...`; nothing for a field that no command sets."""
+    words = _words_of(field)
+    named = words[0] if words else _ARGUMENT_BY_FIELD.get(field, "")
+    if not named:
+        return ""
+    rest = _BOTH_UNITS.sub(r"\1\2", rest).replace("or give lease_id", "or give --lease")
+    return f"{named} {rest}" if rest.startswith("must ") else rest
 
 
 def _words_of(field: str) -> tuple[str, Any] | None:

@@ -109,14 +109,19 @@ def as_yaml(value: object) -> str:
     return "\n".join(_yaml_lines(value))
 
 
-def show(format_: Format, value: object, as_table: str) -> None:
-    """Print one answer in the format asked for."""
+def show(format_: Format, value: object, as_table: str, *, empty: str = "") -> None:
+    """Print one answer in the format asked for.
+
+    Where there is nothing, a terminal is told so by `empty`, on stderr; a program that reads tables gets no line.
+    """
     if format_ is Format.JSON:
         print(as_json(value))
     elif format_ is Format.YAML:
         print(as_yaml(value))
     elif as_table:
         print(as_table)
+    elif empty and sys.stderr.isatty():
+        print(printable(empty), file=sys.stderr)
 
 
 def show_streamed(format_: Format, value: object, as_text: str) -> None:

@@ -23,6 +23,7 @@ from fila_cli.output import Format, show, to_dict
 
 if TYPE_CHECKING:
     import grpc
+    from click.shell_completion import CompletionItem
     from google.protobuf.message import Message
 
     from fila.v1.admin_pb2_grpc import FilaAdminStub
@@ -35,6 +36,8 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 DEFAULT_ADDRESS = "http://localhost:5555"
 DEFAULT_PORT = 5555
+_SENTENCE_MAX = 300
+_NO_COMMAND = "fila_cli.no_command"
 
 
 class Session:
@@ -93,8 +96,10 @@ class Session:
         if self._channel is not None:
             self._channel.close()
 
-    def show(self, answer: Message, as_table: str) -> None:
-        show(self.format, to_dict(answer) if self.format is not Format.TABLE else {}, as_table)
+    def show(self, answer: Message, as_table: str, *, empty: str = "") -> None:
+        """Print an answer; `empty` tells a terminal that there is nothing to print."""
+        value = to_dict(answer) if self.format is not Format.TABLE else {}
+        show(self.format, value, as_table, empty=empty)
 
     def depth(self, queue: str, channel: str = "") -> int:
         """How many messages are pending there now."""
@@ -252,11 +257,19 @@ class Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A name that does not exist is answered with those it may have been meant for."""
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+        is_unknown = bool(args) and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None
+        if is_unknown and ctx.resilient_parsing:
+            # A shell that completes what follows would print an error into the line that is typed.
+            ctx.meta[_NO_COMMAND] = args[0]
+        elif is_unknown:
             meant = self.meant_by(ctx, args[0])
             hint = f"; did you mean {' or '.join(repr(each) for each in meant)}?" if meant else ""
             raise click.UsageError(f"there is no command {args[0]!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Nothing follows a word that is no command."""
+        return [] if _NO_COMMAND in ctx.meta else super().shell_complete(ctx, incomplete)
 
     def meant_by(self, ctx: click.Context, typed: str) -> list[str]:
         """Commands that `typed` begins, or that are spelled much like it."""
@@ -267,6 +280,14 @@ class Group(click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_options(self, ctx, formatter)
         self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each verb with its whole first sentence; click would break it off where the line ends."""
+        verbs = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, verb.get_short_help_str(_SENTENCE_MAX)) for name, verb in verbs if verb is not None]
+            )
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_examples(self.examples, formatter)

@@ -95,6 +95,13 @@ class Weight(click.ParamType[tuple[str, int]]):
         return key, int(weight)
 
 
+class Reason(click.Choice[str]):
+    """Why messages are given up."""
+
+    def __init__(self) -> None:
+        super().__init__(["max_attempts", "on_failure", "ttl", "rejected"])
+
+
 class Count(click.IntRange):
     """A whole number, and in an error the numbers that would do."""
 
@@ -218,6 +225,7 @@ class Position(click.ParamType["int | datetime | str"]):
 
 
 DURATION, SOME_TIME = Duration(), LongerThanNothing()
+REASON = Reason()
 SIZE, PAIR, WEIGHT, SOURCE = Size(), Pair(), Weight(), Source()
 RETRY, MOMENT, POSITION, RATE = RetryType(), Moment(), Position(), Rate()
 

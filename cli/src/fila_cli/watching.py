@@ -31,11 +31,13 @@ watch_option = click.option(
 )
 
 
-def show_or_watch(session: Session, watch_ms: int | None, look: Callable[[], tuple[Message, str]]) -> None:
+def show_or_watch(
+    session: Session, watch_ms: int | None, look: Callable[[], tuple[Message, str]], *, empty: str = ""
+) -> None:
     """Show what `look` returns, the answer and the same as text: once, or every `watch_ms`."""
     if watch_ms is None:
         answer, text = look()
-        session.show(answer, text)
+        session.show(answer, text, empty=empty)
         return
     outage = Outage(session.address)
     try:

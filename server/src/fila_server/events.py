@@ -153,12 +153,21 @@ def emit(
         "principal": principal,
         "peer": peer,
     }
-    texts = {name: str(value) for name, value in details.items()}
+    texts = {name: _text(value) for name, value in details.items()}
     if RING.add(time.time_ns() // 1_000_000, kind, count, texts, **about):
         told = {name: text for name, text in about.items() if text} | details
         if count != 1:
             told["count"] = count
         getattr(log, level)(kind, **told)
+
+
+def _text(value: object) -> str:
+    """A detail as watchers get it: in no language's own notation, and headers as they are typed, name=value."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return " ".join(f"{name}={value[name]}" for name in sorted(value))
+    return str(value)
 
 
 def unknown_kinds(asked: Sequence[str]) -> list[str]:

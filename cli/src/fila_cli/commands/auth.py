@@ -368,7 +368,7 @@ def list_links(session: Session, queue: str) -> None:
         for each in answer.links
     ]
     headings = ("LINK", "QUEUE", "KEY", "BY", "CREATED", "EXPIRES")
-    session.show(answer, table(headings, rows) if rows else "")
+    session.show(answer, table(headings, rows) if rows else "", empty="no links")
 
 
 @link.command(name="revoke", examples="fila auth link revoke orders k3j5h2")

@@ -84,4 +84,4 @@ def list_(session: Session, prefix: str) -> None:
     entries = without_doubles(answer.entries, prefix)
     shown = admin_pb2.ListConfigResponse(entries=entries, total_count=len(entries))
     rows = [(entry.key, entry.value) for entry in entries]
-    session.show(shown, table(("KEY", "VALUE"), rows) if rows else "")
+    session.show(shown, table(("KEY", "VALUE"), rows) if rows else "", empty="nothing is set")

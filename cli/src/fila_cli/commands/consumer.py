@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fila_cli.arguments import queue_argument
+from fila_cli.arguments import complete_channel, queue_argument
 from fila_cli.output import Cell, table
 from fila_cli.session import Command, Group, Session
 
@@ -33,7 +33,13 @@ def consumer() -> None:
     """,
 )
 @queue_argument
-@click.option("--channel", default="", metavar="NAME", help="Only this channel's [default: every channel's]")
+@click.option(
+    "--channel",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_channel,
+    help="Only this channel's [default: every channel's]",
+)
 @click.pass_obj
 def list_(session: Session, queue: str, channel: str) -> None:
     """List the streams and sessions of QUEUE, oldest first.
@@ -46,7 +52,8 @@ def list_(session: Session, queue: str, channel: str) -> None:
     request = admin_pb2.ListConsumersRequest(queue=queue, channel=channel)
     answer = session.admin.ListConsumers(request, timeout=session.timeout_s)
     headings = ("CONSUMER", "NAME", "PEER", "CHANNEL", "HELD", "BEGUN", "RETURNED", "P50", "WINDOW", "STATE")
-    session.show(answer, table(headings, [_row(each) for each in answer.consumers]))
+    rows = [_row(each) for each in answer.consumers]
+    session.show(answer, table(headings, rows) if rows else "", empty=f"nobody consumes {queue} just now")
 
 
 def _row(each: ConsumerInfo) -> tuple[Cell, ...]:

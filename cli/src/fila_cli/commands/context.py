@@ -75,4 +75,10 @@ def list_(session: Session) -> None:
         for name, each in sorted(state["contexts"].items())
     ]
     value = [{"name": name, "address": address, "in_use": bool(star)} for star, name, address in rows]
-    show(session.format, {"contexts": value}, table(("", "CONTEXT", "ADDRESS"), rows) if rows else "")
+    shown = table(("", "CONTEXT", "ADDRESS"), rows) if rows else ""
+    show(
+        session.format,
+        {"contexts": value},
+        shown,
+        empty="no contexts; 'fila context add NAME --addr ADDRESS' keeps one",
+    )

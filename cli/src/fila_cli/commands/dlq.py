@@ -18,10 +18,10 @@ from fila_cli.commands.redrive import Walk
 from fila_cli.edited import HeaderEdits, check_one_channel, move_edited
 from fila_cli.failures import BrokerError
 from fila_cli.messages import peeked, print_message
-from fila_cli.output import Format, as_json_line, counted, facts, show, table, to_dict
+from fila_cli.output import Cell, Format, as_json_line, counted, facts, show, table, to_dict
 from fila_cli.progress import Progress
 from fila_cli.session import Group, Session, Stopped, confirm
-from fila_cli.values import DURATION, PAIR, RATE, Count, age_text
+from fila_cli.values import DURATION, PAIR, RATE, REASON, Count, age_text
 
 if TYPE_CHECKING:
     from fila.v1.messages_pb2 import Message
@@ -29,12 +29,16 @@ if TYPE_CHECKING:
 _PAGE = 1_000
 
 
+def _none(dlq: str) -> str:
+    return f"{dlq} has no such dead letters"
+
+
 class Chosen:
     """Which dead letters a command is about."""
 
     def __init__(
         self,
-        reason: str,
+        reason: str | None,
         error: str,
         fairness_key: str | None,
         older_ms: int | None,
@@ -84,7 +88,7 @@ class Chosen:
 def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
     """The flags that choose dead letters, handed on as one."""
     options = [
-        click.option("--reason", default="", metavar="REASON", help="Only those given up for this reason"),
+        click.option("--reason", type=REASON, help="Only those given up for this reason"),
         click.option("--error", default="", metavar="PATTERN", help="Only those whose last error matches"),
         key_option("Only this fairness key's"),
         click.option(
@@ -133,11 +137,15 @@ dlq.add_command(edit)
 @click.pass_obj
 def list_(session: Session, dlq: str, count: int, chosen: Chosen) -> None:
     """List dead letters of DLQ, oldest first, with what they died of."""
-    found = list(chosen.found(session, dlq, count))
+    found = list(chosen.found(session, dlq, count + 1))
+    listed = found[:count]
     value = (
-        {"messages": [to_dict(message) for message in found]} if session.format is not Format.TABLE else {}
+        {"messages": [to_dict(message) for message in listed]} if session.format is not Format.TABLE else {}
     )
-    show(session.format, value, peeked(found) if found else "")
+    shown = peeked(listed) if listed else ""
+    if len(found) > count:
+        shown += f"\n\nThere are more: --count lists more of them, 'fila dlq group {dlq}' counts them"
+    show(session.format, value, shown, empty=_none(dlq))
 
 
 @dlq.command(name="show", examples="fila dlq show orders.dlq 0198c2f0-5d3e-7c11-9d5a-2f6f3f7a0001")
@@ -191,27 +199,33 @@ def show_(session: Session, dlq: str, message_id: str) -> None:
 @click.pass_obj
 def group(session: Session, dlq: str, by: str, chosen: Chosen) -> None:
     """Count dead letters by what they share; numbers and ids in errors count as the same."""
-    counts: Counter[tuple[str, str]] = Counter()
-    oldest: dict[tuple[str, str], int] = {}
-    keys: dict[tuple[str, str], set[str]] = defaultdict(set)
+    named = ("reason",) if by == "reason" else ("reason", by)
+    counts: Counter[tuple[str, ...]] = Counter()
+    oldest: dict[tuple[str, ...], int] = {}
+    keys: dict[tuple[str, ...], set[str]] = defaultdict(set)
     now = datetime.now(UTC)
     for message in chosen.found(session, dlq):
         dead = message.metadata.dead_letter
-        what = {"error": _shape(dead.last_error), "reason": "", "key": message.metadata.fairness_key}[by]
-        place = (dead.reason, what)
+        what = {"error": (_shape(dead.last_error),), "reason": (), "key": (message.metadata.fairness_key,)}
+        place = (dead.reason, *what[by])
         counts[place] += 1
         keys[place].add(message.metadata.fairness_key)
         age_ms = int((now - dead.at.ToDatetime(UTC)).total_seconds() * 1000)
         oldest[place] = max(oldest.get(place, 0), age_ms)
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (count, *place, len(keys[place]), age_text(oldest[place])) for place, count in counts.most_common()
     ]
     value = [
-        {"count": count, "reason": reason, by if by != "reason" else "shared": what, "keys": key_count}
-        for count, reason, what, key_count, _ in rows
+        {
+            "count": count,
+            **dict(zip(named, place, strict=True)),
+            "keys": len(keys[place]),
+            "oldest_ms": oldest[place],
+        }
+        for place, count in counts.most_common()
     ]
-    shown = table(("COUNT", "REASON", by.upper() if by != "reason" else "", "KEYS", "OLDEST"), rows)
-    show(session.format, {"groups": value}, shown if rows else "")
+    headings = ("COUNT", *(name.upper() for name in named), "KEYS", "OLDEST")
+    show(session.format, {"groups": value}, table(headings, rows) if rows else "", empty=_none(dlq))
 
 
 def _shape(error: str) -> str:
@@ -268,14 +282,14 @@ def redrive(
         )
         return
     offsets = [message.metadata.offset for message in chosen.found(session, dlq)]
-    if dry_run or not offsets:
+    if dry_run:
         show(
             session.format,
             {"would_redrive": len(offsets)},
             f"{counted(len(offsets), 'dead letter')} would be moved back",
         )
         return
-    answer = Walk(session, dlq, rate=rate, offsets=offsets).run()
+    answer = Walk(session, dlq, rate=rate, offsets=offsets).run() if offsets else admin_pb2.RedriveResponse()
     told = f"{counted(answer.redriven, 'dead letter')} moved back"
     if left := len(offsets) - answer.redriven:
         told += f"; left in {dlq}, because they cannot be moved: {left}"
@@ -297,9 +311,9 @@ def delete(session: Session, dlq: str, chosen: Chosen, *, dry_run: bool, yes: bo
     """Drop those that are meant for good."""
     from fila.v1 import events_pb2
 
-    if not dry_run and not yes:
-        confirm(f"Drop dead letters of {dlq} for good?", yes=yes)
     offsets = [message.metadata.offset for message in chosen.found(session, dlq)]
+    if offsets and not dry_run:
+        confirm(f"Drop {counted(len(offsets), 'dead letter')} of {dlq} for good?", yes=yes)
     if dry_run:
         show(
             session.format,

@@ -22,6 +22,7 @@ _TROUBLE = (
     "dead_letters.made", "hook.failed", "hook.circuit_opened", "disk.low", "disk.critical", "store.damage_found",
     "store.range_lost", "sink.messages_lost", "events.missed", "queue.dead_letters_dropped", "message.keeps_returning",
 )  # fmt: skip
+_KIND_WIDTH = 28  # of the longest
 _HELD = ("key.starved", "key.throttled", "queue.deleted", "queue.purged", "channel.deleted", "channel.purged")
 
 
@@ -108,7 +109,7 @@ def _follow(session: Session, request: Any) -> None:
 
 def _line(event: Event) -> str:
     meaning = Meaning.TROUBLE if event.kind in _TROUBLE else Meaning.HELD if event.kind in _HELD else None
-    kind = event.kind.ljust(24)
+    kind = event.kind.ljust(_KIND_WIDTH)
     at = event.at.ToDatetime(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
     about = [
         f"{name}={value}"

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from fila_cli.arguments import complete_queue
 from fila_cli.output import Cell, counted, facts, show, table
 from fila_cli.session import Command, Group, Session
 
@@ -101,7 +102,7 @@ def ls(session: Session, directory: Path) -> None:
     """,
 )
 @directory_option
-@click.option("--queue", default="", metavar="NAME", help="Only this queue's")
+@click.option("--queue", default="", metavar="NAME", shell_complete=complete_queue, help="Only this queue's")
 @click.option("--key", default=None, metavar="KEY", help="Only this fairness key's")
 @click.option("--count", type=click.IntRange(1, 100_000), default=TAIL_DEFAULT, show_default=True)
 @click.pass_obj
@@ -145,7 +146,7 @@ def tail(session: Session, directory: Path, queue: str, key: str | None, count: 
     help="FILE.jsonl, FILE.csv or FILE.parquet; - prints lines of JSON",
 )
 @click.option("--table", "name", type=click.Choice(KINDS), default="decisions", show_default=True)
-@click.option("--queue", default="", metavar="NAME", help="Only this queue's")
+@click.option("--queue", default="", metavar="NAME", shell_complete=complete_queue, help="Only this queue's")
 @click.option("--key", default=None, metavar="KEY", help="Only this fairness key's")
 @click.option(
     "--from",

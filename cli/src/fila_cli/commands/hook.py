@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila_cli.arguments import queue_argument, yes_option
+from fila_cli.arguments import complete_queue, queue_argument, yes_option
 from fila_cli.colors import Meaning, Meant
 from fila_cli.failures import BrokerError
 from fila_cli.inspection import ignored_fields
@@ -48,7 +48,11 @@ def hook() -> None:
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "--queue", default="", metavar="QUEUE", help="Try this queue's script, with the broker's runtime config"
+    "--queue",
+    default="",
+    metavar="QUEUE",
+    shell_complete=complete_queue,
+    help="Try this queue's script, with the broker's runtime config",
 )
 @click.option(
     "-H", "--header", "headers", type=PAIR, multiple=True, help="A header of the message; repeat for more"
@@ -84,7 +88,8 @@ def test(session: Session, /, file: Path | None, queue: str, headers: Any, paylo
         try:
             trial["script"] = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise click.BadParameter(f"cannot read {file}: {error}", param_hint="'FILE'") from error
+            why = getattr(error, "strerror", None) or "it is no text"
+            raise click.BadParameter(f"cannot read {file}: {why}", param_hint="'FILE'") from error
     else:
         trial |= _of_queue(session, queue, which)
     outcome = _tried(trial)
@@ -97,6 +102,8 @@ def _of_queue(session: Session, queue: str, which: str) -> dict[str, Any]:
 
     config = session.admin.GetQueue(admin_pb2.GetQueueRequest(queue=queue), timeout=session.timeout_s).config
     entries = session.admin.ListConfig(admin_pb2.ListConfigRequest(), timeout=session.timeout_s).entries
+    if not config.on_enqueue_script and not config.on_failure_script:
+        raise BrokerError(f"queue {queue} has no scripts; 'fila hook set {queue}' gives it one")
     chosen = which or ("on_enqueue" if config.on_enqueue_script else "on_failure")
     script = getattr(config, f"{chosen}_script")
     if not script:
@@ -137,7 +144,9 @@ def _facts(outcome: dict[str, Any]) -> list[tuple[str, Cell]]:
     if outcome["ignored"]:
         listed.append(("ignored", Meant(", ".join(outcome["ignored"]), Meaning.TROUBLE)))
     if outcome["runs"]:
-        times = f"{outcome['median_us']:.1f} us median of {outcome['runs']}, slowest {outcome['slowest_us']:.1f} us"
+        times = f"{outcome['median_us']:,.1f} us"
+        if outcome["runs"] > 1:
+            times += f" median of {outcome['runs']:,} runs, slowest {outcome['slowest_us']:,.1f} us"
         listed.append(("time", f"{times}; cut off after {outcome['time_limit_ms']} ms"))
     if outcome["instructions"]:
         listed.append(("instructions", f"{outcome['instructions']:,} a run"))
@@ -227,6 +236,12 @@ def set_(session: Session, queue: str, hook: str, script: str) -> None:
 @click.pass_obj
 def disable(session: Session, queue: str, hook: str, *, yes: bool) -> None:
     """Take a script away; the queue's policy decides from now on. 'fila hook show' prints it before."""
+    from fila.v1 import admin_pb2
+
+    config = session.admin.GetQueue(admin_pb2.GetQueueRequest(queue=queue), timeout=session.timeout_s).config
+    if not getattr(config, f"{hook.replace('-', '_')}_script"):
+        show(session.format, {"queue": queue, "hook": hook}, f"{queue} has no {hook} script")
+        return
     confirm(f"Take {hook} of {queue} away?", yes=yes)
     _update(session, queue, hook, "")
     show(session.format, {"queue": queue, "hook": hook}, f"{hook} of {queue} disabled")

@@ -63,7 +63,8 @@ def list_(session: Session, queue: str) -> None:
         for policy in answer.policies
     ]
     headings = ("KEY", "SET WEIGHT", "WEIGHT", "CAP", "RATE", "PAUSED", "PENDING", "IN FLIGHT")
-    session.show(answer, table(headings, rows) if rows else "")
+    nothing_set = f"nothing was set for a key of {queue}; 'fila key find {queue}' lists the keys there are"
+    session.show(answer, table(headings, rows) if rows else "", empty=nothing_set)
 
 
 @key.command(examples="fila key show orders acme")
@@ -256,7 +257,8 @@ def find(session: Session, queue: str, prefix: str, channel: str, count: int) ->
     headings = ("KEY", "PENDING", "IN FLIGHT", "WAITING", "WEIGHT", "STATE")
     shown = table(headings, rows) if rows else ""
     more = answer.matched - len(rows)
-    session.show(answer, f"{shown}\n\n{more} more begin so" if more > 0 else shown)
+    none = f"{queue} has no key that begins so" if prefix else f"{queue} has no keys just now"
+    session.show(answer, f"{shown}\n\n{more} more begin so" if more > 0 else shown, empty=none)
 
 
 @key.command(

@@ -53,7 +53,7 @@ def late(session: Session, queue: str | None, count: int, watch_ms: int | None) 
         answer = session.admin.ListLate(request, timeout=session.timeout_s)
         return answer, _ranked(answer)
 
-    show_or_watch(session, watch_ms, look)
+    show_or_watch(session, watch_ms, look, empty=f"nobody waits in {queue}" if queue else "nobody waits")
 
 
 def _ranked(answer: ListLateResponse) -> str:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fila_cli.arguments import any_dlq_argument, dlq_argument, key_option, yes_option
+from fila_cli.arguments import any_dlq_argument, complete_operation, dlq_argument, key_option, yes_option
 from fila_cli.output import Cell, Format, counted, facts, show_streamed, table, to_dict
 from fila_cli.session import Command, Group, Session, confirm
-from fila_cli.values import MOMENT, PAIR, RATE, Count
+from fila_cli.values import MOMENT, PAIR, RATE, REASON, Count
 
 if TYPE_CHECKING:
     from fila.v1.operation_pb2 import Operation
@@ -42,7 +42,7 @@ def operation() -> None:
 )
 @dlq_argument
 @click.argument("kind", type=click.Choice(_KINDS))
-@click.option("--reason", default="", help="Only of this: max_attempts, on_failure, ttl or rejected")
+@click.option("--reason", type=REASON, help="Only those given up for this reason")
 @click.option("--error", default="", metavar="TEXT", help="Only those whose last error has this in it")
 @key_option("Only this fairness key's")
 @click.option("--channel", default="", help="Only those that failed in this channel")
@@ -55,7 +55,7 @@ def start(
     session: Session,
     dlq: str,
     kind: str,
-    reason: str,
+    reason: str | None,
     error: str,
     fairness_key: str | None,
     channel: str,
@@ -71,7 +71,7 @@ def start(
     if kind != "redrive":
         confirm(f"Drop {'all' if kind == 'purge' else 'these'} dead letters of {dlq} for good?", yes=yes)
     wanted = operation_pb2.DeadLetterFilter(
-        fairness_key=fairness_key or "", reason=reason, error=error, source_channel=channel
+        fairness_key=fairness_key or "", reason=reason or "", error=error, source_channel=channel
     )
     if died_from is not None:
         wanted.died_from.FromDatetime(died_from)
@@ -112,12 +112,12 @@ def list_(session: Session, dlq: str) -> None:
         for each in answer.operations
     ]
     headings = ("ID", "QUEUE", "WHAT", "STATE", "DONE", "STUCK", "STARTED")
-    session.show(answer, table(headings, rows) if rows else "")
+    session.show(answer, table(headings, rows) if rows else "", empty="no operations")
 
 
 @operation.command(examples="fila operation watch orders.dlq 1767225600000-0badcafe")
 @dlq_argument
-@click.argument("operation_id", metavar="ID")
+@click.argument("operation_id", metavar="ID", shell_complete=complete_operation)
 @click.pass_obj
 def watch(session: Session, dlq: str, operation_id: str) -> None:
     """Follow an operation until it has ended."""
@@ -132,7 +132,7 @@ def watch(session: Session, dlq: str, operation_id: str) -> None:
 
 @operation.command(examples="fila operation cancel orders.dlq 1767225600000-0badcafe")
 @dlq_argument
-@click.argument("operation_id", metavar="ID")
+@click.argument("operation_id", metavar="ID", shell_complete=complete_operation)
 @click.pass_obj
 def cancel(session: Session, dlq: str, operation_id: str) -> None:
     """End an operation; what it did is done."""

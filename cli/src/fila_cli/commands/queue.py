@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila_cli.arguments import channel_option, complete_channel, key_option, queue_argument, yes_option
+from fila_cli.arguments import (
+    channel_option,
+    complete_channel,
+    complete_version,
+    key_option,
+    queue_argument,
+    yes_option,
+)
 from fila_cli.colors import Meaning, Meant
 from fila_cli.declared import differing
 from fila_cli.failures import reason_of
@@ -180,7 +187,9 @@ def _routing(routing: DryRunRouting) -> str:
     """
 )
 @queue_argument
-@click.argument("number", type=Count(1, 2**64 - 1), default=None, required=False)
+@click.argument(
+    "number", type=Count(1, 2**64 - 1), default=None, required=False, shell_complete=complete_version
+)
 @click.pass_obj
 def versions(session: Session, queue: str, number: int | None) -> None:
     """List the versions of a queue's settings: who changed what, when, and why. With NUMBER, show its settings."""
@@ -213,7 +222,7 @@ def versions(session: Session, queue: str, number: int | None) -> None:
     """
 )
 @queue_argument
-@click.argument("number", type=Count(1, 2**64 - 1))
+@click.argument("number", type=Count(1, 2**64 - 1), shell_complete=complete_version)
 @yes_option
 @click.pass_obj
 def rollback(session: Session, queue: str, number: int, *, yes: bool) -> None:
@@ -279,9 +288,9 @@ def list_(session: Session, watch_ms: int | None) -> None:
             (each.name, _depth(each), each.in_flight, "-" if answer.tenant else each.active_consumers)
             for each in answer.queues
         ]
-        return answer, table(("QUEUE", "DEPTH", "IN FLIGHT", "CONSUMERS"), rows)
+        return answer, table(("QUEUE", "DEPTH", "IN FLIGHT", "CONSUMERS"), rows) if rows else ""
 
-    show_or_watch(session, watch_ms, look)
+    show_or_watch(session, watch_ms, look, empty="there are no queues; 'fila queue create NAME' makes one")
 
 
 def _depth(queue: QueueInfo) -> Cell:
@@ -354,7 +363,13 @@ def inspect(
     """
 )
 @queue_argument
-@click.option("--channel", default=None, metavar="NAME", help="Only in this channel [default: in all]")
+@click.option(
+    "--channel",
+    default=None,
+    metavar="NAME",
+    shell_complete=complete_channel,
+    help="Only in this channel [default: in all]",
+)
 @key_option("Only this fairness key's messages")
 @yes_option
 @click.pass_obj
@@ -399,7 +414,8 @@ def peek(
         queue=queue, channel=channel, max_messages=count, after_offset=after, fairness_key=fairness_key or ""
     )
     answer = session.admin.PeekMessages(request, timeout=session.timeout_s)
-    session.show(answer, peeked(list(answer.messages)))
+    shown = peeked(list(answer.messages)) if answer.messages else ""
+    session.show(answer, shown, empty=f"nothing to look at in {queue}: what is leased is not listed")
 
 
 @queue.command(examples="fila queue pause orders")

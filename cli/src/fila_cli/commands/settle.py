@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fila_cli.arguments import channel_option, queue_argument
-from fila_cli.failures import BrokerError
+from fila_cli.failures import BrokerError, in_words_of_flags
 from fila_cli.output import counted
 from fila_cli.session import Command, Session
 from fila_cli.values import DURATION, SOME_TIME, Count
@@ -130,9 +130,11 @@ def _settled(session: Session, message_ids: Sequence[str], answer: SettleBatchRe
         for message_id, status in zip(message_ids, answer.results, strict=False)
         if status.code
     ]
-    session.show(answer, f"{counted(len(message_ids) - len(failed), 'message')} {done}")
+    settled = len(message_ids) - len(failed)
+    session.show(answer, f"{counted(settled, 'message')} {done}" if settled else "")
     if failed:
         message_id, status = failed[0]
-        raise BrokerError(
-            f"{len(failed)} of {len(message_ids)} refused, the first: {message_id}: {status.message}"
-        )
+        why = in_words_of_flags(status.message)
+        if len(message_ids) == 1:
+            raise BrokerError(why)
+        raise BrokerError(f"{len(failed)} of {len(message_ids)} refused, the first: {message_id}: {why}")

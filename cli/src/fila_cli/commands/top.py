@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 import click
 
@@ -83,15 +84,27 @@ def _print_once(session: Session, queue: str | None, interval_s: float) -> None:
     """Two looks, so that rates mean something."""
     rows = _key_rows(session, queue, interval_s) if queue else _queue_rows(session, interval_s)
     headings = _KEY_HEADINGS if queue else _QUEUE_HEADINGS
-    named = [heading.lower().replace(" ", "_").replace("/s", "_per_second") for heading in headings]
-    show(
-        session.format,
-        {"keys" if queue else "queues": [dict(zip(named, row, strict=True)) for row in rows]},
-        table(headings, rows),
-    )
+    shown = table(headings, [[_cell(name, value) for name, value in row.items()] for row in rows])
+    empty = f"nobody waits in {queue}" if queue else "there are no queues; 'fila queue create NAME' makes one"
+    value = {"keys" if queue else "queues": rows}
+    show(session.format, value, shown if rows else "", empty=empty)
 
 
-def _queue_rows(session: Session, interval_s: float) -> list[tuple[Cell, ...]]:
+def _cell(name: str, value: Any) -> Cell:
+    """A value as people read it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "oldest_ms":
+        return age_text(value)
+    if name in ("share", "due"):
+        return f"{value:.0%}"
+    cell: Cell = round(value) if isinstance(value, float) else value
+    return cell
+
+
+def _queue_rows(session: Session, interval_s: float) -> list[dict[str, Any]]:
     from fila_cli.cockpit.cockpit import Call
     from fila_cli.cockpit.driving import ask
     from fila_cli.cockpit.looks import QueueLooks
@@ -101,25 +114,25 @@ def _queue_rows(session: Session, interval_s: float) -> list[tuple[Cell, ...]]:
         looks.take(ask(session, Call("queues")), time.monotonic())
         time.sleep(pause_s)
     return [
-        (
-            row.name,
-            row.depth,
-            row.in_flight,
-            row.consumers,
-            row.keys,
-            age_text(row.oldest_ms) if row.depth else "-",
-            round(row.in_per_s),
-            round(row.out_per_s),
-            round(row.acked_per_s),
-            row.dead,
-            "yes" if row.paused else "no",
-            row.circuit or "-",
-        )
+        {
+            "queue": row.name,
+            "depth": row.depth,
+            "in_flight": row.in_flight,
+            "consumers": row.consumers,
+            "keys": row.keys,
+            "oldest_ms": row.oldest_ms if row.depth else None,
+            "in_per_second": round(row.in_per_s, 1),
+            "out_per_second": round(row.out_per_s, 1),
+            "acked_per_second": round(row.acked_per_s, 1),
+            "dead": row.dead,
+            "paused": row.paused,
+            "circuit": row.circuit or None,
+        }
         for row in sorted(looks.rows, key=lambda row: (-(row.depth + row.in_flight), row.name))
     ]
 
 
-def _key_rows(session: Session, queue: str, interval_s: float) -> list[tuple[Cell, ...]]:
+def _key_rows(session: Session, queue: str, interval_s: float) -> list[dict[str, Any]]:
     from fila_cli.cockpit.cockpit import Call
     from fila_cli.cockpit.driving import ask
     from fila_cli.cockpit.looks import KeyLooks
@@ -129,18 +142,18 @@ def _key_rows(session: Session, queue: str, interval_s: float) -> list[tuple[Cel
         looks.take(ask(session, Call("keys", queue=queue)), time.monotonic())
         time.sleep(pause_s)
     return [
-        (
-            row.name,
-            row.pending,
-            row.in_flight,
-            row.weight,
-            age_text(row.oldest_ms) if row.pending else "-",
-            round(row.out_per_s),
-            f"{row.share:.0%}" if row.share is not None else "-",
-            f"{row.due:.0%}" if row.due is not None else "-",
-            "yes" if row.paused else "no",
-            "yes" if row.throttled else "no",
-            row.cap or "-",
-        )
+        {
+            "key": row.name,
+            "pending": row.pending,
+            "in_flight": row.in_flight,
+            "weight": row.weight,
+            "oldest_ms": row.oldest_ms if row.pending else None,
+            "out_per_second": round(row.out_per_s, 1),
+            "share": row.share,
+            "due": row.due,
+            "paused": row.paused,
+            "throttled": row.throttled,
+            "cap": row.cap or None,
+        }
         for row in looks.rows
     ]
