@@ -172,6 +172,26 @@ async def test_who_waits_longest_in_a_large_queue_is_told_of_one_walk_with_the_t
     assert core.walks == 2, "more are asked for than were kept"
 
 
+async def test_callers_that_ask_for_few_and_for_many_share_a_walk():
+    core, clock = Core(LARGE), Clock()
+    late = Late(core, Walks(clock))  # type: ignore[arg-type]
+    few, many = events_pb2.ListLateRequest(max_keys=1), events_pb2.ListLateRequest(max_keys=200)
+    await late.list(many)
+    for walks in (2, 3):
+        clock.s += 61.0
+        told = await late.list(few)
+        await late.list(many)
+        assert (len(told.keys), core.walks) == (1, walks)
+    clock.s += 61.0
+    await late.list(events_pb2.ListLateRequest(max_keys=1_000))
+    clock.s += 61.0
+    await late.list(few)
+    await late.list(events_pb2.ListLateRequest(max_keys=256))
+    assert core.walks == 5
+    await late.list(events_pb2.ListLateRequest(max_keys=257))
+    assert core.walks == 6, "one that asked for very many makes no later walk dearer"
+
+
 async def test_a_caller_that_may_know_of_one_channel_is_told_of_all_that_waits_there():
     core = Core(LARGE)
     late = Late(core, Walks(Clock()))  # type: ignore[arg-type]

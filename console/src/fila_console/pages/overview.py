@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from starlette.responses import Response
@@ -41,6 +42,9 @@ BY_OPERATOR = frozenset(("rate_limited", "capped"))
 FLOOD_PART = 0.5
 """A key with more than this part of a queue's backlog, and late itself, floods it."""
 LATE_SHOWN = 20
+LATE_EVERY_S = 1.8
+"""Every other second."""
+STATUS_EVERY_S = 4.8
 SOON_S = 1.0
 """Until a page is made anew."""
 ASKED_LATE = 50
@@ -89,13 +93,17 @@ class _Queue:
 
 
 class Overview:
-    """What the broker tells of all queues as it changes; who is late, once a second; scripts that fail, in turns."""
+    """What the broker tells of all queues as it changes; who is late, every other second; scripts, in turns."""
 
     def __init__(self) -> None:
         self._feed: Feed | None = None
         self._hour = Hour()
         self._stats: dict[str, Stats] = {}
         self._asked_s: dict[str, float] = {}
+        self._late = LateKeys(keys=[], waiting_keys=0)
+        self._late_at_s = -math.inf
+        self._status: BrokerStatus | None = None
+        self._status_at_s = -math.inf
 
     @property
     def news(self) -> asyncio.Event | None:
@@ -110,7 +118,9 @@ class Overview:
 
     async def look(self, upstream: Upstream) -> State:
         """Ask the broker. Raises Trouble."""
-        late, status, feed = await asyncio.gather(_late(upstream), upstream.status(), self._follow(upstream))
+        _, feed = await asyncio.gather(self._ask_the_rest(upstream), self._follow(upstream))
+        late, status = self._late_by_now(), self._status
+        assert status is not None
         queues: dict[str, _Queue] = {}
         for (name, _channel), told in feed.channels.items():
             queues.setdefault(name, _Queue()).add(told)
@@ -134,6 +144,20 @@ class Overview:
         ]
         state.tables["queues"] = self._queue_rows(name, ours, queues, late)
         return state
+
+    async def _ask_the_rest(self, upstream: Upstream) -> None:
+        """Who is late and how the broker is, each in its time."""
+        now_s = time.monotonic()
+        if now_s - self._late_at_s >= LATE_EVERY_S:
+            self._late, self._late_at_s = await _late(upstream), now_s
+        if self._status is None or now_s - self._status_at_s >= STATUS_EVERY_S:
+            self._status, self._status_at_s = await upstream.status(), now_s
+
+    def _late_by_now(self) -> LateKeys:
+        """Who was late when it was asked, with the time that passed since."""
+        passed_ms = round((time.monotonic() - self._late_at_s) * 1000)
+        keys = [replace(each, waiting_ms=each.waiting_ms + passed_ms) for each in self._late.keys]
+        return LateKeys(keys=keys, waiting_keys=self._late.waiting_keys)
 
     async def _follow(self, upstream: Upstream) -> Feed:
         """The stream of numbers, once it has told everything. Raises Trouble."""

@@ -90,6 +90,8 @@ class Hour:
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self._bytes_max = bytes_max
         self._channels: dict[Place, Series] = {}
+        self._full: set[Place] = set()
+        """Channels whose keys of this step have no room."""
         self._keys: dict[Place, dict[str, Series]] = {}
         self._channel_totals: dict[Place, tuple[float, ...]] = {}
         self._key_totals: dict[tuple[Place, str], tuple[float, ...]] = {}
@@ -116,6 +118,7 @@ class Hour:
         follows = step == self._step + 1
         is_whole = snapshot.queue_count <= len(snapshot.queues)
         self._step, self._at_ms = step, wall_ms
+        self._full.clear()
         channels, self._channel_totals = self._channel_totals, {}
         keys, self._key_totals = self._key_totals, {}
         for queue in snapshot.queues:
@@ -160,7 +163,7 @@ class Hour:
         of_channel = self._keys.setdefault(place, {})
         series = of_channel.get(name)
         if series is None:
-            if len(of_channel) >= KEYS_A_CHANNEL_MAX and not self._give_up_key(of_channel, step):
+            if len(of_channel) >= KEYS_A_CHANNEL_MAX and not self._has_room(place, of_channel, step):
                 return
             series = self._new(len(KEY_COLUMNS), "f")
             if series is None:
@@ -187,6 +190,13 @@ class Hour:
                 return None
         self._size += series.size
         return series
+
+    def _has_room(self, place: Place, of_channel: dict[str, Series], step: int) -> bool:
+        """Whether a series could be given up. Where all had points lately they have until the next step: one look."""
+        if place not in self._full and self._give_up_key(of_channel, step):
+            return True
+        self._full.add(place)
+        return False
 
     def _give_up_key(self, of_channel: dict[str, Series], step: int) -> bool:
         """One of the channel's keys that has no point of this step or the one before, the oldest first."""

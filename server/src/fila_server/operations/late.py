@@ -22,6 +22,9 @@ from fila_server.operations.walks import KEYS_MIN, Counters, Walks, counters_of
 
 KEYS_DEFAULT = 20
 KEYS_MAX = 1_000
+SHARED_KEYS_MAX = 256
+"""A large queue is walked for so many keys at most where fewer are asked for: for those that ask for more in turn with
+them."""
 
 Sees = Callable[[str, str], bool]
 """Whether the caller may know of (queue, channel); an empty channel: of anything in the queue."""
@@ -114,6 +117,9 @@ class Late:
             known = self._walks.known(name, counters)
             if known is not None and known[0].most >= most:
                 return known
+            # One walk for all who ask, or those that ask for few and for many would have it walked in turns.
+            last = self._walks.last(name)
+            most = max(most, min(last.most, SHARED_KEYS_MAX) if last is not None else 0)
         waiting = await self._walk(queue, most, channel)
         keys = sum(waiting.counts.values())
         if counters is None and keys >= KEYS_MIN:
@@ -140,5 +146,6 @@ class Late:
             for row in part.keys:
                 key = pb.LateKey.FromString(row)
                 waiting.rows[key.channel, key.fairness_key] = key
-            page.above_ms = waiting.trim()
+            if part.keys:
+                page.above_ms = waiting.trim()
         return waiting

@@ -75,6 +75,11 @@ class Walks(Generic[T]):
         """Whether it was large when it was walked last: then its counters are worth a question."""
         return name in self._found
 
+    def last(self, name: Hashable) -> T | None:
+        """What its last walk found, however long ago; None where none is kept."""
+        found = self._found.get(name)
+        return None if found is None else found.what
+
     def known(self, name: Hashable, counters: Counters) -> tuple[T, int] | None:
         """What was found, and how many milliseconds ago; None where it must be walked anew."""
         found = self._found.get(name)

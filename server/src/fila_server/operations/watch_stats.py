@@ -79,6 +79,8 @@ class Look:
     still: int = 0
     """Looks since anything came or went; after a round of slices without that another one would find the same."""
     met: set[str] = field(default_factory=set)
+    rankings: dict[tuple[int, int], list[str]] = field(default_factory=dict)
+    """Who leads in `keys`, by order and number: many watchers ask for the same."""
     error: errors.FilaServerError | None = None
 
 
@@ -196,7 +198,7 @@ class StatsWatch:
                 reply = await self._broker.call(commands.WATCH_ROWS, self._page(place, look))
             except errors.NotFound as error:
                 look.error = error
-                look.rows, look.keys, look.state = {}, {}, b""
+                look.rows, look.keys, look.rankings, look.state = {}, {}, {}, b""
             except errors.FilaServerError:
                 continue  # an overloaded core is asked again
             else:
@@ -228,7 +230,7 @@ class StatsWatch:
     def _take(self, look: Look, got: Any) -> None:
         look.error = None
         look.cursor, look.capacity = got.cursor, got.capacity
-        look.rows, look.keys = {}, {}
+        look.rows, look.keys, look.rankings = {}, {}, {}
         for row in got.keys:
             key = pb.KeyState.FromString(row)
             look.rows[key.fairness_key] = row
@@ -384,12 +386,15 @@ def _leading(watcher: Watcher, look: Look) -> list[str]:
     """The keys that lead in the watcher's order, those with nothing left out."""
     if not watcher.top:
         return []
-    rank = _BY_ORDER[watcher.order]
-    ranked = sorted(
-        ((rank(key), key.fairness_key) for key in look.keys.values() if rank(key) > 0),
-        key=lambda each: (-each[0], each[1]),
-    )
-    return [name for _, name in ranked[: watcher.top]]
+    asked = (watcher.order, watcher.top)
+    if asked not in look.rankings:
+        rank = _BY_ORDER[watcher.order]
+        ranked = sorted(
+            ((rank(key), key.fairness_key) for key in look.keys.values() if rank(key) > 0),
+            key=lambda each: (-each[0], each[1]),
+        )
+        look.rankings[asked] = [name for _, name in ranked[: watcher.top]]
+    return look.rankings[asked]
 
 
 def _own_row(row: bytes) -> bytes:

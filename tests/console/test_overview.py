@@ -1,0 +1,88 @@
+"""The overview's questions: how often each is asked, and what is shown between two answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+
+from fila.observations import BrokerStatus, LateKey, LateKeys
+from fila.watched import QueueState
+from fila_console.pages import overview
+from fila_console.pages.overview import Overview
+from fila_console.settings import Broker
+
+
+class Numbers:
+    """A feed of one queue."""
+
+    def __init__(self) -> None:
+        self.news = asyncio.Event()
+        self.channels = {
+            ("orders", "default"): QueueState(queue="orders", channel="default", ready=9, consumers=1)
+        }
+
+    async def ready(self) -> None:
+        return
+
+    async def close(self) -> None:
+        return
+
+
+class Asked:
+    """A broker with one late key, which counts what it is asked."""
+
+    broker = Broker("broker", "http://localhost:1")
+
+    def __init__(self) -> None:
+        self.asked: Counter[str] = Counter()
+        self.is_draining = False
+
+    def follow(self, *_: object, **__: object) -> Numbers:
+        return Numbers()
+
+    async def late(self, max_keys: int) -> LateKeys:
+        self.asked["late"] += 1
+        key = LateKey(
+            queue="orders", channel="default", fairness_key="acme", cause="throttled", waiting_ms=20_000
+        )
+        return LateKeys(keys=[key], waiting_keys=1)
+
+    async def status(self) -> BrokerStatus:
+        self.asked["status"] += 1
+        return BrokerStatus(version="1", commit="c", draining=self.is_draining)
+
+    async def stats(self, queue: str, max_keys: int) -> None:
+        return None
+
+    async def history(self, queue: str) -> None:
+        return None
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds, told to the page."""
+    told = [1_000.0]
+    monkeypatch.setattr(overview, "time", SimpleNamespace(monotonic=lambda: told[0], time=time.time))
+    return told
+
+
+async def test_who_is_late_is_asked_every_other_second_and_ages_in_between(clock, monkeypatch):
+    monkeypatch.setattr(overview, "_stats", lambda upstream, queue: upstream.stats(queue, 1))
+    monkeypatch.setattr(overview, "_history", lambda upstream, queue: upstream.history(queue))
+    page, broker = Overview(), Asked()
+    waits = []
+    for _ in range(10):
+        state = await page.look(broker)  # type: ignore[arg-type]
+        waits.append(state.tables["late"][0]["cells"][2]["t"])
+        clock[0] += 1.0
+    assert waits[:4] == ["▲ 20.0 s", "▲ 21.0 s", "▲ 20.0 s", "▲ 21.0 s"]
+    assert broker.asked == {"late": 5, "status": 2}
+
+    broker.is_draining = True
+    clock[0] += overview.STATUS_EVERY_S
+    state = await page.look(broker)  # type: ignore[arg-type]
+    assert "stopping" in state.texts["sentence"]["t"]
