@@ -98,3 +98,21 @@ class Feed:
             keys |= {each.fairness_key: each for each in channel.keys}
             # One that leads no more is told no more: what was told of it last is not so any longer.
             self.keys[place] = {key: keys[key] for key in (*channel.leading, *self._named) if key in keys}
+
+
+class FeedTopic:
+    """What topics that look at a feed have in common (watches.py: Topic). Their first look opens it."""
+
+    def __init__(self) -> None:
+        self._feed: Feed | None = None
+
+    @property
+    def news(self) -> asyncio.Event | None:
+        """Set when the numbers changed."""
+        return self._feed.news if self._feed is not None else None
+
+    async def close(self) -> None:
+        """End the stream of numbers; a further look opens another."""
+        if self._feed is not None:
+            await self._feed.close()
+            self._feed = None

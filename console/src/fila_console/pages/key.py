@@ -14,7 +14,7 @@ from fila.observations import KeyPolicyState
 from fila_console.addresses import key_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.dues import due_now, due_then
-from fila_console.feed import Feed
+from fila_console.feed import FeedTopic
 from fila_console.history import STEP_S, history_times
 from fila_console.suggestions import Pace, grows, last_minute, suggestions
 from fila_console.trouble import Trouble
@@ -51,28 +51,17 @@ _UNKNOWN = {
 }
 
 
-class KeyTopic:
+class KeyTopic(FeedTopic):
     """What the broker tells of one key: its numbers as they change, why it waits, its hour."""
 
     def __init__(self, queue: str, channel: str, key: str) -> None:
+        super().__init__()
         self._queue = queue
         self._channel = channel
         self._key = key
-        self._feed: Feed | None = None
         self._hour_at = 0
         self._plot = Plot([], {})
         self._pace: Pace | None = None
-
-    @property
-    def news(self) -> asyncio.Event | None:
-        """Set when the numbers changed."""
-        return self._feed.news if self._feed is not None else None
-
-    async def close(self) -> None:
-        """End the stream of numbers."""
-        if self._feed is not None:
-            await self._feed.close()
-            self._feed = None
 
     async def look(self, upstream: Upstream) -> State:
         """Ask the broker. Raises Trouble."""

@@ -16,7 +16,7 @@ from fila.observations import BrokerStatus, LateKey, LateKeys
 from fila.watched import History, HistoryPoint, QueueState
 from fila_console.addresses import key_path, queue_path
 from fila_console.cells import Cell, Row, State, cell, line_points, row
-from fila_console.feed import Feed
+from fila_console.feed import Feed, FeedTopic
 from fila_console.history import STEP_S, Hour, history_times
 from fila_console.trouble import Trouble
 from fila_console.upstream import Upstream
@@ -92,11 +92,11 @@ class _Queue:
         self.consumers += channel.consumers
 
 
-class Overview:
+class Overview(FeedTopic):
     """What the broker tells of all queues as it changes; who is late, every other second; scripts, in turns."""
 
     def __init__(self) -> None:
-        self._feed: Feed | None = None
+        super().__init__()
         self._hour = Hour()
         self._stats: dict[str, Stats] = {}
         self._asked_s: dict[str, float] = {}
@@ -104,17 +104,6 @@ class Overview:
         self._late_at_s = -math.inf
         self._status: BrokerStatus | None = None
         self._status_at_s = -math.inf
-
-    @property
-    def news(self) -> asyncio.Event | None:
-        """Set when the numbers changed."""
-        return self._feed.news if self._feed is not None else None
-
-    async def close(self) -> None:
-        """End the stream of numbers."""
-        if self._feed is not None:
-            await self._feed.close()
-            self._feed = None
 
     async def look(self, upstream: Upstream) -> State:
         """Ask the broker. Raises Trouble."""

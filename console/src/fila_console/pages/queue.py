@@ -14,7 +14,7 @@ from fila.watched import History, QueueState
 from fila_console.addresses import key_path, queue_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.dues import due_lately, due_then
-from fila_console.feed import Feed
+from fila_console.feed import FeedTopic
 from fila_console.history import STEP_S, Meter, history_times
 from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import Upstream
@@ -79,15 +79,15 @@ NUMBERS = (
 )
 
 
-class QueueTopic:
+class QueueTopic(FeedTopic):
     """What the broker tells of one channel of a queue: its numbers as they change, the rest every other second, its
     hour when there is a new point."""
 
     def __init__(self, queue: str, channel: str) -> None:
+        super().__init__()
         self._queue = queue
         self._asked_channel = channel
         self._channel = channel
-        self._feed: Feed | None = None
         self._cost = Meter()
         self._rest_at_s = 0.0
         self._stats: Stats | None = None
@@ -95,17 +95,6 @@ class QueueTopic:
         self._consumers: list[ConsumerInfo] = []
         self._hour_at = 0
         self._history: History | None = None
-
-    @property
-    def news(self) -> asyncio.Event | None:
-        """Set when the numbers changed."""
-        return self._feed.news if self._feed is not None else None
-
-    async def close(self) -> None:
-        """End the stream of numbers."""
-        if self._feed is not None:
-            await self._feed.close()
-            self._feed = None
 
     async def look(self, upstream: Upstream) -> State:
         """Ask the broker. Raises Trouble."""

@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from fila.answers import Identity
 from fila.explanation import Forecast, KeyExplanation
 from fila_console.cells import Cell, Plot, Row, State, cell, row
-from fila_console.feed import Feed
+from fila_console.feed import FeedTopic
 from fila_console.history import STEP_S, history_times
 from fila_console.settings import Broker
 from fila_console.streams import STREAMS_FOR_TENANTS_MAX, stream
@@ -72,26 +72,15 @@ _UNKNOWN = {
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-class TenantTopic:
+class TenantTopic(FeedTopic):
     """The numbers of one fairness key, as its own link is told them."""
 
     def __init__(self, queue: str, key: str) -> None:
+        super().__init__()
         self._queue = queue
         self._key = key
-        self._feed: Feed | None = None
         self._hour_at = 0
         self._plot = Plot([], {})
-
-    @property
-    def news(self) -> asyncio.Event | None:
-        """Set when the numbers changed."""
-        return self._feed.news if self._feed is not None else None
-
-    async def close(self) -> None:
-        """End the stream of numbers."""
-        if self._feed is not None:
-            await self._feed.close()
-            self._feed = None
 
     async def look(self, upstream: Upstream) -> State:
         """Ask the broker. Raises Trouble, in words for strangers."""

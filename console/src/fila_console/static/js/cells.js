@@ -82,6 +82,14 @@ export function showTexts(texts) {
   }
 }
 
+/** The line across the top of a page. @param {string} text what is wrong; empty when nothing is */
+export function showBand(text) {
+  const place = document.getElementById("band");
+  if (!place) return;
+  if (place.textContent !== text) place.textContent = text;
+  place.hidden = !text;
+}
+
 /** @param {Record<string, string>} lines */
 export function showLines(lines) {
   for (const [name, points] of Object.entries(lines)) {

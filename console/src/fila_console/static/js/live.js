@@ -1,6 +1,6 @@
 // Keeps the page current: one stream while the page is visible, none while it is not.
 
-import { changeTables, showLines, showTables, showTexts } from "./cells.js";
+import { changeTables, showBand, showLines, showTables, showTexts } from "./cells.js";
 import { addPoints, showPlots } from "./plots.js";
 
 const SILENT_MS = 6000;
@@ -12,14 +12,6 @@ let heardAt = performance.now();
 let retryMs = 1000;
 /** @type {ReturnType<typeof setTimeout>|undefined} */
 let retrying;
-
-/** @param {string} text what is wrong; empty when nothing is */
-function band(text) {
-  const place = document.getElementById("band");
-  if (!place) return;
-  if (place.textContent !== text) place.textContent = text;
-  place.hidden = !text;
-}
 
 /** @param {(data: any) => void} show */
 function heard(show) {
@@ -38,7 +30,7 @@ function open(address) {
   opened.addEventListener(
     "whole",
     heard((/** @type {import("./types.js").Whole} */ whole) => {
-      band("");
+      showBand("");
       showTexts(whole.texts);
       showLines(whole.lines);
       showTables(whole.tables);
@@ -49,7 +41,7 @@ function open(address) {
   opened.addEventListener(
     "changes",
     heard((/** @type {import("./types.js").Changes} */ changes) => {
-      band("");
+      showBand("");
       showTexts(changes.texts);
       showLines(changes.lines);
       changeTables(changes.tables);
@@ -59,7 +51,7 @@ function open(address) {
   opened.addEventListener(
     "failed",
     heard((/** @type {import("./types.js").Failure} */ failure) => {
-      band(`● ${failure.title}. ${failure.text} ${failure.advice} The numbers are of before.`);
+      showBand(`● ${failure.title}. ${failure.text} ${failure.advice} The numbers are of before.`);
     }),
   );
   opened.addEventListener("ended", () => {
@@ -96,6 +88,8 @@ export function keepCurrent() {
   setInterval(() => {
     if (document.visibilityState !== "visible" || performance.now() - heardAt < SILENT_MS) return;
     const seconds = Math.round((performance.now() - heardAt) / 1000);
-    band(`● Nothing came from the console for ${seconds} s: the numbers are of before. See whether fila console runs.`);
+    showBand(
+      `● Nothing came from the console for ${seconds} s: the numbers are of before. See whether fila console runs.`,
+    );
   }, 1000);
 }

@@ -1,7 +1,7 @@
 // A tenant's page. Its key stands behind the # of the address, which is sent nowhere; from here it goes as a bearer with
 // one POST, whose answer is the page's stream. No cookie goes along, so no login is used, and none is replaced.
 
-import { changeTables, findTables, showTables, showTexts } from "./cells.js";
+import { changeTables, findTables, showBand, showTables, showTexts } from "./cells.js";
 import { addPoints, findPlots, showPlots } from "./plots.js";
 
 const RETRY_MS_MAX = 15000;
@@ -13,18 +13,10 @@ let retryMs = 1000;
 /** @type {ReturnType<typeof setTimeout>|undefined} */
 let retrying;
 
-/** @param {string} text what is wrong; empty when nothing is */
-function band(text) {
-  const place = document.getElementById("band");
-  if (!place) return;
-  if (place.textContent !== text) place.textContent = text;
-  place.hidden = !text;
-}
-
 /** The numbers go, and a sentence says why. @param {string} text */
 function end(text) {
   stop();
-  band("");
+  showBand("");
   document.getElementById("numbers")?.remove();
   showTexts({ headline: { t: text, tone: "lost" }, at: { t: "" } });
   document.body.dataset.over = "yes";
@@ -44,8 +36,8 @@ function again() {
 /** @param {string} name @param {any} data */
 function take(name, data) {
   if (name === "ended") return end("● This link has ended: it expired, or it was revoked. Ask for another one.");
-  if (name === "failed") return band(`● ${data.title}. ${data.text} ${data.advice} The numbers are of before.`);
-  band("");
+  if (name === "failed") return showBand(`● ${data.title}. ${data.text} ${data.advice} The numbers are of before.`);
+  showBand("");
   retryMs = 1000;
   const numbers = document.getElementById("numbers");
   if (numbers) numbers.hidden = false;
@@ -113,10 +105,10 @@ async function follow() {
       return;
     }
     if (answer.ok && answer.body) await readAll(answer.body);
-    else band(`● ${(await answer.text()).slice(0, 500).trim()}`);
+    else showBand(`● ${(await answer.text()).slice(0, 500).trim()}`);
   } catch {
     if (own.signal.aborted) return;
-    band("● Nothing comes from the console: the numbers are of before. It is tried again.");
+    showBand("● Nothing comes from the console: the numbers are of before. It is tried again.");
   }
   if (asking === own) again();
 }
