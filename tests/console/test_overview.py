@@ -1,4 +1,4 @@
-"""The overview's questions: how often each is asked, and what is shown between two answers."""
+"""Questions to the broker: how often each is asked, and what is shown before and between two answers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import pytest
 
 from fila.observations import BrokerStatus, LateKey, LateKeys
 from fila.watched import QueueState
+from fila_console import questions
 from fila_console.pages import overview
 from fila_console.pages.overview import Overview
+from fila_console.questions import Question
 from fila_console.settings import Broker
+from fila_console.trouble import Trouble
 
 
 class Numbers:
@@ -66,7 +69,8 @@ class Asked:
 def clock(monkeypatch):
     """Seconds, told to the page."""
     told = [1_000.0]
-    monkeypatch.setattr(overview, "time", SimpleNamespace(monotonic=lambda: told[0], time=time.time))
+    for each in (overview, questions):
+        monkeypatch.setattr(each, "time", SimpleNamespace(monotonic=lambda: told[0], time=time.time))
     return told
 
 
@@ -86,3 +90,62 @@ async def test_who_is_late_is_asked_every_other_second_and_ages_in_between(clock
     clock[0] += overview.STATUS_EVERY_S
     state = await page.look(broker)  # type: ignore[arg-type]
     assert "stopping" in state.texts["sentence"]["t"]
+
+
+async def test_a_page_does_not_wait_for_a_long_answer_and_says_that_it_is_read(clock, monkeypatch):
+    """Who waits longest among a million keys takes the broker some tenths of a second."""
+    monkeypatch.setattr(overview, "_stats", lambda upstream, queue: upstream.stats(queue, 1))
+    monkeypatch.setattr(overview, "_history", lambda upstream, queue: upstream.history(queue))
+    monkeypatch.setattr(questions, "WAIT_S", 0.0)
+    page, broker, may_answer = Overview(), Asked(), asyncio.Event()
+    late = broker.late
+
+    async def slow(max_keys: int) -> LateKeys:
+        await may_answer.wait()
+        return await late(max_keys)
+
+    broker.late = slow  # type: ignore[method-assign]
+    state = await page.look(broker)  # type: ignore[arg-type]
+    assert "Reading" in state.texts["sentence"]["t"]
+    assert [each["cells"][0]["t"] for each in state.tables["late"]] == ["reading …"]
+    may_answer.set()
+    monkeypatch.setattr(questions, "WAIT_S", 30.0)
+    state = await page.look(broker)  # type: ignore[arg-type]
+    assert [each["cells"][0]["t"] for each in state.tables["late"]] == ["acme"]
+    await page.close()
+
+
+async def test_a_question_that_fails_says_so_once_and_is_asked_again(clock):
+    fails = [True]
+
+    async def answered() -> str:
+        if fails.pop():
+            raise Trouble(503, "The broker does not answer", "Nothing came.")
+        return "told"
+
+    question: Question[str] = Question(2.0)
+    with pytest.raises(Trouble):
+        await question.ask(answered)
+    fails.append(False)
+    assert await question.ask(answered) == "told"
+    clock[0] += 1.0
+    assert await question.ask(answered) == "told", "it is not asked again before its time"
+
+
+async def test_a_question_that_nobody_waits_for_ends_with_its_page(clock, monkeypatch):
+    monkeypatch.setattr(questions, "WAIT_S", 0.0)
+    ended: list[str] = []
+
+    async def never() -> str:
+        try:
+            await asyncio.Event().wait()
+            return "never"
+        finally:
+            ended.append("ended")
+
+    question: Question[str] = Question(2.0)
+    assert await question.ask(never) is None
+    await asyncio.sleep(0)
+    question.close()
+    await asyncio.sleep(0)
+    assert ended == ["ended"]

@@ -173,6 +173,11 @@ class Upstream:
         client = await self.connect()
         return await self._told(client.get_queue(name))
 
+    async def channels(self, queue: str) -> list[str]:
+        """A queue's channels that the key may know of, by name."""
+        client = await self.connect()
+        return [each.name for each in await self._told(client.list_channels(queue))]
+
     async def versions(self, queue: str, most: int = 0) -> list[QueueVersion]:
         """The versions of a queue's settings, newest first; 0: all that are kept."""
         client = await self.connect()

@@ -65,6 +65,9 @@ class Console:
         self._templates.filters["exact"] = Exact
         self._templates.globals["asset"] = assets.url
         self._templates.globals["words"] = wording
+        # Now, and not while the first who opens a page waits for it.
+        for name in self._templates.list_templates():
+            self._templates.get_template(name)
 
     def is_by_tls(self, request: Request) -> bool:
         """Whether the browser comes by TLS, ours or that of a proxy: the name it uses says so."""

@@ -18,6 +18,7 @@ from fila_console.addresses import key_path, queue_path
 from fila_console.cells import Cell, Row, State, cell, line_points, row
 from fila_console.feed import Feed, FeedTopic
 from fila_console.history import STEP_S, Hour, history_times
+from fila_console.questions import Question
 from fila_console.trouble import Trouble
 from fila_console.upstream import Upstream
 from fila_console.visit import Visit
@@ -45,6 +46,8 @@ LATE_SHOWN = 20
 LATE_EVERY_S = 1.8
 """Every other second."""
 STATUS_EVERY_S = 4.8
+TURNS_EVERY_S = 0.5
+READING = cell("reading …", tone="quiet")
 SOON_S = 1.0
 """Until a page is made anew."""
 ASKED_LATE = 50
@@ -100,21 +103,28 @@ class Overview(FeedTopic):
         self._hour = Hour()
         self._stats: dict[str, Stats] = {}
         self._asked_s: dict[str, float] = {}
-        self._late = LateKeys(keys=[], waiting_keys=0)
-        self._late_at_s = -math.inf
+        self._late: Question[LateKeys] = Question(LATE_EVERY_S)
+        self._turns: Question[None] = Question(TURNS_EVERY_S)
         self._status: BrokerStatus | None = None
         self._status_at_s = -math.inf
 
+    async def close(self) -> None:
+        """As every feed's; and what is asked ends."""
+        self._late.close()
+        self._turns.close()
+        await super().close()
+
     async def look(self, upstream: Upstream) -> State:
         """Ask the broker. Raises Trouble."""
-        _, feed = await asyncio.gather(self._ask_the_rest(upstream), self._follow(upstream))
-        late, status = self._late_by_now(), self._status
-        assert status is not None
+        _, status, feed = await asyncio.gather(
+            self._late.ask(lambda: _late(upstream)), self._ask_status(upstream), self._follow(upstream)
+        )
+        late = self._late_by_now()
         queues: dict[str, _Queue] = {}
         for (name, _channel), told in feed.channels.items():
             queues.setdefault(name, _Queue()).add(told)
         ours = {name: queue for name, queue in sorted(queues.items()) if not name.endswith(DLQ)}
-        await self._ask_in_turns(upstream, ours, late)
+        await self._turns.ask(lambda: self._ask_in_turns(upstream, ours, late))
         numbers = _sums(ours, queues)
         now_s = time.time()
         if now_s - self._hour.newest_s > 2 * STEP_S:
@@ -131,22 +141,28 @@ class Overview(FeedTopic):
         state.tables["late"] = [
             _late_row(name, each) for each in late.keys[:LATE_SHOWN] if each.waiting_ms >= LATE_MS
         ]
+        if self._late.answer is None:
+            state.tables["late"] = [row("reading", [READING, *[""] * (len(LATE_COLUMNS) - 1)])]
+            state.texts["late-count"] = READING
+            if not state.texts["sentence"].get("tone"):
+                state.texts |= _said("Reading which keys wait longest …", "")
         state.tables["queues"] = self._queue_rows(name, ours, queues, late)
         return state
 
-    async def _ask_the_rest(self, upstream: Upstream) -> None:
-        """Who is late and how the broker is, each in its time."""
+    async def _ask_status(self, upstream: Upstream) -> BrokerStatus:
         now_s = time.monotonic()
-        if now_s - self._late_at_s >= LATE_EVERY_S:
-            self._late, self._late_at_s = await _late(upstream), now_s
         if self._status is None or now_s - self._status_at_s >= STATUS_EVERY_S:
             self._status, self._status_at_s = await upstream.status(), now_s
+        return self._status
 
     def _late_by_now(self) -> LateKeys:
-        """Who was late when it was asked, with the time that passed since."""
-        passed_ms = round((time.monotonic() - self._late_at_s) * 1000)
-        keys = [replace(each, waiting_ms=each.waiting_ms + passed_ms) for each in self._late.keys]
-        return LateKeys(keys=keys, waiting_keys=self._late.waiting_keys)
+        """Who was late when it was asked, with the time that passed since; nobody before the first answer."""
+        told = self._late.answer
+        if told is None:
+            return LateKeys(keys=[], waiting_keys=0)
+        passed_ms = round((time.monotonic() - self._late.at_s) * 1000)
+        keys = [replace(each, waiting_ms=each.waiting_ms + passed_ms) for each in told.keys]
+        return LateKeys(keys=keys, waiting_keys=told.waiting_keys)
 
     async def _follow(self, upstream: Upstream) -> Feed:
         """The stream of numbers, once it has told everything. Raises Trouble."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from starlette.responses import Response
 
@@ -16,6 +17,7 @@ from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.dues import due_lately, due_then
 from fila_console.feed import FeedTopic
 from fila_console.history import STEP_S, Meter, history_times
+from fila_console.questions import Question
 from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import Upstream
 from fila_console.visit import Visit
@@ -37,6 +39,8 @@ from fila_console.wording import (
 
 KEYS_SHOWN = 50
 LATE_ASKED = 200
+DEFAULT = "default"
+READING = cell("reading …", tone="quiet")
 REST_EVERY_S = 2.0
 LINES = 20
 DUE_LINES = 6
@@ -79,6 +83,23 @@ NUMBERS = (
 )
 
 
+_TABS = {
+    "causes": len(CAUSE_COLUMNS),
+    "consumers": len(CONSUMER_COLUMNS),
+    "hooks": len(HOOK_COLUMNS),
+    "buckets": len(BUCKET_COLUMNS),
+    "channels": len(CHANNEL_COLUMNS),
+}
+
+
+class Rest(NamedTuple):
+    """What is asked every other second, and takes long where there are many keys."""
+
+    stats: Stats
+    late: LateKeys
+    consumers: list[ConsumerInfo]
+
+
 class QueueTopic(FeedTopic):
     """What the broker tells of one channel of a queue: its numbers as they change, the rest every other second, its
     hour when there is a new point."""
@@ -89,17 +110,23 @@ class QueueTopic(FeedTopic):
         self._asked_channel = channel
         self._channel = channel
         self._cost = Meter()
-        self._rest_at_s = 0.0
-        self._stats: Stats | None = None
-        self._late = LateKeys(keys=[], waiting_keys=0)
-        self._consumers: list[ConsumerInfo] = []
+        self._rest: Question[Rest] = Question(REST_EVERY_S)
         self._hour_at = 0
         self._history: History | None = None
 
+    async def close(self) -> None:
+        """As every feed's; and what is asked ends."""
+        self._rest.close()
+        await super().close()
+
     async def look(self, upstream: Upstream) -> State:
         """Ask the broker. Raises Trouble."""
-        stats = await self._ask_the_rest(upstream)
-        await self._ask_history(upstream)
+        if not self._channel:
+            names = await unless_refused(upstream.channels(self._queue), [])
+            self._channel = DEFAULT if DEFAULT in names or not names else names[0]
+        rest, _ = await asyncio.gather(
+            self._rest.ask(lambda: self._ask_the_rest(upstream)), self._ask_history(upstream)
+        )
         if self._feed is None:
             # Those that were served most stay in the table also while nothing of theirs waits.
             served_most = self._history.recorded_keys[:LINES] if self._history is not None else []
@@ -114,33 +141,34 @@ class QueueTopic(FeedTopic):
         keys = [*self._feed.keys[place].values()]
         cost = self._cost.read(time.monotonic(), told.served_total)
         state = State()
-        state.texts = _numbers(told, stats) | _sentence(self._queue, told, self._late)
+        state.texts = _numbers(told) | _sentence(self._queue, told, rest.late if rest is not None else None)
         state.texts["rest"] = cell(_rest(told, keys))
         state.tables["keys"] = [self._key_row(upstream, each, cost) for each in keys]
-        state.tables["causes"] = _cause_rows(upstream.broker.name, self._queue, self._late)
-        state.tables["consumers"] = [_consumer_row(each) for each in self._consumers]
-        state.tables["hooks"] = _hook_rows(stats)
-        state.tables["buckets"] = _bucket_rows(stats)
-        state.tables["channels"] = _channel_rows(upstream.broker.name, self._queue, stats)
+        state.tables |= self._tabs(upstream, rest)
         if self._history is not None:
             state.plots["shares"] = self._plot(upstream, self._history)
         return state
 
-    async def _ask_the_rest(self, upstream: Upstream) -> Stats:
-        """Buckets, hooks, channels, consumers, who is late: every other second."""
-        now_s = time.monotonic()
-        if self._stats is not None and now_s - self._rest_at_s < REST_EVERY_S:
-            return self._stats
+    def _tabs(self, upstream: Upstream, rest: Rest | None) -> dict[str, list[Row]]:
+        if rest is None:
+            return {name: [row("reading", [READING, *[""] * (wide - 1)])] for name, wide in _TABS.items()}
+        name = upstream.broker.name
+        return {
+            "causes": _cause_rows(name, self._queue, rest.late),
+            "consumers": [_consumer_row(each) for each in rest.consumers],
+            "hooks": _hook_rows(rest.stats),
+            "buckets": _bucket_rows(rest.stats),
+            "channels": _channel_rows(name, self._queue, rest.stats),
+        }
+
+    async def _ask_the_rest(self, upstream: Upstream) -> Rest:
+        """Buckets, hooks, channels, consumers, who is late."""
         stats, late, consumers = await asyncio.gather(
             upstream.stats(self._queue),
             unless_refused(upstream.late(self._queue, LATE_ASKED), LateKeys(keys=[], waiting_keys=0)),
             unless_refused(upstream.consumers(self._queue, self._asked_channel), []),
         )
-        self._stats, self._late, self._consumers, self._rest_at_s = stats, late, consumers, now_s
-        names = [each.name for each in stats.channels]
-        if not self._channel:
-            self._channel = "default" if "default" in names or not names else names[0]
-        return stats
+        return Rest(stats, late, consumers)
 
     async def _ask_history(self, upstream: Upstream) -> None:
         """The hour, once it has another point."""
@@ -220,7 +248,7 @@ def _part_of(value: float, whole: float) -> float | None:
     return round(min(1.0, value / whole), 4) if whole > 0 else None
 
 
-def _numbers(told: QueueState, stats: Stats) -> dict[str, Cell]:
+def _numbers(told: QueueState) -> dict[str, Cell]:
     late = told.ready > 0 and told.oldest_age_ms >= LATE_MS
     return {
         "number-waiting": cell(count(told.ready + told.delayed)),
@@ -229,16 +257,18 @@ def _numbers(told: QueueState, stats: Stats) -> dict[str, Cell]:
         "number-served": cell(rate(told.delivered_per_second)),
         "number-oldest": cell(("▲ " if late else "") + age(told.oldest_age_ms), tone="late" if late else ""),
         "number-keys": cell(count(told.active_keys)),
-        "stored": cell(size(stats.stored_bytes)),
+        "stored": cell(size(told.stored_bytes)),
         "at": cell(f"as of {clock(datetime.now(UTC))}"),
     }
 
 
-def _sentence(queue: str, told: QueueState, late: LateKeys) -> dict[str, Cell]:
+def _sentence(queue: str, told: QueueState, late: LateKeys | None) -> dict[str, Cell]:
     waiting = told.ready + told.delayed
-    known = [each for each in late.keys if each.waiting_ms >= LATE_MS]
+    known = [each for each in late.keys if each.waiting_ms >= LATE_MS] if late is not None else []
     if not waiting and not told.in_flight:
         return {"sentence": cell(f"Nothing waits in {queue}.")}
+    if late is None:
+        return {"sentence": cell("Reading which keys wait longest …")}
     if not known:
         keys = counted(told.active_keys, "key")
         return {"sentence": cell(f"Nobody is late: {counted(waiting, 'message')} of {keys} wait their turn.")}
