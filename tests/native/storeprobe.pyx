@@ -7,7 +7,6 @@ with the status and the text, so that tests can say what they expect by number.
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 
-from fila_server.core.store.data_directory cimport Disk, disk_check, disk_open, disk_restore_ballast
 from fila_server.core.store.families cimport Store, StoreOptions, WalReport
 from fila_server.core.store.opening cimport store_close, store_default_options, store_open
 from fila_server.core.store.past_damage cimport (
@@ -15,6 +14,7 @@ from fila_server.core.store.past_damage cimport (
 )
 from fila_server.core.store.reclaim cimport Upkeep, upkeep_round, upkeep_start, upkeep_stop
 from fila_server.core.store.rocksdb cimport rocksdb_iterator_t, rocksdb_snapshot_t, rocksdb_writebatch_t
+from fila_server.core.store.space cimport Disk, disk_check, disk_open, disk_restore_ballast
 from fila_server.core.store.status cimport STORE_NOT_FOUND, STORE_OK, StoreError
 from fila_server.core.store.store cimport (
     batch_delete, batch_delete_range, batch_free, batch_new, batch_put, batch_put_parts, scan_free, scan_key,

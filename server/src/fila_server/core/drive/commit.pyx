@@ -14,7 +14,7 @@ from fila_server.core.records.records cimport bucket_record_put, meta_record_put
 from fila_server.core.sinks.staging cimport staged_written
 from fila_server.core.state.shared cimport shared_load, shared_store
 from fila_server.core.state.state cimport Frame, ThrottleKey
-from fila_server.core.store.data_directory cimport DISK_CRITICAL
+from fila_server.core.store.space cimport DISK_CRITICAL
 from fila_server.core.store.status cimport (
     STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_STALLED, StoreError, failure_tell,
 )

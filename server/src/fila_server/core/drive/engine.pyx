@@ -45,10 +45,10 @@ from fila_server.core.records.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.sinks.registry cimport sinks_forget
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
 from fila_server.core.state.state cimport Core, Queue, ThrottleKey
-from fila_server.core.store.data_directory cimport disk_open
 from fila_server.core.store.families cimport StoreOptions
 from fila_server.core.store.opening cimport store_close, store_open
 from fila_server.core.store.reclaim cimport upkeep_round
+from fila_server.core.store.space cimport disk_open
 from fila_server.core.store.status cimport (
     STORE_DAMAGED, STORE_IN_USE, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, failure_is_told,
 )

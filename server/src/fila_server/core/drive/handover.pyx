@@ -4,7 +4,7 @@ where their sender hears of it; everything else waits its turn."""
 from fila_server.core.doors.mailbox cimport mailbox_post
 from fila_server.core.doors.submit cimport command_parse, command_parse_adopted
 from fila_server.core.state.shared cimport shared_add
-from fila_server.core.store.data_directory cimport DISK_CRITICAL
+from fila_server.core.store.space cimport DISK_CRITICAL
 from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
 
 

@@ -38,7 +38,7 @@ from fila_server.core.state.paths cimport entry_of, share_of
 from fila_server.core.state.pending cimport Expiry, Pace
 from fila_server.core.state.shared cimport shared_load
 from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Key, Lease, Queue, Slot, ThrottleKey
-from fila_server.core.store.data_directory cimport DISK_ROOMY
+from fila_server.core.store.space cimport DISK_ROOMY
 from fila_server.core.store.watch cimport watch_level
 from fila_server.core.structures.maps cimport textmap_next
 from fila_server.core.structures.timers cimport Timer, timer_set, timers_next, timers_pop_due

@@ -1,7 +1,7 @@
 """DIRECTORY/fila.lock     held while a server runs; says which process
     DIRECTORY/format        the number of this layout, in text
     DIRECTORY/rocksdb/      everything else, by families (families.pxd)
-    DIRECTORY/ballast       given up when the disk is nearly full (data_directory.pyx)
+    DIRECTORY/ballast       given up when the disk is nearly full (space.pyx)
 
 Opening goes lock, format, scan of the WAL (walscan.pyx), RocksDB, format again (from the META
 family, in case the file was lost). Each step that fails releases the earlier ones.
@@ -13,8 +13,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
 from fila_server.core.store.data_directory cimport (
-    FORMAT_UNREADABLE, directory_lock, directory_unlock, disk_check_start, format_read, format_write,
-    salvage_is_asked,
+    FORMAT_UNREADABLE, directory_lock, directory_unlock, format_read, format_write, salvage_is_asked,
 )
 from fila_server.core.store.database cimport (
     database_check_families, database_close, database_open, database_rebuild,
@@ -27,6 +26,7 @@ from fila_server.core.store.salvage cimport (
     Gap, salvage_begin, salvage_beside, salvage_commit, salvage_finish, salvage_gaps, salvage_gaps_free,
     salvage_records, salvage_replace_tables,
 )
+from fila_server.core.store.space cimport disk_check_start
 from fila_server.core.store.status cimport (
     STORE_DAMAGED, STORE_ERROR_BYTES, STORE_NOT_FOUND, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE,
     store_failed,

@@ -10,8 +10,8 @@ The rule: the FRAMES family takes at most 1.5 times what is live in it, plus REC
 
 from libc.stdint cimport int64_t, uint64_t
 
-from fila_server.core.store.data_directory cimport Disk
 from fila_server.core.store.families cimport Store
+from fila_server.core.store.space cimport Disk
 from fila_server.core.store.status cimport StoreError
 
 cdef enum:

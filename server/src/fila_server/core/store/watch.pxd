@@ -13,9 +13,9 @@ directory or log makes itself heard nowhere else, and all that is answered meanw
 
 from libc.stdint cimport int64_t
 
-from fila_server.core.store.data_directory cimport Disk
 from fila_server.core.store.families cimport Store
 from fila_server.core.store.reclaim cimport pthread_t
+from fila_server.core.store.space cimport Disk
 from fila_server.core.store.status cimport StoreFailure
 
 cdef struct Watch:
