@@ -28,6 +28,7 @@ ROOMS = (
     "turns",  # who may go next
     "holdings",  # counted things, and what goes with the last who needs them
     "life",  # one message's life
+    "consumers",  # who takes messages: how they come, speak and go
     "sinks",  # batches that are staged aside, and published once
     "desk",  # what an operator asks or changes
     "care",  # what the broker does for itself

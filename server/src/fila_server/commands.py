@@ -27,7 +27,7 @@ SESSION_OPEN: Final = 13  # ConsumeSessionRequest{open}
 SESSION: Final = 14  # any later ConsumeSessionRequest of the session `token`
 WRITTEN: Final = 15  # empty; the oldest unreported delivery of consumer `token` was written
 CONSUMER_CLOSE: Final = (
-    16  # empty: the stream broke; or b"release", b"half-closed", b"drain": see core/life/consumers.pyx
+    16  # empty: the stream broke; or b"release", b"half-closed", b"drain": see core/consumers/leaving.pyx
 )
 LISTENED: Final = 17  # empty; the edge runs and has read its sockets
 

@@ -9,7 +9,7 @@ from fila_server.core.holdings.keys cimport key_intern
 from fila_server.core.records.index_record cimport (
     IndexEntry, IndexRecord, index_begin, index_is_whole, index_next,
 )
-from fila_server.core.records.records cimport WITH_EXPLICIT, WITH_TIMES
+from fila_server.core.records.records cimport WITH_OWN_IDS, WITH_TIMES
 from fila_server.core.state.pending cimport OwnIds
 from fila_server.core.state.state cimport Entry
 from fila_server.core.structures.buffer cimport Cursor, Slice, must_malloc, read_u32be, take_slice
@@ -94,7 +94,7 @@ cdef Frame* frame_record_read(
     frame.appended_ms = record.appended_ms
     frame.body_bytes = <uint32_t> record.body_bytes
     frame.only = record.only
-    if record.flags & WITH_EXPLICIT:
+    if record.flags & WITH_OWN_IDS:
         frame.own_ids = <OwnIds*> must_malloc(record.count * sizeof(OwnIds))
         memset(frame.own_ids, 0, record.count * sizeof(OwnIds))
     if record.flags & WITH_TIMES:

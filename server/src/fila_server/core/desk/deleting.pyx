@@ -7,6 +7,7 @@ from libc.stdint cimport UINT64_MAX, uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 
+from fila_server.core.consumers.leaving cimport channel_consumers_end
 from fila_server.core.holdings.delays cimport expiry_drop
 from fila_server.core.holdings.frames cimport (
     frame_finish, frame_free, frame_recount, frame_retained, share_free,
@@ -14,7 +15,6 @@ from fila_server.core.holdings.frames cimport (
 from fila_server.core.holdings.keys cimport key_drop_if_idle
 from fila_server.core.holdings.policy cimport policy_free
 from fila_server.core.life.answers cimport answers_forget
-from fila_server.core.life.consumers cimport channel_consumers_end
 from fila_server.core.life.ending cimport settled_flush, slot_stop
 from fila_server.core.life.failure cimport slot_outlived
 from fila_server.core.life.queues cimport channel_part

@@ -13,7 +13,7 @@ from libc.string cimport memcmp, memset
 
 from fila_server import errors
 from fila_server.core.records.index_record cimport IndexEntry, IndexRecord, index_begin, index_next
-from fila_server.core.records.records cimport WITH_EXPLICIT
+from fila_server.core.records.records cimport WITH_OWN_IDS
 from fila_server.core.state.open_core cimport OpenCore
 from fila_server.core.state.shared cimport shared_load
 from fila_server.core.state.state cimport Core
@@ -305,7 +305,7 @@ cdef class LogReader:
                 c.end, c.bad = c.at + length, False
                 take_u8(&c)
                 # Offsets of a rewritten frame have gaps: then nothing below 2^32 behind its first is missed.
-                if take_u8(&c) & WITH_EXPLICIT:
+                if take_u8(&c) & WITH_OWN_IDS:
                     head += <uint64_t> 1 << 32
                 else:
                     head += take_varint(&c)

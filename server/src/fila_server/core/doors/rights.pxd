@@ -20,7 +20,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from fila_server.core.doors.locks cimport pthread_mutex_t
 from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.doors.submit cimport Problem
+from fila_server.core.doors.problem cimport Problem
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.structures.maps cimport Map64, Text, TextMap
 

@@ -12,7 +12,7 @@ from fila_server.core.doors.rights cimport (
     CALLER_UNKNOWN, CONNECTIONS, DIGEST_BYTES, STREAMS, Allowance, Caller, Grant, allowed_forget,
     rights_find, rights_give, rights_holds, rights_on, rights_take,
 )
-from fila_server.core.doors.submit cimport Problem
+from fila_server.core.doors.problem cimport Problem
 from fila_server.core.structures.buffer cimport Slice, must_malloc
 from fila_server.core.structures.maps cimport (
     map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_free, textmap_get,

@@ -7,14 +7,9 @@ checks nobody checks again: names, sizes, counts, UTF-8, options.
 from libc.stdint cimport int32_t, uint64_t
 
 from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.doors.problem cimport Problem
 from fila_server.core.structures.buffer cimport Buffer
 from fila_server.core.wire.refusals cimport Limits
-
-cdef struct Problem:
-    int32_t code
-    char    reason[32]
-    char    text[384]
-    int32_t retry_ms                # of RESOURCE_EXHAUSTED; 0 = not told
 
 # Puts rewritten bytes behind the frame's own, and moves every slice to the frame's new place.
 cdef void spare_adopt(Command* command, Buffer* spare) noexcept nogil

@@ -7,56 +7,22 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
+from fila_server.core.doors.consuming cimport consumer_checked, session_checked
 from fila_server.core.doors.mailbox cimport StageKey, command_adopt, command_free, command_new
+from fila_server.core.doors.problem cimport name_checked, problem_is, release_alone
 from fila_server.core.store.checksum cimport crc32c
-from fila_server.core.structures.buffer cimport (
-    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, take_varint,
-)
+from fila_server.core.structures.buffer cimport Cursor, Slice, buffer_free, buffer_init, must_malloc
 from fila_server.core.wire.commands cimport (
     ACK, ACK_BATCH, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_BATCH, ENQUEUE_STREAM, EXTEND_LEASE,
-    INVALID_ARGUMENT, LEASE, NACK, NACK_BATCH, SESSION, SESSION_OPEN, STAGE,
+    LEASE, NACK, NACK_BATCH, SESSION, SESSION_OPEN, STAGE,
 )
 from fila_server.core.wire.protobuf cimport (
-    Fields, Item, fields_parse, item_parse, name_valid, next_field, utf8_valid, uuid_parse,
+    Fields, Item, fields_parse, item_parse, next_field, utf8_valid, uuid_parse,
 )
 from fila_server.core.wire.refusals cimport (
     EXTEND_MS_MAX, EXTEND_MS_MIN, REFUSED_MALFORMED, REFUSED_QUEUE_NAME, refusal_code, refusal_reason,
     refusal_text,
 )
-
-cdef enum:
-    CONSUMER_NAME_BYTES_MAX = 128
-    LEASE_MS_MAX = 43200000
-    LEASE_IDS_MAX = 10000
-    MAX_IN_FLIGHT_MAX = 65535       # leases of one stream; they all end with it
-    BATCH_MAX = 0xFFFFFFFF          # deliver.pyx gives no more than it sees fit; a
-                                    # number beyond its type is a mistake
-
-cdef const char* RELEASE_ALONE = (
-    b"release: not together with dead_letter or delay_ms; a message that did "
-    b"not fail goes back as it was"
-)
-
-
-cdef void _problem(Problem* p, const char* reason, const char* text, unsigned long long bound) noexcept nogil:
-    p.code = INVALID_ARGUMENT
-    p.retry_ms = 0
-    snprintf(p.reason, sizeof(p.reason), b"%s", reason)
-    snprintf(p.text, sizeof(p.text), text, bound)
-
-
-cdef bint _check_name(Problem* p, Slice name, const char* field) noexcept nogil:
-    if name_valid(name):
-        return True
-    p.code = INVALID_ARGUMENT
-    snprintf(p.reason, sizeof(p.reason), b"INVALID_FIELD")
-    if name.length == 0:
-        snprintf(p.text, sizeof(p.text), b"%s: must not be empty", field)
-    else:
-        snprintf(
-            p.text, sizeof(p.text),
-            b"%s: a name is 1 to 251 bytes of A-Z a-z 0-9 . _ - and does not start with a dot", field)
-    return False
 
 
 cdef uint32_t _count(const char* bytes, size_t length, uint32_t wanted) noexcept nogil:
@@ -82,15 +48,15 @@ cdef bint _parse_batch(Command* command, Slice batch, const Limits* limits, Prob
     cdef Fields fields
     cdef Item* item
     if not fields_parse(&fields, batch.at, batch.length):
-        _problem(problem, b"INVALID_FIELD", b"messages: the frame is no valid EnqueueBatchRequest", 0)
+        problem_is(problem, b"INVALID_FIELD", b"messages: the frame is no valid EnqueueBatchRequest", 0)
         return False
     command.queue = fields.text[1]
-    if command.queue.length and not _check_name(problem, command.queue, b"queue"):
+    if command.queue.length and not name_checked(problem, command.queue, b"queue"):
         return False
     command.count = _count(batch.at, batch.length, 2)
     if command.count > limits.batch_messages_max:
         command.count = 0
-        _problem(
+        problem_is(
             problem, b"LIMIT_EXCEEDED", b"messages: at most %llu a batch; send several",
             limits.batch_messages_max)
         return False
@@ -126,12 +92,12 @@ cdef bint _check_atomic(Command* command, Problem* problem) noexcept nogil:
             command.items[i].queue.length != first.length
             or memcmp(command.items[i].queue.at, first.at, first.length)
         ):
-            _problem(
+            problem_is(
                 problem, b"INVALID_FIELD",
                 b"queue: all messages of an atomic batch go to one queue; send a batch for each", 0)
             return False
         if command.items[i].options != NULL and command.items[i].options.dedup_key.length:
-            _problem(
+            problem_is(
                 problem, b"INVALID_FIELD",
                 b"dedup_key: not in an atomic batch, where a repeated message could not be told from a "
                 b"stored one; leave it out",
@@ -174,7 +140,7 @@ cdef bint _parse_single(Command* command, const Limits* limits, Problem* problem
     item_parse(item, command.bytes, whole, &spare, command.length, limits)
     if not item.refused and item.queue.length == 0:
         buffer_free(&spare)
-        _problem(problem, b"INVALID_FIELD", b"queue: must not be empty", 0)
+        problem_is(problem, b"INVALID_FIELD", b"queue: must not be empty", 0)
         return False
     if item.refused:
         buffer_free(&spare)
@@ -200,184 +166,44 @@ cdef bint _check_settle(Command* command, const Limits* limits, Problem* problem
     cdef Fields fields
     cdef uint64_t high, low
     cdef int channel_field = 3
+    cdef Slice channel
     if not fields_parse(&fields, command.bytes, command.length):
-        _problem(
+        problem_is(
             problem, b"INVALID_FIELD",
             b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
         return False
-    if not _check_name(problem, fields.text[1], b"queue"):
+    if not name_checked(problem, fields.text[1], b"queue"):
         return False
     if command.kind == NACK:
         channel_field = 4
     elif command.kind in (ACK_BATCH, NACK_BATCH, EXTEND_LEASE):
         channel_field = 2
-    if fields.text[channel_field].length and not _check_name(problem, fields.text[channel_field], b"channel"):
+    channel = fields.text[channel_field]
+    if channel.length and not name_checked(problem, channel, b"channel"):
         return False
     if command.kind in (ACK, NACK):
         if not uuid_parse(fields.text[2], &high, &low):
-            _problem(problem, b"INVALID_FIELD", b"message_id: must be a UUID of 36 characters", 0)
+            problem_is(problem, b"INVALID_FIELD", b"message_id: must be a UUID of 36 characters", 0)
             return False
         if command.kind == NACK and not utf8_valid(fields.text[3].at, fields.text[3].length):
-            _problem(problem, b"INVALID_FIELD", b"error: must be valid UTF-8", 0)
+            problem_is(problem, b"INVALID_FIELD", b"error: must be valid UTF-8", 0)
             return False
         if command.kind == NACK and fields.number[8] and (fields.number[7] or fields.seen & (1 << 6)):
-            _problem(problem, b"INVALID_FIELD", RELEASE_ALONE, 0)
+            problem_is(problem, b"INVALID_FIELD", release_alone(), 0)
             return False
     elif command.kind == EXTEND_LEASE:
         if fields.text[3].length and not uuid_parse(fields.text[3], &high, &low):
-            _problem(problem, b"INVALID_FIELD", b"message_id: must be a UUID of 36 characters", 0)
+            problem_is(problem, b"INVALID_FIELD", b"message_id: must be a UUID of 36 characters", 0)
             return False
         if fields.number[5] < EXTEND_MS_MIN or fields.number[5] > EXTEND_MS_MAX:
-            _problem(problem, b"INVALID_FIELD", b"extend_ms: must be 1000 (1 s) to 43200000 (12 h)", 0)
+            problem_is(problem, b"INVALID_FIELD", b"extend_ms: must be 1000 (1 s) to 43200000 (12 h)", 0)
             return False
     elif _count(command.bytes, command.length, 3) > limits.batch_messages_max:
-        _problem(
+        problem_is(
             problem, b"LIMIT_EXCEEDED", b"items: at most %llu a batch; send several",
             limits.batch_messages_max)
         return False
     return True
-
-
-cdef bint _check_consumer(Command* command, Problem* problem) noexcept nogil:
-    """LeaseRequest, ConsumeRequest and a session's Open name queue and channel at 1 and 2."""
-    cdef Fields fields
-    cdef Fields inner
-    cdef bint good = fields_parse(&fields, command.bytes, command.length)
-    if good and command.kind == SESSION_OPEN:
-        if not fields.seen & 2:
-            _problem(problem, b"INVALID_FIELD", b"open: a session's first frame must be `open`", 0)
-            return False
-        good = fields_parse(&inner, fields.text[1].at, fields.text[1].length)
-        fields = inner
-    if not good:
-        _problem(
-            problem, b"INVALID_FIELD",
-            b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
-        return False
-    if not _check_name(problem, fields.text[1], b"queue"):
-        return False
-    if fields.text[2].length and not _check_name(problem, fields.text[2], b"channel"):
-        return False
-    if command.kind == LEASE and fields.number[3] > 10000:
-        _problem(problem, b"LIMIT_EXCEEDED", b"max_messages: at most 10000", 0)
-        return False
-    if command.kind != LEASE and fields.number[3] > MAX_IN_FLIGHT_MAX:
-        _problem(
-            problem, b"LIMIT_EXCEEDED", b"max_in_flight: at most %llu a stream; open several",
-            MAX_IN_FLIGHT_MAX)
-        return False
-    if command.kind == CONSUME_OPEN and fields.number[4] > BATCH_MAX:
-        _problem(problem, b"LIMIT_EXCEEDED", b"max_batch: at most %llu messages a frame", BATCH_MAX)
-        return False
-    return command.kind != SESSION_OPEN or _check_open(&fields, problem)
-
-
-cdef bint _check_open(const Fields* fields, Problem* problem) noexcept nogil:
-    """What a session's Open says of itself."""
-    cdef uint64_t lease_ids = 0
-    cdef bint is_text = True
-    if fields.text[6].length > CONSUMER_NAME_BYTES_MAX:
-        _problem(problem, b"LIMIT_EXCEEDED", b"name: at most %llu bytes", CONSUMER_NAME_BYTES_MAX)
-    elif not utf8_valid(fields.text[6].at, fields.text[6].length):
-        _problem(problem, b"INVALID_FIELD", b"name: must be UTF-8 text", 0)
-    elif fields.number[7] > LEASE_MS_MAX:
-        _problem(problem, b"INVALID_FIELD", b"max_lease_renewal_ms: at most %llu (12 h)", LEASE_MS_MAX)
-    elif fields.number[7] and not fields.number[5]:
-        _problem(
-            problem, b"INVALID_FIELD",
-            b"max_lease_renewal_ms: only with tracks_begun; leases of other sessions last the visibility "
-            b"timeout",
-            0)
-    elif not _session_part_valid(8, fields.text[8], &lease_ids, &is_text):
-        _problem(
-            problem, b"INVALID_FIELD",
-            b"resume: the bytes are no valid message of its kind; check the client's encoder", 0)
-    elif lease_ids > LEASE_IDS_MAX:
-        _problem(problem, b"LIMIT_EXCEEDED", b"resume.lease_ids: at most %llu", LEASE_IDS_MAX)
-    else:
-        return True
-    return False
-
-
-cdef bint _lease_ids_valid(Slice packed, uint64_t* count) noexcept nogil:
-    cdef Cursor ids
-    ids.at, ids.end, ids.bad = packed.at, packed.at + packed.length, False
-    while ids.at < ids.end and not ids.bad:
-        take_varint(&ids)
-        count[0] += 1
-    return not ids.bad
-
-
-cdef bint _session_part_valid(uint32_t field, Slice part, uint64_t* lease_ids, bint* is_text) noexcept nogil:
-    """One of a session's messages by its number there, or an Open's Resume (8, as Window has its
-    ids at 2, too); `is_text` turns false where an error's text is none."""
-    cdef Cursor c
-    cdef uint32_t inner, kind
-    cdef Slice text
-    cdef uint64_t number
-    cdef uint32_t ids = 2 if field in (3, 4, 8) else (1 if field in (5, 7) else 0)
-    c.at, c.end, c.bad = part.at, part.at + part.length, False
-    while next_field(&c, &inner, &kind, &text, &number):
-        if inner == ids and kind == 2 and not _lease_ids_valid(text, lease_ids):
-            return False
-        if inner == ids and kind == 0:
-            lease_ids[0] += 1
-        if field < 5 and inner == 3 and kind == 2 and not utf8_valid(text.at, text.length):
-            is_text[0] = False
-    return not c.bad
-
-
-cdef const char* _session_part_wrong(uint32_t field, Slice part) noexcept nogil:
-    """Wishes that can't be met, or NULL."""
-    cdef Fields fields
-    if not fields_parse(&fields, part.at, part.length):
-        return NULL
-    if field == 4 and fields.number[6] and (fields.number[5] or fields.seen & (1 << 4)):
-        return RELEASE_ALONE
-    if field == 8 and fields.number[1] > LEASE_IDS_MAX:
-        return b"window.size: at most %llu"
-    return NULL
-
-
-cdef bint _check_session(Command* command, const Limits* limits, Problem* problem) noexcept nogil:
-    """A later frame of a session. One that was ignored would leave its sender waiting for an answer."""
-    cdef Cursor c
-    cdef uint32_t field, kind
-    cdef Slice text
-    cdef uint64_t number
-    cdef uint64_t lease_ids = 0
-    cdef uint32_t parts = 0
-    cdef bint is_text = True
-    cdef bint good = True
-    cdef const char* wrong = NULL
-    c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
-    while good and next_field(&c, &field, &kind, &text, &number):
-        # A frame is a oneof. Each part is answered by itself, so one small frame of a million empty parts
-        # would occupy the scheduler for seconds and fill the memory with answers.
-        parts += 2 <= field <= 9
-        if parts > 1:
-            _problem(problem, b"INVALID_FIELD", b"request: one thing a frame; send several frames", 0)
-            return False
-        if field == 1:
-            _problem(problem, b"INVALID_FIELD", b"open: a session is opened once, by its first frame", 0)
-            return False
-        if 3 <= field <= 9:
-            good = kind == 2 and _session_part_valid(field, text, &lease_ids, &is_text)
-            if good and wrong == NULL:
-                wrong = _session_part_wrong(field, text)
-    if not good or c.bad:
-        _problem(
-            problem, b"INVALID_FIELD",
-            b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
-    elif not is_text:
-        _problem(problem, b"INVALID_FIELD", b"error: must be UTF-8 text", 0)
-    elif wrong != NULL:
-        _problem(problem, b"INVALID_FIELD", wrong, LEASE_IDS_MAX)
-    elif lease_ids > limits.batch_messages_max:
-        _problem(problem, b"LIMIT_EXCEEDED", b"lease_ids: at most %llu a frame", limits.batch_messages_max)
-    else:
-        return True
-    return False
 
 
 cdef bint _check_stage(Command* command, uint32_t request_length, Problem* problem) noexcept nogil:
@@ -386,15 +212,15 @@ cdef bint _check_stage(Command* command, uint32_t request_length, Problem* probl
     cdef uint32_t i
     cdef StageKey* key
     fields_parse(&fields, command.bytes, request_length)    # it is a message: _parse_batch read it
-    if not _check_name(problem, fields.text[1], b"queue"):
+    if not name_checked(problem, fields.text[1], b"queue"):
         return False
-    if not _check_name(problem, fields.text[3], b"sink_id"):
+    if not name_checked(problem, fields.text[3], b"sink_id"):
         return False
     if fields.number[6] > <uint64_t> 0xFFFFFFFF or fields.number[8] > <uint64_t> 0xFFFFFFFF:
-        _problem(problem, b"INVALID_FIELD", b"partition, frame: at most %llu", 0xFFFFFFFF)
+        problem_is(problem, b"INVALID_FIELD", b"partition, frame: at most %llu", 0xFFFFFFFF)
         return False
     if command.count == 0:
-        _problem(problem,
+        problem_is(problem,
         b"INVALID_FIELD", b"messages: at least one; an attempt without any stages nothing", 0)
         return False
     for i in range(command.count):
@@ -402,7 +228,7 @@ cdef bint _check_stage(Command* command, uint32_t request_length, Problem* probl
             command.items[i].queue.length != command.queue.length
             or memcmp(command.items[i].queue.at, command.queue.at, command.queue.length)
         ):
-            _problem(
+            problem_is(
                 problem, b"INVALID_FIELD",
                 b"messages: all of a frame go to one queue; stage a frame for each", 0)
             return False
@@ -436,7 +262,8 @@ cdef Command* command_parse_adopted(
 cdef bint _too_long(size_t length, const Limits* limits, Problem* problem) noexcept nogil:
     if length <= limits.batch_bytes_max:
         return False
-    _problem(problem, b"LIMIT_EXCEEDED", b"request: at most %llu bytes; send several", limits.batch_bytes_max)
+    problem_is(
+        problem, b"LIMIT_EXCEEDED", b"request: at most %llu bytes; send several", limits.batch_bytes_max)
     return True
 
 
@@ -461,7 +288,7 @@ cdef Command* _parsed(Command* command, const Limits* limits, Problem* problem) 
         )
     elif kind == ENQUEUE_STREAM:
         if not fields_parse(&fields, command.bytes, command.length):
-            _problem(problem, b"INVALID_FIELD", b"request: the bytes are no valid EnqueueStreamRequest", 0)
+            problem_is(problem, b"INVALID_FIELD", b"request: the bytes are no valid EnqueueStreamRequest", 0)
             good = False
         else:
             command.sequence = fields.number[1]
@@ -471,12 +298,12 @@ cdef Command* _parsed(Command* command, const Limits* limits, Problem* problem) 
     elif kind in (ACK, NACK, ACK_BATCH, NACK_BATCH, EXTEND_LEASE):
         good = _check_settle(command, limits, problem)
     elif kind in (LEASE, CONSUME_OPEN, SESSION_OPEN):
-        good = _check_consumer(command, problem)
+        good = consumer_checked(command, problem)
     elif kind == SESSION:
-        good = _check_session(command, limits, problem)
+        good = session_checked(command, limits, problem)
     elif kind >= 32:
         if not fields_parse(&fields, command.bytes, command.length):
-            _problem(
+            problem_is(
                 problem, b"INVALID_FIELD",
                 b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
             good = False

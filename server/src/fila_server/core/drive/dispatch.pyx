@@ -1,5 +1,8 @@
 """One branch a family of commands; what a command means is in the module it is handed to."""
 
+from fila_server.core.consumers.joining cimport consumer_open
+from fila_server.core.consumers.leaving cimport consumer_command, listened
+from fila_server.core.consumers.sessions cimport pull_cancel, session_command
 from fila_server.core.desk.access cimport access_command
 from fila_server.core.desk.admin cimport admin_command
 from fila_server.core.desk.kept cimport kept_command
@@ -12,10 +15,8 @@ from fila_server.core.desk.stored cimport stored_command
 from fila_server.core.desk.watch cimport watch_command
 from fila_server.core.doors.mailbox cimport ALLOWED
 from fila_server.core.life.answers cimport answer_refused
-from fila_server.core.life.consumers cimport consumer_command, consumer_open, listened
 from fila_server.core.life.enqueue cimport enqueue_command
 from fila_server.core.life.failure cimport decide
-from fila_server.core.life.sessions cimport pull_cancel, session_command
 from fila_server.core.life.settle cimport settle_command
 from fila_server.core.sinks.listing cimport sinks_list
 from fila_server.core.sinks.publishing cimport drop_staged, publish

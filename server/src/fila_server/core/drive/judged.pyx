@@ -6,7 +6,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from fila_server import errors
 from fila_server.core.doors.mailbox cimport command_free
 from fila_server.core.doors.rights cimport RightsTable, rights_admit, rights_judge
-from fila_server.core.doors.submit cimport Problem
+from fila_server.core.doors.problem cimport Problem
 from fila_server.core.drive.handover cimport request_parse
 
 cdef enum:

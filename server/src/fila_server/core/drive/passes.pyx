@@ -8,6 +8,7 @@ from libc.stdlib cimport free
 
 from fila_server.core.care.idle cimport idle_expire
 from fila_server.core.care.retention cimport housekeeping, message_expired
+from fila_server.core.consumers.leaving cimport consumer_due, consumers_leave, lease_due
 from fila_server.core.desk.chores cimport chores_turn
 from fila_server.core.desk.deleting cimport queues_clear
 from fila_server.core.desk.peek cimport pages_turn
@@ -18,7 +19,6 @@ from fila_server.core.holdings.bodies cimport bodies_evict
 from fila_server.core.holdings.delays cimport timer_step_ns
 from fila_server.core.holdings.slots cimport slot_ready
 from fila_server.core.life.answers cimport answers_durable, answers_leave, reveals_turn
-from fila_server.core.life.consumers cimport consumer_due, consumers_leave, lease_due
 from fila_server.core.life.deliver cimport deliver_ready
 from fila_server.core.life.failure cimport failures_turn
 from fila_server.core.life.revoked cimport revoked_flush

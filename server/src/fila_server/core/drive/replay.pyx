@@ -20,7 +20,8 @@ from fila_server import errors
 from fila_server.core.doors.mailbox cimport Command, HookRoutings, mailbox_post
 from fila_server.core.doors.outbox cimport OUTBOXES_MAX, Out, outbox_add, outbox_take
 from fila_server.core.doors.reader cimport Load
-from fila_server.core.doors.submit cimport Problem, command_parse
+from fila_server.core.doors.problem cimport Problem
+from fila_server.core.doors.submit cimport command_parse
 from fila_server.core.drive.engine cimport CoreEngine
 from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.recording.inputs cimport (

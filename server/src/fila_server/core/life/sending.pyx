@@ -321,11 +321,13 @@ cdef void consumer_unlink(Core* core, Consumer* consumer) noexcept nogil:
 
 
 cdef void _leave_no_trace(Core* core, Consumer* consumer) noexcept nogil:
-    cdef Consumer** link = &core.leaving
     if consumer.fate:
-        while link[0] != consumer:
-            link = &link[0].next_leaving
-        link[0] = consumer.next_leaving
+        if consumer.prev_leaving != NULL:
+            consumer.prev_leaving.next_leaving = consumer.next_leaving
+        else:
+            core.leaving = consumer.next_leaving
+        if consumer.next_leaving != NULL:
+            consumer.next_leaving.prev_leaving = consumer.prev_leaving
     if consumer.number:
         map64_remove(&core.streams, consumer.number)
 

@@ -1,5 +1,5 @@
 """Stage 3: consumers' answers. Before: deliver.pyx. What a failure leads to: failure.pyx; what a
-session says besides: sessions.pyx; what becomes of a stream that ended: consumers.pyx.
+session says besides: sessions.pyx; what becomes of a stream that ended: leaving.pyx.
 
     ack                        -> DONE
     nack, expired lease        -> attempts + 1, then the policy: READY, DELAYED, or a dead letter

@@ -1,6 +1,6 @@
 """Whatever the bytes say, no entry reaches outside of the frame's bytes."""
 
-from fila_server.core.records.records cimport VERSION, WITH_EXPLICIT, WITH_ONLY, WITH_TIMES
+from fila_server.core.records.records cimport VERSION, WITH_ONLY, WITH_OWN_IDS, WITH_TIMES
 from fila_server.core.structures.buffer cimport take_slice, take_u64be, take_u8, take_varint, take_zigzag
 
 
@@ -58,7 +58,7 @@ cdef bint index_next(IndexRecord* record, IndexEntry* entry) noexcept nogil:
     if record.flags & WITH_TIMES:
         entry.deliver_at_ms = <int64_t> take_varint(c)
         entry.expires_ms = <int64_t> take_varint(c)
-    if record.flags & WITH_EXPLICIT:
+    if record.flags & WITH_OWN_IDS:
         entry.id_high = take_u64be(c)
         entry.id_low = take_u64be(c)
         entry.offset = record.first_offset + take_varint(c)

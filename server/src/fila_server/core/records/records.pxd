@@ -62,7 +62,7 @@ cdef enum:
     VERSION_PACED = 2               # KEYS: with a rate
     KEY_BYTES = 10
     KEY_PACED_BYTES = 26
-    WITH_EXPLICIT = 1
+    WITH_OWN_IDS = 1
     WITH_TIMES = 2
     WITH_ONLY = 4
     DEDUP_BYTES = 41

@@ -59,7 +59,7 @@ cdef void frame_record_put(
     cdef uint32_t i, place, routings = 0, at = 0
     cdef uint8_t flags = 0
     if frame.own_ids != NULL:
-        flags |= WITH_EXPLICIT
+        flags |= WITH_OWN_IDS
     if times != NULL:
         flags |= WITH_TIMES
     if frame.only:
@@ -97,7 +97,7 @@ cdef void frame_record_put(
         if flags & WITH_TIMES:
             put_varint(b, <uint64_t> times[i].deliver_at_ms)
             put_varint(b, <uint64_t> times[i].expires_ms)
-        if flags & WITH_EXPLICIT:
+        if flags & WITH_OWN_IDS:
             put_u64be(b, frame.own_ids[i].id_high)
             put_u64be(b, frame.own_ids[i].id_low)
             put_varint(b, frame.own_ids[i].offset - frame.first_offset)

@@ -7,7 +7,8 @@ from libc.string cimport memcpy, memset
 
 from fila_server.core.doors.mailbox cimport Command, HookRoutings, command_free
 from fila_server.core.doors.reader cimport Load, loader_ask
-from fila_server.core.doors.submit cimport Problem, command_parse
+from fila_server.core.doors.problem cimport Problem
+from fila_server.core.doors.submit cimport command_parse
 from fila_server.core.life.answers cimport answer
 from fila_server.core.life.enqueue cimport enqueue_command
 from fila_server.core.life.notices cimport SINK_LOST, notice_of

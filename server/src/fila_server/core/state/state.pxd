@@ -245,7 +245,7 @@ cdef struct Consumer:
     Channel* channel
     Consumer* next                  # circular, of the channel: those that are here, or those away
     Consumer* prev
-    Consumer* next_leaving
+    Consumer *next_leaving, *prev_leaving
     Consumer* next_told             # of those that are told of leases with this pass
     Lease*   leases                 # newest first
     Delivery* first                 # not written yet

@@ -6,7 +6,7 @@ from libc.string cimport memchr, memcmp, memcpy, memset, strlen
 from fila_server.core.doors.rights cimport (
     CONNECTIONS, DIGEST_BYTES, STREAMS, RightsTable, rights_find, rights_give, rights_names, rights_take,
 )
-from fila_server.core.doors.submit cimport Problem
+from fila_server.core.doors.problem cimport Problem
 from fila_server.core.structures.buffer cimport Slice, put_bytes, put_slice, read_u32be
 from fila_server.edges.native.bridge cimport EVENT_UNWELCOME, event_put, header_put
 from fila_server.edges.native.iothread cimport CONSUMER, PRODUCER, PULL, SESSION_CONSUMER, TO_PYTHON

@@ -7,7 +7,7 @@ from libc.stdlib cimport free
 from libc.string cimport strlen
 
 from fila_server.core.doors.mailbox cimport Command, command_free
-from fila_server.core.doors.submit cimport Problem
+from fila_server.core.doors.problem cimport Problem
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_init, put_bytes, put_u8, put_varint,
 )

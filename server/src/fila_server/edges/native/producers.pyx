@@ -6,7 +6,7 @@ from libc.string cimport strlen
 
 from fila_server.core.doors.mailbox cimport Command, command_free
 from fila_server.core.doors.rights cimport rights_admit
-from fila_server.core.doors.submit cimport Problem
+from fila_server.core.doors.problem cimport Problem
 from fila_server.core.structures.buffer cimport Buffer, buffer_init
 from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_STREAM, OK
 from fila_server.edges.native.iothread cimport PRODUCER, IoThread

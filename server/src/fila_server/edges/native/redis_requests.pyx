@@ -9,7 +9,7 @@ from posix.strings cimport strncasecmp
 
 from fila_server.core.doors.mailbox cimport Command, command_free
 from fila_server.core.doors.rights cimport rights_names
-from fila_server.core.doors.submit cimport Problem
+from fila_server.core.doors.problem cimport Problem
 from fila_server.core.structures.buffer cimport (
     Cursor, Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, read_u32be, read_u64be,
 )

@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from fila_server.core.consumers.leaving cimport consumer_close, consumer_command
 from fila_server.core.life.answers cimport emit
-from fila_server.core.life.consumers cimport consumer_close, consumer_command
 from fila_server.core.life.failure cimport reply_close, reply_open
 from fila_server.core.life.giveback cimport GIVEN_BACK, UNWRITTEN, lease_return
 from fila_server.core.life.revoked cimport revoked_note

@@ -1,0 +1,11 @@
+"""The part of the parse for those who take messages: a pull, a stream's or a session's opening, and what a
+session says. What is checked here nobody checks again."""
+
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.doors.problem cimport Problem
+from fila_server.core.wire.refusals cimport Limits
+
+# LEASE, CONSUME_OPEN, SESSION_OPEN
+cdef bint consumer_checked(Command* command, Problem* problem) noexcept nogil
+# SESSION
+cdef bint session_checked(Command* command, const Limits* limits, Problem* problem) noexcept nogil
