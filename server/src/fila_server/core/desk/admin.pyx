@@ -22,12 +22,12 @@ from fila_server.core.records.records cimport (
 )
 from fila_server.core.records.reservations cimport OFFSETS_RESERVED
 from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
-from fila_server.core.state.paths cimport channel_find, key_has_policy, queue_find
+from fila_server.core.state.paths cimport channel_find, key_cap, key_has_policy, key_pace, queue_find
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
 from fila_server.core.structures.maps cimport textmap_get, textmap_next
 from fila_server.core.turns.flows cimport key_reconsider
-from fila_server.core.turns.pace cimport pace_set
+from fila_server.core.turns.pace cimport cap_set, pace_set
 from fila_server.core.turns.parking cimport channel_activate
 from fila_server.core.wire.commands cimport (
     ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION,
@@ -311,8 +311,8 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
     cdef Buffer buffer
     cdef Flow* flow
     cdef uint64_t pending = 0
-    if key != NULL and key.pace != NULL:
-        rate, burst = key.pace.bucket.rate, key.pace.bucket.burst
+    if key != NULL and key_pace(key) != NULL:
+        rate, burst = key_pace(key).bucket.rate, key_pace(key).bucket.burst
     if fields.seen & (1 << 6):
         memcpy(&rate, &fields.number[6], 8)
     if fields.seen & (1 << 7):
@@ -330,16 +330,16 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
     if fields.seen & (1 << 4):
         key.paused = fields.number[4] != 0
     if fields.seen & (1 << 5):
-        key.cap = <uint32_t> fields.number[5]
+        cap_set(core, key, <uint32_t> fields.number[5])
     if fields.seen & (1 << 6 | 1 << 7):
         pace_set(core, key, rate, burst if burst >= 1 else max(rate, 1.0))
     buffer_init(&buffer)
     put_number_field(&buffer, 1, key.admin_weight)
     put_number_field(&buffer, 2, key.paused)
-    put_number_field(&buffer, 3, key.cap)
-    if key.pace != NULL:
-        put_double_field(&buffer, 4, key.pace.bucket.rate)
-        put_double_field(&buffer, 5, key.pace.bucket.burst)
+    put_number_field(&buffer, 3, key_cap(key))
+    if key_pace(key) != NULL:
+        put_double_field(&buffer, 4, key_pace(key).bucket.rate)
+        put_double_field(&buffer, 5, key_pace(key).bucket.burst)
     flow = key.flows
     while flow != NULL:
         pending = max(pending, <uint64_t> flow.backlog + flow.delayed)

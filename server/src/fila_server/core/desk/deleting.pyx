@@ -35,7 +35,7 @@ from fila_server.core.structures.maps cimport (
 from fila_server.core.structures.ring cimport ring_free
 from fila_server.core.turns.clocks cimport clocks_forget
 from fila_server.core.turns.flows cimport flow_free
-from fila_server.core.turns.pace cimport pace_set
+from fila_server.core.turns.pace cimport cap_set, pace_set
 
 
 # --- at once ---------------------------------------------------------------------------------
@@ -216,7 +216,8 @@ cdef bint _keys_free(Core* core, Queue* queue) noexcept nogil:
         if key == NULL:
             queue.gone_cursor = 0
         else:
-            key.admin_weight = key.paused = key.cap = key.refs = 0
+            key.admin_weight = key.paused = key.refs = 0
+            cap_set(core, key, 0)
             pace_set(core, key, 0, 0)
             key_drop_if_idle(core, key)
     return queue.keys.count == 0

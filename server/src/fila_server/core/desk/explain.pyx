@@ -8,7 +8,9 @@ from fila_server.core.desk.outlook cimport put_outlook
 from fila_server.core.life.answers cimport answer, answer_no_channel
 from fila_server.core.life.deliver cimport consumer_room
 from fila_server.core.state.kinds cimport PARKED_PACED, PARKED_THROTTLED, TIMER_DELAY
-from fila_server.core.state.paths cimport channel_find, entry_of, frame_of, frame_offset, key_weight, share_of
+from fila_server.core.state.paths cimport (
+    channel_find, entry_of, frame_of, frame_offset, key_cap, key_pace, key_weight, share_of,
+)
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport (
     Channel, Consumer, Delay, Flow, Key, KeyClock, Line, Slot, Subqueue, ThrottleKey,
@@ -138,11 +140,11 @@ cdef Holding flow_holding(Core* core, Key* key, Flow* flow, bint queue_is_paused
     if flow.backlog:
         if key.paused or queue_is_paused:
             held.state = PAUSED
-        elif key.cap and flow.in_flight >= key.cap:
+        elif key_cap(key) and flow.in_flight >= key_cap(key):
             held.state = CAPPED
         elif flow.parked == PARKED_PACED:
             held.state = RATE_LIMITED
-            held.until_ms = pace_due_ms(core, key.pace)
+            held.until_ms = pace_due_ms(core, key_pace(key))
         elif flow.parked == PARKED_THROTTLED:
             held.state = THROTTLED
             sub = _first_in_line(flow)

@@ -6,7 +6,9 @@ from libc.stdlib cimport free
 
 from fila_server.core.life.answers cimport answer, answer_no_channel
 from fila_server.core.state.kinds cimport PARKED_THROTTLED
-from fila_server.core.state.paths cimport channel_find, key_has_policy, key_weight
+from fila_server.core.state.paths cimport (
+    channel_find, flow_delivered, key_cap, key_has_policy, key_pace, key_weight,
+)
 from fila_server.core.state.state cimport Flow, Key, Subqueue, ThrottleKey
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport Slice, buffer_free, buffer_init, must_malloc
@@ -43,7 +45,7 @@ cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t
     while flow != NULL:
         if channel == NULL or flow.channel == channel:
             in_flight += flow.in_flight
-            delivered += flow.delivered
+            delivered += flow_delivered(flow)
             served += flow.served
             deficit = flow.turn.deficit if flow.turn.deficit > deficit else deficit
             if flow.backlog:
@@ -60,11 +62,11 @@ cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t
     put_number_field(&inner, 7, delivered)
     put_double_field(&inner, 8, <double> served / 1000.0)
     put_number_field(&inner, 9, key.paused)
-    put_number_field(&inner, 10, key.cap)
+    put_number_field(&inner, 10, key_cap(key))
     put_number_field(&inner, 11, throttled)
-    if key.pace != NULL:
-        put_double_field(&inner, 12, key.pace.bucket.rate)
-        put_double_field(&inner, 13, key.pace.bucket.burst)
+    if key_pace(key) != NULL:
+        put_double_field(&inner, 12, key_pace(key).bucket.rate)
+        put_double_field(&inner, 13, key_pace(key).bucket.burst)
     put_nested(b, 6, &inner)
     buffer_free(&inner)
 

@@ -6,7 +6,9 @@ from libc.stdlib cimport free
 
 from fila_server.core.desk.explain cimport Holding, flow_holding
 from fila_server.core.life.answers cimport answer, answer_no_queue
-from fila_server.core.state.paths cimport channel_find, key_has_policy, key_weight, queue_find
+from fila_server.core.state.paths cimport (
+    channel_find, key_cap, key_has_policy, key_pace, key_weight, queue_find,
+)
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc
 from fila_server.core.structures.maps cimport (
@@ -132,13 +134,13 @@ cdef void _policy(Buffer* b, Slice name, Key* key) noexcept nogil:
     if key != NULL:
         put_number_field(&row, 2, key.admin_weight)
         put_number_field(&row, 3, key.paused)
-        put_number_field(&row, 4, key.cap)
+        put_number_field(&row, 4, key_cap(key))
         put_number_field(&row, 5, key_weight(key))
         put_number_field(&row, 6, pending)
         put_number_field(&row, 7, in_flight)
-        if key.pace != NULL:
-            put_double_field(&row, 8, key.pace.bucket.rate)
-            put_double_field(&row, 9, key.pace.bucket.burst)
+        if key_pace(key) != NULL:
+            put_double_field(&row, 8, key_pace(key).bucket.rate)
+            put_double_field(&row, 9, key_pace(key).bucket.burst)
     put_nested(b, 1, &row)
     buffer_free(&row)
 

@@ -6,6 +6,7 @@ from libc.string cimport memcpy
 
 from fila_server.core.life.answers cimport answer
 from fila_server.core.state.directory cimport directory_first
+from fila_server.core.state.paths cimport flow_delivered
 from fila_server.core.state.state cimport Channel, Flow, Frame, KeyClock, Queue, ThrottleKey
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport (
@@ -219,7 +220,7 @@ cdef void _key(Core* core, Buffer* b, KeyClock* row) noexcept nogil:
     _text(b, &row.channel.queue.text)
     _text(b, &row.channel.text)
     _text(b, &row.text)
-    _number(b, row.delivered + (flow.delivered if flow != NULL else 0))
+    _number(b, row.delivered + (flow_delivered(flow) if flow != NULL else 0))
     _real(b, served)
     _real(b, due)
     _number(b, flow.backlog + flow.delayed if flow != NULL else 0)
@@ -249,7 +250,7 @@ cdef void _keys(Core* core, Buffer* b) noexcept nogil:
             while row != NULL:
                 keep_largest(
                     rows, &count, KEYS_MAX, row,
-                    row.delivered + (row.flow.delivered + row.flow.backlog if row.flow != NULL else 0))
+                    row.delivered + (flow_delivered(row.flow) + row.flow.backlog if row.flow != NULL else 0))
                 row = row.older
             channel = channel.next
     largest_first(rows, count)

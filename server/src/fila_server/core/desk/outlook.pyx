@@ -6,7 +6,8 @@ from libc.string cimport memset
 
 from fila_server.core.life.deliver cimport consumer_room
 from fila_server.core.state.kinds cimport PULL
-from fila_server.core.state.paths cimport entry_of
+from fila_server.core.state.paths cimport entry_of, flow_delivered, key_cap, key_pace
+from fila_server.core.state.pending cimport Pace
 from fila_server.core.state.state cimport Consumer, Line, Slot, ThrottleKey
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport buffer_free, buffer_init
@@ -33,7 +34,8 @@ cdef double _channel_cost(Channel* channel) noexcept nogil:
 
 cdef double _flow_work(Flow* flow, double usual) noexcept nogil:
     """What its backlog will cost, if it goes on as it was."""
-    return flow.backlog * (<double> flow.served / flow.delivered if flow.delivered else usual)
+    cdef uint64_t delivered = flow_delivered(flow)
+    return flow.backlog * (<double> flow.served / delivered if delivered else usual)
 
 
 cdef Slot* _first(Flow* flow) noexcept nogil:
@@ -101,7 +103,7 @@ cdef uint64_t _rounds_to_save(Channel* channel, Flow* flow, uint32_t cost) noexc
     cdef uint64_t grant = <uint64_t> flow.turn.weight * <uint64_t> ring.quantum
     cdef uint64_t has = <uint64_t> flow.turn.deficit
     if flow.turn.place == DEFERRED:
-        return <uint64_t> max(flow.turn.due_round - ring.round, <int64_t> 0)
+        return <uint64_t> max(ring.deferred[flow.turn.deferred_at].due_round - ring.round, <int64_t> 0)
     if ring.granted != &flow.turn:
         has += grant
     return (cost - has + grant - 1) // grant if cost > has and grant else 0
@@ -138,8 +140,9 @@ cdef void _put_rivals(Buffer* b, Channel* channel, Flow* flow, Flow* apart, doub
             break
     for i in range(min(ring.deferred_count, <uint32_t> FLOWS_LOOKED_AT)):
         looked += 1
-        if ring.deferred[i] != own and ring.deferred[i] != aside:
-            _rival(groups, channel, ring.deferred[i], usual)
+        turn = ring.deferred[i].turn
+        if turn != own and turn != aside:
+            _rival(groups, channel, turn, usual)
     if looked and ring.ring_count + ring.deferred_count > looked:
         scale = <double> (ring.ring_count + ring.deferred_count) / looked
     for i in range(GROUPS):
@@ -229,6 +232,7 @@ cdef void put_outlook(
     cdef double usual = _channel_cost(channel)
     cdef double of_apart = 0
     cdef Slot* first = NULL
+    cdef Pace* pace
     cdef Buffer inner
     buffer_init(&inner)
     if flow != NULL and flow.backlog:
@@ -236,14 +240,15 @@ cdef void put_outlook(
     if first != NULL:
         put_number_field(&inner, 1, flow.backlog)
         put_number_field(&inner, 2, flow.turn.weight)
-        put_number_field(&inner, 3, key.cap)
+        put_number_field(&inner, 3, key_cap(key))
         put_number_field(&inner, 4, entry_of(first).cost)
         put_double_field(&inner, 5, _own_cost(flow, usual))
-        if key.pace != NULL:
-            bucket_refill(&key.pace.bucket, core.mono_ns, True)
-            put_double_field(&inner, 15, key.pace.bucket.rate)
-            put_double_field(&inner, 16, key.pace.bucket.level)
-            put_double_field(&inner, 18, key.pace.bucket.burst)
+        pace = key_pace(key)
+        if pace != NULL:
+            bucket_refill(&pace.bucket, core.mono_ns, True)
+            put_double_field(&inner, 15, pace.bucket.rate)
+            put_double_field(&inner, 16, pace.bucket.level)
+            put_double_field(&inner, 18, pace.bucket.burst)
         put_number_field(&inner, 17, key.table_weight if key.table_weight else key.weight)
         if flow.turn.place != IDLE:
             put_double_field(&inner, 6, _before_its_turn(channel, flow, apart, usual, &of_apart))

@@ -8,7 +8,9 @@ from fila_server.core.desk.explain cimport Holding, flow_holding
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.state.directory cimport directory_first
 from fila_server.core.state.kinds cimport NOT_PARKED
-from fila_server.core.state.paths cimport channel_find, key_weight, queue_find
+from fila_server.core.state.paths cimport (
+    channel_find, flow_delivered, key_cap, key_pace, key_weight, queue_find,
+)
 from fila_server.core.state.state cimport Channel, Flow, Frame, Key, KeyClock, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc
 from fila_server.core.structures.counters cimport Hour, Rates
@@ -54,7 +56,7 @@ cdef void _look(Core* core, KeyClock* row) noexcept nogil:
     """Its rates since the look before."""
     cdef Rates* rates = &row.rates
     cdef uint64_t arrived = row.arrived + (row.flow.arrived if row.flow != NULL else 0)
-    cdef uint64_t delivered = row.delivered + (row.flow.delivered if row.flow != NULL else 0)
+    cdef uint64_t delivered = row.delivered + (flow_delivered(row.flow) if row.flow != NULL else 0)
     cdef double served, due
     cdef float seconds
     if core.mono_ns - rates.looked_ns < LOOK_NS_MIN and rates.looked_ns:
@@ -88,10 +90,10 @@ cdef void _put_waits(Core* core, Buffer* b, uint32_t field, Hour* hour) noexcept
 cdef void _put_policy(Buffer* b, Key* key) noexcept nogil:
     put_number_field(b, 9, key_weight(key))
     put_number_field(b, 10, key.paused)
-    put_number_field(b, 11, key.cap)
-    if key.pace != NULL:
-        put_double_field(b, 12, key.pace.bucket.rate)
-        put_double_field(b, 13, key.pace.bucket.burst)
+    put_number_field(b, 11, key_cap(key))
+    if key_pace(key) != NULL:
+        put_double_field(b, 12, key_pace(key).bucket.rate)
+        put_double_field(b, 13, key_pace(key).bucket.burst)
 
 
 cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text) noexcept nogil:
@@ -122,7 +124,7 @@ cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text) noexcept
     if clock != NULL:
         _look(core, clock)
         put_number_field(&row, 14, clock.arrived + (flow.arrived if flow != NULL else 0))
-        put_number_field(&row, 15, clock.delivered + (flow.delivered if flow != NULL else 0))
+        put_number_field(&row, 15, clock.delivered + (flow_delivered(flow) if flow != NULL else 0))
         put_double_field(&row, 16, clock.rates.arriving)
         put_double_field(&row, 17, clock.rates.delivering)
         put_double_field(&row, 18, clock.rates.serving)
@@ -132,7 +134,7 @@ cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text) noexcept
         _put_waits(core, &row, 22, &clock.hour)
     elif flow != NULL:
         put_number_field(&row, 14, flow.arrived)
-        put_number_field(&row, 15, flow.delivered)
+        put_number_field(&row, 15, flow_delivered(flow))
         put_double_field(&row, 20, <double> flow.served / 1000)
     put_nested(b, 1, &row)
     buffer_free(&row)
@@ -280,10 +282,11 @@ cdef uint64_t _lost_to(Channel* channel, Flow* flow, const Gain* gain) noexcept 
     ask the forecast about, which knows the rest."""
     cdef double usual = <double> channel.served / channel.delivered if channel.delivered else 1000.0
     cdef double grant = <double> flow.turn.weight * channel.ring.quantum
+    cdef uint64_t delivered = flow_delivered(flow)
     cdef double rounds
     if flow.backlog == 0 or flow.parked != NOT_PARKED or grant <= 0:
         return 0
-    rounds = flow.backlog * (<double> flow.served / flow.delivered if flow.delivered else usual) / grant
+    rounds = flow.backlog * (<double> flow.served / delivered if delivered else usual) / grant
     return <uint64_t> max(min(gain.work, gain.after * rounds) - min(gain.work, gain.before * rounds), 0.0)
 
 

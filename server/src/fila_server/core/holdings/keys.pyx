@@ -1,6 +1,6 @@
 """References are counted by entries; a key that an operator set something for outlives them."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
@@ -11,7 +11,7 @@ from fila_server.core.state.state cimport Flow
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport text_hash, textmap_get_hashed, textmap_put, textmap_remove
 from fila_server.core.turns.flows cimport flow_free
-from fila_server.core.turns.pace cimport pace_recover
+from fila_server.core.turns.pace cimport cap_set, extras_free, pace_recover
 
 
 cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil:
@@ -58,14 +58,17 @@ cdef void key_drop_if_idle(Core* core, Key* key) noexcept nogil:
     textmap_remove(&key.queue.keys, &key.text)
     core.index_bytes -= sizeof(Key) + key.text.length + 8
     core.keys_count -= 1
+    extras_free(core, key)
     free(key)
 
 
 cdef void key_recover(Core* core, Key* key, const char* value, size_t length) noexcept nogil:
     cdef double rate, burst
+    cdef uint32_t cap
     memcpy(&key.weight, value + 2, 2)
     memcpy(&key.admin_weight, value + 4, 2)
-    memcpy(&key.cap, value + 6, 4)
+    memcpy(&cap, value + 6, 4)
+    cap_set(core, key, cap)
     key.paused = value[1] & 1
     key.recorded = True
     if length == KEY_PACED_BYTES:

@@ -100,7 +100,7 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
         fifo = &sub.fifo
         sub.count += 1
         if sub.line != NULL:
-            flow.in_lines += 1
+            flow.subqueues.in_lines += 1
     if old_place:
         fifo_return(fifo, slot)
     else:
@@ -135,7 +135,7 @@ cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
     if sub != NULL:
         sub.count -= 1
         if sub.line != NULL:
-            flow.in_lines -= 1
+            flow.subqueues.in_lines -= 1
         if fifo_first(fifo) == NULL:
             subqueue_free(core, sub)
         else:

@@ -17,8 +17,8 @@ from fila_server.core.records.records cimport lease_record_put, reservation_reco
 from fila_server.core.records.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.state.budget cimport WORK_PER_STAGE
 from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
-from fila_server.core.state.paths cimport entry_of, frame_enqueued_ms, frame_of, share_of
-from fila_server.core.state.pending cimport LeaseGroup
+from fila_server.core.state.paths cimport entry_of, frame_enqueued_ms, frame_of, key_cap, key_pace, share_of
+from fila_server.core.state.pending cimport LeaseGroup, Pace
 from fila_server.core.state.state cimport Channel, Delivery, Entry, Flow, Frame, Lease, Queue, Slot, Subqueue
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport TextMap, map64_put
@@ -74,6 +74,7 @@ cdef Slot* _pick(
     cdef Flow* flow
     cdef Slot* slot
     cdef Entry* entry
+    cdef Pace* pace
     cdef TextMap* keys
     while True:
         turn = ring_turn(&channel.ring)
@@ -94,8 +95,9 @@ cdef Slot* _pick(
         if core.history != NULL:
             waited[0] = wait_of(core, slot, flow, <Subqueue*> slot.owner)
         slot_pay(core, slot)
-        if flow.key.pace != NULL:
-            pace_take(flow.key.pace)
+        pace = key_pace(flow.key)
+        if pace != NULL:
+            pace_take(pace)
         if flow.key.refs == 1:
             # Its ack takes the key out of the table: the cell, a miss of all caches too, is on its way till
             # then.
@@ -105,6 +107,7 @@ cdef Slot* _pick(
         flow.served += entry.cost
         channel.served += entry.cost
         flow.delivered += 1
+        flow.delivered_wraps += flow.delivered == 0
         slot_unready(core, slot)
         return slot
 
@@ -126,6 +129,7 @@ cdef Lease* _lease(
     cdef Lease* lease = <Lease*> must_malloc(sizeof(Lease))
     cdef Channel* channel = consumer.channel
     cdef Flow* flow
+    cdef Pace* pace
     memset(lease, 0, sizeof(Lease))
     lease.timer.kind = TIMER_LEASE
     lease.lease_id = core.next_lease_id
@@ -154,9 +158,10 @@ cdef Lease* _lease(
         consumer.begun += lease.begun
     flow = _flow(slot)
     flow.in_flight += 1
-    if flow.key.pace != NULL and pace_is_out(flow.key.pace):
+    pace = key_pace(flow.key)
+    if pace != NULL and pace_is_out(pace):
         key_reconsider(core, flow.key)          # in its other channels, too
-    elif flow.key.cap:
+    elif key_cap(flow.key):
         flow_reconsider(core, flow)
     return lease
 

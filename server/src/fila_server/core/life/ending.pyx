@@ -17,7 +17,7 @@ from fila_server.core.records.records cimport (
 )
 from fila_server.core.state.directory cimport directory_at, directory_remove, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED
-from fila_server.core.state.paths cimport entry_of, frame_offset, share_find, share_of
+from fila_server.core.state.paths cimport entry_of, frame_offset, key_cap, share_find, share_of
 from fila_server.core.state.pending cimport LeaseGroup
 from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init
@@ -74,7 +74,7 @@ cdef LeaseRecord lease_let_go(Core* core, Lease* lease) noexcept nogil:
     map64_remove(&core.leases, lease.lease_id)
     slot.owner = NULL
     flow.in_flight -= 1
-    if flow.key.cap:
+    if key_cap(flow.key):
         flow_reconsider(core, flow)
     free(lease)
     return kept
@@ -111,7 +111,7 @@ cdef void slot_detach(Core* core, Slot* slot) noexcept nogil:
         slot.owner = NULL               # the decision finds nobody to decide for
         flow = flow_find(entry_of(slot).key, share_of(slot).channel)
         flow.in_flight -= 1
-        if flow.key.cap:
+        if key_cap(flow.key):
             flow_reconsider(core, flow)
 
 

@@ -24,7 +24,7 @@ from fila_server.core.records.records cimport state_record_delayed, state_record
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELETED, DONE, SOUGHT
-from fila_server.core.state.paths cimport frame_id, frame_offset, share_of
+from fila_server.core.state.paths cimport frame_id, frame_offset, key_cap, share_of
 from fila_server.core.state.pending cimport Decision, LeaseRecord
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Channel, Entry, Flow, Frame, Queue, Share
@@ -190,7 +190,7 @@ cdef void _ask(
     slot_count(core, slot, DECIDING)
     slot.owner = decision
     flow.in_flight += 1             # it counts as leased until it is decided
-    if flow.key.cap:
+    if key_cap(flow.key):
         flow_reconsider(core, flow)
     if share.frame.body == NULL:
         frame_want(core, share.frame)
@@ -248,7 +248,7 @@ cdef void _decision_end(Core* core, Decision* decision) noexcept nogil:
         slot.owner = NULL
         flow = flow_find(share_of(slot).frame.entries[slot.index].key, share_of(slot).channel)
         flow.in_flight -= 1
-        if flow.key.cap:
+        if key_cap(flow.key):
             flow_reconsider(core, flow)
 
 

@@ -7,6 +7,7 @@ from fila_server.core.doors.blocks cimport (
     CHANGES_MAX, TEXT_BYTES_MAX, TEXT_BYTES_PER_ROW, Block, block_end, block_has_texts, block_text,
 )
 from fila_server.core.recording.decisions cimport decisions_told, records
+from fila_server.core.state.paths cimport key_cap, key_pace
 from fila_server.core.structures.maps cimport Text, text_hash
 
 cdef enum:
@@ -101,9 +102,9 @@ cdef void key_changed(Core* core, Key* key) noexcept nogil:
     b.change_name[row] = _named(core, &key.text)
     b.change_value[row] = _words(core, value, <size_t> snprintf(
         value, sizeof(value), b"{\"weight\": %u, \"paused\": %s, \"cap\": %u}", <unsigned int>
-        key.admin_weight, b"true" if key.paused else b"false", <unsigned int> key.cap))
-    if key.pace != NULL:
-        b.change_rate[row], b.change_burst[row] = key.pace.bucket.rate, key.pace.bucket.burst
+        key.admin_weight, b"true" if key.paused else b"false", <unsigned int> key_cap(key)))
+    if key_pace(key) != NULL:
+        b.change_rate[row], b.change_burst[row] = key_pace(key).bucket.rate, key_pace(key).bucket.burst
 
 
 cdef void consumer_changed(Core* core, int kind, Consumer* consumer) noexcept nogil:

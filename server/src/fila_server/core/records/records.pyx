@@ -6,7 +6,10 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset, strlen
 
 from fila_server.core.state.kinds cimport DONE, RECORDED
-from fila_server.core.state.paths cimport frame_of, frame_offset, key_has_policy, share_of
+from fila_server.core.state.paths cimport (
+    frame_of, frame_offset, key_cap, key_has_policy, key_pace, share_of,
+)
+from fila_server.core.state.pending cimport Pace
 from fila_server.core.state.state cimport Entry
 from fila_server.core.store.families cimport (
     AUDIT, BUCKETS, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES,
@@ -377,18 +380,20 @@ cdef void _text_key(Buffer* b, uint64_t queue, const char* text, uint32_t length
 
 cdef void key_record_put(Core* core, Key* key) noexcept nogil:
     cdef char value[KEY_PACED_BYTES]
-    value[0] = VERSION if key.pace == NULL else VERSION_PACED
+    cdef Pace* pace = key_pace(key)
+    cdef uint32_t cap = key_cap(key)
+    value[0] = VERSION if pace == NULL else VERSION_PACED
     value[1] = <char> ((1 if key.paused else 0) | (2 if key_has_policy(key) else 0))
     memcpy(value + 2, &key.weight, 2)
     memcpy(value + 4, &key.admin_weight, 2)
-    memcpy(value + 6, &key.cap, 4)
-    if key.pace != NULL:
-        memcpy(value + KEY_BYTES, &key.pace.bucket.rate, 8)
-        memcpy(value + KEY_BYTES + 8, &key.pace.bucket.burst, 8)
+    memcpy(value + 6, &cap, 4)
+    if pace != NULL:
+        memcpy(value + KEY_BYTES, &pace.bucket.rate, 8)
+        memcpy(value + KEY_BYTES + 8, &pace.bucket.burst, 8)
     _text_key(&core.tail, key.queue.number, key.text.bytes, key.text.length)
     batch_put(
         &core.store, core.settles, KEYS, core.tail.data, core.tail.length, value,
-        KEY_BYTES if key.pace == NULL else KEY_PACED_BYTES)
+        KEY_BYTES if pace == NULL else KEY_PACED_BYTES)
     key.recorded = True
 
 

@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.structures.bucket cimport Bucket
 from fila_server.core.structures.buffer cimport Buffer, Slice
-from fila_server.core.structures.maps cimport Text
+from fila_server.core.structures.maps cimport Map64, Text
 from fila_server.core.structures.timers cimport Timer
 
 cdef struct OpenReply:              # an answer that may wait for decisions
@@ -100,6 +100,11 @@ cdef struct Pace:                   # an operator's rate for one fairness key, s
     void*    key                    # the Key it belongs to
     Bucket   bucket
     bint     wanted                 # somebody waits for a token, or was woken for one and took none yet
+
+cdef struct KeyExtras:              # what few fairness keys have; made when first needed, gone with the key
+    uint32_t cap                    # an operator's: most leases at a time, 0 = no cap
+    Pace*    pace                   # an operator's rate; NULL = none
+    Map64*   flows_by_channel       # NULL while it is used in few channels
 
 cdef struct Expiry:                 # of a message with a time to live
     Timer    timer                  # first

@@ -14,7 +14,7 @@ Slot is one channel's view of it (state, position, attempts). A Frame is what ar
 and is one record on disk. Nothing here is reachable from another thread, except Core.shared.
 
 Sizes (64 bit): Entry 32, Slot 40, so a pending message costs 72 bytes and its part of a
-frame's overhead; a further channel 40. An active fairness key costs a Key and a Flow.
+frame's overhead; a further channel 40. A fairness key costs 208, its first Flow included, and its text.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
@@ -24,7 +24,7 @@ from fila_server.core.doors.mailbox cimport Command, Mailbox
 from fila_server.core.doors.outbox cimport Outboxes
 from fila_server.core.doors.reader cimport Loader
 from fila_server.core.doors.spans cimport Traces
-from fila_server.core.state.pending cimport Chore, Decision, Dedup, LeaseGroup, OwnIds, Pace, Page, Wait
+from fila_server.core.state.pending cimport Chore, Decision, Dedup, KeyExtras, LeaseGroup, OwnIds, Page, Wait
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.shared cimport Shared
 from fila_server.core.state.sinks cimport Sinks
@@ -104,31 +104,30 @@ cdef struct Flow:
     uint32_t backlog                # READY slots, held by a throttle or not
     uint32_t in_flight              # LEASED and DECIDING
     uint32_t delayed
-    uint32_t in_lines               # READY slots of sub-queues that stand in lines
     uint32_t arrived                # messages that came into the channel; it wraps
+    uint32_t delivered              # messages given out, below 2^32; see flow_delivered
     uint32_t since_ms               # how far its waiting is accounted for (clocks.pxd), and
     uint32_t no_room_ms             # the channel's clock of having no room, then
     uint32_t stopped_since_ms, stopped_ms   # while it is paused or capped, and what that adds up to
-    uint8_t  parked
+    uint8_t  parked                 # a Parked
     uint8_t  joined                 # stands with the ring: on its list, or deferred
+    uint8_t  delivered_wraps        # how often `delivered` went round
     uint8_t  no_clock               # looked for among the channel's clocks, and has no row
-    uint64_t served, delivered      # cost, in thousandths; messages
+    uint64_t served                 # cost, in thousandths
     KeyClock*   clock               # NULL: nothing worth remembering so far
 
 cdef struct Key:                    # a fairness key of one queue
     Text     text                   # first; the bytes stand behind the struct
+    uint32_t refs                   # entries that carry it
     Queue*   queue
     Flow*    flows
     uint64_t stored_bytes           # of its messages in frames
-    uint32_t refs                   # entries that carry it
-    uint32_t cap                    # most leases at a time, 0 = no cap
     uint16_t weight                 # of the newest enqueue, as it came: what counts is frames.key_weight
     uint16_t table_weight           # of the queue's weight table, 0 = not in it
     uint16_t admin_weight           # 0 = none set
     uint8_t  paused
     uint8_t  recorded               # a KEYS record exists, with this weight
-    Pace*    pace                   # an operator's rate; NULL = none
-    Map64*   flows_by_channel       # NULL while they are few
+    KeyExtras* extras               # NULL for nearly every key
     Flow     first                  # of the channel that used it first; further channels' are made apart
 
 cdef struct Subqueue:               # a flow's ready messages that share one set of throttle keys
@@ -150,6 +149,7 @@ cdef struct Subqueue:               # a flow's ready messages that share one set
 cdef struct Subqueues:              # of one flow
     Subqueue* first
     HeapNode* eligible              # those that may go, by the position of their first message
+    uint32_t in_lines               # READY slots of those that stand in lines
     Map64    by_set                 # ThrottleSet's address -> Subqueue
 
 cdef struct Entry:                  # what all channels share of one message

@@ -18,10 +18,10 @@ cdef struct Map64:             # number -> pointer
     uint32_t capacity          # cells: 0 or a power of two
 
 
-cdef struct Text:              # embedded FIRST in whatever is found by text
-    uint64_t hash              # filled in by textmap_put
-    uint32_t length
+cdef packed struct Text:       # embedded FIRST in whatever is found by text; packed, so that what follows
+    uint64_t hash              # it may begin behind its 20 bytes. `hash` is filled in by textmap_put
     const char* bytes          # owned by the embedder
+    uint32_t length
 
 
 cdef struct TextMap:           # text -> Text*

@@ -21,31 +21,48 @@ cdef enum Place:
     DEFERRED = 2         # in the heap of those deferred
 
 
-cdef struct Turn:        # one flow's place; embedded FIRST in the owner's struct, zeroed but for its weight
-    Turn*    next        # neighbours on the list
-    Turn*    prev
-    int64_t  deficit     # thousandths of a message it may still send; never below 0
-    int64_t  due_round   # DEFERRED: the round in which it re-enters
-    int64_t  since_round # DEFERRED: the round up to which grants are already in `deficit`
-    uint64_t deferred_seq    # DEFERRED: first come, first served within a round
-    uint32_t weight      # 1..1000
-    uint32_t deferred_at     # DEFERRED: index in the heap
-    uint8_t  place       # a Place
-    uint8_t  carried     # some of the deficit came through a park, a pass or a refund,
-                         # and no turn has ended since
+# One flow's place; embedded FIRST in the owner's struct, zeroed but for its weight. A flow is on the list or
+# in the heap, never in both, and what it needs for the one shares its words with the other: each key has one.
+cdef extern from *:
+    """
+    #include <stdint.h>
+    typedef struct FilaTurn {
+        union { struct FilaTurn *next; int64_t since_round; };
+        union { struct FilaTurn *prev; uint32_t deferred_at; };
+        int64_t deficit;
+        uint32_t weight;
+        uint8_t place, carried;
+    } FilaTurn;
+    """
+    ctypedef struct Turn "FilaTurn":
+        Turn*    next        # ON_RING: neighbours on the list
+        Turn*    prev
+        int64_t  since_round # DEFERRED: the round up to which grants are already in `deficit`
+        uint32_t deferred_at # DEFERRED: index in the heap
+        int64_t  deficit     # thousandths of a message it may still send; never below 0
+        uint32_t weight      # 1..1000
+        uint8_t  place       # a Place
+        uint8_t  carried     # some of the deficit came through a park, a pass or a refund,
+                             # and no turn has ended since
+
+
+cdef struct Deferral:    # who is deferred, until when: a row of the heap
+    int64_t  due_round   # in which it re-enters
+    uint64_t seq         # first come, first served within a round
+    Turn*    turn
 
 
 cdef struct Ring:
     Turn     marker      # the end of a round; itself on the list, so a Ring must not be moved
     Turn*    head        # flow at turn, or the marker; the list is a circle, so the tail is head.prev
     Turn*    granted     # the flow at turn once its grant is added, NULL before
-    Turn**   deferred    # binary heap by (due_round, deferred_seq)
+    Deferral* deferred   # binary heap by (due_round, seq)
     uint32_t deferred_count
     uint32_t deferred_capacity
     uint32_t ring_count  # flows on the list, the marker not counted
     int64_t  round       # the round that the flows before the marker are in
     int64_t  quantum     # thousandths of a message granted per unit of weight, per round
-    uint64_t seq         # last deferred_seq given
+    uint64_t seq         # last Deferral.seq given
     uint64_t walked      # rounds begun since ever; those that were skipped are not counted
 
 

@@ -42,46 +42,47 @@ cdef inline int64_t _grant(Ring* ring, Turn* turn) noexcept nogil:
 # ---- the heap of those deferred
 # ---------------------------------------------------------------------------------------
 
-cdef inline bint _before(Turn* a, Turn* b) noexcept nogil:
+cdef inline bint _before(const Deferral* a, const Deferral* b) noexcept nogil:
     if a.due_round != b.due_round:
         return a.due_round < b.due_round
-    return a.deferred_seq < b.deferred_seq
+    return a.seq < b.seq
+
+
+cdef inline void _set(Ring* ring, uint32_t at, Deferral deferral) noexcept nogil:
+    ring.deferred[at] = deferral
+    deferral.turn.deferred_at = at
 
 
 cdef void _sift_up(Ring* ring, uint32_t at) noexcept nogil:
-    cdef Turn* turn = ring.deferred[at]
+    cdef Deferral moving = ring.deferred[at]
     cdef uint32_t parent
     while at > 0:
         parent = (at - 1) >> 1
-        if not _before(turn, ring.deferred[parent]):
+        if not _before(&moving, &ring.deferred[parent]):
             break
-        ring.deferred[at] = ring.deferred[parent]
-        ring.deferred[at].deferred_at = at
+        _set(ring, at, ring.deferred[parent])
         at = parent
-    ring.deferred[at] = turn
-    turn.deferred_at = at
+    _set(ring, at, moving)
 
 
 cdef void _sift_down(Ring* ring, uint32_t at) noexcept nogil:
-    cdef Turn* turn = ring.deferred[at]
+    cdef Deferral moving = ring.deferred[at]
     cdef uint32_t child
     while True:
         child = 2 * at + 1
         if child >= ring.deferred_count:
             break
-        if child + 1 < ring.deferred_count and _before(ring.deferred[child + 1], ring.deferred[child]):
+        if child + 1 < ring.deferred_count and _before(&ring.deferred[child + 1], &ring.deferred[child]):
             child += 1
-        if not _before(ring.deferred[child], turn):
+        if not _before(&ring.deferred[child], &moving):
             break
-        ring.deferred[at] = ring.deferred[child]
-        ring.deferred[at].deferred_at = at
+        _set(ring, at, ring.deferred[child])
         at = child
-    ring.deferred[at] = turn
-    turn.deferred_at = at
+    _set(ring, at, moving)
 
 
 cdef bint _deferred_resize(Ring* ring, uint32_t capacity) noexcept nogil:
-    cdef Turn** grown = <Turn**>realloc(ring.deferred, capacity * sizeof(Turn*))
+    cdef Deferral* grown = <Deferral*>realloc(ring.deferred, capacity * sizeof(Deferral))
     if grown == NULL:
         return False
     ring.deferred = grown
@@ -90,15 +91,18 @@ cdef bint _deferred_resize(Ring* ring, uint32_t capacity) noexcept nogil:
 
 
 cdef bint _deferred_push(Ring* ring, Turn* turn, int64_t due_round) noexcept nogil:
+    """Of a turn that is off the list: where its neighbours stood, its place in the heap is written."""
+    cdef Deferral* last
     if ring.deferred_count == ring.deferred_capacity:
         if not _deferred_resize(ring, max(<uint32_t>DEFERRED_CAPACITY_MIN, 2 * ring.deferred_capacity)):
             return False
     ring.seq += 1
-    turn.deferred_seq = ring.seq
-    turn.due_round = due_round
+    last = &ring.deferred[ring.deferred_count]
+    last.due_round = due_round
+    last.seq = ring.seq
+    last.turn = turn
     turn.since_round = ring.round
     turn.place = DEFERRED
-    ring.deferred[ring.deferred_count] = turn
     ring.deferred_count += 1
     _sift_up(ring, ring.deferred_count - 1)
     return True
@@ -120,7 +124,7 @@ cdef void _rebase(Ring* ring) noexcept nogil:
     cdef uint32_t i
     for i in range(ring.deferred_count):
         ring.deferred[i].due_round -= ring.round
-        ring.deferred[i].since_round -= ring.round
+        ring.deferred[i].turn.since_round -= ring.round
     ring.round = 0
 
 
@@ -178,7 +182,7 @@ cdef void _next_round(Ring* ring) noexcept nogil:
     else:
         ring.round += 1
     while ring.deferred_count > 0 and ring.deferred[0].due_round <= ring.round:
-        turn = ring.deferred[0]
+        turn = ring.deferred[0].turn
         # The grant of this round is not among those credited: ring_turn adds it, as to everybody.
         _take_off(ring, turn, ring.round - 1)
         _link_at_tail(ring, turn)

@@ -6,7 +6,7 @@ from libc.string cimport memcpy, memset
 
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
-from fila_server.core.state.paths cimport frame_enqueued_ms, frame_of
+from fila_server.core.state.paths cimport flow_delivered, frame_enqueued_ms, frame_of
 from fila_server.core.state.state cimport Slot, Subqueue
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport (
@@ -73,12 +73,16 @@ cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t w
 
 # --- accounting ------------------------------------------------------------------------------
 
+cdef inline uint32_t _in_lines(Flow* flow) noexcept nogil:
+    return flow.subqueues.in_lines if flow.subqueues != NULL else 0
+
+
 cdef void clock_account(Core* core, Flow* flow) noexcept nogil:
     cdef Channel* channel = flow.channel
     cdef uint32_t elapsed = core.mono_ms - flow.since_ms
     cdef uint32_t clock = no_room_ms(core, channel)
     cdef uint32_t blocked = clock - flow.no_room_ms
-    cdef uint32_t held = flow.backlog if flow.parked else flow.in_lines
+    cdef uint32_t held = flow.backlog if flow.parked else _in_lines(flow)
     cdef double ready = flow.backlog - held
     cdef KeyClock* row = flow.clock
     if row == NULL and flow.backlog + flow.delayed:
@@ -245,7 +249,7 @@ cdef void clock_begin(Core* core, Flow* flow) noexcept nogil:
 
 cdef void clock_end(Core* core, Flow* flow) noexcept nogil:
     cdef KeyClock* row = flow.clock
-    if flow.delivered == 0 and row == NULL:
+    if flow_delivered(flow) == 0 and row == NULL:
         return
     if row == NULL:
         row = _find(flow.channel, flow)
@@ -258,7 +262,7 @@ cdef void clock_end(Core* core, Flow* flow) noexcept nogil:
         _serve(row, flow)
     if core.mono_ns // 1000000 - row.touched_ms >= TOUCHED_MS:
         _touch(core, row)
-    row.delivered += flow.delivered
+    row.delivered += flow_delivered(flow)
     row.arrived += flow.arrived
     row.flow = NULL
     flow.clock = NULL

@@ -16,7 +16,7 @@ from fila_server.core.structures.ring cimport ring_leave, ring_reweigh
 from fila_server.core.turns.clocks cimport clock_begin, clock_end, clock_note
 from fila_server.core.turns.fifo cimport fifo_first
 from fila_server.core.turns.lines cimport line_leave, subqueue_rank
-from fila_server.core.turns.pace cimport flow_stopped
+from fila_server.core.turns.pace cimport flow_stopped, key_extras
 from fila_server.core.turns.parking cimport flow_join, flow_park, flow_rest
 from fila_server.core.turns.throttle cimport set_release
 from fila_server.core.turns.tokens cimport bucket_refusing, subqueue_claim_ends, subqueue_line_up
@@ -27,32 +27,39 @@ cdef enum:
 
 # --- a key's flows -------------------------------------------------------------------------
 
+cdef inline Map64* _index_of(Key* key) noexcept nogil:
+    return key.extras.flows_by_channel if key.extras != NULL else NULL
+
+
 cdef Flow* flow_find(Key* key, Channel* channel) noexcept nogil:
     cdef Flow* flow = key.flows
-    if key.flows_by_channel != NULL and (flow == NULL or flow.channel != channel):
-        return <Flow*> map64_get(key.flows_by_channel, <uint64_t> channel)
+    cdef Map64* index = _index_of(key)
+    if index != NULL and (flow == NULL or flow.channel != channel):
+        return <Flow*> map64_get(index, <uint64_t> channel)
     while flow != NULL and flow.channel != channel:
         flow = flow.next_of_key
     return flow
 
 
-cdef void _index(Key* key, Flow* flow) noexcept nogil:
+cdef void _index(Core* core, Key* key, Flow* flow) noexcept nogil:
     """A key that is used in many channels finds its flows by a map instead of a walk."""
+    cdef Map64* index = _index_of(key)
     cdef Flow* other = key.flows
     cdef uint32_t count = 0
-    if key.flows_by_channel != NULL:
-        map64_put(key.flows_by_channel, <uint64_t> flow.channel, flow)
+    if index != NULL:
+        map64_put(index, <uint64_t> flow.channel, flow)
         return
     while other != NULL and count <= FLOWS_WALKED_MAX:
         count += 1
         other = other.next_of_key
     if count <= FLOWS_WALKED_MAX:
         return
-    key.flows_by_channel = <Map64*> must_malloc(sizeof(Map64))
-    map64_init(key.flows_by_channel)
+    index = <Map64*> must_malloc(sizeof(Map64))
+    map64_init(index)
+    key_extras(core, key).flows_by_channel = index
     other = key.flows
     while other != NULL:
-        map64_put(key.flows_by_channel, <uint64_t> other.channel, other)
+        map64_put(index, <uint64_t> other.channel, other)
         other = other.next_of_key
 
 
@@ -71,19 +78,20 @@ cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil:
         flow.turn.weight = key_weight(key)
         flow.next_of_key = key.flows
         key.flows = flow
-        _index(key, flow)
+        _index(core, key, flow)
         clock_begin(core, flow)
     return flow
 
 
 cdef void flow_free(Core* core, Flow* flow) noexcept nogil:
     """Unlinked from its key by the caller."""
-    if flow.key.flows_by_channel != NULL:
-        map64_remove(flow.key.flows_by_channel, <uint64_t> flow.channel)
-        if flow.key.flows_by_channel.count == 0:
-            map64_free(flow.key.flows_by_channel)
-            free(flow.key.flows_by_channel)
-            flow.key.flows_by_channel = NULL
+    cdef Map64* index = _index_of(flow.key)
+    if index != NULL:
+        map64_remove(index, <uint64_t> flow.channel)
+        if index.count == 0:
+            map64_free(index)
+            free(index)
+            flow.key.extras.flows_by_channel = NULL
     clock_end(core, flow)
     if flow.joined:
         flow.channel.weight -= flow.turn.weight
@@ -106,6 +114,7 @@ cdef Subqueue* subqueue_of(Core* core, Flow* flow, ThrottleSet* set) noexcept no
         flow.subqueues = <Subqueues*> must_malloc(sizeof(Subqueues))
         flow.subqueues.first = NULL
         flow.subqueues.eligible = NULL
+        flow.subqueues.in_lines = 0
         map64_init(&flow.subqueues.by_set)
     else:
         sub = <Subqueue*> map64_get(&flow.subqueues.by_set, <uint64_t> set)

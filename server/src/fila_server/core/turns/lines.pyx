@@ -53,7 +53,7 @@ cdef void line_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front) 
     clock_note(core, sub.flow)
     sub.line_since_ms = core.mono_ms
     sub_is_held(core, sub)
-    sub.flow.in_lines += sub.count
+    sub.flow.subqueues.in_lines += sub.count
     line.count += 1
     bucket.in_lines += 1
     bucket.stopped += 1
@@ -88,7 +88,7 @@ cdef void line_leave(Core* core, Subqueue* sub) noexcept nogil:
     sub.line = NULL
     sub.line_ms += core.mono_ms - sub.line_since_ms
     clock_note(core, sub.flow)
-    sub.flow.in_lines -= sub.count
+    sub.flow.subqueues.in_lines -= sub.count
     line.count -= 1
     line.bucket.in_lines -= 1
     line_drop_if_empty(core, line)

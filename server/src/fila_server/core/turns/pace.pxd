@@ -1,17 +1,23 @@
-"""An operator's rate for one fairness key: a bucket that all channels of its queue share, with pause and cap.
+"""What an operator allows one fairness key: a rate, as a bucket that all channels of its queue share, a cap
+on its leases, and whether it goes at all.
 
 A flow whose key has used up its rate is parked, as one at its cap is, and costs nothing until the timer of
 the next token. A bucket begins full when the rate is set, and empty after a restart, so that it is no second
 burst.
 """
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint32_t, uint8_t
 
-from fila_server.core.state.pending cimport Pace
+from fila_server.core.state.pending cimport KeyExtras, Pace
 from fila_server.core.state.state cimport Core, Flow, Key
 
 # Why the flow may not go whatever its buckets say, by what an operator said of its key; NOT_PARKED: it may.
 cdef uint8_t flow_stopped(Core* core, Flow* flow) noexcept nogil
+# Made when asked for first. Whoever frees the key frees them, once the pace and the index are gone.
+cdef KeyExtras* key_extras(Core* core, Key* key) noexcept nogil
+cdef void extras_free(Core* core, Key* key) noexcept nogil
+# Most leases that the key may hold in a channel at a time, 0 = no cap. The caller reconsiders the key.
+cdef void cap_set(Core* core, Key* key, uint32_t cap) noexcept nogil
 # Tokens a second and most of them, at least one; a rate of 0 takes the pace away. The caller reconsiders the
 # key.
 cdef void pace_set(Core* core, Key* key, double rate, double burst) noexcept nogil

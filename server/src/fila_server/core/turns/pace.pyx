@@ -5,6 +5,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_CAPPED, PARKED_PACED, PARKED_PAUSED, TIMER_PACE
+from fila_server.core.state.paths cimport key_cap, key_pace
 from fila_server.core.structures.bucket cimport (
     bucket_configure, bucket_due_ns, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take,
 )
@@ -27,14 +28,35 @@ cdef bint _has_token(Core* core, Pace* pace) noexcept nogil:
 
 
 cdef uint8_t flow_stopped(Core* core, Flow* flow) noexcept nogil:
-    cdef Key* key = flow.key
-    if key.paused:
+    cdef uint32_t cap = key_cap(flow.key)
+    cdef Pace* pace = key_pace(flow.key)
+    if flow.key.paused:
         return PARKED_PAUSED
-    if key.cap and flow.in_flight >= key.cap:
+    if cap and flow.in_flight >= cap:
         return PARKED_CAPPED
-    if key.pace != NULL and not _has_token(core, key.pace):
+    if pace != NULL and not _has_token(core, pace):
         return PARKED_PACED
     return NOT_PARKED
+
+
+cdef KeyExtras* key_extras(Core* core, Key* key) noexcept nogil:
+    if key.extras == NULL:
+        key.extras = <KeyExtras*> must_malloc(sizeof(KeyExtras))
+        memset(key.extras, 0, sizeof(KeyExtras))
+        core.index_bytes += sizeof(KeyExtras)
+    return key.extras
+
+
+cdef void extras_free(Core* core, Key* key) noexcept nogil:
+    if key.extras != NULL:
+        free(key.extras)
+        key.extras = NULL
+        core.index_bytes -= sizeof(KeyExtras)
+
+
+cdef void cap_set(Core* core, Key* key, uint32_t cap) noexcept nogil:
+    if cap or key.extras != NULL:
+        key_extras(core, key).cap = cap
 
 
 cdef Pace* _new(Core* core, Key* key) noexcept nogil:
@@ -42,22 +64,23 @@ cdef Pace* _new(Core* core, Key* key) noexcept nogil:
     memset(pace, 0, sizeof(Pace))
     pace.timer.kind = TIMER_PACE
     pace.key = key
-    key.pace = pace
+    key_extras(core, key).pace = pace
     core.index_bytes += sizeof(Pace)
     return pace
 
 
 cdef void pace_set(Core* core, Key* key, double rate, double burst) noexcept nogil:
+    cdef Pace* pace = key_pace(key)
     if rate <= 0:
-        if key.pace != NULL:
-            timer_cancel(&core.timers, &key.pace.timer)
-            free(key.pace)
-            key.pace = NULL
+        if pace != NULL:
+            timer_cancel(&core.timers, &pace.timer)
+            free(pace)
+            key.extras.pace = NULL
             core.index_bytes -= sizeof(Pace)
-    elif key.pace == NULL:
+    elif pace == NULL:
         bucket_init(&_new(core, key).bucket, rate, burst, core.mono_ns)
     else:
-        bucket_configure(&key.pace.bucket, rate, burst, core.mono_ns)
+        bucket_configure(&pace.bucket, rate, burst, core.mono_ns)
 
 
 cdef void pace_recover(Core* core, Key* key, double rate, double burst) noexcept nogil:

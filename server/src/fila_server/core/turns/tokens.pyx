@@ -7,7 +7,8 @@ next in line.
 from libc.stdint cimport int64_t, uint32_t
 
 from fila_server.core.recording.changes cimport limit_changed
-from fila_server.core.state.paths cimport entry_of, share_of
+from fila_server.core.state.paths cimport entry_of, key_pace, share_of
+from fila_server.core.state.pending cimport Pace
 from fila_server.core.state.state cimport Flow, Line, ThrottleSet
 from fila_server.core.structures.bucket cimport (
     bucket_configure, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take, bucket_tokens,
@@ -97,8 +98,9 @@ cdef void slot_pay(Core* core, Slot* slot) noexcept nogil:
 cdef void slot_refund(Core* core, Slot* slot) noexcept nogil:
     cdef ThrottleSet* set = entry_of(slot).set
     cdef uint32_t i
-    if entry_of(slot).key.pace != NULL:
-        pace_refund(core, entry_of(slot).key.pace)
+    cdef Pace* pace = key_pace(entry_of(slot).key)
+    if pace != NULL:
+        pace_refund(core, pace)
     if set == NULL or share_of(slot).channel.queue.is_dlq:
         return
     for i in range(set.count):
