@@ -6,10 +6,10 @@ from fila_server.core.desk.explain cimport explain_key
 from fila_server.core.desk.key_stats cimport CELLS_AT_ONCE, Walked, key_stats_page, keys_walk
 from fila_server.core.desk.roster cimport roster_command
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
-from fila_server.core.state.directory cimport directory_first, queue_oldest
+from fila_server.core.state.directory cimport directory_first, directory_from, directory_next, queue_oldest
 from fila_server.core.state.kinds cimport DONE
 from fila_server.core.state.paths cimport channel_find, frame_offset, queue_find, share_find
-from fila_server.core.state.state cimport Channel, Frame, Queue, Share
+from fila_server.core.state.state cimport Channel, Directory, Frame, Queue, Share
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
 from fila_server.core.structures.maps cimport textmap_next
 from fila_server.core.wire.commands cimport (
@@ -27,16 +27,21 @@ cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:
 
 
 cdef uint64_t channel_tail(Channel* channel) noexcept nogil:
-    """The oldest offset the channel has not finished; the next to be given when it has all."""
-    cdef Frame* frame = directory_first(&channel.queue.directory)
+    """The oldest offset the channel has not finished; the next to be given when it has all.
+
+    What is finished stays so until a seek, which makes the channel anew: each look goes on where the last one
+    found something, however much is kept in front of that.
+    """
+    cdef Directory* directory = &channel.queue.directory
+    cdef Frame* frame
     cdef Share* share
-    cdef uint32_t i, at
-    at = channel.queue.directory.start
-    while at < channel.queue.directory.count:
-        frame = channel.queue.directory.cells[at].frame
-        at += 1
+    cdef uint32_t i
+    cdef uint32_t cell = directory_from(directory, channel.tail_from)
+    while True:
+        frame = directory_next(directory, &cell)
         if frame == NULL:
-            continue
+            break
+        channel.tail_from = frame.first_offset
         share = share_find(frame, channel)
         if share != NULL and share.remaining:
             for i in range(frame.count):
@@ -47,6 +52,7 @@ cdef uint64_t channel_tail(Channel* channel) noexcept nogil:
             and (not frame.revealed or (channel.rebuild_at and channel.rebuild_at <= frame.first_offset))
         ):
             return frame_offset(frame, 0)
+    channel.tail_from = channel.queue.next_offset
     return channel.queue.next_offset
 
 

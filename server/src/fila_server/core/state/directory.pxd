@@ -14,6 +14,10 @@ cdef void directory_free(Directory* directory) noexcept nogil
 cdef Frame* directory_at(Directory* directory, uint64_t offset) noexcept nogil
 cdef Frame* directory_first(Directory* directory) noexcept nogil
 cdef Frame* directory_after(Directory* directory, Frame* frame) noexcept nogil
+# A walk: from which cell on there may be frames with offsets from this one on, and the next frame from a cell
+# on, which is moved behind it; NULL at the end. Nothing may be added or removed meanwhile.
+cdef uint32_t directory_from(Directory* directory, uint64_t offset) noexcept nogil
+cdef Frame* directory_next(Directory* directory, uint32_t* cell) noexcept nogil
 # Which of its entries has this offset; its count where none has.
 cdef uint32_t frame_index(Frame* frame, uint64_t offset) noexcept nogil
 # The frame whose own ids begin with these 64 bits, or NULL; entries moved from elsewhere are in leased_ids.

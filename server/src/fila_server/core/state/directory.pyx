@@ -152,6 +152,16 @@ cdef Frame* directory_after(Directory* directory, Frame* frame) noexcept nogil:
     return directory.cells[i].frame if i < directory.count else NULL
 
 
+cdef uint32_t directory_from(Directory* directory, uint64_t offset) noexcept nogil:
+    return max(_cell_after(directory, offset), directory.start + 1) - 1
+
+
+cdef Frame* directory_next(Directory* directory, uint32_t* cell) noexcept nogil:
+    cdef uint32_t i = _living_from(directory, cell[0], directory.count)
+    cell[0] = i + 1
+    return directory.cells[i].frame if i < directory.count else NULL
+
+
 cdef uint32_t frame_index(Frame* frame, uint64_t offset) noexcept nogil:
     cdef uint32_t low = 0
     cdef uint32_t high = frame.count

@@ -279,6 +279,7 @@ cdef struct Channel:
     uint64_t number                 # never used twice; a seek takes a new one
     uint64_t birth                  # its first number, which stays
     uint64_t start_offset           # entries below are not its own, or done
+    uint64_t tail_from              # frames below are finished: where the next look for its tail begins
     int64_t  created_ms, touched_ms
     Ring     ring
     Consumer* turn                  # whose turn among the consumers

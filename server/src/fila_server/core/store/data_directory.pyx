@@ -1,6 +1,6 @@
-"""The lock is flock's, which the kernel drops with the process. The format is written as a new file that takes
-the old one's name, so that a crash leaves one of the two. What cannot be written names the path and the
-setting."""
+"""The lock is flock's, which the kernel drops with the process. The format is written as a new file that
+takes the old one's name, so that a crash leaves one of the two. What cannot be written names the path and
+the setting."""
 
 from libc.errno cimport EEXIST, ENOENT, ENOTDIR, ESTALE, errno
 from libc.stdio cimport rename, snprintf

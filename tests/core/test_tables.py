@@ -1,0 +1,105 @@
+"""What the core keeps for each key and each frame is small, and looked through once: counted, never timed."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from fila.v1 import admin_pb2 as admin
+from fila.v1 import messages_pb2 as messages
+from fila.v1 import service_pb2 as service
+from fila_server import commands
+from tests.core.driven_engine import DrivenEngine
+
+KEYS = 1000
+BYTES_A_KEY_MAX = 224
+"""Its text of 8 bytes and its place in the table of keys are in it."""
+
+
+@pytest.fixture
+def open_one() -> Iterator[Callable[[], DrivenEngine]]:
+    made: list[DrivenEngine] = []
+
+    def make() -> DrivenEngine:
+        made.append(DrivenEngine())
+        return made[-1]
+
+    yield make
+    for engine in made:
+        engine.remove()
+
+
+def count(engine: DrivenEngine, name: str) -> int:
+    number = engine.core.counters()[name]
+    assert isinstance(number, int)
+    return number
+
+
+def leased_one_a_frame(engine: DrivenEngine, total: int) -> list[messages.Message]:
+    """So many messages, each a frame of its own, all of them leased."""
+    for _ in range(total):
+        engine.enqueue("q")
+    return engine.lease("q", total)
+
+
+def tail(engine: DrivenEngine) -> int:
+    return engine.stats("q", "default").tail_offset
+
+
+def test_a_fairness_key_takes_few_bytes_of_the_index(open_one: Callable[[], DrivenEngine]) -> None:
+    taken = []
+    for keys in (1, KEYS):
+        engine = open_one()
+        engine.create_queue("q", fairness_key_header="tenant")
+        request = service.EnqueueBatchRequest(queue="q")
+        for i in range(KEYS):
+            request.messages.add(payload=b"x", headers={"tenant": f"{i % keys:08}"})
+        engine.call(commands.ENQUEUE_BATCH, request, service.EnqueueBatchResponse)
+        taken.append(count(engine, "index_bytes"))
+    assert taken[1] - taken[0] <= (KEYS - 1) * BYTES_A_KEY_MAX
+
+
+def test_what_few_keys_have_goes_with_them(open_one: Callable[[], DrivenEngine]) -> None:
+    engine = open_one()
+    engine.create_queue("q", fairness_key_header="tenant")
+    before = count(engine, "index_bytes")
+    for cap, rate in ((3, 5.0), (0, 0.0)):
+        request = admin.SetKeyPolicyRequest(
+            queue="q", fairness_key="t", max_in_flight=cap, rate_per_second=rate
+        )
+        engine.call(commands.SET_KEY_POLICY, request, admin.SetKeyPolicyResponse)
+        assert (count(engine, "index_bytes") > before) is bool(cap)
+    assert (count(engine, "index_bytes"), count(engine, "keys")) == (before, 0)
+
+
+def test_frames_that_went_between_two_that_stay_are_not_looked_through(
+    open_one: Callable[[], DrivenEngine],
+) -> None:
+    engine = open_one()
+    engine.create_queue("q")
+    leased = leased_one_a_frame(engine, 500)
+    assert set(engine.ack("q", leased[1:-1])) == {0}
+    assert set(engine.nack("q", [leased[0], leased[-1]])) == {0}
+    before = count(engine, "walked")
+    peek = admin.PeekMessagesRequest(queue="q", max_messages=2)
+    found = engine.call(commands.PEEK_MESSAGES, peek, admin.PeekMessagesResponse).messages
+    assert [m.metadata.offset for m in found] == [1, 500]
+    assert count(engine, "walked") - before <= 100
+
+
+def test_what_is_kept_and_done_is_looked_through_once_for_the_tail_of_a_channel(
+    open_one: Callable[[], DrivenEngine],
+) -> None:
+    engine = open_one()
+    engine.create_queue("q", retention=admin.Retention(soft_period_ms=60_000))
+    leased = leased_one_a_frame(engine, 300)
+    assert set(engine.ack("q", leased[:200])) == {0}
+    assert tail(engine) == 201
+    assert set(engine.ack("q", leased[250:])) == {0}
+    before = count(engine, "walked")
+    assert tail(engine) == 201
+    assert count(engine, "walked") - before <= 10
+    assert set(engine.ack("q", leased[200:250])) == {0}
+    assert tail(engine) == 301
+    seek = admin.SeekChannelRequest(queue="q", channel="default", offset=100)
+    engine.call(commands.SEEK_CHANNEL, seek, admin.SeekChannelResponse)
+    assert tail(engine) == 100
