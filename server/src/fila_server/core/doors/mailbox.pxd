@@ -46,7 +46,8 @@ cdef struct Command:
     uint64_t queue_number           # whose channels take longest to see it
     bint     durable                # its answer waits for the disk
     uint8_t  verdict
-    uint8_t  missing                # the right that is missing (rights.pxd), where it is DENIED
+    uint8_t  sees_a_part            # its sender may see a part of the queue: its answer tells no offset,
+                                    # which counts everybody's messages, and names no other channel
     HookRoutings* routings                # behind the items' routings
     int64_t  shown_ns, routed_ns    # for spans: from when to when its scripts had it; 0 = not told
     Command* next

@@ -363,7 +363,7 @@ cdef void _bind(Command* command, Slice tenant) noexcept nogil:
     cdef size_t began
     cdef uint32_t base = command.length
     cdef uint32_t* dedup_at = <uint32_t*> must_malloc(command.count * sizeof(uint32_t))
-    command.missing = CONSUME           # its answer tells no offset: that counts everybody's messages
+    command.sees_a_part = True
     buffer_init(&spare)
     for i in range(command.count):
         item = &command.items[i]
@@ -433,9 +433,8 @@ cdef void _judge_named(Principal* p, Command* command) noexcept nogil:
         command.verdict = HIDDEN
     elif not rights & CONSUME:
         command.verdict = DENIED
-        command.missing = CONSUME
     elif row.somewhere != row.everywhere:
-        command.missing = CONSUME       # on other channels, which a refusal is not to name
+        command.sees_a_part = True
 
 
 cdef bint rights_judge(

@@ -128,7 +128,7 @@ cdef void answer_no_channel(Core* core, Command* command) noexcept nogil:
     _put(&text, b"\" has no channel \"")
     put_slice(&text, channel)
     _put(&text, b"\"")
-    if command.missing == 0:            # nothing is hidden from whoever asks (doors/rights)
+    if not command.sees_a_part:
         _put_channels(&text, found.channels if found != NULL else NULL)
     put_u8(&text, 0)
     answer_status(core, command.token, NOT_FOUND, text.data, b"CHANNEL_NOT_FOUND")

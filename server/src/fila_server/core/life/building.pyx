@@ -15,7 +15,7 @@ from fila_server.core.state.pending cimport OwnIds
 from fila_server.core.state.state cimport Entry, Frame
 from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.structures.buffer cimport must_malloc, must_realloc
-from fila_server.core.wire.protobuf cimport Item
+from fila_server.core.wire.protobuf cimport BY_ITSELF, Item
 
 cdef enum:
     MOVED_BYTES_MAX = 16777216      # of dead letters and redrives, in one frame; one message may be larger
@@ -110,7 +110,7 @@ cdef void _tell_commands(Core* core, Builder* builder, Frame* frame, bint durabl
         item = &b.command.items[b.item]
         item.id_high, item.id_low = frame.id_high, frame.id_low + i
         item.offset = frame.first_offset + i
-        item.answered = True
+        item.answered = BY_ITSELF
         if durable:
             b.command.durable = True
         if item.options != NULL:

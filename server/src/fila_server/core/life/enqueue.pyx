@@ -13,7 +13,7 @@ from fila_server.core.holdings.keys cimport key_release
 from fila_server.core.life.answers cimport answer, answer_enqueued, reveal_later
 from fila_server.core.life.building cimport MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish
 from fila_server.core.life.routing cimport route, route_plainly
-from fila_server.core.recording.traces cimport BY_AN_EARLIER, enqueue_traced, enqueue_written_traced
+from fila_server.core.recording.traces cimport enqueue_traced, enqueue_written_traced
 from fila_server.core.state.directory cimport directory_remove
 from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.pending cimport Dedup
@@ -22,7 +22,7 @@ from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init, put_
 from fila_server.core.turns.throttle cimport set_release
 from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, MOVE_STAGED
 from fila_server.core.wire.protobuf cimport (
-    Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,
+    BY_AN_EARLIER, Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,
 )
 from fila_server.core.wire.refusals cimport (
     REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
@@ -270,7 +270,7 @@ cdef inline void _move_written(Core* core, Command* command, uint8_t refused) no
 
 cdef inline uint64_t _told_offset(const Command* command, const Item* item) noexcept nogil:
     """None for a tenant: it would count the others' messages."""
-    return item.offset if command.missing == 0 else 0
+    return 0 if command.sees_a_part else item.offset
 
 
 cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:

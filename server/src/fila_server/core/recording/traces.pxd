@@ -18,9 +18,6 @@ from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core, Delivery, Lease, Slot
 from fila_server.core.structures.buffer cimport Slice
 
-cdef enum:
-    BY_AN_EARLIER = 2               # Item.answered: an earlier message has its dedup key, and stands for it
-
 cdef void traces_turn(Core* core) noexcept nogil                            # a pass begins
 # Before any of the command's messages is taken: their bytes are still its own.
 cdef void enqueue_traced(Core* core, Command* command) noexcept nogil

@@ -17,7 +17,7 @@ from fila_server.core.state.paths cimport (
 from fila_server.core.state.state cimport Channel, Frame, Queue
 from fila_server.core.structures.maps cimport Text, map64_get
 from fila_server.core.wire.commands cimport MOVE_STAGED
-from fila_server.core.wire.protobuf cimport Item, header_find
+from fila_server.core.wire.protobuf cimport BY_AN_EARLIER, Item, header_find
 from fila_server.core.wire.refusals cimport refusal_reason
 from fila_server.core.wire.traceparent cimport TraceContext, traceparent_parse
 

@@ -17,13 +17,17 @@ cdef struct Options:                # EnqueueOptions; only where given
     int64_t  ttl_ms                 # -1 = not given
     Slice    dedup_key
 
+cdef enum Answered:                 # Item.answered; 0 = not yet
+    BY_ITSELF = 1                   # it is stored
+    BY_AN_EARLIER = 2               # an earlier message has its dedup key, and stands for it
+
 cdef struct Item:                   # one message of a frame
     uint32_t at                     # its headers and payload, in the command's bytes
     uint32_t length
     uint32_t payload_length
     uint16_t header_count
     uint8_t  refused
-    uint8_t  answered
+    uint8_t  answered               # an Answered
     Slice    queue                  # empty = the frame's
     Options* options                # NULL = none
     const char* routing             # what a hook decided, packed (parsed_frame.pyx), in
