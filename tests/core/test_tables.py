@@ -71,21 +71,6 @@ def test_what_few_keys_have_goes_with_them(open_one: Callable[[], DrivenEngine])
     assert (count(engine, "index_bytes"), count(engine, "keys")) == (before, 0)
 
 
-def test_frames_that_went_between_two_that_stay_are_not_looked_through(
-    open_one: Callable[[], DrivenEngine],
-) -> None:
-    engine = open_one()
-    engine.create_queue("q")
-    leased = leased_one_a_frame(engine, 500)
-    assert set(engine.ack("q", leased[1:-1])) == {0}
-    assert set(engine.nack("q", [leased[0], leased[-1]])) == {0}
-    before = count(engine, "walked")
-    peek = admin.PeekMessagesRequest(queue="q", max_messages=2)
-    found = engine.call(commands.PEEK_MESSAGES, peek, admin.PeekMessagesResponse).messages
-    assert [m.metadata.offset for m in found] == [1, 500]
-    assert count(engine, "walked") - before <= 100
-
-
 def test_what_is_kept_and_done_is_looked_through_once_for_the_tail_of_a_channel(
     open_one: Callable[[], DrivenEngine],
 ) -> None:
