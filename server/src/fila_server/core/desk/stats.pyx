@@ -36,7 +36,7 @@ cdef uint64_t channel_tail(Channel* channel) noexcept nogil:
     cdef Frame* frame
     cdef Share* share
     cdef uint32_t i
-    cdef uint32_t cell = directory_from(directory, channel.tail_from)
+    cdef uint32_t cell = directory_from(directory, max(channel.tail_from, channel.start_offset))
     while True:
         frame = directory_next(directory, &cell)
         if frame == NULL:
