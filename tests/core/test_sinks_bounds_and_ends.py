@@ -21,6 +21,13 @@ def engine() -> Iterator[DrivenEngine]:
     engine.remove()
 
 
+@pytest.fixture
+def sink(engine: DrivenEngine) -> SinkClient:
+    client = SinkClient(engine)
+    client.open()
+    return client
+
+
 # --- bounds -----------------------------------------------------------------------------------
 
 
@@ -59,6 +66,32 @@ def test_sinks_are_bounded() -> None:
         SinkClient(sink.engine, "another").open()
     assert sink.open().epoch == 1
     sink.engine.remove()
+
+
+def test_a_pass_looks_at_few_of_the_sinks_with_a_batch_on_its_way_and_none_is_left_out() -> None:
+    names = [f"s{i}" for i in range(150)]
+    engine = DrivenEngine({"sinks.sinks_max": len(names)})
+    engine.create_queue("q")
+    wanted = []
+    for name in names:
+        sink = SinkClient(engine, name)
+        sink.open()
+        wanted.append(sink.publish_request(0, [sink.staged(0, [name.encode()])]))
+    for request in wanted:
+        engine.submit(commands.PUBLISH, request)
+    for _ in names:
+        engine.run_pass()
+    engine.commit()
+
+    read = []
+    for _ in range(3):
+        engine.run_pass()
+        read.append(engine.core.load())
+    engine.settle_down()
+
+    assert read == [64, 64, 22]
+    assert sorted(log_of(engine)) == sorted(name.encode() for name in names)
+    engine.remove()
 
 
 def opened(engine: DrivenEngine, names: list[str]) -> None:

@@ -1,5 +1,6 @@
 """A piece is a frame that the reader thread brought, enqueued as a command and remembered until its pass is
-written. Sinks with a batch on its way stand in a circle and are looked at once a pass."""
+written. Sinks with a batch on its way stand in a circle, and all of them are looked at, some a pass, after
+anything happened that one of them may have waited for."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
@@ -31,6 +32,9 @@ from fila_server.core.wire.protobuf cimport put_number_field
 from fila_server.core.wire.refusals cimport Limits
 
 cdef int64_t PAUSE_NS = 50000000    # after the disk refused a piece
+
+cdef enum:
+    LOOKED_AT_ONCE_MAX = 64         # sinks; the next pass goes on
 
 
 cdef inline Attempt* _attempt(Intent* intent) noexcept nogil:
@@ -223,27 +227,35 @@ cdef bint _look_at(Core* core, Sink* sink) noexcept nogil:
 
 
 cdef void _look_around(Core* core) noexcept nogil:
-    """Each sink with a batch on its way, once. `moving` is the one behind which the circle begins."""
-    cdef Sink* last = core.sinks.moving
-    cdef Sink* before = last
+    """Some of the sinks with a batch on its way. `moving` is the one behind which the circle begins."""
+    cdef Sink* before
     cdef Sink* sink
-    cdef bint is_last = False
-    while not is_last and before != NULL:
+    cdef uint32_t looked = 0
+    while core.sinks.to_look_at and looked < LOOKED_AT_ONCE_MAX:
+        before = core.sinks.moving
         sink = before.next_moving
-        is_last = sink == last
+        looked += 1
+        core.sinks.to_look_at -= 1
         if not _look_at(core, sink):
-            before = sink
-        elif sink == before:            # the only one
-            before = core.sinks.moving = NULL
+            core.sinks.moving = sink
+            continue
+        core.sinks.moving_count -= 1
+        if sink == before:              # the only one
+            core.sinks.moving = NULL
         else:
             before.next_moving = sink.next_moving
-            if is_last:
-                core.sinks.moving = before
 
 
 cdef bint sinks_turn(Core* core) noexcept nogil:
     cdef Load* load
     cdef Sink* sink
+    # Those that were looked at already may have waited for what has happened since: the count begins again.
+    if (
+        core.sinks.to_look_at == 0 or core.sinks.looked_durable != core.durable
+        or core.sinks.moved != NULL or core.sinks.unmoved != NULL or core.sinks.loaded != NULL
+    ):
+        core.sinks.to_look_at = core.sinks.moving_count
+        core.sinks.looked_durable = core.durable
     _pieces_written(core)
     while core.sinks.loaded != NULL and stage_goes_on(core):
         load = core.sinks.loaded
@@ -253,8 +265,10 @@ cdef bint sinks_turn(Core* core) noexcept nogil:
             _piece(core, sink, load)
         free(load.bytes)
         free(load)
-    if core.sinks.moving != NULL and not core.stopping:
+    if core.stopping:
+        core.sinks.to_look_at = 0
+    else:
         _look_around(core)
     if core.sinks.dying != NULL and attempts_turn(core):
         return True
-    return core.sinks.loaded != NULL
+    return core.sinks.loaded != NULL or core.sinks.to_look_at != 0

@@ -192,6 +192,7 @@ cdef Intent* intent_new(Core* core, Sink* sink, uint32_t count) noexcept nogil:
         sink.next_moving = core.sinks.moving.next_moving
         core.sinks.moving.next_moving = sink
     core.sinks.moving = sink
+    core.sinks.moving_count += 1
     return intent
 
 
@@ -223,6 +224,7 @@ cdef void _forget(Core* core, Sink* sink) noexcept nogil:
         intent.attempts[i].listed = False
     # It was put last, behind which the circle goes on.
     core.sinks.moving = _before(sink)
+    core.sinks.moving_count -= 1
     if core.sinks.moving == sink:
         core.sinks.moving = NULL
     else:

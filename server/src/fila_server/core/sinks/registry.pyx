@@ -223,3 +223,4 @@ cdef void sinks_forget(Core* core) noexcept nogil:
     textmap_free(&core.sinks.by_name)
     map64_free(&core.sinks.by_number)
     core.sinks.moving = NULL
+    core.sinks.moving_count = core.sinks.to_look_at = 0

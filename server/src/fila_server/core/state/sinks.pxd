@@ -104,6 +104,9 @@ cdef struct Sinks:
     uint64_t promised_dedup_keys    # of batches on their way
     Attempt* dying                  # their records are still to be deleted
     Sink*    moving                 # circular
+    uint32_t moving_count
+    uint32_t to_look_at             # of these, since something happened that one of them may wait for
+    uint64_t looked_durable         # Core.durable when it did
     Command* staging                # Stage calls of this pass, answered once it is written
     Command* staging_last
     Command* moved                  # pieces that are written
