@@ -75,7 +75,7 @@ ARGUMENTS = {
     "Grant.permissions": "produce consume manage admin",
     "RevokeGrant.permissions": "produce",
     "PreviewKeyPolicy.policy": "fairness_key weight paused max_in_flight rate_per_second burst",
-    "SetQuotas.quotas": "messages_per_second bytes_per_second connections streams",
+    "SetQuotas.quotas": "messages_per_second bytes_per_second connections streams in_flight stored_bytes",
 }
 """What the protocol calls a field, where it has another name there."""
 

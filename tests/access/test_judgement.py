@@ -16,6 +16,7 @@ from fila_server import commands, errors, seam_frames
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW
 from fila_server.core.doors.rights_table import Rights
 from tests.core.driven_engine import DrivenEngine, Refused
+from tests.core.test_holders import held, of
 
 NAMES = st.text("ab.*", min_size=1, max_size=5)
 QUEUES = st.builds(
@@ -265,6 +266,22 @@ def test_what_is_let_in_while_the_core_counts_is_added_to_its_number(engine: Dri
         enqueue(engine, PINNED)
     table.put_stored(1, 0, table.let_in(1))
     enqueue(engine, PINNED)
+
+
+def test_what_a_client_says_of_whose_it_is_does_not_count(engine: DrivenEngine):
+    table = engine.core.rights
+    table.put_principal(2, [(PRODUCE | CONSUME, b"*", b"")], b"", 0, 0, engine.mono_ns, in_flight_max=3)
+    for _ in range(5):
+        enqueue(engine, FREE)
+    request = service_pb2.LeaseRequest(queue="orders", max_messages=9).SerializeToString()
+    token = engine.tokens = engine.tokens + 1
+    engine.core.submit(commands.LEASE, token, request + of(9, 100), FREE, engine.mono_ns)
+    engine.others += engine.settle_down()
+    _, payload = engine.answer_of(token)
+    assert len(service_pb2.LeaseResponse.FromString(payload).messages) == 3
+    assert held(engine, (2, 3), (9, 100)) == [(3, 0), (0, 0)]
+    table.put_held(2, 3, 4)
+    assert (table.in_use(2), table.refused(2)) == ((0, 0, 3), 4)
 
 
 def test_a_key_that_is_gone_sends_nothing(engine: DrivenEngine):

@@ -139,6 +139,49 @@ def test_a_stream_of_a_tenant_that_stores_too_much_waits_for_room(guarded: Guard
     assert [answer.sequence for answer in answers] == list(range(1, 11))
 
 
+def test_a_name_gets_no_more_than_it_may_have_in_flight_over_streams_and_pulls(guarded: Guarded):
+    queue = make_queue(guarded, "in-flight")
+    client = guarded.make_key("worker", f"consume {queue}")
+    for _ in range(6):
+        enqueue(guarded.admin, queue)
+    quotas = auth_pb2.Quotas(in_flight=3)
+    guarded.admin.auth.SetQuotas(auth_pb2.SetQuotasRequest(name="worker", quotas=quotas))
+    stream = client.service.Consume(service_pb2.ConsumeRequest(queue=queue, max_in_flight=2), timeout=30)
+    streamed = [next(stream).message for _ in range(2)]
+    pull = service_pb2.LeaseRequest(queue=queue, max_messages=10)
+    (pulled,) = client.service.Lease(pull).messages
+
+    code, sentence, details = refusal(lambda: client.service.Lease(pull))
+    assert (code, b"QUOTA_EXCEEDED" in details, b"RetryInfo" in details) == ("RESOURCE_EXHAUSTED", True, True)
+    assert "at most 3 messages in flight" in sentence
+    deadline = time.monotonic() + 10
+    while True:
+        shown = client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal
+        if (shown.in_flight, shown.quota_refusals) == (3, 1):
+            break
+        assert time.monotonic() < deadline, shown
+        time.sleep(0.05)
+    client.service.Ack(
+        service_pb2.AckRequest(queue=queue, message_id=streamed[0].id, lease_id=streamed[0].metadata.lease_id)
+    )
+    assert next(stream).message.id not in {streamed[0].id, streamed[1].id, pulled.id}
+
+    guarded.admin.auth.SetQuotas(auth_pb2.SetQuotasRequest(name="worker", quotas=auth_pb2.Quotas()))
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            assert len(client.service.Lease(pull).messages) == 2
+        except grpc.RpcError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+            continue
+        break
+    assert guarded.make_key("tenants-own", f"produce {queue}", as_tenant="acme")
+    bound = auth_pb2.SetQuotasRequest(name="tenants-own", quotas=quotas)
+    code, sentence, _ = refusal(lambda: guarded.admin.auth.SetQuotas(bound))
+    assert (code, "fila key cap" in sentence) == ("INVALID_ARGUMENT", True)
+
+
 def test_streams_are_counted_over_all_keys_of_a_name(guarded: Guarded):
     queue = make_queue(guarded, "counted")
     client = guarded.make_key("counting", "consume counted", "produce counted")

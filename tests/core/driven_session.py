@@ -14,15 +14,22 @@ class DrivenSession:
     """One ConsumeSession. What came is in `messages`, `revoked` and `answers`; `ended` holds the status of its end."""
 
     def __init__(
-        self, engine: DrivenEngine, queue: str = "q", *, tracks_begun: bool = True, **open_: Any
+        self,
+        engine: DrivenEngine,
+        queue: str = "q",
+        *,
+        tracks_begun: bool = True,
+        holder: bytes = b"",
+        **open_: Any,
     ) -> None:
+        """`holder` is what the door puts behind the opening: whose the session is."""
         self.engine = engine
         self.messages: list[messages.Message] = []
         self.revoked: list[tuple[str, list[int]]] = []
         self.answers: list[Frame] = []
         self.ended: tuple[int, str] | None = None
         opening = service.ConsumeSessionRequest(open={"queue": queue, "tracks_begun": tracks_begun, **open_})
-        self.token = engine.submit(commands.SESSION_OPEN, opening)
+        self.token = engine.submit(commands.SESSION_OPEN, opening.SerializeToString() + holder)
         engine.others += engine.settle_down()
         status, payload = engine.answer_of(self.token)
         if status:

@@ -61,7 +61,7 @@ var keyOperations = map[string]operation{
 	"set_quotas": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
 		told, err := c.SetQuotas(ctx, r.name(), &filav1.Quotas{
 			MessagesPerSecond: r.MessagesPerSecond, BytesPerSecond: r.BytesPerSecond,
-			Connections: r.Connections, Streams: r.Streams,
+			Connections: r.Connections, Streams: r.Streams, InFlight: r.InFlight, StoredBytes: r.StoredBytes,
 		})
 		return plain(told), err
 	}),

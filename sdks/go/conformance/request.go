@@ -104,6 +104,8 @@ type request struct {
 	BytesPerSecond    float64 `json:"bytes_per_second"`
 	Connections       uint32  `json:"connections"`
 	Streams           uint32  `json:"streams"`
+	InFlight          uint32  `json:"in_flight"`
+	StoredBytes       uint64  `json:"stored_bytes"`
 
 	newMessage
 }

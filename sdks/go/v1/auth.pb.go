@@ -170,7 +170,10 @@ type Quotas struct {
 	Streams uint32 `protobuf:"varint,4,opt,name=streams,proto3" json:"streams,omitempty"`
 	// Bytes that the broker stores of its tenant's messages, in all queues, dead letters among them, whoever sent them. For
 	// names that are bound to a tenant.
-	StoredBytes   uint64 `protobuf:"varint,5,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
+	StoredBytes uint64 `protobuf:"varint,5,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
+	// Messages that its consumers and pulls hold leased at a time, in all queues. At the bound its streams get no more, and
+	// a pull that would find messages is refused. For names that are not bound to a tenant.
+	InFlight      uint32 `protobuf:"varint,6,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -236,6 +239,13 @@ func (x *Quotas) GetStreams() uint32 {
 func (x *Quotas) GetStoredBytes() uint64 {
 	if x != nil {
 		return x.StoredBytes
+	}
+	return 0
+}
+
+func (x *Quotas) GetInFlight() uint32 {
+	if x != nil {
+		return x.InFlight
 	}
 	return 0
 }
@@ -330,10 +340,12 @@ type Principal struct {
 	Connections uint32 `protobuf:"varint,6,opt,name=connections,proto3" json:"connections,omitempty"`
 	// Streams and waiting pulls now.
 	Streams uint32 `protobuf:"varint,7,opt,name=streams,proto3" json:"streams,omitempty"`
-	// Enqueue requests refused for its quotas since the server started.
+	// Requests refused for its quotas since the server started.
 	QuotaRefusals uint64 `protobuf:"varint,8,opt,name=quota_refusals,json=quotaRefusals,proto3" json:"quota_refusals,omitempty"`
 	// Bytes stored of its tenant's messages; 0 without a bound on them.
-	StoredBytes   uint64 `protobuf:"varint,9,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
+	StoredBytes uint64 `protobuf:"varint,9,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
+	// Messages in flight with its consumers, as of the last second; 0 without a bound on them.
+	InFlight      uint64 `protobuf:"varint,10,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -427,6 +439,13 @@ func (x *Principal) GetQuotaRefusals() uint64 {
 func (x *Principal) GetStoredBytes() uint64 {
 	if x != nil {
 		return x.StoredBytes
+	}
+	return 0
+}
+
+func (x *Principal) GetInFlight() uint64 {
+	if x != nil {
+		return x.InFlight
 	}
 	return 0
 }
@@ -2018,20 +2037,21 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"Permission\x12$\n" +
 	"\x05right\x18\x01 \x01(\x0e2\x0e.fila.v1.RightR\x05right\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x18\n" +
-	"\achannel\x18\x03 \x01(\tR\achannel\"\xc1\x01\n" +
+	"\achannel\x18\x03 \x01(\tR\achannel\"\xde\x01\n" +
 	"\x06Quotas\x12.\n" +
 	"\x13messages_per_second\x18\x01 \x01(\x01R\x11messagesPerSecond\x12(\n" +
 	"\x10bytes_per_second\x18\x02 \x01(\x01R\x0ebytesPerSecond\x12 \n" +
 	"\vconnections\x18\x03 \x01(\rR\vconnections\x12\x18\n" +
 	"\astreams\x18\x04 \x01(\rR\astreams\x12!\n" +
-	"\fstored_bytes\x18\x05 \x01(\x04R\vstoredBytes\"\xb4\x01\n" +
+	"\fstored_bytes\x18\x05 \x01(\x04R\vstoredBytes\x12\x1b\n" +
+	"\tin_flight\x18\x06 \x01(\rR\binFlight\"\xb4\x01\n" +
 	"\aKeyInfo\x12\x15\n" +
 	"\x06key_id\x18\x01 \x01(\tR\x05keyId\x129\n" +
 	"\n" +
 	"created_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
 	"\n" +
 	"expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12\x1c\n" +
-	"\tbootstrap\x18\x04 \x01(\bR\tbootstrap\"\xc3\x02\n" +
+	"\tbootstrap\x18\x04 \x01(\bR\tbootstrap\"\xe0\x02\n" +
 	"\tPrincipal\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x125\n" +
 	"\vpermissions\x18\x02 \x03(\v2\x13.fila.v1.PermissionR\vpermissions\x12\x16\n" +
@@ -2041,7 +2061,9 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\vconnections\x18\x06 \x01(\rR\vconnections\x12\x18\n" +
 	"\astreams\x18\a \x01(\rR\astreams\x12%\n" +
 	"\x0equota_refusals\x18\b \x01(\x04R\rquotaRefusals\x12!\n" +
-	"\fstored_bytes\x18\t \x01(\x04R\vstoredBytes\"\x0f\n" +
+	"\fstored_bytes\x18\t \x01(\x04R\vstoredBytes\x12\x1b\n" +
+	"\tin_flight\x18\n" +
+	" \x01(\x04R\binFlight\"\x0f\n" +
 	"\rWhoAmIRequest\"\x86\x02\n" +
 	"\x0eWhoAmIResponse\x12\x1c\n" +
 	"\tprincipal\x18\x01 \x01(\tR\tprincipal\x125\n" +

@@ -205,6 +205,8 @@ export interface QuotaOptions {
   readonly connections?: number;
   /** Streams and waiting pulls at a time. */
   readonly streams?: number;
+  /** Messages leased at a time, in all queues; for names that are not bound to a tenant. */
+  readonly inFlight?: number;
   /** Bytes stored of its tenant's messages, in all queues; for names that are bound to a tenant. */
   readonly storedBytes?: number;
 }

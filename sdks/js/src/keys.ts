@@ -138,6 +138,7 @@ export abstract class KeyCalls extends LetterCalls {
       bytesPerSecond = 0,
       connections = 0,
       streams = 0,
+      inFlight = 0,
       storedBytes = 0,
     } = quotas;
     requireText('name', name);
@@ -145,7 +146,8 @@ export abstract class KeyCalls extends LetterCalls {
     requireRange('bytesPerSecond', bytesPerSecond, 0, Infinity);
     requireWhole('connections', connections, UINT32_MAX);
     requireWhole('streams', streams, UINT32_MAX);
-    const bounds = { messagesPerSecond, bytesPerSecond, connections, streams };
+    requireWhole('inFlight', inFlight, UINT32_MAX);
+    const bounds = { messagesPerSecond, bytesPerSecond, connections, streams, inFlight };
     const request = { name, quotas: { ...bounds, storedBytes: toUint64('storedBytes', storedBytes) } };
     return principalOf(await this.ask(auth.setQuotas, request, {}, options));
   }

@@ -79,6 +79,7 @@ STATS_PAGE: Final = 79  # seam_frames.StatsPage -> seam_frames.StatsPart: a part
 STORED_BYTES: Final = (
     78  # seam_frames.StoredPage -> seam_frames.StoredBytes: of some keys, in a part of the queues
 )
+HOLDERS: Final = 80  # seam_frames.Holders -> seam_frames.Held: messages in flight by principal, their bounds
 
 # What drain() returns.
 REPLY: Final = 0  # final answer to a unary command

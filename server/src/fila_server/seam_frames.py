@@ -140,6 +140,10 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
     ),
     "StoredPage": ((1, "keys" + _REPEATED, _BYTES), (2, "cursor", _UINT32)),
     "StoredBytes": ((1, "stored" + _REPEATED, _UINT64), (2, "cursor", _UINT32), (3, "capacity", _UINT64)),
+    "Holder": ((1, "principal", _UINT64), (2, "most", _UINT32)),
+    "Holders": ((1, "holders" + _REPEATED, "Holder"),),
+    "HeldRow": ((1, "in_flight", _UINT64), (2, "refused", _UINT64)),
+    "Held": ((1, "rows" + _REPEATED, "HeldRow"),),
     "MetricsAsked": ((1, "without_keys", _BOOL),),
     "SeekPart": (
         (1, "queue", _BYTES),
@@ -276,6 +280,8 @@ WatchPage: Final[Any] = _classes_by_name["WatchPage"]
 WatchedRows: Final[Any] = _classes_by_name["WatchedRows"]
 StoredPage: Final[Any] = _classes_by_name["StoredPage"]
 StoredBytes: Final[Any] = _classes_by_name["StoredBytes"]
+Holders: Final[Any] = _classes_by_name["Holders"]
+Held: Final[Any] = _classes_by_name["Held"]
 MetricsAsked: Final[Any] = _classes_by_name["MetricsAsked"]
 SeekPart: Final[Any] = _classes_by_name["SeekPart"]
 SeekCount: Final[Any] = _classes_by_name["SeekCount"]

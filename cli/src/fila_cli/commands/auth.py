@@ -245,6 +245,7 @@ def revoke_grant(
 @click.option("--bytes", "bytes_", type=float, default=0.0, help="Bytes a second [default: no bound]")
 @click.option("--connections", type=int, default=0, help="Redis connections at a time [default: no bound]")
 @click.option("--streams", type=int, default=0, help="Streams and waiting pulls [default: no bound]")
+@click.option("--in-flight", type=int, default=0, help="Messages leased at a time [default: no bound]")
 @click.option("--stored", type=SIZE, default=0, help="Bytes stored of NAME's tenant [default: no bound]")
 @click.pass_obj
 def quota(
@@ -254,6 +255,7 @@ def quota(
     bytes_: float,
     connections: int,
     streams: int,
+    in_flight: int,
     stored: int,
 ) -> None:
     """Bound what NAME may use, all its keys together."""
@@ -264,6 +266,7 @@ def quota(
         bytes_per_second=bytes_,
         connections=connections,
         streams=streams,
+        in_flight=in_flight,
         stored_bytes=stored,
     )
     answer = session.auth.SetQuotas(
@@ -458,6 +461,7 @@ def _about(principal: auth_pb2.Principal) -> str:
         ("bytes a second", quotas.bytes_per_second, ""),
         ("connections", quotas.connections, f"{principal.connections} of "),
         ("streams", quotas.streams, f"{principal.streams} of "),
+        ("in flight", quotas.in_flight, f"{principal.in_flight} of "),
     ):
         if value:
             pairs.append((name, f"{used}{value:g}"))

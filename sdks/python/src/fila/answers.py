@@ -366,19 +366,19 @@ class KeyInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotas:
-    """Bounds of one name, all its keys together; 0 is none."""
+    """Bounds of one name, all its keys together; 0 is none. Bytes are of its tenant's messages, in all queues."""
 
     messages_per_second: float
     bytes_per_second: float
     connections: int
     streams: int
+    in_flight: int = 0
     stored_bytes: int = 0
-    """Of its tenant's messages, in all queues."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """A name with rights, and its keys."""
+    """A name with rights, and its keys. The last two are 0 without a bound on them."""
 
     name: str
     permissions: list[Permission]
@@ -390,7 +390,7 @@ class Principal:
     streams: int
     quota_refusals: int
     stored_bytes: int = 0
-    """Of its tenant's messages; 0 without a bound on them."""
+    in_flight: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,17 +108,19 @@ class KeyCalls:
         bytes_per_second: float = 0,
         connections: int = 0,
         streams: int = 0,
+        in_flight: int = 0,
         stored_bytes: int = 0,
     ) -> Principal:
-        """Bound what `name` may use, all its keys together: enqueues a second, connections and streams at a time,
-        and, where it is bound to a tenant, the bytes that are stored of the tenant's messages. All bounds anew; 0 is
-        none. Raises NotFound, Invalid."""
+        """Bound what `name` may use, all its keys together: enqueues a second, connections, streams and leased messages
+        at a time, and, where it is bound to a tenant, in place of the last the bytes that are stored of the tenant's
+        messages. All bounds anew; 0 is none. Raises NotFound, Invalid."""
         quotas = make(
             wire.Quotas,
             messages_per_second=messages_per_second,
             bytes_per_second=bytes_per_second,
             connections=connections,
             streams=streams,
+            in_flight=in_flight,
             stored_bytes=stored_bytes,
         )
         told = await self._auth(methods.SET_QUOTAS, make(wire.SetQuotasRequest, name=name, quotas=quotas))

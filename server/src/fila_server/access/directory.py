@@ -184,6 +184,7 @@ class Directory:
             record.quotas.connections,
             record.quotas.streams,
             record.quotas.stored_bytes,
+            record.quotas.in_flight,
         )
         self.caller_of_name(name)
         now_ms = self._wall_ms()
@@ -226,10 +227,11 @@ class Directory:
         number = self._number_by_principal.get(name)
         return self._table.refused(number) if number is not None else 0
 
-    def in_use(self, name: str) -> tuple[int, int]:
-        """(connections, streams) of a principal now, over both protocols."""
+    def in_use(self, name: str) -> tuple[int, int, int]:
+        """(connections, streams, messages in flight) of a principal now, over both protocols; the last is 0 where no
+        quota bounds it."""
         number = self._number_by_principal.get(name)
-        return self._table.in_use(number) if number is not None else (0, 0)
+        return self._table.in_use(number) if number is not None else (0, 0, 0)
 
     def stored(self, name: str) -> int:
         """Bytes that the broker stores of a principal's tenant, where a quota bounds them; else 0."""
@@ -245,6 +247,14 @@ class Directory:
             if record.tenant and record.quotas.stored_bytes:
                 found.setdefault(record.tenant, []).append(self._number_by_principal[name])
         return found
+
+    def bounded_holders(self) -> dict[int, int]:
+        """How many messages principals may have in flight, by their numbers, where a quota says."""
+        return {
+            self._number_by_principal[name]: record.quotas.in_flight
+            for name, record in self.principals.items()
+            if record.quotas.in_flight
+        }
 
     def admins(self, now_ms: int, *, without_keys: frozenset[str] = frozenset(), without: str = "") -> int:
         """How many keys of admins are valid now, some left out."""

@@ -1,7 +1,10 @@
-"""Quotas that no thread can count by itself: what tenants have stored. And how far each quota is used, for telemetry.
+"""Quotas that no thread can count by itself: what tenants have stored, and what names hold in flight. And how far each
+quota is used, for telemetry.
 
     the core counts the bytes of some fairness keys, over all queues  ──►  core/doors/rights judges frames by them
                                                                            and adds what it lets in meanwhile
+    the core keeps names within their messages in flight by itself    ◄──  it is told each bound that changes, and
+                                                                           tells how many there are
 
 So a tenant is let in beyond its bound by no more than what two of its keys send in the same second, and what of it
 waits for a script or for the next pass while the core counts.
@@ -25,6 +28,7 @@ LOOK_EVERY_S = 1.0
 CHANGED_EVERY_S = 0.25
 """How soon a quota that was set is looked at."""
 KEYS_A_CALL = 64
+HOLDERS_A_CALL = 256
 LISTED_MAX = 1_000
 """Names with series of their own; more would be more than anybody's dashboard reads."""
 
@@ -39,6 +43,8 @@ class Quotas:
         self._table = table
         self._directory = directory
         self._looking: asyncio.Task[None] | None = None
+        self._held: set[int] = set()
+        """Names with a bound on what is in flight, when the core was last told."""
 
     def start(self) -> None:
         """Look from now on."""
@@ -50,7 +56,25 @@ class Quotas:
             self._looking.cancel()
 
     async def look(self) -> None:
-        """Have the core count what tenants with a bound have stored. Raises what the core answers."""
+        """Have the core count what is bounded. Raises what the core answers."""
+        await self._look_at_tenants()
+        await self._look_at_holders()
+
+    async def _look_at_holders(self) -> None:
+        bounds = self._directory.bounded_holders()
+        # Those without a bound any more, too: the core is to forget it.
+        numbers = sorted(self._held | bounds.keys())
+        for at in range(0, len(numbers), HOLDERS_A_CALL):
+            part = numbers[at : at + HOLDERS_A_CALL]
+            asked = seam_frames.Holders()
+            for number in part:
+                asked.holders.add(principal=number, most=bounds.get(number, 0))
+            reply = await self._call(commands.HOLDERS, asked.SerializeToString())
+            for number, row in zip(part, seam_frames.Held.FromString(reply).rows, strict=True):
+                self._table.put_held(number, row.in_flight if number in bounds else 0, row.refused)
+        self._held = set(bounds)
+
+    async def _look_at_tenants(self) -> None:
         bounded = self._directory.bounded_tenants()
         tenants = sorted(bounded)
         for at in range(0, len(tenants), KEYS_A_CALL):
@@ -103,10 +127,11 @@ class Quotas:
         for name, record in self._directory.principals.items():
             bounds = record.quotas
             refused = self._directory.refused(name)
-            connections, streams = self._directory.in_use(name)
+            connections, streams, in_flight = self._directory.in_use(name)
             counted = (
                 ("connections", connections, bounds.connections),
                 ("streams", streams, bounds.streams),
+                ("in_flight", in_flight, bounds.in_flight),
                 ("stored_bytes", self._directory.stored(name), bounds.stored_bytes),
             )
             used = {quota: count / most for quota, count, most in counted if most}

@@ -45,6 +45,8 @@ class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     streams: int = 0
     stored_bytes: int = 0
     """Of its tenant's messages, in all queues."""
+    in_flight: int = 0
+    """Messages that its consumers hold leased, in all queues."""
 
 
 class PrincipalRecord(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -185,12 +185,19 @@ class Keyring:
                 f'is for names that are bound to a tenant, and "{request.name[:128]}" is not: whose the messages of '
                 "others are is not stored with them. max_bytes bounds a queue",
             )
+        if quotas.in_flight and known.tenant:
+            raise errors.Invalid(
+                "quotas.in_flight",
+                f'is for names that consume, and "{request.name[:128]}" is bound to a tenant and does not. fila '
+                "key cap bounds how many of a fairness key's messages are in flight in a queue",
+            )
         bounds = QuotaRecord(
             quotas.messages_per_second,
             quotas.bytes_per_second,
             quotas.connections,
             quotas.streams,
             quotas.stored_bytes,
+            quotas.in_flight,
         )
         await self.change(
             [msgspec.structs.replace(known, quotas=bounds)], [], record("SetQuotas", request, caller)
@@ -334,7 +341,7 @@ class Keyring:
     def _shown(self, name: str) -> pb.Principal:
         record = self._directory.principals[name]
         told = pb.Principal(name=name, tenant=record.tenant, quota_refusals=self._directory.refused(name))
-        told.connections, told.streams = self._directory.in_use(name)
+        told.connections, told.streams, told.in_flight = self._directory.in_use(name)
         told.permissions.extend(_permissions_of(record))
         quotas = record.quotas
         told.quotas.messages_per_second, told.quotas.bytes_per_second = (
@@ -342,6 +349,7 @@ class Keyring:
             quotas.bytes_per_s,
         )
         told.quotas.connections, told.quotas.streams = quotas.connections, quotas.streams
+        told.quotas.in_flight = quotas.in_flight
         told.quotas.stored_bytes, told.stored_bytes = quotas.stored_bytes, self._directory.stored(name)
         for key in sorted(self._directory.keys.values(), key=lambda key: key.created_ms):
             if key.principal == name:

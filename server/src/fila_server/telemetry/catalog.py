@@ -169,7 +169,7 @@ QUOTA_REFUSED = _counter(
 QUOTA_USE = _gauge(
     "fila.quota.use",
     "1",
-    "Part of the bound that is used: connections, streams, stored_bytes.",
+    "Part of the bound that is used: connections, streams, in_flight, stored_bytes.",
     PRINCIPAL,
     QUOTA,
 )

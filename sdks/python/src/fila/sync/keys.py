@@ -91,11 +91,12 @@ class KeyCalls(LetterCalls):
         bytes_per_second: float = 0,
         connections: int = 0,
         streams: int = 0,
+        in_flight: int = 0,
         stored_bytes: int = 0,
     ) -> Principal:
-        """Bound what `name` may use, all its keys together: enqueues a second, connections and streams at a time,
-        and, where it is bound to a tenant, the bytes that are stored of the tenant's messages. All bounds anew; 0 is
-        none. Raises NotFound, Invalid."""
+        """Bound what `name` may use, all its keys together: enqueues a second, connections, streams and leased messages
+        at a time, and, where it is bound to a tenant, in place of the last the bytes that are stored of the tenant's
+        messages. All bounds anew; 0 is none. Raises NotFound, Invalid."""
         return self._run(
             self._client.set_quotas(
                 name,
@@ -103,6 +104,7 @@ class KeyCalls(LetterCalls):
                 bytes_per_second=bytes_per_second,
                 connections=connections,
                 streams=streams,
+                in_flight=in_flight,
                 stored_bytes=stored_bytes,
             )
         )

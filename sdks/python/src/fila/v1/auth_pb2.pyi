@@ -166,8 +166,9 @@ class Permission(_message.Message):
     def __init__(self, right: _Optional[_Union[Right, str]] = ..., queue: _Optional[str] = ..., channel: _Optional[str] = ...) -> None: ...
 
 class Principal(_message.Message):
-    __slots__ = ["connections", "keys", "name", "permissions", "quota_refusals", "quotas", "stored_bytes", "streams", "tenant"]
+    __slots__ = ["connections", "in_flight", "keys", "name", "permissions", "quota_refusals", "quotas", "stored_bytes", "streams", "tenant"]
     CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     PERMISSIONS_FIELD_NUMBER: _ClassVar[int]
@@ -177,6 +178,7 @@ class Principal(_message.Message):
     STREAMS_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     connections: int
+    in_flight: int
     keys: _containers.RepeatedCompositeFieldContainer[KeyInfo]
     name: str
     permissions: _containers.RepeatedCompositeFieldContainer[Permission]
@@ -185,21 +187,23 @@ class Principal(_message.Message):
     stored_bytes: int
     streams: int
     tenant: str
-    def __init__(self, name: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[Permission, _Mapping]]] = ..., tenant: _Optional[str] = ..., keys: _Optional[_Iterable[_Union[KeyInfo, _Mapping]]] = ..., quotas: _Optional[_Union[Quotas, _Mapping]] = ..., connections: _Optional[int] = ..., streams: _Optional[int] = ..., quota_refusals: _Optional[int] = ..., stored_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[Permission, _Mapping]]] = ..., tenant: _Optional[str] = ..., keys: _Optional[_Iterable[_Union[KeyInfo, _Mapping]]] = ..., quotas: _Optional[_Union[Quotas, _Mapping]] = ..., connections: _Optional[int] = ..., streams: _Optional[int] = ..., quota_refusals: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., in_flight: _Optional[int] = ...) -> None: ...
 
 class Quotas(_message.Message):
-    __slots__ = ["bytes_per_second", "connections", "messages_per_second", "stored_bytes", "streams"]
+    __slots__ = ["bytes_per_second", "connections", "in_flight", "messages_per_second", "stored_bytes", "streams"]
     BYTES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
     STREAMS_FIELD_NUMBER: _ClassVar[int]
     bytes_per_second: float
     connections: int
+    in_flight: int
     messages_per_second: float
     stored_bytes: int
     streams: int
-    def __init__(self, messages_per_second: _Optional[float] = ..., bytes_per_second: _Optional[float] = ..., connections: _Optional[int] = ..., streams: _Optional[int] = ..., stored_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, messages_per_second: _Optional[float] = ..., bytes_per_second: _Optional[float] = ..., connections: _Optional[int] = ..., streams: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., in_flight: _Optional[int] = ...) -> None: ...
 
 class RevokeGrantRequest(_message.Message):
     __slots__ = ["force", "name", "permissions"]

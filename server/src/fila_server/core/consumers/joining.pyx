@@ -8,6 +8,7 @@ from libc.string cimport memset
 from fila_server.core.consumers.leaving cimport (
     consumer_leave, consumer_link, lease_link, lease_unlink, stream_end,
 )
+from fila_server.core.holdings.holders cimport holder_join, holder_moves
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.life.deliver cimport consumer_fill, leases_reserve
 from fila_server.core.life.sending cimport pull_answer
@@ -69,6 +70,7 @@ cdef void consumer_open(Core* core, Command* command) noexcept nogil:
         core, channel,
         PULL if command.kind == LEASE else (STREAM if command.kind == CONSUME_OPEN else SESSION_STREAM))
     consumer.token = command.token
+    holder_join(core, consumer, &outer)
     map64_put(&core.consumers, command.token, consumer)
     consumer_link(&channel.turn, consumer)
     channel.touched_ms = core.wall_ms
@@ -169,6 +171,7 @@ cdef void _take_over(
         return
     lease_unlink(lease)
     lease_link(consumer, lease)
+    holder_moves(core, lease, consumer.holder)
     # Recovered, it must not have run out while the broker was down.
     if old.opened_ms == 0 and consumer.tracks_begun and renewed_ns > lease.due_ns:
         lease.expires_ms += (renewed_ns - lease.due_ns) // 1000000

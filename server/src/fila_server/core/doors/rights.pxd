@@ -74,6 +74,8 @@ cdef struct Principal:
     uint64_t stored_max             # bytes of its tenant's in all queues; 0 = no bound
     uint64_t stored                 # of these, as the core last counted, and what was let in since
     uint64_t let_in                 # bytes, since the start
+    uint32_t in_flight_max          # messages leased by its consumers at a time; 0 = no bound
+    uint64_t in_flight              # of these, as the core last told
     uint64_t refused                # frames beyond a quota
 
 cdef struct Caller:

@@ -9,8 +9,8 @@ from fila_server.core.doors.locks cimport pthread_mutex_lock, pthread_mutex_unlo
 from fila_server.core.doors.mailbox cimport DENIED, HIDDEN
 from fila_server.core.doors.submit cimport spare_adopt
 from fila_server.core.structures.buffer cimport (
-    Buffer, Cursor, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8, put_varint,
-    varint_size,
+    Buffer, Cursor, buffer_free, buffer_init, buffer_reserve, must_malloc, put_bytes, put_slice, put_u8,
+    put_varint, varint_size,
 )
 from fila_server.core.structures.maps cimport (
     map64_get, textmap_free, textmap_get, textmap_init, textmap_next, textmap_put,
@@ -30,6 +30,9 @@ cdef enum:
     RETRY_MS_MAX = 60000
     AT_A_TIME_RETRY_MS = 1000       # streams and connections end when their holders like
     STORED_RETRY_MS = 1000          # how often what is stored is counted anew (access/quotas.py)
+    HOLDER_TAG = 14 << 3            # of what opens a consumer: its principal, and
+    HOLDER_MOST_TAG = 13 << 3       # how many leases that may have (core/holdings/holders)
+    HOLDER_BYTES_MAX = 24           # of both
 
 # The header that binds a stored message to its tenant (see life/routing.pyx). A repeated header's last value
 # counts, and this one is put behind all that the client sent.
@@ -437,11 +440,26 @@ cdef void _judge_named(Principal* p, Command* command) noexcept nogil:
         command.sees_a_part = True
 
 
+cdef void _name_holder(Command* command, uint64_t principal, uint32_t most) noexcept nogil:
+    """Behind what the client sent, so that what it may have put there does not count."""
+    cdef Buffer named
+    named.data = command.bytes
+    named.length = named.capacity = command.length
+    buffer_reserve(&named, HOLDER_BYTES_MAX)
+    put_u8(&named, HOLDER_TAG)
+    put_varint(&named, principal)
+    put_u8(&named, HOLDER_MOST_TAG)
+    put_varint(&named, most)
+    command.bytes, command.length = named.data, <uint32_t> named.length
+
+
 cdef bint rights_judge(
         RightsTable* table, uint64_t caller, Command* command, int64_t now_ns,
         Problem* problem) noexcept nogil:
     cdef Principal* p
     cdef int32_t kind = command.kind
+    cdef uint64_t holder = 0
+    cdef uint32_t most = 0
     cdef Slice tenant
     cdef char name[512]
     tenant.at, tenant.length = name, 0
@@ -466,10 +484,13 @@ cdef bint rights_judge(
             tenant.length = p.tenant.length
     elif p != NULL:
         _judge_named(p, command)
+        holder, most = p.number, p.in_flight_max
     pthread_mutex_unlock(&table.lock)
     if p == NULL:
         _say_gone(problem)
         return False
     if tenant.length:
         _bind(command, tenant)
+    if kind == LEASE or kind == CONSUME_OPEN or kind == SESSION_OPEN:
+        _name_holder(command, holder, most)
     return True

@@ -98,7 +98,7 @@ cdef class Rights:
     def put_principal(
             self, uint64_t number, list grants, bytes tenant, double messages_per_s, double bytes_per_s,
             int64_t now_ns, uint32_t connections_max=0, uint32_t streams_max=0,
-            uint64_t stored_max=0):
+            uint64_t stored_max=0, uint32_t in_flight_max=0):
         """Make or replace a principal. grants: (rights, queue pattern, channel pattern) each.
 
         Of the bounds 0 is none.
@@ -121,13 +121,14 @@ cdef class Rights:
         p.at_a_time[CONNECTIONS].most = connections_max
         p.at_a_time[STREAMS].most = streams_max
         p.stored_max = stored_max
+        p.in_flight_max = in_flight_max
         pthread_mutex_lock(&self.table.lock)
         before = self._principal(number)
         _keep_level(&p.messages, &before.messages if before != NULL else NULL, messages_per_s, now_ns)
         _keep_level(&p.bytes, &before.bytes if before != NULL else NULL, bytes_per_s, now_ns)
         if before != NULL:
             p.refused = before.refused
-            p.stored, p.let_in = before.stored, before.let_in
+            p.stored, p.let_in, p.in_flight = before.stored, before.let_in, before.in_flight
             p.at_a_time[CONNECTIONS].count = before.at_a_time[CONNECTIONS].count
             p.at_a_time[STREAMS].count = before.at_a_time[STREAMS].count
         map64_put(&self.table.principals, number, p)
@@ -247,14 +248,24 @@ cdef class Rights:
         pthread_mutex_unlock(&self.table.lock)
         return count
 
-    def in_use(self, uint64_t principal):
-        """(connections, streams) of the principal now."""
+    def put_held(self, uint64_t principal, uint64_t in_flight, uint64_t refused):
+        """So many messages are in flight with its consumers, and so many more pulls were refused for that."""
         cdef Principal* p
-        cdef tuple told = (0, 0)
         pthread_mutex_lock(&self.table.lock)
         p = self._principal(principal)
         if p != NULL:
-            told = (p.at_a_time[CONNECTIONS].count, p.at_a_time[STREAMS].count)
+            p.in_flight = in_flight
+            p.refused += refused
+        pthread_mutex_unlock(&self.table.lock)
+
+    def in_use(self, uint64_t principal):
+        """(connections, streams, messages in flight as the core last told) of the principal now."""
+        cdef Principal* p
+        cdef tuple told = (0, 0, 0)
+        pthread_mutex_lock(&self.table.lock)
+        p = self._principal(principal)
+        if p != NULL:
+            told = (p.at_a_time[CONNECTIONS].count, p.at_a_time[STREAMS].count, p.in_flight)
         pthread_mutex_unlock(&self.table.lock)
         return told
 

@@ -5,6 +5,7 @@ from fila_server.core.consumers.leaving cimport consumer_command, listened
 from fila_server.core.consumers.sessions cimport pull_cancel, session_command
 from fila_server.core.desk.access cimport access_command
 from fila_server.core.desk.admin cimport admin_command
+from fila_server.core.desk.in_flight cimport in_flight_command
 from fila_server.core.desk.kept cimport kept_command
 from fila_server.core.desk.late cimport late_command
 from fila_server.core.desk.metrics cimport metrics_command
@@ -23,11 +24,11 @@ from fila_server.core.sinks.publishing cimport drop_staged, publish
 from fila_server.core.sinks.registry cimport sink_open
 from fila_server.core.sinks.staging cimport stage
 from fila_server.core.wire.commands cimport (
-    ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE,
-    DROP_STAGED, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_STATS, KEPT_CHANGE,
+    ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DROP_STAGED,
+    ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_STATS, HOLDERS, KEPT_CHANGE,
     KEPT_READ, KEY_POLICIES, LATE_PAGE, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES,
-    LIST_SINKS, METRICS, OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW, SESSION, SESSION_OPEN,
-    STAGE, STATS_PAGE, STORED_BYTES, WATCH_ROWS, WRITTEN,
+    LIST_SINKS, METRICS, OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW, SESSION,
+    SESSION_OPEN, STAGE, STATS_PAGE, STORED_BYTES, WATCH_ROWS, WRITTEN,
 )
 
 
@@ -76,6 +77,8 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         watch_command(core, command)
     elif kind == STORED_BYTES:
         stored_command(core, command)
+    elif kind == HOLDERS:
+        in_flight_command(core, command)
     elif kind == SEEK_PREVIEW:
         seek_preview(core, command)
     elif kind == KEPT_CHANGE or kind == KEPT_READ:

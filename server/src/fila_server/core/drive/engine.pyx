@@ -207,6 +207,7 @@ cdef class CoreEngine(OpenCore):
         map64_init(&core.consumers)
         map64_init(&core.readers)
         map64_init(&core.streams)
+        map64_init(&core.holders)
         map64_init(&core.decisions)
         timers_init(&core.timers)
         core.settles = batch_new()

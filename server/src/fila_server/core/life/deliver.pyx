@@ -8,6 +8,7 @@ from libc.string cimport memset
 from fila_server.core.doors.blocks cimport Waited
 from fila_server.core.holdings.bodies cimport frame_want
 from fila_server.core.holdings.groups cimport group_new
+from fila_server.core.holdings.holders cimport holder_room, holder_stop, holder_takes
 from fila_server.core.holdings.leased_ids cimport leased_id_add
 from fila_server.core.holdings.slots cimport slot_count, slot_unready
 from fila_server.core.life.sending cimport send_what_is_ready
@@ -55,13 +56,14 @@ cdef enum:
 cdef uint32_t consumer_room(Consumer* consumer) noexcept nogil:
     """How many more messages it may be given now."""
     cdef uint32_t most = UNWRITTEN_MAX
+    cdef uint32_t room = holder_room(consumer.holder)
     if consumer.kind == PULL:
-        return consumer.max_batch if consumer.first == NULL else 0
+        return min(room, consumer.max_batch) if consumer.first == NULL else 0
     if consumer.max_batch == 1:
         most = UNWRITTEN_SINGLE_MAX
     if consumer.unwritten >= most or consumer.in_flight >= consumer.limit:
         return 0
-    return consumer.limit - consumer.in_flight
+    return min(room, consumer.limit - consumer.in_flight)
 
 
 # --- picking ---------------------------------------------------------------------------------
@@ -156,6 +158,7 @@ cdef Lease* _lease(
         consumer.leases = lease
         consumer.in_flight += 1
         consumer.begun += lease.begun
+    holder_takes(consumer.holder, lease)
     flow = _flow(slot)
     flow.in_flight += 1
     pace = key_pace(flow.key)
@@ -314,6 +317,8 @@ cdef uint32_t _channel_deliver(Core* core, Channel* channel, uint32_t budget) no
             if got == 0 and core.next_lease_id + MESSAGES_PER_FRAME_MAX <= core.lease_id_durable:
                 channel_deactivate(core, channel)       # all that is ready waits for tokens, or is paused
             return got
+        if holder_room(consumer.holder) == 0:
+            holder_stop(consumer)
         consumer = following
         if consumer == begin:
             break

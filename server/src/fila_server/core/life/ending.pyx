@@ -6,6 +6,7 @@ from libc.stdlib cimport free
 from fila_server.core.holdings.delays cimport expiry_drop
 from fila_server.core.holdings.frames cimport frame_awaited, frame_finish, frame_free, frame_retained
 from fila_server.core.holdings.groups cimport group_leave
+from fila_server.core.holdings.holders cimport holder_loses
 from fila_server.core.holdings.leased_ids cimport leased_id_remove
 from fila_server.core.holdings.slots cimport slot_count, slot_unready
 from fila_server.core.life.answers cimport emit, reveal_ends
@@ -71,6 +72,7 @@ cdef LeaseRecord lease_let_go(Core* core, Lease* lease) noexcept nogil:
         leased_id_remove(core, lease)
     if lease.delivery != NULL:
         lease.delivery.leases[lease.at] = NULL
+    holder_loses(core, lease)
     map64_remove(&core.leases, lease.lease_id)
     slot.owner = NULL
     flow.in_flight -= 1

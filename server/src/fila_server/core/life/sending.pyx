@@ -3,12 +3,14 @@ comes, for the next. So a load wakes those who wait for it, and looks at nobody 
 """
 
 from libc.stdint cimport uint32_t, uint64_t
+from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.doors.reader cimport Load, loader_answers
 from fila_server.core.holdings.bodies cimport body_new, body_release, frame_want
-from fila_server.core.life.answers cimport answer, emit
+from fila_server.core.holdings.holders cimport holder_leave, holder_room, holder_unstop
+from fila_server.core.life.answers cimport answer, answer_status, emit
 from fila_server.core.life.ending cimport frame_lost
 from fila_server.core.life.giveback cimport UNWRITTEN, lease_return
 from fila_server.core.life.revoked cimport revoked_forget
@@ -28,7 +30,7 @@ from fila_server.core.structures.timers cimport timer_cancel, timer_set
 from fila_server.core.turns.clocks cimport channel_room
 from fila_server.core.turns.parking cimport channel_activate
 from fila_server.core.turns.tokens cimport channel_full
-from fila_server.core.wire.commands cimport DELIVERY, OK
+from fila_server.core.wire.commands cimport DELIVERY, OK, RESOURCE_EXHAUSTED
 from fila_server.core.wire.protobuf cimport View, put_message
 
 
@@ -239,9 +241,23 @@ cdef void pull_answer(Core* core, Consumer* consumer) noexcept nogil:
     cdef Buffer payload
     if consumer.first != NULL:          # its messages are being read back: they go when they are here
         return
-    buffer_init(&payload)
-    answer(core, consumer.token, OK, &payload, False)
+    if consumer.channel.ready and holder_room(consumer.holder) == 0:
+        _refuse_full(core, consumer)    # "nothing is ready" would be untrue
+    else:
+        buffer_init(&payload)
+        answer(core, consumer.token, OK, &payload, False)
     consumer_forget(core, consumer)
+
+
+cdef void _refuse_full(Core* core, Consumer* consumer) noexcept nogil:
+    cdef char text[160]
+    consumer.holder.refused += 1
+    snprintf(
+        text, sizeof(text),
+        b"quota: at most %u messages in flight for this key's name, and there are %llu; settle some, or ask "
+        b"an admin for more",
+        consumer.holder.most, <unsigned long long> consumer.holder.in_flight)
+    answer_status(core, consumer.token, RESOURCE_EXHAUSTED, text, b"QUOTA_EXCEEDED")
 
 
 cdef void deliveries_loaded(Core* core) noexcept nogil:
@@ -309,6 +325,7 @@ cdef void consumer_unlink(Core* core, Consumer* consumer) noexcept nogil:
         if list[0] == consumer:
             list[0] = consumer.next
     channel.used_ms = core.heard_ms
+    holder_unstop(consumer)
     if consumer.away:
         return
     map64_remove(&core.consumers, consumer.token)
@@ -348,6 +365,7 @@ cdef void consumer_forget(Core* core, Consumer* consumer) noexcept nogil:
         lease.consumer = NULL
         lease = lease.next
     consumer_unlink(core, consumer)
+    holder_leave(core, consumer)
     _leave_no_trace(core, consumer)
     revoked_forget(core, consumer)
     buffer_free(&consumer.name)

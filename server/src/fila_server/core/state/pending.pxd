@@ -30,6 +30,14 @@ cdef struct LeaseGroup:             # one LEASES record: what one frame to a con
     uint8_t  is_marked              # stands on Core.marked
     uint8_t  recorded               # a record of its marks exists
 
+cdef struct Holder:                 # whose consumers hold leases: a principal, over all queues
+    uint64_t number                 # of the table of rights
+    uint32_t most                   # leases that it may have at a time; 0 = no bound
+    uint64_t in_flight
+    uint64_t consumers              # that point here
+    uint64_t refused                # pulls, for want of room; since it was last told
+    void*    stopped                # Consumers without room for the bound alone; a circle
+
 # the record of a lease that ended by failure, until what follows is on its way too
 cdef struct LeaseRecord:
     LeaseGroup* group               # NULL = none is kept

@@ -24,7 +24,9 @@ from fila_server.core.doors.mailbox cimport Command, Mailbox
 from fila_server.core.doors.outbox cimport Outboxes
 from fila_server.core.doors.reader cimport Loader
 from fila_server.core.doors.spans cimport Traces
-from fila_server.core.state.pending cimport Chore, Decision, Dedup, KeyExtras, LeaseGroup, OwnIds, Page, Wait
+from fila_server.core.state.pending cimport (
+    Chore, Decision, Dedup, Holder, KeyExtras, LeaseGroup, OwnIds, Page, Wait,
+)
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.shared cimport Shared
 from fila_server.core.state.sinks cimport Sinks
@@ -218,8 +220,8 @@ cdef struct Lease:
     uint64_t lease_id
     Slot*    slot
     Consumer* consumer              # NULL for pulls, and once its consumer is forgotten
-    Lease*   next                   # of the consumer
-    Lease*   prev
+    Holder*  holder                 # NULL = nobody's: keys are off, or it is of before a restart
+    Lease    *next, *prev           # of the consumer
     LeaseGroup* group
     Lease*   same_id                # neighbour in leased_ids
     Delivery* delivery              # until it was written
@@ -243,15 +245,14 @@ cdef struct Consumer:
     uint64_t token                  # of its stream; 0 once that is gone
     uint64_t number                 # its consumer_id, never used twice; 0 = PULL
     Channel* channel
-    Consumer* next                  # circular, of the channel: those that are here, or those away
-    Consumer* prev
+    Consumer *next, *prev           # circular, of the channel: those that are here, or those away
     Consumer *next_leaving, *prev_leaving
     Consumer* next_told             # of those that are told of leases with this pass
+    Holder*  holder                 # NULL = nobody's
+    Consumer *next_stopped, *prev_stopped   # of the holder's circle; NULL = it does not stand there
     Lease*   leases                 # newest first
-    Delivery* first                 # not written yet
-    Delivery* last
-    Consumer* next_reader           # of those whose next delivery waits for the same bytes
-    Consumer* prev_reader
+    Delivery *first, *last          # not written yet
+    Consumer *next_reader, *prev_reader     # of those whose next delivery waits for the same bytes
     uint64_t reads                  # which these are; 0 = it waits for none
     uint32_t unwritten, in_flight, max_in_flight
     uint32_t limit                  # leases it may hold now: its credit, never above max_in_flight
@@ -433,7 +434,7 @@ cdef struct Core:
     uint64_t id_ms, id_sequence
     # --- tables
     TextMap  queues, throttle_keys, throttle_sets, config
-    Map64    queues_by_number, leases
+    Map64    queues_by_number, leases, holders
     Map64    leased_ids             # see leased_ids.pxd
     Map64    consumers              # by token
     Map64    readers                # Consumers that wait for bytes, by which: see sending.pyx
@@ -471,8 +472,7 @@ cdef struct Core:
     Queue*   revealing_last
     char**   moved_bytes            # bytes of moved messages, until their frame is built
     uint32_t moved_bytes_count, moved_bytes_capacity
-    Frame*   stored                 # frames of this pass, oldest first, until it is written
-    Frame*   stored_last
+    Frame    *stored, *stored_last  # frames of this pass, oldest first, until it is written
     Frame*   dying
     Command* postponed              # taken from the mailbox, for the next pass
     Command* enqueued               # enqueue commands of this pass, answered once it is written

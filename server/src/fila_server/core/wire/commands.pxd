@@ -60,6 +60,7 @@ cdef enum CommandKind:
     KEPT_READ = 74
     STORED_BYTES = 78
     STATS_PAGE = 79
+    HOLDERS = 80
 
 cdef enum ReplyKind:
     REPLY = 0

@@ -204,118 +204,119 @@ public final class AuthProto extends com.google.protobuf.GeneratedFile {
       "otobuf/timestamp.proto\"b\n\nPermission\022$\n\005" +
       "right\030\001 \001(\0162\016.fila.v1.RightR\005right\022\024\n\005qu" +
       "eue\030\002 \001(\tR\005queue\022\030\n\007channel\030\003 \001(\tR\007chann" +
-      "el\"\301\001\n\006Quotas\022.\n\023messages_per_second\030\001 \001" +
+      "el\"\336\001\n\006Quotas\022.\n\023messages_per_second\030\001 \001" +
       "(\001R\021messagesPerSecond\022(\n\020bytes_per_secon" +
       "d\030\002 \001(\001R\016bytesPerSecond\022 \n\013connections\030\003" +
       " \001(\rR\013connections\022\030\n\007streams\030\004 \001(\rR\007stre" +
-      "ams\022!\n\014stored_bytes\030\005 \001(\004R\013storedBytes\"\264" +
-      "\001\n\007KeyInfo\022\025\n\006key_id\030\001 \001(\tR\005keyId\0229\n\ncre" +
-      "ated_at\030\002 \001(\0132\032.google.protobuf.Timestam" +
-      "pR\tcreatedAt\0229\n\nexpires_at\030\003 \001(\0132\032.googl" +
-      "e.protobuf.TimestampR\texpiresAt\022\034\n\tboots" +
-      "trap\030\004 \001(\010R\tbootstrap\"\303\002\n\tPrincipal\022\022\n\004n" +
-      "ame\030\001 \001(\tR\004name\0225\n\013permissions\030\002 \003(\0132\023.f" +
-      "ila.v1.PermissionR\013permissions\022\026\n\006tenant" +
-      "\030\003 \001(\tR\006tenant\022$\n\004keys\030\004 \003(\0132\020.fila.v1.K" +
-      "eyInfoR\004keys\022\'\n\006quotas\030\005 \001(\0132\017.fila.v1.Q" +
-      "uotasR\006quotas\022 \n\013connections\030\006 \001(\rR\013conn" +
-      "ections\022\030\n\007streams\030\007 \001(\rR\007streams\022%\n\016quo" +
-      "ta_refusals\030\010 \001(\004R\rquotaRefusals\022!\n\014stor" +
-      "ed_bytes\030\t \001(\004R\013storedBytes\"\017\n\rWhoAmIReq" +
-      "uest\"\206\002\n\016WhoAmIResponse\022\034\n\tprincipal\030\001 \001" +
-      "(\tR\tprincipal\0225\n\013permissions\030\002 \003(\0132\023.fil" +
-      "a.v1.PermissionR\013permissions\022\026\n\006tenant\030\003" +
-      " \001(\tR\006tenant\022\025\n\006key_id\030\004 \001(\tR\005keyId\0229\n\ne" +
-      "xpires_at\030\005 \001(\0132\032.google.protobuf.Timest" +
-      "ampR\texpiresAt\022!\n\014auth_enabled\030\006 \001(\010R\013au" +
-      "thEnabled\022\022\n\004peer\030\007 \001(\tR\004peer\"m\n\020CreateK" +
-      "eyRequest\022\022\n\004name\030\001 \001(\tR\004name\022(\n\020expires" +
-      "_after_ms\030\002 \001(\004R\016expiresAfterMs\022\033\n\tas_te" +
-      "nant\030\003 \001(\tR\010asTenant\"<\n\021CreateKeyRespons" +
+      "ams\022!\n\014stored_bytes\030\005 \001(\004R\013storedBytes\022\033" +
+      "\n\tin_flight\030\006 \001(\rR\010inFlight\"\264\001\n\007KeyInfo\022" +
+      "\025\n\006key_id\030\001 \001(\tR\005keyId\0229\n\ncreated_at\030\002 \001" +
+      "(\0132\032.google.protobuf.TimestampR\tcreatedA" +
+      "t\0229\n\nexpires_at\030\003 \001(\0132\032.google.protobuf." +
+      "TimestampR\texpiresAt\022\034\n\tbootstrap\030\004 \001(\010R" +
+      "\tbootstrap\"\340\002\n\tPrincipal\022\022\n\004name\030\001 \001(\tR\004" +
+      "name\0225\n\013permissions\030\002 \003(\0132\023.fila.v1.Perm" +
+      "issionR\013permissions\022\026\n\006tenant\030\003 \001(\tR\006ten" +
+      "ant\022$\n\004keys\030\004 \003(\0132\020.fila.v1.KeyInfoR\004key" +
+      "s\022\'\n\006quotas\030\005 \001(\0132\017.fila.v1.QuotasR\006quot" +
+      "as\022 \n\013connections\030\006 \001(\rR\013connections\022\030\n\007" +
+      "streams\030\007 \001(\rR\007streams\022%\n\016quota_refusals" +
+      "\030\010 \001(\004R\rquotaRefusals\022!\n\014stored_bytes\030\t " +
+      "\001(\004R\013storedBytes\022\033\n\tin_flight\030\n \001(\004R\010inF" +
+      "light\"\017\n\rWhoAmIRequest\"\206\002\n\016WhoAmIRespons" +
+      "e\022\034\n\tprincipal\030\001 \001(\tR\tprincipal\0225\n\013permi" +
+      "ssions\030\002 \003(\0132\023.fila.v1.PermissionR\013permi" +
+      "ssions\022\026\n\006tenant\030\003 \001(\tR\006tenant\022\025\n\006key_id" +
+      "\030\004 \001(\tR\005keyId\0229\n\nexpires_at\030\005 \001(\0132\032.goog" +
+      "le.protobuf.TimestampR\texpiresAt\022!\n\014auth" +
+      "_enabled\030\006 \001(\010R\013authEnabled\022\022\n\004peer\030\007 \001(" +
+      "\tR\004peer\"m\n\020CreateKeyRequest\022\022\n\004name\030\001 \001(" +
+      "\tR\004name\022(\n\020expires_after_ms\030\002 \001(\004R\016expir" +
+      "esAfterMs\022\033\n\tas_tenant\030\003 \001(\tR\010asTenant\"<" +
+      "\n\021CreateKeyResponse\022\020\n\003key\030\001 \001(\tR\003key\022\025\n" +
+      "\006key_id\030\002 \001(\tR\005keyId\"/\n\025ListPrincipalsRe" +
+      "quest\022\026\n\006prefix\030\001 \001(\tR\006prefix\"L\n\026ListPri" +
+      "ncipalsResponse\0222\n\nprincipals\030\001 \003(\0132\022.fi" +
+      "la.v1.PrincipalR\nprincipals\")\n\023GetPrinci" +
+      "palRequest\022\022\n\004name\030\001 \001(\tR\004name\"H\n\024GetPri" +
+      "ncipalResponse\0220\n\tprincipal\030\001 \001(\0132\022.fila" +
+      ".v1.PrincipalR\tprincipal\"r\n\020RotateKeyReq" +
+      "uest\022\025\n\006key_id\030\001 \001(\tR\005keyId\022\035\n\noverlap_m" +
+      "s\030\002 \001(\004R\toverlapMs\022(\n\020expires_after_ms\030\003" +
+      " \001(\004R\016expiresAfterMs\"<\n\021RotateKeyRespons" +
       "e\022\020\n\003key\030\001 \001(\tR\003key\022\025\n\006key_id\030\002 \001(\tR\005key" +
-      "Id\"/\n\025ListPrincipalsRequest\022\026\n\006prefix\030\001 " +
-      "\001(\tR\006prefix\"L\n\026ListPrincipalsResponse\0222\n" +
-      "\nprincipals\030\001 \003(\0132\022.fila.v1.PrincipalR\np" +
-      "rincipals\")\n\023GetPrincipalRequest\022\022\n\004name" +
-      "\030\001 \001(\tR\004name\"H\n\024GetPrincipalResponse\0220\n\t" +
+      "Id\"?\n\020RevokeKeyRequest\022\025\n\006key_id\030\001 \001(\tR\005" +
+      "keyId\022\024\n\005force\030\002 \001(\010R\005force\"\023\n\021RevokeKey" +
+      "Response\"Y\n\014GrantRequest\022\022\n\004name\030\001 \001(\tR\004" +
+      "name\0225\n\013permissions\030\002 \003(\0132\023.fila.v1.Perm" +
+      "issionR\013permissions\"A\n\rGrantResponse\0220\n\t" +
       "principal\030\001 \001(\0132\022.fila.v1.PrincipalR\tpri" +
-      "ncipal\"r\n\020RotateKeyRequest\022\025\n\006key_id\030\001 \001" +
-      "(\tR\005keyId\022\035\n\noverlap_ms\030\002 \001(\004R\toverlapMs" +
-      "\022(\n\020expires_after_ms\030\003 \001(\004R\016expiresAfter" +
-      "Ms\"<\n\021RotateKeyResponse\022\020\n\003key\030\001 \001(\tR\003ke" +
-      "y\022\025\n\006key_id\030\002 \001(\tR\005keyId\"?\n\020RevokeKeyReq" +
-      "uest\022\025\n\006key_id\030\001 \001(\tR\005keyId\022\024\n\005force\030\002 \001" +
-      "(\010R\005force\"\023\n\021RevokeKeyResponse\"Y\n\014GrantR" +
-      "equest\022\022\n\004name\030\001 \001(\tR\004name\0225\n\013permission" +
-      "s\030\002 \003(\0132\023.fila.v1.PermissionR\013permission" +
-      "s\"A\n\rGrantResponse\0220\n\tprincipal\030\001 \001(\0132\022." +
-      "fila.v1.PrincipalR\tprincipal\"u\n\022RevokeGr" +
-      "antRequest\022\022\n\004name\030\001 \001(\tR\004name\0225\n\013permis" +
-      "sions\030\002 \003(\0132\023.fila.v1.PermissionR\013permis" +
-      "sions\022\024\n\005force\030\003 \001(\010R\005force\"G\n\023RevokeGra" +
-      "ntResponse\0220\n\tprincipal\030\001 \001(\0132\022.fila.v1." +
-      "PrincipalR\tprincipal\"O\n\020SetQuotasRequest" +
-      "\022\022\n\004name\030\001 \001(\tR\004name\022\'\n\006quotas\030\002 \001(\0132\017.f" +
-      "ila.v1.QuotasR\006quotas\"E\n\021SetQuotasRespon" +
-      "se\0220\n\tprincipal\030\001 \001(\0132\022.fila.v1.Principa" +
-      "lR\tprincipal\"@\n\020ListAuditRequest\022\026\n\006befo" +
-      "re\030\001 \001(\004R\006before\022\024\n\005limit\030\002 \001(\rR\005limit\"C" +
-      "\n\021ListAuditResponse\022.\n\007records\030\001 \003(\0132\024.f" +
-      "ila.v1.AuditRecordR\007records\"\344\002\n\013AuditRec" +
-      "ord\022\026\n\006number\030\001 \001(\004R\006number\022*\n\002at\030\002 \001(\0132" +
-      "\032.google.protobuf.TimestampR\002at\022\020\n\003act\030\003" +
-      " \001(\tR\003act\022\034\n\tprincipal\030\004 \001(\tR\tprincipal\022" +
-      "\025\n\006key_id\030\005 \001(\tR\005keyId\022\022\n\004peer\030\006 \001(\tR\004pe" +
-      "er\022\024\n\005queue\030\007 \001(\tR\005queue\022;\n\007details\030\010 \003(" +
-      "\0132!.fila.v1.AuditRecord.DetailsEntryR\007de" +
-      "tails\022\'\n\017claimed_address\030\t \001(\tR\016claimedA" +
-      "ddress\032:\n\014DetailsEntry\022\020\n\003key\030\001 \001(\tR\003key" +
-      "\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"i\n\027CreateTena" +
-      "ntLinkRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022!\n\014f" +
-      "airness_key\030\002 \001(\tR\013fairnessKey\022\025\n\006ttl_ms" +
-      "\030\003 \001(\004R\005ttlMs\"U\n\030CreateTenantLinkRespons" +
-      "e\022\020\n\003key\030\001 \001(\tR\003key\022\'\n\004link\030\002 \001(\0132\023.fila" +
-      ".v1.TenantLinkR\004link\"\363\001\n\nTenantLink\022\027\n\007l" +
-      "ink_id\030\001 \001(\tR\006linkId\022\024\n\005queue\030\002 \001(\tR\005que" +
-      "ue\022!\n\014fairness_key\030\003 \001(\tR\013fairnessKey\022\035\n" +
-      "\ncreated_by\030\004 \001(\tR\tcreatedBy\0229\n\ncreated_" +
-      "at\030\005 \001(\0132\032.google.protobuf.TimestampR\tcr" +
-      "eatedAt\0229\n\nexpires_at\030\006 \001(\0132\032.google.pro" +
-      "tobuf.TimestampR\texpiresAt\".\n\026ListTenant" +
-      "LinksRequest\022\024\n\005queue\030\001 \001(\tR\005queue\"D\n\027Li" +
-      "stTenantLinksResponse\022)\n\005links\030\001 \003(\0132\023.f" +
-      "ila.v1.TenantLinkR\005links\"H\n\027RevokeTenant" +
-      "LinkRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\027\n\007lin" +
-      "k_id\030\002 \001(\tR\006linkId\"\032\n\030RevokeTenantLinkRe" +
-      "sponse*w\n\005Right\022\025\n\021RIGHT_UNSPECIFIED\020\000\022\021" +
-      "\n\rRIGHT_PRODUCE\020\001\022\021\n\rRIGHT_CONSUME\020\002\022\020\n\014" +
-      "RIGHT_MANAGE\020\003\022\017\n\013RIGHT_ADMIN\020\004\022\016\n\nRIGHT" +
-      "_VIEW\020\0052\303\007\n\010FilaAuth\022B\n\tCreateKey\022\031.fila" +
-      ".v1.CreateKeyRequest\032\032.fila.v1.CreateKey" +
-      "Response\022Q\n\016ListPrincipals\022\036.fila.v1.Lis" +
-      "tPrincipalsRequest\032\037.fila.v1.ListPrincip" +
-      "alsResponse\022K\n\014GetPrincipal\022\034.fila.v1.Ge" +
-      "tPrincipalRequest\032\035.fila.v1.GetPrincipal" +
-      "Response\022B\n\tRotateKey\022\031.fila.v1.RotateKe" +
-      "yRequest\032\032.fila.v1.RotateKeyResponse\022B\n\t" +
-      "RevokeKey\022\031.fila.v1.RevokeKeyRequest\032\032.f" +
-      "ila.v1.RevokeKeyResponse\0226\n\005Grant\022\025.fila" +
-      ".v1.GrantRequest\032\026.fila.v1.GrantResponse" +
-      "\022H\n\013RevokeGrant\022\033.fila.v1.RevokeGrantReq" +
-      "uest\032\034.fila.v1.RevokeGrantResponse\022B\n\tSe" +
-      "tQuotas\022\031.fila.v1.SetQuotasRequest\032\032.fil" +
-      "a.v1.SetQuotasResponse\022W\n\020CreateTenantLi" +
-      "nk\022 .fila.v1.CreateTenantLinkRequest\032!.f" +
-      "ila.v1.CreateTenantLinkResponse\022T\n\017ListT" +
-      "enantLinks\022\037.fila.v1.ListTenantLinksRequ" +
-      "est\032 .fila.v1.ListTenantLinksResponse\022W\n" +
-      "\020RevokeTenantLink\022 .fila.v1.RevokeTenant" +
-      "LinkRequest\032!.fila.v1.RevokeTenantLinkRe" +
-      "sponse\022B\n\tListAudit\022\031.fila.v1.ListAuditR" +
-      "equest\032\032.fila.v1.ListAuditResponse\0229\n\006Wh" +
-      "oAmI\022\026.fila.v1.WhoAmIRequest\032\027.fila.v1.W" +
-      "hoAmIResponseB\032\n\013dev.fila.v1B\tAuthProtoP" +
-      "\001b\006proto3"
+      "ncipal\"u\n\022RevokeGrantRequest\022\022\n\004name\030\001 \001" +
+      "(\tR\004name\0225\n\013permissions\030\002 \003(\0132\023.fila.v1." +
+      "PermissionR\013permissions\022\024\n\005force\030\003 \001(\010R\005" +
+      "force\"G\n\023RevokeGrantResponse\0220\n\tprincipa" +
+      "l\030\001 \001(\0132\022.fila.v1.PrincipalR\tprincipal\"O" +
+      "\n\020SetQuotasRequest\022\022\n\004name\030\001 \001(\tR\004name\022\'" +
+      "\n\006quotas\030\002 \001(\0132\017.fila.v1.QuotasR\006quotas\"" +
+      "E\n\021SetQuotasResponse\0220\n\tprincipal\030\001 \001(\0132" +
+      "\022.fila.v1.PrincipalR\tprincipal\"@\n\020ListAu" +
+      "ditRequest\022\026\n\006before\030\001 \001(\004R\006before\022\024\n\005li" +
+      "mit\030\002 \001(\rR\005limit\"C\n\021ListAuditResponse\022.\n" +
+      "\007records\030\001 \003(\0132\024.fila.v1.AuditRecordR\007re" +
+      "cords\"\344\002\n\013AuditRecord\022\026\n\006number\030\001 \001(\004R\006n" +
+      "umber\022*\n\002at\030\002 \001(\0132\032.google.protobuf.Time" +
+      "stampR\002at\022\020\n\003act\030\003 \001(\tR\003act\022\034\n\tprincipal" +
+      "\030\004 \001(\tR\tprincipal\022\025\n\006key_id\030\005 \001(\tR\005keyId" +
+      "\022\022\n\004peer\030\006 \001(\tR\004peer\022\024\n\005queue\030\007 \001(\tR\005que" +
+      "ue\022;\n\007details\030\010 \003(\0132!.fila.v1.AuditRecor" +
+      "d.DetailsEntryR\007details\022\'\n\017claimed_addre" +
+      "ss\030\t \001(\tR\016claimedAddress\032:\n\014DetailsEntry" +
+      "\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value" +
+      ":\0028\001\"i\n\027CreateTenantLinkRequest\022\024\n\005queue" +
+      "\030\001 \001(\tR\005queue\022!\n\014fairness_key\030\002 \001(\tR\013fai" +
+      "rnessKey\022\025\n\006ttl_ms\030\003 \001(\004R\005ttlMs\"U\n\030Creat" +
+      "eTenantLinkResponse\022\020\n\003key\030\001 \001(\tR\003key\022\'\n" +
+      "\004link\030\002 \001(\0132\023.fila.v1.TenantLinkR\004link\"\363" +
+      "\001\n\nTenantLink\022\027\n\007link_id\030\001 \001(\tR\006linkId\022\024" +
+      "\n\005queue\030\002 \001(\tR\005queue\022!\n\014fairness_key\030\003 \001" +
+      "(\tR\013fairnessKey\022\035\n\ncreated_by\030\004 \001(\tR\tcre" +
+      "atedBy\0229\n\ncreated_at\030\005 \001(\0132\032.google.prot" +
+      "obuf.TimestampR\tcreatedAt\0229\n\nexpires_at\030" +
+      "\006 \001(\0132\032.google.protobuf.TimestampR\texpir" +
+      "esAt\".\n\026ListTenantLinksRequest\022\024\n\005queue\030" +
+      "\001 \001(\tR\005queue\"D\n\027ListTenantLinksResponse\022" +
+      ")\n\005links\030\001 \003(\0132\023.fila.v1.TenantLinkR\005lin" +
+      "ks\"H\n\027RevokeTenantLinkRequest\022\024\n\005queue\030\001" +
+      " \001(\tR\005queue\022\027\n\007link_id\030\002 \001(\tR\006linkId\"\032\n\030" +
+      "RevokeTenantLinkResponse*w\n\005Right\022\025\n\021RIG" +
+      "HT_UNSPECIFIED\020\000\022\021\n\rRIGHT_PRODUCE\020\001\022\021\n\rR" +
+      "IGHT_CONSUME\020\002\022\020\n\014RIGHT_MANAGE\020\003\022\017\n\013RIGH" +
+      "T_ADMIN\020\004\022\016\n\nRIGHT_VIEW\020\0052\303\007\n\010FilaAuth\022B" +
+      "\n\tCreateKey\022\031.fila.v1.CreateKeyRequest\032\032" +
+      ".fila.v1.CreateKeyResponse\022Q\n\016ListPrinci" +
+      "pals\022\036.fila.v1.ListPrincipalsRequest\032\037.f" +
+      "ila.v1.ListPrincipalsResponse\022K\n\014GetPrin" +
+      "cipal\022\034.fila.v1.GetPrincipalRequest\032\035.fi" +
+      "la.v1.GetPrincipalResponse\022B\n\tRotateKey\022" +
+      "\031.fila.v1.RotateKeyRequest\032\032.fila.v1.Rot" +
+      "ateKeyResponse\022B\n\tRevokeKey\022\031.fila.v1.Re" +
+      "vokeKeyRequest\032\032.fila.v1.RevokeKeyRespon" +
+      "se\0226\n\005Grant\022\025.fila.v1.GrantRequest\032\026.fil" +
+      "a.v1.GrantResponse\022H\n\013RevokeGrant\022\033.fila" +
+      ".v1.RevokeGrantRequest\032\034.fila.v1.RevokeG" +
+      "rantResponse\022B\n\tSetQuotas\022\031.fila.v1.SetQ" +
+      "uotasRequest\032\032.fila.v1.SetQuotasResponse" +
+      "\022W\n\020CreateTenantLink\022 .fila.v1.CreateTen" +
+      "antLinkRequest\032!.fila.v1.CreateTenantLin" +
+      "kResponse\022T\n\017ListTenantLinks\022\037.fila.v1.L" +
+      "istTenantLinksRequest\032 .fila.v1.ListTena" +
+      "ntLinksResponse\022W\n\020RevokeTenantLink\022 .fi" +
+      "la.v1.RevokeTenantLinkRequest\032!.fila.v1." +
+      "RevokeTenantLinkResponse\022B\n\tListAudit\022\031." +
+      "fila.v1.ListAuditRequest\032\032.fila.v1.ListA" +
+      "uditResponse\0229\n\006WhoAmI\022\026.fila.v1.WhoAmIR" +
+      "equest\032\027.fila.v1.WhoAmIResponseB\032\n\013dev.f" +
+      "ila.v1B\tAuthProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -333,7 +334,7 @@ public final class AuthProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_Quotas_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_Quotas_descriptor,
-        new java.lang.String[] { "MessagesPerSecond", "BytesPerSecond", "Connections", "Streams", "StoredBytes", });
+        new java.lang.String[] { "MessagesPerSecond", "BytesPerSecond", "Connections", "Streams", "StoredBytes", "InFlight", });
     internal_static_fila_v1_KeyInfo_descriptor =
       getDescriptor().getMessageType(2);
     internal_static_fila_v1_KeyInfo_fieldAccessorTable = new
@@ -345,7 +346,7 @@ public final class AuthProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_Principal_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_Principal_descriptor,
-        new java.lang.String[] { "Name", "Permissions", "Tenant", "Keys", "Quotas", "Connections", "Streams", "QuotaRefusals", "StoredBytes", });
+        new java.lang.String[] { "Name", "Permissions", "Tenant", "Keys", "Quotas", "Connections", "Streams", "QuotaRefusals", "StoredBytes", "InFlight", });
     internal_static_fila_v1_WhoAmIRequest_descriptor =
       getDescriptor().getMessageType(4);
     internal_static_fila_v1_WhoAmIRequest_fieldAccessorTable = new

@@ -345,7 +345,7 @@ private static final long serialVersionUID = 0L;
   private long quotaRefusals_ = 0L;
   /**
    * <pre>
-   * Enqueue requests refused for its quotas since the server started.
+   * Requests refused for its quotas since the server started.
    * </pre>
    *
    * <code>uint64 quota_refusals = 8 [json_name = "quotaRefusals"];</code>
@@ -369,6 +369,21 @@ private static final long serialVersionUID = 0L;
   @java.lang.Override
   public long getStoredBytes() {
     return storedBytes_;
+  }
+
+  public static final int IN_FLIGHT_FIELD_NUMBER = 10;
+  private long inFlight_ = 0L;
+  /**
+   * <pre>
+   * Messages in flight with its consumers, as of the last second; 0 without a bound on them.
+   * </pre>
+   *
+   * <code>uint64 in_flight = 10 [json_name = "inFlight"];</code>
+   * @return The inFlight.
+   */
+  @java.lang.Override
+  public long getInFlight() {
+    return inFlight_;
   }
 
   private byte memoizedIsInitialized = -1;
@@ -411,6 +426,9 @@ private static final long serialVersionUID = 0L;
     }
     if (storedBytes_ != 0L) {
       output.writeUInt64(9, storedBytes_);
+    }
+    if (inFlight_ != 0L) {
+      output.writeUInt64(10, inFlight_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -460,6 +478,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(9, storedBytes_);
     }
+    if (inFlight_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(10, inFlight_);
+    }
     return size;
   }
   @java.lang.Override
@@ -505,6 +527,8 @@ private static final long serialVersionUID = 0L;
         != other.getQuotaRefusals()) return false;
     if (getStoredBytes()
         != other.getStoredBytes()) return false;
+    if (getInFlight()
+        != other.getInFlight()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -542,6 +566,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + STORED_BYTES_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getStoredBytes());
+    hash = (37 * hash) + IN_FLIGHT_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getInFlight());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -710,6 +737,7 @@ private static final long serialVersionUID = 0L;
       streams_ = 0;
       quotaRefusals_ = 0L;
       storedBytes_ = 0L;
+      inFlight_ = 0L;
       return this;
     }
 
@@ -789,6 +817,9 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00000100) != 0)) {
         result.storedBytes_ = storedBytes_;
+      }
+      if (((from_bitField0_ & 0x00000200) != 0)) {
+        result.inFlight_ = inFlight_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -882,6 +913,9 @@ private static final long serialVersionUID = 0L;
       if (other.getStoredBytes() != 0L) {
         setStoredBytes(other.getStoredBytes());
       }
+      if (other.getInFlight() != 0L) {
+        setInFlight(other.getInFlight());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -969,6 +1003,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000100;
               break;
             } // case 72
+            case 80: {
+              inFlight_ = input.readUInt64();
+              bitField0_ |= 0x00000200;
+              break;
+            } // case 80
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2028,7 +2067,7 @@ private static final long serialVersionUID = 0L;
     private long quotaRefusals_ ;
     /**
      * <pre>
-     * Enqueue requests refused for its quotas since the server started.
+     * Requests refused for its quotas since the server started.
      * </pre>
      *
      * <code>uint64 quota_refusals = 8 [json_name = "quotaRefusals"];</code>
@@ -2040,7 +2079,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Enqueue requests refused for its quotas since the server started.
+     * Requests refused for its quotas since the server started.
      * </pre>
      *
      * <code>uint64 quota_refusals = 8 [json_name = "quotaRefusals"];</code>
@@ -2056,7 +2095,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Enqueue requests refused for its quotas since the server started.
+     * Requests refused for its quotas since the server started.
      * </pre>
      *
      * <code>uint64 quota_refusals = 8 [json_name = "quotaRefusals"];</code>
@@ -2109,6 +2148,50 @@ private static final long serialVersionUID = 0L;
     public Builder clearStoredBytes() {
       bitField0_ = (bitField0_ & ~0x00000100);
       storedBytes_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long inFlight_ ;
+    /**
+     * <pre>
+     * Messages in flight with its consumers, as of the last second; 0 without a bound on them.
+     * </pre>
+     *
+     * <code>uint64 in_flight = 10 [json_name = "inFlight"];</code>
+     * @return The inFlight.
+     */
+    @java.lang.Override
+    public long getInFlight() {
+      return inFlight_;
+    }
+    /**
+     * <pre>
+     * Messages in flight with its consumers, as of the last second; 0 without a bound on them.
+     * </pre>
+     *
+     * <code>uint64 in_flight = 10 [json_name = "inFlight"];</code>
+     * @param value The inFlight to set.
+     * @return This builder for chaining.
+     */
+    public Builder setInFlight(long value) {
+
+      inFlight_ = value;
+      bitField0_ |= 0x00000200;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Messages in flight with its consumers, as of the last second; 0 without a bound on them.
+     * </pre>
+     *
+     * <code>uint64 in_flight = 10 [json_name = "inFlight"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearInFlight() {
+      bitField0_ = (bitField0_ & ~0x00000200);
+      inFlight_ = 0L;
       onChanged();
       return this;
     }

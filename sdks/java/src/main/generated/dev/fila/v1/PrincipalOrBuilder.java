@@ -187,7 +187,7 @@ public interface PrincipalOrBuilder extends
 
   /**
    * <pre>
-   * Enqueue requests refused for its quotas since the server started.
+   * Requests refused for its quotas since the server started.
    * </pre>
    *
    * <code>uint64 quota_refusals = 8 [json_name = "quotaRefusals"];</code>
@@ -204,4 +204,14 @@ public interface PrincipalOrBuilder extends
    * @return The storedBytes.
    */
   long getStoredBytes();
+
+  /**
+   * <pre>
+   * Messages in flight with its consumers, as of the last second; 0 without a bound on them.
+   * </pre>
+   *
+   * <code>uint64 in_flight = 10 [json_name = "inFlight"];</code>
+   * @return The inFlight.
+   */
+  long getInFlight();
 }

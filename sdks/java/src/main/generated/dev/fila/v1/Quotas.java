@@ -128,6 +128,22 @@ private static final long serialVersionUID = 0L;
     return storedBytes_;
   }
 
+  public static final int IN_FLIGHT_FIELD_NUMBER = 6;
+  private int inFlight_ = 0;
+  /**
+   * <pre>
+   * Messages that its consumers and pulls hold leased at a time, in all queues. At the bound its streams get no more, and
+   * a pull that would find messages is refused. For names that are not bound to a tenant.
+   * </pre>
+   *
+   * <code>uint32 in_flight = 6 [json_name = "inFlight"];</code>
+   * @return The inFlight.
+   */
+  @java.lang.Override
+  public int getInFlight() {
+    return inFlight_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -157,6 +173,9 @@ private static final long serialVersionUID = 0L;
     if (storedBytes_ != 0L) {
       output.writeUInt64(5, storedBytes_);
     }
+    if (inFlight_ != 0) {
+      output.writeUInt32(6, inFlight_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -180,6 +199,10 @@ private static final long serialVersionUID = 0L;
     if (storedBytes_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(5, storedBytes_);
+    }
+    if (inFlight_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(6, inFlight_);
     }
     return size;
   }
@@ -217,6 +240,8 @@ private static final long serialVersionUID = 0L;
         != other.getStreams()) return false;
     if (getStoredBytes()
         != other.getStoredBytes()) return false;
+    if (getInFlight()
+        != other.getInFlight()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -241,6 +266,8 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + STORED_BYTES_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getStoredBytes());
+    hash = (37 * hash) + IN_FLIGHT_FIELD_NUMBER;
+    hash = (53 * hash) + getInFlight();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -381,6 +408,7 @@ private static final long serialVersionUID = 0L;
       connections_ = 0;
       streams_ = 0;
       storedBytes_ = 0L;
+      inFlight_ = 0;
       return this;
     }
 
@@ -429,6 +457,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000010) != 0)) {
         result.storedBytes_ = storedBytes_;
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.inFlight_ = inFlight_;
+      }
     }
 
     @java.lang.Override
@@ -457,6 +488,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getStoredBytes() != 0L) {
         setStoredBytes(other.getStoredBytes());
+      }
+      if (other.getInFlight() != 0) {
+        setInFlight(other.getInFlight());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -507,6 +541,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 40
+            case 48: {
+              inFlight_ = input.readUInt32();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 48
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -743,6 +782,53 @@ private static final long serialVersionUID = 0L;
     public Builder clearStoredBytes() {
       bitField0_ = (bitField0_ & ~0x00000010);
       storedBytes_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private int inFlight_ ;
+    /**
+     * <pre>
+     * Messages that its consumers and pulls hold leased at a time, in all queues. At the bound its streams get no more, and
+     * a pull that would find messages is refused. For names that are not bound to a tenant.
+     * </pre>
+     *
+     * <code>uint32 in_flight = 6 [json_name = "inFlight"];</code>
+     * @return The inFlight.
+     */
+    @java.lang.Override
+    public int getInFlight() {
+      return inFlight_;
+    }
+    /**
+     * <pre>
+     * Messages that its consumers and pulls hold leased at a time, in all queues. At the bound its streams get no more, and
+     * a pull that would find messages is refused. For names that are not bound to a tenant.
+     * </pre>
+     *
+     * <code>uint32 in_flight = 6 [json_name = "inFlight"];</code>
+     * @param value The inFlight to set.
+     * @return This builder for chaining.
+     */
+    public Builder setInFlight(int value) {
+
+      inFlight_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Messages that its consumers and pulls hold leased at a time, in all queues. At the bound its streams get no more, and
+     * a pull that would find messages is refused. For names that are not bound to a tenant.
+     * </pre>
+     *
+     * <code>uint32 in_flight = 6 [json_name = "inFlight"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearInFlight() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      inFlight_ = 0;
       onChanged();
       return this;
     }

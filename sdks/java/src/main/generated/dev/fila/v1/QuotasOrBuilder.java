@@ -60,4 +60,15 @@ public interface QuotasOrBuilder extends
    * @return The storedBytes.
    */
   long getStoredBytes();
+
+  /**
+   * <pre>
+   * Messages that its consumers and pulls hold leased at a time, in all queues. At the bound its streams get no more, and
+   * a pull that would find messages is refused. For names that are not bound to a tenant.
+   * </pre>
+   *
+   * <code>uint32 in_flight = 6 [json_name = "inFlight"];</code>
+   * @return The inFlight.
+   */
+  int getInFlight();
 }

@@ -88,6 +88,8 @@ final class KeyOperations {
                 .setBytesPerSecond(request.real("bytes_per_second").orElse(0.0))
                 .setConnections(request.integer("connections").orElse(0))
                 .setStreams(request.integer("streams").orElse(0))
+                .setInFlight(request.integer("in_flight").orElse(0))
+                .setStoredBytes(request.number("stored_bytes").orElse(0L))
                 .build();
     }
 }

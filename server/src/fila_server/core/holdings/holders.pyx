@@ -1,0 +1,120 @@
+"""See holders.pxd."""
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
+from fila_server.core.turns.clocks cimport channel_room
+from fila_server.core.turns.parking cimport channel_activate
+
+
+cdef enum:
+    NUMBER = 14
+    MOST = 13
+
+
+cdef void holder_join(Core* core, Consumer* consumer, const Fields* opening) noexcept nogil:
+    cdef Holder* holder
+    cdef uint64_t number = opening.number[NUMBER]
+    if number == 0:
+        return
+    holder = <Holder*> map64_get(&core.holders, number)
+    if holder == NULL:
+        holder = <Holder*> must_malloc(sizeof(Holder))
+        memset(holder, 0, sizeof(Holder))
+        holder.number = number
+        map64_put(&core.holders, number, holder)
+    holder.consumers += 1
+    consumer.holder = holder
+    holder_bound(core, holder, <uint32_t> opening.number[MOST])
+
+
+cdef void _forget_if_unused(Core* core, Holder* holder) noexcept nogil:
+    if holder.consumers == 0 and holder.in_flight == 0 and holder.refused == 0:
+        map64_remove(&core.holders, holder.number)
+        free(holder)
+
+
+cdef void holder_unstop(Consumer* consumer) noexcept nogil:
+    cdef Holder* holder = consumer.holder
+    if consumer.next_stopped == NULL:
+        return
+    if consumer.next_stopped == consumer:
+        holder.stopped = NULL
+    else:
+        consumer.prev_stopped.next_stopped = consumer.next_stopped
+        consumer.next_stopped.prev_stopped = consumer.prev_stopped
+        if holder.stopped == consumer:
+            holder.stopped = consumer.next_stopped
+    consumer.next_stopped = consumer.prev_stopped = NULL
+
+
+cdef void holder_leave(Core* core, Consumer* consumer) noexcept nogil:
+    cdef Holder* holder = consumer.holder
+    if holder == NULL:
+        return
+    holder_unstop(consumer)
+    consumer.holder = NULL
+    holder.consumers -= 1
+    _forget_if_unused(core, holder)
+
+
+cdef void holder_takes(Holder* holder, Lease* lease) noexcept nogil:
+    lease.holder = holder
+    if holder != NULL:
+        holder.in_flight += 1
+
+
+cdef void holder_loses(Core* core, Lease* lease) noexcept nogil:
+    cdef Holder* holder = lease.holder
+    if holder == NULL:
+        return
+    lease.holder = NULL
+    holder.in_flight -= 1
+    if holder.stopped != NULL:
+        _wake(core, holder)
+    _forget_if_unused(core, holder)
+
+
+cdef void holder_moves(Core* core, Lease* lease, Holder* holder) noexcept nogil:
+    if lease.holder != holder:
+        holder_loses(core, lease)
+        holder_takes(holder, lease)
+
+
+cdef void holder_stop(Consumer* consumer) noexcept nogil:
+    """Behind those that stopped before, so that the longest stopped is looked at first."""
+    cdef Holder* holder = consumer.holder
+    cdef Consumer* first = <Consumer*> holder.stopped
+    if consumer.next_stopped != NULL:
+        return
+    if first == NULL:
+        holder.stopped = consumer.next_stopped = consumer.prev_stopped = consumer
+        return
+    consumer.next_stopped = first
+    consumer.prev_stopped = first.prev_stopped
+    first.prev_stopped.next_stopped = consumer
+    first.prev_stopped = consumer
+
+
+cdef void _wake(Core* core, Holder* holder) noexcept nogil:
+    """Once for all the leases that end before the next deliveries: the circle is empty then."""
+    cdef Consumer* consumer
+    while holder.stopped != NULL and holder_room(holder):
+        consumer = <Consumer*> holder.stopped
+        holder_unstop(consumer)
+        channel_room(core, consumer.channel, True)
+        if consumer.channel.ready:
+            channel_activate(core, consumer.channel)
+
+
+cdef void holder_bound(Core* core, Holder* holder, uint32_t most) noexcept nogil:
+    holder.most = most
+    _wake(core, holder)
+
+
+cdef void holder_told(Core* core, Holder* holder) noexcept nogil:
+    holder.refused = 0
+    _forget_if_unused(core, holder)

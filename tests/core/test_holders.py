@@ -1,0 +1,223 @@
+"""What a principal's consumers hold in flight together, over all queues, and its bound."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from fila.v1 import admin_pb2 as admin
+from fila.v1 import messages_pb2 as messages
+from fila.v1 import service_pb2 as service
+from fila_server import commands, errors, seam_frames
+from tests.core.driven_engine import DrivenEngine, Refused
+from tests.core.driven_session import DrivenSession
+
+ACME, GLOB = 7, 8
+
+
+@pytest.fixture
+def engine() -> Iterator[DrivenEngine]:
+    made = DrivenEngine()
+    for name in ("q", "r"):
+        made.create_queue(name, max_attempts=1000)
+    yield made
+    made.remove()
+
+
+def of(principal: int, most: int) -> bytes:
+    """As the door puts it behind what opens a consumer (doors/rights): fields 14 and 13."""
+    return bytes((14 << 3, principal, 13 << 3, most))
+
+
+def fill(engine: DrivenEngine, queue: str, count: int) -> None:
+    request = service.EnqueueBatchRequest(queue=queue)
+    for _ in range(count):
+        request.messages.add(payload=b"x")
+    engine.call(commands.ENQUEUE_BATCH, request, service.EnqueueBatchResponse)
+
+
+def pull(
+    engine: DrivenEngine, queue: str, holder: bytes, most: int = 100, wait_ms: int = 0
+) -> list[messages.Message]:
+    request = service.LeaseRequest(queue=queue, max_messages=most, wait_ms=wait_ms).SerializeToString()
+    return list(engine.call(commands.LEASE, request + holder, service.LeaseResponse).messages)
+
+
+def held(engine: DrivenEngine, *bounds: tuple[int, int]) -> list[tuple[int, int]]:
+    """Say how many each may have; (how many each has, pulls refused since this was asked last)."""
+    asked = seam_frames.Holders()
+    for principal, most in bounds:
+        asked.holders.add(principal=principal, most=most)
+    told = engine.call(commands.HOLDERS, asked, seam_frames.Held)
+    return [(row.in_flight, row.refused) for row in told.rows]
+
+
+def test_sessions_and_pulls_of_one_name_hold_no_more_than_its_bound_together(engine: DrivenEngine) -> None:
+    fill(engine, "q", 20)
+    fill(engine, "r", 20)
+    one = DrivenSession(engine, "q", holder=of(ACME, 5), max_in_flight=3)
+    two = DrivenSession(engine, "r", holder=of(ACME, 5))
+    other = DrivenSession(engine, "r", holder=of(GLOB, 6))
+
+    assert (len(one.messages), len(two.messages), len(other.messages)) == (3, 2, 6)
+    assert held(engine, (ACME, 5), (GLOB, 6), (99, 1)) == [(5, 0), (6, 0), (0, 0)]
+    engine.ack("q", one.messages[:2])
+    assert len(one.read()) + len(two.read()) == 2
+    assert len(DrivenSession(engine, "q", holder=of(ACME, 5)).messages) == 0
+    assert len(DrivenSession(engine, "q", max_in_flight=4).messages) == 4, "nobody's has no bound"
+
+
+@pytest.mark.parametrize("how", ["ack", "nack", "runs out", "comes back", "queue goes"])
+def test_however_a_lease_ends_there_is_room_for_another(engine: DrivenEngine, how: str) -> None:
+    fill(engine, "q", 4)
+    leased = pull(engine, "q", of(ACME, 4)) if how != "comes back" else []
+    first = DrivenSession(engine, "q", holder=of(ACME, 4))
+    fill(engine, "r", 9)
+    waiting = DrivenSession(engine, "r", holder=of(ACME, 4))
+    assert (len(leased) + len(first.messages), len(waiting.messages)) == (4, 0)
+
+    if how == "ack":
+        engine.ack("q", leased)
+    elif how == "nack":
+        engine.nack("q", leased, delay_ms=3_600_000)
+    elif how == "comes back":
+        first.say(close={})
+    elif how == "runs out":
+        first.say(close={})
+        engine.sleep(40_000, 1000)
+    else:
+        request = admin.DeleteQueueRequest(queue="q", force=True)
+        engine.call(commands.DELETE_QUEUE, request, admin.DeleteQueueResponse)
+        engine.sleep(1000, 100)
+    assert len(waiting.read()) == 4
+    assert held(engine, (ACME, 4)) == [(4, 0)]
+
+
+def test_a_pull_at_the_bound_is_refused_where_it_would_find_messages(engine: DrivenEngine) -> None:
+    fill(engine, "q", 9)
+    first = pull(engine, "q", of(ACME, 5), most=4)
+    assert len(pull(engine, "q", of(ACME, 5))) == 1, "what there is room for"
+
+    with pytest.raises(Refused, match="at most 5 messages in flight") as refused:
+        pull(engine, "q", of(ACME, 5))
+    assert (refused.value.code, refused.value.reason) == (errors.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED")
+    assert pull(engine, "r", of(ACME, 5)) == [], "there is nothing that it could not be given"
+    assert len(pull(engine, "q", of(GLOB, 5))) == 4
+    assert held(engine, (ACME, 5)) == [(5, 1)]
+    assert held(engine, (ACME, 5)) == [(5, 0)], "a refusal is told once"
+
+    engine.ack("q", first)
+    assert held(engine, (ACME, 5)) == [(1, 0)]
+
+
+def test_a_pull_that_waits_for_room_is_answered_when_there_is_some(engine: DrivenEngine) -> None:
+    fill(engine, "q", 3)
+    (first,) = pull(engine, "q", of(ACME, 1))
+    request = service.LeaseRequest(queue="q", max_messages=9, wait_ms=10_000).SerializeToString()
+    token = engine.submit(commands.LEASE, request + of(ACME, 1))
+    engine.sleep(1000)
+    engine.ack("q", [first])
+    status, payload = engine.answer_of(token)
+    assert (status, len(service.LeaseResponse.FromString(payload).messages)) == (errors.OK, 1)
+
+    token = engine.submit(commands.LEASE, request + of(ACME, 1))
+    engine.sleep(1)
+    engine.sleep(11_000)
+    assert engine.answer_of(token)[0] == errors.RESOURCE_EXHAUSTED, "it waited in vain"
+
+
+def test_a_bound_that_is_raised_counts_at_once_and_one_that_is_lowered_takes_nothing_back(
+    engine: DrivenEngine,
+) -> None:
+    fill(engine, "q", 30)
+    session = DrivenSession(engine, "q", holder=of(ACME, 0))
+    assert len(session.messages) == 30, "0 is no bound"
+    assert held(engine, (ACME, 10)) == [(30, 0)]
+    fill(engine, "q", 30)
+    engine.ack("q", session.messages[:20])
+    assert session.read() == []
+    engine.ack("q", session.messages[20:21])
+    assert len(session.read()) == 1
+
+    held(engine, (ACME, 15))
+    assert len(session.read()) == 5
+    held(engine, (ACME, 0))
+    assert len(session.read()) == 24
+
+
+def test_what_was_leased_before_a_restart_counts_again_with_the_session_that_resumes(
+    engine: DrivenEngine,
+) -> None:
+    fill(engine, "q", 10)
+    session = DrivenSession(engine, "q", holder=of(ACME, 4))
+    session.begin()
+    engine.kill()
+    engine.reopen()
+    assert held(engine, (ACME, 4)) == [(0, 0)]
+    resumed = session.resumed(0, 1, 2, 3, holder=of(ACME, 4))
+    assert held(engine, (ACME, 4)) == [(4, 0)]
+    assert resumed.messages == []
+    engine.ack("q", session.messages)
+    assert len(resumed.read()) == 4
+
+
+def test_a_session_resumed_by_another_name_is_that_names(engine: DrivenEngine) -> None:
+    fill(engine, "q", 10)
+    session = DrivenSession(engine, "q", holder=of(ACME, 4))
+    session.begin()
+    session.breaks()
+    resumed = session.resumed(0, 1, 2, 3, holder=of(GLOB, 5))
+    assert (len(resumed.messages), held(engine, (ACME, 4), (GLOB, 5))) == (1, [(0, 0), (5, 0)])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_bound_holds_and_nothing_is_left_waiting_whatever_happens(
+    engine: DrivenEngine, seed: int
+) -> None:
+    dice = random.Random(seed)
+    bounds = {ACME: dice.randint(1, 6), GLOB: dice.randint(1, 40)}
+    sessions = [
+        (owner, queue, DrivenSession(engine, queue, holder=of(owner, bounds[owner]), max_in_flight=size))
+        for owner, queue, size in ((ACME, "q", 3), (ACME, "r", 8), (ACME, "q", 100), (GLOB, "r", 2))
+    ]
+    sent = {"q": 0, "r": 0}
+    owned: dict[int, list[tuple[str, messages.Message]]] = {ACME: [], GLOB: []}
+    done = 0
+
+    def take() -> None:
+        while True:
+            new = [(owner, queue, message) for owner, queue, each in sessions for message in each.read()]
+            if not new:
+                break
+            for owner, queue, message in new:
+                owned[owner].append((queue, message))
+        rows = held(engine, *bounds.items())
+        assert rows == [(len(owned[owner]), 0) for owner in bounds]
+        assert all(len(owned[owner]) <= most for owner, most in bounds.items())
+
+    for owner, queue, session in sessions:
+        owned[owner] += [(queue, message) for message in session.messages]
+    for _ in range(60):
+        queue = dice.choice(["q", "r"])
+        count = dice.randint(0, 5)
+        fill(engine, queue, count)
+        sent[queue] += count
+        take()
+        owner = dice.choice([ACME, GLOB])
+        dice.shuffle(owned[owner])
+        settled = [owned[owner].pop() for _ in range(dice.randint(0, len(owned[owner])))]
+        for name in ("q", "r"):
+            engine.ack(name, [message for queue, message in settled if queue == name])
+        done += len(settled)
+        take()
+    while any(owned.values()):
+        for holding in owned.values():
+            settled = holding.copy()
+            holding.clear()
+            for name in ("q", "r"):
+                engine.ack(name, [message for queue, message in settled if queue == name])
+            done += len(settled)
+        take()
+    assert done == sum(sent.values())
