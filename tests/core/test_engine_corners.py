@@ -4,7 +4,7 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server import commands, errors
 from tests.core.conftest import Make
 from tests.core.driven_engine import MS, DrivenEngine
 
@@ -126,6 +126,41 @@ def test_a_header_that_clients_could_not_read_is_refused_however_well_it_ends(
 
     assert [result.error.code != 0 for result in answers.results] == [True, False]
     assert engine.payloads("q") == [b"good"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        text_field(1, b"") + text_field(2, b"v"),
+        text_field(2, b"v"),
+        text_field(1, b"k") + text_field(1, b""),
+        b"",
+    ],
+    ids=["an empty name", "a value alone", "an empty name after another", "nothing at all"],
+)
+def test_a_header_without_a_name_is_refused_and_the_refusal_says_what_is_wrong(
+    opened: Make, header: bytes
+) -> None:
+    engine = opened()
+    engine.create_queue("q")
+    one = text_field(1, b"q") + text_field(2, header)
+
+    with pytest.raises(errors.Invalid, match=r"headers: keys .* no key may be empty"):
+        engine.submit(commands.ENQUEUE, one)
+    batch = text_field(1, b"q") + text_field(2, text_field(2, header)) + text_field(2, text_field(3, b"good"))
+    answers = engine.call(commands.ENQUEUE_BATCH, batch, service.EnqueueBatchResponse)
+
+    assert [result.error.code for result in answers.results] == [errors.INVALID_ARGUMENT, 0]
+    assert engine.payloads("q") == [b"good"]
+
+
+def test_a_header_without_a_value_is_kept(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q")
+
+    engine.enqueue("q", headers={"flag": ""})
+
+    assert dict(engine.lease("q")[0].headers) == {"flag": ""}
 
 
 # --- clocks ------------------------------------------------------------------------------------

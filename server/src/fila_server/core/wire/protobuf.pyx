@@ -203,15 +203,18 @@ cdef bint header_find(const char* body, uint32_t length, Slice name, Slice* valu
 
 cdef uint8_t _header_check(Slice entry, const Limits* limits) noexcept nogil:
     """Whether a header may be stored. Of a repeated name or value the
-    last counts, but clients read them all."""
+    last counts, but clients read them all. A header without a name is none that anybody could ask for."""
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text
     cdef uint64_t number
+    cdef bint named = False
     c.at, c.end, c.bad = entry.at, entry.at + entry.length, False
     while next_field(&c, &field, &kind, &text, &number):
         if field > 2:
             continue
+        if field == 1:
+            named = text.length > 0
         if kind != TEXT:
             return REFUSED_MALFORMED
         if field == 1 and text.length > limits.header_key_bytes_max:
@@ -220,7 +223,9 @@ cdef uint8_t _header_check(Slice entry, const Limits* limits) noexcept nogil:
             return REFUSED_HEADER_VALUE
         if not utf8_valid(text.at, text.length):
             return REFUSED_HEADER_TEXT
-    return REFUSED_MALFORMED if c.bad else TAKEN
+    if c.bad:
+        return REFUSED_MALFORMED
+    return TAKEN if named else REFUSED_HEADER_TEXT
 
 
 cdef uint8_t _options_parse(Item* item, Slice text, const Limits* limits) noexcept nogil:

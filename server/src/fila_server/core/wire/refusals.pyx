@@ -99,7 +99,7 @@ cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t
         form = b"headers: a header's value is at most %llu bytes"
         bound = limits.header_value_bytes_max
     elif refused == REFUSED_HEADER_TEXT:
-        form = b"headers: keys and values must be valid UTF-8"
+        form = b"headers: keys and values must be valid UTF-8, and no key may be empty"
     elif refused == REFUSED_TTL:
         form = b"options.ttl_ms: at most 2^52 ms"
     elif refused == REFUSED_TTL_PAST:
