@@ -23,7 +23,7 @@ from fila_server.broker.unwritten import PAGE_BYTES_MAX
 from fila_server.config.schema import Limits
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.packed import KeyLimits
-from fila_server.operations import rules, versions
+from fila_server.operations import changes, rules, versions
 from fila_server.operations.audit import carry_out
 from fila_server.operations.dry_run import LAST_DEFAULT, DryRun
 from fila_server.operations.keys import find_keys, key_policies
@@ -292,7 +292,15 @@ class Queues:
             throttle_key_bytes=self._limits.throttle_key_bytes_max,
             throttle_keys=self._limits.throttle_keys_max,
         )
-        return (await Redrive(self._broker, request, limits).run()).SerializeToString()
+        redrive = Redrive(self._broker, request, limits)
+        try:
+            return (await redrive.run()).SerializeToString()
+        except BaseException:
+            # A drain, or a caller that went away: what was moved until then stays moved, and its event is due.
+            reply = pb.RedriveResponse(redriven=redrive.moved).SerializeToString()
+            who = caller.name if caller.number is not None else ""
+            changes.tell("Redrive", request, caller.peer, who, reply)
+            raise
 
 
 async def on_channel(door: Door, caller: Caller, request: Any, call: Awaitable[bytes]) -> bytes:

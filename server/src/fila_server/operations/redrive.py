@@ -35,7 +35,7 @@ PAGES_A_SECOND = 10
 
 
 class Redrive:
-    """One redrive. `run` returns what became of it."""
+    """One redrive. `run` returns what became of it; `moved` is how many were moved until now, however it ends."""
 
     def __init__(self, broker: Broker, request: admin_pb2.RedriveRequest, key_limits: KeyLimits) -> None:
         self._broker = broker
@@ -47,8 +47,8 @@ class Redrive:
         self._up_to_offset = request.up_to_offset
         self._walks = request.after_offset > 0
         self._only = sorted(set(request.offsets))
-        self._moved = 0
         self._stuck = 0
+        self.moved = 0
 
     async def run(self) -> admin_pb2.RedriveResponse:
         """Move what was asked for. Raises QueueNotFound, Invalid, SourceQueueGone, Conflict."""
@@ -63,7 +63,7 @@ class Redrive:
                 if not page.moved and page.last_offset <= after_offset:
                     break
                 after_offset = page.last_offset
-                self._moved += page.moved
+                self.moved += page.moved
                 self._stuck += page.stuck
                 if self._left and self._left <= page.moved:
                     break
@@ -71,16 +71,16 @@ class Redrive:
                     break
                 self._left -= page.moved if self._left else 0
                 if self._rate:
-                    await pause(began_s + self._moved / self._rate - time.monotonic(), draining)
+                    await pause(began_s + self.moved / self._rate - time.monotonic(), draining)
         finally:
             stay()
         # A later page of a walk that moved others is no failure of the whole.
-        if self._stuck and not self._moved and not self._walks:
+        if self._stuck and not self.moved and not self._walks:
             raise errors.Conflict(
                 f'none of the {self._stuck} messages in "{self._dlq}" can be moved back: they were put there '
                 "by hand, or the queue or channel they came from is gone, or its policy refuses them"
             )
-        return admin_pb2.RedriveResponse(redriven=self._moved, last_offset=after_offset, stuck=self._stuck)
+        return admin_pb2.RedriveResponse(redriven=self.moved, last_offset=after_offset, stuck=self._stuck)
 
     async def move_named(self, offsets: Sequence[int]) -> AsyncIterator[tuple[int, int]]:
         """Move the dead letters with these offsets, sorted; tell of each page how many, and how many could not be."""
