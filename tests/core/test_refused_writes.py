@@ -128,3 +128,23 @@ def test_on_a_full_disk_an_ack_waits_for_room_and_is_not_answered_before(
     engine.others += engine.settle_down()
     assert answers(engine, settling) == [0]
     assert engine.stats("q").stored_bytes == 0
+
+
+@pytest.mark.parametrize("trouble", ["a full disk", "a stall"])
+def test_a_stop_on_a_disk_that_takes_nothing_ends_and_what_was_not_answered_did_not_happen(
+    engine: DrivenEngine, trouble: str
+) -> None:
+    engine.enqueue("q", b"old")
+    [old] = engine.lease("q")
+    if trouble == "a stall":
+        store_stalls(engine.core, True)
+    else:
+        disk_becomes(engine.core, CRITICAL)
+    settling, coming = ack(engine, old), enqueue(engine, b"new")
+
+    engine.stop()
+    engine.reopen()
+    engine.sleep(60_000, 1_000)
+
+    assert answers(engine, settling) == answers(engine, coming) == []
+    assert engine.payloads("q") == [b"old"]
