@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from fila_pipeline import schema
+from fila_pipeline.recording import once
 
 START = datetime(2026, 3, 2, 8, 58, tzinfo=UTC)
 WAITS = [f"wait_{cause}_ms" for cause in schema.CAUSES]
@@ -50,9 +51,16 @@ def random_rows(seed: int) -> list[dict[str, Any]]:
             row["held_ms"] = [dice.randrange(90_000) for _ in range(count)]
         if kind == schema.DELIVERED:
             row |= {name: [dice.choice([0, dice.randrange(5000)]) for _ in range(count)] for name in WAITS}
+        if dice.random() < 0.5:
+            row |= {name: row[name][:1] * count for name in schema.OF_EACH if name in row}
         rows.append(row)
         offset += count
     return rows
+
+
+def as_files_have_it(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every second row as files of version 1 have it, with one element a message in each list."""
+    return [once(row) if number % 2 else row for number, row in enumerate(rows)]
 
 
 def frame(spark: SparkSession, rows: list[dict[str, Any]], table: str = schema.DECISIONS) -> DataFrame:
@@ -60,5 +68,5 @@ def frame(spark: SparkSession, rows: list[dict[str, Any]], table: str = schema.D
     if not rows:
         return spark.createDataFrame([], schema.spark_schema(columns))
     with tempfile.NamedTemporaryFile(suffix=".parquet", delete=False) as file:
-        pq.write_table(pa.Table.from_pylist(rows, schema=columns), file)
+        pq.write_table(pa.Table.from_pylist(as_files_have_it(rows), schema=columns), file)
     return spark.read.schema(schema.spark_schema(columns)).parquet(file.name)

@@ -95,10 +95,10 @@ def test_a_column_more_or_less_changes_no_version_and_a_later_version_is_skipped
     pq.write_table(table.append_column("novel", pa.nulls(len(table), pa.string())), files[0])
     pq.write_table(pq.read_table(files[1]).drop_columns(["held_ms"]), files[1])
     (entry,) = [p for p in (folder / schema.LIST).glob("*.json") if files[2].name in p.read_text()]
-    entry.write_text(entry.read_text().replace('"version": 1', '"version": 2'))
+    entry.write_text(entry.read_text().replace('"version": 2', '"version": 3'))
     history = open_history(spark, str(folder))
     assert history.decisions.columns == schema.DECISION_COLUMNS.names
-    assert [skipped.why for skipped in history.skipped] == ["is of version 2, and this reader knows 1"]
+    assert [skipped.why for skipped in history.skipped] == ["is of version 3, and this reader knows 2"]
     assert len(history.files) == len(files) - 1
     assert history.decisions.count() == sum(entry.rows for entry in history.files)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from fila_server.core.recording.tap import Recording
 from fila_server.recording import columns
+from fila_server.recording.runs import spread
 from tests.core.driven_engine import DrivenEngine
 
 LISTS = {
@@ -64,10 +65,11 @@ class RecordedEngine(DrivenEngine):
         """One row a message."""
         found = []
         for row in self.rows(*kinds):
-            for i in range(len(row["offsets"])):
+            count = len(row["offsets"])
+            lists = {LISTS[name]: spread(row[name] or [None], count) for name in LISTS}
+            for i in range(count):
                 one = {name: value for name, value in row.items() if name not in LISTS}
-                one |= {LISTS[name]: row[name][i] if row[name] is not None else None for name in LISTS}
-                found.append(one)
+                found.append(one | {name: values[i] for name, values in lists.items()})
         return found
 
     def story(self, offset: int, channel: str = "default", queue: str = "orders") -> list[str]:

@@ -52,6 +52,26 @@ def test_messages_of_one_key_in_one_frame_are_one_row(engine):
     assert [len(row["offsets"]) for row in engine.rows("delivered", "acked")] == [3, 3]
 
 
+def test_what_all_messages_of_a_row_are_alike_in_is_written_once(engine):
+    engine.enqueue("orders", headers={"tenant": "acme"})
+    engine.advance(30)
+    engine.enqueue("orders", headers={"tenant": "acme"})
+    engine.advance(20)
+    leased = engine.lease("orders", most=2)
+    engine.advance(5)
+    engine.ack("orders", leased)
+
+    (delivered,) = engine.rows("delivered")
+    assert delivered["offsets"] == [1, 2]
+    assert (delivered["costs"], delivered["attempts"]) == ([1.0], [0])
+    assert delivered["wait_no_consumer_ms"] == [50, 20]
+    assert delivered["wait_share_ms"] == [0]
+    (acked,) = engine.rows("acked")
+    assert acked["held_ms"] == [5]
+    assert acked["wait_share_ms"] is None
+    assert delivered["held_ms"] is None
+
+
 def test_messages_of_several_keys_in_turn_are_a_row_each_and_keep_their_order(engine):
     for tenant in ("acme", "acme", "acme", "globex", "globex", "globex"):
         engine.enqueue("orders", headers={"tenant": tenant})

@@ -27,16 +27,27 @@ def per_message(runs: DataFrame, *columns: str) -> DataFrame:
     """
     lists = [(many, one) for many, one in PER_MESSAGE if not columns or one in columns]
     plain = [name for name in runs.columns if name not in {many for many, _ in PER_MESSAGE}]
-    zipped = f.arrays_zip(*(f.coalesce(f.col(many), f.array()).alias(many) for many, _ in lists))
+    zipped = f.arrays_zip(*(f.coalesce(each_of(many), f.array()).alias(many) for many, _ in lists))
     each = runs.select(*plain, f.explode(zipped).alias("each"))
     return each.select(*plain, *(f.col(f"each.{many}").alias(one) for many, one in lists))
 
 
+def each_of(name: str) -> Column:
+    """Return a run's list with one element a message: what is written once for all of them, as often as they are."""
+    return f.expr(f"if(size({name}) = 1, array_repeat({name}[0], size(offsets)), {name})")
+
+
+def times(name: str) -> Column:
+    """Return how many messages an element of a run's list stands for."""
+    return f.expr(f"if(size({name}) = 1, size(offsets), 1)")
+
+
 def summed(name: str) -> Column:
-    """Return the sum of a run's list: no row a message is made."""
-    return f.expr(
+    """Return the sum of a run's list over its messages: no row a message is made."""
+    total = f.expr(
         f"aggregate(coalesce({name}, array()), cast(0 as double), (sum, each) -> sum + coalesce(each, 0))"
     )
+    return total * times(name)
 
 
 def count() -> Column:

@@ -21,6 +21,12 @@ from fila_pipeline import schema
 Row = Mapping[str, Any]
 
 
+def once(row: Row) -> dict[str, Any]:
+    """Return a row as files have it: what all its messages are alike in stands there once."""
+    lists = {name: row[name] for name in schema.OF_EACH if row.get(name)}
+    return dict(row) | {name: each[:1] for name, each in lists.items() if each.count(each[0]) == len(each)}
+
+
 class HistoryWriter:
     """One run of a recorder; `run` keeps its file names apart from those of other runs in the same directory."""
 
@@ -37,7 +43,7 @@ class HistoryWriter:
         tagged = columns.with_metadata(
             {schema.VERSION_KEY: str(schema.VERSION).encode(), schema.TABLE_KEY: table.encode()}
         )
-        data = pa.Table.from_pylist(list(rows), schema=tagged)
+        data = pa.Table.from_pylist([once(row) for row in rows], schema=tagged)
         self._files += 1
         name = f"{table}/date={first:%Y-%m-%d}/hour={first:%H}/{self._run}-{self._files:06d}.parquet"
         path = self._directory / name

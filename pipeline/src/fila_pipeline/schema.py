@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-VERSION = 1
+VERSION = 2
 """Readers skip, and report, files of a later version. Adding a column that may be null does not make one."""
 
 VERSION_KEY = b"fila.history.version"
@@ -44,6 +44,9 @@ INPUT_KINDS = ("base", "record", "base_ends", "pass", "command", "load", "write"
 CAUSES = ("no_consumer", "share", "throttle", "delay", "held")
 """Why a message waited, as `fila explain` splits it."""
 
+OF_EACH = ("costs", "attempts", "held_ms", *(f"wait_{cause}_ms" for cause in CAUSES))
+"""Lists that have one element where a run's messages are alike."""
+
 _INTS = pa.list_(pa.field("element", pa.int32()))
 
 DECISION_COLUMNS = pa.schema(
@@ -59,7 +62,8 @@ DECISION_COLUMNS = pa.schema(
         pa.field("throttle_keys", pa.list_(pa.field("element", pa.string()))),
         pa.field("bucket", pa.string()),
         pa.field("reason", pa.string()),
-        # One element a message of the run, all in the same order.
+        # One element a message of the run, all in the same order; of `costs` to `wait_held_ms` one element where all
+        # messages are alike (events.each_of).
         pa.field("offsets", pa.list_(pa.field("element", pa.int64()))),
         pa.field("costs", pa.list_(pa.field("element", pa.float64()))),
         pa.field("attempts", _INTS),

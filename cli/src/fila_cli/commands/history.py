@@ -17,6 +17,10 @@ from fila_cli.output import Cell, counted, facts, show, table
 from fila_cli.session import Command, Group, Session
 
 KINDS = ("decisions", "changes")
+_OF_EACH = {
+    *("costs", "attempts", "held_ms", "wait_no_consumer_ms", "wait_share_ms"),
+    *("wait_throttle_ms", "wait_delay_ms", "wait_held_ms"),
+}
 
 TAIL_DEFAULT = 20
 
@@ -223,10 +227,21 @@ def _rows(
         for number in reversed(groups) if newest_first else groups:
             rows = opened.read_row_group(number).to_pylist()
             yield [
-                row
+                _spread(row)
                 for row in rows
                 if (not queue or row["queue"] == queue) and (key is None or row.get("fairness_key") == key)
             ]
+
+
+def _spread(row: dict[str, Any]) -> dict[str, Any]:
+    """With one element a message in each list: where all are alike, files have it once (docs/history.md)."""
+    count = len(row.get("offsets") or ())
+    if count < 2:
+        return row
+    return {
+        name: value * count if name in _OF_EACH and value is not None and len(value) == 1 else value
+        for name, value in row.items()
+    }
 
 
 def _between(

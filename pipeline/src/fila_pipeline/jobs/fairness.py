@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from fila_pipeline import schema
-from fila_pipeline.events import summed, window_of
+from fila_pipeline.events import each_of, summed, window_of
 
 KEY = ("queue", "channel", "fairness_key")
 GROUP = ("queue", "channel", "window")
@@ -76,8 +76,9 @@ def _sums(decisions: DataFrame, window_s: float) -> DataFrame:
 
 
 def _back_from_delay(decisions: DataFrame, window_s: float) -> DataFrame:
+    zipped = f.arrays_zip(*(each_of(name).alias(name) for name in ("held_ms", "costs")))
     each = decisions.where(f.col("kind") == schema.DELAYED).select(
-        *KEY, "at", "weight", f.explode(f.arrays_zip("held_ms", "costs")).alias("each")
+        *KEY, "at", "weight", f.explode(zipped).alias("each")
     )
     back = f.timestamp_millis((f.unix_micros("at") / 1000).cast("bigint") + f.col("each.held_ms"))
     nothing = f.lit(0.0)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from fila_pipeline import schema
-from fila_pipeline.events import count, summed, window_of
+from fila_pipeline.events import count, summed, times, window_of
 
 LARGER = (1.0, 1.25, 1.5, 2.0, 4.0)
 """The limits that are tried, as multiples of the one in force."""
@@ -65,7 +65,9 @@ def _seconds(decisions: DataFrame) -> DataFrame:
         none.alias("taken"),
         none.alias("passed"),
     )
-    waited = f.expr("size(filter(coalesce(wait_throttle_ms, array()), each -> each > 0))")
+    waited = f.expr("size(filter(coalesce(wait_throttle_ms, array()), each -> each > 0))") * times(
+        "wait_throttle_ms"
+    )
     deliveries = decisions.where((kind == schema.DELIVERED) & (f.size("throttle_keys") > 0)).select(
         f.explode("throttle_keys").alias("bucket"),
         second,

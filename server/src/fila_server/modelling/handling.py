@@ -12,6 +12,8 @@ from enum import IntEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fila_server.recording.runs import spread
+
 SAMPLES_MAX = 1_000
 """Of each key and queue, to draw from."""
 ATTEMPTS_MAX = 0xFFF
@@ -54,6 +56,8 @@ class Handling:
         )
         names = ["kind", "queue", "channel", "fairness_key", "reason", "offsets", "attempts", "held_ms"]
         for row in decisions.select(names).filter(wanted).to_pylist():
+            for name in ("attempts", "held_ms"):
+                row[name] = row[name] and spread(row[name], len(row["offsets"]))
             known = self._known.setdefault((row["queue"], row["channel"]), {})
             if row["kind"] == "dead_lettered":
                 if row["reason"] == REJECTED_REASON:

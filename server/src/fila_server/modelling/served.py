@@ -7,6 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fila_server.recording.runs import each
+
 WAITS = ("no_consumer", "share", "throttle", "delay", "held")
 _BY = ["queue", "fairness_key"]
 
@@ -73,19 +75,16 @@ class Served:
 
 
 def _waits(delivered: pa.Table) -> pa.Table:
-    lists = delivered.column("offsets").combine_chunks()
-    rows = pc.list_parent_indices(lists)
-
-    def each(name: str) -> pa.Array:
-        return pc.list_flatten(delivered.column(name).combine_chunks())
-
+    rows = pc.list_parent_indices(delivered.column("offsets").combine_chunks())
     total: Any = None
     for cause in WAITS:
-        wait = pc.cast(pc.fill_null(each(f"wait_{cause}_ms"), 0), pa.int64())
+        wait = pc.cast(pc.fill_null(each(delivered, f"wait_{cause}_ms"), 0), pa.int64())
         total = wait if total is None else pc.add(total, wait)
     plain = delivered.select(_BY).take(rows)
     return (
         plain.append_column("wait_ms", total)
-        .append_column("throttle_ms", pc.cast(pc.fill_null(each("wait_throttle_ms"), 0), pa.int64()))
-        .append_column("cost", each("costs"))
+        .append_column(
+            "throttle_ms", pc.cast(pc.fill_null(each(delivered, "wait_throttle_ms"), 0), pa.int64())
+        )
+        .append_column("cost", each(delivered, "costs"))
     )

@@ -15,7 +15,7 @@ from google.protobuf import json_format
 from fila.v1 import admin_pb2
 from fila_server.core.recording.tap import RecordedBlock
 
-VERSION = 1
+VERSION = 2
 DECISIONS, CHANGES, INPUTS = "decisions", "changes", "inputs"
 
 KINDS = (
@@ -32,8 +32,6 @@ INPUT_KINDS = ("", "pass", "command", "load", "write", "base", "record", "base_e
 _WITH_SETTINGS = pa.array(
     [CHANGE_KINDS.index(kind) for kind in ("queue_created", "queue_updated")], pa.uint8()
 )
-_DELIVERED = KINDS.index("delivered")
-_HELD = [KINDS.index(kind) for kind in ("released", "returned", "nacked", "expired", "delayed", "acked")]
 
 _AT = pa.timestamp("us", tz="UTC")
 _INTS = pa.list_(pa.field("element", pa.int32()))
@@ -116,11 +114,11 @@ DICTIONARIES = {
 
 def tables(block: RecordedBlock) -> dict[str, pa.Table]:
     """Return what a block holds, by table; only tables that have rows. Good until the block is given back."""
-    runs, messages, _, changes, inputs = block.counts
+    runs, _, _, changes, inputs = block.counts
     columns = block.columns()
     found = {}
     if runs:
-        found[DECISIONS] = _decisions(columns, runs, messages)
+        found[DECISIONS] = _decisions(columns, block.lists(), runs)
     if changes:
         found[CHANGES] = _changes(columns, changes)
     if inputs:
@@ -151,12 +149,22 @@ def _kinds(names: tuple[str, ...], numbers: pa.Array) -> pa.Array:
     return pa.array(names).take(numbers)
 
 
-def _lists(
-    kind: pa.DataType, begins: pa.Buffer, count: int, values: pa.Array, valid: pa.Array | None = None
-) -> pa.Array:
-    """Lists over one run of values, without touching them; `valid` says which rows have any."""
-    mask = valid.buffers()[1] if valid is not None else None
-    return pa.Array.from_buffers(kind, count, [mask, begins], children=[values])
+def _lists(kind: pa.ListType, begins: memoryview, elements: memoryview | pa.Array) -> pa.ListArray:
+    """Lists over elements that lie one behind the other, without touching them; null where a row has none."""
+    if not isinstance(elements, pa.Array):
+        size = kind.value_type.bit_width // 8
+        elements = pa.Array.from_buffers(
+            kind.value_type, len(elements) // size, [None, pa.py_buffer(elements)]
+        )
+    rows = len(begins) // 4 - 1
+    filled = pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(begins)], children=[elements])
+    mask = pc.not_equal(pc.list_value_length(filled), 0).buffers()[1]
+    return pa.Array.from_buffers(kind, rows, [mask, pa.py_buffer(begins)], children=[elements])
+
+
+def _costs(begins: memoryview, thousandths: memoryview) -> pa.ListArray:
+    whole = pa.Array.from_buffers(pa.int64(), len(thousandths) // 8, [None, pa.py_buffer(thousandths)])
+    return _lists(_DOUBLES, begins, pc.divide(pc.cast(whole, pa.float64()), 1000.0))
 
 
 def _throttle_keys(texts: pa.Array, numbers: pa.Array) -> pa.Array:
@@ -175,19 +183,15 @@ def _keys_of(packed: pa.Buffer) -> list[str]:
     return keys
 
 
-def _decisions(columns: Mapping[str, memoryview], runs: int, messages: int) -> pa.Table:
+def _decisions(
+    columns: Mapping[str, memoryview], lists: Mapping[str, tuple[memoryview, memoryview]], runs: int
+) -> pa.Table:
     texts = _texts(columns)
     kind = _array(pa.uint8(), columns, "kind", runs)
-    begins = pa.py_buffer(columns["begins"])
-    delivered = pc.equal(kind, _DELIVERED)
-    held = pc.is_in(kind, pa.array(_HELD, pa.uint8()))
-    costs = pc.divide(pc.cast(_array(pa.int64(), columns, "cost", messages), pa.float64()), 1000.0)
+    begins = columns["begins"]
 
     def text(name: str) -> pa.Array:
         return _named(texts, _array(pa.int32(), columns, name, runs))
-
-    def of_each(name: str, valid: pa.Array | None) -> pa.Array:
-        return _lists(_INTS, begins, runs, _array(pa.int32(), columns, name, messages), valid)
 
     return pa.Table.from_arrays(
         [
@@ -202,17 +206,17 @@ def _decisions(columns: Mapping[str, memoryview], runs: int, messages: int) -> p
             _throttle_keys(texts, _array(pa.int32(), columns, "throttle_set", runs)),
             text("bucket"),
             text("reason"),
-            _lists(_LONGS, begins, runs, _array(pa.int64(), columns, "offset", messages)),
-            _lists(_DOUBLES, begins, runs, costs),
-            of_each("attempts", None),
-            of_each("held_ms", held),
-            of_each("wait_no_consumer_ms", delivered),
-            of_each("wait_share_ms", delivered),
-            of_each("wait_throttle_ms", delivered),
-            of_each("wait_delay_ms", delivered),
-            of_each("wait_held_ms", delivered),
+            _lists(_LONGS, begins, columns["offset"]),
+            _costs(*lists["costs"]),
+            _lists(_INTS, *lists["attempts"]),
+            _lists(_INTS, *lists["held_ms"]),
+            _lists(_INTS, *lists["wait_no_consumer_ms"]),
+            _lists(_INTS, *lists["wait_share_ms"]),
+            _lists(_INTS, *lists["wait_throttle_ms"]),
+            _lists(_INTS, *lists["wait_delay_ms"]),
+            _lists(_INTS, *lists["wait_held_ms"]),
             _or_null(_array(pa.int64(), columns, "many", runs)),
-            of_each("place", None),
+            _lists(_INTS, begins, columns["place"]),
         ],
         schema=SCHEMAS[DECISIONS],
     )

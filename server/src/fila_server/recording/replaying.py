@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from fila_server.core.drive.replay import NotReplayable, Replay
 from fila_server.recording import columns
+from fila_server.recording.runs import each
 
 R = TypeVar("R", bound=Replay)
 
@@ -251,7 +252,7 @@ def flat(decisions: pa.Table) -> pa.Table:
     rows = pc.list_parent_indices(lists)
     plain = decisions.select(["pass", "kind", "queue", "channel", "fairness_key", "consumer"]).take(rows)
     offsets = pc.list_flatten(lists)
-    attempts = pc.list_flatten(decisions.column("attempts").combine_chunks())
+    attempts = each(decisions, "attempts")
     plain = plain.append_column("offset", offsets).append_column("attempt", attempts)
     if "places" not in decisions.column_names:
         return plain  # of before there were any: each row was one key's, in the order of decisions

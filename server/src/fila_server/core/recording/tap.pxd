@@ -1,6 +1,7 @@
 """See tap.pyx."""
 
 from fila_server.core.doors.blocks cimport Block, History
+from fila_server.core.recording.lists cimport Lists
 
 cdef class Recording:
     cdef History* history
@@ -9,4 +10,7 @@ cdef class Recording:
 cdef class RecordedBlock:
     cdef Recording source
     cdef Block* block
+    cdef Lists* gathered                # NULL until somebody asks for lists
+    cdef tuple _list(self, int what, const void* column, size_t size)
     cdef dict _columns(self)
+    cdef dict _lists(self)

@@ -5,11 +5,17 @@ A RecordedBlock's memoryviews are good until it is given back; then the schedule
 
 from cpython.buffer cimport PyBUF_READ
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport uint32_t, uint8_t
+from libc.stdint cimport int32_t, uint32_t, uint8_t
+from libc.stdlib cimport free
 
 from fila_server.core.doors.blocks cimport (
     block_end, block_give_back, block_take, history_free, history_new,
 )
+from fila_server.core.recording.lists cimport (
+    LISTED_ATTEMPTS, LISTED_COST, LISTED_DELAY, LISTED_HELD, LISTED_NO_CONSUMER, LISTED_SHARE,
+    LISTED_THROTTLE, LISTED_WAIT_HELD, lists_gather,
+)
+from fila_server.core.structures.buffer cimport must_malloc
 
 cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int)
@@ -77,6 +83,8 @@ cdef class RecordedBlock:
         if self.block != NULL:
             block_give_back(self.source.history, self.block)
             self.block = NULL
+        free(self.gathered)
+        self.gathered = NULL
 
     @property
     def counts(self):
@@ -95,10 +103,38 @@ cdef class RecordedBlock:
         return self.block.gap_blocks, self.block.gap_from_ms, self.block.gap_to_ms
 
     def columns(self):
-        """Every column by its name, as it lies in memory."""
+        """Every column but those of lists by its name, as it lies in memory."""
         if self.block == NULL:
             raise ValueError("the block was given back")
         return self._columns()
+
+    def lists(self):
+        """Lists of rows by name: where each row's begins and the last one's ends, and the elements."""
+        if self.block == NULL:
+            raise ValueError("the block was given back")
+        if self.gathered == NULL:
+            self.gathered = <Lists*> must_malloc(sizeof(Lists))
+            with nogil:
+                lists_gather(self.gathered, self.block)
+        return self._lists()
+
+    cdef tuple _list(self, int what, const void* column, size_t size):
+        cdef const int32_t* begins = self.gathered.begins[what]
+        cdef size_t runs = self.block.runs
+        return _view(begins, (runs + 1) * 4), _view(column, <size_t> begins[runs] * size)
+
+    cdef dict _lists(self):
+        cdef Block* b = self.block
+        return {
+            "costs": self._list(LISTED_COST, b.cost, 8),
+            "attempts": self._list(LISTED_ATTEMPTS, b.attempts, 4),
+            "held_ms": self._list(LISTED_HELD, b.held_ms, 4),
+            "wait_no_consumer_ms": self._list(LISTED_NO_CONSUMER, b.wait_no_consumer_ms, 4),
+            "wait_share_ms": self._list(LISTED_SHARE, b.wait_share_ms, 4),
+            "wait_throttle_ms": self._list(LISTED_THROTTLE, b.wait_throttle_ms, 4),
+            "wait_delay_ms": self._list(LISTED_DELAY, b.wait_delay_ms, 4),
+            "wait_held_ms": self._list(LISTED_WAIT_HELD, b.wait_held_ms, 4),
+        }
 
     cdef dict _columns(self):
         cdef Block* b = self.block
@@ -111,14 +147,7 @@ cdef class RecordedBlock:
             "throttle_set": _view(b.throttle_set, runs * 4), "bucket": _view(b.bucket, runs * 4),
             "reason": _view(b.reason, runs * 4), "many": _view(b.many, runs * 8),
             "begins": _view(b.begins, (runs + 1) * 4),
-            "offset": _view(b.offset, messages * 8), "cost": _view(b.cost, messages * 8),
-            "attempts": _view(b.attempts, messages * 4), "held_ms": _view(b.held_ms, messages * 4),
-            "place": _view(b.place, messages * 4),
-            "wait_no_consumer_ms": _view(b.wait_no_consumer_ms, messages * 4),
-            "wait_share_ms": _view(b.wait_share_ms, messages * 4),
-            "wait_throttle_ms": _view(b.wait_throttle_ms, messages * 4),
-            "wait_delay_ms": _view(b.wait_delay_ms, messages * 4),
-            "wait_held_ms": _view(b.wait_held_ms, messages * 4),
+            "offset": _view(b.offset, messages * 8), "place": _view(b.place, messages * 4),
             "text_begins": _view(b.text_begins, (b.texts + 1) * 4), "text": _view(b.text, b.text_bytes),
             "change_at_us": _view(b.change_at_us, changes * 8),
             "change_pass": _view(b.change_pass, changes * 8), "change_kind": _view(b.change_kind, changes),
