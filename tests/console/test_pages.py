@@ -213,6 +213,14 @@ def test_nothing_moves_but_data(console, orders, client, page):
         tab.close()
 
 
+def test_a_page_is_painted_once_all_of_it_came(console, orders, page):
+    """Else its header's right side moves, where a slow machine paints between two pieces of the page."""
+    for path in ("", "queues/orders", "events"):
+        text = page.request.get(console.url + HOME + path).text()
+        assert text.count('<link rel="expect" href="#band" blocking="render">') == 1, path
+        assert text.index('id="content"') < text.index('id="band"'), path
+
+
 STREAMS_COUNTED = """
   window.streams = [];
   window.EventSource = class extends EventSource {
