@@ -35,7 +35,9 @@ def peeked(messages: Sequence[Message]) -> str:
         rows.append(row)
     if are_dead:
         headings[4:4] = ["REASON", "LAST ERROR"]
-    return table(headings, rows)
+    return table(
+        headings, rows, ("ATTEMPTS", "PAYLOAD", "OFFSET", "KEY") if are_dead else ("ATTEMPTS", "KEY")
+    )
 
 
 def preview(payload: bytes) -> str:

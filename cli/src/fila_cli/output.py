@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ from fila_cli.colors import Meaning, Meant, paint
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
+_VALUE_COLUMNS_MIN = 20
 Cell = str | int | float | Meant
 
 
@@ -28,13 +31,32 @@ class Format(StrEnum):
     YAML = "yaml"
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """Columns two spaces apart; a column of numbers stands right-aligned under its heading."""
+def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]], spare: Sequence[str] = ()) -> str:
+    """Columns two spaces apart; a column of numbers stands right-aligned under its heading.
+
+    On a terminal that is too narrow for them, columns of `spare` are left out, the first ones first.
+    """
     listed = [list(row) for row in rows]
+    for heading in spare:
+        if _width_of(headings, listed) <= columns():
+            break
+        left_out = headings.index(heading)
+        headings = [*headings[:left_out], *headings[left_out + 1 :]]
+        listed = [row[:left_out] + row[left_out + 1 :] for row in listed]
     right = [bool(listed) and all(_is_number(row[i]) for row in listed) for i in range(len(headings))]
     cells: list[list[Cell]] = [[Meant(heading, Meaning.HEADING) for heading in headings], *listed]
     widths = [max(len(_cell(line[i])) for line in cells) for i in range(len(headings))]
     return "\n".join(_line(line, widths, right) for line in cells)
+
+
+def _width_of(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> int:
+    widths = [max(len(_cell(line[i])) for line in (headings, *rows)) for i in range(len(headings))]
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def columns() -> int:
+    """How wide the terminal is; what a program reads is never too wide."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
 def _line(cells: Sequence[Cell], widths: list[int], right: list[bool]) -> str:
@@ -84,10 +106,22 @@ def for_terminal(payload: bytes) -> bytes:
 
 
 def facts(pairs: Iterable[tuple[str, Cell]]) -> str:
-    """One fact a line, values in one column."""
+    """One fact a line, values in one column; on a terminal, a long value goes on below in that column."""
     listed = list(pairs)
     width = max(len(name) for name, _ in listed)
-    return "\n".join(f"{name.ljust(width)}  {_shown(value)}".rstrip() for name, value in listed)
+    room = max(columns() - width - 2, _VALUE_COLUMNS_MIN)
+    lines = []
+    for name, value in listed:
+        parts = (
+            textwrap.wrap(_cell(value), room, break_on_hyphens=False)
+            if len(_cell(value)) > room
+            else [_cell(value)]
+        )
+        meaning = value.meaning if isinstance(value, Meant) else None
+        for part, before in zip(parts, [name, *[""] * len(parts)], strict=False):
+            shown = paint(part, meaning) if meaning else part
+            lines.append(f"{before.ljust(width)}  {shown}".rstrip())
+    return "\n".join(lines)
 
 
 # Letters that json leaves as they are and a terminal obeys.
@@ -183,10 +217,6 @@ def _cell(value: Cell) -> str:
     if isinstance(value, Meant):
         return printable(value.text)
     return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
-
-
-def _shown(value: Cell) -> str:
-    return paint(_cell(value), value.meaning) if isinstance(value, Meant) else _cell(value)
 
 
 def _yaml_lines(value: object, indent: str = "") -> Iterable[str]:

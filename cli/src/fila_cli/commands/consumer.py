@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from fila.v1.admin_pb2 import ConsumerInfo
 
 
+_SPARE = ("PEER", "RETURNED", "P50", "CHANNEL", "WINDOW")
+
+
 @click.group(
     cls=Group,
     examples="""
@@ -53,7 +56,9 @@ def list_(session: Session, queue: str, channel: str) -> None:
     answer = session.admin.ListConsumers(request, timeout=session.timeout_s)
     headings = ("CONSUMER", "NAME", "PEER", "CHANNEL", "HELD", "BEGUN", "RETURNED", "P50", "WINDOW", "STATE")
     rows = [_row(each) for each in answer.consumers]
-    session.show(answer, table(headings, rows) if rows else "", empty=f"nobody consumes {queue} just now")
+    session.show(
+        answer, table(headings, rows, _SPARE) if rows else "", empty=f"nobody consumes {queue} just now"
+    )
 
 
 def _row(each: ConsumerInfo) -> tuple[Cell, ...]:

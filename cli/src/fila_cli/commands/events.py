@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import click
 from fila_cli.arguments import complete_queue, key_option
 from fila_cli.colors import Meaning, paint
 from fila_cli.outage import AGAIN_AFTER_S, Outage
-from fila_cli.output import Format, printable, show, show_streamed, to_dict
+from fila_cli.output import Format, columns, printable, show, show_streamed, to_dict
 from fila_cli.session import Command, Session
 from fila_cli.values import Count
 
@@ -123,4 +124,10 @@ def _line(event: Event) -> str:
         )
         if value
     ]
-    return f"{paint(at, Meaning.QUIET)}  {paint(kind, meaning) if meaning else kind}  {printable(' '.join(about))}"
+    begin = f"{paint(at, Meaning.QUIET)}  {paint(kind, meaning) if meaning else kind}"
+    told = printable(" ".join(about))
+    if len(at) + len(kind) + len(told) + 4 <= columns():
+        return f"{begin}  {told}"
+    # A terminal that is too narrow has the rest below, unbroken words on lines of their own.
+    below = textwrap.wrap(told, columns() - 4, break_on_hyphens=False)
+    return "\n    ".join([begin.rstrip(), *below])

@@ -139,6 +139,10 @@ def _consumers(consumers: ChannelConsumers) -> str:
 
 
 def _due(answer: ExplainKeyResponse) -> str:
+    from fila.v1 import admin_pb2
+
+    if answer.state == admin_pb2.ExplainKeyResponse.STATE_PAUSED:
+        return "nothing while it is paused"
     return f"{answer.due_share:.1%}" if answer.pending else "nothing now"
 
 

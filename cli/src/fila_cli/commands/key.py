@@ -64,7 +64,8 @@ def list_(session: Session, queue: str) -> None:
     ]
     headings = ("KEY", "SET WEIGHT", "WEIGHT", "CAP", "RATE", "PAUSED", "PENDING", "IN FLIGHT")
     nothing_set = f"nothing was set for a key of {queue}; 'fila key find {queue}' lists the keys there are"
-    session.show(answer, table(headings, rows) if rows else "", empty=nothing_set)
+    shown = table(headings, rows, ("IN FLIGHT", "SET WEIGHT", "PENDING")) if rows else ""
+    session.show(answer, shown, empty=nothing_set)
 
 
 @key.command(examples="fila key show orders acme")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fila.v1.events_pb2 import LateKey, ListLateResponse
 
 _HEADINGS = ("QUEUE", "CHANNEL", "KEY", "WAITING", "SINCE", "PENDING", "IN FLIGHT", "WEIGHT", "CAUSE")
+_SPARE = ("WEIGHT", "IN FLIGHT", "SINCE", "CHANNEL", "PENDING")
 _SENTENCE_BY_CAUSE = {
     "CAUSE_NO_CONSUMER": ("nobody with room consumes it", Meaning.TROUBLE),
     "CAUSE_NOT_ITS_TURN": ("other keys are served first", Meaning.QUIET),
@@ -59,7 +60,7 @@ def late(session: Session, queue: str | None, count: int, watch_ms: int | None) 
 def _ranked(answer: ListLateResponse) -> str:
     if not answer.keys:
         return ""
-    shown = table(_HEADINGS, [_row(key) for key in answer.keys])
+    shown = table(_HEADINGS, [_row(key) for key in answer.keys], _SPARE)
     more = answer.waiting_keys - len(answer.keys)
     return f"{shown}\n\n{more_wait(more)}" if more > 0 else shown
 
