@@ -10,9 +10,11 @@ import pytest
 from fila.answers import KeyState
 from fila.explanation import ChannelConsumers, KeyExplanation, WaitCauses
 from fila.observations import LateKey, LateKeys
-from fila.watched import History, HistoryPoint, KeyHistory, KeyHistoryPoint
+from fila.watched import History, HistoryPoint, KeyHistory, KeyHistoryPoint, QueueState
 from fila_console.dues import due_lately, due_now, due_then
+from fila_console.pages.key import _headline
 from fila_console.pages.overview import _free_at, _late_count
+from fila_console.pages.queue import _sentence
 from fila_console.suggestions import Pace, grows, last_minute, suggestions
 from fila_console.wording import UNKNOWN
 
@@ -130,6 +132,40 @@ def test_an_hours_due_has_a_gap_where_a_limit_decided():
     # Another key of the channel was limited; this one got what it was due.
     assert due_then(step(served=49.0, due=50.0, pending=3), limited) == 50.0
     assert due_then(KeyHistoryPoint(), free) is None
+
+
+# Why a key waits, in a sentence.
+
+
+@pytest.mark.parametrize(
+    ("consumers", "read"),
+    [
+        (ChannelConsumers(), "and nobody consumes"),
+        (ChannelConsumers(count=1, window=4, held=4), "until its consumer has room"),
+        (ChannelConsumers(count=3, window=4, held=4), "until its 3 consumers have room"),
+    ],
+)
+def test_consumers_that_are_full_are_told_from_none(consumers, read):
+    told = KeyExplanation(state="no_consumer", pending=3, oldest_age_ms=2_000, consumers=consumers)
+    assert _headline("acme", told)["headline"]["t"] == f"acme waits {read}: 3 messages, the oldest 2.0 s."
+
+
+def test_a_late_key_that_floods_its_queue_is_told_so_on_the_queues_page():
+    def said(pending: int, consumers: int) -> str:
+        queue = QueueState(queue="orders", channel="default", ready=100, consumers=consumers)
+        key = LateKey(
+            queue="orders",
+            channel="default",
+            fairness_key="globex",
+            cause="no_consumer",
+            waiting_ms=20_000,
+            pending=pending,
+        )
+        return str(_sentence("orders", queue, LateKeys(keys=[key], waiting_keys=3))["sentence"]["t"])
+
+    assert "it floods the queue, with 90 % of what waits" in said(90, 1)
+    assert said(20, 1) == "globex waits 20.0 s: no consumer has room."
+    assert said(90, 0) == "globex waits 20.0 s: nobody consumes."
 
 
 # Late keys.

@@ -16,6 +16,7 @@ from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.dues import due_now, due_then
 from fila_console.feed import FeedTopic
 from fila_console.history import STEP_S, history_times
+from fila_console.late import LATE_MS
 from fila_console.suggestions import Pace, grows, last_minute, suggestions
 from fila_console.trouble import Trouble
 from fila_console.upstream import NewKeyPolicy, Upstream
@@ -26,7 +27,6 @@ from fila_console.wording import age, brief, cause, clock, count, counted, named
 WEIGHT_MAX = 1_000
 CAP_MAX = (1 << 32) - 1
 RATE_MAX = 1_000_000.0
-LATE_MS = 10_000
 BAR_S = 600.0
 """What the forecast's bar stands for."""
 WAIT_COLUMNS = ("Cause", ">>Waited in all", ">>Part")
@@ -130,7 +130,10 @@ def _headline(key: str, told: KeyExplanation) -> dict[str, Cell]:
     elif told.state == "rate_limited":
         text = f"{name} waits for the rate an operator set for it: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "no_consumer":
-        text = f"{name} waits for a consumer with room: {waiting}, the oldest {age(told.oldest_age_ms)}."
+        consumers = told.consumers.count + told.consumers.waiting_pulls if told.consumers is not None else 0
+        full = "its consumer has" if consumers == 1 else f"its {consumers:,} consumers have"
+        why = f"until {full} room" if consumers else "and nobody consumes"
+        text = f"{name} waits {why}: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "delayed":
         text = f"All that {name} has is delayed: {counted(told.pending, 'message')}."
     else:

@@ -18,6 +18,7 @@ from fila_console.addresses import key_path, queue_path
 from fila_console.cells import Cell, Row, State, cell, line_points, row
 from fila_console.feed import Feed, FeedTopic
 from fila_console.history import STEP_S, Hour, history_times
+from fila_console.late import LATE_MS, OTHERS_TURNS, floods
 from fila_console.questions import Question
 from fila_console.trouble import Trouble
 from fila_console.upstream import Upstream
@@ -25,8 +26,6 @@ from fila_console.visit import Visit
 from fila_console.watches import Watch
 from fila_console.wording import UNKNOWN, age, brief, cause, clock, count, counted, named, part, rate, size
 
-LATE_MS = 10_000
-"""A key whose next message waits this long is late."""
 ASKED_A_SECOND = 5
 """Queues whose scripts and largest key are asked for in one second."""
 ASKED_EVERY_S = 1.8
@@ -36,12 +35,8 @@ NAMED_MAX = 20
 """Queues that one stream of numbers may name."""
 DLQ = ".dlq"
 QUEUES_SHOWN = 200
-OTHERS_TURNS = frozenset(("not_its_turn", "no_consumer"))
-"""Causes for which others' messages are to blame: they were served, or hold the consumers."""
 BY_OPERATOR = frozenset(("rate_limited", "capped"))
 """Causes that somebody set for this key: whoever is late by itself is told of first."""
-FLOOD_PART = 0.5
-"""A key with more than this part of a queue's backlog, and late itself, floods it."""
 LATE_SHOWN = 20
 LATE_EVERY_S = 1.8
 """Every other second."""
@@ -263,7 +258,7 @@ class Overview(FeedTopic):
         href = key_path(broker, worst.queue, worst.fairness_key, worst.channel)
         who = f"{name} waits {age(worst.waiting_ms)} in {worst.queue}"
         key, share = self._largest(worst.queue)
-        if key == worst.fairness_key and share > FLOOD_PART and worst.cause in OTHERS_TURNS:
+        if key == worst.fairness_key and floods(share, worst.cause):
             text = f"{who}: it floods the queue, with {part(share)} of what waits; keys that send less are served."
             return _said(text, "late", f"Slow {name}", _rate_of(broker, worst.queue, key, worst.channel))
         return _said(f"{who}: {cause(worst.cause, worst.blocking_bucket)}.", "late", f"Look at {name}", href)

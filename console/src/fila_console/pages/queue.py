@@ -17,6 +17,7 @@ from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.dues import due_lately, due_then
 from fila_console.feed import FeedTopic
 from fila_console.history import STEP_S, Meter, history_times
+from fila_console.late import LATE_MS, OTHERS_TURNS, floods
 from fila_console.questions import Question
 from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import Upstream
@@ -45,7 +46,6 @@ REST_EVERY_S = 2.0
 LINES = 20
 DUE_LINES = 6
 REST = "all other keys"
-LATE_MS = 10_000
 
 KEY_COLUMNS = (
     "Key",
@@ -273,7 +273,13 @@ def _sentence(queue: str, told: QueueState, late: LateKeys | None) -> dict[str, 
         keys = counted(told.active_keys, "key")
         return {"sentence": cell(f"Nobody is late: {counted(waiting, 'message')} of {keys} wait their turn.")}
     worst = known[0]
-    text = f"{named(worst.fairness_key)} waits {age(worst.waiting_ms)}: {cause(worst.cause, worst.blocking_bucket)}."
+    why = cause(worst.cause, worst.blocking_bucket)
+    if worst.cause in OTHERS_TURNS and not told.consumers:
+        why = "nobody consumes"
+    elif waiting and floods(worst.pending / waiting, worst.cause):
+        share = part(min(1.0, worst.pending / waiting))
+        why = f"it floods the queue, with {share} of what waits; keys that send less are served"
+    text = f"{named(worst.fairness_key)} waits {age(worst.waiting_ms)}: {why}."
     if len(known) > 1:
         text += f" {counted(len(known) - 1, 'other key')} {'is' if len(known) == 2 else 'are'} late, too."
     return {"sentence": cell(text, tone="paused" if worst.cause == "paused" else "late")}

@@ -22,6 +22,7 @@ from fila.explanation import Forecast, KeyExplanation
 from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.feed import FeedTopic
 from fila_console.history import STEP_S, history_times
+from fila_console.late import LATE_MS
 from fila_console.settings import Broker
 from fila_console.streams import STREAMS_FOR_TENANTS_MAX, stream
 from fila_console.trouble import Trouble
@@ -35,7 +36,6 @@ VIEWERS_MAX = 16
 """Browsers that one link keeps current at a time."""
 BAR_S = 600.0
 """What the forecast's bar stands for."""
-LATE_MS = 10_000
 LINK_PREFIX = "link/"
 """How the broker names links, and nobody else."""
 WAIT_COLUMNS = ("Cause", ">>Waited in all", ">>Part")
