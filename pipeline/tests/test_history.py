@@ -85,7 +85,7 @@ def test_a_folder_that_is_no_history_is_named(spark, tmp_path):
 def test_files_tell_their_version_and_table(folder):
     for path in decisions_files(folder):
         metadata = pq.read_schema(path).metadata
-        assert metadata[schema.VERSION_KEY] == b"1"
+        assert metadata[schema.VERSION_KEY] == str(schema.VERSION).encode()
         assert metadata[schema.TABLE_KEY] == b"decisions"
 
 
