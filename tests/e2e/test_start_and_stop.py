@@ -109,6 +109,18 @@ def test_a_mistyped_setting_is_exit_2(tmp_path: Path) -> None:
     assert "scheduler.quantum must be a whole number" in line
 
 
+def test_a_certificate_that_is_not_there_is_exit_1_before_a_store_is_made(tmp_path: Path) -> None:
+    missing = {
+        "FILA_TLS__CERT_FILE": str(tmp_path / "none.pem"),
+        "FILA_TLS__KEY_FILE": str(tmp_path / "none.key"),
+    }
+    code, line = _fails(launch(tmp_path / "data", tmp_path / "log", **missing))
+
+    assert code == 1
+    assert f"tls.cert_file: {tmp_path / 'none.pem'} cannot be read" in line
+    assert not (tmp_path / "data" / "rocksdb").exists()
+
+
 def test_a_server_open_to_everyone_says_so(start_server: StartServer) -> None:
     warned = start_server(FILA_SERVER__LISTEN_ADDR="0.0.0.0:0", FILA_SERVER__ALLOW_ANONYMOUS="true").event(
         "server.unprotected"

@@ -211,6 +211,7 @@ def run(settings: Config) -> None:
     limit = raise_limit()
     _check_history(settings)
     _check_spans(settings)
+    _check_tls(settings)
     with _serving_imported():
         engine = open_engine(settings)
     import uvloop
@@ -241,6 +242,14 @@ def _serving_imported() -> Iterator[None]:
         yield
     finally:
         thread.join()
+
+
+def _check_tls(settings: Config) -> None:
+    """Before anything is opened: files that are missing or do not fit together cost no recovery."""
+    if settings.tls.cert_file or settings.tls.key_file or settings.tls.client_ca_file:
+        from fila_server.access.tls import Tls
+
+        Tls(settings.tls)
 
 
 def _check_spans(settings: Config) -> None:
