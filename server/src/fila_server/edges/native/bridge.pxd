@@ -4,7 +4,9 @@
                ◄──Order── the thread's outbox ◄── edge.send(), edge.end(), ...
 
 Bounded by calls: none has more than one event of each kind under way, but for its messages, of which the next
-is sent only when Python asks for it.
+is sent only when Python asks for it. Calls that Python has not taken yet are CALLS_OFFERED_MAX at most, whoever
+sends them: without that bound clients that ask and leave would fill the memory, and stop the loop for as long
+as it takes them in.
 """
 
 from libc.stddef cimport size_t
@@ -51,6 +53,8 @@ cdef enum ClientIs:                 # redis_client.py has the same numbers
     CLIENT_SPEAKS_3 = 4             # RESP3
     CLIENT_LEAVES_AT_ONCE = 8       # with QUITS: without a moment to read why
 
+# A place for a CALL or an UNWELCOME, given back as Python takes it. False: there is none.
+cdef bint offer_begin(Common* common) noexcept nogil
 # Takes over the command and the bytes.
 cdef void event_put(
     Common* common, int32_t what, uint64_t token, int64_t number, Command* command,

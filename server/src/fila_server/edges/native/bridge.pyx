@@ -9,10 +9,21 @@ from fila_server.core.doors.mailbox cimport Command, command_free
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_free, buffer_init, must_malloc, put_bytes, put_u32be,
 )
-from fila_server.edges.native.sockets cimport read
+from fila_server.edges.native.sockets cimport atomic_add, read
 
 cdef extern from "<unistd.h>" nogil:
     ssize_t write(int fd, const void* at, size_t length)
+
+
+cdef enum:
+    CALLS_OFFERED_MAX = 1000        # the loop begins so many in some 50 ms
+
+
+cdef bint offer_begin(Common* common) noexcept nogil:
+    if atomic_add(&common.calls_offered, 1) <= CALLS_OFFERED_MAX:
+        return True
+    atomic_add(&common.calls_offered, -1)
+    return False
 
 
 cdef void event_put(

@@ -20,6 +20,8 @@ cdef void callers_unprepare(IoThread* io) noexcept nogil
 cdef uint64_t caller_of(Connection* connection, const char* value, size_t length) noexcept nogil
 # False: the call ends, or Python ends it.
 cdef bint caller_enter(Call* call) noexcept nogil
+# A place among the calls that Python has not begun. False: there is none, and the call was refused.
+cdef bint caller_offered(Call* call) noexcept nogil
 # Puts what Python should know of whoever calls behind the call's headers: address and certificate.
 cdef void caller_tell(Call* call) noexcept nogil
 # What this command opens is held open by its caller's right to it.

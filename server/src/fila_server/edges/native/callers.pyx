@@ -8,12 +8,14 @@ from fila_server.core.doors.rights cimport (
 )
 from fila_server.core.doors.problem cimport Problem
 from fila_server.core.structures.buffer cimport Slice, put_bytes, put_slice, read_u32be
-from fila_server.edges.native.bridge cimport EVENT_UNWELCOME, event_put, header_put
+from fila_server.core.wire.commands cimport RESOURCE_EXHAUSTED
+from fila_server.edges.native.bridge cimport EVENT_UNWELCOME, event_put, header_put, offer_begin
 from fila_server.edges.native.iothread cimport CONSUMER, PRODUCER, PULL, SESSION_CONSUMER, TO_PYTHON
 from fila_server.edges.native.openssl cimport (
     EVP_MD_CTX, EVP_DigestFinal_ex, EVP_DigestInit_ex, EVP_DigestUpdate, EVP_MD_CTX_free, EVP_MD_CTX_new,
     EVP_sha256,
 )
+from fila_server.edges.native.response cimport call_refuse
 from fila_server.edges.native.slots cimport slot_new, slot_token
 from fila_server.edges.native.sockets cimport wall_ms
 from fila_server.edges.native.submission cimport refuse_problem
@@ -152,8 +154,19 @@ cdef void caller_tell(Call* call) noexcept nogil:
     put_bytes(&call.metadata, call.connection.names.data, call.connection.names.length)
 
 
+cdef bint caller_offered(Call* call) noexcept nogil:
+    if offer_begin(call.connection.thread.common):
+        return True
+    call_refuse(
+        call, RESOURCE_EXHAUSTED, b"too many calls of all clients are waiting to be begun; try again shortly",
+        b"OVERLOADED")
+    return False
+
+
 cdef void _turn_away(Call* call) noexcept nogil:
     cdef IoThread* io = call.connection.thread
+    if not caller_offered(call):
+        return
     call.is_unwelcome = True
     call.shape = TO_PYTHON
     call.slot = slot_new(io, call, NULL)

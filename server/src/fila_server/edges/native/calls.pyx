@@ -15,7 +15,9 @@ from fila_server.edges.native.bridge cimport (
     EVENT_CALL, EVENT_GONE, EVENT_HALF_CLOSED, EVENT_MESSAGE, ORDER_END, ORDER_MORE, ORDER_REFUSED,
     ORDER_ROUTED, ORDER_SEND, event_put,
 )
-from fila_server.edges.native.callers cimport caller_enter, caller_leaves, caller_tell
+from fila_server.edges.native.callers cimport (
+    caller_enter, caller_leaves, caller_offered, caller_tell,
+)
 from fila_server.edges.native.consumers cimport (
     consumer_answer, consumer_drains, consumer_gone, consumer_input_ended, consumer_message, consumer_room,
     consumer_waits_for_room, pull_answer_unread, pull_message, session_half_closed, session_retry,
@@ -87,7 +89,7 @@ cdef void call_begin(Call* call) noexcept nogil:
     else:
         if call.timeout_ns:
             timer_set(&io.timers, &call.timer, io.now_ns + call.timeout_ns)
-        if caller_enter(call) and call.shape == TO_PYTHON:
+        if caller_enter(call) and call.shape == TO_PYTHON and caller_offered(call):
             call.slot = slot_new(io, call, NULL)
             caller_tell(call)
             event_put(

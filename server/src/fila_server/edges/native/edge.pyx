@@ -29,13 +29,14 @@ from fila_server.core.structures.maps cimport (
     textmap_free, textmap_init, textmap_next, textmap_put,
 )
 from fila_server.edges.native.bridge cimport (
-    ORDER_DRAIN, ORDER_END, ORDER_LISTEN, ORDER_MORE, ORDER_REDIS_END, ORDER_REDIS_LISTEN, ORDER_REDIS_REPLY,
-    ORDER_REFUSED, ORDER_ROUTED, ORDER_SEND, Event, event_free, events_take,
+    EVENT_CALL, EVENT_UNWELCOME, ORDER_DRAIN, ORDER_END, ORDER_LISTEN, ORDER_MORE, ORDER_REDIS_END,
+    ORDER_REDIS_LISTEN, ORDER_REDIS_REPLY, ORDER_REFUSED, ORDER_ROUTED, ORDER_SEND, Event, event_free,
+    events_take,
 )
 from fila_server.edges.native.iothread cimport Common, IoThread, ScriptedName
 from fila_server.edges.native.loop cimport loop_free, loop_new, loop_run
 from fila_server.edges.native.nghttp2 cimport nghttp2_info, nghttp2_version
-from fila_server.edges.native.sockets cimport atomic_load, atomic_store, close
+from fila_server.edges.native.sockets cimport atomic_add, atomic_load, atomic_store, close
 from fila_server.edges.native.tls cimport tls_context, tls_replace
 
 cdef extern from "<sys/eventfd.h>" nogil:
@@ -213,6 +214,8 @@ cdef class NativeEdge:
         cdef list events = []
         while event != NULL:
             parsed = None
+            if event.what == EVENT_CALL or event.what == EVENT_UNWELCOME:
+                atomic_add(&self.common.calls_offered, -1)
             if event.command != NULL:
                 parsed = ParsedFrame.__new__(ParsedFrame)
                 parsed.limits = self.common.core.limits

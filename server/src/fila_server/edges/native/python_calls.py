@@ -15,7 +15,7 @@ import base64
 import binascii
 import contextlib
 import struct
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
@@ -46,10 +46,14 @@ _LENGTH = struct.Struct(">I")
 _CERTIFICATE_NAMES = {":dns": "peer_dns", ":uri": "peer_uri"}
 
 
+_Event = tuple[int, int, int, bytes, ParsedFrame | None]
+"""What, of whom, a number, bytes, and a frame that was parsed (bridge.pxd)."""
+
+
 class Edge(Orders, Protocol):
     """The threads, as this module talks to them (edge.pyi)."""
 
-    def take(self) -> Sequence[tuple[int, int, int, bytes, ParsedFrame | None]]: ...
+    def take(self) -> Sequence[_Event]: ...
     def refuse(self, token: int, status: int, message: bytes, details: bytes) -> None: ...
     def routed(self, token: int) -> None: ...
 
@@ -85,7 +89,7 @@ class PythonCalls:
 
     def take_events(self) -> None:
         """Do what the threads ask for. Call it when their descriptor is readable."""
-        for event in self._edge.take():
+        for event in _without_those_who_left(self._edge.take()):
             try:
                 self._take_event(*event)
             except Exception:
@@ -227,6 +231,13 @@ class PythonCalls:
     def _refuse_frame(self, token: int, error: errors.FilaServerError) -> None:
         status = status_of(error)
         self._edge.refuse(token, error.status, status.message.encode(), status.SerializeToString())
+
+
+def _without_those_who_left(events: Sequence[_Event]) -> Iterator[_Event]:
+    """Nothing is begun for whoever asked and left since the last turn, however many do that."""
+    came = {token for what, token, *_ in events if what in (CALL, UNWELCOME, REDIS_OPENED)}
+    left = {token for what, token, *_ in events if what in (GONE, REDIS_GONE) and token in came}
+    return (event for event in events if event[1] not in left)
 
 
 def _nobody(_what: int, _token: int, _number: int, _payload: bytes) -> None:

@@ -1,0 +1,105 @@
+"""Calls that the threads leave to Python: bounded before it takes them, and not begun for whoever asked and left."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from fila_server.core.drive.engine import CoreEngine
+from fila_server.edges.native.edge import NativeEdge
+from fila_server.edges.native.python_calls import CALL, GONE, UNWELCOME, PythonCalls
+from fila_server.edges.native.redis_port import REDIS_GONE, REDIS_OPENED
+from tests.grpc_edge.raw_http2 import (
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    RawClient,
+    frame,
+    headers,
+    message,
+)
+
+OFFERED_MAX = 1000
+CHECK = headers("/grpc.health.v1.Health/Check")
+
+
+@pytest.fixture
+def edge(tmp_path: Path) -> Iterator[NativeEdge]:
+    """Threads whose loop is this test."""
+    engine = CoreEngine(str(tmp_path / "data"), {}, mono_ns=1, wall_ns=time.time_ns(), seed=1)
+    edge = NativeEdge(
+        engine, threads=1, message_bytes_max=1 << 20, unread_bytes_max=1 << 20, calls_outstanding_max=9
+    )
+    yield edge
+    edge.drain(0)
+    edge.join()
+    engine.close()
+
+
+def served(edge: NativeEdge) -> str:
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    host, port = listener.getsockname()
+    edge.start([listener.detach()])
+    return f"{host}:{port}"
+
+
+def call(stream: int) -> bytes:
+    return frame(HEADERS, END_HEADERS, stream, CHECK) + frame(DATA, END_STREAM, stream, message(b""))
+
+
+def refused(client: RawClient, count: int) -> None:
+    """So many calls are answered; nobody but the threads is here to do it."""
+    for _ in range(count):
+        client.until(lambda answer: answer.kind == HEADERS and bool(answer.flags & END_STREAM), wait_s=60)
+
+
+def test_calls_that_python_has_not_taken_are_bounded_and_what_is_taken_makes_room(edge: NativeEdge):
+    address = served(edge)
+    with RawClient(address) as client:
+        client.send(b"".join(call(1 + 2 * number) for number in range(OFFERED_MAX + 300)))
+        refused(client, 300)
+
+        taken = [what for what, *_ in edge.take()]
+        assert taken.count(CALL) == OFFERED_MAX
+
+        client.send(b"".join(call(10_001 + 2 * number) for number in range(OFFERED_MAX + 1)))
+        refused(client, 1)
+        assert [what for what, *_ in edge.take()].count(CALL) == OFFERED_MAX
+
+
+class Told:
+    """Threads of which only what they say matters."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[int, int, int, bytes, None]] = []
+
+    def take(self) -> list[tuple[int, int, int, bytes, None]]:
+        return self.events
+
+
+@pytest.mark.parametrize(("comes", "leaves"), [(CALL, GONE), (UNWELCOME, GONE), (REDIS_OPENED, REDIS_GONE)])
+def test_nothing_is_begun_for_whoever_came_and_left_between_two_turns(comes: int, leaves: int):
+    begun: list[tuple[int, int]] = []
+    edge = Told()
+    calls = PythonCalls(cast("Any", edge), cast("Any", None), [], 9, lambda _: None)
+    calls.redis = lambda what, token, *_: begun.append((what, token))
+    cast("Any", calls)._begin = lambda token, _: begun.append((CALL, token))
+    cast("Any", calls)._turn_away = lambda token, _: begun.append((UNWELCOME, token))
+    cast("Any", calls)._gone = lambda token: begun.append((GONE, token))
+    edge.events = [
+        (comes, 1, 0, b"", None),
+        (comes, 2, 0, b"", None),
+        (leaves, 1, 0, b"", None),
+        (leaves, 3, 0, b"", None),
+    ]
+
+    calls.take_events()
+
+    assert begun == [(comes, 2), (leaves, 3)]
