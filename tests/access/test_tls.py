@@ -10,10 +10,11 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
+import structlog
 
 from fila.v1 import admin_pb2, auth_pb2, service_pb2
 from fila_server import errors
@@ -343,3 +344,25 @@ def test_files_that_do_not_fit_are_told_before_anything_starts(files: Path):
         Tls(Settings(
             cert_file=str(files / "server.pem"), key_file=str(files / "server.key"), require_client_cert=True
         ))  # fmt: skip
+
+
+def warned(cert_file: Path, now_s: float, *later_s: float) -> list[dict[str, Any]]:
+    """What the server's log is told of its certificate then, and later."""
+    with structlog.testing.capture_logs() as logs:
+        tls = Tls(Settings(cert_file=str(cert_file), key_file=str(cert_file.with_suffix(".key"))))
+        for moment_s in (now_s, *later_s):
+            tls.warn_of_end(moment_s)
+    return cast("list[dict[str, Any]]", logs)
+
+
+def test_a_certificate_that_ends_soon_or_has_ended_is_warned_of_once_a_day(files: Path):
+    now_s = time.time()
+    assert warned(files / "server.pem", now_s - 30 * 86_400) == []
+    twice = warned(files / "server.pem", now_s, now_s + 60, now_s + 86_401)
+    assert [said["event"] for said in twice] == ["tls.certificate_ends"] * 2
+    assert twice[0]["ends"] > time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_s + 86_400))
+
+    ending_certificate(files, "ended", "DNS:localhost", ends_in_s=-30)
+    [refused] = warned(files / "ended.pem", now_s)
+    assert (refused["event"], refused["log_level"]) == ("tls.certificate_refused", "warning")
+    assert "certificate has expired" in refused["detail"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,11 @@ from fila_server.config.sections import Tls as Settings
 log = structlog.get_logger("fila_server.access")
 
 LOOK_EVERY_S = 2.0
+ENDS_SOON_S = 14 * 86_400.0
+"""A certificate that ends within so long is warned of, at the start, when it is read anew, and once a day."""
+WARN_EVERY_S = 86_400.0
+HANDSHAKE_TURNS_MAX = 8
+"""With oneself; two are enough."""
 
 CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Of TLS 1.2: those that HTTP/2 leaves (RFC 9113, 9.2.2)."""
@@ -55,6 +62,7 @@ class Tls:
         self.files = self._read()
         self._context = self._new_context()
         self._stamp = self._times()
+        self._warned_s = 0.0
 
     @property
     def asks_for_certificates(self) -> bool:
@@ -102,11 +110,39 @@ class Tls:
             return None
         self.files = files
         log.info("tls.reloaded", cert_file=self._settings.cert_file)
+        self._warned_s = 0.0
         return files
+
+    def warn_of_end(self, now_s: float) -> None:
+        """Say once a day that the server's certificate ends soon, or that clients refuse it; `now_s` is Unix time."""
+        if not self.is_on or now_s - self._warned_s < WARN_EVERY_S:
+            return
+        self._warned_s = now_s
+        settings = self._settings
+        try:
+            ends_s = _end_of(settings.cert_file, settings.key_file)
+        except ssl.SSLCertVerificationError as error:
+            log.warning(
+                "tls.certificate_refused",
+                cert_file=settings.cert_file,
+                detail=f"clients refuse it: {error.verify_message}. Put another in its place; no restart is needed",
+            )
+            return
+        except (OSError, ValueError) as error:
+            log.warning("tls.certificate_not_read", cert_file=settings.cert_file, detail=_words(error))
+            return
+        if ends_s - now_s < ENDS_SOON_S:
+            log.warning(
+                "tls.certificate_ends",
+                cert_file=settings.cert_file,
+                ends=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ends_s)),
+                detail="put another in its place before; no restart is needed",
+            )
 
     async def watch(self) -> None:
         """Look at the files for as long as the server runs."""
         while self.is_on:
+            self.warn_of_end(time.time())
             await asyncio.sleep(LOOK_EVERY_S)
             self.look()
 
@@ -161,6 +197,30 @@ def _bytes_of(setting: str, name: str) -> bytes:
         raise errors.ConfigInvalid(
             f"{setting}: {name} cannot be read: {error.strerror}", key=setting
         ) from None
+
+
+def _end_of(cert_file: str, key_file: str) -> float:
+    """Unix time of the end of the server's certificate, which a client tells that trusts nothing else.
+
+    Raises ssl.SSLCertVerificationError where that client refuses it: it has ended, or is for another use.
+    """
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    server.load_cert_chain(cert_file, key_file, password=_no_password)
+    client.check_hostname = False
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    client.load_verify_locations(cert_file)
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking, answering = client.wrap_bio(back, there), server.wrap_bio(there, back, server_side=True)
+    for _ in range(HANDSHAKE_TURNS_MAX):
+        # Each goes as far as it can with what the other has said.
+        with contextlib.suppress(ssl.SSLWantReadError):
+            asking.do_handshake()
+            told = asking.getpeercert()
+            assert told is not None
+            return float(ssl.cert_time_to_seconds(str(told["notAfter"])))
+        with contextlib.suppress(ssl.SSLWantReadError):
+            answering.do_handshake()
+    raise ValueError("no handshake comes about with it")
 
 
 def _no_password() -> str:

@@ -3,10 +3,10 @@
     I/O thread ──Event──► a list, an eventfd ──► edge.take() ──► a task of the loop
                ◄──Order── the thread's outbox ◄── edge.send(), edge.end(), ...
 
-Bounded by calls: none has more than one event of each kind under way, but for its messages, of which the next
-is sent only when Python asks for it. Calls that Python has not taken yet are CALLS_OFFERED_MAX at most, whoever
-sends them: without that bound clients that ask and leave would fill the memory, and stop the loop for as long
-as it takes them in.
+Bounded by calls: none has more than one event of each kind under way, but for its messages, of which the
+next is sent only when Python asks for it. Calls that Python has not taken yet are CALLS_OFFERED_MAX at most,
+whoever sends them: without that bound clients that ask and leave would fill the memory, and stop the loop for
+as long as it takes them in.
 """
 
 from libc.stddef cimport size_t

@@ -276,7 +276,7 @@ class Connection(asyncio.Protocol):
             finish = partial(encode.push_many_reply, count=number)
             self._expect(len(body), partial(call, commands.ENQUEUE_ATOMIC, body), finish)
         elif kind == codec.ACKS and len(body) == 1:
-            self._expect(number, partial(call, commands.ACK_BATCH, body[0]), _ack_reply)
+            self._expect(number, partial(call, commands.ACK_BATCH, body[0]), replies.acked)
         elif kind == codec.ACKS:
             self._expect(number, partial(_ack_all, call, body), bytes)
         elif kind == codec.LEASE:
@@ -294,7 +294,7 @@ class Connection(asyncio.Protocol):
             frame = _at_once(frame)
         self.blocked = waits
         self._wait = PullWait()
-        finish = partial(_read_reply, wait_ms=wait_ms, protocol=self.session.protocol)
+        finish = partial(replies.leased, wait_ms=wait_ms, protocol=self.session.protocol)
         self._expect(
             len(frame),
             partial(self.broker.lease, frame, self.entry.number, may_wait_for_room=False, wait=self._wait),
@@ -486,16 +486,6 @@ def _at_once(frame: bytes) -> bytes:
     asked = LeaseRequest.FromString(frame)
     asked.ClearField("wait_ms")
     return asked.SerializeToString()
-
-
-def _read_reply(response: bytes, *, wait_ms: int, protocol: int) -> bytes:
-    if not response and wait_ms > 0:
-        return replies.null_array(protocol)
-    return encode.lease_reply(response)
-
-
-def _ack_reply(response: bytes) -> bytes:
-    return encode.acks_reply([response])
 
 
 async def _ack_all(call: Callable[[int, bytes], Awaitable[bytes]], frames: list[bytes]) -> bytes:
