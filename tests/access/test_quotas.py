@@ -14,7 +14,10 @@ from tests.access.guarded_server import Client, Guarded, details_of, make_queue,
 from tests.access.test_keys_and_rights import enqueue
 from tests.e2e.conftest import StartServer
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+PATIENCE_S = 100.0
+"""On a busy machine quotas are looked at seldom: each look rests ten times as long as it took."""
 
 
 def test_a_quota_refuses_with_the_time_to_come_back(guarded: Guarded):
@@ -49,7 +52,7 @@ def test_a_producers_stream_is_slowed_down_to_its_quota(guarded: Guarded):
 
 
 def until_refused(client: Client, queue: str) -> tuple[str, str, bytes]:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         try:
             enqueue(client, queue)
@@ -60,7 +63,7 @@ def until_refused(client: Client, queue: str) -> tuple[str, str, bytes]:
 
 def when_stored(client: Client, queue: str, least: int, limit: int) -> auth_pb2.Principal:
     """What was let in while the core counted is in its number and added once more, until it counts again."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         shown: auth_pb2.Principal = client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal
         if least <= shown.stored_bytes < limit:
@@ -99,7 +102,7 @@ def test_a_tenant_that_stores_too_much_is_refused_until_there_is_room_over_a_res
     code, _, _ = refusal(lambda: enqueue(client, queue))
     assert code == "RESOURCE_EXHAUSTED", "from the first frame on"
     admin.admin.PurgeQueue(admin_pb2.PurgeQueueRequest(queue=queue))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             enqueue(client, queue)
@@ -126,7 +129,7 @@ def test_a_stream_of_a_tenant_that_stores_too_much_waits_for_room(guarded: Guard
         target=lambda: answers.extend(client.service.EnqueueStream(iter(frames), timeout=30))
     )
     sending.start()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while not (shown := client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal).quota_refusals:
         assert time.monotonic() < deadline, shown
         time.sleep(0.02)
@@ -154,7 +157,7 @@ def test_a_name_gets_no_more_than_it_may_have_in_flight_over_streams_and_pulls(g
     code, sentence, details = refusal(lambda: client.service.Lease(pull))
     assert (code, b"QUOTA_EXCEEDED" in details, b"RetryInfo" in details) == ("RESOURCE_EXHAUSTED", True, True)
     assert "at most 3 messages in flight" in sentence
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         shown = client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal
         if (shown.in_flight, shown.quota_refusals) == (3, 1):
@@ -167,7 +170,7 @@ def test_a_name_gets_no_more_than_it_may_have_in_flight_over_streams_and_pulls(g
     assert next(stream).message.id not in {streamed[0].id, streamed[1].id, pulled.id}
 
     guarded.admin.auth.SetQuotas(auth_pb2.SetQuotasRequest(name="worker", quotas=auth_pb2.Quotas()))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             assert len(client.service.Lease(pull).messages) == 2
@@ -198,7 +201,7 @@ def test_streams_are_counted_over_all_keys_of_a_name(guarded: Guarded):
     shown = client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal
     assert (shown.streams, shown.quota_refusals) == (1, 1)
     first.cancel()
-    ends = time.monotonic() + 10
+    ends = time.monotonic() + PATIENCE_S
     while client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal.streams:
         assert time.monotonic() < ends
         time.sleep(0.02)
