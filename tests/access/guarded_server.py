@@ -50,6 +50,17 @@ class Client:
     channel: grpc.Channel
     key: str
 
+    def method(self, name: str) -> Any:
+        """The call of this name, as the table of rights writes it: "FilaAdmin/GetStats"."""
+        service, method = name.split("/")
+        stubs = {
+            "FilaService": self.service,
+            "FilaAdmin": self.admin,
+            "FilaAuth": self.auth,
+            "FilaSink": self.sink,
+        }
+        return getattr(stubs[service], method)
+
     @property
     def service(self) -> Any:
         return service_pb2_grpc.FilaServiceStub(self.channel)

@@ -150,15 +150,9 @@ def outcome(
     client: Client, name: str, need: Need, queue: str, wait_s: float = 0.05
 ) -> tuple[str, str, bytes]:
     """(code, sentence, details); a message of a batch that fails counts as the call."""
-    service, method = name.split("/")
-    stub = {
-        "FilaService": client.service,
-        "FilaAdmin": client.admin,
-        "FilaAuth": client.auth,
-        "FilaSink": client.sink,
-    }[service]
+    method = name.partition("/")[2]
     try:
-        answer = getattr(stub, method)(request_of(name, need, queue), timeout=20)
+        answer = client.method(name)(request_of(name, need, queue), timeout=20)
         if method in ("Consume", "ConsumeSession"):
             ends_s = time.monotonic() + wait_s
             while answer.is_active() and time.monotonic() < ends_s:

@@ -77,14 +77,8 @@ def texts_and_counts(message: Any) -> Iterator[tuple[str, str | int | float]]:
 def answers_of(client: Client, name: str) -> list[Any]:
     """What a call tells: its first answers, or its refusal's words."""
     service, method = name.split("/")
-    stub = {
-        "FilaService": client.service,
-        "FilaAdmin": client.admin,
-        "FilaAuth": client.auth,
-        "FilaSink": client.sink,
-    }[service]
     try:
-        answer = getattr(stub, method)(request_of(name, RPCS[name], QUEUE), timeout=10)
+        answer = client.method(name)(request_of(name, RPCS[name], QUEUE), timeout=10)
         if SERVICES[service].methods_by_name[method].server_streaming:
             stream, answer = answer, next(iter(answer), None)
             stream.cancel()

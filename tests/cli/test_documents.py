@@ -43,6 +43,22 @@ def _understand(command: click.Command, words: list[str], parent: click.Context 
         _understand(inner, rest, context)
 
 
+def test_the_command_lines_readme_has_every_command():
+    rows = [
+        row.split("|")[1]
+        for row in (ROOT / "cli/README.md").read_text().splitlines()
+        if row.startswith("| `")
+    ]
+    context = click.Context(main.fila)
+    for name in main.fila.list_commands(context):
+        command = main.fila.get_command(context, name)
+        assert command is not None
+        beside = " ".join(row for row in rows if re.search(rf"`{name}[ `]", row))
+        inner = command.list_commands(click.Context(command)) if isinstance(command, click.Group) else []
+        missing = [word for word in (name, *inner) if not re.search(rf"(?<![\w-]){word}(?![\w-])", beside)]
+        assert command.hidden or not missing, f"fila {name}"
+
+
 def test_the_pages_show_commands():
     assert len(_commands()) > 20
 
