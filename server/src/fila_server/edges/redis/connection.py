@@ -5,9 +5,7 @@
                              └── waits while what runs must be finished first
 
 A client may send many commands without reading a reply, and each must see what those before
-it did. So a command starts when nothing runs, or when what runs is of its own lane: pushes
-beside pushes, acks beside acks, reads that do not wait beside their like. The mailbox keeps
-the order within a lane; changing lanes waits for the answers.
+it did. So a command starts when nothing runs, or when what runs is of its own lane (lanes.py).
 
 Everything is bounded: what is started, by slots and bytes; what is not, by leaving it in the
 decoder and no longer reading from the socket; replies, by making none while the system has not taken
@@ -32,6 +30,7 @@ from fila_server.broker.pulls import PullWait
 from fila_server.edges.redis import codec, encode, replies, verbs
 from fila_server.edges.redis.client import Host, Session
 from fila_server.edges.redis.entry import WITHOUT_KEY_S_MAX, Entry, end_of, names_of
+from fila_server.edges.redis.lanes import ALONE, LANES, READS, lane_of, size_of
 
 log = structlog.get_logger("fila_server.edges.redis")
 
@@ -50,11 +49,6 @@ WRITE_HIGH_WATER = 64 * 1024
 ITEMS_PER_TAKE = 64
 LINGER_S = 1.0
 """How long a refused client's further bytes are thrown away, so that it can read why."""
-
-_ALONE, _PUSHES, _ACKS, _READS = range(4)
-_LANES = {codec.PUSHES: _PUSHES, codec.PUSH_MANY: _PUSHES, codec.ACKS: _ACKS, codec.LEASE: _READS}
-
-_MESSAGES = (codec.PUSHES, codec.PUSH_MANY, codec.ACKS, codec.LEASE)
 
 
 class _Slot:
@@ -89,7 +83,7 @@ class Connection(asyncio.Protocol):
         self._slots: deque[_Slot] = deque()
         self._waiting = 0
         """Slots whose reply is not known yet; all of one lane."""
-        self._lane = _ALONE
+        self._lane = ALONE
         self._started_bytes = 0
         self._ready_bytes = 0
         self._unwritten: list[int] = []
@@ -238,7 +232,7 @@ class Connection(asyncio.Protocol):
         if self._ending or self.entry.caller is not None:
             return False
         kept = self._decoder.kept_bytes
-        sizes = [_size_of(item) for item in self._items]
+        sizes = [size_of(item) for item in self._items]
         if self.entry.is_too_much(kept + sum(sizes), sizes[0] if sizes else kept):
             self._answer(replies.error_reply("NOAUTH", "Authentication required."))
             self.quit()
@@ -247,17 +241,17 @@ class Connection(asyncio.Protocol):
     def _may_start(self, item: codec.Item) -> bool:
         if not self._waiting:
             return True
-        lane = _lane_of(item)
-        if lane == _ALONE or lane != self._lane:
+        lane = lane_of(item)
+        if lane == ALONE or lane != self._lane:
             return False
-        if lane == _READS and self._waiting >= READS_MAX:
+        if lane == READS and self._waiting >= READS_MAX:
             return False
         return len(self._slots) < SLOTS_MAX and self._started_bytes < STARTED_BYTES_MAX
 
     def _start(self, item: codec.Item) -> None:
         kind, body, number = item
-        self._lane = _lane_of(item)
-        if self.entry.caller is None and kind in _MESSAGES:
+        self._lane = lane_of(item)
+        if self.entry.caller is None and kind in LANES:
             copies = number if kind == codec.PUSHES else 1
             self._answer(replies.error_reply("NOAUTH", "Authentication required.") * copies)
             return
@@ -347,7 +341,7 @@ class Connection(asyncio.Protocol):
         if not isinstance(work, asyncio.Future):
             # A hook comes first: the mailbox no longer keeps the order with what would follow.
             if not is_read:
-                self._lane = _ALONE
+                self._lane = ALONE
             work = asyncio.ensure_future(work)
         slot.read = work if is_read else None
         self._waiting += 1
@@ -468,17 +462,6 @@ class Connection(asyncio.Protocol):
         self._lingering = True
         self._transport.write_eof()
         self.server.loop.call_later(LINGER_S, self._transport.close)
-
-
-def _size_of(item: codec.Item) -> int:
-    body = item[1]
-    return sum(map(len, body)) if isinstance(body, list) else len(body)
-
-
-def _lane_of(item: codec.Item) -> int:
-    if item[0] == codec.LEASE and item[2] > 0:
-        return _ALONE  # it may wait for minutes, and what follows must not overtake it
-    return _LANES.get(item[0], _ALONE)
 
 
 def _at_once(frame: bytes) -> bytes:
