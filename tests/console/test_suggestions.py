@@ -179,6 +179,7 @@ def late(cause: str, until_s: float | None = None) -> LateKey:
 def test_a_key_that_nothing_of_its_own_holds_back_is_free_now():
     assert _free_at(late("not_its_turn")) == "now"
     assert _free_at(late("throttled", time.time() - 5)) == "now"
+    assert _free_at(late("throttled", time.time() + 0.9)) in ("within 1 s", "now")
     assert _free_at(late("throttled", 4_102_444_805)) == "00:00:05 UTC"
     assert _free_at(late("paused")) == _free_at(late("no_consumer")) == UNKNOWN
 

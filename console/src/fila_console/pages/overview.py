@@ -410,7 +410,10 @@ def _free_at(each: LateKey) -> str:
         return "now"
     if each.until is None:
         return UNKNOWN
-    return "now" if each.until.timestamp() <= time.time() + SOON_S else clock(each.until)
+    left_s = each.until.timestamp() - time.time()
+    if left_s <= 0:
+        return "now"
+    return "within 1 s" if left_s <= SOON_S else clock(each.until)
 
 
 def _said(text: str, tone: str, action: str = "", href: str = "") -> dict[str, Cell]:
