@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW
 from fila_server.access.table import ANY, NOTHING, REDIS, RPCS, Need, page_rows
 from fila_server.edges.redis.verbs import _VERBS
 from tests.access.guarded_server import Client, Guarded, details_of, key_id, make_queue, permission, refusal
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -146,20 +146,26 @@ def request_of(name: str, need: Need, queue: str) -> Any:
     return kind(**fields)
 
 
-def outcome(
-    client: Client, name: str, need: Need, queue: str, wait_s: float = 0.05
-) -> tuple[str, str, bytes]:
+def consumer_count(admin: Client, queue: str) -> int:
+    try:
+        return int(admin.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue)).active_consumers)
+    except grpc.RpcError:
+        return 0  # there is no such queue
+
+
+def outcome(callers: Callers, client: Client, name: str, need: Need, queue: str) -> tuple[str, str, bytes]:
     """(code, sentence, details); a message of a batch that fails counts as the call."""
     method = name.partition("/")[2]
     try:
         answer = client.method(name)(request_of(name, need, queue), timeout=20)
         if method in ("Consume", "ConsumeSession"):
-            ends_s = time.monotonic() + wait_s
-            while answer.is_active() and time.monotonic() < ends_s:
-                time.sleep(0.01)
+            # A stream that is let in says nothing by itself; the queue says that it has a consumer.
+            admin = callers.keys["admin"]
+            until(lambda: not answer.is_active() or consumer_count(admin, queue))
             answer.cancel()
             if answer.code() is not grpc.StatusCode.CANCELLED:
                 list(answer)
+            until(lambda: not consumer_count(admin, queue))
             return "OK", "", b""
         if method in ("EnqueueStream", "ReadLog", "WatchEvents", "WatchStats", "WatchOperation"):
             stream, answer = answer, next(iter(answer), None)
@@ -181,7 +187,7 @@ ROWS = [pytest.param(name, need, id=name) for name, need in RPCS.items()]
 def test_nobody_without_a_valid_key_is_served(callers: Callers, kind: str):
     # All at once: an answer to a wrong key is made to wait.
     def code(row: tuple[str, Need]) -> str:
-        return outcome(callers.keys[kind], row[0], row[1], QUEUE, wait_s=5)[0]
+        return outcome(callers, callers.keys[kind], row[0], row[1], QUEUE)[0]
 
     with ThreadPoolExecutor(len(RPCS)) as threads:
         told = threads.map(code, RPCS.items())
@@ -190,7 +196,7 @@ def test_nobody_without_a_valid_key_is_served(callers: Callers, kind: str):
 
 @pytest.mark.parametrize(("name", "need"), ROWS)
 def test_the_right_of_the_row_is_enough(callers: Callers, name: str, need: Need):
-    code, sentence, _ = outcome(callers.of("allowed", need), name, need, QUEUE)
+    code, sentence, _ = outcome(callers, callers.of("allowed", need), name, need, QUEUE)
     if name in ("FilaAdmin/CreateQueue", "FilaAdmin/Redrive", "FilaAdmin/DeleteQueue"):
         assert code in ("OK", "ALREADY_EXISTS"), sentence
         if name == "FilaAdmin/DeleteQueue":
@@ -207,7 +213,7 @@ def test_another_right_on_the_queue_is_not_enough_and_the_missing_one_is_named(
     caller = callers.of("denied", need)
     if caller is None:
         return
-    code, sentence, _ = outcome(caller, name, need, QUEUE)
+    code, sentence, _ = outcome(callers, caller, name, need, QUEUE)
     assert code == "PERMISSION_DENIED"
     assert sentence.startswith(f"{need.words}:")
 
@@ -216,7 +222,7 @@ def test_another_right_on_the_queue_is_not_enough_and_the_missing_one_is_named(
 def test_whoever_may_view_looks_at_numbers_and_events_and_does_nothing_else(
     callers: Callers, name: str, need: Need
 ):
-    code, sentence, _ = outcome(callers.keys["view"], name, need, QUEUE)
+    code, sentence, _ = outcome(callers, callers.keys["view"], name, need, QUEUE)
     if need.right in (NOTHING, ADMIN):
         assert (code == "PERMISSION_DENIED") == (need.right == ADMIN), sentence
     else:
@@ -233,22 +239,22 @@ def test_no_call_that_a_view_is_enough_for_tells_a_message_or_changes_anything()
 
 @pytest.mark.parametrize(("name", "need"), ROWS)
 def test_a_queue_one_has_no_right_on_is_as_one_that_never_was(callers: Callers, name: str, need: Need):
-    hidden = outcome(callers.keys["elsewhere"], name, need, QUEUE)
+    hidden = outcome(callers, callers.keys["elsewhere"], name, need, QUEUE)
     if need.right in (ADMIN, NOTHING):
         assert hidden[0] in (("PERMISSION_DENIED",) if need.right == ADMIN else ("OK",))
     elif need.creates:
-        missing = outcome(callers.keys["elsewhere"], name, need, MISSING)
+        missing = outcome(callers, callers.keys["elsewhere"], name, need, MISSING)
         assert hidden[0] == missing[0] == "PERMISSION_DENIED"
         assert hidden[2].replace(QUEUE.encode(), MISSING.encode()) == missing[2]
     elif name == "FilaSink/Stage":
         assert hidden[0] == "NOT_FOUND", "a sink that was not opened is told before its queue is looked for"
     elif name == "FilaAdmin/WatchEvents":
         # An admin is told what happened to queues that are gone.
-        missing = outcome(callers.keys["elsewhere"], name, need, MISSING)
+        missing = outcome(callers, callers.keys["elsewhere"], name, need, MISSING)
         assert hidden[0] == missing[0] == "NOT_FOUND"
         assert hidden[1].replace(QUEUE, MISSING) == missing[1]
     else:
-        missing = outcome(callers.keys["admin"], name, need, MISSING)
+        missing = outcome(callers, callers.keys["admin"], name, need, MISSING)
         assert hidden[0] == missing[0] == "NOT_FOUND"
         assert hidden[1].replace(QUEUE, MISSING) == missing[1]
         assert hidden[2].replace(QUEUE.encode(), MISSING.encode()) == missing[2]
@@ -256,7 +262,7 @@ def test_a_queue_one_has_no_right_on_is_as_one_that_never_was(callers: Callers, 
 
 @pytest.mark.parametrize(("name", "need"), ROWS)
 def test_a_tenants_key_produces_and_sees_itself_only(callers: Callers, name: str, need: Need):
-    code, _, _ = outcome(callers.keys["tenant"], name, need, QUEUE)
+    code, _, _ = outcome(callers, callers.keys["tenant"], name, need, QUEUE)
     # Of the dead letters it has no right at all.
     refused = "NOT_FOUND" if need.queue == "dlq_queue" else "PERMISSION_DENIED"
     assert (code == refused) == (not need.for_tenant), code
