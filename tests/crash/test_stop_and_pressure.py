@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from grpc import aio
 
@@ -17,6 +18,7 @@ from tests.crash.check import check
 from tests.crash.load import Load
 from tests.crash.witness import Witness
 from tests.e2e.conftest import RunningServer, StartServer, launch, wait_until_started
+from tests.waiting import eventually, within_awaited
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -95,16 +97,27 @@ def test_delays_leases_pauses_attempts_and_bucket_levels_outlive_a_restart(
     first.stop(number)
 
     second = start_server(first.data_dir)
-    assert _lease(second, "orders") == [], "leased, delayed, paused or throttled, all of it"
-    second.service.Ack(service_pb2.AckRequest(**_settle(held[b"leased"])))  # a lease is good for its new life
-    [failed] = _lease(second, "orders", wait_ms=10_000)
-    [delayed] = _lease(second, "orders", wait_ms=10_000)
-    assert (failed.payload, failed.metadata.attempt_count) == (b"failed", 1)
-    assert (delayed.payload, delayed.metadata.attempt_count) == (b"delayed", 0)
-    assert time.monotonic() - began_s >= 4.4
+    try:
+        second.service.Ack(
+            service_pb2.AckRequest(**_settle(held[b"leased"]))
+        )  # a lease is good for its new life
+    except grpc.RpcError:
+        assert time.monotonic() - began_s >= 6, "its lease was not over"
+    # Leased, delayed, paused or throttled, all of it: nothing comes before its time, however long the start took.
+    came: dict[bytes, Any] = {}
+    came_s: dict[bytes, float] = {}
+    while not {b"failed", b"delayed"} <= came.keys():
+        for message in _lease(second, "orders", wait_ms=10_000):
+            came[message.payload], came_s[message.payload] = message, time.monotonic() - began_s
+    failed, delayed = came[b"failed"], came[b"delayed"]
+    assert (failed.metadata.attempt_count, delayed.metadata.attempt_count) == (1, 0)
+    assert came_s[b"failed"] >= 3.9
+    assert came_s[b"delayed"] >= 4.4
+    assert set(came) - {b"leased"} == {b"failed", b"delayed"}
+    assert came_s.get(b"leased", 6.0) >= 6
     resume = admin_pb2.SetKeyPolicyRequest(queue="orders", fairness_key="paused", paused=False)
     second.admin.SetKeyPolicy(resume)
-    assert [message.payload for message in _lease(second, "orders", wait_ms=2_000)] == [b"paused"]
+    assert b"paused" in [message.payload for message in _lease(second, "orders", wait_ms=20_000)]
     # The slow ones' leases are over in six seconds; that is a failure, and their bucket is still empty.
     leases = {m.metadata.lease_id for m in [*held.values(), failed, delayed]}
     assert len(leases) == len(held) + 2 or len(held) == 4
@@ -158,31 +171,38 @@ async def test_consumers_that_never_read_cost_the_broker_no_memory_and_the_other
     ]
     await asyncio.sleep(1.0)
 
-    _create(server, "busy")
-    await _fill(service, "busy", 1, b"x")
-    busy = service.Consume(service_pb2.ConsumeRequest(queue="busy", max_batch=100))
-    began_s = time.monotonic()
-    count = 0
-    while count < 200:
-        response = await asyncio.wait_for(busy.read(), 5)
-        count += len(response.messages)
-        acks = [
-            service_pb2.AckRequest(queue="busy", message_id=message.id, lease_id=message.metadata.lease_id)
-            for message in response.messages
-        ]
-        await asyncio.gather(*map(service.Ack, acks))
-    assert time.monotonic() - began_s < 3
+    async def others_took_s(number: int) -> float:
+        queue = f"busy-{number}"
+        _create(server, queue)
+        await _fill(service, queue, 1, b"x")
+        busy = service.Consume(service_pb2.ConsumeRequest(queue=queue, max_batch=100))
+        began_s = time.monotonic()
+        count = 0
+        while count < 200:
+            response = await asyncio.wait_for(busy.read(), 30)
+            count += len(response.messages)
+            acks = [
+                service_pb2.AckRequest(queue=queue, message_id=message.id, lease_id=message.metadata.lease_id)
+                for message in response.messages
+            ]
+            await asyncio.gather(*map(service.Ack, acks))
+        busy.cancel()
+        return time.monotonic() - began_s
+
+    await within_awaited(3, others_took_s)
     # Two deliveries a consumer at most, of 100 messages of 16 KB, and gRPC's copies of them.
     assert _rss_bytes(server) - before < 250 * MIB
-    busy.cancel()
     for call in stalled:
         call.cancel()
     for channel in channels:
         await channel.close()
-    await asyncio.sleep(0.5)
-    stats = await asyncio.to_thread(server.admin.GetStats, admin_pb2.GetStatsRequest(queue="unread"))
+
+    async def unread_alone() -> Any:
+        stats = await asyncio.to_thread(server.admin.GetStats, admin_pb2.GetStatsRequest(queue="unread"))
+        return None if stats.active_consumers else stats
+
+    stats = await eventually(unread_alone)
     assert stats.depth + stats.in_flight == 4_000
-    assert stats.active_consumers == 0
 
 
 async def test_a_consumer_process_that_is_stopped_loses_its_leases_and_nothing_else(
@@ -208,7 +228,7 @@ async def test_a_consumer_process_that_is_stopped_loses_its_leases_and_nothing_e
     try:
         await _fill(service, "shared", 1, b"x", each=50)
         assert process.stdout is not None
-        await asyncio.wait_for(process.stdout.readline(), 10)
+        await asyncio.wait_for(process.stdout.readline(), 30)
         process.send_signal(signal.SIGSTOP)
         await _fill(service, "shared", 1, b"x", each=50)
 

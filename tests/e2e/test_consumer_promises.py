@@ -13,6 +13,7 @@ from fila_bench.wire import Wire
 
 from fila import ConnectionEvent, FilaClient, Message, Unavailable
 from tests.e2e.conftest import RunningServer, StartServer
+from tests.waiting import within_awaited
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.needs("module:fila_server.core.drive.engine")]
 
@@ -48,12 +49,15 @@ async def test_a_quiet_tenant_is_served_after_at_most_three_others(address: str,
 
 
 async def test_two_workers_share_though_the_second_comes_late(address: str, queue: str) -> None:
-    counts = await promises.two_workers(address, queue)
+    async def short_of_a_half(number: int) -> float:
+        counts = await promises.two_workers(address, f"{queue}-{number}")
+        assert sum(counts) == 100
+        return 0.5 - promises.share_of_the_smaller(counts)
 
-    assert sum(counts) == 100
-    assert promises.share_of_the_smaller(counts) >= 0.45
+    await within_awaited(0.05, short_of_a_half)
 
 
+@pytest.mark.timeout(240)  # five processes, one after the other
 @pytest.mark.parametrize("after_s", [0, 0.005, 1])
 async def test_poison_ages_nobody_else_and_dies_of_its_own_attempts(
     address: str, queue: str, after_s: float
@@ -69,10 +73,12 @@ async def test_poison_ages_nobody_else_and_dies_of_its_own_attempts(
 async def test_nothing_waits_behind_a_long_message_while_the_other_worker_is_free(
     address: str, queue: str
 ) -> None:
-    idle_s = await promises.bimodal(address, queue, count=500)
+    async def longest_idle_s(number: int) -> float:
+        idle_s = await promises.bimodal(address, f"{queue}-{number}", count=500)
+        assert len(idle_s) == 500
+        return max(idle_s)
 
-    assert len(idle_s) == 500
-    assert max(idle_s) < 0.25
+    await within_awaited(0.25, longest_idle_s)
 
 
 async def test_a_connection_cut_for_a_second_costs_a_running_handler_nothing(

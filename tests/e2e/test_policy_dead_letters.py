@@ -49,7 +49,7 @@ async def test_a_dlq_is_consumed_like_any_queue_and_its_failures_stay_in_it(
     (id_,) = await kill(client, queue, [b"x"])
 
     for attempt in range(3):
-        (letter,) = await client.lease(f"{queue}.dlq", wait_ms=1000)
+        (letter,) = await client.lease(f"{queue}.dlq", wait_ms=20_000)
         assert (letter.id, letter.attempt_count) == (id_, attempt)
         assert letter.dead_letter is not None
         await letter.nack("not yet", delay_ms=0)
@@ -204,7 +204,7 @@ async def test_only_the_channel_that_failed_sees_it_again(client: FilaClient, qu
     assert await client.redrive(f"{queue}.dlq") == 1
 
     assert await client.lease(queue, wait_ms=200) == []
-    (again,) = await client.lease(queue, channel="audit", wait_ms=1000)
+    (again,) = await client.lease(queue, channel="audit", wait_ms=20_000)
     assert (again.id, again.attempt_count) == (failed.id, 0)
 
 

@@ -91,12 +91,12 @@ async def test_a_cap_bounds_what_is_in_flight(client: FilaClient, fila: CommandL
     assert Counter(message.fairness_key for message in held) == {"acme": 2, "globex": 3}
     first = next(message for message in held if message.fairness_key == "acme")
     await first.ack()
-    (next_,) = await client.lease(queue, 20, wait_ms=1000)
+    (next_,) = await client.lease(queue, 20, wait_ms=20_000)
     assert next_.fairness_key == "acme"
 
     await fila("key", "cap", queue, "acme", "0")
 
-    assert len(await client.lease(queue, 20, wait_ms=1000)) == 7
+    assert len(await client.lease(queue, 20, wait_ms=20_000)) == 7
 
 
 async def test_a_failed_message_gives_its_place_under_the_cap_back(client: FilaClient, queue: str) -> None:
@@ -106,7 +106,7 @@ async def test_a_failed_message_gives_its_place_under_the_cap_back(client: FilaC
     await fill(client, queue, acme=3)
 
     for _ in range(3):
-        (message,) = await client.lease(queue, 5, wait_ms=1000)
+        (message,) = await client.lease(queue, 5, wait_ms=20_000)
         await message.nack("no")
 
     assert (await client.get_stats(queue)).in_flight == 0

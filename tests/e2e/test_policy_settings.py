@@ -173,7 +173,7 @@ async def test_without_a_cap_a_message_is_never_given_up(client: FilaClient, que
     await client.enqueue(queue, b"x")
 
     for attempt in range(25):
-        (message,) = await client.lease(queue, wait_ms=1000)
+        (message,) = await client.lease(queue, wait_ms=20_000)
         assert message.attempt_count == attempt
         await message.nack("no", delay_ms=0)
 

@@ -143,7 +143,7 @@ async def test_a_late_ack_cannot_settle_the_next_holders_delivery(client: FilaCl
     await client.update_queue(queue, visibility_timeout_ms=1000, retry={"kind": "fixed", "base_ms": 1})
     await client.enqueue(queue, b"slow work")
     (first,) = await client.lease(queue)
-    (second,) = await client.lease(queue, wait_ms=5000)
+    (second,) = await client.lease(queue, wait_ms=20_000)
     assert (second.id, second.attempt_count) == (first.id, 1)
 
     with pytest.raises(LeaseLost) as failed:

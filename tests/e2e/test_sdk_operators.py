@@ -71,7 +71,7 @@ async def test_dead_letters_go_back_where_they_came_from(client: FilaClient, que
     assert await client.redrive(f"{queue}.dlq", count=1) == 1
     assert await client.redrive(f"{queue}.dlq") == 1
 
-    back = await client.lease(queue, 2, wait_ms=1000)
+    back = await client.lease(queue, 2, wait_ms=20_000)
     assert [(message.id, message.attempt_count) for message in back] == [(ids[0], 0), (ids[1], 0)]
     await client.ack_many(back)
     with pytest.raises(Invalid):
@@ -123,7 +123,7 @@ async def test_a_paused_key_waits_and_says_so(client: FilaClient, queue: str) ->
     policy = await client.set_key_policy(queue, "acme", paused=False, weight=5)
 
     assert (policy.paused, policy.weight) == (False, 5)
-    (msg,) = await client.lease(queue, wait_ms=1000)
+    (msg,) = await client.lease(queue, wait_ms=20_000)
     await msg.ack()
 
 
@@ -154,7 +154,7 @@ async def test_a_channel_seeks_back_over_what_is_retained(client: FilaClient, qu
 
     assert await client.seek_channel(queue, None, 3) == 3
 
-    again = await client.lease(queue, 10, wait_ms=2000)
+    again = await client.lease(queue, 10, wait_ms=20_000)
     assert [message.id for message in again] == ids[2:]
     assert await client.purge_channel(queue) == 0
     await client.ack_many(again)
