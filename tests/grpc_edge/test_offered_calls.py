@@ -42,11 +42,16 @@ def edge(tmp_path: Path) -> Iterator[NativeEdge]:
     engine.close()
 
 
-def served(edge: NativeEdge) -> str:
+@pytest.fixture
+def listener() -> socket.socket:
+    """Clients connect to it before anybody serves it, too."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
     host, port = listener.getsockname()
-    edge.start([listener.detach()])
     return f"{host}:{port}"
 
 
@@ -60,8 +65,11 @@ def refused(client: RawClient, count: int) -> None:
         client.until(lambda answer: answer.kind == HEADERS and bool(answer.flags & END_STREAM), wait_s=60)
 
 
-def test_calls_that_python_has_not_taken_are_bounded_and_what_is_taken_makes_room(edge: NativeEdge):
-    address = served(edge)
+def test_calls_that_python_has_not_taken_are_bounded_and_what_is_taken_makes_room(
+    edge: NativeEdge, listener: socket.socket
+):
+    address = address_of(listener)
+    edge.start([listener.detach()])
     with RawClient(address) as client:
         client.send(b"".join(call(1 + 2 * number) for number in range(OFFERED_MAX + 300)))
         refused(client, 300)
@@ -72,6 +80,23 @@ def test_calls_that_python_has_not_taken_are_bounded_and_what_is_taken_makes_roo
         client.send(b"".join(call(10_001 + 2 * number) for number in range(OFFERED_MAX + 1)))
         refused(client, 1)
         assert [what for what, *_ in edge.take()].count(CALL) == OFFERED_MAX
+
+
+def test_a_client_with_many_calls_has_a_turn_as_others_have(edge: NativeEdge, listener: socket.socket):
+    address = address_of(listener)
+    with RawClient(address) as greedy, RawClient(address) as other:
+        greedy.send(b"".join(call(1 + 2 * number) for number in range(900)))
+        other.send(frame(HEADERS, END_HEADERS, 1, headers("/other.Service/Call")))
+        edge.start([listener.detach()])
+
+        begun: list[bytes] = []
+        ends_s = time.monotonic() + 60
+        while not any(b"/other.Service/Call" in about for about in begun):
+            assert time.monotonic() < ends_s, f"{len(begun)} calls of the greedy one, and none of the other"
+            begun += [about for what, _, _, about, _ in edge.take() if what == CALL]
+            time.sleep(0.001)
+        before = next(place for place, about in enumerate(begun) if b"/other.Service/Call" in about)
+        assert before < 250, f"{before} calls of one client were begun before the first of another"
 
 
 class Told:
