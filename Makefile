@@ -29,7 +29,7 @@ CHECK :=
 GENERATED := sdks/python/src/fila/v1 docs/api-reference.md cli/src/fila_http/v1
 include $(wildcard sdks/*/rules.mk pipeline/rules.mk bench/*/rules.mk tools/*/rules.mk console/rules.mk)
 
-.PHONY: help setup build run test test-python check check-python bench bench-check soak planted-faults gen gen-check fmt lock clean
+.PHONY: help setup build run test test-python test-timeless test-servers test-other-edge test-chosen check check-python bench bench-check soak planted-faults gen gen-check fmt lock clean
 
 help: ## Show these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,9 +43,22 @@ run: build ## Build, then start fila-server on port 5555 with its data in ./data
 
 test: test-python $(TEST) ## Build, then run every test in every language
 
-test-python: build $(VENV)/.dev ## Build, then run the tests of the broker, the Python SDK and the CLI
-	$(PYTEST) --durations=20 $(PYTEST_ARGS)
+# What has its clock as an argument comes out alike beside others, so two run at once; what starts servers runs alone.
+TIMELESS := $(addprefix tests/,core faults modelling recording simulation store)
+
+test-python: $(if $(strip $(PYTEST_ARGS)),test-chosen,test-timeless test-servers test-other-edge) ## Build, then run the tests of the broker, the Python SDK and the CLI
+
+test-timeless: build $(VENV)/.dev
+	$(PYTEST) -n 2 --dist loadfile --durations=20 $(TIMELESS)
+
+test-servers: build $(VENV)/.dev
+	$(PYTEST) --durations=20 $(addprefix --ignore=,$(TIMELESS))
+
+test-other-edge: build $(VENV)/.dev
 	FILA_SERVER__EDGE=python $(PYTEST) -m both_edges tests/e2e
+
+test-chosen: build $(VENV)/.dev
+	$(PYTEST) $(PYTEST_ARGS)
 
 check: check-python $(CHECK) ## Formats, lint, types, import layers, contract, generated code, in every language
 

@@ -9,15 +9,18 @@ from runner.drivers import Language
 from runner.faults import FAULTS, NO_FAULT
 from runner.meddler import Fault
 from runner.scenarios import Scenario
-from runner.suite import ENDS_BY_ITSELF, LANGUAGES, Outcomes, scenarios_of
+from runner.suite import ENDS_BY_ITSELF, LANGUAGES, Outcomes, scenarios_of, together
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 PAIRS = [
-    pytest.param(scenario, language, id=f"{language.name}: {scenario.file}: {scenario.name}")
+    pytest.param(
+        scenario, language, id=f"{language.name}: {scenario.file}: {scenario.name}", marks=together(language)
+    )
     for language in LANGUAGES
     for scenario in scenarios_of(language)
 ]
+EACH_LANGUAGE = [pytest.param(language, id=language.name, marks=together(language)) for language in LANGUAGES]
 
 
 @pytest.mark.parametrize(("scenario", "language"), PAIRS)
@@ -28,7 +31,7 @@ def test_a_scenario_comes_out_alike_in_every_language(
     assert wrong is None, wrong
 
 
-@pytest.mark.parametrize("language", LANGUAGES, ids=[language.name for language in LANGUAGES])
+@pytest.mark.parametrize("language", EACH_LANGUAGE)
 def test_a_driver_ends_by_itself_at_the_end_of_its_input(
     language: Language, outcomes_of: Callable[[Language], Outcomes]
 ) -> None:
@@ -36,7 +39,7 @@ def test_a_driver_ends_by_itself_at_the_end_of_its_input(
     assert wrong is None, wrong
 
 
-@pytest.mark.parametrize("language", LANGUAGES, ids=[language.name for language in LANGUAGES])
+@pytest.mark.parametrize("language", EACH_LANGUAGE)
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 def test_a_planted_fault_is_noticed_in_every_language(
     fault: Fault, language: Language, outcomes_with_faults: Callable[[Language], dict[str, Outcomes]]
@@ -48,7 +51,7 @@ def test_a_planted_fault_is_noticed_in_every_language(
     )
 
 
-@pytest.mark.parametrize("language", LANGUAGES, ids=[language.name for language in LANGUAGES])
+@pytest.mark.parametrize("language", EACH_LANGUAGE)
 def test_without_a_fault_what_plants_them_goes_unnoticed(
     language: Language, outcomes_with_faults: Callable[[Language], dict[str, Outcomes]]
 ) -> None:

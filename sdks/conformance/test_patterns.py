@@ -12,15 +12,26 @@ from pathlib import Path
 import pytest
 from runner.broker import Broker
 from runner.drivers import Language
-from runner.suite import LANGUAGES, REPOSITORY, interpreted
+from runner.suite import LANGUAGES, REPOSITORY, interpreted, together
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
 PAGES = sorted(path for path in (REPOSITORY / "docs" / "patterns").glob("*.md") if path.name != "README.md")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+WITH_PROGRAMS = [
+    pytest.param(language, id=language.name, marks=together(language))
+    for language in LANGUAGES
+    if language.program is not None
+]
+
 MOVING_PAGES = [REPOSITORY / "docs/coming-from/bullmq.md"]
 """Each in the one language of those who come from there."""
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-WITH_PROGRAMS = [language for language in LANGUAGES if language.program is not None]
+MOVING = [
+    pytest.param(page, language, id=page.stem, marks=together(language))
+    for page in MOVING_PAGES
+    for language in LANGUAGES
+    if language.program is not None and language.program.fence in dict(BLOCK.findall(page.read_text()))
+]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +44,7 @@ def broker_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         runner.run(broker.kill())
 
 
-@pytest.mark.parametrize("language", WITH_PROGRAMS, ids=[language.name for language in WITH_PROGRAMS])
+@pytest.mark.parametrize("language", WITH_PROGRAMS)
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_a_pattern_prints_what_its_page_says(
     page: Path, language: Language, broker_address: str, tmp_path: Path
@@ -41,12 +52,10 @@ def test_a_pattern_prints_what_its_page_says(
     _prints_what_it_says(page, language, broker_address, tmp_path)
 
 
-@pytest.mark.parametrize("page", MOVING_PAGES, ids=[page.stem for page in MOVING_PAGES])
+@pytest.mark.parametrize(("page", "language"), MOVING)
 def test_a_program_for_newcomers_prints_what_its_page_says(
-    page: Path, broker_address: str, tmp_path: Path
+    page: Path, language: Language, broker_address: str, tmp_path: Path
 ) -> None:
-    fences = dict(BLOCK.findall(page.read_text()))
-    [language] = [each for each in WITH_PROGRAMS if each.program and each.program.fence in fences]
     _prints_what_it_says(page, language, broker_address, tmp_path)
 
 
