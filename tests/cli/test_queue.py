@@ -209,3 +209,13 @@ def test_an_existing_queue_is_exit_code_1_and_says_what_to_do(fila, broker: Fake
         "fila: queue orders exists; change it with 'fila queue update', choose another name, "
         "or say --if-not-exists\n"
     )
+
+
+def test_a_dry_run_lists_twenty_routings_and_says_how_many_more(fila, broker: FakeBroker):
+    messages = [admin_pb2.DryRunMessage(offset=offset) for offset in range(1, 98)]
+    broker.answers["DryRunPolicy"] = admin_pb2.DryRunPolicyResponse(messages=messages, retained=103)
+
+    lines = fila("queue", "dry-run", "orders", "--fairness-header", "tenant").out.splitlines()
+
+    assert lines[20].split()[0] == "20"
+    assert lines[22] == "77 more are left out; -o json has all"

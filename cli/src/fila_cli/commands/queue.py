@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from fila.v1.admin_pb2 import DryRunRouting, GetStatsResponse, ListQueuesResponse, QueueInfo
 
 
+_ROUTINGS_SHOWN = 20
+
+
 @click.group(
     cls=Group,
     examples="""
@@ -161,7 +164,9 @@ def dry_run(session: Session, /, queue: str, last: int, **flags: Any) -> None:
     rows: list[tuple[Cell, ...]] = [
         (each.offset, _routing(each.before), _routing(each.after), each.error) for each in answer.messages
     ]
-    parts = [table(("OFFSET", "NOW", "WOULD BE", "ERROR"), rows)] if rows else []
+    parts = [table(("OFFSET", "NOW", "WOULD BE", "ERROR"), rows[:_ROUTINGS_SHOWN])] if rows else []
+    if len(rows) > _ROUTINGS_SHOWN:
+        parts.append(f"{len(rows) - _ROUTINGS_SHOWN} more are left out; -o json has all")
     judged: list[tuple[Cell, ...]] = [
         (each.offset, each.action or "-", f"{each.delay_ms} ms", each.error) for each in answer.dead_letters
     ]

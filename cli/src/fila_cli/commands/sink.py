@@ -8,6 +8,7 @@ import click
 
 from fila_cli.output import Cell, table
 from fila_cli.session import Command, Group, Session
+from fila_cli.values import rough_size_text
 
 if TYPE_CHECKING:
     from fila.v1.sink_pb2 import SinkInfo
@@ -51,7 +52,7 @@ def list_(session: Session, prefix: str) -> None:
         request.after = page.next_after
     headings = ("SINK", "EPOCH", "LAST", "ATTEMPTS", "STAGED", "BYTES", "PUBLISHING", "USED")
     rows = table(headings, [_row(each) for each in told.sinks]) if told.sinks else "no sinks"
-    staged = f"{told.staged_bytes} of {told.staged_bytes_max} bytes staged"
+    staged = f"{rough_size_text(told.staged_bytes)} of {rough_size_text(told.staged_bytes_max)} staged"
     session.show(told, f"{rows}\n{staged}")
 
 

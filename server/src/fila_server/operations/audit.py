@@ -119,10 +119,12 @@ def _one(field: Any, value: Any) -> str:
         found = field.enum_type.values_by_number.get(value)
         return str(value) if found is None else found.name
     if field.message_type is None:
-        return str(value)
+        return str(value).lower() if isinstance(value, bool) else str(value)
     if field.message_type.name == "Permission":
         right = _one(field.message_type.fields_by_name["right"], value.right)
         return f"{right.removeprefix('RIGHT_').lower()} {pattern_of(value.queue, value.channel)}".rstrip()
+    if field.message_type.name == "FieldMask":
+        return ", ".join(value.paths)
     if hasattr(value, "ToJsonString"):
         return str(value.ToJsonString())
     return ", ".join(f"{inner.name}={_shown(inner, each)}" for inner, each in value.ListFields())
