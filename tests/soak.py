@@ -192,23 +192,21 @@ def run(each: Slice, state: str) -> bool:
 
 
 def medians() -> None:
-    """How often each oracle judged in one run: the middle of all runs, and a twentieth from below."""
-    counts: dict[tuple[str, str], list[int]] = defaultdict(list)
-    runs: dict[str, set[object]] = defaultdict(set)
+    """How often each oracle judged in a run, as `USUAL` in tests/simulation/seeds.py has it: the median of all runs
+    so far, or half the mean where that is nought."""
+    counts: dict[str, dict[object, dict[str, int]]] = defaultdict(dict)
     for row in rows(JUDGED):
-        world, judged = str(row["world"]), row["judged"]
-        if row["seed"] in runs[world] or not isinstance(judged, dict):
-            continue
-        runs[world].add(row["seed"])
-        for oracle, count in judged.items():
-            counts[world, oracle].append(count)
-    for (world, oracle), seen in sorted(counts.items()):
-        found = sorted(seen + [0] * (len(runs[world]) - len(seen)))
-        low = found[len(found) // 20]
-        print(
-            f"{world}: {oracle}: median {statistics.median(found):g}, mean {statistics.mean(found):.4g}, "
-            f"5% below {low} ({len(found)} runs)"
-        )
+        if isinstance(row["judged"], dict):
+            counts[str(row["world"])].setdefault(row["seed"], row["judged"])
+    for world, runs in counts.items():
+        print(f'    "{world}": {{  # {len(runs):,} runs')
+        for oracle in sorted({oracle for judged in runs.values() for oracle in judged}):
+            found = [judged.get(oracle, 0) for judged in runs.values()]
+            usual = statistics.median(found) or statistics.mean(found) / 2
+            print(
+                f'        "{oracle}": {usual:.3g},' if usual < 1 else f'        "{oracle}": {int(usual):_},'
+            )
+        print("    },")
 
 
 def main() -> int:

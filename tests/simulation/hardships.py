@@ -17,7 +17,8 @@ from fila.v1 import service_pb2 as service
 from fila_server import commands, seam_frames
 from tests.core.driven_engine import MS
 from tests.simulation.hardship_model import DLQ, Told
-from tests.simulation.oracles import Broken, run_seeds
+from tests.simulation.oracles import Broken
+from tests.simulation.seeds import run_seeds
 from tests.simulation.troubled_broker import (
     HARD_BYTES,
     QUEUES,

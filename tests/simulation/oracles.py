@@ -12,42 +12,11 @@ Books, in books.py: nothing that could go is left lying while somebody has room 
 Each counts how often it judged: a run in which one judged too little shows nothing, and fails.
 """
 
-import json
-import os
-from collections import Counter
-from collections.abc import Callable, Sequence
-from pathlib import Path
-
 from tests.simulation.model import LEASED, READY, BucketModel, Entry, Model, Note
 
 
 class Broken(AssertionError):
     """A promise was not kept."""
-
-
-def note_judged(world: str, seed: int, judged: Counter[str]) -> None:
-    """Leave how often each oracle judged in one run, where FILA_SIM_JUDGED names a file for it (tests/soak.py)."""
-    path = os.environ.get("FILA_SIM_JUDGED")
-    if path:
-        with Path(path).open("a") as file:
-            file.write(json.dumps({"world": world, "seed": seed, "judged": judged}) + "\n")
-
-
-def run_seeds(world: str, simulate: Callable[[int], Counter[str]], arguments: Sequence[str]) -> int:
-    """Run the seeds that `FIRST [COUNT]` names, and tell what broke and what was judged; return the exit code."""
-    first, count = int(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 1
-    judged: Counter[str] = Counter()
-    bad = 0
-    for seed in range(first, first + count):
-        try:
-            found = simulate(seed)
-            note_judged(world, seed, found)
-            judged += found
-        except Broken as error:
-            bad += 1
-            print(error if count == 1 else str(error).split("\n")[0][:300], flush=True)
-    print(f"{count} seeds, {bad} bad; judged {dict(judged)}")
-    return 1 if bad else 0
 
 
 class Kept:

@@ -20,7 +20,8 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands
 from tests.core.driven_engine import MS, DrivenEngine
-from tests.simulation.oracles import Broken, run_seeds
+from tests.simulation.oracles import Broken
+from tests.simulation.seeds import run_seeds
 from tests.simulation.session_clients import ALIVE_ONLY, ALL_BEGUN, HONEST, KINDS, NEVER_BEGUN, Client
 from tests.simulation.session_model import BURST, DEAD, HELD, READY, Bucket, SessionModel, Told
 

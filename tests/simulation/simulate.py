@@ -1,14 +1,14 @@
 """One seed, one run: `python -m tests.simulation.simulate [--policy] SEED [COUNT]` runs it.
 
 With `--policy` settings change meanwhile and hooks decide; FILA_SIM_TRACE=1 shows every step. Exit code 1 when a seed
-failed, or when an oracle judged too little in thirty seeds or more.
+failed, or when an oracle judged too little (tests/simulation/seeds.py).
 """
 
 import os
 import random
 import sys
-import traceback
 from collections import Counter
+from functools import partial
 
 from fila.v1 import admin_pb2 as admin
 from fila_server import commands
@@ -17,27 +17,15 @@ from tests.simulation.consumers import Consumers
 from tests.simulation.hooks import Hooks
 from tests.simulation.model import DONE, ConsumerModel
 from tests.simulation.operators import Operators
-from tests.simulation.oracles import Broken, note_judged
+from tests.simulation.oracles import Broken
 from tests.simulation.policies import PolicyOperators
 from tests.simulation.producers import THROTTLE_KEYS, Producers
+from tests.simulation.seeds import run_seeds
 from tests.simulation.world import World
 
 STEPS = 220
 POLICY = "--policy"
 TRACE_LINES = 60
-ENOUGH_SEEDS = 30
-JUDGES = {
-    "messages": 10_000,
-    "no answered message is lost or comes back": 25_000,
-    "one lease a message": 15_000,
-    "order within a key": 4_000,
-    "no bucket over its curve": 500,
-    "keys stay within the bound": 500_000,
-    "the numbers agree": 1_000,
-    "nothing that could go is left lying": 120,
-    "no pass does more than its bound": 100,
-}
-"""What each oracle has to judge in ENOUGH_SEEDS runs, about half of what it does: fewer, and it sees nothing."""
 
 
 class Simulation:
@@ -273,35 +261,11 @@ def simulate(seed: int, policy: bool = False) -> Counter[str]:
     return simulation.judged()
 
 
-def too_little(judged: Counter[str], seeds: int) -> dict[str, int]:
-    """The oracles that judged less than so many runs have to show."""
-    least = {name: count * seeds / ENOUGH_SEEDS for name, count in JUDGES.items()}
-    return {name: judged[name] for name, count in least.items() if judged[name] < count}
-
-
 def main() -> int:
     arguments = [argument for argument in sys.argv[1:] if argument != POLICY]
-    policy = len(arguments) < len(sys.argv) - 1
-    first = int(arguments[0])
-    count = int(arguments[1]) if len(arguments) > 1 else 1
-    bad = 0
-    judged: Counter[str] = Counter()
-    for seed in range(first, first + count):
-        try:
-            found = simulate(seed, policy)
-            note_judged("policy" if policy else "plain", seed, found)
-            judged += found
-        except Broken as error:
-            bad += 1
-            if count == 1:
-                traceback.print_exc()
-            else:
-                print(str(error).split("\n")[0][:300], flush=True)
-    print(f"{count} seeds, {bad} bad; judged {dict(judged)}")
-    missing = too_little(judged, count) if count >= ENOUGH_SEEDS else {}
-    if missing:
-        print(f"{count} seeds, {bad} bad; judged too little: {missing}")
-    return 1 if bad or missing else 0
+    if len(arguments) < len(sys.argv) - 1:
+        return run_seeds("policy", partial(simulate, policy=True), arguments)
+    return run_seeds("plain", simulate, arguments)
 
 
 if __name__ == "__main__":

@@ -11,28 +11,12 @@ from fila.v1 import service_pb2 as service
 from fila_server import commands
 from tests.core.driven_engine import MS, DrivenEngine, Out
 from tests.simulation.oracles import Broken
+from tests.simulation.seeds import too_little
 from tests.simulation.session_world import STEP_MS, SessionWorld, simulate_sessions
 
 SEEDS_EVERY_TIME = 40
 SEEDS_TO_FIND_A_FAULT = 40
 COUNT = int(os.environ.get("FILA_SIM_SEEDS", SEEDS_EVERY_TIME))
-JUDGES = {
-    "attempts are begun failures": 500,
-    "nobody hands out after its deadline": 50,
-    "a return takes its old place": 500,
-    "a quiet key waits a grant": 5,
-    "no bucket over its curve": 50,
-    "one holder": 500,
-    "what comes back says so": 100,
-    "a resume keeps what is held": 20,
-    "nobody is gone before its time": 50,
-    "who is silent or away is gone in time": 500,
-    "the books": 500,
-    "everything comes back in the end": 20,
-    "nothing is delivered before its time": 100,
-    "nothing is delivered past its time to live": 100,
-    "dead letters are what failed so often": 500,
-}
 
 
 @pytest.mark.parametrize("seed", range(1, COUNT + 1))
@@ -45,8 +29,7 @@ def test_every_judge_has_something_to_judge() -> None:
     for seed in range(1, SEEDS_TO_FIND_A_FAULT + 1):
         judged += simulate_sessions(seed)
 
-    assert {name: count for name, count in judged.items() if count < JUDGES[name]} == {}
-    assert set(judged) == set(JUDGES)
+    assert too_little("sessions", judged, SEEDS_TO_FIND_A_FAULT) == {}
 
 
 class Faulty:
