@@ -29,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 COPY = ROOT / "build" / "threads"
 ROOMS = ("doors", "drive", "store")
 PRODUCERS = 3
-OPTIONS = "halt_on_error=0:exitcode=66:ignore_noninstrumented_modules=1:report_signal_unsafe=0"
+KNOWN = Path(__file__).with_suffix(".supp")
+OPTIONS = f"halt_on_error=0:exitcode=66:ignore_noninstrumented_modules=1:report_signal_unsafe=0:suppressions={KNOWN}"
 """Python and RocksDB are not built so; the order that their locks make is seen all the same."""
 
 

@@ -104,7 +104,10 @@ def routing() -> Target:
         parsed = engine.core.parse(commands.ENQUEUE_BATCH, bytes_of_frame)
         at, start = 0, 0
         while at < 3:
-            taken, problem, start = parsed.route([0, 1, 2], at, 3 - at, data, start)
+            try:
+                taken, problem, start = parsed.route([0, 1, 2], at, 3 - at, data, start)
+            except ValueError:
+                return  # its promise for what is cut short
             if problem is not None or not taken:
                 return
             at += taken

@@ -44,6 +44,7 @@ class Told:
     not_after_ns: int = 0
     lease_id: int = 0
     held_until_ns: int = 0
+    held_in: str = ""
     routed_as: str = ""
     """A redrive gave it this fairness key."""
 
@@ -126,7 +127,9 @@ class Witness:
         self.judge("what was refused is never seen", not told.refused or told.may_be_another, what)
         if not self.is_damaged:
             self.judge("what was acked never comes back", not told.acked, what)
-        self.judge("one lease at a time", now_ns >= told.held_until_ns, what)
+        # A damaged note of a deletion brings a dead letter's source back beside the letter, in a queue of its own.
+        is_other_copy = self.is_damaged and told.held_in != queue
+        self.judge("one lease at a time", is_other_copy or now_ns >= told.held_until_ns, what)
         self.judge("not before its delay is over", now_ns >= told.not_before_ns, what)
         if told.not_after_ns:
             self.judge("not after its time to live", now_ns <= told.not_after_ns, what)
@@ -136,6 +139,7 @@ class Witness:
         told.stored, told.acked, told.open_acks, told.may_be_another = True, False, 0, False
         told.not_before_ns = told.not_after_ns = 0
         told.lease_id, told.held_until_ns = meta.lease_id, asked_ns + visibility_ms * MS
+        told.held_in = queue
         return told
 
     # --- time, and ends ---------------------------------------------------------------------------
