@@ -303,6 +303,8 @@ class World(Failures):
         for bucket in self.model.buckets.values():
             bucket.level = min(bucket.burst, bucket.level + bucket.rate * max(0, wall - bucket.at_ms) / 1000)
             bucket.at_ms = wall
+        if self.always_cold:
+            self._dead_that_waited(wall)
         for note in self.model.all_notes():
             if note.state == LEASED:
                 left = max(0, min(note.expires_ms - wall, note.expires_ms - note.leased_ms))
@@ -313,6 +315,14 @@ class World(Failures):
                 # It may have been leased for somebody while its bytes were being read back.
                 note.place = None
         self._timers()  # opening runs a pass of its own
+
+    def _dead_that_waited(self, wall: int) -> None:
+        """A letter is written once its bytes are read back. Where that was not yet, and the clock was set back behind
+        the end of the message's time to live, it is what it was before: a message."""
+        for note in self.model.all_notes():
+            unwritten = [dead for dead in note.buried if dead.maybe and dead.state == READY]
+            if note.state == DONE and unwritten and wall < note.entry.expires_ms <= note.ended_ms:
+                note.state, note.maybe, note.place, note.ended_ms = READY, True, None, -1
 
     def _clock_restarts(self, ghosts: list[Entry]) -> None:
         wall = self.engine.wall_ms

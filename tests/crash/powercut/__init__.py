@@ -46,7 +46,8 @@ def environment(data_dir: str | Path, seed: int = 0) -> dict[str, str]:
     shadow = data_dir.parent / f".{data_dir.name}.powercut"
     shadow.mkdir(parents=True, exist_ok=True)
     return {
-        "LD_PRELOAD": str(build()),
+        # Behind a sanitizer's, which has to come first.
+        "LD_PRELOAD": ":".join(filter(None, (os.environ.get("LD_PRELOAD"), str(build())))),
         "FILA_POWERCUT_DIR": str(data_dir),
         "FILA_POWERCUT_SHADOW": str(shadow),
         "FILA_POWERCUT_SEED": str(seed),
