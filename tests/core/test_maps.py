@@ -1,6 +1,9 @@
 """The hash maps against Python's dict, and the text hash against the ways in which hashes are bad."""
 
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -180,3 +183,28 @@ def test_another_seed_gives_other_hashes():
     finally:
         seed_text_hash(0)
     assert hash_text(b"tenant") == before
+
+
+GREEDY = """
+import resource
+from fila_server.core.structures.maps import NumberMap
+pages = int(open("/proc/self/statm").read().split()[0])
+most = pages * resource.getpagesize() + (32 << 20)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+numbers = NumberMap()
+for number in range(1, 8 << 20):
+    numbers.put(number, number)
+    if len(numbers) != number:
+        break
+print("goes on with", len(numbers), "of", number)
+"""
+
+
+def test_a_map_that_finds_no_memory_to_grow_ends_the_process_and_loses_no_entry_in_silence():
+    ended = subprocess.run(
+        [sys.executable, "-c", GREEDY], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert ended.returncode == -signal.SIGABRT or "AddressSanitizer: out of memory" in ended.stderr
+    assert ended.stdout == ""

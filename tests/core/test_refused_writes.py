@@ -148,3 +148,27 @@ def test_a_stop_on_a_disk_that_takes_nothing_ends_and_what_was_not_answered_did_
 
     assert answers(engine, settling) == answers(engine, coming) == []
     assert engine.payloads("q") == [b"old"]
+
+
+@pytest.mark.parametrize(("stalled_ms", "is_over"), [(3_000, False), (6_000, True)])
+def test_a_dedup_window_ends_in_its_time_whether_the_disk_takes_writes_or_not(
+    engine: DrivenEngine, stalled_ms: int, is_over: bool
+) -> None:
+    engine.create_queue("once", dedup_window_ms=5_000)
+    first = engine.enqueue("once", b"first", dedup_key="k")
+    engine.enqueue("q", b"old")
+    [old] = engine.lease("q")
+
+    store_stalls(engine.core, True)
+    settling = ack(engine, old)
+    pass_by(engine, stalled_ms)
+    assert answers(engine, settling) == []
+    store_stalls(engine.core, False)
+    engine.others += engine.settle_down()
+    second = engine.enqueue("once", b"second", dedup_key="k")
+    assert (second != first) is is_over
+
+    engine.cut_power()
+    engine.reopen()
+    assert engine.enqueue("once", b"third", dedup_key="k") == second
+    assert engine.payloads("once") == ([b"first", b"second"] if is_over else [b"first"])
