@@ -15,7 +15,6 @@ from fila_server import errors
 from fila_server.core.records.index_record cimport IndexEntry, IndexRecord, index_begin, index_next
 from fila_server.core.records.records cimport WITH_OWN_IDS
 from fila_server.core.state.open_core cimport OpenCore
-from fila_server.core.state.shared cimport shared_load
 from fila_server.core.state.state cimport Core
 from fila_server.core.store.families cimport FRAMES, INDEX, QUEUES, Store
 from fila_server.core.store.rocksdb cimport rocksdb_iter_seek_for_prev, rocksdb_iterator_t, rocksdb_snapshot_t
@@ -24,6 +23,7 @@ from fila_server.core.store.store cimport (
     scan_free, scan_key, scan_next, scan_seek, scan_seek_first, scan_status, scan_valid, scan_value,
     store_get_many, store_iterate, store_snapshot, store_snapshot_release,
 )
+from fila_server.core.structures.atomics cimport atomic_load
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, read_u32be, read_u64be, take_slice, take_u8,
     take_varint, write_u64be,
@@ -220,9 +220,9 @@ cdef bint _piece(Store* store, Range* range_, Buffer* out, Buffer* tail) noexcep
 cdef bint _await_durable(Core* core) noexcept nogil:
     """Wait until all that a snapshot of a moment ago may hold is synced:
     what a power cut can take back is shown to nobody."""
-    cdef uint64_t coming = shared_load(&core.shared.coming)
+    cdef uint64_t coming = atomic_load(&core.shared.coming)
     cdef uint32_t waited_us = 0
-    while shared_load(&core.shared.durable) < coming and shared_load(&core.shared.coming) >= coming:
+    while atomic_load(&core.shared.durable) < coming and atomic_load(&core.shared.coming) >= coming:
         if waited_us >= DURABLE_WAIT_US_MAX:
             return False
         usleep(DURABLE_LOOK_US)

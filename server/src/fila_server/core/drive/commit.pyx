@@ -12,13 +12,13 @@ from fila_server.core.life.enqueue cimport enqueue_written
 from fila_server.core.recording.inputs cimport write_failed
 from fila_server.core.records.records cimport bucket_record_put, meta_record_put
 from fila_server.core.sinks.staging cimport staged_written
-from fila_server.core.state.shared cimport shared_load, shared_store
 from fila_server.core.state.state cimport Frame, ThrottleKey
 from fila_server.core.store.space cimport DISK_CRITICAL
 from fila_server.core.store.status cimport (
     STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_STALLED, StoreError, failure_tell,
 )
 from fila_server.core.store.store cimport batch_clear, batch_count, store_part_log, store_sync, store_write
+from fila_server.core.structures.atomics cimport atomic_load, atomic_store, flag_store
 from fila_server.core.turns.throttle cimport throttle_key_drop_if_idle
 from fila_server.core.wire.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
 
@@ -98,38 +98,40 @@ cdef void pass_write(Core* core) noexcept nogil:
             core.id_ms, core.id_sequence = <uint64_t> core.wall_ms, 0
         meta_record_put(core, b"id", core.id_ms)
     if _needs_sync(core):
-        shared_store(&core.shared.coming, core.epoch)
+        atomic_store(&core.shared.coming, core.epoch)
     refused = _write(core)
     if refused == REFUSED_STALLED:
         if not core.shared.blocked:
             core.blocked_since_ns = core.mono_ns
         if core.mono_ns - core.blocked_since_ns < STALL_NS_MAX:
-            core.shared.blocked = True
+            flag_store(&core.shared.blocked, True)
             return
     enqueue_written(core, refused)
     if core.sinks.staging != NULL:
         staged_written(core, refused)
     if refused:
         batch_clear(core.enqueues)
-    core.shared.blocked = refused != 0 and batch_count(core.settles) + batch_count(core.apart) > 0
+    flag_store(
+        &core.shared.blocked,
+        refused != 0 and batch_count(core.settles) + batch_count(core.apart) > 0)
     if core.shared.blocked:
         return                          # answers wait until the batch is written
     answers_written(core)
     if core.sync_wanted:
         core.sync_wanted = False
-        shared_store(&core.shared.wanted, core.epoch)
+        atomic_store(&core.shared.wanted, core.epoch)
         core.epoch += 1
         core.counters.epochs += 1
     else:
-        shared_store(&core.shared.coming, core.shared.wanted)   # the disk refused what was coming
+        atomic_store(&core.shared.coming, core.shared.wanted)   # the disk refused what was coming
 
 
 cdef bint commit_pass(Core* core) noexcept nogil:
     """Runs on the commit thread. What was written before `wanted` was read is on disk when it returns."""
     cdef StoreError error
-    cdef uint64_t wanted = shared_load(&core.shared.wanted)
+    cdef uint64_t wanted = atomic_load(&core.shared.wanted)
     cdef int status
-    if wanted <= shared_load(&core.shared.durable):
+    if wanted <= atomic_load(&core.shared.durable):
         return False
     status = store_sync(&core.store, &error)
     if status == STORE_FULL:
@@ -138,7 +140,7 @@ cdef bint commit_pass(Core* core) noexcept nogil:
     if status != STORE_OK:
         failure_tell(&core.shared.failure, &error)      # nothing can be promised any more; see StoreFailure
         return False
-    shared_store(&core.shared.durable, wanted)
+    atomic_store(&core.shared.durable, wanted)
     core.shared.syncs += 1
     return True
 

@@ -54,6 +54,7 @@ from fila_server.core.store.status cimport (
 )
 from fila_server.core.store.store cimport batch_free, batch_new
 from fila_server.core.store.watch cimport watch_begin, watch_look
+from fila_server.core.structures.atomics cimport flag_store
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_init, maps_seed, textmap_init, textmap_next
 from fila_server.core.structures.timers cimport timer_set, timers_init
@@ -398,7 +399,7 @@ cdef class CoreEngine(OpenCore):
         cdef uint32_t cursor = 0
         cdef Queue* queue
         cdef int64_t wall_ms = wall_ns // 1000000
-        core.shared.stopping = True
+        flag_store(&core.shared.stopping, True)
         if core.history != NULL:        # what follows is not made of passes alone
             core.history.inputs_over = True
         # Without the GIL: syncs may take as long as the disk likes, and main.py's deadline must still fire.

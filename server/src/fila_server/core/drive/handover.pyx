@@ -3,8 +3,9 @@ where their sender hears of it; everything else waits its turn."""
 
 from fila_server.core.doors.mailbox cimport mailbox_post
 from fila_server.core.doors.submit cimport command_parse, command_parse_adopted
-from fila_server.core.state.shared cimport shared_add
 from fila_server.core.store.space cimport DISK_CRITICAL
+from fila_server.core.store.watch cimport watch_level
+from fila_server.core.structures.atomics cimport atomic_add, flag_load
 from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
 
 
@@ -13,7 +14,7 @@ cdef Command* request_parse(
         Problem* problem) noexcept nogil:
     cdef Command* command = command_parse(kind, token, bytes, length, &core.limits, problem)
     if command == NULL:
-        shared_add(&core.shared.malformed, 1)
+        atomic_add(&core.shared.malformed, 1)
     return command
 
 
@@ -22,13 +23,13 @@ cdef Command* request_parse_adopted(
         Problem* problem) noexcept nogil:
     cdef Command* command = command_parse_adopted(kind, token, bytes, length, &core.limits, problem)
     if command == NULL:
-        shared_add(&core.shared.malformed, 1)
+        atomic_add(&core.shared.malformed, 1)
     return command
 
 
 cdef Posted request_post(Core* core, Command* command) noexcept nogil:
     if (
-        core.shared.blocked and core.disk_level == DISK_CRITICAL
+        flag_load(&core.shared.blocked) and watch_level(&core.shared.watch) == DISK_CRITICAL
         and (ENQUEUE <= command.kind <= ENQUEUE_ATOMIC or command.kind == STAGE)
     ):
         return DISK_FULL                # the scheduler waits for room itself and would let it wait unseen

@@ -36,10 +36,10 @@ from fila_server.core.state.kinds cimport (
 )
 from fila_server.core.state.paths cimport entry_of, share_of
 from fila_server.core.state.pending cimport Expiry, Pace
-from fila_server.core.state.shared cimport shared_load
 from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Key, Lease, Queue, Slot, ThrottleKey
 from fila_server.core.store.space cimport DISK_ROOMY
 from fila_server.core.store.watch cimport watch_level
+from fila_server.core.structures.atomics cimport atomic_load, flag_load
 from fila_server.core.structures.maps cimport textmap_next
 from fila_server.core.structures.timers cimport Timer, timer_set, timers_next, timers_pop_due
 from fila_server.core.turns.clocks cimport clock_note, flow_emptied
@@ -195,8 +195,8 @@ cdef int64_t _pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     core.wall_ms = wall_ms
     core.counters.passes += 1
     core.disk_level = watch_level(&core.shared.watch)
-    core.durable = shared_load(&core.shared.durable)
-    core.stopping = core.shared.stopping
+    core.durable = atomic_load(&core.shared.durable)
+    core.stopping = flag_load(&core.shared.stopping)
     core.store.calls = 0
     if core.history != NULL:
         pass_begins(core)

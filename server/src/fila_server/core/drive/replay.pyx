@@ -28,11 +28,11 @@ from fila_server.core.recording.inputs cimport (
     INPUT_COMMAND, INPUT_LOAD, INPUT_PASS, INPUT_WRITE, LOAD_IS_STAGED,
 )
 from fila_server.core.state.directory cimport directory_at
-from fila_server.core.state.shared cimport shared_store
 from fila_server.core.state.state cimport Frame, Queue
 from fila_server.core.store.families cimport FAMILY_COUNT, FRAMES, STAGED
 from fila_server.core.store.status cimport STORE_NOT_FOUND, STORE_OK
 from fila_server.core.store.store cimport batch_free, batch_new, batch_put, store_write
+from fila_server.core.structures.atomics cimport atomic_store, flag_store
 from fila_server.core.structures.buffer cimport Cursor, must_malloc, take_slice, take_varint
 from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
@@ -150,9 +150,9 @@ cdef class Replay(CoreEngine):
                 f"pass {self.number} saw epoch {self.durable} durable; only {self.core.shared.wanted} was "
                 f"wanted")
         with nogil:
-            shared_store(&self.core.shared.durable, <uint64_t> self.durable)
+            atomic_store(&self.core.shared.durable, <uint64_t> self.durable)
             self.core.shared.watch.level = <int> (self.level & 0xFF)
-            self.core.shared.stopping = (self.level >> 8) & 1
+            flag_store(&self.core.shared.stopping, (self.level >> 8) & 1)
             run_pass(self.core, self.mono_ns, self.wall_ms)
             memset(self.core.store.told, 0, sizeof(self.core.store.told))
             self._forget_answers()

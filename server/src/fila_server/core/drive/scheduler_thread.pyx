@@ -18,11 +18,11 @@ from fila_server.core.doors.reader cimport loader_serve, loader_stop
 from fila_server.core.drive.commit cimport commit_pass, sync_took
 from fila_server.core.drive.engine cimport CoreEngine
 from fila_server.core.drive.passes cimport run_pass
-from fila_server.core.state.shared cimport shared_load
 from fila_server.core.store.checkpoint cimport store_checkpoint
 from fila_server.core.store.reclaim cimport upkeep_start, upkeep_stop
 from fila_server.core.store.status cimport STORE_GONE, STORE_OK, StoreError, failure_is_told
 from fila_server.core.store.watch cimport watch_start, watch_stop
+from fila_server.core.structures.atomics cimport atomic_load, flag_store
 
 cdef extern from *:
     """
@@ -115,8 +115,8 @@ cdef class Engine(CoreEngine):
             while not fila_seq_load(&self.stopping_threads):
                 now_ns = fila_now(CLOCK_MONOTONIC)
                 next_ns = run_pass(self.core, now_ns, fila_now(CLOCK_REALTIME) // 1000000)
-                if shared_load(&self.core.shared.wanted) != wanted:
-                    wanted = shared_load(&self.core.shared.wanted)
+                if atomic_load(&self.core.shared.wanted) != wanted:
+                    wanted = atomic_load(&self.core.shared.wanted)
                     fila_seq_store(&self.commit_word, 1)
                     fila_futex_wake(&self.commit_word)
                 if next_ns <= now_ns:
@@ -186,7 +186,7 @@ cdef class Engine(CoreEngine):
         as long as the disk does, without the GIL."""
         if not self.is_open:
             return
-        self.core.shared.stopping = True
+        flag_store(&self.core.shared.stopping, True)
         fila_seq_store(&self.stopping_threads, 1)
         mailbox_poke(self.core.mailbox)
         loader_stop(self.core.loader)

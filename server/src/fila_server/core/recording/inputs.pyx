@@ -366,11 +366,12 @@ cdef void commands_taken(Core* core, Command* first) noexcept nogil:
 
 cdef void load_taken(Core* core, const Load* load) noexcept nogil:
     """Its bytes may be buried, and a redrive then reads them: where each field ends has to be known."""
-    cdef Buffer* out = &core.history.scratch
+    cdef Buffer* out
     cdef Cutter cutter
     cdef Slice whole
     if core.history == NULL:
         return
+    out = &core.history.scratch
     out.length = 0
     if load.bytes != NULL:
         _cutter_begin(core, &cutter, load.bytes)

@@ -6,12 +6,13 @@ from fila_server.core.store.rocksdb cimport (
     rocksdb_checkpoint_create, rocksdb_checkpoint_object_create, rocksdb_checkpoint_object_destroy,
     rocksdb_checkpoint_t)
 from fila_server.core.store.status cimport STORE_FULL, STORE_OK, store_classify, store_failed
+from fila_server.core.structures.atomics cimport flag_load
 
 
 cdef int store_checkpoint(Store* store, const char* path, StoreError* error) noexcept nogil:
     cdef rocksdb_checkpoint_t* checkpoint
     cdef char* message = NULL
-    if store.stopped:
+    if flag_load(&store.stopped):
         # The log's last record may be half there, and 7.8.3 may abort when it is asked to finish it.
         return store_failed(error, STORE_FULL, "nothing can be copied until writes work again%s", "")
     checkpoint = rocksdb_checkpoint_object_create(store.db, &message)

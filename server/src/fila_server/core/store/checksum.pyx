@@ -18,7 +18,7 @@ cdef extern from *:
     #include <stddef.h>
 
     static uint32_t fila_crc_tables[8][256];
-    static unsigned long fila_crc_calls;
+    static unsigned long fila_crc_calls;        /* about: two threads may count as one */
 
     __attribute__((constructor)) static void fila_crc_prepare(void) {
         for (uint32_t i = 0; i < 256; i++) {
@@ -69,7 +69,8 @@ cdef extern from *:
     __attribute__((visibility("default")))
     uint32_t _ZN7rocksdb6crc32c6ExtendEjPKcm(uint32_t start, const char* bytes, size_t count);
     uint32_t _ZN7rocksdb6crc32c6ExtendEjPKcm(uint32_t start, const char* bytes, size_t count) {
-        fila_crc_calls++;
+        unsigned long calls = __atomic_load_n(&fila_crc_calls, __ATOMIC_RELAXED);
+        __atomic_store_n(&fila_crc_calls, calls + 1, __ATOMIC_RELAXED);
         return fila_crc(start, (const uint8_t*)bytes, count);
     }
     #else

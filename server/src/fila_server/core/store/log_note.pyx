@@ -12,6 +12,7 @@ from fila_server.core.store.posix cimport (
     O_CLOEXEC, O_CREAT, O_RDONLY, O_WRONLY, SEEK_END, access, c_close, c_open, lseek, pread, pwrite,
 )
 from fila_server.core.store.rocksdb cimport rocksdb_get_latest_sequence_number
+from fila_server.core.structures.atomics cimport atomic_load
 
 cdef enum:
     PATH_BYTES = 4200
@@ -97,9 +98,8 @@ cdef void lognote_write(Store* store) noexcept nogil:
     memset(text, 0, sizeof(text))
     length = snprintf(
         text, sizeof(text), "synced %llu log %lld first %llu manifest %s %lld",
-        <unsigned long long> store.synced, <long long> note.log, <unsigned long long> note.first,
-        <char*> note.manifest,
-        <long long> note.manifest_bytes)
+        <unsigned long long> atomic_load(&store.synced), <long long> note.log,
+        <unsigned long long> note.first, <char*> note.manifest, <long long> note.manifest_bytes)
     snprintf(text + length, sizeof(text) - length, " sum %08x\n", <unsigned int> _sum(text, length))
     snprintf(path, sizeof(path), "%s/synced", store.directory)
     fd = c_open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)

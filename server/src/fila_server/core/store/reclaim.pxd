@@ -1,6 +1,6 @@
 """What keeps the disk small and safe while nobody waits for it: one slow thread of its own.
 
-    scheduler thread  --- upkeep.live_frame_bytes (a plain store) --->  upkeep thread, each second
+    scheduler thread  --- upkeep.live_frame_bytes (stored whole) --->  upkeep thread, each second
                                                                         1. copy the MANIFEST's new bytes, note
                                                                         the log's 2. empty the WAL, if nothing
                                                                         happens 3. give dead frames' disk back

@@ -19,6 +19,7 @@ from fila_server.core.store.posix cimport c_close, c_write
 from fila_server.core.store.rocksdb cimport *
 from fila_server.core.store.status cimport STORE_FAILED, STORE_OK
 from fila_server.core.store.store cimport store_compact, store_compact_cancel, store_flush, store_wal_bytes
+from fila_server.core.structures.atomics cimport atomic_load, count_load
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_attr_t:
@@ -131,13 +132,13 @@ cdef int upkeep_round(Upkeep* upkeep) noexcept nogil:
     manifest_copy_update(upkeep.store.directory)
     lognote_write(upkeep.store)
     _tidy_when_quiet(upkeep)
-    return reclaim_frames(upkeep, upkeep.live_frame_bytes, &upkeep.error)
+    return reclaim_frames(upkeep, <int64_t> atomic_load(<uint64_t*> &upkeep.live_frame_bytes), &upkeep.error)
 
 
 cdef void _tidy_when_quiet(Upkeep* upkeep) noexcept nogil:
     """When nothing was written for a round, a long WAL is turned into (small) tables: memory and disk come
     back, and a start finds little to replay."""
-    cdef uint64_t writes = upkeep.store.counters.writes
+    cdef uint64_t writes = count_load(&upkeep.store.counters.writes)
     cdef int family
     if writes == upkeep.writes_seen and writes != upkeep.writes_tidied:
         if store_wal_bytes(upkeep.store) > QUIET_WAL_BYTES:

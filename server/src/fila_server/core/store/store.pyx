@@ -11,6 +11,7 @@ from fila_server.core.store.status cimport (
     STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_NOT_FOUND, STORE_OK, STORE_STALLED, store_classify,
     store_classify_read, store_failed,
 )
+from fila_server.core.structures.atomics cimport atomic_store, count_add, flag_load, flag_store
 
 cdef enum:
     LOG_BLOCK_BYTES = 32768
@@ -27,19 +28,19 @@ cdef int store_write(Store* store, rocksdb_writebatch_t* batch, StoreError* erro
         return STORE_OK if status == STORE_OK else store_failed(error, status, "as it was recorded%s", "")
     rocksdb_write(store.db, store.write_options, batch, &message)
     if message == NULL:
-        store.counters.writes += 1
+        count_add(&store.counters.writes, 1)
         store.counters.bytes_written += batch_bytes(batch)
-        store.stopped = False
+        flag_store(&store.stopped, False)
         return STORE_OK
     status = store_classify(error, message)
     if status == STORE_STALLED:
         store.counters.stalled += 1
     elif status == STORE_FULL:
         store.counters.full += 1
-        store.stopped = True
+        flag_store(&store.stopped, True)
     else:
         store.counters.failed += 1
-        store.stopped = True
+        flag_store(&store.stopped, True)
         if status == STORE_DAMAGED:     # a compaction met it; RocksDB takes no write any more
             _met_damage(store)
             status = store_failed(error, STORE_FAILED,
@@ -73,14 +74,14 @@ cdef int store_sync(Store* store, StoreError* error) noexcept nogil:
     cdef uint64_t written = rocksdb_get_latest_sequence_number(store.db)
     if store.muted:
         return STORE_OK
-    if store.stopped:
+    if flag_load(&store.stopped):
         # After a failed append RocksDB 7.8.3 may abort the process when asked to sync that log. When there is
         # room again it flushes all memory to tables; the next write that succeeds starts a new log.
         return store_failed(error, STORE_FULL, "nothing can be synced until writes work again%s", "")
     rocksdb_flush_wal(store.db, 1, &message)
     if message == NULL:
         store.counters.syncs += 1
-        store.synced = written
+        atomic_store(&store.synced, written)
         return STORE_OK
     store.counters.failed += 1
     return store_classify(error, message)
@@ -198,7 +199,7 @@ cdef uint64_t store_disk_bytes(Store* store) noexcept nogil:
 
 
 cdef bint store_is_stopped(Store* store) noexcept nogil:
-    return store.stopped
+    return flag_load(&store.stopped)
 
 
 cdef int store_compact(
