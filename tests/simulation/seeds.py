@@ -16,6 +16,9 @@ from pathlib import Path
 from tests.simulation.oracles import Broken
 
 ENOUGH_SEEDS = 20
+FEW = 5
+"""Where less than this is asked of an oracle, it has to judge once: what a few seeds have much of and most have none of
+may come to little in others. Seeds 3001 to 3030 of the sessions have one quiet key that waits, 1 to 350 have 122."""
 
 USUAL: dict[str, dict[str, float]] = {
     "plain": {  # 400 runs
@@ -93,6 +96,7 @@ USUAL: dict[str, dict[str, float]] = {
 def too_little(world: str, judged: Counter[str], seeds: int) -> dict[str, int]:
     """The oracles that judged less in so many runs than they have to, and those nobody expected."""
     least = {oracle: usual * seeds / 2 for oracle, usual in USUAL[world].items()}
+    least = {oracle: count if count >= FEW else min(count, 1) for oracle, count in least.items()}
     unknown = {oracle: count for oracle, count in judged.items() if oracle not in least}
     return {oracle: judged[oracle] for oracle, count in least.items() if judged[oracle] < count} | unknown
 

@@ -22,6 +22,12 @@ def test_half_of_what_is_usual_is_enough_and_less_is_too_little() -> None:
     assert too_little("dice", Counter(sixes=60), 30) == {"sevens": 0}
 
 
+def test_an_oracle_that_is_asked_for_next_to_nothing_has_to_judge_once() -> None:
+    assert too_little("dice", Counter(sixes=36, sevens=1), 18) == {}
+    assert too_little("dice", Counter(sixes=36), 18) == {"sevens": 0}
+    assert too_little("dice", Counter(sixes=40, sevens=1), 20) == {"sevens": 1}
+
+
 def test_an_oracle_that_nobody_expected_is_told() -> None:
     assert too_little("dice", Counter(sixes=60, sevens=8, eights=3), 30) == {"eights": 3}
 
