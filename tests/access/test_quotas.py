@@ -18,6 +18,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 PATIENCE_S = 100.0
 """On a busy machine quotas are looked at seldom: each look rests ten times as long as it took."""
+STREAM_S = 250.0
+"""Longer than a test waits twice, so that no stream ends under it."""
 
 
 def test_a_quota_refuses_with_the_time_to_come_back(guarded: Guarded):
@@ -126,7 +128,7 @@ def test_a_stream_of_a_tenant_that_stores_too_much_waits_for_room(guarded: Guard
     frames = [service_pb2.EnqueueStreamRequest(sequence=number, batch=batch) for number in range(1, 11)]
     answers = []
     sending = threading.Thread(
-        target=lambda: answers.extend(client.service.EnqueueStream(iter(frames), timeout=30))
+        target=lambda: answers.extend(client.service.EnqueueStream(iter(frames), timeout=STREAM_S))
     )
     sending.start()
     deadline = time.monotonic() + PATIENCE_S
@@ -143,13 +145,14 @@ def test_a_stream_of_a_tenant_that_stores_too_much_waits_for_room(guarded: Guard
 
 
 def test_a_name_gets_no_more_than_it_may_have_in_flight_over_streams_and_pulls(guarded: Guarded):
-    queue = make_queue(guarded, "in-flight")
+    queue = make_queue(guarded, "in-flight", visibility_timeout_ms=600_000)
     client = guarded.make_key("worker", f"consume {queue}")
     for _ in range(6):
         enqueue(guarded.admin, queue)
     quotas = auth_pb2.Quotas(in_flight=3)
     guarded.admin.auth.SetQuotas(auth_pb2.SetQuotasRequest(name="worker", quotas=quotas))
-    stream = client.service.Consume(service_pb2.ConsumeRequest(queue=queue, max_in_flight=2), timeout=30)
+    consume = service_pb2.ConsumeRequest(queue=queue, max_in_flight=2)
+    stream = client.service.Consume(consume, timeout=STREAM_S)
     streamed = [next(stream).message for _ in range(2)]
     pull = service_pb2.LeaseRequest(queue=queue, max_messages=10)
     (pulled,) = client.service.Lease(pull).messages

@@ -120,7 +120,7 @@ def test_delays_leases_pauses_attempts_and_bucket_levels_outlive_a_restart(
     assert b"paused" in [message.payload for message in _lease(second, "orders", wait_ms=20_000)]
     # The slow ones' leases are over in six seconds; that is a failure, and their bucket is still empty.
     leases = {m.metadata.lease_id for m in [*held.values(), failed, delayed]}
-    assert len(leases) == len(held) + 2 or len(held) == 4
+    assert len(leases) == len(held) + 2, "a lease's id came twice"
     while time.monotonic() - began_s < 7.0:
         assert not [m for m in _lease(second, "orders") if m.payload == b"slow"]
         time.sleep(0.3)

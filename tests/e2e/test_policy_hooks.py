@@ -335,14 +335,12 @@ async def test_a_delay_a_script_asked_for_survives_a_restart(start_server: Start
         (message,) = await client.lease("q")
         failed_s = time.monotonic()
         await message.nack("later")
-        due_s = time.monotonic() + 3
     assert server.stop() == 0
 
     server = start_server()
     async with FilaClient.connect(server.addresses["grpc"]) as client:
-        asked_s = time.monotonic()
         (message,) = await client.lease("q", wait_ms=20_000)
-        assert failed_s + 2.9 < time.monotonic() < max(due_s, asked_s) + 1.0
+        assert time.monotonic() > failed_s + 2.9
         assert message.attempt_count == 1
         await message.ack()
 
