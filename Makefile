@@ -43,16 +43,18 @@ run: build ## Build, then start fila-server on port 5555 with its data in ./data
 
 test: test-python $(TEST) ## Build, then run every test in every language
 
-# What has its clock as an argument comes out alike beside others, so two run at once; what starts servers runs alone.
+# What has its clock as an argument, or judges no time, comes out alike beside others, so two run at once; what starts
+# servers runs alone, also where it stands among the others.
 TIMELESS := $(addprefix tests/,core faults modelling recording simulation store)
 
 test-python: $(if $(strip $(PYTEST_ARGS)),test-chosen,test-timeless test-servers test-other-edge) ## Build, then run the tests of the broker, the Python SDK and the CLI
 
 test-timeless: build $(VENV)/.dev
-	$(PYTEST) -n 2 --dist loadfile --durations=20 $(TIMELESS)
+	$(PYTEST) -n 2 --dist loadfile --durations=20 -m 'not e2e' $(TIMELESS)
 
 test-servers: build $(VENV)/.dev
 	$(PYTEST) --durations=20 $(addprefix --ignore=,$(TIMELESS))
+	$(PYTEST) --durations=20 -m e2e $(TIMELESS)
 
 test-other-edge: build $(VENV)/.dev
 	FILA_SERVER__EDGE=python $(PYTEST) -m both_edges tests/e2e
