@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from fila_cli.commands.redrive import Walk
 from fila_cli.edited import HeaderEdits, check_one_channel, move_edited
 from fila_cli.failures import BrokerError
 from fila_cli.messages import peeked, print_message
-from fila_cli.output import Cell, Format, as_json_line, counted, facts, show, table, to_dict
+from fila_cli.output import Cell, Format, as_json_line, counted, facts, printable, show, table, to_dict
 from fila_cli.progress import Progress
 from fila_cli.session import Group, Session, Stopped, confirm
 from fila_cli.values import DURATION, PAIR, RATE, REASON, Count, age_text
@@ -143,9 +144,10 @@ def list_(session: Session, dlq: str, count: int, chosen: Chosen) -> None:
         {"messages": [to_dict(message) for message in listed]} if session.format is not Format.TABLE else {}
     )
     shown = peeked(listed) if listed else ""
-    if len(found) > count:
-        shown += f"\n\nThere are more: --count lists more of them, 'fila dlq group {dlq}' counts them"
     show(session.format, value, shown, empty=_none(dlq))
+    if len(found) > count:
+        more = f"There are more: --count lists more of them, 'fila dlq group {dlq}' counts them"
+        print(printable(more), file=sys.stderr)
 
 
 @dlq.command(name="show", examples="fila dlq show orders.dlq 0198c2f0-5d3e-7c11-9d5a-2f6f3f7a0001")
