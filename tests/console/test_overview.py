@@ -12,11 +12,15 @@ import pytest
 from fila.observations import BrokerStatus, LateKey, LateKeys
 from fila.watched import QueueState
 from fila_console import questions
+from fila_console.cells import State
 from fila_console.pages import overview
 from fila_console.pages.overview import Overview
 from fila_console.questions import Question
 from fila_console.settings import Broker
 from fila_console.trouble import Trouble
+from fila_console.upstream import Upstream
+from fila_console.watches import Asked as AskedAnew
+from fila_console.watches import Watch
 
 
 class Numbers:
@@ -149,3 +153,69 @@ async def test_a_question_that_nobody_waits_for_ends_with_its_page(clock, monkey
     question.close()
     await asyncio.sleep(0)
     assert ended == ["ended"]
+
+
+async def test_a_question_that_is_closed_while_somebody_waits_for_it_tells_what_was_told_last(
+    clock, monkeypatch
+):
+    monkeypatch.setattr(questions, "WAIT_S", 30.0)
+    may_answer = asyncio.Event()
+    may_answer.set()
+
+    async def told() -> str:
+        await may_answer.wait()
+        return "told"
+
+    question: Question[str] = Question(2.0)
+    assert await question.ask(told) == "told"
+    clock[0] += 2.0
+    may_answer.clear()
+    waiting = asyncio.create_task(question.ask(told))
+    await asyncio.sleep(0)
+    question.close()
+    assert await waiting == "told"
+    may_answer.set()
+    assert await question.ask(told) == "told", "it is asked again"
+
+
+async def test_a_slow_answer_is_not_asked_for_back_to_back(clock):
+    """The broker is at it half of the time at most."""
+    asked: list[float] = []
+
+    async def slow() -> str:
+        asked.append(clock[0] - 1_000.0)
+        clock[0] += 3.0
+        return "told"
+
+    question: Question[str] = Question(2.0)
+    for _ in range(9):
+        await question.ask(slow)
+        clock[0] += 1.0
+    assert asked == [0.0, 6.0, 12.0]
+    assert question.at_s == 1_012.0, "what was told ages from when it was asked for"
+
+
+async def test_a_page_is_not_closed_while_it_is_made():
+    """What it is made from would be gone: whoever asked for it just then was told that the console failed."""
+    making, may_end, order = asyncio.Event(), asyncio.Event(), []
+
+    class Page(AskedAnew):
+        async def look(self, upstream: Upstream) -> State:
+            making.set()
+            await may_end.wait()
+            order.append("made")
+            return State()
+
+        async def close(self) -> None:
+            order.append("closed")
+
+    watch = Watch(Page(), Upstream(Asked.broker, ""))
+    asking = asyncio.create_task(watch.current())
+    await making.wait()
+    watch.stop()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    may_end.set()
+    await asking
+    await asyncio.gather(watch._task, return_exceptions=True)
+    assert order == ["made", "closed"]

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from fila.answers import KeyState
-from fila.explanation import ChannelConsumers, KeyExplanation, WaitCauses
+from fila.explanation import (
+    ChannelConsumers,
+    Forecast,
+    ForecastChange,
+    KeyExplanation,
+    KeyPolicyPreview,
+    ServedKey,
+    ServedMeanwhile,
+    WaitCauses,
+)
 from fila.observations import LateKey, LateKeys
 from fila.watched import History, HistoryPoint, KeyHistory, KeyHistoryPoint, QueueState
 from fila_console.dues import due_lately, due_now, due_then
-from fila_console.pages.key import _headline
+from fila_console.pages.key import KeyTopic, _headline, preview
 from fila_console.pages.overview import _free_at, _late_count
 from fila_console.pages.queue import _sentence
+from fila_console.settings import Broker
 from fila_console.suggestions import Pace, grows, last_minute, suggestions
 from fila_console.wording import UNKNOWN
 
@@ -35,8 +48,15 @@ def step(served: float, arrived: float = 0.0, due: float = 0.0, pending: int = 0
 
 
 def texts(**given) -> dict[str, str]:
-    asked = {"pace": None, "told": None, "weight": 1, "consumers": None, "weight_max": WEIGHT_MAX} | given
-    return {name: each["t"] for name, each in suggestions(**asked).items()}
+    asked = {
+        "pace": None,
+        "told": None,
+        "weight": 1,
+        "consumers": None,
+        "weight_max": WEIGHT_MAX,
+        "channels": 1,
+    }
+    return {name: each["t"] for name, each in suggestions(**asked | given).items()}
 
 
 # The last minute.
@@ -93,11 +113,102 @@ def test_a_cap_is_suggested_from_what_consumers_may_hold():
     assert texts(consumers=ChannelConsumers())["cap-half"] == ""
 
 
+@pytest.mark.parametrize(
+    ("consumers", "read"),
+    [
+        (None, "Nobody consumes that a cap could go by."),
+        (ChannelConsumers(), "Nobody consumes that a cap could go by."),
+        (ChannelConsumers(count=1, window=1), "Consumers hold too little for a cap to go by."),
+        (ChannelConsumers(waiting_pulls=2), "Consumers hold too little for a cap to go by."),
+    ],
+)
+def test_where_no_cap_is_suggested_consumers_are_told_from_none(consumers, read):
+    told = texts(consumers=consumers)
+    assert (told["cap-half"], told["cap-from"]) == ("", read)
+
+
 def test_a_rate_below_what_arrives_is_told_to_grow_the_backlog():
     pace = Pace(arrived=31.0, served=15.0)
-    assert grows(5.0, pace).endswith("its backlog grows by 1,560 messages a minute.")
-    assert grows(31.0, pace).endswith("its backlog does not grow.")
-    assert grows(0.0, pace) == grows(None, pace) == grows(5.0, None) == ""
+    assert grows(5.0, pace, 1).endswith("its backlog grows by 1,560 messages a minute.")
+    assert grows(31.0, pace, 1).endswith("its backlog does not grow.")
+    assert grows(0.0, pace, 1) == grows(None, pace, 1) == grows(5.0, None, 1) == ""
+
+
+# A key's page, in front of a broker that tells what it is given.
+
+
+class Told:
+    """A broker with one key that got 15 a second in the channel that is asked about, and what is told of it."""
+
+    broker = Broker("broker", "http://localhost:1")
+
+    def __init__(self, channels: list[str]) -> None:
+        self._channels = channels
+
+    def follow(self, *_: object) -> SimpleNamespace:
+        async def done() -> None:
+            return
+
+        return SimpleNamespace(news=asyncio.Event(), keys={}, ready=done, close=done)
+
+    def color(self, *_: object) -> int:
+        return 0
+
+    async def channels(self, queue: str) -> list[str]:
+        return self._channels
+
+    async def key_policies(self, *_: object) -> list[object]:
+        return []
+
+    async def history(self, *_: object) -> History:
+        return hour(*[step(150, 100)] * 6)
+
+    async def explain(self, *_: object) -> KeyExplanation:
+        served = ServedMeanwhile(keys=[ServedKey(fairness_key="globex", share=1.0, cost=9.0)])
+        return KeyExplanation(state="not_its_turn", pending=3, weight=1, served_meanwhile=served)
+
+    async def preview_key_policy(self, *_: object) -> KeyPolicyPreview:
+        same = ForecastChange(before=Forecast(), after=Forecast())
+        return KeyPolicyPreview(head=same, tail=same, losing=[])
+
+
+async def key_page(channels: list[str], channel: str) -> Any:
+    topic = KeyTopic("orders", channel, "a")
+    state = await topic.look(Told(channels))  # type: ignore[arg-type]
+    await topic.close()
+    return state
+
+
+async def previewed(channels: list[str], rate: str) -> str:
+    asked = {"key": "a", "rate": rate}
+    visit = SimpleNamespace(
+        upstream=Told(channels),
+        path=lambda _: "orders",
+        query=lambda name: asked.get(name, ""),
+        page=lambda _, **shown: shown,
+    )
+    return str((await preview(visit))["sentence"])  # type: ignore[arg-type, index]
+
+
+async def test_a_rate_over_all_channels_is_not_suggested_from_the_pace_of_one():
+    one, three = await key_page(["default"], ""), await key_page(["audit", "bills", "default"], "")
+    assert (one.texts["rate-half"]["t"], one.texts["rate-same"]["t"]) == ("7.5", "15")
+    assert (three.texts["rate-half"]["t"], three.texts["rate-same"]["t"]) == ("", "")
+    assert three.texts["rate-from"]["t"] == "A rate counts all channels together; this page knows one."
+
+
+async def test_what_a_rate_does_to_the_backlogs_of_several_channels_is_not_told_from_the_pace_of_one():
+    assert "its backlog does not grow." in await previewed(["default"], "15")
+    told = await previewed(["audit", "default"], "15")
+    assert told.startswith("At most 15.0/s delivered, over all channels. Nothing of it waits now")
+
+
+async def test_who_was_served_meanwhile_is_linked_in_the_channel_that_is_looked_at():
+    def href(state: Any) -> str:
+        return str(state.tables["meanwhile"][0]["cells"][0]["href"])
+
+    assert href(await key_page(["audit", "default"], "audit")).endswith("/key?key=globex&channel=audit")
+    assert href(await key_page(["audit", "default"], "")).endswith("/key?key=globex")
 
 
 # What a key is due.
@@ -150,22 +261,37 @@ def test_consumers_that_are_full_are_told_from_none(consumers, read):
     assert _headline("acme", told)["headline"]["t"] == f"acme waits {read}: 3 messages, the oldest 2.0 s."
 
 
-def test_a_late_key_that_floods_its_queue_is_told_so_on_the_queues_page():
-    def said(pending: int, consumers: int) -> str:
-        queue = QueueState(queue="orders", channel="default", ready=100, consumers=consumers)
-        key = LateKey(
-            queue="orders",
-            channel="default",
-            fairness_key="globex",
-            cause="no_consumer",
-            waiting_ms=20_000,
-            pending=pending,
-        )
-        return str(_sentence("orders", queue, LateKeys(keys=[key], waiting_keys=3))["sentence"]["t"])
+def said(pending: int, consumers: int, late_in: str = "default", **of_queue: Any) -> str:
+    """The sentence of the page of `default`, of a queue with a late key in one of its channels."""
+    numbers = {"ready": 100, "consumers": consumers} | of_queue
+    key = LateKey(
+        queue="orders",
+        channel=late_in,
+        fairness_key="globex",
+        cause="no_consumer",
+        waiting_ms=20_000,
+        pending=pending,
+    )
+    queue = QueueState(queue="orders", channel="default", **numbers)
+    return str(_sentence("orders", queue, LateKeys(keys=[key], waiting_keys=3))["sentence"]["t"])
 
+
+def test_a_late_key_that_floods_its_queue_is_told_so_on_the_queues_page():
     assert "it floods the queue, with 90 % of what waits" in said(90, 1)
     assert said(20, 1) == "globex waits 20.0 s: no consumer has room."
     assert said(90, 0) == "globex waits 20.0 s: nobody consumes."
+
+
+def test_a_late_key_is_not_weighed_by_the_numbers_of_another_channel():
+    elsewhere = "globex waits 20.0 s in the channel audit: no consumer has room."
+    assert said(900, 1, late_in="audit") == elsewhere
+    assert said(20, 0, late_in="audit") == elsewhere
+    assert said(900, 1, late_in="audit", ready=0) == elsewhere, "something waits in orders, though not here"
+    assert said(900, 1, ready=0) == "Nothing waits in orders.", "what was late here is gone"
+
+
+def test_a_queue_that_calls_take_from_is_not_told_to_have_nobody_who_consumes():
+    assert said(20, 0, delivered_per_second=3.0) == "globex waits 20.0 s: no consumer has room."
 
 
 # Late keys.

@@ -22,25 +22,26 @@ class Question(Generic[AnswerT]):
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
-        self._task: asyncio.Task[AnswerT] | None = None
-        self._asked_at_s = -math.inf
+        self._task: asyncio.Task[tuple[AnswerT, float, float]] | None = None
+        self._due_s = -math.inf
         self.answer: AnswerT | None = None
         self.at_s = -math.inf
         """When the newest answer was asked for."""
 
     async def ask(self, question: Callable[[], Coroutine[Any, Any, AnswerT]]) -> AnswerT | None:
         """The newest answer, None before the first; it is asked for anew once its time has come. Raises Trouble."""
-        if self._task is None and time.monotonic() - self.at_s >= self._every_s:
-            self._asked_at_s = time.monotonic()
-            self._task = asyncio.create_task(question())
+        if self._task is None and time.monotonic() >= self._due_s:
+            self._task = asyncio.create_task(_timed(question))
             # Where nobody comes back for it, a failure is no news.
             self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
-        if self._task is not None:
-            await asyncio.wait({self._task}, timeout=WAIT_S)
-            if self._task.done():
-                task, self._task = self._task, None
-                self.answer = task.result()
-                self.at_s = self._asked_at_s
+        if (task := self._task) is not None:
+            await asyncio.wait({task}, timeout=WAIT_S)
+            # Meanwhile the page may have been closed, and asked for again.
+            if task.done() and self._task is task:
+                self._task = None
+                self.answer, self.at_s, took_s = task.result()
+                # A broker that needs longer is left alone for as long as it needed.
+                self._due_s = self.at_s + max(self._every_s, 2 * took_s)
         return self.answer
 
     def close(self) -> None:
@@ -48,3 +49,10 @@ class Question(Generic[AnswerT]):
         if self._task is not None:
             self._task.cancel()
             self._task = None
+
+
+async def _timed(question: Callable[[], Coroutine[Any, Any, AnswerT]]) -> tuple[AnswerT, float, float]:
+    """An answer, when it was asked for, and how many seconds it took."""
+    asked_at_s = time.monotonic()
+    answer = await question()
+    return answer, asked_at_s, time.monotonic() - asked_at_s

@@ -36,13 +36,24 @@ def last_minute(history: History) -> Pace | None:
 
 
 def suggestions(
-    pace: Pace | None, told: KeyState | None, weight: int, consumers: ChannelConsumers | None, weight_max: int
+    pace: Pace | None,
+    told: KeyState | None,
+    weight: int,
+    consumers: ChannelConsumers | None,
+    weight_max: int,
+    channels: int,
 ) -> dict[str, Cell]:
-    """The texts beside the fields of a key's settings: a number each to press, and where it comes from."""
-    return _rates(pace, told) | _weights(weight, weight_max) | _caps(consumers)
+    """The texts beside the fields of a key's settings: a number each to press, and where it comes from.
+
+    `pace` is that of one of the queue's `channels`.
+    """
+    return _rates(pace, told, channels) | _weights(weight, weight_max) | _caps(consumers)
 
 
-def _rates(pace: Pace | None, told: KeyState | None) -> dict[str, Cell]:
+def _rates(pace: Pace | None, told: KeyState | None, channels: int) -> dict[str, Cell]:
+    if channels > 1:
+        text = "A rate counts all channels together; this page knows one."
+        return _said("rate", text, half="", same="")
     got = _messages(pace, told)
     if pace is None or not got:
         return _said("rate", "It got nothing in the last minute that a rate could go by.", half="", same="")
@@ -70,8 +81,10 @@ def _weights(weight: int, most: int) -> dict[str, Cell]:
 
 
 def _caps(consumers: ChannelConsumers | None) -> dict[str, Cell]:
-    if consumers is None or consumers.window < 2:
+    if consumers is None or not (consumers.count or consumers.waiting_pulls):
         return _said("cap", "Nobody consumes that a cap could go by.", half="")
+    if consumers.window < 2:
+        return _said("cap", "Consumers hold too little for a cap to go by.", half="")
     most = counted(consumers.window, "message")
     return _said("cap", f"half of the {most} that consumers may hold", half=count(consumers.window // 2))
 
@@ -91,9 +104,12 @@ def _rounded(number: float) -> str:
     return f"{max(number, 1e-6):.{digits}f}".rstrip("0").rstrip(".")
 
 
-def grows(asked_rate: float | None, pace: Pace | None) -> str:
-    """What a rate does to the backlog while as much arrives as in the last minute: it caps deliveries, not arrivals."""
-    if not asked_rate or pace is None:
+def grows(asked_rate: float | None, pace: Pace | None, channels: int) -> str:
+    """What a rate does to the backlog while as much arrives as in the last minute: it caps deliveries, not arrivals.
+
+    Of a queue with several channels nothing is said: each delivers what arrives, and the rate counts all of it.
+    """
+    if not asked_rate or pace is None or channels > 1:
         return ""
     more = pace.arrived - asked_rate
     arrived = f"{rate(pace.arrived)} arrived in the last minute"

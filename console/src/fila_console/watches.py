@@ -140,7 +140,9 @@ class Watch:
         try:
             await self._ask_on()
         finally:
-            await self._topic.close()
+            # Not under a look: what it reads would be gone.
+            async with self._asking:
+                await self._topic.close()
 
     async def _ask_on(self) -> None:
         while self.watchers or time.monotonic() - self.looked_at_s < LINGER_S:

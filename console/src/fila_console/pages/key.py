@@ -18,7 +18,7 @@ from fila_console.feed import FeedTopic
 from fila_console.history import STEP_S, history_times
 from fila_console.late import LATE_MS
 from fila_console.suggestions import Pace, grows, last_minute, suggestions
-from fila_console.trouble import Trouble
+from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import NewKeyPolicy, Upstream
 from fila_console.visit import Visit, as_decimal, as_number
 from fila_console.watches import Watch
@@ -62,6 +62,7 @@ class KeyTopic(FeedTopic):
         self._hour_at = 0
         self._plot = Plot([], {})
         self._pace: Pace | None = None
+        self._channels = 0
 
     async def look(self, upstream: Upstream) -> State:
         """Ask the broker. Raises Trouble."""
@@ -79,9 +80,10 @@ class KeyTopic(FeedTopic):
         state = State()
         policy = next(iter(policies), None)
         state.texts = _headline(self._key, told) | _facts(told, served, arrived, policy)
-        state.texts |= suggestions(self._pace, mine, told.weight, told.consumers, WEIGHT_MAX)
+        state.texts |= suggestions(self._pace, mine, told.weight, told.consumers, WEIGHT_MAX, self._channels)
         state.tables["waits"] = _wait_rows(told)
-        state.texts["meanwhile-since"], state.tables["meanwhile"] = _meanwhile(upstream, self._queue, told)
+        since, served_meanwhile = _meanwhile(upstream, self._queue, self._channel, told)
+        state.texts["meanwhile-since"], state.tables["meanwhile"] = since, served_meanwhile
         state.plots["hour"] = self._plot
         return state
 
@@ -90,7 +92,9 @@ class KeyTopic(FeedTopic):
         step = int(time.time()) // STEP_S
         if step == self._hour_at:
             return
-        history = await upstream.history(self._queue, self._channel, [self._key])
+        history, self._channels = await asyncio.gather(
+            upstream.history(self._queue, self._channel, [self._key]), _channels(upstream, self._queue)
+        )
         times, first = history_times(history)
         points = history.keys[0].points[first:] if history.keys else []
         channel = history.points[first:] if points else []
@@ -107,6 +111,11 @@ class KeyTopic(FeedTopic):
         self._plot = Plot(times if points else [], series, colors, ["due"], "a second")
         self._pace = last_minute(history)
         self._hour_at = step
+
+
+async def _channels(upstream: Upstream, queue: str) -> int:
+    """How many channels the queue has; 0 where the key may not be told, which may set no rate either."""
+    return len(await unless_refused(upstream.channels(queue), []))
 
 
 def _headline(key: str, told: KeyExplanation) -> dict[str, Cell]:
@@ -220,7 +229,7 @@ def _consumers(told: ChannelConsumers | None) -> str:
     return f"{told.count:,}, {room}: {told.held:,} of {told.window:,} in hand"
 
 
-def _meanwhile(upstream: Upstream, queue: str, told: KeyExplanation) -> tuple[Cell, list[Row]]:
+def _meanwhile(upstream: Upstream, queue: str, channel: str, told: KeyExplanation) -> tuple[Cell, list[Row]]:
     """Who was served while the key's next message waited, and since when that is."""
     served = told.served_meanwhile
     if served is None or not told.pending:
@@ -231,7 +240,7 @@ def _meanwhile(upstream: Upstream, queue: str, told: KeyExplanation) -> tuple[Ce
             [
                 cell(
                     named(each.fairness_key),
-                    href=key_path(upstream.broker.name, queue, each.fairness_key),
+                    href=key_path(upstream.broker.name, queue, each.fairness_key, channel),
                     color=upstream.color(queue, each.fairness_key),
                 ),
                 cell(part(each.share), bar=each.share),
@@ -290,9 +299,10 @@ async def preview(visit: Visit) -> Response:
     asked = _asked(visit.query)
     if asked == NewKeyPolicy():
         return visit.done("What would change is told here before you press.")
-    told, history = await asyncio.gather(
+    told, history, channels = await asyncio.gather(
         visit.upstream.preview_key_policy(queue, key, asked, channel),
         visit.upstream.history(queue, channel, [key]),
+        _channels(visit.upstream, queue),
     )
     changes = [("Its next message", _soon(told.head.before), _soon(told.head.after))]
     if told.pending > 1:
@@ -300,7 +310,7 @@ async def preview(visit: Visit) -> Response:
         changes.append((name, _soon(told.tail.before), _soon(told.tail.after)))
     return visit.page(
         "previewed.html",
-        sentence=_previewed(told, asked, last_minute(history)),
+        sentence=_previewed(told, asked, grows(asked.rate, last_minute(history), channels)),
         changes=changes if told.pending else [],
         losing=[
             (
@@ -320,8 +330,8 @@ def _soon(forecast: Forecast) -> tuple[str, str]:
     return f"in {age(forecast.likely_ms)}", f"{age(forecast.earliest_ms)} to {age(forecast.latest_ms)}"
 
 
-def _previewed(told: KeyPolicyPreview, asked: NewKeyPolicy, pace: Pace | None) -> str:
-    """What is asked for, in words; what comes of it is the forecast's."""
+def _previewed(told: KeyPolicyPreview, asked: NewKeyPolicy, backlog: str) -> str:
+    """What is asked for, in words, with what a rate does to the backlog; what comes of it is the forecast's."""
     parts = []
     if asked.weight is not None:
         parts.append(f"Weight {told.weight_after:,} instead of {told.weight_before:,}.")
@@ -329,7 +339,7 @@ def _previewed(told: KeyPolicyPreview, asked: NewKeyPolicy, pace: Pace | None) -
         parts.append(
             f"At most {rate(asked.rate)} delivered, over all channels." if asked.rate else "No rate."
         )
-        parts.append(grows(asked.rate, pace))
+        parts.append(backlog)
     if asked.cap is not None:
         most = counted(asked.cap, "message")
         parts.append(f"At most {most} in hand at once, in each channel." if asked.cap else "No cap.")

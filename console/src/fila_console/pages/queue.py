@@ -266,20 +266,28 @@ def _sentence(queue: str, told: QueueState, late: LateKeys | None) -> dict[str, 
     waiting = told.ready + told.delayed
     known = [each for each in late.keys if each.waiting_ms >= LATE_MS] if late is not None else []
     if not waiting and not told.in_flight:
-        return {"sentence": cell(f"Nothing waits in {queue}.")}
+        # What was late here a moment ago is gone; keys of other channels may be late still.
+        known = [each for each in known if each.channel != told.channel]
+        if not known:
+            return {"sentence": cell(f"Nothing waits in {queue}.")}
     if late is None:
         return {"sentence": cell("Reading which keys wait longest …")}
     if not known:
         keys = counted(told.active_keys, "key")
         return {"sentence": cell(f"Nobody is late: {counted(waiting, 'message')} of {keys} wait their turn.")}
     worst = known[0]
+    # Who is late is told of all channels; the numbers are those of one.
+    here = worst.channel == told.channel
+    place = "" if here else f" in the channel {brief(worst.channel)}"
     why = cause(worst.cause, worst.blocking_bucket)
-    if worst.cause in OTHERS_TURNS and not told.consumers:
+    # Calls that lease come and go: where messages are delivered, somebody takes them.
+    is_taken = told.consumers or told.delivered_per_second
+    if here and worst.cause in OTHERS_TURNS and not is_taken:
         why = "nobody consumes"
-    elif waiting and floods(worst.pending / waiting, worst.cause):
+    elif here and waiting and floods(worst.pending / waiting, worst.cause):
         share = part(min(1.0, worst.pending / waiting))
         why = f"it floods the queue, with {share} of what waits; keys that send less are served"
-    text = f"{named(worst.fairness_key)} waits {age(worst.waiting_ms)}: {why}."
+    text = f"{named(worst.fairness_key)} waits {age(worst.waiting_ms)}{place}: {why}."
     if len(known) > 1:
         text += f" {counted(len(known) - 1, 'other key')} {'is' if len(known) == 2 else 'are'} late, too."
     return {"sentence": cell(text, tone="paused" if worst.cause == "paused" else "late")}
