@@ -175,9 +175,9 @@ FAULTS = (
     Fault(
         "answered-before-it-is-on-disk",
         "drive/commit.pyx",
-        "        shared_store(&core.shared.wanted, core.epoch)\n        core.epoch += 1\n",
-        "        shared_store(&core.shared.wanted, core.epoch)\n"
-        "        shared_store(&core.shared.durable, core.epoch)\n        core.epoch += 1\n",
+        "        atomic_store(&core.shared.wanted, core.epoch)\n        core.epoch += 1\n",
+        "        atomic_store(&core.shared.wanted, core.epoch)\n"
+        "        atomic_store(&core.shared.durable, core.epoch)\n        core.epoch += 1\n",
         ("core/test_engine_durable_log.py", "core/test_engine_places.py"),
     ),
     Fault(
