@@ -120,3 +120,24 @@ def test_a_key_that_comes_back_from_idle_finds_the_table(engine: DrivenEngine) -
     enqueue(engine, "a", 1)
 
     assert weights(engine) == {"a": 9}
+
+
+@pytest.mark.parametrize("kind", [commands.ENQUEUE, commands.ENQUEUE_BATCH])
+def test_a_refused_message_gives_its_key_no_weight(engine: DrivenEngine, kind: int) -> None:
+    create(engine)
+    full = admin.UpdateQueueRequest(queue="q", config=config())
+    full.config.max_depth = 1
+    engine.call(commands.UPDATE_QUEUE, full, admin.UpdateQueueResponse)
+    enqueue(engine, "a", 1, "3")
+
+    refused = service.EnqueueMessage(queue="q", headers={"key": "a", "weight": "9"})
+    batch = service.EnqueueBatchRequest(messages=[refused])
+    alone = service.EnqueueRequest(queue="q", headers=refused.headers)
+    engine.submit(kind, alone if kind == commands.ENQUEUE else batch)
+    engine.settle_down()
+    assert engine.stats("q").depth == 1
+
+    assert weights(engine) == {"a": 3}
+    engine.kill()
+    engine.reopen()
+    assert weights(engine) == {"a": 3}

@@ -208,6 +208,16 @@ FAULTS = (
         "    queue.building.count = before + (1 if queue.building.count > before else 0)\n",
         ("core/test_bounded_work.py", "core/test_engine_corners.py"),
     ),
+    Fault(
+        "a-refused-message-gives-its-weight",
+        "life/enqueue.pyx",
+        "    if refused == 0:\n        b = builder_add(core, &queue.building)\n",
+        "    b = builder_add(core, &queue.building)\n"
+        "    if refused == REFUSED_DEPTH and route(core, queue, command, item, b) == 0:\n"
+        "        key_release(core, b.key)\n"
+        "    if refused == 0:\n        b = builder_add(core, &queue.building)\n",
+        ("core/test_weights.py::test_a_refused_message_gives_its_key_no_weight",),
+    ),
     # --- dedup, time to live, delays, seek, retention
     Fault(
         "a-dedup-window-never-ends",

@@ -100,7 +100,7 @@ class Books:
         The last one is kept while the key has pending or leased messages.
         """
         for row in stats.per_key_stats:
-            is_known = (row.pending_count or row.in_flight) and not queue.key(row.key).unsure
+            is_known = (row.pending_count or row.in_flight) and queue.key(row.key).is_sure
             if is_known and row.weight != queue.key(row.key).due_weight:
                 raise Broken(f"{queue.name} weighs {row.key} {row.weight}, not {queue.key(row.key)}")
 

@@ -122,7 +122,8 @@ class FairShare:
             flow = share.flow(key)
             flow.came_up = max(flow.came_up, cost)
             policy = channel.queue.key(key)
-            if (flow.weight, flow.weight_changes) != (policy.due_weight, policy.changes):
+            is_new = (flow.weight, flow.weight_changes) != (policy.due_weight, policy.changes)
+            if is_new or not policy.is_sure:
                 flow.weight, flow.weight_changes = policy.due_weight, policy.changes
                 self.interrupt(channel, key)
         for pair in [pair for pair in share.windows if not backlogged.issuperset(pair[:2])]:

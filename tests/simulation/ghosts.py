@@ -45,6 +45,7 @@ def _haunt(world: Deliveries, queue: QueueModel, entry: Entry, stored: messages.
         entry.id, entry.offset = stored.id, stored.metadata.offset
         world.kept.seen(entry)
     if entry.offset:
+        entry.may_be_none = False
         queue.log.append(entry)
         for channel in queue.channels.values():
             if channel.name in entry.excluded or entry.offset < channel.start:
@@ -55,6 +56,8 @@ def _haunt(world: Deliveries, queue: QueueModel, entry: Entry, stored: messages.
                 note.delay((due_ms, due_ms), entry.delayed_from_ms, world.engine.mono_ns // MS)
             channel.add(note)
         return
+    if not entry.expires_ms:
+        queue.key(entry.key).was_none(entry)
     if queue.dedup.get(entry.dedup_key, (None, 0))[0] is entry:
         del queue.dedup[entry.dedup_key]
         queue.ghost_keys.add(entry.dedup_key)

@@ -45,6 +45,7 @@ class Entry:
     only: "ChannelModel | None" = None  # redriven: seen by this channel alone
     first: "Entry | None" = None  # the message its dedup key was seen with
     before: "tuple[int, Entry | None]" = (1, None)  # its key's weight without it, and whose that was
+    may_be_none: bool = False  # it was not answered yet, and may be refused or met by an older dedup key
 
     def clock_restarts(self, wall_ms: int) -> None:
         """Its time to live goes on where it stood; where the clock was set back, it is not longer than it was."""
@@ -150,7 +151,6 @@ class KeyModel:
     table_weight: int = 0
     admin_weight: int = 0
     changes: int = 0  # of the weight
-    unsure: bool = False  # what seemed to be the newest enqueue was none
     newest: "Entry | None" = None  # the enqueue that gave the weight
     paused: bool = False
     cap: int = 0
@@ -164,18 +164,35 @@ class KeyModel:
         self.weigh(entry.weight)
         self.newest = entry
 
-    def refused(self, entry: "Entry") -> None:
-        """It was none: the one before it is the newest again. Of several the last is to be told first."""
-        if self.newest is entry:
-            weight, before = entry.before
-            self.weigh(weight)
-            self.newest = before
+    @property
+    def is_sure(self) -> bool:
+        """Whether all that may be the newest enqueue bring the same weight."""
+        weight, newest = self.weight, self.newest
+        while newest is not None and newest.may_be_none:
+            weight, newest = newest.before
+            if weight != self.weight:
+                return False
+        return True
+
+    def was_none(self, entry: "Entry") -> None:
+        """It was refused, or never came. If it was the newest, the one before it is that again; else it stands behind
+        another no more, whose own answer is still on its way and may be a refusal as well."""
+        after, found = None, self.newest
+        while found is not None and found is not entry:
+            after, found = found, found.before[1]
+        if found is None:  # a redrive has given the key its weight since
+            return
+        if after is not None:
+            after.before = entry.before
+            return
+        weight, before = entry.before
+        self.weigh(weight)
+        self.newest = before
 
     def weigh(
         self, weight: int | None = None, admin_weight: int | None = None, table_weight: int | None = None
     ) -> None:
         before = self.due_weight
-        self.unsure = self.unsure and weight is None
         self.newest = self.newest if weight is None else None
         self.weight = self.weight if weight is None else weight
         self.admin_weight = self.admin_weight if admin_weight is None else admin_weight

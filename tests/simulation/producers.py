@@ -190,6 +190,9 @@ class Producers:
                     continue
                 entry.window_ends_ms = wall + queue.config["dedup_window_ms"]
                 queue.dedup[entry.dedup_key] = (entry, entry.window_ends_ms)
+            entry.may_be_none = bool(asked.notes["room"].bound) or (
+                entry.dedup_key in queue.ghost_keys or entry.dedup_key in queue.over_once
+            )
             queue.key(entry.key).enqueued(entry)
 
     def _answered(self, asked: Asked, status: int, payload: bytes) -> None:
@@ -213,9 +216,9 @@ class Producers:
         phase = 9 if asked.executed_pass == self.world.pass_number else 0
         if queue is not None:
             asked.notes["room"].check([code for (_, entry), (code, _, _) in pairs if entry is not None])
-        for (_, entry), (code, _, _) in reversed(pairs):
+        for (_, entry), (code, _, _) in pairs:
             if entry is not None and queue is not None and code == 8:
-                queue.key(entry.key).refused(entry)
+                queue.key(entry.key).was_none(entry)
         for (message, entry), (code, message_id, offset) in pairs:
             if entry is None:
                 if code != 5:
@@ -240,17 +243,16 @@ class Producers:
             if first.id and first.id != message_id:
                 raise Broken(f"dedup of {entry.token}: {message_id}, the first one is {first.id}")
             return
-        if is_another(world, queue, entry, offset):
-            queue.key(entry.key).unsure = True
+        if is_another(world, queue, entry, offset):  # or it is gone already: it stays one that may be none
             queue.dedup.pop(entry.dedup_key, None)
             return
         if entry.dedup_key in queue.over_once and queue.over_once[entry.dedup_key][0].id == message_id:
-            queue.key(entry.key).unsure = True
+            queue.key(entry.key).was_none(entry)
             queue.dedup[entry.dedup_key] = queue.over_once[entry.dedup_key]
             entry.id = message_id
             return
         world.check_synced(asked)
-        entry.id, entry.offset = message_id, offset
+        entry.id, entry.offset, entry.may_be_none = message_id, offset, False
         world.kept.stored(entry, asked.notes["newest"])
         if queue.gone:
             return
