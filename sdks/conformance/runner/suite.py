@@ -20,7 +20,7 @@ from runner.scenarios import Scenario, load
 
 HERE = Path(__file__).parent.parent
 REPOSITORY = HERE.parent.parent
-AT_ONCE = 3  # of each of pytest's two processes; scenarios with short clocks bear no more on two cores
+AT_ONCE = 6
 
 SCENARIOS = [
     scenario
