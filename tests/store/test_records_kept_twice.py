@@ -113,7 +113,7 @@ def test_a_deleted_queue_and_a_channel_that_was_moved_leave_no_second_record(eng
     engine.reopen()
 
     listed = engine.call(commands.LIST_QUEUES, admin.ListQueuesRequest(), admin.ListQueuesResponse)
-    assert [queue.name for queue in listed.queues] == ["two", "two.dlq"]
+    assert sorted(queue.name for queue in listed.queues) == ["two", "two.dlq"]
     channels = engine.call(
         commands.LIST_CHANNELS, admin.ListChannelsRequest(queue="two"), admin.ListChannelsResponse
     )

@@ -51,6 +51,8 @@ class Directory:
         self.principals: dict[str, PrincipalRecord] = {}
         self.keys: dict[str, KeyRecord] = {}
         self._number_by_principal: dict[str, int] = {}
+        self._ever_bounded: set[int] = set()
+        """Numbers of principals that have, or had, a bound on what they hold in flight."""
         self._caller_by_key: dict[str, int] = {}
         self._key_by_caller: dict[int, str] = {}
         self._caller_by_name: dict[str, int] = {}
@@ -140,6 +142,7 @@ class Directory:
             number = self._number_by_principal.pop(record.name, None)
             if number is not None:
                 self._table.drop_principal(number)
+                self._ever_bounded.discard(number)  # its consumers end
             self._drop_caller(self._caller_by_name.pop(record.name, 0))
         else:
             self.keys.pop(record.id, None)
@@ -174,6 +177,8 @@ class Directory:
     def _tell_principal(self, name: str) -> None:
         record = self.principals[name]
         number = self._number_by_principal.setdefault(name, next(self._numbers))
+        if record.quotas.in_flight:
+            self._ever_bounded.add(number)
         self._table.put_principal(
             number,
             [(grant.rights, grant.queue.encode(), grant.channel.encode()) for grant in record.grants],
@@ -249,8 +254,12 @@ class Directory:
         return found
 
     def bounded_holders(self) -> dict[int, int]:
-        """How many messages principals may have in flight, by their numbers, where a quota says."""
-        return {
+        """How many messages principals may have in flight, by their numbers, where a quota says or once said.
+
+        0 = no bound any more: a consumer that came with the old one may open at any time, and the core has to hear that
+        it does not hold.
+        """
+        return dict.fromkeys(self._ever_bounded, 0) | {
             self._number_by_principal[name]: record.quotas.in_flight
             for name, record in self.principals.items()
             if record.quotas.in_flight

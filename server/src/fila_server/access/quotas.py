@@ -43,8 +43,6 @@ class Quotas:
         self._table = table
         self._directory = directory
         self._looking: asyncio.Task[None] | None = None
-        self._held: set[int] = set()
-        """Names with a bound on what is in flight, when the core was last told."""
 
     def start(self) -> None:
         """Look from now on."""
@@ -57,22 +55,20 @@ class Quotas:
 
     async def look(self) -> None:
         """Have the core count what is bounded. Raises what the core answers."""
-        await self._look_at_tenants()
         await self._look_at_holders()
+        await self._look_at_tenants()
 
     async def _look_at_holders(self) -> None:
         bounds = self._directory.bounded_holders()
-        # Those without a bound any more, too: the core is to forget it.
-        numbers = sorted(self._held | bounds.keys())
+        numbers = sorted(bounds)
         for at in range(0, len(numbers), HOLDERS_A_CALL):
             part = numbers[at : at + HOLDERS_A_CALL]
             asked = seam_frames.Holders()
             for number in part:
-                asked.holders.add(principal=number, most=bounds.get(number, 0))
+                asked.holders.add(principal=number, most=bounds[number])
             reply = await self._call(commands.HOLDERS, asked.SerializeToString())
             for number, row in zip(part, seam_frames.Held.FromString(reply).rows, strict=True):
-                self._table.put_held(number, row.in_flight if number in bounds else 0, row.refused)
-        self._held = set(bounds)
+                self._table.put_held(number, row.in_flight if bounds[number] else 0, row.refused)
 
     async def _look_at_tenants(self) -> None:
         bounded = self._directory.bounded_tenants()

@@ -18,6 +18,7 @@ from fila_server.core.state.pending cimport OpenReply
 from fila_server.core.state.state cimport Consumer, Lease
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, take_varint
 from fila_server.core.structures.maps cimport map64_get
+from fila_server.core.structures.timers cimport timer_cancel
 from fila_server.core.turns.clocks cimport channel_room
 from fila_server.core.turns.parking cimport channel_activate
 from fila_server.core.wire.commands cimport FRAME, INVALID_ARGUMENT, OK
@@ -76,6 +77,7 @@ cdef void pull_cancel(Core* core, Command* command) noexcept nogil:
     cdef Consumer* consumer = <Consumer*> map64_get(&core.consumers, command.token)
     if command.length and command.bytes[0] == OVER:
         if consumer != NULL and consumer.kind == PULL:
+            timer_cancel(&core.timers, &consumer.timer)     # over: see _drop_delivery in life/sending
             pull_answer(core, consumer)
     elif command.length and consumer == NULL:
         _leases_return(core, command)

@@ -8,7 +8,9 @@ from fila_server.core.desk.roster cimport roster_command
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.state.directory cimport directory_first, directory_from, directory_next, queue_oldest
 from fila_server.core.state.kinds cimport DONE
-from fila_server.core.state.paths cimport channel_find, frame_offset, queue_find, share_find
+from fila_server.core.state.paths cimport (
+    channel_find, frame_last_offset, frame_offset, queue_find, share_find,
+)
 from fila_server.core.state.state cimport Channel, Directory, Frame, Queue, Share
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
 from fila_server.core.structures.maps cimport textmap_next
@@ -49,7 +51,9 @@ cdef uint64_t channel_tail(Channel* channel) noexcept nogil:
                     return frame_offset(frame, i)
         if (
             share == NULL and (frame.only == 0 or frame.only == channel.birth)
-            and (not frame.revealed or (channel.rebuild_at and channel.rebuild_at <= frame.first_offset))
+            and (
+                not frame.revealed
+                or (channel.rebuild_at and channel.rebuild_at <= frame_last_offset(frame)))
         ):
             return frame_offset(frame, 0)
     channel.tail_from = channel.queue.next_offset

@@ -241,7 +241,10 @@ cdef void pull_answer(Core* core, Consumer* consumer) noexcept nogil:
     cdef Buffer payload
     if consumer.first != NULL:          # its messages are being read back: they go when they are here
         return
-    if consumer.channel.ready and holder_room(consumer.holder) == 0:
+    if (
+        consumer.channel.ready and not consumer.channel.queue.policy.paused
+        and holder_room(consumer.holder) == 0
+    ):
         _refuse_full(core, consumer)    # "nothing is ready" would be untrue
     else:
         buffer_init(&payload)

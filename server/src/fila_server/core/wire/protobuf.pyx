@@ -203,7 +203,8 @@ cdef bint header_find(const char* body, uint32_t length, Slice name, Slice* valu
 
 cdef uint8_t _header_check(Slice entry, const Limits* limits) noexcept nogil:
     """Whether a header may be stored. Of a repeated name or value the
-    last counts, but clients read them all. A header without a name is none that anybody could ask for."""
+    last counts, but clients read them all. A header without a name is none that anybody could ask for;
+    without limits it passes, since what was staged is held against no rule again."""
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text
@@ -225,7 +226,7 @@ cdef uint8_t _header_check(Slice entry, const Limits* limits) noexcept nogil:
             return REFUSED_HEADER_TEXT
     if c.bad:
         return REFUSED_MALFORMED
-    return TAKEN if named else REFUSED_HEADER_TEXT
+    return TAKEN if named or limits.header_key_bytes_max == <uint32_t> 0xFFFFFFFF else REFUSED_HEADER_TEXT
 
 
 cdef uint8_t _options_parse(Item* item, Slice text, const Limits* limits) noexcept nogil:

@@ -6,7 +6,7 @@
 Bounded by calls: none has more than one event of each kind under way, but for its messages, of which the
 next is sent only when Python asks for it. Calls that Python has not taken yet are CALLS_OFFERED_MAX at most,
 whoever sends them: without that bound clients that ask and leave would fill the memory, and stop the loop for
-as long as it takes them in.
+as long as it takes them in. The second half of the places is for all connections alike.
 """
 
 from libc.stddef cimport size_t
@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.structures.buffer cimport Buffer
-from fila_server.edges.native.iothread cimport Common, Event
+from fila_server.edges.native.iothread cimport Common, Connection, Event
 
 cdef enum EventKind:                # native/python_calls.py has the same numbers; a test holds them together
     EVENT_CALL = 1                  # metadata; number: nanoseconds left, 0 = no deadline
@@ -54,7 +54,7 @@ cdef enum ClientIs:                 # redis_client.py has the same numbers
     CLIENT_LEAVES_AT_ONCE = 8       # with QUITS: without a moment to read why
 
 # A place for a CALL or an UNWELCOME, given back as Python takes it. False: there is none.
-cdef bint offer_begin(Common* common) noexcept nogil
+cdef bint offer_begin(Connection* connection) noexcept nogil
 # Takes over the command and the bytes.
 cdef void event_put(
     Common* common, int32_t what, uint64_t token, int64_t number, Command* command,

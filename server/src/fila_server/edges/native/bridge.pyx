@@ -9,6 +9,7 @@ from fila_server.core.doors.mailbox cimport Command, command_free
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_free, buffer_init, must_malloc, put_bytes, put_u32be,
 )
+from fila_server.edges.native.iothread cimport IoThread
 from fila_server.edges.native.sockets cimport atomic_add, read
 
 cdef extern from "<unistd.h>" nogil:
@@ -17,12 +18,26 @@ cdef extern from "<unistd.h>" nogil:
 
 cdef enum:
     CALLS_OFFERED_MAX = 1000        # the loop begins so many in some 50 ms
+    SHARED_FROM = 500               # of them: from here on each connection has its share of the places
+    SHARE = 16
+    SHARE_NS = 100000000
 
 
-cdef bint offer_begin(Common* common) noexcept nogil:
-    if atomic_add(&common.calls_offered, 1) <= CALLS_OFFERED_MAX:
+cdef bint _had_its_share(Connection* connection, int64_t now_ns) noexcept nogil:
+    """Without it one client that floods would take each place that becomes free, before any other."""
+    if now_ns - connection.offers_ns >= SHARE_NS:
+        connection.offers_ns = now_ns
+        connection.offers = 0
+    connection.offers += 1
+    return connection.offers > SHARE
+
+
+cdef bint offer_begin(Connection* connection) noexcept nogil:
+    cdef IoThread* io = connection.thread
+    cdef int64_t waiting = atomic_add(&io.common.calls_offered, 1)
+    if waiting <= SHARED_FROM or (waiting <= CALLS_OFFERED_MAX and not _had_its_share(connection, io.now_ns)):
         return True
-    atomic_add(&common.calls_offered, -1)
+    atomic_add(&io.common.calls_offered, -1)
     return False
 
 

@@ -155,7 +155,7 @@ cdef void caller_tell(Call* call) noexcept nogil:
 
 
 cdef bint caller_offered(Call* call) noexcept nogil:
-    if offer_begin(call.connection.thread.common):
+    if offer_begin(call.connection):
         return True
     call_refuse(
         call, RESOURCE_EXHAUSTED, b"too many calls of all clients are waiting to be begun; try again shortly",

@@ -271,6 +271,8 @@ cdef struct Connection:
     int64_t  headers_began_ns       # of a header block that has not ended; 0 = none
     uint32_t ping_strikes
     uint32_t trifles                # frames without use since the last that had one
+    uint32_t offers                 # calls it has offered to Python since `offers_ns`, while many wait
+    int64_t  offers_ns
     int64_t  resets_left            # that its faults may still make us send
     int64_t  resets_ns
     uint8_t  leaving                # 1: told that we leave, 2: told the last stream
