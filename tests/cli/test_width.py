@@ -43,6 +43,17 @@ def test_a_program_gets_every_column_and_every_value_on_its_line(monkeypatch):
     assert output.facts([("waits because", "of one thing and another")]).count("\n") == 0
 
 
+def test_ideographs_take_two_columns_and_accents_of_their_own_none():
+    rows = [("東京電力", 1), ("cafe\u0301", 22), ("acme", 333)]
+
+    assert output.table(("KEY", "PENDING", "CAUSE"), [(*row, "paused") for row in rows]).splitlines() == [
+        "KEY       PENDING  CAUSE",
+        "東京電力        1  paused",
+        "cafe\u0301           22  paused",
+        "acme          333  paused",
+    ]
+
+
 def test_a_long_value_goes_on_in_its_own_column(monkeypatch):
     on_a_terminal_of(40, monkeypatch)
 

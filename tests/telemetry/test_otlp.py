@@ -65,7 +65,7 @@ async def test_every_metric_arrives_at_a_real_collector(engine, ask, hook_readin
     telemetry.start_export(endpoint=collector[1], service_name="fila-test", interval_ms=100)
 
     export = await take(collector[0].received)
-    await telemetry.stop()
+    await telemetry.stop_exports()
 
     metrics = by_name(export)
     assert set(metrics) == {metric.name for metric in METRICS}
@@ -90,7 +90,7 @@ async def test_numbers_and_histograms_arrive_as_the_core_counted_them(engine, as
     telemetry.start_export(endpoint=collector[1], service_name="fila", interval_ms=100)
 
     metrics = by_name(await take(collector[0].received))
-    await telemetry.stop()
+    await telemetry.stop_exports()
 
     def of_orders(points):
         named = [({a.key: a.value.string_value for a in point.attributes}, point) for point in points]
@@ -114,7 +114,7 @@ async def test_more_series_than_the_sdks_own_limit_arrive_unlumped(engine, ask, 
     monkeypatch.setattr("fila_server.telemetry.source.all_series", lambda *_: iter([many]))
     telemetry = Telemetry(ask)
     telemetry.start_export(endpoint=collector[1], service_name="fila", interval_ms=60_000)
-    await telemetry.stop()  # sends once more
+    await telemetry.stop_exports()  # sends once more
 
     first, second = await take(collector[0].received), await take(collector[0].received)
     points = [p for export in (first, second) for p in by_name(export)["fila.key.pending"].gauge.data_points]
@@ -138,7 +138,7 @@ async def test_a_collector_that_is_not_there_is_reported_once_and_holds_up_nobod
                 slowest_s = max(slowest_s, time.monotonic() - began_s)
                 await asyncio.sleep(0.001)
             began_s = time.monotonic()
-            await telemetry.stop()
+            await telemetry.stop_exports()
             stopped_s = time.monotonic() - began_s
         assert [line["event"] for line in logs].count("telemetry.export_failed") == 1
         return max(slowest_s, stopped_s / 8)
@@ -156,7 +156,7 @@ async def test_a_collector_that_never_answers_does_not_hold_up_the_stop(engine, 
                 interval_ms=60_000,
             )
             began_s = time.monotonic()
-            await telemetry.stop()
+            await telemetry.stop_exports()
         return time.monotonic() - began_s
 
     await within_awaited(2, stopped_s)
@@ -165,4 +165,4 @@ async def test_a_collector_that_never_answers_does_not_hold_up_the_stop(engine, 
 async def test_without_an_endpoint_nothing_is_started(ask):
     telemetry = Telemetry(ask)
     telemetry.start_export(endpoint="", service_name="fila", interval_ms=100)
-    await telemetry.stop()
+    await telemetry.stop_exports()

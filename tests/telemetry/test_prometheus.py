@@ -33,7 +33,7 @@ async def page(ask, hook_readings):
     telemetry = Telemetry(ask, lambda: hook_readings, lambda: QUOTAS)
     port = await telemetry.start_page(PLACE)
     yield port
-    await telemetry.stop()
+    telemetry.stop_page()
 
 
 async def test_prometheus_reads_every_metric_of_the_catalog(engine, page):
@@ -137,7 +137,7 @@ async def test_a_core_that_refuses_is_a_503():
 
     assert head.startswith("HTTP/1.1 503")
     assert "shutting down" in body
-    await telemetry.stop()
+    telemetry.stop_page()
 
 
 async def test_an_overloaded_broker_still_shows_its_metrics(ask: Ask):
@@ -154,7 +154,7 @@ async def test_an_overloaded_broker_still_shows_its_metrics(ask: Ask):
     head, _ = await fetch(port)
 
     assert head.startswith("HTTP/1.1 200")
-    await telemetry.stop()
+    telemetry.stop_page()
 
 
 async def test_scrapers_at_the_same_time_share_one_look_at_the_core(ask: Ask):
@@ -175,7 +175,7 @@ async def test_scrapers_at_the_same_time_share_one_look_at_the_core(ask: Ask):
 
     assert sorted(head.split()[1] for head in heads) == ["200"] * prometheus.SCRAPES_MAX + ["503"] * 2
     assert asked == 1
-    await telemetry.stop()
+    telemetry.stop_page()
 
 
 async def test_an_empty_address_turns_the_page_off(ask):
@@ -207,4 +207,4 @@ async def test_a_large_page_lets_the_loop_serve_others(ask, monkeypatch):
 
     assert body.count("\n") > 50_000
     assert turns >= 50_000 / prometheus.LINES_A_SLICE
-    await telemetry.stop()
+    telemetry.stop_page()

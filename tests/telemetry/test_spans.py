@@ -216,7 +216,7 @@ async def test_they_arrive_over_otlp(collector, ask):
     tap = SpanTap(2**64 - 1)
     telemetry = Telemetry(ask)
     telemetry.start_spans(tap, endpoint=collector[1], service_name="fila-test")
-    await telemetry.stop()
+    await telemetry.stop_exports()
     assert collector[0].received.empty()  # nothing happened
 
     export = SpanExport(FakeTap(3), _exporter_to(collector[1]), service_name="fila-test")

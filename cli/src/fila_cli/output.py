@@ -12,6 +12,7 @@ import json
 import shutil
 import sys
 import textwrap
+import unicodedata
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -38,19 +39,19 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]], spare: Sequen
     """
     listed = [list(row) for row in rows]
     for heading in spare:
-        if _width_of(headings, listed) <= columns():
+        if _table_width(headings, listed) <= columns():
             break
         left_out = headings.index(heading)
         headings = [*headings[:left_out], *headings[left_out + 1 :]]
         listed = [row[:left_out] + row[left_out + 1 :] for row in listed]
     right = [bool(listed) and all(_is_number(row[i]) for row in listed) for i in range(len(headings))]
     cells: list[list[Cell]] = [[Meant(heading, Meaning.HEADING) for heading in headings], *listed]
-    widths = [max(len(_cell(line[i])) for line in cells) for i in range(len(headings))]
+    widths = [max(width_of(_cell(line[i])) for line in cells) for i in range(len(headings))]
     return "\n".join(_line(line, widths, right) for line in cells)
 
 
-def _width_of(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> int:
-    widths = [max(len(_cell(line[i])) for line in (headings, *rows)) for i in range(len(headings))]
+def _table_width(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> int:
+    widths = [max(width_of(_cell(line[i])) for line in (headings, *rows)) for i in range(len(headings))]
     return sum(widths) + 2 * (len(widths) - 1)
 
 
@@ -64,12 +65,23 @@ def _line(cells: Sequence[Cell], widths: list[int], right: list[bool]) -> str:
     owed = 0  # blanks before the next text; at the end of a line they are left out
     for cell, width, to_right in zip(cells, widths, right, strict=True):
         text = _cell(cell)
-        before = width - len(text) if to_right else 0
+        blanks = width - width_of(text)
+        before = blanks if to_right else 0
         if text:
             shown += " " * (owed + before) + (paint(text, cell.meaning) if isinstance(cell, Meant) else text)
             owed = 0
-        owed += 2 + width - len(text) - (before if text else 0)
+        owed += 2 + blanks - (before if text else 0)
     return shown
+
+
+def width_of(text: str) -> int:
+    """How many columns a terminal gives it: two to an ideograph, none to an accent of its own."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF")
+        for each in text
+    )
 
 
 def titled(title: str, body: str) -> str:

@@ -31,6 +31,7 @@ from fila_server.config import load as config
 from fila_server.config.schema import Config
 from fila_server.descriptors import Descriptors, raise_limit
 from fila_server.opening import OURS_ALONE, open_engine
+from fila_server.telemetry.probes import LoadingPage
 from fila_server.usage import EXIT_FAILED, EXIT_USAGE, Asked, OneLine, fail, load_or_exit, say_version
 from fila_server.version import commit, version
 
@@ -212,6 +213,7 @@ def run(settings: Config) -> None:
     _check_history(settings)
     _check_spans(settings)
     _check_tls(settings)
+    loading = LoadingPage.at(settings.metrics.listen_addr)
     with _serving_imported():
         engine = open_engine(settings)
     import uvloop
@@ -219,7 +221,10 @@ def run(settings: Config) -> None:
     from fila_server.serving import serve
 
     recorder = _record(engine, settings)
-    uvloop.run(serve(engine, settings, on_signal=_leave_in_time, descriptors=Descriptors(limit)))
+    served = serve(
+        engine, settings, on_signal=_leave_in_time, descriptors=Descriptors(limit), loading=loading
+    )
+    uvloop.run(served)
     if recorder is not None and not recorder.finish(HISTORY_ENDS_S):
         log.warning("history.not_closed", detail="its last files were still being written; the gap is marked")
 

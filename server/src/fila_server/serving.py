@@ -47,6 +47,7 @@ from fila_server.version import commit, version
 
 if TYPE_CHECKING:
     from fila_server.core.drive.scheduler_thread import Engine as CompiledEngine
+    from fila_server.telemetry.probes import LoadingPage
 
 log = structlog.get_logger("fila_server.serving")
 
@@ -60,8 +61,10 @@ async def serve(
     settings: Config,
     on_signal: Callable[[], object] = lambda: None,
     descriptors: Descriptors | None = None,
+    loading: LoadingPage | None = None,
 ) -> None:
-    """Bind every port, answer on all of them, and drain when told to stop; `on_signal` is called first then."""
+    """Bind every port, answer on all of them, and drain when told to stop; `on_signal` is called first then.
+    `loading` holds the metrics port and answers probes there until then."""
     descriptors = descriptors or Descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     stopping = asyncio.Event()
     _listen_for_signals(stopping)
@@ -82,7 +85,7 @@ async def serve(
         await broker.stop()
         raise
     telemetry = _telemetry(broker, hooks, quotas)
-    redis, metrics_port = await _listen(rpc, telemetry, broker, settings, descriptors, door, tls)
+    redis, metrics_port = await _listen(rpc, telemetry, broker, settings, descriptors, door, tls, loading)
     door.start()
     quotas.start()
     _start_telling(telemetry, engine, settings)
@@ -90,7 +93,7 @@ async def serve(
     control = _control(engine, settings)
     await control.start()
     _report_start(settings, rpc, redis, metrics_port)
-    telemetry.say_ready(serves=True)
+    telemetry.say_ready()
     observing = asyncio.create_task(
         observe(
             _asking(broker), time.monotonic, broker.speeds, counts_consumers=isinstance(rpc, NativeServer)
@@ -99,7 +102,7 @@ async def serve(
     _calm_the_collector()
     await stopping.wait()
     on_signal()
-    telemetry.say_ready(serves=False)
+    telemetry.say_draining()
     observing.cancel()
     door.stop()
     quotas.stop()
@@ -117,13 +120,16 @@ async def _listen(
     descriptors: Descriptors,
     door: Door,
     tls: Tls,
+    loading: LoadingPage | None,
 ) -> tuple[RedisPort | None, int]:
     """Bind every port, then answer on all of them. Returns the Redis port, if there is one, and the metrics page's
     number. Raises errors.PortTaken, with the broker stopped."""
     redis: RedisPort | None = None
     try:
         rpc.bind()
-        metrics_port = await telemetry.start_page(settings.metrics.listen_addr, _scraper(door, settings))
+        metrics_port = await telemetry.start_page(
+            settings.metrics.listen_addr, _scraper(door, settings), loading
+        )
         if settings.redis.enabled:
             # The last port to be bound, and it answers at once: by then every port is held.
             redis = await _redis_port(rpc, broker, settings, descriptors, door, tls)
@@ -239,13 +245,14 @@ async def _drain(broker: Broker, rpc: GrpcServer, redis: RedisPort | None, telem
     started_s = time.monotonic()
     emit("server.draining")
     await rpc.say_not_serving()
-    await telemetry.stop()  # while the core still answers it
+    await telemetry.stop_exports()  # while the core still answers them
     closing = [asyncio.ensure_future(rpc.stop(CALLS_FINISH_S + 1))]
     if redis is not None:
         closing.append(asyncio.ensure_future(redis.close()))
     await broker.drain(CALLS_FINISH_S)
     await asyncio.gather(*closing, return_exceptions=True)
     await broker.stop()
+    telemetry.stop_page()
     emit("server.stopped", took_ms=int((time.monotonic() - started_s) * 1000))
 
 

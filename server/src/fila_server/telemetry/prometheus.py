@@ -7,8 +7,9 @@ hooks and calls would feel every scrape. So a page of 10,000 series is written a
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import structlog
 from prometheus_client import PlatformCollector, ProcessCollector
@@ -16,6 +17,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from fila_server import errors
 from fila_server.telemetry.catalog import Metric
+from fila_server.telemetry.probes import HEAD_BYTES_MAX, STARTING, asked_for, response, unavailable
 from fila_server.telemetry.series import Attributes, Histogram, Series
 from fila_server.telemetry.snapshot import Snapshot
 from fila_server.version import commit, version
@@ -23,10 +25,12 @@ from fila_server.version import commit, version
 log = structlog.get_logger("fila_server.telemetry")
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-HEAD_BYTES_MAX = 16 * 1024
 HEAD_S_MAX = 5.0
 SEND_S_MAX = 30.0
 READY_S_MAX = 2.0
+SILENT = "the scheduler does not answer"
+CRITICAL = 2
+"""A disk's level, as in fila.storage.disk_level."""
 SCRAPES_MAX = 4
 """Pages in hand at a time; a further scraper is told to come back."""
 SLICE_NS = 1_000_000
@@ -120,25 +124,26 @@ class MetricsPage:
         self._check = check
         self._snapshot = snapshot
         self._series = series
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._scrapes = 0
-        self.serves = False
-        """True while clients are answered: what /readyz says first."""
+        self.why_not_ready = STARTING
+        """What /readyz says until clients are answered, and from when they no longer are; empty meanwhile."""
 
-    async def start(self, host: str, port: int) -> None:
-        """Hold the port. Raises OSError."""
-        self._server = await asyncio.start_server(self._serve, host, port, limit=HEAD_BYTES_MAX)
+    async def start(self, sockets: Sequence[socket.socket]) -> None:
+        """Answer on sockets that listen."""
+        for each in sockets:
+            server = await asyncio.start_server(self._serve, sock=each, limit=HEAD_BYTES_MAX)
+            self._servers.append(server)
 
     @property
     def port(self) -> int:
         """The port that is held."""
-        assert self._server is not None, "started before it is asked"
-        return int(self._server.sockets[0].getsockname()[1])
+        return int(self._servers[0].sockets[0].getsockname()[1])
 
-    async def stop(self) -> None:
+    def stop(self) -> None:
         """Take no more scrapes; one in hand ends with the loop."""
-        if self._server is not None:
-            self._server.close()
+        for each in self._servers:
+            each.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -152,48 +157,46 @@ class MetricsPage:
             writer.close()
 
     async def _answer(self, head: bytes, address: str = "127.0.0.1") -> bytes:
-        method, _, rest = head.partition(b" ")
-        path = rest.partition(b" ")[0].partition(b"?")[0]
+        method, path = asked_for(head)
         if method not in (b"GET", b"HEAD"):
-            return _response("405 Method Not Allowed", b"only GET\n", extra="Allow: GET, HEAD\r\n")
+            return response("405 Method Not Allowed", b"only GET\n", extra="Allow: GET, HEAD\r\n")
         if path == b"/healthz":
-            return _response("200 OK", b"alive\n")
+            return response("200 OK", b"alive\n")
         if path == b"/readyz":
-            why_not = await self._why_not_ready()
-            return (
-                _response("503 Service Unavailable", f"{why_not}\n".encode())
-                if why_not
-                else _response("200 OK", b"ready\n")
-            )
+            return await self._readiness()
         if path != b"/metrics":
-            return _response("404 Not Found", b"there are /metrics, /healthz and /readyz\n")
+            return response("404 Not Found", b"there are /metrics, /healthz and /readyz\n")
         try:
             self._check(address, _bearer(head))
         except errors.FilaServerError as error:
-            return _response("401 Unauthorized", f"{error}\n".encode(), extra="WWW-Authenticate: Bearer\r\n")
+            return response("401 Unauthorized", f"{error}\n".encode(), extra="WWW-Authenticate: Bearer\r\n")
         if self._scrapes >= SCRAPES_MAX:
-            return _response("503 Service Unavailable", b"too many scrapes at a time; try again\n")
+            return unavailable("too many scrapes at a time; try again")
         self._scrapes += 1
         try:
             body = await self._page()
         except (errors.FilaServerError, TimeoutError) as error:
-            why = str(error) or "the scheduler does not answer"
-            return _response("503 Service Unavailable", f"{why}\n".encode())
+            return unavailable(str(error) or SILENT)
         finally:
             self._scrapes -= 1
-        return _response(
+        return response(
             "200 OK", b"" if method == b"HEAD" else body, content_type=CONTENT_TYPE, length=len(body)
         )
 
-    async def _why_not_ready(self) -> str:
-        """Why no messages should be sent here now; empty when they should."""
-        if not self.serves:
-            return "starting or stopping"
+    async def _readiness(self) -> bytes:
+        """Whether messages should be sent here now. A disk that is low refuses enqueues alone, and consumers, who make
+        room, are to come; a critical one refuses their acks too."""
+        if self.why_not_ready:
+            return unavailable(self.why_not_ready)
         try:
-            await asyncio.wait_for(self._snapshot(), READY_S_MAX)
+            snapshot = await asyncio.wait_for(self._snapshot(), READY_S_MAX)
         except (errors.FilaServerError, TimeoutError) as error:
-            return str(error) or "the scheduler does not answer"
-        return ""
+            return unavailable(str(error) or SILENT)
+        level = snapshot.totals.disk_level
+        if level >= CRITICAL:
+            return unavailable("the disk is critical: every write is refused")
+        low = "; the disk is low: enqueues are refused, acks and deliveries go on" if level else ""
+        return response("200 OK", f"ready{low}\n".encode())
 
     async def _page(self) -> bytes:
         snapshot = await self._snapshot()
@@ -211,18 +214,3 @@ class MetricsPage:
             yield from lines_of(series)
         yield from process_lines()
         yield from build_lines()
-
-
-def _response(
-    status: str,
-    body: bytes,
-    *,
-    content_type: str = "text/plain; charset=utf-8",
-    length: int = -1,
-    extra: str = "",
-) -> bytes:
-    head = (
-        f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n"
-        f"Content-Length: {length if length >= 0 else len(body)}\r\n{extra}Connection: close\r\n\r\n"
-    )
-    return head.encode() + body

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import structlog
 
 from fila_server import errors
-from fila_server.config.schema import Address, AddressOrOff
+from fila_server.config.schema import AddressOrOff
 from fila_server.core.doors.spans import SpanTap
+from fila_server.telemetry.probes import DRAINING, LoadingPage, bound
 from fila_server.telemetry.prometheus import Check, MetricsPage
 from fila_server.telemetry.series import HookReader, OtherKeys, QuotaReader, Series, all_series
 from fila_server.telemetry.snapshot import Snapshot
@@ -40,8 +41,13 @@ class Telemetry:
         self._page: MetricsPage | None = None
         self._exports: list[OtlpExport | SpanExport] = []
 
-    async def start_page(self, address: AddressOrOff, check: Check = lambda _address, _key: None) -> int:
-        """Hold the port of the metrics page; 0 when it is turned off."""
+    async def start_page(
+        self,
+        address: AddressOrOff,
+        check: Check = lambda _address, _key: None,
+        loading: LoadingPage | None = None,
+    ) -> int:
+        """Hold the port of the metrics page, which `loading` may hold already; 0 when it is turned off."""
         if not address:
             return 0
         # The page and OTLP differ in when they look, so each adds up its own "other" keys.
@@ -50,17 +56,23 @@ class Telemetry:
         def series(snapshot: Snapshot) -> Iterator[Series]:
             return all_series(snapshot, others, self._hooks(), self._quotas())
 
-        self._page = MetricsPage(self._source.snapshot, series, check)
         try:
-            await self._page.start(Address(address).host, Address(address).port)
+            sockets = loading.hand_over() if loading is not None else bound(address)
         except OSError as error:
             raise errors.PortTaken.of("metrics.listen_addr", address, error) from error
+        self._page = MetricsPage(self._source.snapshot, series, check)
+        await self._page.start(sockets)
         return self._page.port
 
-    def say_ready(self, *, serves: bool) -> None:
-        """What /readyz answers from now on, as long as the core does."""
+    def say_ready(self) -> None:
+        """/readyz answers 200 from now on, as long as the core does."""
         if self._page is not None:
-            self._page.serves = serves
+            self._page.why_not_ready = ""
+
+    def say_draining(self) -> None:
+        """/readyz answers 503 from now on."""
+        if self._page is not None:
+            self._page.why_not_ready = DRAINING
 
     def start_export(self, *, endpoint: str, service_name: str, interval_ms: int) -> None:
         """Begin to send, unless there is nowhere to send to."""
@@ -88,15 +100,18 @@ class Telemetry:
         self._exports.append(export)
         log.info("telemetry.exporting_spans", endpoint=endpoint)
 
-    async def stop(self) -> None:
+    async def stop_exports(self) -> None:
         """Send a last time and close; a collector that does not answer is left behind."""
-        if self._page is not None:
-            await self._page.stop()
         stopping = [asyncio.ensure_future(self._stop(export)) for export in self._exports]
         if stopping:
             late = (await asyncio.wait(stopping, timeout=STOP_S_MAX))[1]
             for task in late:
                 task.cancel()
+
+    def stop_page(self) -> None:
+        """Close the page: the last that the server does."""
+        if self._page is not None:
+            self._page.stop()
 
     async def _stop(self, export: OtlpExport | SpanExport) -> None:
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()

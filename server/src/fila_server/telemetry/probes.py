@@ -1,0 +1,133 @@
+"""What /healthz and /readyz say on the metrics port, from before the store is opened until after it was closed.
+
+    opening      LoadingPage, on a thread: nothing else of the server answers yet, for minutes where a store is large
+                 or a damaged one is copied, and a supervisor that hears nothing would end it in the midst of that
+    from then    MetricsPage (prometheus.py) takes the sockets over; none of those who knock meanwhile is refused
+
+It imports next to nothing, for every start waits for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import selectors
+import socket
+import threading
+
+from fila_server.config.schema import Address, AddressOrOff
+
+HEAD_BYTES_MAX = 16 * 1024
+LOADING = "loading: the store is being opened"
+STARTING = "starting"
+DRAINING = "draining: what is in hand is finished, nothing new is taken"
+HEAD_S_MAX = 1.0
+"""One after the other is answered here: who says nothing must not keep the next probe waiting."""
+_BACKLOG = 100
+
+
+def response(
+    status: str,
+    body: bytes,
+    *,
+    content_type: str = "text/plain; charset=utf-8",
+    length: int = -1,
+    extra: str = "",
+) -> bytes:
+    """An HTTP answer that ends its connection."""
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n"
+        f"Content-Length: {length if length >= 0 else len(body)}\r\n{extra}Connection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def unavailable(why: str) -> bytes:
+    return response("503 Service Unavailable", f"{why}\n".encode())
+
+
+def asked_for(head: bytes) -> tuple[bytes, bytes]:
+    """Method and path of a request."""
+    method, _, rest = head.partition(b" ")
+    return method, rest.partition(b" ")[0].partition(b"?")[0]
+
+
+def bound(address: AddressOrOff) -> list[socket.socket]:
+    """Sockets that listen there, one for each address that the host's name has. Raises OSError."""
+    place = Address(address)
+    found = socket.getaddrinfo(
+        place.host or None, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    sockets: list[socket.socket] = []
+    missing: OSError | None = None
+    for family, (host, port, *rest) in dict.fromkeys((each[0], each[4]) for each in found):
+        taken = port or (sockets[0].getsockname()[1] if sockets else 0)
+        try:
+            sockets.append(socket.create_server((host, taken, *rest), family=family, backlog=_BACKLOG))
+        except OSError as error:
+            if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                missing = error  # "localhost" on a machine without IPv6
+                continue
+            for each in sockets:
+                each.close()
+            raise
+    if missing is not None and not sockets:
+        raise missing
+    return sockets
+
+
+class LoadingPage:
+    """Answers probes while nothing else does: alive, and not ready."""
+
+    def __init__(self, sockets: list[socket.socket]) -> None:
+        self._sockets = sockets
+        self._wake, self._waker = socket.socketpair()
+        self._thread = threading.Thread(target=self._run, name="fila-loading", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def at(cls, address: AddressOrOff) -> LoadingPage | None:
+        """None where the page is off, and where the port is taken, which is told once the store is open: a data
+        directory in use explains it better."""
+        if address:
+            with contextlib.suppress(OSError):
+                return cls(bound(address))
+        return None
+
+    @property
+    def port(self) -> int:
+        """The port that is held."""
+        return int(self._sockets[0].getsockname()[1])
+
+    def hand_over(self) -> list[socket.socket]:
+        """Stop to answer, and return the sockets, which listen on."""
+        self._waker.close()
+        self._thread.join()
+        self._wake.close()
+        return self._sockets
+
+    def _run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for each in (*self._sockets, self._wake):
+                each.setblocking(False)
+                selector.register(each, selectors.EVENT_READ)
+            while True:
+                ready = {key.fileobj for key, _ in selector.select()}
+                if self._wake in ready:
+                    return
+                for listener in self._sockets:
+                    with contextlib.suppress(
+                        OSError
+                    ):  # nobody knocks here, or they went away, or say nothing
+                        self._answer(listener.accept()[0])
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection:
+            connection.settimeout(HEAD_S_MAX)
+            head = b""
+            while b"\r\n\r\n" not in head and len(head) < HEAD_BYTES_MAX:
+                if not (more := connection.recv(HEAD_BYTES_MAX)):
+                    return
+                head += more
+            is_alive = asked_for(head)[1] == b"/healthz"
+            connection.sendall(response("200 OK", b"alive\n") if is_alive else unavailable(LOADING))

@@ -1,0 +1,145 @@
+"""/healthz and /readyz, from before the store is open until after it was closed."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.error
+import urllib.request
+from types import SimpleNamespace
+
+import pytest
+
+from fila_server import errors, main, serving
+from fila_server.config.load import load
+from fila_server.config.schema import AddressOrOff
+from fila_server.telemetry import probes
+from fila_server.telemetry.probes import LoadingPage, bound
+from fila_server.telemetry.prometheus import MetricsPage
+from fila_server.telemetry.service import Telemetry
+
+PLACE = AddressOrOff("127.0.0.1:0")
+
+
+async def ask_for(port: int, path: str) -> tuple[int, str]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    return int(head.split()[1]), body.decode().strip()
+
+
+def page_of(disk_level: int) -> MetricsPage:
+    async def snapshot() -> SimpleNamespace:
+        return SimpleNamespace(totals=SimpleNamespace(disk_level=disk_level))
+
+    return MetricsPage(snapshot, lambda _: iter(()))  # type: ignore[arg-type]
+
+
+async def test_probes_are_answered_from_the_store_s_opening_on_and_nobody_is_refused_when_others_answer(ask):
+    sockets = bound(PLACE)
+    port = sockets[0].getsockname()[1]
+    loading = LoadingPage(sockets)
+
+    assert await ask_for(port, "/healthz") == (200, "alive")
+    assert await ask_for(port, "/readyz") == (503, probes.LOADING)
+    assert await ask_for(port, "/metrics") == (503, probes.LOADING)
+
+    telemetry = Telemetry(ask)
+    assert await telemetry.start_page(AddressOrOff(f"127.0.0.1:{port}"), loading=loading) == port
+    assert await ask_for(port, "/readyz") == (503, "starting")
+    telemetry.say_ready()
+    assert await ask_for(port, "/readyz") == (200, "ready")
+    telemetry.stop_page()
+
+
+async def test_who_connects_and_says_nothing_keeps_no_probe_waiting_for_long(monkeypatch):
+    monkeypatch.setattr(probes, "HEAD_S_MAX", 0.01)
+    sockets = bound(PLACE)
+    port = sockets[0].getsockname()[1]
+    loading = LoadingPage(sockets)
+    _, silent = await asyncio.open_connection("127.0.0.1", port)
+
+    assert await ask_for(port, "/healthz") == (200, "alive")
+
+    silent.close()
+    for each in loading.hand_over():
+        each.close()
+
+
+def test_a_port_that_somebody_holds_is_told_of_when_the_store_is_open():
+    (holder,) = bound(PLACE)
+
+    with holder:
+        assert LoadingPage.at(AddressOrOff(f"127.0.0.1:{holder.getsockname()[1]}")) is None
+    assert LoadingPage.at(AddressOrOff("")) is None
+
+
+def test_a_server_that_opens_its_store_is_alive(monkeypatch, tmp_path):
+    pages: list[LoadingPage] = []
+    answers: list[tuple[int, str]] = []
+    hold = LoadingPage.at
+
+    def at(address: AddressOrOff) -> LoadingPage | None:
+        page = hold(address)
+        assert page is not None
+        pages.append(page)
+        return page
+
+    def open_engine(_settings: object) -> None:
+        for path in ("/healthz", "/readyz"):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{pages[0].port}{path}", timeout=10) as answer:
+                    answers.append((answer.status, answer.read().decode().strip()))
+            except urllib.error.HTTPError as refused:
+                answers.append((refused.code, refused.read().decode().strip()))
+        raise errors.StoreError("enough was seen")
+
+    monkeypatch.setattr(LoadingPage, "at", at)
+    monkeypatch.setattr(main, "open_engine", open_engine)
+    environ = {"FILA_METRICS__LISTEN_ADDR": "127.0.0.1:0", "FILA_DATA_DIR": str(tmp_path / "data")}
+
+    with pytest.raises(errors.StoreError):
+        main.run(load(None, environ, tmp_path).config)
+
+    assert answers == [(200, "alive"), (503, probes.LOADING)]
+    for each in pages[0].hand_over():
+        each.close()
+
+
+async def test_a_server_that_drains_is_alive_until_its_store_is_closed(ask):
+    telemetry = Telemetry(ask)
+    port = await telemetry.start_page(PLACE)
+    telemetry.say_ready()
+    telemetry.say_draining()
+    answers: list[tuple[int, str]] = []
+
+    async def drain(*_: float) -> None:
+        answers.extend([await ask_for(port, "/healthz"), await ask_for(port, "/readyz")])
+
+    async def nothing(*_: float) -> None:
+        pass
+
+    broker = SimpleNamespace(drain=drain, stop=drain)
+    rpc = SimpleNamespace(say_not_serving=nothing, stop=nothing)
+    await serving._drain(broker, rpc, None, telemetry)  # type: ignore[arg-type]
+
+    assert answers == [(200, "alive"), (503, probes.DRAINING)] * 2
+    with pytest.raises(OSError, match=str(port)):
+        await ask_for(port, "/healthz")
+
+
+@pytest.mark.parametrize(
+    ("disk_level", "status", "said"),
+    [
+        (0, 200, "ready"),
+        (1, 200, "ready; the disk is low: enqueues are refused, acks and deliveries go on"),
+        (2, 503, "the disk is critical: every write is refused"),
+    ],
+)
+async def test_a_low_disk_keeps_consumers_coming_and_a_critical_one_nobody(disk_level, status, said):
+    page = page_of(disk_level)
+    page.why_not_ready = ""
+    await page.start(bound(PLACE))
+
+    assert await ask_for(page.port, "/readyz") == (status, said)
+    page.stop()
