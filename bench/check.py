@@ -21,11 +21,8 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
+from fila_bench.against import BASELINE, ROOT, NotBuilt, full_name, outside_make, server_of
 from fila_bench.pairs import ratio_of
-
-ROOT = Path(__file__).resolve().parents[1]
-BUILT = ROOT / "build" / "bench" / "against"
-AGAINST = "792dccc"
 
 REACH_BY_BENCHMARK = {"headline": 0.98}
 """What the interval has to reach; of a benchmark that is not named here, 0.95."""
@@ -34,8 +31,10 @@ REACH_BY_BENCHMARK = {"headline": 0.98}
 def main() -> int:
     options = _options()
     names = options.only.split(",")
-    commit = _git("rev-parse", "--short=12", options.against)
-    old = _built(commit)
+    try:
+        commit, old = full_name(options.against), server_of(options.against)
+    except NotBuilt as refusal:
+        raise SystemExit(str(refusal)) from None
     new = ROOT / ".venv" / "bin" / "fila-server"
     rates: dict[str, dict[str, list[tuple[float, float]]]] = {name: defaultdict(list) for name in names}
     for pair in range(options.pairs):
@@ -81,7 +80,7 @@ def _measured(name: str, server: Path, seconds: float) -> tuple[float, float]:
         command += ["--seconds", str(seconds), "--json", str(results)]
         done = subprocess.run(
             command,
-            env={**_outside(), "FILA_BENCH_SERVER": str(server)},
+            env={**outside_make(), "FILA_BENCH_SERVER": str(server)},
             cwd=directory,
             capture_output=True,
             text=True,
@@ -93,40 +92,12 @@ def _measured(name: str, server: Path, seconds: float) -> tuple[float, float]:
     return finding["value"], float(finding["details"].get("server us/msg", 0.0))
 
 
-def _built(commit: str) -> Path:
-    """That commit's server, built as its own README says."""
-    tree = BUILT / commit
-    server = tree / ".venv" / "bin" / "fila-server"
-    if not server.exists():
-        print(f"building {commit} in {tree}", flush=True)
-        if not tree.exists():
-            tree.parent.mkdir(parents=True, exist_ok=True)
-            _git("worktree", "prune")
-            _git("worktree", "add", "--detach", str(tree), commit)
-        if subprocess.run(["make", "build"], cwd=tree, env=_outside(), check=False).returncode:
-            raise SystemExit(f"{commit} could not be built; what failed is above, its tree is {tree}")
-    return server
-
-
-def _outside() -> dict[str, str]:
-    """The environment without what make, which called this, tells its own children."""
-    words = ("MAKE", "MFLAGS", "ONLY", "QUICK", "KEEP", "MARKDOWN")
-    return {key: value for key, value in os.environ.items() if not key.startswith(words)}
-
-
-def _git(*words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"git {' '.join(words)}: {done.stderr.strip()}")
-    return done.stdout.strip()
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     given = os.environ
-    parser.add_argument("--against", default=given.get("AGAINST") or AGAINST, metavar="COMMIT")
+    parser.add_argument("--against", default=given.get("AGAINST") or BASELINE, metavar="COMMIT")
     parser.add_argument("--pairs", type=int, default=int(given.get("PAIRS") or 15), metavar="COUNT")
     parser.add_argument("--seconds", type=float, default=5, help="length of each measured stretch")
     parser.add_argument("--only", default=given.get("ONLY") or "headline", metavar="NAMES")

@@ -2,10 +2,12 @@
 
     bench/run.py                                 all of them (a quarter of an hour)
     bench/run.py --only full-life,unary          some, by name
+    bench/run.py --only edge-table               a group of them, by its name
     bench/run.py --quick --only headline         short and small, for a first look
     bench/run.py --markdown docs/benchmarks.md   write the page of the documentation
     bench/run.py --keep --only unary --markdown docs/benchmarks.md    measure one again, keep the rest
 
+What was measured is written after each benchmark, so an interrupted run keeps what it has.
 Exit code 1 when a number that should be reached was missed and --strict was given.
 """
 
@@ -14,15 +16,19 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-from fila_bench import report, scenarios
-from fila_bench.registry import BENCHMARK_BY_NAME, QUICK, Budget
-from fila_bench.report import Finding
+_HERE = Path(__file__).resolve().parent
+sys.path.append(str(_HERE / "peers"))  # whose brokers one benchmark starts beside ours
 
-_DEFAULT_JSON = Path(__file__).resolve().parents[1] / "build" / "bench" / "results.json"
+from fila_bench import report, scenarios  # noqa: E402
+from fila_bench.registry import BENCHMARK_BY_NAME, GROUP_BY_NAME, QUICK, Budget, named  # noqa: E402
+from fila_bench.report import Finding  # noqa: E402
+
+_DEFAULT_JSON = _HERE.parent / "build" / "bench" / "results.json"
 
 
 def main() -> int:
@@ -30,61 +36,85 @@ def main() -> int:
     # A thousand connections on either side take more descriptors than a shell usually gives.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    # A kill becomes an exception, so that what was started is stopped on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     options = _options()
     if options.list:
         for benchmark in BENCHMARK_BY_NAME.values():
             print(f"{benchmark.name:18} {benchmark.about}")
+        for name, group in GROUP_BY_NAME.items():
+            print(f"{name:18} {group.about}: {', '.join(group.names)}")
         return 0
 
     asked = [name for name in options.only.split(",") if name]
-    if unknown := [name for name in asked if not _named(name)]:
+    if unknown := [name for name in asked if not named(name)]:
         print(f"no benchmark is called {', '.join(unknown)}; --list shows their names", file=sys.stderr)
         return 2
-    names = [name for part in asked for name in _named(part)] or list(BENCHMARK_BY_NAME)
+    names = list(dict.fromkeys(name for part in asked for name in named(part))) or list(BENCHMARK_BY_NAME)
 
     budget = QUICK if options.quick else Budget()
     if options.seconds:
         budget = replace(budget, seconds=options.seconds)
-    findings, failed = _run(names, budget)
-
     machine = report.this_machine()
     measured = f"commit {machine.commit}, {machine.cpu}, {machine.cores} cores"
-    findings = [replace(finding, measured=measured) for finding in findings]
+    pages = _Pages(options, machine)
+    findings: list[Finding] = []
+    failed = False
+    for number, name in enumerate(names):
+        try:
+            _run(name, budget, measured, findings)
+        except Exception as error:  # noqa: BLE001 - one broken benchmark should not cost the others' half hour
+            failed = True
+            print(f"{name} failed: {type(error).__name__}: {error}", file=sys.stderr)
+        pages.write(names[: number + 1], findings, is_last=number + 1 == len(names))
+
     print("\n" + report.table(findings))
     print(f"\n{machine.cpu}, {machine.cores} cores, commit {machine.commit}, {machine.measured_at}")
-    if options.keep and options.json.exists():
-        earlier = report.from_json(options.json.read_text())
-        findings = _in_order(_not_measured_again(earlier, names, findings) + findings)
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(report.as_json(findings, machine) + "\n")
-    if options.markdown:
-        options.markdown.write_text(_page(findings, machine, options))
     missed = any(finding.reached is False for finding in findings)
     return 1 if failed or (options.strict and missed) else 0
 
 
-def _named(name: str) -> list[str]:
-    """The benchmark of this name, or all of `name/...`."""
-    return [known for known in BENCHMARK_BY_NAME if known == name or known.startswith(f"{name}/")]
+def _run(name: str, budget: Budget, measured: str, findings: list[Finding]) -> None:
+    """Add what one benchmark finds, and show each line as soon as it is known. What came before a failure counts."""
+    print(f"{name} ...", file=sys.stderr)
+    load_before = os.getloadavg()[0]
+    for found in BENCHMARK_BY_NAME[name].run(budget):
+        # What else the machine was busy with belongs to the number.
+        details = {**found.details, "load before": round(load_before, 1)}
+        finding = replace(found, details=details, measured=measured, at=report.now())
+        print(report.table([finding]).splitlines()[1], file=sys.stderr, flush=True)
+        findings.append(finding)
 
 
-def _run(names: list[str], budget: Budget) -> tuple[list[Finding], bool]:
-    findings: list[Finding] = []
-    failed = False
-    for name in names:
-        print(f"{name} ...", file=sys.stderr)
-        load_before = os.getloadavg()[0]
-        try:
-            for found in BENCHMARK_BY_NAME[name].run(budget):
-                # What else the machine was busy with belongs to the number.
-                details = {**found.details, "load before": round(load_before, 1)}
-                finding = replace(found, details=details, at=report.now())
-                print(report.table([finding]).splitlines()[1], file=sys.stderr, flush=True)
-                findings.append(finding)
-        except Exception as error:  # noqa: BLE001 - one broken benchmark should not cost the others' half hour
-            failed = True
-            print(f"{name} failed: {type(error).__name__}: {error}", file=sys.stderr)
-    return findings, failed
+class _Pages:
+    """The JSON file and the page, as they stood before this run and as they are written during it."""
+
+    def __init__(self, options: argparse.Namespace, machine: report.Machine) -> None:
+        self._options = options
+        self._machine = machine
+        self._earlier: list[Finding] = []
+        self._page = ""
+        if options.keep and options.json.exists():
+            self._earlier = report.from_json(options.json.read_text())
+        if options.keep and options.markdown and options.markdown.exists():
+            self._page = options.markdown.read_text()
+
+    def write(self, names: list[str], now: list[Finding], *, is_last: bool) -> None:
+        """`names` are the benchmarks that ran so far, and `now` is what they found.
+
+        A page on which nothing else is kept is written when the last one ran, since half of it is worth less than
+        what stood there.
+        """
+        findings = _in_order(_not_measured_again(self._earlier, names, now) + now)
+        self._options.json.parent.mkdir(parents=True, exist_ok=True)
+        self._options.json.write_text(report.as_json(findings, self._machine) + "\n")
+        if self._options.markdown and (self._page or is_last):
+            page = (
+                report.markdown_kept(self._page, findings)
+                if self._page
+                else report.markdown(findings, self._machine)
+            )
+            self._options.markdown.write_text(page)
 
 
 def _not_measured_again(earlier: list[Finding], names: list[str], now: list[Finding]) -> list[Finding]:
@@ -95,12 +125,6 @@ def _not_measured_again(earlier: list[Finding], names: list[str], now: list[Find
         for finding in earlier
         if finding.benchmark not in names and (finding.benchmark, finding.case) not in cases
     ]
-
-
-def _page(findings: list[Finding], machine: report.Machine, options: argparse.Namespace) -> str:
-    if options.keep and options.markdown.exists():
-        return report.markdown_kept(options.markdown.read_text(), findings)
-    return report.markdown(findings, machine)
 
 
 def _section(name: str) -> str:

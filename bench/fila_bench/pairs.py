@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 RESAMPLES = 4_000
+
+Run = TypeVar("Run")
+
+
+def in_turn(sides: Mapping[str, Callable[[], Run]], rounds: int) -> dict[str, list[Run]]:
+    """Run every side once a round. The order goes back and forth, so that what warms up or wears out favours nobody."""
+    found: dict[str, list[Run]] = {side: [] for side in sides}
+    for number in range(rounds):
+        for side in list(sides)[:: -1 if number % 2 else 1]:
+            found[side].append(sides[side]())
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +30,11 @@ class Ratio:
     low: float
     high: float
     pairs: int
+
+    @property
+    def interval(self) -> str:
+        """As a page shows it."""
+        return f"{self.low:.2f} to {self.high:.2f}"
 
     def reaches(self, figure: float) -> bool:
         """Whether the interval reaches `figure`: a loss is said only where noise can't explain it."""

@@ -35,6 +35,29 @@ class Benchmark:
 BENCHMARK_BY_NAME: dict[str, Benchmark] = {}
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Benchmarks that are asked for by one name, because they answer one question."""
+
+    about: str
+    names: tuple[str, ...]
+
+
+GROUP_BY_NAME = {
+    "edge-table": Group(
+        "what the edges have to reach, in one run of some twelve minutes",
+        ("edges", "redis-edges", "tls", "keys-on", "neighbours", "idle-connections"),
+    ),
+}
+
+
+def named(name: str) -> list[str]:
+    """The benchmark of this name, all of `name/...`, or all of the group; empty where nothing is called so."""
+    if name in GROUP_BY_NAME:
+        return [known for part in GROUP_BY_NAME[name].names for known in named(part)]
+    return [known for known in BENCHMARK_BY_NAME if known == name or known.startswith(f"{name}/")]
+
+
 def benchmark(name: str, about: str) -> Callable[[Run], Run]:
     def register(run: Run) -> Run:
         assert name not in BENCHMARK_BY_NAME, f"two benchmarks are called {name}"

@@ -32,9 +32,18 @@ class Server:
     """`with Server(...) as server:` a running broker; `restart()` keeps its data."""
 
     def __init__(
-        self, *, durability: str = "fsync", redis: bool = False, metrics: bool = False, **settings: str | int
+        self,
+        *,
+        durability: str = "fsync",
+        redis: bool = False,
+        metrics: bool = False,
+        program: Path | None = None,
+        **settings: str | int,
     ) -> None:
-        """`settings` are further configuration keys, written `section__key`."""
+        """`program` is the fila-server to start, where it is not this tree's.
+
+        `settings` are further configuration keys, written `section__key`.
+        """
         self._directory = Path(tempfile.mkdtemp(prefix="fila-bench-"))
         self.port = free_port()
         self.redis_port = free_port() if redis else 0
@@ -42,6 +51,7 @@ class Server:
         self.address = f"127.0.0.1:{self.port}"
         self.log_path = self._directory / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._program = program
         self._environment = {
             **os.environ,
             "FILA_SERVER__LISTEN_ADDR": self.address,
@@ -79,9 +89,8 @@ class Server:
     def start(self) -> float:
         """Start and wait until it answers; return the seconds that took."""
         began = time.monotonic()
-        command = os.environ.get(
-            "FILA_BENCH_SERVER", str(Path(sys.executable).with_name("fila-server"))
-        ).split()
+        ours = os.environ.get("FILA_BENCH_SERVER", str(Path(sys.executable).with_name("fila-server")))
+        command = [str(self._program)] if self._program else ours.split()
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 command, env=self._environment, stdout=log, stderr=log, cwd=self._directory

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -207,11 +208,32 @@ func TestABrokerThatIsNotThereIsAnErrorAndNoHang(t *testing.T) {
 	}
 }
 
+func TestWhatAServerUsesIsReadFromTheMachine(t *testing.T) {
+	const tick = 2 * 0.01 // user and system time, each rounded
+	before := cpuSeconds()
+	used, err := serverCPUSeconds(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := cpuSeconds(); used < before-tick || used > after+tick {
+		t.Errorf("this process used %g s, which was between %g and %g", used, before, after)
+	}
+
+	plan, _, err := parsePlan([]string{"-addr", startEchoBroker(t), "-server-pid", strconv.Itoa(1 << 30)}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.WarmUp = 0
+	if _, err := runFleet(t.Context(), plan); err == nil || !strings.Contains(err.Error(), "-server-pid") {
+		t.Errorf("a process that is not there: got %v", err)
+	}
+}
+
 func TestBadFlagsAreRefused(t *testing.T) {
 	for _, arguments := range [][]string{
 		{"-batch", "0"}, {"-batch", "10001"}, {"-producers", "0", "-consumers", "0"}, {"-rate", "-1"},
 		{"-distribution", "normal"}, {"-distribution", "zipf", "-zipf-exponent", "1"}, {"-client", "curl"},
-		{"-duration", "0s"}, {"-nonsense"}, {"stray"},
+		{"-duration", "0s"}, {"-server-pid", "-1"}, {"-nonsense"}, {"stray"},
 	} {
 		if _, _, err := parsePlan(arguments, io.Discard); err == nil {
 			t.Errorf("%v was accepted", arguments)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // pace says when the next frame is due.
@@ -15,7 +17,7 @@ type pace struct {
 }
 
 func newPace(plan Plan, producer int) *pace {
-	p := &pace{now: monotonic, sleep: sleep, interval: plan.frameInterval()}
+	p := &pace{now: monotonic, sleep: sleepExactly, interval: plan.frameInterval()}
 	p.start(producer, plan.Producers)
 	return p
 }
@@ -44,6 +46,27 @@ func (p *pace) next(ctx context.Context, underWay *unanswered) (int64, error) {
 		return due, p.sleep(ctx, time.Duration(wait))
 	}
 	return due, ctx.Err()
+}
+
+// While nothing else runs, Go's timers count whole milliseconds. A frame sent late because of that would charge the
+// broker for it, so the machine's own clock waits for what is left after so much.
+const timerStep = 2 * time.Millisecond
+
+// sleepExactly returns some microseconds after duration, and early, with the cause, when ctx ends before the last
+// milliseconds of it.
+func sleepExactly(ctx context.Context, duration time.Duration) error {
+	until := machineClock() + int64(duration)
+	if duration > timerStep {
+		if err := sleep(ctx, duration-timerStep); err != nil {
+			return err
+		}
+	}
+	// Of the thread that will sleep: the kernel otherwise gathers wake-ups within 50 microseconds.
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	wake := unix.NsecToTimespec(until)
+	for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &wake, nil) == unix.EINTR {
+	}
+	return ctx.Err()
 }
 
 // unanswered holds the moments at which frames under way were meant to be sent, and their number down.

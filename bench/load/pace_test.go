@@ -73,3 +73,20 @@ func TestFrameIntervalDividesTheRate(t *testing.T) {
 		t.Errorf("got %v: ten producers share a hundred frames a second", got)
 	}
 }
+
+func TestASleepIsNeverTooShortAndEndsWithItsContext(t *testing.T) {
+	for _, asked := range []time.Duration{100 * time.Microsecond, 3 * time.Millisecond} {
+		before := machineClock()
+		if err := sleepExactly(t.Context(), asked); err != nil {
+			t.Fatal(err)
+		}
+		if slept := time.Duration(machineClock() - before); slept < asked {
+			t.Errorf("slept %v of %v: frames would be sent before their moment", slept, asked)
+		}
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := sleepExactly(stopped, time.Hour); err == nil {
+		t.Error("a load that is over goes on sleeping")
+	}
+}

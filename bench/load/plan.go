@@ -32,6 +32,7 @@ type Plan struct {
 	Processes    int           `json:"processes"`
 	Seed         uint64        `json:"seed"`
 	CA           string        `json:"ca"`
+	ServerPID    int           `json:"server_pid"`
 
 	profile string
 }
@@ -82,6 +83,7 @@ func parsePlan(arguments []string, out io.Writer) (Plan, bool, error) {
 	flags.IntVar(&plan.Processes, "processes", 1, "processes that share the load")
 	flags.Uint64Var(&plan.Seed, "seed", 1, "of the key draws")
 	flags.StringVar(&plan.CA, "ca", "", "encrypt, and trust the certificates of this `file`; of clients bare and unary")
+	flags.IntVar(&plan.ServerPID, "server-pid", 0, "say what CPU time this `process` uses meanwhile; 0 for none")
 	flags.StringVar(&plan.profile, "cpu-profile", "", "write a CPU profile of this process to a `file`")
 	asJSON := flags.Bool("json", false, "print JSON instead of text")
 	if err := flags.Parse(arguments); err != nil {
@@ -107,6 +109,7 @@ func (p Plan) validate() error {
 		{"window", p.Window, 1},
 		{"max-in-flight", p.MaxInFlight, 1},
 		{"processes", p.Processes, 1},
+		{"server-pid", p.ServerPID, 0},
 	}
 	for _, bound := range atLeast {
 		if bound.value < bound.least {

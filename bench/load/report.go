@@ -21,6 +21,7 @@ type Report struct {
 	BacklogStart int64    `json:"backlog_start"`
 	BacklogEnd   int64    `json:"backlog_end"`
 	CPUSeconds   float64  `json:"cpu_s"`
+	ServerCPU    float64  `json:"server_cpu_s"`
 	HeapFirst    uint64   `json:"heap_first"`
 	HeapLast     uint64   `json:"heap_last"`
 	Enqueue      *Latency `json:"enqueue_us,omitempty"`
@@ -49,6 +50,7 @@ func newReport(plan Plan, parts []Measured) Report {
 		report.ConsumedPerS += float64(part.Last.Consumed-part.First.Consumed) / part.Seconds
 		report.AckedPerS += float64(part.Last.Acked-part.First.Acked) / part.Seconds
 		report.CPUSeconds += part.CPUSeconds
+		report.ServerCPU = max(report.ServerCPU, part.ServerCPU) // each process looked at the same one
 		report.HeapFirst += part.HeapFirst
 		report.HeapLast += part.HeapLast
 		enqueue.Merge(hdrhistogram.Import(part.Enqueue))
@@ -97,6 +99,9 @@ func (r Report) writeText(out io.Writer) error {
 	fmt.Fprintf(table, "consumed\t%.0f/s\tbacklog %d to %d\n", r.ConsumedPerS, r.BacklogStart, r.BacklogEnd)
 	fmt.Fprintf(table, "acked\t%.0f/s\t%d refused\n", r.AckedPerS, r.SettleFailed)
 	fmt.Fprintf(table, "CPU here\t%.2f of a core\n", r.CPUSeconds/r.Seconds)
+	if r.Plan.ServerPID != 0 {
+		fmt.Fprintf(table, "CPU of the server\t%.2f of a core\n", r.ServerCPU/r.Seconds)
+	}
 	fmt.Fprintf(table, "live heap here\t%.1f MiB\t%.1f MiB at the end\n", mib(r.HeapFirst), mib(r.HeapLast))
 	r.Enqueue.writeText(table, "enqueue to answer, "+from)
 	r.Delivery.writeText(table, "enqueue to delivery, "+from)

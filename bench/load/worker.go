@@ -39,6 +39,7 @@ type Measured struct {
 	First      Counts                 `json:"first"`
 	Last       Counts                 `json:"last"`
 	CPUSeconds float64                `json:"cpu_s"`
+	ServerCPU  float64                `json:"server_cpu_s"`
 	HeapFirst  uint64                 `json:"heap_first"`
 	HeapLast   uint64                 `json:"heap_last"`
 	Enqueue    *hdrhistogram.Snapshot `json:"enqueue"`
@@ -83,15 +84,24 @@ func measure(ctx context.Context, plan Plan, tally *Tally) (Measured, error) {
 		return Measured{}, err
 	}
 	heap := liveHeap()
+	serverCPU, err := serverCPUSeconds(plan.ServerPID)
+	if err != nil {
+		return Measured{}, err
+	}
 	began, cpu, first := monotonic(), cpuSeconds(), tally.read()
 	tally.measuring.Store(true)
-	err := sleep(ctx, plan.Duration)
+	stopped := sleep(ctx, plan.Duration)
 	tally.measuring.Store(false)
+	serverCPUAfter, err := serverCPUSeconds(plan.ServerPID)
+	if stopped != nil {
+		err = stopped // and perhaps the cause of the other
+	}
 	measured := Measured{
 		Seconds:    time.Duration(monotonic() - began).Seconds(),
 		First:      first,
 		Last:       tally.read(),
 		CPUSeconds: cpuSeconds() - cpu,
+		ServerCPU:  serverCPUAfter - serverCPU,
 		HeapFirst:  heap,
 		Enqueue:    tally.enqueue.export(),
 		Delivery:   tally.delivery.export(),

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from fila_bench.pairs import ratio_of
+from fila_bench.pairs import in_turn, ratio_of
 
 
 def noisy(rate: float, count: int, seed: int) -> list[float]:
@@ -34,3 +34,16 @@ def test_a_loss_of_a_fifth_is_seen_through_a_tenth_of_noise(seed: int) -> None:
 def test_runs_that_are_no_pairs_are_refused(old: list[float], new: list[float]) -> None:
     with pytest.raises(ValueError, match=r"needed|above 0"):
         ratio_of(old, new)
+
+
+def test_every_side_is_as_often_first_as_last_and_its_runs_are_told_in_their_order() -> None:
+    order: list[str] = []
+
+    def run(side: str) -> int:
+        order.append(side)
+        return len(order)
+
+    found = in_turn({side: lambda side=side: run(side) for side in "abc"}, rounds=4)  # type: ignore[misc]
+
+    assert "".join(order) == "abccbaabccba"
+    assert found == {"a": [1, 6, 7, 12], "b": [2, 5, 8, 11], "c": [3, 4, 9, 10]}

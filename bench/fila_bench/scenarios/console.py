@@ -199,7 +199,7 @@ def beside(budget: Budget) -> Iterator[Finding]:
         unit="",
         reach=0.98,
         details={
-            "90 % interval": f"{ratio.low:.2f} to {ratio.high:.2f}",
+            "90 % interval": ratio.interval,
             "with/s": statistics.median(rates[True]),
             "without/s": statistics.median(rates[False]),
         },

@@ -16,7 +16,7 @@ from fila_bench.registry import Budget, benchmark
 from fila_bench.report import Finding
 from fila_bench.scenarios.full_life import Life, measure_life
 
-_PAIRS = 4
+_PAIRS = 8
 _REPLAY = """
 import json, sys
 from pathlib import Path
@@ -58,7 +58,7 @@ def history(budget: Budget) -> Iterator[Finding]:
             unit="",
             reach=0.95,
             details={
-                "90 % interval": f"{ratio.low:.2f} to {ratio.high:.2f}",
+                "90 % interval": ratio.interval,
                 "recorded/s": statistics.median(rates[True]),
                 "not recorded/s": statistics.median(rates[False]),
                 "server us/msg recorded": statistics.median(cpu_us[True]),
