@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,8 @@ import pytest
 
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits, Redis
+from fila_server.edges.native.redis_client import RedisClient
+from fila_server.edges.redis import entry
 from fila_server.edges.redis import server as redis_server
 from tests.doors import PLAIN, keyed_door
 from tests.redis.model_engine import ModelEngine
@@ -80,3 +84,55 @@ async def test_a_stranger_is_sent_away_after_64_kib(guarded: Guarded, stream: by
     assert {reply.split()[0] for reply in replies} <= {"NOAUTH", "WRONGPASS"}
     assert abs(len(replies) - told) <= 1
     await client.close()
+
+
+class _Orders:
+    """What the threads of the native edge would be told."""
+
+    def __init__(self) -> None:
+        self.ended: list[bool] = []
+
+    def redis_reply(self, token: int, client_is: int, caller: int, reply: bytes) -> None:
+        pass
+
+    def redis_end(self, token: int, at_once: bool) -> None:
+        self.ended.append(at_once)
+
+
+def a_stranger_of_the_threads(guarded: Guarded, orders: _Orders) -> RedisClient:
+    client = RedisClient(guarded.server, orders, 1, [b":peer", b"ipv4:127.0.0.1:4711"])
+    client.come_in(3)
+    return client
+
+
+def is_gone(kept: weakref.ref[Any]) -> bool:
+    gc.collect()
+    return kept() is None
+
+
+async def test_a_stranger_that_leaves_is_kept_by_nothing_until_its_time_would_be_over(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(entry, "WITHOUT_KEY_S_MAX", 3600.0)
+    client = await guarded.receives()
+    kept = weakref.ref(next(iter(guarded.server.connections)))
+    await client.close()
+    await until(lambda: is_gone(kept))
+
+    of_the_threads = a_stranger_of_the_threads(guarded, _Orders())
+    kept = weakref.ref(of_the_threads)
+    of_the_threads.gone()
+    del of_the_threads
+    assert is_gone(kept)
+
+
+async def test_a_client_that_said_who_it_is_stays(guarded: Guarded, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(entry, "WITHOUT_KEY_S_MAX", 0.2)
+    orders = _Orders()
+    known, stranger = (a_stranger_of_the_threads(guarded, orders) for _ in range(2))
+    known.entry.authenticate(guarded.key.encode())
+
+    await until(lambda: orders.ended)
+    assert (known.entry.caller is not None, stranger.entry.caller, orders.ended) == (True, None, [True])
+    for client in (known, stranger):
+        client.gone()

@@ -75,7 +75,7 @@ async def serve(
     )
     tls = Tls(settings.tls)
     door = new_door(broker, engine.rights, settings)
-    quotas = Quotas(broker.call, engine.rights, door.directory)
+    quotas = Quotas(broker.call, engine.rights, door.directory, time.monotonic)
     rpc = _rpc_server(engine, broker, settings, door, tls, descriptors.first_kept)
     hooks = await start_with_hooks(broker, settings)
     try:

@@ -13,7 +13,7 @@ waits for a script or for the next pass while the core counts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import structlog
 
@@ -27,6 +27,9 @@ log = structlog.get_logger()
 LOOK_EVERY_S = 1.0
 CHANGED_EVERY_S = 0.25
 """How soon a quota that was set is looked at."""
+REST_TIMES = 10
+REST_A_PAGE_S_MAX = 0.1
+"""A page of the count takes the core some milliseconds: what a look lasts beyond that, it waited on a busy machine."""
 KEYS_A_CALL = 64
 HOLDERS_A_CALL = 256
 LISTED_MAX = 1_000
@@ -38,11 +41,26 @@ Call = Callable[[int, bytes], Awaitable[bytes]]
 class Quotas:
     """Belongs to the loop's thread."""
 
-    def __init__(self, call: Call, table: Rights, directory: Directory) -> None:
+    def __init__(
+        self,
+        call: Call,
+        table: Rights,
+        directory: Directory,
+        now_s: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._call = call
         self._table = table
         self._directory = directory
+        self._now_s = now_s
+        self._sleep = sleep
         self._looking: asyncio.Task[None] | None = None
+        self._generation = -1
+        """Of the table, when changes were last followed."""
+        self._counted: set[str] = set()
+        """Tenants that were counted since they have a bound."""
+        self._pages = 0
+        """Asked of the core in this look."""
 
     def start(self) -> None:
         """Look from now on."""
@@ -55,8 +73,28 @@ class Quotas:
 
     async def look(self) -> None:
         """Have the core count what is bounded. Raises what the core answers."""
+        generation = self._table.generation
         await self._look_at_holders()
-        await self._look_at_tenants()
+        bounded = self._directory.bounded_tenants()
+        self._counted &= bounded.keys()
+        # Those first of whom nothing is known yet.
+        tenants = sorted(bounded, key=self._counted.__contains__)
+        self._generation = generation
+        for at in range(0, len(tenants), KEYS_A_CALL):
+            # However long the whole takes, what an admin changes meanwhile does not wait for its end.
+            await self._follow_changes()
+            await self._look_at_tenants(tenants[at : at + KEYS_A_CALL], bounded)
+
+    async def _follow_changes(self) -> None:
+        """Tell the core the bounds there are now, and have those counted who have their first one."""
+        while (generation := self._table.generation) != self._generation:
+            await self._look_at_holders()
+            bounded = self._directory.bounded_tenants()
+            new = sorted(bounded.keys() - self._counted)
+            if new:
+                await self._look_at_tenants(new[:KEYS_A_CALL], bounded)
+            if len(new) <= KEYS_A_CALL:
+                self._generation = generation
 
     async def _look_at_holders(self) -> None:
         bounds = self._directory.bounded_holders()
@@ -66,26 +104,25 @@ class Quotas:
             asked = seam_frames.Holders()
             for number in part:
                 asked.holders.add(principal=number, most=bounds[number])
+            self._pages += 1
             reply = await self._call(commands.HOLDERS, asked.SerializeToString())
             for number, row in zip(part, seam_frames.Held.FromString(reply).rows, strict=True):
                 self._table.put_held(number, row.in_flight if bounds[number] else 0, row.refused)
 
-    async def _look_at_tenants(self) -> None:
-        bounded = self._directory.bounded_tenants()
-        tenants = sorted(bounded)
-        for at in range(0, len(tenants), KEYS_A_CALL):
-            part = tenants[at : at + KEYS_A_CALL]
-            # Before the core counts: what is let in from here on may be in its number or not, and is added.
-            let_in = {number: self._table.let_in(number) for each in part for number in bounded[each]}
-            for tenant, stored in zip(part, await self._count(part), strict=True):
-                for number in bounded[tenant]:
-                    self._table.put_stored(number, stored, let_in[number])
+    async def _look_at_tenants(self, tenants: Sequence[str], bounded: Mapping[str, Sequence[int]]) -> None:
+        # Before the core counts: what is let in from here on may be in its number or not, and is added.
+        let_in = {number: self._table.let_in(number) for each in tenants for number in bounded[each]}
+        for tenant, stored in zip(tenants, await self._count(tenants), strict=True):
+            self._counted.add(tenant)
+            for number in bounded[tenant]:
+                self._table.put_stored(number, stored, let_in[number])
 
     async def _count(self, tenants: Sequence[str]) -> list[int]:
         page = seam_frames.StoredPage(keys=[tenant.encode() for tenant in tenants])
         counts = [0] * len(tenants)
         capacity = 0
         while True:
+            self._pages += 1
             reply = await self._call(commands.STORED_BYTES, page.SerializeToString())
             told = seam_frames.StoredBytes.FromString(reply)
             if capacity not in (0, told.capacity):
@@ -98,20 +135,23 @@ class Quotas:
                 return counts
 
     async def _look_on(self) -> None:
-        loop = asyncio.get_running_loop()
-        generation, looked_s = -1, 0.0
+        due_s = self._now_s()
         while True:
-            if self._table.generation != generation or loop.time() - looked_s >= LOOK_EVERY_S:
-                generation, looked_s = self._table.generation, loop.time()
-                await self._look_again()
+            if (began_s := self._now_s()) >= due_s:
+                self._pages = 0
+                await self._unless_refused(self.look)
                 # At most a tenth of the time, however many tenants and queues there are: each look costs the scheduler.
-                await asyncio.sleep(10 * (loop.time() - looked_s))
-            await asyncio.sleep(CHANGED_EVERY_S)
+                took_s = self._now_s() - began_s
+                rest_s = min(REST_TIMES * took_s, REST_A_PAGE_S_MAX * self._pages)
+                due_s = max(began_s + LOOK_EVERY_S, began_s + took_s + rest_s)
+            else:
+                await self._unless_refused(self._follow_changes)
+            await self._sleep(CHANGED_EVERY_S)
 
-    async def _look_again(self) -> None:
+    async def _unless_refused(self, work: Callable[[], Awaitable[None]]) -> None:
         """Whatever goes wrong, it is asked again: what is let in only grows in between, until all is refused."""
         try:
-            await self.look()
+            await work()
         except errors.FilaServerError:  # the core is overloaded
             pass
         except Exception:

@@ -10,7 +10,7 @@ import structlog
 from fila_server import errors
 from fila_server.edges.redis import replies, verbs
 from fila_server.edges.redis.client import Host, Session
-from fila_server.edges.redis.entry import WITHOUT_KEY_S_MAX, Entry
+from fila_server.edges.redis.entry import Entry
 
 log = structlog.get_logger("fila_server.edges.native")
 
@@ -115,12 +115,7 @@ class RedisClient:
 
     def await_key(self) -> None:
         """Close after a while unless a key comes, where one is needed."""
-        if self.entry.caller is None:
-            self.server.loop.call_later(WITHOUT_KEY_S_MAX, self._close_without_key)
-
-    def _close_without_key(self) -> None:
-        if self.entry.caller is None:
-            self.abort()
+        self.entry.await_key(self.abort)
 
     def quit(self) -> None:
         """Start nothing more; the connection closes when the replies that are owed have left."""

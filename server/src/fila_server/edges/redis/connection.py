@@ -29,7 +29,7 @@ from fila_server import commands, errors
 from fila_server.broker.pulls import PullWait
 from fila_server.edges.redis import codec, encode, replies, verbs
 from fila_server.edges.redis.client import Host, Session
-from fila_server.edges.redis.entry import WITHOUT_KEY_S_MAX, Entry, end_of, names_of
+from fila_server.edges.redis.entry import Entry, end_of, names_of
 from fila_server.edges.redis.lanes import ALONE, LANES, READS, lane_of, size_of
 
 log = structlog.get_logger("fila_server.edges.redis")
@@ -143,12 +143,7 @@ class Connection(asyncio.Protocol):
 
     def await_key(self) -> None:
         """Close after a while unless a key comes, where one is needed."""
-        if self.entry.caller is None:
-            self.server.loop.call_later(WITHOUT_KEY_S_MAX, self._close_without_key)
-
-    def _close_without_key(self) -> None:
-        if self.entry.caller is None:
-            self._transport.close()
+        self.entry.await_key(self.abort)
 
     def data_received(self, data: bytes) -> None:
         """Start what can be started; keep the rest."""

@@ -48,6 +48,7 @@ class Entry:
         """Since it was last nobody."""
         self._names = names
         self._watch: asyncio.TimerHandle | None = None
+        self._late: asyncio.TimerHandle | None = None
         if ends_s is not None:
             self._until_certificate_ends(ends_s)
         self.caller: Caller | None = None
@@ -87,8 +88,21 @@ class Entry:
     def _become(self, caller: Caller) -> None:
         give_back = self._door.take_connection(caller)
         self.leave()
+        self._stop_waiting()
         self.caller = caller
         self._left = [give_back, self._door.hold(caller, 0, "", "", self._revoked)]
+
+    def await_key(self, late: Callable[[], None]) -> None:
+        """Call `late` unless a key comes in time, where one is needed. Asked again, the time begins anew."""
+        self._stop_waiting()
+        if self.caller is None:
+            self._late = asyncio.get_running_loop().call_later(WITHOUT_KEY_S_MAX, late)
+
+    def _stop_waiting(self) -> None:
+        # The timer would keep whatever it calls, for all of its time, though the connection is long gone.
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
 
     def _revoked(self, _error: errors.FilaServerError) -> None:
         self.leave()
@@ -104,6 +118,7 @@ class Entry:
     def close(self) -> None:
         """The connection is over."""
         self.leave()
+        self._stop_waiting()
         if self._watch is not None:
             self._watch.cancel()
 
