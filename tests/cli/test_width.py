@@ -43,6 +43,37 @@ def test_a_program_gets_every_column_and_every_value_on_its_line(monkeypatch):
     assert output.facts([("waits because", "of one thing and another")]).count("\n") == 0
 
 
+def test_names_are_shortened_where_leaving_columns_out_does_not_do(monkeypatch):
+    headings = ("QUEUE", "KEY", "ID", "CAUSE")
+    rows = [("orders-of-the-whole-of-europe", "umbrella-corporation", "01a204da-6b83", "paused")]
+
+    on_a_terminal_of(50, monkeypatch)
+    assert output.table(headings, rows, ("CAUSE",), ("QUEUE", "KEY")).splitlines() == [
+        "QUEUE             KEY                ID",
+        "orders-of-the...  umbrella-corpo...  01a204da-6b83",
+    ]
+    on_a_terminal_of(10, monkeypatch)
+    assert output.table(headings, rows, ("CAUSE",), ("QUEUE", "KEY")).splitlines()[1] == (
+        "order...  umbre...  01a204da-6b83"
+    ), "never beyond recognition, and what is copied from the screen never"
+
+
+def test_a_dash_stands_among_numbers_as_one():
+    assert output.table(("CAP", "KEY"), [("-", "-"), (12, "acme")]) == "CAP  KEY\n  -  -\n 12  acme"
+
+
+def test_a_key_that_waits_in_two_channels_is_told_with_its_channel(fila, broker: FakeBroker, monkeypatch):
+    broker.answers["ListLate"] = events_pb2.ListLateResponse(
+        keys=[
+            events_pb2.LateKey(queue="orders", channel=channel, fairness_key="acme" * 5)
+            for channel in ("default", "audit")
+        ]
+    )
+    monkeypatch.setattr(output, "columns", lambda: 60)
+
+    assert "CHANNEL" in fila("late").out
+
+
 def test_ideographs_take_two_columns_and_accents_of_their_own_none():
     rows = [("東京電力", 1), ("cafe\u0301", 22), ("acme", 333)]
 

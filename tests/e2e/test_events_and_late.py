@@ -35,7 +35,7 @@ def test_what_operators_do_is_told_with_who_did_it_and_stands_in_the_log(server,
     paused = happened(server, queue=queue, kinds=["key"])[0]
 
     assert kinds == ["queue.created", "key.policy_set", "queue.purged", "channel.created", "queue.deleted"]
-    assert (paused.fairness_key, paused.details["paused"]) == ("acme", "True")
+    assert (paused.fairness_key, paused.details["paused"]) == ("acme", "true")
     assert paused.peer.startswith("ipv4:127.0.0.1:")
     lines = [line for line in server.log if line.get("queue") == queue]
     assert [line["event"] for line in lines] == kinds

@@ -23,17 +23,19 @@ _WIDE_HEADINGS = (
     "CAP",
     "PAUSED",
 )
+_WIDE_SPARE = ("COST", "DEFICIT", "DELIVERED", "IN FLIGHT", "WEIGHT")
 
 
 def inspection(queue: str, channel: str, stats: GetStatsResponse, *, max_keys: int, wide: bool) -> str:
     """The queue's facts, its channels where there are several, its keys and the buckets that hold them."""
     parts = [facts(_facts(queue, channel, stats, wide=wide)), _channels(stats, wide=wide)]
     if wide:
-        keys = table(_WIDE_HEADINGS, [_wide_row(key) for key in stats.per_key_stats])
+        keys = table(_WIDE_HEADINGS, [_wide_row(key) for key in stats.per_key_stats], _WIDE_SPARE, ("KEY",))
     else:
         keys = table(
             ("KEY", "PENDING", "DEFICIT", "WEIGHT"),
             [(key.key, key.pending_count, key.current_deficit, key.weight) for key in stats.per_key_stats],
+            cut=("KEY",),
         )
     buckets = table(
         ("BUCKET", "TOKENS", "RATE/S", "BURST", "WAITING"),
@@ -122,7 +124,7 @@ def _wide_row(key: PerFairnessKeyStats) -> tuple[Cell, ...]:
         key.current_deficit,
         key.weight,
         key.in_flight,
-        age_text(key.oldest_age_ms) if key.pending_count else "-",
+        age_text(key.oldest_age_ms) if key.oldest_age_ms else "-",
         key.delivered_total,
         key.served_cost_total,
         key.max_in_flight or "-",

@@ -35,9 +35,8 @@ def peeked(messages: Sequence[Message]) -> str:
         rows.append(row)
     if are_dead:
         headings[4:4] = ["REASON", "LAST ERROR"]
-    return table(
-        headings, rows, ("ATTEMPTS", "PAYLOAD", "OFFSET", "KEY") if are_dead else ("ATTEMPTS", "KEY")
-    )
+    spare = ("ATTEMPTS", "PAYLOAD", "OFFSET", "KEY", "REASON") if are_dead else ("ATTEMPTS", "KEY")
+    return table(headings, rows, spare, ("LAST ERROR", "PAYLOAD"))
 
 
 def preview(payload: bytes) -> str:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 _VALUE_COLUMNS_MIN = 20
+_SHORTENED_MIN = 8
+_CUT_FROM = 20
+"""Columns of a text that count more than another column; beyond them it is cut first."""
+_CUT = "..."
 Cell = str | int | float | Meant
 
 
@@ -32,27 +36,67 @@ class Format(StrEnum):
     YAML = "yaml"
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]], spare: Sequence[str] = ()) -> str:
+def table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    spare: Sequence[str] = (),
+    cut: Sequence[str] = (),
+) -> str:
     """Columns two spaces apart; a column of numbers stands right-aligned under its heading.
 
-    On a terminal that is too narrow for them, columns of `spare` are left out, the first ones first.
+    On a terminal that is too narrow for them, columns of `spare` are left out, the first ones first; then texts in
+    columns of `cut` are shortened, the longest first.
     """
     listed = [list(row) for row in rows]
     for heading in spare:
-        if _table_width(headings, listed) <= columns():
+        if _table_width(headings, listed, cut) <= columns():
             break
+        if heading not in headings:
+            continue
         left_out = headings.index(heading)
         headings = [*headings[:left_out], *headings[left_out + 1 :]]
         listed = [row[:left_out] + row[left_out + 1 :] for row in listed]
-    right = [bool(listed) and all(_is_number(row[i]) for row in listed) for i in range(len(headings))]
+    listed = _shortened(headings, listed, cut)
+    right = [_is_column_of_numbers([row[i] for row in listed]) for i in range(len(headings))]
     cells: list[list[Cell]] = [[Meant(heading, Meaning.HEADING) for heading in headings], *listed]
     widths = [max(width_of(_cell(line[i])) for line in cells) for i in range(len(headings))]
     return "\n".join(_line(line, widths, right) for line in cells)
 
 
-def _table_width(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> int:
+def _table_width(headings: Sequence[str], rows: Sequence[Sequence[Cell]], cut: Sequence[str] = ()) -> int:
+    """Its columns, those of `cut` only as far as they are worth another's place."""
     widths = [max(width_of(_cell(line[i])) for line in (headings, *rows)) for i in range(len(headings))]
-    return sum(widths) + 2 * (len(widths) - 1)
+    needed = [
+        min(width, _CUT_FROM) if heading in cut else width
+        for heading, width in zip(headings, widths, strict=True)
+    ]
+    return sum(needed) + 2 * (len(needed) - 1)
+
+
+def _shortened(headings: Sequence[str], rows: list[list[Cell]], cut: Sequence[str]) -> list[list[Cell]]:
+    """The rows, so that the table fits, as far as columns of `cut` may be shortened for it."""
+    too_wide = _table_width(headings, rows) - columns()
+    places = [place for place, heading in enumerate(headings) if heading in cut]
+    widths = {place: max(width_of(_cell(row[place])) for row in rows) for place in places if rows}
+    while too_wide > 0 and widths:
+        widest = max(widths, key=lambda place: widths[place])
+        if widths[widest] <= max(_SHORTENED_MIN, len(headings[widest])):
+            break
+        widths[widest] -= 1
+        too_wide -= 1
+    return [
+        [_cut(cell, widths[place]) if place in widths else cell for place, cell in enumerate(row)]
+        for row in rows
+    ]
+
+
+def _cut(cell: Cell, width: int) -> Cell:
+    text = _cell(cell)
+    if width_of(text) <= width:
+        return cell
+    while width_of(text) > width - len(_CUT):
+        text = text[:-1]
+    return Meant(text + _CUT, cell.meaning) if isinstance(cell, Meant) else text + _CUT
 
 
 def columns() -> int:
@@ -223,6 +267,11 @@ def _payload(name: str, payload: bytes) -> dict[str, str]:
 def _is_number(cell: Cell) -> bool:
     text = cell.text if isinstance(cell, Meant) else cell
     return isinstance(text, int | float) or (isinstance(cell, Meant) and cell.text.isdigit())
+
+
+def _is_column_of_numbers(cells: Sequence[Cell]) -> bool:
+    """A dash is a number that there is none of."""
+    return any(map(_is_number, cells)) and all(_is_number(cell) or cell == "-" for cell in cells)
 
 
 def _cell(value: Cell) -> str:

@@ -57,7 +57,9 @@ def list_(session: Session, queue: str, channel: str) -> None:
     headings = ("CONSUMER", "NAME", "PEER", "CHANNEL", "HELD", "BEGUN", "RETURNED", "P50", "WINDOW", "STATE")
     rows = [_row(each) for each in answer.consumers]
     session.show(
-        answer, table(headings, rows, _SPARE) if rows else "", empty=f"nobody consumes {queue} just now"
+        answer,
+        table(headings, rows, _SPARE, ("NAME", "PEER")) if rows else "",
+        empty=f"nobody consumes {queue} just now",
     )
 
 

@@ -227,7 +227,12 @@ def group(session: Session, dlq: str, by: str, chosen: Chosen) -> None:
         for place, count in counts.most_common()
     ]
     headings = ("COUNT", *(name.upper() for name in named), "KEYS", "OLDEST")
-    show(session.format, {"groups": value}, table(headings, rows) if rows else "", empty=_none(dlq))
+    show(
+        session.format,
+        {"groups": value},
+        table(headings, rows, cut=("ERROR", "KEY")) if rows else "",
+        empty=_none(dlq),
+    )
 
 
 def _shape(error: str) -> str:

@@ -64,7 +64,7 @@ def list_(session: Session, queue: str) -> None:
     ]
     headings = ("KEY", "SET WEIGHT", "WEIGHT", "CAP", "RATE", "PAUSED", "PENDING", "IN FLIGHT")
     nothing_set = f"nothing was set for a key of {queue}; 'fila key find {queue}' lists the keys there are"
-    shown = table(headings, rows, ("IN FLIGHT", "SET WEIGHT", "PENDING")) if rows else ""
+    shown = table(headings, rows, ("IN FLIGHT", "SET WEIGHT", "PENDING"), ("KEY",)) if rows else ""
     session.show(answer, shown, empty=nothing_set)
 
 
@@ -224,7 +224,7 @@ def _previewed(key: str, answer: PreviewKeyPolicyResponse) -> str:
         for loss in answer.losing
     ]
     headings = ("WAITS LONGER", "READY", "LAST GOES IN", "THEN IN", "NINE TIMES IN TEN")
-    return f"{facts(pairs)}\n\n{table(headings, rows)}"
+    return f"{facts(pairs)}\n\n{table(headings, rows, cut=('WAITS LONGER',))}"
 
 
 @key.command(
@@ -256,7 +256,7 @@ def find(session: Session, queue: str, prefix: str, channel: str, count: int) ->
         for each in answer.keys
     ]
     headings = ("KEY", "PENDING", "IN FLIGHT", "WAITING", "WEIGHT", "STATE")
-    shown = table(headings, rows) if rows else ""
+    shown = table(headings, rows, ("WEIGHT", "IN FLIGHT"), ("KEY",)) if rows else ""
     more = answer.matched - len(rows)
     none = f"{queue} has no key that begins so" if prefix else f"{queue} has no keys just now"
     session.show(answer, f"{shown}\n\n{more} more begin so" if more > 0 else shown, empty=none)

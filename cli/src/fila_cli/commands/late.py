@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _HEADINGS = ("QUEUE", "CHANNEL", "KEY", "WAITING", "SINCE", "PENDING", "IN FLIGHT", "WEIGHT", "CAUSE")
 _SPARE = ("WEIGHT", "IN FLIGHT", "SINCE", "CHANNEL", "PENDING")
+_CUT = ("QUEUE", "KEY", "CAUSE")
 _SENTENCE_BY_CAUSE = {
     "CAUSE_NO_CONSUMER": ("nobody with room consumes it", Meaning.TROUBLE),
     "CAUSE_NOT_ITS_TURN": ("other keys are served first", Meaning.QUIET),
@@ -60,7 +61,10 @@ def late(session: Session, queue: str | None, count: int, watch_ms: int | None) 
 def _ranked(answer: ListLateResponse) -> str:
     if not answer.keys:
         return ""
-    shown = table(_HEADINGS, [_row(key) for key in answer.keys], _SPARE)
+    # Where there are several channels, a key without its own would be told twice.
+    several = len({key.channel for key in answer.keys}) > 1
+    spare = [name for name in _SPARE if name != "CHANNEL" or not several]
+    shown = table(_HEADINGS, [_row(key) for key in answer.keys], spare, _CUT)
     more = answer.waiting_keys - len(answer.keys)
     return f"{shown}\n\n{more_wait(more)}" if more > 0 else shown
 

@@ -293,7 +293,8 @@ def list_(session: Session, watch_ms: int | None) -> None:
             (each.name, _depth(each), each.in_flight, "-" if answer.tenant else each.active_consumers)
             for each in answer.queues
         ]
-        return answer, table(("QUEUE", "DEPTH", "IN FLIGHT", "CONSUMERS"), rows) if rows else ""
+        headings = ("QUEUE", "DEPTH", "IN FLIGHT", "CONSUMERS")
+        return answer, table(headings, rows, cut=("QUEUE",)) if rows else ""
 
     show_or_watch(session, watch_ms, look, empty="there are no queues; 'fila queue create NAME' makes one")
 

@@ -40,6 +40,7 @@ _KEY_HEADINGS = (
     "THROTTLED",
     "CAP",
 )
+_SPARE = ("ACKED/S", "CAP", "IN FLIGHT", "CONSUMERS", "KEYS", "WEIGHT", "OLDEST", "IN/S", "CIRCUIT")
 
 
 @click.command(
@@ -84,7 +85,8 @@ def _print_once(session: Session, queue: str | None, interval_s: float) -> None:
     """Two looks, so that rates mean something."""
     rows = _key_rows(session, queue, interval_s) if queue else _queue_rows(session, interval_s)
     headings = _KEY_HEADINGS if queue else _QUEUE_HEADINGS
-    shown = table(headings, [[_cell(name, value) for name, value in row.items()] for row in rows])
+    lines = [[_cell(name, value) for name, value in row.items()] for row in rows]
+    shown = table(headings, lines, _SPARE, ("QUEUE", "KEY"))
     empty = f"nobody waits in {queue}" if queue else "there are no queues; 'fila queue create NAME' makes one"
     value = {"keys" if queue else "queues": rows}
     show(session.format, value, shown if rows else "", empty=empty)

@@ -31,6 +31,8 @@ _QUEUE_HEADINGS = (
     "QUEUE", "CHANNEL", "READY", "DELAYED", "IN FLIGHT", "IN/S", "OUT/S", "OLDEST", "CONSUMERS", "KEYS",
 )  # fmt: skip
 _KEY_HEADINGS = ("KEY", "PENDING", "IN FLIGHT", "WAITING", "IN/S", "SERVED/S", "DUE/S", "WEIGHT", "STATE")
+_SPARE = ("DELAYED", "KEYS", "OLDEST", "IN FLIGHT", "CONSUMERS")
+_SPARE_OF_KEYS = ("WEIGHT", "IN FLIGHT", "DUE/S", "IN/S")
 
 
 @click.command(
@@ -134,12 +136,13 @@ class Screen:
 
     def shown(self) -> str:
         """The tables: the channels, then the keys of each."""
-        parts = [table(_QUEUE_HEADINGS, [tuple(row) for _, row in sorted(self._states.items())])]
+        rows: list[tuple[Cell, ...]] = [tuple(row) for _, row in sorted(self._states.items())]
+        parts = [table(_QUEUE_HEADINGS, rows, _SPARE, ("QUEUE",))]
         for place in sorted(self._states):
             known, leading = self._keys.get(place, {}), self._leading.get(place, [])
             named = [name for name in known if name not in leading]
             if rows := [_key_row(known[name]) for name in (*leading, *named) if name in known]:
-                parts.append(table(_KEY_HEADINGS, rows))
+                parts.append(table(_KEY_HEADINGS, rows, _SPARE_OF_KEYS, ("KEY",)))
         return "\n\n".join(parts)
 
 

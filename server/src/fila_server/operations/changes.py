@@ -95,4 +95,6 @@ def _shown(name: str, value: Any) -> str:
         return f"{len(value)} named"
     if hasattr(value, "ToJsonString"):
         return str(value.ToJsonString())
+    if isinstance(value, bool):
+        return "true" if value else "false"  # in no language's own notation
     return str(value)
