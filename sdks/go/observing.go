@@ -89,26 +89,26 @@ type KeysOption []string
 // Keys are fairness keys to tell besides, at most 50.
 func Keys(names ...string) KeysOption { return names }
 
-// A HistoryOption says more about GetHistory: a [Channel], or [Keys], which are recorded from then on, for the hour
+// A SeriesOption says more about GetSeries: a [Channel], or [Keys], which are recorded from then on, for the hour
 // that follows.
-type HistoryOption interface {
-	applyToHistory(*filav1.GetHistoryRequest)
+type SeriesOption interface {
+	applyToSeries(*filav1.GetSeriesRequest)
 }
 
-func (o ChannelOption) applyToHistory(r *filav1.GetHistoryRequest) { r.Channel = string(o) }
-func (o KeysOption) applyToHistory(r *filav1.GetHistoryRequest)    { r.Keys = o }
+func (o ChannelOption) applyToSeries(r *filav1.GetSeriesRequest) { r.Channel = string(o) }
+func (o KeysOption) applyToSeries(r *filav1.GetSeriesRequest)    { r.Keys = o }
 
-// GetHistory looks back at the last hour of a channel and of some of its keys, in points of ten seconds.
-func (c *Client) GetHistory(
-	ctx context.Context, queue string, opts ...HistoryOption,
-) (*filav1.GetHistoryResponse, error) {
-	request := &filav1.GetHistoryRequest{Queue: queue}
+// GetSeries looks back at the last hour of a channel and of some of its keys, in points of ten seconds.
+func (c *Client) GetSeries(
+	ctx context.Context, queue string, opts ...SeriesOption,
+) (*filav1.GetSeriesResponse, error) {
+	request := &filav1.GetSeriesRequest{Queue: queue}
 	for _, opt := range opts {
-		opt.applyToHistory(request)
+		opt.applyToSeries(request)
 	}
 	about := subject{queue: queue, channel: channelOrDefault(request.GetChannel())}
 	plan := callPlan{about: about, repeatable: repeatable}
-	return call(ctx, c.connection, plan, request, c.connection.admin.GetHistory)
+	return call(ctx, c.connection, plan, request, c.connection.admin.GetSeries)
 }
 
 // A WatchOption says more about WatchStats: a [Channel], [Keys], [OrderBy] or [Top].

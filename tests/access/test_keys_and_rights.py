@@ -236,12 +236,12 @@ def test_who_produces_only_is_told_of_the_queue_and_of_no_channel_but_the_one_th
     def asked(channel: str) -> list[tuple[str, str, bytes]]:
         explain = admin_pb2.ExplainKeyRequest(queue=queue, channel=channel, fairness_key="a")
         watch = watch_pb2.WatchStatsRequest(queues=[queue], channel=channel)
-        history = watch_pb2.GetHistoryRequest(queue=queue, channel=channel)
+        series = watch_pb2.GetSeriesRequest(queue=queue, channel=channel)
         return [
             refusal(lambda: next(client.admin.WatchStats(watch, timeout=10))),
             refusal(lambda: client.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue, channel=channel))),
             refusal(lambda: client.admin.ExplainKey(explain)),
-            refusal(lambda: client.admin.GetHistory(history)),
+            refusal(lambda: client.admin.GetSeries(series)),
         ]
 
     for there, not_there in zip(asked("secret-plans"), asked("secret-plant"), strict=True):
@@ -249,7 +249,7 @@ def test_who_produces_only_is_told_of_the_queue_and_of_no_channel_but_the_one_th
         assert there[1].replace("plans", "plant") == not_there[1]
         assert there[2].replace(b"plans", b"plant") == not_there[2]
     for own in (client, tenant):
-        own.admin.GetHistory(watch_pb2.GetHistoryRequest(queue=queue))
+        own.admin.GetSeries(watch_pb2.GetSeriesRequest(queue=queue))
         own.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue, channel="default"))
         wrong = admin_pb2.GetStatsRequest(queue=queue, channel="secret-plant")
         code, sentence, _ = refusal(lambda own=own, wrong=wrong: own.admin.GetStats(wrong))

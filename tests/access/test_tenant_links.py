@@ -108,12 +108,12 @@ def test_the_calls_that_answer_it_tell_its_own_numbers(shared: Guarded):
     told = viewer.admin.ExplainKey(admin_pb2.ExplainKeyRequest(queue=QUEUE, fairness_key="acme"))
     (listed,) = viewer.admin.ListQueues(admin_pb2.ListQueuesRequest()).queues
     first = next(viewer.admin.WatchStats(watch_pb2.WatchStatsRequest(queues=[QUEUE]), timeout=10))
-    history = viewer.admin.GetHistory(watch_pb2.GetHistoryRequest(queue=QUEUE), timeout=10)
+    series = viewer.admin.GetSeries(watch_pb2.GetSeriesRequest(queue=QUEUE), timeout=10)
 
     assert stats.depth == told.pending == listed.depth >= OWN_MESSAGES
     assert [key.fairness_key for key in first.channels[0].keys] == ["acme"]
     assert first.channels[0].keys[0].ready == told.pending
-    assert not history.points
+    assert not series.points
     assert told.HasField("head_forecast")
     assert not told.blocking_bucket
 

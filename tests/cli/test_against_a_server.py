@@ -78,7 +78,7 @@ def test_a_message_that_keeps_failing_can_be_read_in_the_dlq_and_redriven(fila):
     until(lambda: "order-7" in ok(fila("queue peek fragile.dlq")))
     assert "visibility timeout expired" in ok(fila("queue peek fragile.dlq"))
 
-    assert ok(fila("redrive fragile.dlq")) == "1 dead letter moved back\n"
+    assert ok(fila("dlq redrive fragile.dlq")) == "1 dead letter moved back\n"
     assert ok(fila("consume fragile --count 1")) == "order-7\n"
 
 
@@ -171,7 +171,7 @@ def test_what_is_not_there_is_exit_code_1_in_one_line(fila):
         "enqueue nowhere x",
         "queue inspect nowhere",
         "consume nowhere --count 1",
-        "redrive nowhere.dlq",
+        "dlq redrive nowhere.dlq",
     ):
         ran = fila(line)
 

@@ -69,9 +69,22 @@ def test_groups_by_reason_have_no_column_without_a_name(fila, broker: FakeBroker
 def test_moving_none_back_is_not_told_as_a_trial(fila, broker: FakeBroker):
     pending(broker)
 
-    assert fila("dlq", "redrive", "o.dlq").out == "0 dead letters moved back\n"
-    assert json.loads(fila("dlq", "redrive", "o.dlq", "-o", "json").out)["redriven"] == 0
+    ran = fila("dlq", "redrive", "o.dlq", "--key", "acme")
+    assert ran.out == "0 dead letters moved back\n"
+    ran = fila("dlq", "redrive", "o.dlq", "--key", "acme", "-o", "json")
+    assert json.loads(ran.out)["redriven"] == 0
     assert fila("dlq", "redrive", "o.dlq", "--dry-run").out == "0 dead letters would be moved back\n"
+
+
+def test_a_redrive_of_some_moves_no_more_than_it_was_told(fila, broker: FakeBroker):
+    pending(broker, letter(1, key="globex"), *map(letter, (2, 3, 4)))
+    broker.answers["GetStats"] = admin_pb2.GetStatsResponse(depth=4, head_offset=5)
+    broker.answers["Redrive"] = admin_pb2.RedriveResponse(redriven=2, last_offset=3)
+
+    ran = fila("dlq", "redrive", "o.dlq", "--key", "acme", "--count", "2")
+
+    assert ran.out == "2 dead letters moved back\n"
+    assert list(broker.request("Redrive").offsets) == [2, 3]
 
 
 def test_the_question_before_letters_are_dropped_says_how_many(fila, broker: FakeBroker):

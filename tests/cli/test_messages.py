@@ -186,7 +186,7 @@ def dead_letters(broker: FakeBroker, depth: int, pages: list[tuple[int, int, int
 def test_redrive_goes_page_by_page_and_ends_where_the_queue_ended_at_its_start(fila, broker: FakeBroker):
     dead_letters(broker, 1_500, [(1_000, 1_000, 0), (499, 1_500, 1)])
 
-    ran = fila("redrive", "orders.dlq")
+    ran = fila("dlq", "redrive", "orders.dlq")
 
     assert ran.out == ("1499 dead letters moved back; left in orders.dlq, because they cannot be moved: 1\n")
     asked = [request for name, request in broker.asked if name == "Redrive"]
@@ -199,7 +199,7 @@ def test_redrive_goes_page_by_page_and_ends_where_the_queue_ended_at_its_start(f
 def test_a_redrive_of_a_count_moves_no_more(fila, broker: FakeBroker):
     dead_letters(broker, 9, [(1, 1, 0)])
 
-    assert fila("redrive", "orders.dlq", "--count", "1").out == "1 dead letter moved back\n"
+    assert fila("dlq", "redrive", "orders.dlq", "--count", "1").out == "1 dead letter moved back\n"
     assert broker.request("Redrive").count == 1
 
 
@@ -261,7 +261,7 @@ def test_other_headers_are_refused_where_other_channels_would_get_the_message(fi
         "dlq redrive orders --dry-run",
         "dlq delete orders --yes",
         "dlq edit orders 1 --payload x",
-        "redrive orders",
+        "dlq redrive orders",
         "operation start orders purge --yes",
         "operation list orders",
         "operation watch orders 1-a",
@@ -287,8 +287,8 @@ def test_a_redrive_that_is_stopped_says_how_many_it_moved(fila, broker: FakeBrok
     def stop(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fila_cli.commands.redrive.time.sleep", stop)
-    ran = fila("redrive", "orders.dlq", "--rate", "40")
+    monkeypatch.setattr("fila_cli.redrive.time.sleep", stop)
+    ran = fila("dlq", "redrive", "orders.dlq", "--rate", "40")
 
     assert ran.code == 130
     assert ran.err == "fila: stopped: 10 of 40 dead letters moved back; the rest stay in orders.dlq\n"
@@ -314,15 +314,15 @@ def test_lines_that_are_stopped_say_what_was_stored_and_what_may_have_been(fila,
 def test_a_paced_redrive_does_not_wait_behind_the_last_dead_letter(fila, broker: FakeBroker, monkeypatch):
     dead_letters(broker, 2, [(1, 1, 0), (1, 2, 0)])
     waits: list[float] = []
-    monkeypatch.setattr("fila_cli.commands.redrive.time.sleep", waits.append)
+    monkeypatch.setattr("fila_cli.redrive.time.sleep", waits.append)
 
-    assert fila("redrive", "orders.dlq", "--rate", "0.01").out == "2 dead letters moved back\n"
+    assert fila("dlq", "redrive", "orders.dlq", "--rate", "0.01").out == "2 dead letters moved back\n"
     assert len(waits) == 1
 
 
 @pytest.mark.parametrize("rate", ["1e-300", "0", "-1", "nan", "inf", "soon"])
 @pytest.mark.parametrize(
-    "line", ["redrive orders.dlq", "dlq redrive orders.dlq", "operation start orders.dlq redrive"]
+    "line", ["dlq redrive orders.dlq", "dlq redrive orders.dlq --key a", "operation start orders.dlq redrive"]
 )
 def test_a_rate_at_which_nothing_would_seem_to_happen_is_refused(
     fila, broker: FakeBroker, line: str, rate: str

@@ -65,7 +65,7 @@ class Asked:
     async def stats(self, queue: str, max_keys: int) -> None:
         return None
 
-    async def history(self, queue: str) -> None:
+    async def series(self, queue: str) -> None:
         return None
 
 
@@ -80,7 +80,7 @@ def clock(monkeypatch):
 
 async def test_who_is_late_is_asked_every_other_second_and_ages_in_between(clock, monkeypatch):
     monkeypatch.setattr(overview, "_stats", lambda upstream, queue: upstream.stats(queue, 1))
-    monkeypatch.setattr(overview, "_history", lambda upstream, queue: upstream.history(queue))
+    monkeypatch.setattr(overview, "_series", lambda upstream, queue: upstream.series(queue))
     page, broker = Overview(), Asked()
     waits = []
     for _ in range(10):
@@ -99,7 +99,7 @@ async def test_who_is_late_is_asked_every_other_second_and_ages_in_between(clock
 async def test_a_page_does_not_wait_for_a_long_answer_and_says_that_it_is_read(clock, monkeypatch):
     """Who waits longest among a million keys takes the broker some tenths of a second."""
     monkeypatch.setattr(overview, "_stats", lambda upstream, queue: upstream.stats(queue, 1))
-    monkeypatch.setattr(overview, "_history", lambda upstream, queue: upstream.history(queue))
+    monkeypatch.setattr(overview, "_series", lambda upstream, queue: upstream.series(queue))
     monkeypatch.setattr(questions, "WAIT_S", 0.0)
     page, broker, may_answer = Overview(), Asked(), asyncio.Event()
     late = broker.late

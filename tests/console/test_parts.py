@@ -19,9 +19,9 @@ from fila.watched import QueueState, StatsChange, WatchedChannel
 from fila_console import payloads, watches, wording
 from fila_console.cells import Plot, State, cell, line_points, row
 from fila_console.feed import Feed
-from fila_console.history import STEPS_MAX, Hour, Meter
 from fila_console.logins import IDLE_S_MAX, LOGINS_MAX, Logins
 from fila_console.pages.tenant import TenantTopic
+from fila_console.series import STEPS_MAX, Hour, Meter
 from fila_console.settings import BadSetting, Broker, Settings
 from fila_console.streams import stream
 from fila_console.trouble import Trouble

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fila.answers import QueueConfig, Retention
-from fila.letters import DeadLetterFilter, Operation, OperationRequest
+from fila.dead_letters import DeadLetterFilter, Operation, OperationRequest
 from fila_console import differences, letters
 from fila_console.progress import progress
 

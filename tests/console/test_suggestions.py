@@ -22,7 +22,7 @@ from fila.explanation import (
     WaitCauses,
 )
 from fila.observations import LateKey, LateKeys
-from fila.watched import History, HistoryPoint, KeyHistory, KeyHistoryPoint, QueueState
+from fila.watched import KeySeries, KeySeriesPoint, QueueState, Series, SeriesPoint
 from fila_console.dues import due_lately, due_now, due_then
 from fila_console.pages.key import KeyTopic, _headline, preview
 from fila_console.pages.overview import _free_at, _late_count
@@ -34,17 +34,17 @@ from fila_console.wording import UNKNOWN
 WEIGHT_MAX = 1_000
 
 
-def hour(*points: KeyHistoryPoint) -> History:
-    return History(
+def hour(*points: KeySeriesPoint) -> Series:
+    return Series(
         step_ms=10_000,
-        points=[HistoryPoint(recorded=True)] * len(points),
-        keys=[KeyHistory(fairness_key="a", points=[*points])],
+        points=[SeriesPoint(recorded=True)] * len(points),
+        keys=[KeySeries(fairness_key="a", points=[*points])],
         recorded_keys=["a"],
     )
 
 
-def step(served: float, arrived: float = 0.0, due: float = 0.0, pending: int = 0) -> KeyHistoryPoint:
-    return KeyHistoryPoint(recorded=True, served=served, arrived=arrived, due=due, pending=pending)
+def step(served: float, arrived: float = 0.0, due: float = 0.0, pending: int = 0) -> KeySeriesPoint:
+    return KeySeriesPoint(recorded=True, served=served, arrived=arrived, due=due, pending=pending)
 
 
 def texts(**given) -> dict[str, str]:
@@ -64,13 +64,13 @@ def texts(**given) -> dict[str, str]:
 
 def test_the_last_minute_is_a_minute_and_no_gap_counts_as_nothing():
     busy_before = [step(9_000, 9_000)] * 3
-    minute = [step(150, 310)] * 4 + [KeyHistoryPoint()] * 2
+    minute = [step(150, 310)] * 4 + [KeySeriesPoint()] * 2
     assert last_minute(hour(*busy_before, *minute)) == Pace(arrived=31.0, served=15.0)
 
 
 def test_where_nothing_was_recorded_there_is_no_pace():
-    assert last_minute(hour(*[KeyHistoryPoint()] * 6)) is None
-    assert last_minute(History(step_ms=10_000, points=[], keys=[], recorded_keys=[])) is None
+    assert last_minute(hour(*[KeySeriesPoint()] * 6)) is None
+    assert last_minute(Series(step_ms=10_000, points=[], keys=[], recorded_keys=[])) is None
 
 
 # What is suggested.
@@ -160,7 +160,7 @@ class Told:
     async def key_policies(self, *_: object) -> list[object]:
         return []
 
-    async def history(self, *_: object) -> History:
+    async def series(self, *_: object) -> Series:
         return hour(*[step(150, 100)] * 6)
 
     async def explain(self, *_: object) -> KeyExplanation:
@@ -235,14 +235,14 @@ def test_of_a_limited_key_the_table_says_so_instead_of_all_of_it():
 
 
 def test_an_hours_due_has_a_gap_where_a_limit_decided():
-    limited = HistoryPoint(recorded=True, waits=WaitCauses(throttle_ms=9_000))
-    free = HistoryPoint(recorded=True, waits=WaitCauses(share_ms=9_000))
+    limited = SeriesPoint(recorded=True, waits=WaitCauses(throttle_ms=9_000))
+    free = SeriesPoint(recorded=True, waits=WaitCauses(share_ms=9_000))
     starved = step(served=12.0, due=50.0, pending=3)
     assert due_then(starved, limited) is None
     assert due_then(starved, free) == 50.0
     # Another key of the channel was limited; this one got what it was due.
     assert due_then(step(served=49.0, due=50.0, pending=3), limited) == 50.0
-    assert due_then(KeyHistoryPoint(), free) is None
+    assert due_then(KeySeriesPoint(), free) is None
 
 
 # Why a key waits, in a sentence.

@@ -64,7 +64,7 @@ async def test_redrive_by_count_takes_the_oldest_first(
 ) -> None:
     ids = await kill(client, queue, [b"%d" % i for i in range(5)])
 
-    ran = await fila("redrive", f"{queue}.dlq", "--count", "2")
+    ran = await fila("dlq", "redrive", f"{queue}.dlq", "--count", "2")
     assert "2 dead letters moved back" in ran.out
     back = await client.lease(queue, 10)
     assert [(message.id, message.attempt_count, message.payload) for message in back] == [
@@ -74,8 +74,8 @@ async def test_redrive_by_count_takes_the_oldest_first(
     assert all(message.dead_letter is None for message in back)
     assert [letter.id for letter in await client.peek(f"{queue}.dlq")] == ids[2:]
 
-    assert (await fila("redrive", f"{queue}.dlq", "-o", "json")).json["redriven"] in (3, "3")
-    assert (await fila("redrive", f"{queue}.dlq", "-o", "json")).json.get("redriven", 0) in (0, "0")
+    assert (await fila("dlq", "redrive", f"{queue}.dlq", "-o", "json")).json["redriven"] in (3, "3")
+    assert (await fila("dlq", "redrive", f"{queue}.dlq", "-o", "json")).json.get("redriven", 0) in (0, "0")
 
 
 async def test_redrive_of_thousands_moves_each_once(client: FilaClient, queue: str) -> None:
@@ -96,7 +96,7 @@ async def test_a_paced_redrive_keeps_its_pace(client: FilaClient, fila: CommandL
         await client.create_queue(name)
         await kill(client, name, [b"x"] * 60)
         began_s = time.monotonic()
-        redriving = asyncio.ensure_future(fila("redrive", f"{name}.dlq", "--rate", "40"))
+        redriving = asyncio.ensure_future(fila("dlq", "redrive", f"{name}.dlq", "--rate", "40"))
         seen = []
         while not redriving.done():
             depth = (await client.get_stats(name)).depth
@@ -272,7 +272,7 @@ async def test_redrive_of_what_is_no_dlq_is_refused(
         await client.redrive(queue)
     with pytest.raises(QueueNotFound):
         await client.redrive(f"{queue}-missing.dlq")
-    ran = await fila("redrive", queue, expect=1)
+    ran = await fila("dlq", "redrive", queue, expect=1)
     assert "dead-letter queue" in ran.err
 
 

@@ -147,11 +147,11 @@ def test_what_is_wrong_with_a_watch_is_said(server, queue):
 
 
 def test_the_hour_of_a_broker_that_just_started_is_one_long_gap(server, queue):
-    told = server.admin.GetHistory(watch_pb2.GetHistoryRequest(queue=queue, keys=["acme"]))
+    told = server.admin.GetSeries(watch_pb2.GetSeriesRequest(queue=queue, keys=["acme"]))
 
     assert (len(told.points), told.step_ms) == (360, 10_000)
     assert not told.points[0].recorded
     with pytest.raises(Exception, match="does not exist"):
-        server.admin.GetHistory(watch_pb2.GetHistoryRequest(queue="nowhere"))
+        server.admin.GetSeries(watch_pb2.GetSeriesRequest(queue="nowhere"))
     with pytest.raises(Exception, match='has no channel "nowhere"'):
-        server.admin.GetHistory(watch_pb2.GetHistoryRequest(queue=queue, channel="nowhere"))
+        server.admin.GetSeries(watch_pb2.GetSeriesRequest(queue=queue, channel="nowhere"))

@@ -24,7 +24,7 @@ def no_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     async def never(*_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(services, "remember", never)
+    monkeypatch.setattr(services, "record", never)
 
 
 @pytest.fixture

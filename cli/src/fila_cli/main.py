@@ -29,9 +29,12 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "queue": ("queue", "Queues", "Create, watch, change, pause and delete queues."),
     "channel": ("channel", "Queues", "Independent views of one queue: add, move, delete."),
     "hook": ("hook", "Queues", "Scripts of a queue: try, show, set, disable."),
-    "dlq": ("dlq", "Queues", "Dead letters: find, show, move back, drop, save."),
-    "operation": ("operation", "Queues", "Dead letters moved back or dropped by the broker itself."),
-    "redrive": ("redrive", "Queues", "Move dead letters back to the queue they came from."),
+    "dlq": ("dlq", "Queues", "Dead letters: find, show, redrive, edit, drop, save."),
+    "operation": (
+        "operation",
+        "Queues",
+        "Redrives and deletions of dead letters that the broker runs by itself.",
+    ),
     "apply": ("apply", "Queues", "Create and change queues as a file says."),
     "diff": ("apply", "Queues", "What 'apply' would create and change."),
     "export": ("apply", "Queues", "Print the queues there are as such a file."),
@@ -41,7 +44,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "key": ("key", "Fairness", "Weigh, pause, cap, slow or purge one key; find keys, list what was set."),
     "consumer": ("consumer", "Fairness", "Who consumes a queue, and what each consumer holds."),
     "watch": ("watch", "Fairness", "Queues and the keys that lead in them, in numbers, each second."),
-    "hour": ("watch", "Fairness", "The last hour of a queue, minute by minute."),
+    "series": ("watch", "Fairness", "The last hour of a queue, minute by minute."),
     "top": ("top", "Fairness", "Watch queues live."),
     "history": ("history", "Tools", "What a broker recorded: status, files, newest decisions, export."),
     "console": ("console", "Tools", "Pages in a browser: who waits, why, and what to do about it."),
@@ -69,9 +72,9 @@ class _Lazy(Group):
 
     def meant_by(self, ctx: click.Context, typed: str) -> list[str]:
         # `fila peek` is a verb whose noun was left out.
-        nouns = ("queue", "key", "channel", "config")
+        nouns = ("queue", "key", "channel", "config", "dlq")
         behind = [noun for noun in nouns if typed in self._verbs(ctx, noun)]
-        return super().meant_by(ctx, typed) or [f"{noun} {typed}" for noun in behind]
+        return [f"{noun} {typed}" for noun in behind] or super().meant_by(ctx, typed)
 
     def _verbs(self, ctx: click.Context, noun: str) -> list[str]:
         command = self.get_command(ctx, noun)

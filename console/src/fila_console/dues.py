@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fila.answers import KeyState
 from fila.explanation import KeyExplanation
-from fila.watched import HistoryPoint, KeyHistoryPoint
+from fila.watched import KeySeriesPoint, SeriesPoint
 from fila_console.cells import Cell, cell
 from fila_console.wording import UNKNOWN, part
 
@@ -41,7 +41,7 @@ def due_lately(told: KeyState, cost_per_second: float | None) -> Cell:
     return cell(part(min(1.0, told.due_per_second / cost_per_second)))
 
 
-def due_then(point: KeyHistoryPoint, channel: HistoryPoint) -> float | None:
+def due_then(point: KeySeriesPoint, channel: SeriesPoint) -> float | None:
     """The cost that a key was due in these ten seconds; None where nothing was recorded, or a limit or a pause held
     messages of the channel back while the key got less than that."""
     if not point.recorded:

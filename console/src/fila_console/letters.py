@@ -1,4 +1,4 @@
-"""Dead letters as the desk sees them: what each died of, groups of those that died of the same, page by page."""
+"""Dead letters as their page shows them: what each died of, groups of those that died of the same, page by page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from fila import StoredMessage
-from fila.letters import DeadLetterFilter
+from fila.dead_letters import DeadLetterFilter
 from fila_console.trouble import Trouble
 from fila_console.upstream import Upstream
 

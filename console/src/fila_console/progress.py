@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fila.letters import DeadLetterFilter, Operation
+from fila.dead_letters import DeadLetterFilter, Operation
 from fila_console.cells import Cell, cell
 from fila_console.wording import brief, clock, count, counted, named, rate
 

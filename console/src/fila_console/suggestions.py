@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fila.answers import KeyState
 from fila.explanation import ChannelConsumers
-from fila.watched import History
+from fila.watched import Series
 from fila_console.cells import Cell, cell
 from fila_console.wording import count, counted, rate
 
@@ -25,13 +25,13 @@ class Pace:
     """Cost."""
 
 
-def last_minute(history: History) -> Pace | None:
-    """The pace of the first key in `history` over what was recorded of the last minute; None where nothing was."""
-    points = history.keys[0].points[-MINUTE_STEPS:] if history.keys else []
+def last_minute(series: Series) -> Pace | None:
+    """The pace of the first key in `series` over what was recorded of the last minute; None where nothing was."""
+    points = series.keys[0].points[-MINUTE_STEPS:] if series.keys else []
     known = [each for each in points if each.recorded]
     if not known:
         return None
-    seconds = len(known) * history.step_ms / 1000
+    seconds = len(known) * series.step_ms / 1000
     return Pace(sum(each.arrived for each in known) / seconds, sum(each.served for each in known) / seconds)
 
 

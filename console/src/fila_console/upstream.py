@@ -31,14 +31,14 @@ from fila.answers import (
     answer,
 )
 from fila.connection import Connection
+from fila.dead_letters import DeadLetterFilter, Operation
 from fila.explanation import KeyExplanation, KeyPolicyPreview
-from fila.letters import DeadLetterFilter, Operation
 from fila.methods import WHO_AM_I
 from fila.observations import BrokerStatus, Event, KeyPolicyState, LateKeys
 from fila.options import ClientOptions
 from fila.tried import DryRun
 from fila.v1.auth_pb2 import WhoAmIRequest
-from fila.watched import History, StatsChange
+from fila.watched import Series, StatsChange
 from fila_console.feed import Feed
 from fila_console.settings import Broker
 from fila_console.trouble import Trouble, trouble_of
@@ -153,10 +153,10 @@ class Upstream:
 
         return Feed(told, keys)
 
-    async def history(self, queue: str, channel: str = "", keys: Sequence[str] = ()) -> History:
+    async def series(self, queue: str, channel: str = "", keys: Sequence[str] = ()) -> Series:
         """The last hour of a channel, and of keys."""
         client = await self.connect()
-        return await self._told(client.get_history(queue, channel=channel or None, keys=keys))
+        return await self._told(client.get_series(queue, channel=channel or None, keys=keys))
 
     async def preview_seek(self, queue: str, channel: str, target: int | datetime) -> SeekPreview:
         """What moving a channel would do."""

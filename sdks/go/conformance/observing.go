@@ -46,12 +46,12 @@ var observing = map[string]operation{
 		told, err := c.FindKeys(ctx, r.Queue, r.Prefix, opts...)
 		return plain(told), err
 	}),
-	"get_history": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
-		opts := as[fila.HistoryOption](r.channel())
+	"get_series": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		opts := as[fila.SeriesOption](r.channel())
 		if r.Keys != nil {
 			opts = append(opts, fila.Keys(r.Keys...))
 		}
-		told, err := c.GetHistory(ctx, r.Queue, opts...)
+		told, err := c.GetSeries(ctx, r.Queue, opts...)
 		return plain(told), err
 	}),
 	"watch_stats": withClient(watchStats),

@@ -5664,7 +5664,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xc5\x16\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xc2\x16\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -5699,9 +5699,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0fDropDeadLetters\x12\x1f.fila.v1.DropDeadLettersRequest\x1a .fila.v1.DropDeadLettersResponse\x12?\n" +
 	"\bFindKeys\x12\x18.fila.v1.FindKeysRequest\x1a\x19.fila.v1.FindKeysResponse\x12G\n" +
 	"\n" +
-	"WatchStats\x12\x1a.fila.v1.WatchStatsRequest\x1a\x1b.fila.v1.WatchStatsResponse0\x01\x12E\n" +
-	"\n" +
-	"GetHistory\x12\x1a.fila.v1.GetHistoryRequest\x1a\x1b.fila.v1.GetHistoryResponse\x12Z\n" +
+	"WatchStats\x12\x1a.fila.v1.WatchStatsRequest\x1a\x1b.fila.v1.WatchStatsResponse0\x01\x12B\n" +
+	"\tGetSeries\x12\x19.fila.v1.GetSeriesRequest\x1a\x1a.fila.v1.GetSeriesResponse\x12Z\n" +
 	"\x11ListQueueVersions\x12!.fila.v1.ListQueueVersionsRequest\x1a\".fila.v1.ListQueueVersionsResponse\x12T\n" +
 	"\x0fGetQueueVersion\x12\x1f.fila.v1.GetQueueVersionRequest\x1a .fila.v1.GetQueueVersionResponse\x12Q\n" +
 	"\x0eStartOperation\x12\x1e.fila.v1.StartOperationRequest\x1a\x1f.fila.v1.StartOperationResponse\x12S\n" +
@@ -5813,7 +5812,7 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*DropDeadLettersRequest)(nil),    // 82: fila.v1.DropDeadLettersRequest
 	(*FindKeysRequest)(nil),           // 83: fila.v1.FindKeysRequest
 	(*WatchStatsRequest)(nil),         // 84: fila.v1.WatchStatsRequest
-	(*GetHistoryRequest)(nil),         // 85: fila.v1.GetHistoryRequest
+	(*GetSeriesRequest)(nil),          // 85: fila.v1.GetSeriesRequest
 	(*ListQueueVersionsRequest)(nil),  // 86: fila.v1.ListQueueVersionsRequest
 	(*GetQueueVersionRequest)(nil),    // 87: fila.v1.GetQueueVersionRequest
 	(*StartOperationRequest)(nil),     // 88: fila.v1.StartOperationRequest
@@ -5828,7 +5827,7 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*DropDeadLettersResponse)(nil),   // 97: fila.v1.DropDeadLettersResponse
 	(*FindKeysResponse)(nil),          // 98: fila.v1.FindKeysResponse
 	(*WatchStatsResponse)(nil),        // 99: fila.v1.WatchStatsResponse
-	(*GetHistoryResponse)(nil),        // 100: fila.v1.GetHistoryResponse
+	(*GetSeriesResponse)(nil),         // 100: fila.v1.GetSeriesResponse
 	(*ListQueueVersionsResponse)(nil), // 101: fila.v1.ListQueueVersionsResponse
 	(*StartOperationResponse)(nil),    // 102: fila.v1.StartOperationResponse
 	(*WatchOperationResponse)(nil),    // 103: fila.v1.WatchOperationResponse
@@ -5922,7 +5921,7 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	82,  // 82: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
 	83,  // 83: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
 	84,  // 84: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	85,  // 85: fila.v1.FilaAdmin.GetHistory:input_type -> fila.v1.GetHistoryRequest
+	85,  // 85: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
 	86,  // 86: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
 	87,  // 87: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
 	88,  // 88: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
@@ -5960,7 +5959,7 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	97,  // 120: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
 	98,  // 121: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
 	99,  // 122: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	100, // 123: fila.v1.FilaAdmin.GetHistory:output_type -> fila.v1.GetHistoryResponse
+	100, // 123: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
 	101, // 124: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
 	12,  // 125: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
 	102, // 126: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse

@@ -52,7 +52,7 @@ const (
 	FilaAdmin_DropDeadLetters_FullMethodName   = "/fila.v1.FilaAdmin/DropDeadLetters"
 	FilaAdmin_FindKeys_FullMethodName          = "/fila.v1.FilaAdmin/FindKeys"
 	FilaAdmin_WatchStats_FullMethodName        = "/fila.v1.FilaAdmin/WatchStats"
-	FilaAdmin_GetHistory_FullMethodName        = "/fila.v1.FilaAdmin/GetHistory"
+	FilaAdmin_GetSeries_FullMethodName         = "/fila.v1.FilaAdmin/GetSeries"
 	FilaAdmin_ListQueueVersions_FullMethodName = "/fila.v1.FilaAdmin/ListQueueVersions"
 	FilaAdmin_GetQueueVersion_FullMethodName   = "/fila.v1.FilaAdmin/GetQueueVersion"
 	FilaAdmin_StartOperation_FullMethodName    = "/fila.v1.FilaAdmin/StartOperation"
@@ -128,8 +128,8 @@ type FilaAdminClient interface {
 	FindKeys(ctx context.Context, in *FindKeysRequest, opts ...grpc.CallOption) (*FindKeysResponse, error)
 	// Watch queues and their keys in numbers: everything at first, then once a second what changed.
 	WatchStats(ctx context.Context, in *WatchStatsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStatsResponse], error)
-	// Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
-	GetHistory(ctx context.Context, in *GetHistoryRequest, opts ...grpc.CallOption) (*GetHistoryResponse, error)
+	// Read the last hour of a channel and of some of its keys as time series, a point for each ten seconds.
+	GetSeries(ctx context.Context, in *GetSeriesRequest, opts ...grpc.CallOption) (*GetSeriesResponse, error)
 	// List the versions of a queue's settings: who changed what, when, and why.
 	ListQueueVersions(ctx context.Context, in *ListQueueVersionsRequest, opts ...grpc.CallOption) (*ListQueueVersionsResponse, error)
 	// Read the settings of one version.
@@ -473,10 +473,10 @@ func (c *filaAdminClient) WatchStats(ctx context.Context, in *WatchStatsRequest,
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type FilaAdmin_WatchStatsClient = grpc.ServerStreamingClient[WatchStatsResponse]
 
-func (c *filaAdminClient) GetHistory(ctx context.Context, in *GetHistoryRequest, opts ...grpc.CallOption) (*GetHistoryResponse, error) {
+func (c *filaAdminClient) GetSeries(ctx context.Context, in *GetSeriesRequest, opts ...grpc.CallOption) (*GetSeriesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetHistoryResponse)
-	err := c.cc.Invoke(ctx, FilaAdmin_GetHistory_FullMethodName, in, out, cOpts...)
+	out := new(GetSeriesResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_GetSeries_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -637,8 +637,8 @@ type FilaAdminServer interface {
 	FindKeys(context.Context, *FindKeysRequest) (*FindKeysResponse, error)
 	// Watch queues and their keys in numbers: everything at first, then once a second what changed.
 	WatchStats(*WatchStatsRequest, grpc.ServerStreamingServer[WatchStatsResponse]) error
-	// Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
-	GetHistory(context.Context, *GetHistoryRequest) (*GetHistoryResponse, error)
+	// Read the last hour of a channel and of some of its keys as time series, a point for each ten seconds.
+	GetSeries(context.Context, *GetSeriesRequest) (*GetSeriesResponse, error)
 	// List the versions of a queue's settings: who changed what, when, and why.
 	ListQueueVersions(context.Context, *ListQueueVersionsRequest) (*ListQueueVersionsResponse, error)
 	// Read the settings of one version.
@@ -752,8 +752,8 @@ func (UnimplementedFilaAdminServer) FindKeys(context.Context, *FindKeysRequest) 
 func (UnimplementedFilaAdminServer) WatchStats(*WatchStatsRequest, grpc.ServerStreamingServer[WatchStatsResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchStats not implemented")
 }
-func (UnimplementedFilaAdminServer) GetHistory(context.Context, *GetHistoryRequest) (*GetHistoryResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetHistory not implemented")
+func (UnimplementedFilaAdminServer) GetSeries(context.Context, *GetSeriesRequest) (*GetSeriesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetSeries not implemented")
 }
 func (UnimplementedFilaAdminServer) ListQueueVersions(context.Context, *ListQueueVersionsRequest) (*ListQueueVersionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListQueueVersions not implemented")
@@ -1301,20 +1301,20 @@ func _FilaAdmin_WatchStats_Handler(srv interface{}, stream grpc.ServerStream) er
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type FilaAdmin_WatchStatsServer = grpc.ServerStreamingServer[WatchStatsResponse]
 
-func _FilaAdmin_GetHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetHistoryRequest)
+func _FilaAdmin_GetSeries_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetSeriesRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(FilaAdminServer).GetHistory(ctx, in)
+		return srv.(FilaAdminServer).GetSeries(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: FilaAdmin_GetHistory_FullMethodName,
+		FullMethod: FilaAdmin_GetSeries_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(FilaAdminServer).GetHistory(ctx, req.(*GetHistoryRequest))
+		return srv.(FilaAdminServer).GetSeries(ctx, req.(*GetSeriesRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1568,8 +1568,8 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _FilaAdmin_FindKeys_Handler,
 		},
 		{
-			MethodName: "GetHistory",
-			Handler:    _FilaAdmin_GetHistory_Handler,
+			MethodName: "GetSeries",
+			Handler:    _FilaAdmin_GetSeries_Handler,
 		},
 		{
 			MethodName: "ListQueueVersions",

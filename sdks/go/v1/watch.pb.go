@@ -963,33 +963,33 @@ func (x *GoneChannel) GetChannel() string {
 	return ""
 }
 
-// What to look back at.
-type GetHistoryRequest struct {
+// Whose series to read.
+type GetSeriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The queue's name.
 	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
 	// The channel; empty means `default`. One that the queue has not is NOT_FOUND.
 	Channel string `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
-	// Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+	// Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
 	Keys          []string `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *GetHistoryRequest) Reset() {
-	*x = GetHistoryRequest{}
+func (x *GetSeriesRequest) Reset() {
+	*x = GetSeriesRequest{}
 	mi := &file_fila_v1_watch_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *GetHistoryRequest) String() string {
+func (x *GetSeriesRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*GetHistoryRequest) ProtoMessage() {}
+func (*GetSeriesRequest) ProtoMessage() {}
 
-func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
+func (x *GetSeriesRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_fila_v1_watch_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1001,63 +1001,63 @@ func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use GetHistoryRequest.ProtoReflect.Descriptor instead.
-func (*GetHistoryRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetSeriesRequest.ProtoReflect.Descriptor instead.
+func (*GetSeriesRequest) Descriptor() ([]byte, []int) {
 	return file_fila_v1_watch_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *GetHistoryRequest) GetQueue() string {
+func (x *GetSeriesRequest) GetQueue() string {
 	if x != nil {
 		return x.Queue
 	}
 	return ""
 }
 
-func (x *GetHistoryRequest) GetChannel() string {
+func (x *GetSeriesRequest) GetChannel() string {
 	if x != nil {
 		return x.Channel
 	}
 	return ""
 }
 
-func (x *GetHistoryRequest) GetKeys() []string {
+func (x *GetSeriesRequest) GetKeys() []string {
 	if x != nil {
 		return x.Keys
 	}
 	return nil
 }
 
-// The last hour, a point for each ten seconds, oldest first.
-type GetHistoryResponse struct {
+// The series of the last hour, a point for each ten seconds, oldest first.
+type GetSeriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// When the first point ends; each further one ends ten seconds later.
 	FirstAt *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=first_at,json=firstAt,proto3" json:"first_at,omitempty"`
 	// From one point to the next, in milliseconds.
 	StepMs uint32 `protobuf:"varint,2,opt,name=step_ms,json=stepMs,proto3" json:"step_ms,omitempty"`
 	// The channel.
-	Points []*HistoryPoint `protobuf:"bytes,3,rep,name=points,proto3" json:"points,omitempty"`
+	Points []*SeriesPoint `protobuf:"bytes,3,rep,name=points,proto3" json:"points,omitempty"`
 	// The keys that were asked for and have something recorded.
-	Keys []*KeyHistory `protobuf:"bytes,4,rep,name=keys,proto3" json:"keys,omitempty"`
+	Keys []*KeySeries `protobuf:"bytes,4,rep,name=keys,proto3" json:"keys,omitempty"`
 	// Of the channel's keys that are recorded, those that were served most within the hour, most first; at most 256.
 	RecordedKeys  []string `protobuf:"bytes,5,rep,name=recorded_keys,json=recordedKeys,proto3" json:"recorded_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *GetHistoryResponse) Reset() {
-	*x = GetHistoryResponse{}
+func (x *GetSeriesResponse) Reset() {
+	*x = GetSeriesResponse{}
 	mi := &file_fila_v1_watch_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *GetHistoryResponse) String() string {
+func (x *GetSeriesResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*GetHistoryResponse) ProtoMessage() {}
+func (*GetSeriesResponse) ProtoMessage() {}
 
-func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
+func (x *GetSeriesResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_fila_v1_watch_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1069,40 +1069,40 @@ func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use GetHistoryResponse.ProtoReflect.Descriptor instead.
-func (*GetHistoryResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetSeriesResponse.ProtoReflect.Descriptor instead.
+func (*GetSeriesResponse) Descriptor() ([]byte, []int) {
 	return file_fila_v1_watch_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *GetHistoryResponse) GetFirstAt() *timestamppb.Timestamp {
+func (x *GetSeriesResponse) GetFirstAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.FirstAt
 	}
 	return nil
 }
 
-func (x *GetHistoryResponse) GetStepMs() uint32 {
+func (x *GetSeriesResponse) GetStepMs() uint32 {
 	if x != nil {
 		return x.StepMs
 	}
 	return 0
 }
 
-func (x *GetHistoryResponse) GetPoints() []*HistoryPoint {
+func (x *GetSeriesResponse) GetPoints() []*SeriesPoint {
 	if x != nil {
 		return x.Points
 	}
 	return nil
 }
 
-func (x *GetHistoryResponse) GetKeys() []*KeyHistory {
+func (x *GetSeriesResponse) GetKeys() []*KeySeries {
 	if x != nil {
 		return x.Keys
 	}
 	return nil
 }
 
-func (x *GetHistoryResponse) GetRecordedKeys() []string {
+func (x *GetSeriesResponse) GetRecordedKeys() []string {
 	if x != nil {
 		return x.RecordedKeys
 	}
@@ -1111,7 +1111,7 @@ func (x *GetHistoryResponse) GetRecordedKeys() []string {
 
 // Ten seconds of a channel. One that was not recorded has `recorded` false and counts for nothing: the broker was down,
 // had no room for it, or nothing had happened there yet.
-type HistoryPoint struct {
+type SeriesPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// It was recorded.
 	Recorded bool `protobuf:"varint,1,opt,name=recorded,proto3" json:"recorded,omitempty"`
@@ -1133,20 +1133,20 @@ type HistoryPoint struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *HistoryPoint) Reset() {
-	*x = HistoryPoint{}
+func (x *SeriesPoint) Reset() {
+	*x = SeriesPoint{}
 	mi := &file_fila_v1_watch_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *HistoryPoint) String() string {
+func (x *SeriesPoint) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*HistoryPoint) ProtoMessage() {}
+func (*SeriesPoint) ProtoMessage() {}
 
-func (x *HistoryPoint) ProtoReflect() protoreflect.Message {
+func (x *SeriesPoint) ProtoReflect() protoreflect.Message {
 	mi := &file_fila_v1_watch_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1158,92 +1158,92 @@ func (x *HistoryPoint) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use HistoryPoint.ProtoReflect.Descriptor instead.
-func (*HistoryPoint) Descriptor() ([]byte, []int) {
+// Deprecated: Use SeriesPoint.ProtoReflect.Descriptor instead.
+func (*SeriesPoint) Descriptor() ([]byte, []int) {
 	return file_fila_v1_watch_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *HistoryPoint) GetRecorded() bool {
+func (x *SeriesPoint) GetRecorded() bool {
 	if x != nil {
 		return x.Recorded
 	}
 	return false
 }
 
-func (x *HistoryPoint) GetArrived() uint64 {
+func (x *SeriesPoint) GetArrived() uint64 {
 	if x != nil {
 		return x.Arrived
 	}
 	return 0
 }
 
-func (x *HistoryPoint) GetDelivered() uint64 {
+func (x *SeriesPoint) GetDelivered() uint64 {
 	if x != nil {
 		return x.Delivered
 	}
 	return 0
 }
 
-func (x *HistoryPoint) GetAcked() uint64 {
+func (x *SeriesPoint) GetAcked() uint64 {
 	if x != nil {
 		return x.Acked
 	}
 	return 0
 }
 
-func (x *HistoryPoint) GetDepth() uint64 {
+func (x *SeriesPoint) GetDepth() uint64 {
 	if x != nil {
 		return x.Depth
 	}
 	return 0
 }
 
-func (x *HistoryPoint) GetInFlight() uint64 {
+func (x *SeriesPoint) GetInFlight() uint64 {
 	if x != nil {
 		return x.InFlight
 	}
 	return 0
 }
 
-func (x *HistoryPoint) GetOldestAgeMs() uint64 {
+func (x *SeriesPoint) GetOldestAgeMs() uint64 {
 	if x != nil {
 		return x.OldestAgeMs
 	}
 	return 0
 }
 
-func (x *HistoryPoint) GetWaits() *WaitCauses {
+func (x *SeriesPoint) GetWaits() *WaitCauses {
 	if x != nil {
 		return x.Waits
 	}
 	return nil
 }
 
-// The last hour of one fairness key, with as many points as the channel.
-type KeyHistory struct {
+// The series of one fairness key, with as many points as the channel.
+type KeySeries struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The key.
 	FairnessKey string `protobuf:"bytes,1,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
 	// Its points.
-	Points        []*KeyHistoryPoint `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
+	Points        []*KeySeriesPoint `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *KeyHistory) Reset() {
-	*x = KeyHistory{}
+func (x *KeySeries) Reset() {
+	*x = KeySeries{}
 	mi := &file_fila_v1_watch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *KeyHistory) String() string {
+func (x *KeySeries) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*KeyHistory) ProtoMessage() {}
+func (*KeySeries) ProtoMessage() {}
 
-func (x *KeyHistory) ProtoReflect() protoreflect.Message {
+func (x *KeySeries) ProtoReflect() protoreflect.Message {
 	mi := &file_fila_v1_watch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1255,19 +1255,19 @@ func (x *KeyHistory) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use KeyHistory.ProtoReflect.Descriptor instead.
-func (*KeyHistory) Descriptor() ([]byte, []int) {
+// Deprecated: Use KeySeries.ProtoReflect.Descriptor instead.
+func (*KeySeries) Descriptor() ([]byte, []int) {
 	return file_fila_v1_watch_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *KeyHistory) GetFairnessKey() string {
+func (x *KeySeries) GetFairnessKey() string {
 	if x != nil {
 		return x.FairnessKey
 	}
 	return ""
 }
 
-func (x *KeyHistory) GetPoints() []*KeyHistoryPoint {
+func (x *KeySeries) GetPoints() []*KeySeriesPoint {
 	if x != nil {
 		return x.Points
 	}
@@ -1275,7 +1275,7 @@ func (x *KeyHistory) GetPoints() []*KeyHistoryPoint {
 }
 
 // Ten seconds of a key.
-type KeyHistoryPoint struct {
+type KeySeriesPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// It was recorded.
 	Recorded bool `protobuf:"varint,1,opt,name=recorded,proto3" json:"recorded,omitempty"`
@@ -1291,20 +1291,20 @@ type KeyHistoryPoint struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *KeyHistoryPoint) Reset() {
-	*x = KeyHistoryPoint{}
+func (x *KeySeriesPoint) Reset() {
+	*x = KeySeriesPoint{}
 	mi := &file_fila_v1_watch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *KeyHistoryPoint) String() string {
+func (x *KeySeriesPoint) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*KeyHistoryPoint) ProtoMessage() {}
+func (*KeySeriesPoint) ProtoMessage() {}
 
-func (x *KeyHistoryPoint) ProtoReflect() protoreflect.Message {
+func (x *KeySeriesPoint) ProtoReflect() protoreflect.Message {
 	mi := &file_fila_v1_watch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1316,40 +1316,40 @@ func (x *KeyHistoryPoint) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use KeyHistoryPoint.ProtoReflect.Descriptor instead.
-func (*KeyHistoryPoint) Descriptor() ([]byte, []int) {
+// Deprecated: Use KeySeriesPoint.ProtoReflect.Descriptor instead.
+func (*KeySeriesPoint) Descriptor() ([]byte, []int) {
 	return file_fila_v1_watch_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *KeyHistoryPoint) GetRecorded() bool {
+func (x *KeySeriesPoint) GetRecorded() bool {
 	if x != nil {
 		return x.Recorded
 	}
 	return false
 }
 
-func (x *KeyHistoryPoint) GetArrived() float64 {
+func (x *KeySeriesPoint) GetArrived() float64 {
 	if x != nil {
 		return x.Arrived
 	}
 	return 0
 }
 
-func (x *KeyHistoryPoint) GetServed() float64 {
+func (x *KeySeriesPoint) GetServed() float64 {
 	if x != nil {
 		return x.Served
 	}
 	return 0
 }
 
-func (x *KeyHistoryPoint) GetDue() float64 {
+func (x *KeySeriesPoint) GetDue() float64 {
 	if x != nil {
 		return x.Due
 	}
 	return 0
 }
 
-func (x *KeyHistoryPoint) GetPending() uint64 {
+func (x *KeySeriesPoint) GetPending() uint64 {
 	if x != nil {
 		return x.Pending
 	}
@@ -1583,18 +1583,18 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\aleading\x18\x03 \x03(\tR\aleading\"=\n" +
 	"\vGoneChannel\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
-	"\achannel\x18\x02 \x01(\tR\achannel\"W\n" +
-	"\x11GetHistoryRequest\x12\x14\n" +
+	"\achannel\x18\x02 \x01(\tR\achannel\"V\n" +
+	"\x10GetSeriesRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x12\n" +
-	"\x04keys\x18\x03 \x03(\tR\x04keys\"\xe1\x01\n" +
-	"\x12GetHistoryResponse\x125\n" +
+	"\x04keys\x18\x03 \x03(\tR\x04keys\"\xde\x01\n" +
+	"\x11GetSeriesResponse\x125\n" +
 	"\bfirst_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\afirstAt\x12\x17\n" +
-	"\astep_ms\x18\x02 \x01(\rR\x06stepMs\x12-\n" +
-	"\x06points\x18\x03 \x03(\v2\x15.fila.v1.HistoryPointR\x06points\x12'\n" +
-	"\x04keys\x18\x04 \x03(\v2\x13.fila.v1.KeyHistoryR\x04keys\x12#\n" +
-	"\rrecorded_keys\x18\x05 \x03(\tR\frecordedKeys\"\xfa\x01\n" +
-	"\fHistoryPoint\x12\x1a\n" +
+	"\astep_ms\x18\x02 \x01(\rR\x06stepMs\x12,\n" +
+	"\x06points\x18\x03 \x03(\v2\x14.fila.v1.SeriesPointR\x06points\x12&\n" +
+	"\x04keys\x18\x04 \x03(\v2\x12.fila.v1.KeySeriesR\x04keys\x12#\n" +
+	"\rrecorded_keys\x18\x05 \x03(\tR\frecordedKeys\"\xf9\x01\n" +
+	"\vSeriesPoint\x12\x1a\n" +
 	"\brecorded\x18\x01 \x01(\bR\brecorded\x12\x18\n" +
 	"\aarrived\x18\x02 \x01(\x04R\aarrived\x12\x1c\n" +
 	"\tdelivered\x18\x03 \x01(\x04R\tdelivered\x12\x14\n" +
@@ -1602,12 +1602,11 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\x05depth\x18\x05 \x01(\x04R\x05depth\x12\x1b\n" +
 	"\tin_flight\x18\x06 \x01(\x04R\binFlight\x12\"\n" +
 	"\roldest_age_ms\x18\a \x01(\x04R\voldestAgeMs\x12)\n" +
-	"\x05waits\x18\b \x01(\v2\x13.fila.v1.WaitCausesR\x05waits\"a\n" +
-	"\n" +
-	"KeyHistory\x12!\n" +
-	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x120\n" +
-	"\x06points\x18\x02 \x03(\v2\x18.fila.v1.KeyHistoryPointR\x06points\"\x8b\x01\n" +
-	"\x0fKeyHistoryPoint\x12\x1a\n" +
+	"\x05waits\x18\b \x01(\v2\x13.fila.v1.WaitCausesR\x05waits\"_\n" +
+	"\tKeySeries\x12!\n" +
+	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12/\n" +
+	"\x06points\x18\x02 \x03(\v2\x17.fila.v1.KeySeriesPointR\x06points\"\x8a\x01\n" +
+	"\x0eKeySeriesPoint\x12\x1a\n" +
 	"\brecorded\x18\x01 \x01(\bR\brecorded\x12\x18\n" +
 	"\aarrived\x18\x02 \x01(\x01R\aarrived\x12\x16\n" +
 	"\x06served\x18\x03 \x01(\x01R\x06served\x12\x10\n" +
@@ -1648,11 +1647,11 @@ var file_fila_v1_watch_proto_goTypes = []any{
 	(*WatchStatsResponse)(nil),    // 6: fila.v1.WatchStatsResponse
 	(*WatchedChannel)(nil),        // 7: fila.v1.WatchedChannel
 	(*GoneChannel)(nil),           // 8: fila.v1.GoneChannel
-	(*GetHistoryRequest)(nil),     // 9: fila.v1.GetHistoryRequest
-	(*GetHistoryResponse)(nil),    // 10: fila.v1.GetHistoryResponse
-	(*HistoryPoint)(nil),          // 11: fila.v1.HistoryPoint
-	(*KeyHistory)(nil),            // 12: fila.v1.KeyHistory
-	(*KeyHistoryPoint)(nil),       // 13: fila.v1.KeyHistoryPoint
+	(*GetSeriesRequest)(nil),      // 9: fila.v1.GetSeriesRequest
+	(*GetSeriesResponse)(nil),     // 10: fila.v1.GetSeriesResponse
+	(*SeriesPoint)(nil),           // 11: fila.v1.SeriesPoint
+	(*KeySeries)(nil),             // 12: fila.v1.KeySeries
+	(*KeySeriesPoint)(nil),        // 13: fila.v1.KeySeriesPoint
 	(*FindKeysRequest)(nil),       // 14: fila.v1.FindKeysRequest
 	(*FindKeysResponse)(nil),      // 15: fila.v1.FindKeysResponse
 	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
@@ -1668,11 +1667,11 @@ var file_fila_v1_watch_proto_depIdxs = []int32{
 	8,  // 7: fila.v1.WatchStatsResponse.gone:type_name -> fila.v1.GoneChannel
 	4,  // 8: fila.v1.WatchedChannel.state:type_name -> fila.v1.QueueState
 	3,  // 9: fila.v1.WatchedChannel.keys:type_name -> fila.v1.KeyState
-	16, // 10: fila.v1.GetHistoryResponse.first_at:type_name -> google.protobuf.Timestamp
-	11, // 11: fila.v1.GetHistoryResponse.points:type_name -> fila.v1.HistoryPoint
-	12, // 12: fila.v1.GetHistoryResponse.keys:type_name -> fila.v1.KeyHistory
-	2,  // 13: fila.v1.HistoryPoint.waits:type_name -> fila.v1.WaitCauses
-	13, // 14: fila.v1.KeyHistory.points:type_name -> fila.v1.KeyHistoryPoint
+	16, // 10: fila.v1.GetSeriesResponse.first_at:type_name -> google.protobuf.Timestamp
+	11, // 11: fila.v1.GetSeriesResponse.points:type_name -> fila.v1.SeriesPoint
+	12, // 12: fila.v1.GetSeriesResponse.keys:type_name -> fila.v1.KeySeries
+	2,  // 13: fila.v1.SeriesPoint.waits:type_name -> fila.v1.WaitCauses
+	13, // 14: fila.v1.KeySeries.points:type_name -> fila.v1.KeySeriesPoint
 	3,  // 15: fila.v1.FindKeysResponse.keys:type_name -> fila.v1.KeyState
 	16, // [16:16] is the sub-list for method output_type
 	16, // [16:16] is the sub-list for method input_type

@@ -48,8 +48,8 @@ export const operating = (named) => ({
     return plain(await named(client).findKeys(queue, prefix, options(others, ['channel', 'limit'], signal)));
   },
 
-  async get_history({ client, queue, ...others }, signal) {
-    return plain(await named(client).getHistory(queue, options(others, ['channel', 'keys'], signal)));
+  async get_series({ client, queue, ...others }, signal) {
+    return plain(await named(client).getSeries(queue, options(others, ['channel', 'keys'], signal)));
   },
 
   async watch_stats({ client, max_changes, ...others }, signal) {

@@ -101,7 +101,7 @@ export interface LateOptions extends SignalOption {
 }
 
 /** What to look back at. */
-export interface HistoryOptions extends ChannelOption {
+export interface SeriesOptions extends ChannelOption {
   /** Keys to tell besides, at most 50; they are recorded from then on, for the hour that follows. */
   readonly keys?: readonly string[];
 }

@@ -37,8 +37,8 @@ export type { Messages } from './enqueue-many.js';
 export * from './errors.js';
 export type { AuditRecord, Identity, NewKey, Principal } from './keys.js';
 export { KeyCalls } from './keys.js';
-export type { Operation } from './letters.js';
-export { LetterCalls } from './letters.js';
+export type { Operation } from './dead-letters.js';
+export { DeadLetterCalls } from './dead-letters.js';
 export type { DeadLetter, NackOptions, WaitOptions } from './message.js';
 export { Message, StoredMessage } from './message.js';
 export type { Enqueued, MessageOptions, NewMessage } from './new-message.js';
@@ -47,7 +47,7 @@ export type {
   BrokerStatus,
   DryRun,
   FoundKeys,
-  History,
+  Series,
   KeyPolicyState,
   LateKeys,
   QueueVersion,

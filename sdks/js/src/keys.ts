@@ -26,7 +26,7 @@ import {
   type WhoAmIResponse,
   WhoAmIResponseSchema,
 } from './gen/fila/v1/auth_pb.js';
-import { LetterCalls } from './letters.js';
+import { DeadLetterCalls } from './dead-letters.js';
 import { type Plain, plain } from './plain.js';
 
 /** Who the broker takes this client for, and what it may do. */
@@ -58,7 +58,7 @@ export interface NewTenantLink {
 const auth = FilaAuth.method;
 
 /** The calls of FilaAuth, as methods of a client. */
-export abstract class KeyCalls extends LetterCalls {
+export abstract class KeyCalls extends DeadLetterCalls {
   /** Who the broker takes this client for, and what it may do; also while it asks for no keys. */
   async whoAmI(options: SignalOption = {}): Promise<Identity> {
     return plain(WhoAmIResponseSchema, await this.ask(auth.whoAmI, {}, {}, options));

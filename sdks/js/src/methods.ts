@@ -45,7 +45,7 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.listKeyPolicies,
   admin.findKeys,
   admin.watchStats,
-  admin.getHistory,
+  admin.getSeries,
   admin.listQueueVersions,
   admin.getQueueVersion,
   admin.watchOperation,

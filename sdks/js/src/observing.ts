@@ -5,7 +5,7 @@ import { create } from '@bufbuild/protobuf';
 import { AdminCalls } from './admin.js';
 import type {
   ChannelOption,
-  HistoryOptions,
+  SeriesOptions,
   LateOptions,
   PageOptions,
   SignalOption,
@@ -37,8 +37,8 @@ import { type QueueVersion as WireQueueVersion, QueueVersionSchema } from './gen
 import {
   type FindKeysResponse,
   FindKeysResponseSchema,
-  type GetHistoryResponse,
-  GetHistoryResponseSchema,
+  type GetSeriesResponse,
+  GetSeriesResponseSchema,
   WatchStatsRequest_Order,
   type WatchStatsRequest,
   WatchStatsRequestSchema,
@@ -59,7 +59,7 @@ export interface KeyPolicyState extends Plain<WireKeyPolicy> {}
 /** Fairness keys that begin alike. */
 export interface FoundKeys extends Plain<FindKeysResponse> {}
 /** The last hour of a channel and of some of its keys. */
-export interface History extends Plain<GetHistoryResponse> {}
+export interface Series extends Plain<GetSeriesResponse> {}
 /** What changed in the queues that are watched. */
 export interface StatsChange extends Plain<WatchStatsResponse> {}
 /** Something that happened. */
@@ -136,14 +136,14 @@ export abstract class ObservingCalls extends AdminCalls {
    * Looks back at the last hour of a channel and of some of its keys, in points of ten seconds. Rejects with
    * QueueNotFound, ChannelNotFound, Invalid.
    */
-  async getHistory(queue: string, options: HistoryOptions = {}): Promise<History> {
+  async getSeries(queue: string, options: SeriesOptions = {}): Promise<Series> {
     const { channel = '', keys = [] } = options;
     requireNames(queue, channel);
     requireTexts('keys', keys);
     const request = { queue, channel, keys: [...keys] };
     return plain(
-      GetHistoryResponseSchema,
-      await this.ask(method.getHistory, request, known(queue, channel), options),
+      GetSeriesResponseSchema,
+      await this.ask(method.getSeries, request, known(queue, channel), options),
     );
   }
 

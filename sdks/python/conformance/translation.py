@@ -12,7 +12,7 @@ from google.protobuf.message import Message as WireMessage
 
 from fila import FilaError, MessageId, NewMessage, SomeFailed
 from fila.answers import SeekPreview
-from fila.letters import DeadLetterFilter
+from fila.dead_letters import DeadLetterFilter
 from fila.messages import LeasedMessage, StoredMessage
 
 CARRIED = ("queue", "channel", "message_id", "lease_id", "field", "config_key", "retry_after_s")

@@ -1,4 +1,4 @@
-"""`fila dlq`: the desk for dead letters. Find them by what they died of, then move back, drop or save just those."""
+"""`fila dlq`: dead letters, found by what they died of, then moved back, dropped or saved."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ import click
 
 from fila_cli.arguments import dlq_argument, key_option, yes_option
 from fila_cli.commands.operation import edit
-from fila_cli.commands.redrive import Walk
 from fila_cli.edited import HeaderEdits, check_one_channel, move_edited
 from fila_cli.failures import BrokerError
 from fila_cli.messages import peeked, print_message
 from fila_cli.output import Cell, Format, as_json_line, counted, facts, printable, show, table, to_dict
 from fila_cli.progress import Progress
+from fila_cli.redrive import Redrive
 from fila_cli.session import Group, Session, Stopped, confirm
 from fila_cli.values import DURATION, PAIR, RATE, REASON, Count, age_text
 
 if TYPE_CHECKING:
+    from fila.v1.admin_pb2 import RedriveResponse
     from fila.v1.messages_pb2 import Message
 
 _PAGE = 1_000
@@ -55,6 +56,12 @@ class Chosen:
         self._older_ms = older_ms
         self._newer_ms = newer_ms
         self._ids = frozenset(ids)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether nothing was said of which."""
+        given = (self._reason, self._error.pattern, self._ids)
+        return not any(given) and self._key is None and self._older_ms is None and self._newer_ms is None
 
     def takes(self, message: Message, now: datetime) -> bool:
         """Whether this one is meant."""
@@ -242,6 +249,7 @@ def _shape(error: str) -> str:
 
 @dlq.command(
     examples="""
+    fila dlq redrive orders.dlq --rate 50
     fila dlq redrive orders.dlq --error timeout
     fila dlq redrive orders.dlq --key acme --dry-run
     fila dlq redrive orders.dlq --error 'no such region' --set-header region=eu --remove-header zone
@@ -249,7 +257,15 @@ def _shape(error: str) -> str:
 )
 @dlq_argument
 @_filters
-@click.option("--rate", type=RATE, metavar="N", help="Move so many a second")
+@click.option(
+    "-n",
+    "--count",
+    type=Count(min=0),
+    default=0,
+    metavar="N",
+    help="Most to move, oldest first [default: all that are there now]",
+)
+@click.option("--rate", type=RATE, metavar="N", help="Move so many a second [default: as fast as it goes]")
 @click.option(
     "--set-header", "given", type=PAIR, multiple=True, help="Give them this header; repeat for more"
 )
@@ -261,6 +277,7 @@ def _shape(error: str) -> str:
 def redrive(
     session: Session,
     dlq: str,
+    count: int,
     rate: float | None,
     chosen: Chosen,
     given: tuple[tuple[str, str], ...],
@@ -268,39 +285,60 @@ def redrive(
     *,
     dry_run: bool,
 ) -> None:
-    """Move those that are meant back to the queue they came from.
+    """Move those that are meant back to the queue they came from, attempts at zero, routed by today's policy.
+
+    It takes as long as it takes; --timeout is for each page. Ctrl-C stops it, and says how many were moved. 'fila
+    operation start DLQ redrive' has the broker do it, and may be left alone.
 
     With other headers a message is stored anew: it gets another id, and is routed by the headers it has now.
     """
-    from fila.v1 import admin_pb2
-
     edits = HeaderEdits(dict(given), frozenset(removed))
     if edits and rate is not None:
         raise click.UsageError(
-            "--rate is for letters that are moved as they are; leave it out with other headers"
+            "--rate is for dead letters that are moved as they are; leave it out with other headers"
         )
-    if edits and not dry_run:
-        letters = list(chosen.found(session, dlq))
-        check_one_channel(session, letters)
-        moved = move_edited(session, dlq, letters, edits) if letters else 0
-        session.show(
-            admin_pb2.RedriveResponse(redriven=moved),
-            f"{counted(moved, 'dead letter')} moved back with other headers",
-        )
+    if chosen.takes_all and not edits and not dry_run:
+        _tell_redriven(session, dlq, Redrive(session, dlq, count=count, rate=rate).run())
         return
-    offsets = [message.metadata.offset for message in chosen.found(session, dlq)]
+    found = list(chosen.found(session, dlq, count or None))
     if dry_run:
         show(
             session.format,
-            {"would_redrive": len(offsets)},
-            f"{counted(len(offsets), 'dead letter')} would be moved back",
+            {"would_redrive": len(found)},
+            f"{counted(len(found), 'dead letter')} would be moved back",
         )
-        return
-    answer = Walk(session, dlq, rate=rate, offsets=offsets).run() if offsets else admin_pb2.RedriveResponse()
+    elif edits:
+        _move_edited(session, dlq, found, edits)
+    else:
+        _move_named(session, dlq, [message.metadata.offset for message in found], rate)
+
+
+def _move_edited(session: Session, dlq: str, found: list[Message], edits: HeaderEdits) -> None:
+    from fila.v1 import admin_pb2
+
+    check_one_channel(session, found)
+    moved = move_edited(session, dlq, found, edits) if found else 0
+    session.show(
+        admin_pb2.RedriveResponse(redriven=moved),
+        f"{counted(moved, 'dead letter')} moved back with other headers",
+    )
+
+
+def _move_named(session: Session, dlq: str, offsets: list[int], rate: float | None) -> None:
+    from fila.v1 import admin_pb2
+
+    answer = admin_pb2.RedriveResponse()
+    if offsets:
+        answer = Redrive(session, dlq, rate=rate, offsets=offsets).run()
+    # One that somebody else has taken meanwhile counts as left, too.
+    _tell_redriven(session, dlq, answer, len(offsets) - answer.redriven)
+
+
+def _tell_redriven(session: Session, dlq: str, answer: RedriveResponse, left: int | None = None) -> None:
     told = f"{counted(answer.redriven, 'dead letter')} moved back"
-    if left := len(offsets) - answer.redriven:
+    if left := answer.stuck if left is None else left:
         told += f"; left in {dlq}, because they cannot be moved: {left}"
-    session.show(admin_pb2.RedriveResponse(redriven=answer.redriven, stuck=answer.stuck), told)
+    session.show(answer, told)
 
 
 @dlq.command(

@@ -1,4 +1,4 @@
-"""`fila watch` and `fila hour`: queues and their keys in numbers, as they change, and as they were within the hour."""
+"""`fila watch` and `fila series`: queues and their keys in numbers, as they change, and over the last hour."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fila.v1.watch_pb2 import (
-        GetHistoryResponse,
-        HistoryPoint,
+        GetSeriesResponse,
         KeyState,
+        SeriesPoint,
         WatchStatsRequest,
         WatchStatsResponse,
     )
@@ -165,28 +165,28 @@ def _key_row(key: KeyState) -> tuple[Cell, ...]:
 @click.command(
     cls=Command,
     examples="""
-    fila hour orders
-    fila hour orders --key acme
-    fila hour orders -o json
+    fila series orders
+    fila series orders --key acme
+    fila series orders -o json
     """,
 )
 @queue_argument
 @channel_option
-@click.option("--key", "keys", multiple=True, help="A key whose hour to tell; may be repeated")
+@click.option("--key", "keys", multiple=True, help="A key whose series to tell; may be repeated")
 @click.pass_obj
-def hour(session: Session, queue: str, channel: str, keys: Sequence[str]) -> None:
+def series(session: Session, queue: str, channel: str, keys: Sequence[str]) -> None:
     """Look back at the last hour of a channel, minute by minute. Minutes that were not recorded are left out.
 
     A key that is named is recorded for an hour from now on, whether it is among the busiest or not.
     """
     from fila.v1 import watch_pb2
 
-    request = watch_pb2.GetHistoryRequest(queue=queue, channel=channel, keys=keys)
-    answer = session.admin.GetHistory(request, timeout=session.timeout_s)
-    session.show(answer, _hour(answer))
+    request = watch_pb2.GetSeriesRequest(queue=queue, channel=channel, keys=keys)
+    answer = session.admin.GetSeries(request, timeout=session.timeout_s)
+    session.show(answer, _by_minute(answer))
 
 
-def _hour(answer: GetHistoryResponse) -> str:
+def _by_minute(answer: GetSeriesResponse) -> str:
     first = answer.first_at.ToDatetime(UTC)
     names = [key.fairness_key for key in answer.keys]
     rows: list[tuple[Cell, ...]] = []
@@ -210,7 +210,7 @@ def _hour(answer: GetHistoryResponse) -> str:
     return table(headings, rows) if rows else ""
 
 
-def _minute(ends: datetime, points: Sequence[HistoryPoint]) -> tuple[Cell, ...]:
+def _minute(ends: datetime, points: Sequence[SeriesPoint]) -> tuple[Cell, ...]:
     last = points[-1]
     return (
         ends.strftime("%H:%M:%SZ"),

@@ -159,12 +159,12 @@ ROUTES = (
         in_path=('queue',),
     ),
     Route(
-        name='GetHistory',
+        name='GetSeries',
         verb='GET',
-        path='/v1/queues/{queue}/history',
-        call='/fila.v1.FilaAdmin/GetHistory',
-        request=watch_pb2.GetHistoryRequest,
-        response=watch_pb2.GetHistoryResponse,
+        path='/v1/queues/{queue}/series',
+        call='/fila.v1.FilaAdmin/GetSeries',
+        request=watch_pb2.GetSeriesRequest,
+        response=watch_pb2.GetSeriesResponse,
         in_path=('queue',),
     ),
     Route(

@@ -1,4 +1,4 @@
-"""The desk for dead letters: groups by what they died of, the letters of one, one letter; move, drop, edit, save."""
+"""Dead letters: groups by what they died of, the letters of one, one letter; move, drop, edit, save."""
 
 from __future__ import annotations
 

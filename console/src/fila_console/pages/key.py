@@ -15,8 +15,8 @@ from fila_console.addresses import key_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.dues import due_now, due_then
 from fila_console.feed import FeedTopic
-from fila_console.history import STEP_S, history_times
 from fila_console.late import LATE_MS
+from fila_console.series import STEP_S, point_times
 from fila_console.suggestions import Pace, grows, last_minute, suggestions
 from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import NewKeyPolicy, Upstream
@@ -72,7 +72,7 @@ class KeyTopic(FeedTopic):
             upstream.explain(self._queue, self._key, self._channel),
             upstream.key_policies(self._queue, self._key),
             self._feed.ready(),
-            self._ask_history(upstream),
+            self._ask_series(upstream),
         )
         mine = self._feed.keys.get((self._queue, self._channel or "default"), {}).get(self._key)
         served = mine.delivered_per_second if mine is not None else 0.0
@@ -87,19 +87,19 @@ class KeyTopic(FeedTopic):
         state.plots["hour"] = self._plot
         return state
 
-    async def _ask_history(self, upstream: Upstream) -> None:
+    async def _ask_series(self, upstream: Upstream) -> None:
         """The hour, once it has another point."""
         step = int(time.time()) // STEP_S
         if step == self._hour_at:
             return
-        history, self._channels = await asyncio.gather(
-            upstream.history(self._queue, self._channel, [self._key]), _channels(upstream, self._queue)
+        series, self._channels = await asyncio.gather(
+            upstream.series(self._queue, self._channel, [self._key]), _channels(upstream, self._queue)
         )
-        times, first = history_times(history)
-        points = history.keys[0].points[first:] if history.keys else []
-        channel = history.points[first:] if points else []
-        seconds = history.step_ms / 1000
-        series: dict[str, list[float | None]] = {
+        times, first = point_times(series)
+        points = series.keys[0].points[first:] if series.keys else []
+        channel = series.points[first:] if points else []
+        seconds = series.step_ms / 1000
+        lines: dict[str, list[float | None]] = {
             "arrived": [each.arrived / seconds if each.recorded else None for each in points],
             "served": [each.served / seconds if each.recorded else None for each in points],
             "due": [
@@ -108,8 +108,8 @@ class KeyTopic(FeedTopic):
             ],
         }
         colors = {"arrived": -1, "served": upstream.color(self._queue, self._key), "due": -1}
-        self._plot = Plot(times if points else [], series, colors, ["due"], "a second")
-        self._pace = last_minute(history)
+        self._plot = Plot(times if points else [], lines, colors, ["due"], "a second")
+        self._pace = last_minute(series)
         self._hour_at = step
 
 
@@ -299,9 +299,9 @@ async def preview(visit: Visit) -> Response:
     asked = _asked(visit.query)
     if asked == NewKeyPolicy():
         return visit.done("What would change is told here before you press.")
-    told, history, channels = await asyncio.gather(
+    told, series, channels = await asyncio.gather(
         visit.upstream.preview_key_policy(queue, key, asked, channel),
-        visit.upstream.history(queue, channel, [key]),
+        visit.upstream.series(queue, channel, [key]),
         _channels(visit.upstream, queue),
     )
     changes = [("Its next message", _soon(told.head.before), _soon(told.head.after))]
@@ -310,7 +310,7 @@ async def preview(visit: Visit) -> Response:
         changes.append((name, _soon(told.tail.before), _soon(told.tail.after)))
     return visit.page(
         "previewed.html",
-        sentence=_previewed(told, asked, grows(asked.rate, last_minute(history), channels)),
+        sentence=_previewed(told, asked, grows(asked.rate, last_minute(series), channels)),
         changes=changes if told.pending else [],
         losing=[
             (

@@ -7,7 +7,7 @@ from typing import Literal
 
 from starlette.responses import Response
 
-from fila.letters import DeadLetterFilter
+from fila.dead_letters import DeadLetterFilter
 from fila_console.differences import from_one_line
 from fila_console.letters import REASONS, check_dlq, letters_of
 from fila_console.progress import progress

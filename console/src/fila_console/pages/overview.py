@@ -13,13 +13,13 @@ from starlette.responses import Response
 from fila import NotFound
 from fila.answers import Stats
 from fila.observations import BrokerStatus, LateKey, LateKeys
-from fila.watched import History, HistoryPoint, QueueState
+from fila.watched import QueueState, Series, SeriesPoint
 from fila_console.addresses import key_path, queue_path
 from fila_console.cells import Cell, Row, State, cell, line_points, row
 from fila_console.feed import Feed, FeedTopic
-from fila_console.history import STEP_S, Hour, history_times
 from fila_console.late import LATE_MS, OTHERS_TURNS, floods
 from fila_console.questions import Question
+from fila_console.series import STEP_S, Hour, point_times
 from fila_console.trouble import Trouble
 from fila_console.upstream import Upstream
 from fila_console.visit import Visit
@@ -199,15 +199,15 @@ class Overview(FeedTopic):
         """What the broker recorded while nobody looked: of the busiest queues, and of the dead letters there are."""
         busy = sorted(ours, key=lambda name: -(ours[name].waiting + ours[name].served))[:HOURS_ASKED]
         dead = [name for name in queues if name.endswith(DLQ) and queues[name].waiting][:HOURS_ASKED]
-        told = await asyncio.gather(*(_history(upstream, name) for name in [*busy, *dead]))
+        told = await asyncio.gather(*(_series(upstream, name) for name in [*busy, *dead]))
         steps: dict[int, dict[str, float]] = {}
-        for name, history in zip([*busy, *dead], told, strict=True):
-            if history is None:
+        for name, series in zip([*busy, *dead], told, strict=True):
+            if series is None:
                 continue
-            times, first = history_times(history)
-            for at, point in zip(times, history.points[first:], strict=True):
+            times, first = point_times(series)
+            for at, point in zip(times, series.points[first:], strict=True):
                 if point.recorded:
-                    _add_point(steps.setdefault(at, {}), point, history.step_ms / 1000, is_dead=name in dead)
+                    _add_point(steps.setdefault(at, {}), point, series.step_ms / 1000, is_dead=name in dead)
         for at in sorted(steps):
             self._hour.fill(at, steps[at])
 
@@ -322,7 +322,7 @@ def _sums(ours: dict[str, _Queue], queues: dict[str, _Queue]) -> dict[str, float
     }
 
 
-def _add_point(sums: dict[str, float], point: HistoryPoint, seconds: float, *, is_dead: bool) -> None:
+def _add_point(sums: dict[str, float], point: SeriesPoint, seconds: float, *, is_dead: bool) -> None:
     if is_dead:
         sums["dead"] = sums.get("dead", 0.0) + point.depth
         return
@@ -334,9 +334,9 @@ def _add_point(sums: dict[str, float], point: HistoryPoint, seconds: float, *, i
     sums["oldest"] = max(sums.get("oldest", 0.0), point.oldest_age_ms)
 
 
-async def _history(upstream: Upstream, queue: str) -> History | None:
+async def _series(upstream: Upstream, queue: str) -> Series | None:
     try:
-        return await upstream.history(queue)
+        return await upstream.series(queue)
     except Trouble as trouble:
         if trouble.status not in (403, 404):
             raise

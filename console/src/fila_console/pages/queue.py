@@ -11,14 +11,14 @@ from starlette.responses import Response
 
 from fila.answers import ConsumerInfo, KeyState, Stats
 from fila.observations import LateKeys
-from fila.watched import History, QueueState
+from fila.watched import QueueState, Series
 from fila_console.addresses import key_path, queue_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.dues import due_lately, due_then
 from fila_console.feed import FeedTopic
-from fila_console.history import STEP_S, Meter, history_times
 from fila_console.late import LATE_MS, OTHERS_TURNS, floods
 from fila_console.questions import Question
+from fila_console.series import STEP_S, Meter, point_times
 from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import Upstream
 from fila_console.visit import Visit
@@ -112,7 +112,7 @@ class QueueTopic(FeedTopic):
         self._cost = Meter()
         self._rest: Question[Rest] = Question(REST_EVERY_S)
         self._hour_at = 0
-        self._history: History | None = None
+        self._series: Series | None = None
 
     async def close(self) -> None:
         """As every feed's; and what is asked ends."""
@@ -125,11 +125,11 @@ class QueueTopic(FeedTopic):
             names = await unless_refused(upstream.channels(self._queue), [])
             self._channel = DEFAULT if DEFAULT in names or not names else names[0]
         rest, _ = await asyncio.gather(
-            self._rest.ask(lambda: self._ask_the_rest(upstream)), self._ask_history(upstream)
+            self._rest.ask(lambda: self._ask_the_rest(upstream)), self._ask_series(upstream)
         )
         if self._feed is None:
             # Those that were served most stay in the table also while nothing of theirs waits.
-            served_most = self._history.recorded_keys[:LINES] if self._history is not None else []
+            served_most = self._series.recorded_keys[:LINES] if self._series is not None else []
             self._feed = upstream.follow([self._queue], self._channel, KEYS_SHOWN, served_most)
         await self._feed.ready()
         place = (self._queue, self._channel)
@@ -145,8 +145,8 @@ class QueueTopic(FeedTopic):
         state.texts["rest"] = cell(_rest(told, keys))
         state.tables["keys"] = [self._key_row(upstream, each, cost) for each in keys]
         state.tables |= self._tabs(upstream, rest)
-        if self._history is not None:
-            state.plots["shares"] = self._plot(upstream, self._history)
+        if self._series is not None:
+            state.plots["shares"] = self._plot(upstream, self._series)
         return state
 
     def _tabs(self, upstream: Upstream, rest: Rest | None) -> dict[str, list[Row]]:
@@ -170,22 +170,22 @@ class QueueTopic(FeedTopic):
         )
         return Rest(stats, late, consumers)
 
-    async def _ask_history(self, upstream: Upstream) -> None:
+    async def _ask_series(self, upstream: Upstream) -> None:
         """The hour, once it has another point."""
         step = int(time.time()) // STEP_S
         if step == self._hour_at:
             return
-        names = self._history.recorded_keys[:LINES] if self._history is not None else []
-        history = await upstream.history(self._queue, self._channel, names)
-        if self._history is None and history.recorded_keys:
-            history = await upstream.history(self._queue, self._channel, history.recorded_keys[:LINES])
-        self._history, self._hour_at = history, step
+        names = self._series.recorded_keys[:LINES] if self._series is not None else []
+        series = await upstream.series(self._queue, self._channel, names)
+        if self._series is None and series.recorded_keys:
+            series = await upstream.series(self._queue, self._channel, series.recorded_keys[:LINES])
+        self._series, self._hour_at = series, step
 
-    def _plot(self, upstream: Upstream, history: History) -> Plot:
+    def _plot(self, upstream: Upstream, series: Series) -> Plot:
         """Each key's part of the cost that was served, what the leading ones were due, and the part of all others."""
-        times, first = history_times(history)
-        points = history.points[first:]
-        of_keys = [each.points[first:] for each in history.keys]
+        times, first = point_times(series)
+        points = series.points[first:]
+        of_keys = [each.points[first:] for each in series.keys]
         served = [sum(each[place].served for each in of_keys) for place in range(len(times))]
         # What all keys together were served is told in messages: where they cost more, it is what is known of them.
         # A tenant is told nothing of the whole.
@@ -194,18 +194,18 @@ class QueueTopic(FeedTopic):
             if points
             else served
         )
-        series: dict[str, list[float | None]] = {}
+        lines: dict[str, list[float | None]] = {}
         colors: dict[str, int] = {}
         dashed: list[str] = []
-        for place, each in enumerate(history.keys):
+        for place, each in enumerate(series.keys):
             label = named(each.fairness_key)
-            series[label] = [
+            lines[label] = [
                 _part_of(point.served, all_of) for point, all_of in zip(of_keys[place], whole, strict=True)
             ]
             colors[label] = upstream.color(self._queue, each.fairness_key)
             if place < DUE_LINES:
                 due = f"{label}, due"
-                series[due] = [
+                lines[due] = [
                     None if (cost := due_then(point, channel)) is None else _part_of(cost, all_of)
                     for point, channel, all_of in zip(of_keys[place], points, whole, strict=True)
                 ]
@@ -213,9 +213,9 @@ class QueueTopic(FeedTopic):
                 dashed.append(due)
         rest = [_part_of(all_of - told, all_of) for told, all_of in zip(served, whole, strict=True)]
         if any(each is not None and each > 0.001 for each in rest):
-            series[REST] = rest
+            lines[REST] = rest
             colors[REST] = -1
-        return Plot(times, series, colors, dashed, "part of the served cost")
+        return Plot(times, lines, colors, dashed, "part of the served cost")
 
     def _key_row(self, upstream: Upstream, each: KeyState, cost: float | None) -> Row:
         share = each.served_per_second / cost if cost else None

@@ -21,8 +21,8 @@ from fila.answers import Identity
 from fila.explanation import Forecast, KeyExplanation
 from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.feed import FeedTopic
-from fila_console.history import STEP_S, history_times
 from fila_console.late import LATE_MS
+from fila_console.series import STEP_S, point_times
 from fila_console.settings import Broker
 from fila_console.streams import STREAMS_FOR_TENANTS_MAX, stream
 from fila_console.trouble import Trouble
@@ -95,7 +95,7 @@ class TenantTopic(FeedTopic):
         if self._feed is None:
             self._feed = upstream.follow([self._queue], "", 0, [self._key])
         told, _, _ = await asyncio.gather(
-            upstream.explain(self._queue, self._key), self._feed.ready(), self._ask_history(upstream)
+            upstream.explain(self._queue, self._key), self._feed.ready(), self._ask_series(upstream)
         )
         mine = self._feed.keys.get((self._queue, "default"), {}).get(self._key)
         state = State()
@@ -107,20 +107,20 @@ class TenantTopic(FeedTopic):
         state.plots["hour"] = self._plot
         return state
 
-    async def _ask_history(self, upstream: Upstream) -> None:
+    async def _ask_series(self, upstream: Upstream) -> None:
         """The hour, once it has another point."""
         step = int(time.time()) // STEP_S
         if step == self._hour_at:
             return
-        history = await upstream.history(self._queue, "", [self._key])
-        times, first = history_times(history)
-        points = history.keys[0].points[first:] if history.keys else []
-        seconds = history.step_ms / 1000
-        series: dict[str, list[float | None]] = {
+        series = await upstream.series(self._queue, "", [self._key])
+        times, first = point_times(series)
+        points = series.keys[0].points[first:] if series.keys else []
+        seconds = series.step_ms / 1000
+        lines: dict[str, list[float | None]] = {
             "arrived": [each.arrived / seconds if each.recorded else None for each in points],
             "served": [each.served / seconds if each.recorded else None for each in points],
         }
-        self._plot = Plot(times if points else [], series, {"arrived": -1, "served": 0}, (), "a second")
+        self._plot = Plot(times if points else [], lines, {"arrived": -1, "served": 0}, (), "a second")
         self._hour_at = step
 
 

@@ -20,11 +20,11 @@ from fila.admin import AdminCalls
 from fila.arguments import make, require_number, require_text
 from fila.connection import Connection
 from fila.consumer import Consumer
+from fila.dead_letters import DeadLetterCalls
 from fila.errors import FilaError, SomeFailed
 from fila.holding import MessageT
 from fila.keys import KeyCalls
 from fila.leases import LeaseMemory, LostLeases
-from fila.letters import LetterCalls
 from fila.messages import LeasedMessage, Message, MessageId, NewMessage, encode_options
 from fila.methods import ENQUEUE, LEASE
 from fila.nack import Nack
@@ -101,7 +101,7 @@ def _check_connected(connection: object) -> None:
         )
 
 
-class FilaClient(AdminCalls, WatchCalls, LetterCalls, KeyCalls, ObservingCalls):
+class FilaClient(AdminCalls, WatchCalls, DeadLetterCalls, KeyCalls, ObservingCalls):
     """A client of one broker.
 
         client = await FilaClient.connect("localhost:5555")

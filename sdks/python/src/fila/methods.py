@@ -113,7 +113,7 @@ PREVIEW_KEY_POLICY = _admin(
     "PreviewKeyPolicy", admin.PreviewKeyPolicyRequest, admin.PreviewKeyPolicyResponse, repeatable=True
 )
 WATCH_STATS = _admin("WatchStats", watch.WatchStatsRequest, watch.WatchStatsResponse, repeatable=True)
-GET_HISTORY = _admin("GetHistory", watch.GetHistoryRequest, watch.GetHistoryResponse, repeatable=True)
+GET_SERIES = _admin("GetSeries", watch.GetSeriesRequest, watch.GetSeriesResponse, repeatable=True)
 DRY_RUN_POLICY = _admin(
     "DryRunPolicy", admin.DryRunPolicyRequest, admin.DryRunPolicyResponse, repeatable=True
 )

@@ -12,7 +12,7 @@ from fila.arguments import make
 from fila.connection import Connection
 from fila.resumed import responses
 from fila.v1 import watch_pb2 as wire
-from fila.watched import History, StatsChange
+from fila.watched import Series, StatsChange
 
 Order = Literal["backlog", "late", "arriving", "served", "off_share"]
 
@@ -32,14 +32,12 @@ class WatchCalls:
         told = await self._connection.call(methods.FIND_KEYS, request, known)
         return answer(FoundKeys, told)
 
-    async def get_history(
-        self, queue: str, *, channel: str | None = None, keys: Sequence[str] = ()
-    ) -> History:
+    async def get_series(self, queue: str, *, channel: str | None = None, keys: Sequence[str] = ()) -> Series:
         """Look back at the last hour of a channel and of up to 50 keys, which are recorded for an hour from now on.
         Raises QueueNotFound, Invalid."""
-        request = make(wire.GetHistoryRequest, queue=queue, channel=channel or "", keys=list(keys))
-        told = await self._connection.call(methods.GET_HISTORY, request, {"queue": queue})
-        return answer(History, told)
+        request = make(wire.GetSeriesRequest, queue=queue, channel=channel or "", keys=list(keys))
+        told = await self._connection.call(methods.GET_SERIES, request, {"queue": queue})
+        return answer(Series, told)
 
     async def watch_stats(
         self,

@@ -70,7 +70,7 @@ class StatsChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryPoint:
+class SeriesPoint:
     """Ten seconds of a channel; counts for nothing where it was not recorded."""
 
     recorded: bool = False
@@ -86,7 +86,7 @@ class HistoryPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyHistoryPoint:
+class KeySeriesPoint:
     """Ten seconds of a fairness key; counts for nothing where it was not recorded."""
 
     recorded: bool = False
@@ -99,20 +99,20 @@ class KeyHistoryPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyHistory:
+class KeySeries:
     """The last hour of one fairness key."""
 
     fairness_key: str
-    points: list[KeyHistoryPoint]
+    points: list[KeySeriesPoint]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class Series:
     """The last hour of a channel, a point for each step, oldest first."""
 
     step_ms: int
-    points: list[HistoryPoint]
-    keys: list[KeyHistory]
+    points: list[SeriesPoint]
+    keys: list[KeySeries]
     recorded_keys: list[str]
     """Keys of the channel that are recorded, those served most first."""
     first_at: datetime | None = None

@@ -113,7 +113,7 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/ListQueueVersions": _MANAGE,
     "FilaAdmin/GetQueueVersion": _MANAGE,
     "FilaAdmin/WatchStats": Need(ANY, "queues", for_tenant=True, filtered=True),
-    "FilaAdmin/GetHistory": Need(ANY, "queue", for_tenant=True),
+    "FilaAdmin/GetSeries": Need(ANY, "queue", for_tenant=True),
     "FilaSink/OpenSink": _SINK,
     "FilaSink/Stage": Need(PRODUCE, "queue"),
     "FilaSink/Publish": _SINK,

@@ -9,7 +9,7 @@ from fila.v1 import events_pb2
 from fila.v1 import watch_pb2 as pb
 from fila_server import commands, seam_frames
 from fila_server.broker.calls import Broker
-from fila_server.operations.parts import parts
+from fila_server.operations.key_walk import walk_keys
 
 KEYS_DEFAULT = 20
 POLICIES_MAX = 10_000
@@ -26,7 +26,7 @@ async def find_keys(broker: Broker, request: pb.FindKeysRequest) -> pb.FindKeysR
     )
     found: dict[str, pb.KeyState] = {}
     matched: int = 0
-    async for part in parts(broker.call, commands.FIND_KEYS, page, seam_frames.KeyRows):
+    async for part in walk_keys(broker.call, commands.FIND_KEYS, page, seam_frames.KeyRows):
         if part is None:
             matched = 0
             found.clear()
@@ -46,7 +46,7 @@ async def key_policies(
     """What was set for the named key, or for every key, sorted by key; at most POLICIES_MAX. Raises QueueNotFound."""
     page = seam_frames.PolicyPage(queue=request.queue.encode(), fairness_key=request.fairness_key.encode())
     found: dict[str, events_pb2.KeyPolicy] = {}
-    async for part in parts(broker.call, commands.KEY_POLICIES, page, seam_frames.PolicyPart):
+    async for part in walk_keys(broker.call, commands.KEY_POLICIES, page, seam_frames.PolicyPart):
         if part is None:
             found.clear()
             continue

@@ -17,7 +17,7 @@ from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DLQ_SUFFIX
 from fila_server.errors import LimitExceeded
 from fila_server.operations import rules
-from fila_server.operations.parts import parts
+from fila_server.operations.key_walk import walk_keys
 from fila_server.operations.walks import KEYS_MIN, Counters, Walks, counters_of
 
 KEYS_DEFAULT = 20
@@ -136,7 +136,7 @@ class Late:
     async def _walk(self, queue: str, most: int, channel: str) -> Waiting:
         waiting = Waiting(most)
         page = seam_frames.LatePage(queue=queue.encode(), most=most, channel=channel.encode())
-        async for part in parts(self._broker.call, commands.LATE_PAGE, page, seam_frames.LateKeys):
+        async for part in walk_keys(self._broker.call, commands.LATE_PAGE, page, seam_frames.LateKeys):
             if part is None:
                 waiting, page.above_ms = Waiting(most), 0
                 continue

@@ -23,7 +23,7 @@ from fila_server.broker.speed import Look
 from fila_server.errors import Invalid
 from fila_server.operations.explain import ask_outlook, forecast_told, situation_of
 from fila_server.operations.forecast import Interval, Rivals, Situation, Unknown, forecast, speed_of
-from fila_server.operations.parts import parts
+from fila_server.operations.key_walk import walk_keys
 
 LOSING_MAX = 10
 ASKED_MAX = 40
@@ -109,7 +109,7 @@ class Previewing:
         """Those that the core ranks first, over all parts of the queue's table of keys."""
         ranks: dict[str, int] = {}
         names: list[str] = []
-        async for part in parts(self._broker.call, commands.FIND_KEYS, page, seam_frames.KeyRows):
+        async for part in walk_keys(self._broker.call, commands.FIND_KEYS, page, seam_frames.KeyRows):
             if part is None:
                 ranks.clear()
                 continue

@@ -233,12 +233,12 @@ class AdminRules:
         self._at_most("top", request.top, WATCHED_KEYS_MAX)
         self._watched_keys(request)
 
-    def history(self, request: watch_pb2.GetHistoryRequest) -> None:
+    def series(self, request: watch_pb2.GetSeriesRequest) -> None:
         """A queue, a channel, some of its keys."""
         self.queue(request)
         self._watched_keys(request)
 
-    def _watched_keys(self, request: watch_pb2.WatchStatsRequest | watch_pb2.GetHistoryRequest) -> None:
+    def _watched_keys(self, request: watch_pb2.WatchStatsRequest | watch_pb2.GetSeriesRequest) -> None:
         if request.channel:
             rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
         if len(request.keys) > WATCHED_KEYS_MAX:

@@ -8,7 +8,7 @@ import heapq
 from fila.v1 import admin_pb2 as pb
 from fila_server import commands, seam_frames
 from fila_server.broker.calls import Broker
-from fila_server.operations.parts import parts
+from fila_server.operations.key_walk import walk_keys
 from fila_server.operations.walks import Walks, counters_of
 
 KEYS_DEFAULT = 1_000
@@ -64,7 +64,7 @@ class Statistics:
         )
         keys: dict[str, pb.PerFairnessKeyStats] = {}
         buckets: dict[str, pb.PerThrottleKeyStats] = {}
-        async for part in parts(self._broker.call, commands.STATS_PAGE, page, seam_frames.StatsPart):
+        async for part in walk_keys(self._broker.call, commands.STATS_PAGE, page, seam_frames.StatsPart):
             if part is None:
                 told.active_fairness_keys = told.oldest_age_ms = page.least = 0
                 keys.clear()

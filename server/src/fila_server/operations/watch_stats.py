@@ -18,7 +18,9 @@ from typing import Any
 
 from fila.v1 import watch_pb2 as pb
 from fila_server import commands, errors, seam_frames
+from fila_server.access.door import Caller
 from fila_server.broker.calls import Broker
+from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.telemetry.snapshot import decode, text_of
 
 LOOK_EVERY_S = 1.0
@@ -28,6 +30,7 @@ CELLS_MAX = 8_192
 CELLS_MIN = 1_024
 SLICES_MAX = 16
 """Of a look, each in a command of its own: then a table of 2,000,000 cells is come by in time."""
+TOP_DEFAULT = 20
 WATCHERS_MAX = 100
 NAMED_MAX = 1_000
 """Different keys that all watchers of one channel name, together."""
@@ -61,6 +64,22 @@ class Watcher:
     states: dict[Place, bytes] = field(default_factory=dict)
     rows: dict[tuple[Place, str], bytes] = field(default_factory=dict)
     rankings: dict[Place, list[str]] = field(default_factory=dict)
+
+
+def watcher_of(request: pb.WatchStatsRequest, caller: Caller) -> Watcher:
+    """A tenant's watches its own key and is told of no other, and of no queue in all. Raises PermissionDenied."""
+    channel = request.channel or DEFAULT_CHANNEL
+    places = tuple(dict.fromkeys((queue, channel) for queue in request.queues))
+    order = request.order or pb.WatchStatsRequest.ORDER_BACKLOG
+    top = request.top if request.HasField("top") else TOP_DEFAULT
+    keys = tuple(dict.fromkeys(request.keys))
+    if caller.tenant:
+        if not places:
+            raise errors.PermissionDenied(
+                f'queues: this key is bound to tenant "{caller.tenant}": name the queues to watch'
+            )
+        top, keys = 0, (caller.tenant,)
+    return Watcher(places, order, top if places else 0, keys, tenant=caller.tenant)
 
 
 @dataclass(slots=True, eq=False)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from fila.answers import AuditRecord, Identity, NewTenantLink, Principal, TenantLink
 from fila.settings import Duration
-from fila.sync.letters import LetterCalls
+from fila.sync.dead_letters import DeadLetterCalls
 
 
-class KeyCalls(LetterCalls):
+class KeyCalls(DeadLetterCalls):
     """The calls of FilaAuth, as methods of a client."""
 
     def create_key(self, name: str, *, expires_after: Duration = 0, as_tenant: str = "") -> str:

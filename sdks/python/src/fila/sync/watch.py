@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fila.answers import FoundKeys
 from fila.sync.admin import AdminCalls
 from fila.watch import Order
-from fila.watched import History, StatsChange
+from fila.watched import Series, StatsChange
 
 
 class WatchCalls(AdminCalls):
@@ -20,10 +20,10 @@ class WatchCalls(AdminCalls):
         Raises QueueNotFound, ChannelNotFound."""
         return self._run(self._client.find_keys(queue, prefix, channel=channel, limit=limit))
 
-    def get_history(self, queue: str, *, channel: str | None = None, keys: Sequence[str] = ()) -> History:
+    def get_series(self, queue: str, *, channel: str | None = None, keys: Sequence[str] = ()) -> Series:
         """Look back at the last hour of a channel and of up to 50 keys, which are recorded for an hour from now on.
         Raises QueueNotFound, Invalid."""
-        return self._run(self._client.get_history(queue, channel=channel, keys=keys))
+        return self._run(self._client.get_series(queue, channel=channel, keys=keys))
 
     def watch_stats(
         self,

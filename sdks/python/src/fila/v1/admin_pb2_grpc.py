@@ -166,10 +166,10 @@ class FilaAdminStub(object):
                 request_serializer=fila_dot_v1_dot_watch__pb2.WatchStatsRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_watch__pb2.WatchStatsResponse.FromString,
                 )
-        self.GetHistory = channel.unary_unary(
-                '/fila.v1.FilaAdmin/GetHistory',
-                request_serializer=fila_dot_v1_dot_watch__pb2.GetHistoryRequest.SerializeToString,
-                response_deserializer=fila_dot_v1_dot_watch__pb2.GetHistoryResponse.FromString,
+        self.GetSeries = channel.unary_unary(
+                '/fila.v1.FilaAdmin/GetSeries',
+                request_serializer=fila_dot_v1_dot_watch__pb2.GetSeriesRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_watch__pb2.GetSeriesResponse.FromString,
                 )
         self.ListQueueVersions = channel.unary_unary(
                 '/fila.v1.FilaAdmin/ListQueueVersions',
@@ -421,8 +421,8 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetHistory(self, request, context):
-        """Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+    def GetSeries(self, request, context):
+        """Read the last hour of a channel and of some of its keys as time series, a point for each ten seconds.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -632,10 +632,10 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     request_deserializer=fila_dot_v1_dot_watch__pb2.WatchStatsRequest.FromString,
                     response_serializer=fila_dot_v1_dot_watch__pb2.WatchStatsResponse.SerializeToString,
             ),
-            'GetHistory': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetHistory,
-                    request_deserializer=fila_dot_v1_dot_watch__pb2.GetHistoryRequest.FromString,
-                    response_serializer=fila_dot_v1_dot_watch__pb2.GetHistoryResponse.SerializeToString,
+            'GetSeries': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSeries,
+                    request_deserializer=fila_dot_v1_dot_watch__pb2.GetSeriesRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_watch__pb2.GetSeriesResponse.SerializeToString,
             ),
             'ListQueueVersions': grpc.unary_unary_rpc_method_handler(
                     servicer.ListQueueVersions,
@@ -1183,7 +1183,7 @@ class FilaAdmin(object):
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
     @staticmethod
-    def GetHistory(request,
+    def GetSeries(request,
             target,
             options=(),
             channel_credentials=None,
@@ -1193,9 +1193,9 @@ class FilaAdmin(object):
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/GetHistory',
-            fila_dot_v1_dot_watch__pb2.GetHistoryRequest.SerializeToString,
-            fila_dot_v1_dot_watch__pb2.GetHistoryResponse.FromString,
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/GetSeries',
+            fila_dot_v1_dot_watch__pb2.GetSeriesRequest.SerializeToString,
+            fila_dot_v1_dot_watch__pb2.GetSeriesResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -101,8 +101,8 @@ class FilaAdminStub:
     """Find fairness keys of a queue by how they begin."""
     WatchStats: _grpc.UnaryStreamMultiCallable[_watch_pb2.WatchStatsRequest, _watch_pb2.WatchStatsResponse]
     """Watch queues and their keys in numbers: everything at first, then once a second what changed."""
-    GetHistory: _grpc.UnaryUnaryMultiCallable[_watch_pb2.GetHistoryRequest, _watch_pb2.GetHistoryResponse]
-    """Look back at the last hour of a channel and of some of its keys, in points of ten seconds."""
+    GetSeries: _grpc.UnaryUnaryMultiCallable[_watch_pb2.GetSeriesRequest, _watch_pb2.GetSeriesResponse]
+    """Read the last hour of a channel and of some of its keys as time series, a point for each ten seconds."""
     ListQueueVersions: _grpc.UnaryUnaryMultiCallable[_version_pb2.ListQueueVersionsRequest, _version_pb2.ListQueueVersionsResponse]
     """List the versions of a queue's settings: who changed what, when, and why."""
     GetQueueVersion: _grpc.UnaryUnaryMultiCallable[_version_pb2.GetQueueVersionRequest, _admin_pb2.GetQueueVersionResponse]
@@ -185,8 +185,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Find fairness keys of a queue by how they begin."""
     WatchStats: _aio.UnaryStreamMultiCallable[_watch_pb2.WatchStatsRequest, _watch_pb2.WatchStatsResponse]  # type: ignore[assignment]
     """Watch queues and their keys in numbers: everything at first, then once a second what changed."""
-    GetHistory: _aio.UnaryUnaryMultiCallable[_watch_pb2.GetHistoryRequest, _watch_pb2.GetHistoryResponse]  # type: ignore[assignment]
-    """Look back at the last hour of a channel and of some of its keys, in points of ten seconds."""
+    GetSeries: _aio.UnaryUnaryMultiCallable[_watch_pb2.GetSeriesRequest, _watch_pb2.GetSeriesResponse]  # type: ignore[assignment]
+    """Read the last hour of a channel and of some of its keys as time series, a point for each ten seconds."""
     ListQueueVersions: _aio.UnaryUnaryMultiCallable[_version_pb2.ListQueueVersionsRequest, _version_pb2.ListQueueVersionsResponse]  # type: ignore[assignment]
     """List the versions of a queue's settings: who changed what, when, and why."""
     GetQueueVersion: _aio.UnaryUnaryMultiCallable[_version_pb2.GetQueueVersionRequest, _admin_pb2.GetQueueVersionResponse]  # type: ignore[assignment]
@@ -442,12 +442,12 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         """Watch queues and their keys in numbers: everything at first, then once a second what changed."""
 
     @_abc_1.abstractmethod
-    def GetHistory(
+    def GetSeries(
         self,
-        request: _watch_pb2.GetHistoryRequest,
+        request: _watch_pb2.GetSeriesRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_watch_pb2.GetHistoryResponse, _abc.Awaitable[_watch_pb2.GetHistoryResponse]]:
-        """Look back at the last hour of a channel and of some of its keys, in points of ten seconds."""
+    ) -> _typing.Union[_watch_pb2.GetSeriesResponse, _abc.Awaitable[_watch_pb2.GetSeriesResponse]]:
+        """Read the last hour of a channel and of some of its keys as time series, a point for each ten seconds."""
 
     @_abc_1.abstractmethod
     def ListQueueVersions(

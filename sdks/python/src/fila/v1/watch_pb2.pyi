@@ -28,7 +28,7 @@ class FindKeysResponse(_message.Message):
     matched: int
     def __init__(self, keys: _Optional[_Iterable[_Union[KeyState, _Mapping]]] = ..., matched: _Optional[int] = ...) -> None: ...
 
-class GetHistoryRequest(_message.Message):
+class GetSeriesRequest(_message.Message):
     __slots__ = ["channel", "keys", "queue"]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -38,7 +38,7 @@ class GetHistoryRequest(_message.Message):
     queue: str
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class GetHistoryResponse(_message.Message):
+class GetSeriesResponse(_message.Message):
     __slots__ = ["first_at", "keys", "points", "recorded_keys", "step_ms"]
     FIRST_AT_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -46,11 +46,11 @@ class GetHistoryResponse(_message.Message):
     RECORDED_KEYS_FIELD_NUMBER: _ClassVar[int]
     STEP_MS_FIELD_NUMBER: _ClassVar[int]
     first_at: _timestamp_pb2.Timestamp
-    keys: _containers.RepeatedCompositeFieldContainer[KeyHistory]
-    points: _containers.RepeatedCompositeFieldContainer[HistoryPoint]
+    keys: _containers.RepeatedCompositeFieldContainer[KeySeries]
+    points: _containers.RepeatedCompositeFieldContainer[SeriesPoint]
     recorded_keys: _containers.RepeatedScalarFieldContainer[str]
     step_ms: int
-    def __init__(self, first_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., step_ms: _Optional[int] = ..., points: _Optional[_Iterable[_Union[HistoryPoint, _Mapping]]] = ..., keys: _Optional[_Iterable[_Union[KeyHistory, _Mapping]]] = ..., recorded_keys: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, first_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., step_ms: _Optional[int] = ..., points: _Optional[_Iterable[_Union[SeriesPoint, _Mapping]]] = ..., keys: _Optional[_Iterable[_Union[KeySeries, _Mapping]]] = ..., recorded_keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GoneChannel(_message.Message):
     __slots__ = ["channel", "queue"]
@@ -60,35 +60,15 @@ class GoneChannel(_message.Message):
     queue: str
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ...) -> None: ...
 
-class HistoryPoint(_message.Message):
-    __slots__ = ["acked", "arrived", "delivered", "depth", "in_flight", "oldest_age_ms", "recorded", "waits"]
-    ACKED_FIELD_NUMBER: _ClassVar[int]
-    ARRIVED_FIELD_NUMBER: _ClassVar[int]
-    DELIVERED_FIELD_NUMBER: _ClassVar[int]
-    DEPTH_FIELD_NUMBER: _ClassVar[int]
-    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
-    OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
-    RECORDED_FIELD_NUMBER: _ClassVar[int]
-    WAITS_FIELD_NUMBER: _ClassVar[int]
-    acked: int
-    arrived: int
-    delivered: int
-    depth: int
-    in_flight: int
-    oldest_age_ms: int
-    recorded: bool
-    waits: WaitCauses
-    def __init__(self, recorded: bool = ..., arrived: _Optional[int] = ..., delivered: _Optional[int] = ..., acked: _Optional[int] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ...) -> None: ...
-
-class KeyHistory(_message.Message):
+class KeySeries(_message.Message):
     __slots__ = ["fairness_key", "points"]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
     fairness_key: str
-    points: _containers.RepeatedCompositeFieldContainer[KeyHistoryPoint]
-    def __init__(self, fairness_key: _Optional[str] = ..., points: _Optional[_Iterable[_Union[KeyHistoryPoint, _Mapping]]] = ...) -> None: ...
+    points: _containers.RepeatedCompositeFieldContainer[KeySeriesPoint]
+    def __init__(self, fairness_key: _Optional[str] = ..., points: _Optional[_Iterable[_Union[KeySeriesPoint, _Mapping]]] = ...) -> None: ...
 
-class KeyHistoryPoint(_message.Message):
+class KeySeriesPoint(_message.Message):
     __slots__ = ["arrived", "due", "pending", "recorded", "served"]
     ARRIVED_FIELD_NUMBER: _ClassVar[int]
     DUE_FIELD_NUMBER: _ClassVar[int]
@@ -199,6 +179,26 @@ class QueueState(_message.Message):
     stored_bytes: int
     waits: WaitCauses
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., consumers: _Optional[int] = ..., active_keys: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ...) -> None: ...
+
+class SeriesPoint(_message.Message):
+    __slots__ = ["acked", "arrived", "delivered", "depth", "in_flight", "oldest_age_ms", "recorded", "waits"]
+    ACKED_FIELD_NUMBER: _ClassVar[int]
+    ARRIVED_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    RECORDED_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    acked: int
+    arrived: int
+    delivered: int
+    depth: int
+    in_flight: int
+    oldest_age_ms: int
+    recorded: bool
+    waits: WaitCauses
+    def __init__(self, recorded: bool = ..., arrived: _Optional[int] = ..., delivered: _Optional[int] = ..., acked: _Optional[int] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ...) -> None: ...
 
 class WaitCauses(_message.Message):
     __slots__ = ["delay_ms", "held_ms", "no_consumer_ms", "share_ms", "throttle_ms"]

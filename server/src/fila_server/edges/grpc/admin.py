@@ -34,15 +34,15 @@ from fila_server.edges.grpc.wire_fault import explain
 from fila_server.errors import ChannelNotFound, FilaServerError
 from fila_server.operations import changes
 from fila_server.operations.audit import carry_out
+from fila_server.operations.dead_letter_calls import DeadLetterCalls
 from fila_server.operations.explain import Explaining
-from fila_server.operations.hour import Hour
 from fila_server.operations.late import Late
-from fila_server.operations.letter_calls import LetterCalls
-from fila_server.operations.looks import Looks, watcher_of
 from fila_server.operations.queues import Queues, on_channel
 from fila_server.operations.requests import AdminRules
+from fila_server.operations.series import RecentSeries
+from fila_server.operations.series_calls import SeriesCalls
 from fila_server.operations.status import Status
-from fila_server.operations.watch_stats import StatsWatch
+from fila_server.operations.watch_stats import StatsWatch, watcher_of
 
 SERVICE = "fila.v1.FilaAdmin"
 
@@ -56,17 +56,17 @@ LARGE_REST_S = 0.05
 
 
 def handlers(
-    broker: Broker, limits: Limits, durability: str, data_dir: str, identity: Identity, hour: Hour
+    broker: Broker, limits: Limits, durability: str, data_dir: str, identity: Identity, recent: RecentSeries
 ) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     check = AdminRules(limits)
     admission = Admission(limits)
     door = identity.door
     queues = Queues(broker, limits, check, durability, door)
-    letters = LetterCalls(broker, limits, check, door)
-    answers = _of_queues(queues) | _of_letters(queues, letters)
-    answers |= _looks(door, Explaining(broker, check), Late(broker), Status(broker, data_dir))
-    answers["GetHistory"] = (watch_pb2.GetHistoryRequest, Looks(broker, door, check, hour).history)
+    dead_letters = DeadLetterCalls(broker, limits, check, door)
+    answers = _of_queues(queues) | _of_dead_letters(queues, dead_letters)
+    answers |= _views(door, Explaining(broker, check), Late(broker), Status(broker, data_dir))
+    answers["GetSeries"] = (watch_pb2.GetSeriesRequest, SeriesCalls(broker, door, check, recent).series)
     calls = {
         method: _plain(method, broker, door, kind, request_type, row_check)
         for method, (kind, request_type, row_check) in _checked_only(check).items()
@@ -81,7 +81,7 @@ def handlers(
         )
         for method, call in calls.items()
     }
-    _add_streams(methods, broker, check, admission, identity, letters)
+    _add_streams(methods, broker, check, admission, identity, dead_letters)
     return grpc.method_handlers_generic_handler(SERVICE, methods)
 
 
@@ -120,20 +120,22 @@ def _of_queues(queues: Queues) -> dict[str, tuple[type[Message], Answer]]:
     }
 
 
-def _of_letters(queues: Queues, letters: LetterCalls) -> dict[str, tuple[type[Message], Answer]]:
+def _of_dead_letters(
+    queues: Queues, dead_letters: DeadLetterCalls
+) -> dict[str, tuple[type[Message], Answer]]:
     """Messages that are looked at, and dead letters that are moved, edited or dropped."""
     return {
         "PeekMessages": (pb.PeekMessagesRequest, queues.peek),
         "Redrive": (pb.RedriveRequest, queues.redrive),
         "DropDeadLetters": (events_pb2.DropDeadLettersRequest, queues.drop_dead_letters),
-        "EditDeadLetter": (operation_pb2.EditDeadLetterRequest, letters.edit),
-        "StartOperation": (operation_pb2.StartOperationRequest, letters.start),
-        "ListOperations": (operation_pb2.ListOperationsRequest, letters.list),
-        "CancelOperation": (operation_pb2.CancelOperationRequest, letters.cancel),
+        "EditDeadLetter": (operation_pb2.EditDeadLetterRequest, dead_letters.edit),
+        "StartOperation": (operation_pb2.StartOperationRequest, dead_letters.start),
+        "ListOperations": (operation_pb2.ListOperationsRequest, dead_letters.list),
+        "CancelOperation": (operation_pb2.CancelOperationRequest, dead_letters.cancel),
     }
 
 
-def _looks(
+def _views(
     door: Door, explaining: Explaining, late: Late, status: Status
 ) -> dict[str, tuple[type[Message], Answer]]:
     """Why a key waits, which keys are late, and how the broker is."""
@@ -159,7 +161,7 @@ def _add_streams(
     check: AdminRules,
     admission: Admission,
     identity: Identity,
-    letters: LetterCalls,
+    dead_letters: DeadLetterCalls,
 ) -> None:
     door = identity.door
     watching = Watching(broker.at_drain)
@@ -178,7 +180,7 @@ def _add_streams(
         return _naming_no_hidden_channel(door, caller, request, pieces)
 
     def operation(request: Any, _caller: Caller, _frame: bytes) -> AsyncIterator[bytes]:
-        return letters.watch(request)
+        return dead_letters.watch(request)
 
     methods["WatchOperation"] = _streaming(
         "WatchOperation", operation_pb2.WatchOperationRequest, admission, identity, operation, MANAGE

@@ -24,7 +24,7 @@ from fila_server.config.schema import MIB, Config
 from fila_server.edges.grpc import admin, auth, sinks
 from fila_server.edges.grpc.identity import Identity
 from fila_server.edges.grpc.keyed_reflection import KeyedReflection
-from fila_server.operations.hour import Hour, remember
+from fila_server.operations.series import RecentSeries, record
 
 SERVICES = (
     service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name,
@@ -56,11 +56,16 @@ class Services:
     def __init__(self, broker: Broker, config: Config, identity: Identity) -> None:
         self._health = health.aio.HealthServicer()
         self._broker = broker
-        self._hour = Hour()
-        self._remembering: asyncio.Task[None] | None = None
+        self._recent_series = RecentSeries()
+        self._recording: asyncio.Task[None] | None = None
         self.handlers: tuple[grpc.GenericRpcHandler, ...] = (
             admin.handlers(
-                broker, config.limits, config.storage.durability, config.server.data_dir, identity, self._hour
+                broker,
+                config.limits,
+                config.storage.durability,
+                config.server.data_dir,
+                identity,
+                self._recent_series,
             ),
             auth.handlers(broker, config, identity),
             sinks.handlers(broker, config, identity),
@@ -70,14 +75,14 @@ class Services:
 
     async def say_serving(self) -> None:
         """Tell whoever asks that all services answer."""
-        self._remembering = asyncio.ensure_future(remember(self._hour, self._broker.call))
+        self._recording = asyncio.ensure_future(record(self._recent_series, self._broker.call))
         for name in ("", *SERVICES):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
     async def say_not_serving(self) -> None:
         """Tell load balancers to go elsewhere while calls in hand finish; for good."""
-        if self._remembering is not None:
-            self._remembering.cancel()
+        if self._recording is not None:
+            self._recording.cancel()
         await self._health.enter_graceful_shutdown()
 
 

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/watch.proto.
  */
 export const file_fila_v1_watch: GenFile = /*@__PURE__*/
-  fileDesc("ChNmaWxhL3YxL3dhdGNoLnByb3RvEgdmaWxhLnYxIm4KCldhaXRDYXVzZXMSFgoObm9fY29uc3VtZXJfbXMYASABKAQSEAoIc2hhcmVfbXMYAiABKAQSEwoLdGhyb3R0bGVfbXMYAyABKAQSEAoIZGVsYXlfbXMYBCABKAQSDwoHaGVsZF9tcxgFIAEoBCL0BQoIS2V5U3RhdGUSFAoMZmFpcm5lc3Nfa2V5GAEgASgJEiYKBXN0YXRlGAIgASgOMhcuZmlsYS52MS5LZXlTdGF0ZS5TdGF0ZRIXCg9ibG9ja2luZ19idWNrZXQYAyABKAkSKQoFdW50aWwYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXJlYWR5GAUgASgEEg8KB2RlbGF5ZWQYBiABKAQSEQoJaW5fZmxpZ2h0GAcgASgEEhIKCndhaXRpbmdfbXMYCCABKAQSDgoGd2VpZ2h0GAkgASgNEg4KBnBhdXNlZBgKIAEoCBIVCg1tYXhfaW5fZmxpZ2h0GAsgASgNEhcKD3JhdGVfcGVyX3NlY29uZBgMIAEoARINCgVidXJzdBgNIAEoARIVCg1hcnJpdmVkX3RvdGFsGA4gASgEEhcKD2RlbGl2ZXJlZF90b3RhbBgPIAEoBBIbChNhcnJpdmluZ19wZXJfc2Vjb25kGBAgASgBEhwKFGRlbGl2ZXJlZF9wZXJfc2Vjb25kGBEgASgBEhkKEXNlcnZlZF9wZXJfc2Vjb25kGBIgASgBEhYKDmR1ZV9wZXJfc2Vjb25kGBMgASgBEhQKDHNlcnZlZF90b3RhbBgUIAEoARIRCglkdWVfdG90YWwYFSABKAESIgoFd2FpdHMYFiABKAsyEy5maWxhLnYxLldhaXRDYXVzZXMi1AEKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASFQoRU1RBVEVfTk9fQ09OU1VNRVIQARIWChJTVEFURV9OT1RfSVRTX1RVUk4QAhITCg9TVEFURV9USFJPVFRMRUQQAxIRCg1TVEFURV9ERUxBWUVEEAQSEAoMU1RBVEVfTEVBU0VEEAUSEAoMU1RBVEVfUEFVU0VEEAYSEAoMU1RBVEVfQ0FQUEVEEAcSDwoLU1RBVEVfRU1QVFkQCBIWChJTVEFURV9SQVRFX0xJTUlURUQQCSKMAwoKUXVldWVTdGF0ZRINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEg0KBXJlYWR5GAMgASgEEg8KB2RlbGF5ZWQYBCABKAQSEQoJaW5fZmxpZ2h0GAUgASgEEhEKCWNvbnN1bWVycxgGIAEoDRITCgthY3RpdmVfa2V5cxgHIAEoDRIVCg1vbGRlc3RfYWdlX21zGAggASgEEhYKDmVucXVldWVkX3RvdGFsGAkgASgEEhcKD2RlbGl2ZXJlZF90b3RhbBgKIAEoBBITCgthY2tlZF90b3RhbBgLIAEoBBIbChNkZWFkX2xldHRlcmVkX3RvdGFsGAwgASgEEhQKDHN0b3JlZF9ieXRlcxgNIAEoBBIbChNhcnJpdmluZ19wZXJfc2Vjb25kGA4gASgBEhwKFGRlbGl2ZXJlZF9wZXJfc2Vjb25kGA8gASgBEhQKDHNlcnZlZF90b3RhbBgQIAEoARIiCgV3YWl0cxgRIAEoCzITLmZpbGEudjEuV2FpdENhdXNlcyKLAgoRV2F0Y2hTdGF0c1JlcXVlc3QSDgoGcXVldWVzGAEgAygJEg8KB2NoYW5uZWwYAiABKAkSLwoFb3JkZXIYAyABKA4yIC5maWxhLnYxLldhdGNoU3RhdHNSZXF1ZXN0Lk9yZGVyEhAKA3RvcBgEIAEoDUgAiAEBEgwKBGtleXMYBSADKAkifAoFT3JkZXISFQoRT1JERVJfVU5TUEVDSUZJRUQQABIRCg1PUkRFUl9CQUNLTE9HEAESDgoKT1JERVJfTEFURRACEhIKDk9SREVSX0FSUklWSU5HEAMSEAoMT1JERVJfU0VSVkVEEAQSEwoPT1JERVJfT0ZGX1NIQVJFEAVCBgoEX3RvcCKrAQoSV2F0Y2hTdGF0c1Jlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgEEgwKBGZ1bGwYAiABKAgSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKCGNoYW5uZWxzGAQgAygLMhcuZmlsYS52MS5XYXRjaGVkQ2hhbm5lbBIiCgRnb25lGAUgAygLMhQuZmlsYS52MS5Hb25lQ2hhbm5lbCJmCg5XYXRjaGVkQ2hhbm5lbBIiCgVzdGF0ZRgBIAEoCzITLmZpbGEudjEuUXVldWVTdGF0ZRIfCgRrZXlzGAIgAygLMhEuZmlsYS52MS5LZXlTdGF0ZRIPCgdsZWFkaW5nGAMgAygJIi0KC0dvbmVDaGFubmVsEg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkiQQoRR2V0SGlzdG9yeVJlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIMCgRrZXlzGAMgAygJIrQBChJHZXRIaXN0b3J5UmVzcG9uc2USLAoIZmlyc3RfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3N0ZXBfbXMYAiABKA0SJQoGcG9pbnRzGAMgAygLMhUuZmlsYS52MS5IaXN0b3J5UG9pbnQSIQoEa2V5cxgEIAMoCzITLmZpbGEudjEuS2V5SGlzdG9yeRIVCg1yZWNvcmRlZF9rZXlzGAUgAygJIrABCgxIaXN0b3J5UG9pbnQSEAoIcmVjb3JkZWQYASABKAgSDwoHYXJyaXZlZBgCIAEoBBIRCglkZWxpdmVyZWQYAyABKAQSDQoFYWNrZWQYBCABKAQSDQoFZGVwdGgYBSABKAQSEQoJaW5fZmxpZ2h0GAYgASgEEhUKDW9sZGVzdF9hZ2VfbXMYByABKAQSIgoFd2FpdHMYCCABKAsyEy5maWxhLnYxLldhaXRDYXVzZXMiTAoKS2V5SGlzdG9yeRIUCgxmYWlybmVzc19rZXkYASABKAkSKAoGcG9pbnRzGAIgAygLMhguZmlsYS52MS5LZXlIaXN0b3J5UG9pbnQiYgoPS2V5SGlzdG9yeVBvaW50EhAKCHJlY29yZGVkGAEgASgIEg8KB2Fycml2ZWQYAiABKAESDgoGc2VydmVkGAMgASgBEgsKA2R1ZRgEIAEoARIPCgdwZW5kaW5nGAUgASgEIlAKD0ZpbmRLZXlzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEg4KBnByZWZpeBgDIAEoCRINCgVsaW1pdBgEIAEoDSJEChBGaW5kS2V5c1Jlc3BvbnNlEh8KBGtleXMYASADKAsyES5maWxhLnYxLktleVN0YXRlEg8KB21hdGNoZWQYAiABKARCGwoLZGV2LmZpbGEudjFCCldhdGNoUHJvdG9QAWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChNmaWxhL3YxL3dhdGNoLnByb3RvEgdmaWxhLnYxIm4KCldhaXRDYXVzZXMSFgoObm9fY29uc3VtZXJfbXMYASABKAQSEAoIc2hhcmVfbXMYAiABKAQSEwoLdGhyb3R0bGVfbXMYAyABKAQSEAoIZGVsYXlfbXMYBCABKAQSDwoHaGVsZF9tcxgFIAEoBCL0BQoIS2V5U3RhdGUSFAoMZmFpcm5lc3Nfa2V5GAEgASgJEiYKBXN0YXRlGAIgASgOMhcuZmlsYS52MS5LZXlTdGF0ZS5TdGF0ZRIXCg9ibG9ja2luZ19idWNrZXQYAyABKAkSKQoFdW50aWwYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXJlYWR5GAUgASgEEg8KB2RlbGF5ZWQYBiABKAQSEQoJaW5fZmxpZ2h0GAcgASgEEhIKCndhaXRpbmdfbXMYCCABKAQSDgoGd2VpZ2h0GAkgASgNEg4KBnBhdXNlZBgKIAEoCBIVCg1tYXhfaW5fZmxpZ2h0GAsgASgNEhcKD3JhdGVfcGVyX3NlY29uZBgMIAEoARINCgVidXJzdBgNIAEoARIVCg1hcnJpdmVkX3RvdGFsGA4gASgEEhcKD2RlbGl2ZXJlZF90b3RhbBgPIAEoBBIbChNhcnJpdmluZ19wZXJfc2Vjb25kGBAgASgBEhwKFGRlbGl2ZXJlZF9wZXJfc2Vjb25kGBEgASgBEhkKEXNlcnZlZF9wZXJfc2Vjb25kGBIgASgBEhYKDmR1ZV9wZXJfc2Vjb25kGBMgASgBEhQKDHNlcnZlZF90b3RhbBgUIAEoARIRCglkdWVfdG90YWwYFSABKAESIgoFd2FpdHMYFiABKAsyEy5maWxhLnYxLldhaXRDYXVzZXMi1AEKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASFQoRU1RBVEVfTk9fQ09OU1VNRVIQARIWChJTVEFURV9OT1RfSVRTX1RVUk4QAhITCg9TVEFURV9USFJPVFRMRUQQAxIRCg1TVEFURV9ERUxBWUVEEAQSEAoMU1RBVEVfTEVBU0VEEAUSEAoMU1RBVEVfUEFVU0VEEAYSEAoMU1RBVEVfQ0FQUEVEEAcSDwoLU1RBVEVfRU1QVFkQCBIWChJTVEFURV9SQVRFX0xJTUlURUQQCSKMAwoKUXVldWVTdGF0ZRINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEg0KBXJlYWR5GAMgASgEEg8KB2RlbGF5ZWQYBCABKAQSEQoJaW5fZmxpZ2h0GAUgASgEEhEKCWNvbnN1bWVycxgGIAEoDRITCgthY3RpdmVfa2V5cxgHIAEoDRIVCg1vbGRlc3RfYWdlX21zGAggASgEEhYKDmVucXVldWVkX3RvdGFsGAkgASgEEhcKD2RlbGl2ZXJlZF90b3RhbBgKIAEoBBITCgthY2tlZF90b3RhbBgLIAEoBBIbChNkZWFkX2xldHRlcmVkX3RvdGFsGAwgASgEEhQKDHN0b3JlZF9ieXRlcxgNIAEoBBIbChNhcnJpdmluZ19wZXJfc2Vjb25kGA4gASgBEhwKFGRlbGl2ZXJlZF9wZXJfc2Vjb25kGA8gASgBEhQKDHNlcnZlZF90b3RhbBgQIAEoARIiCgV3YWl0cxgRIAEoCzITLmZpbGEudjEuV2FpdENhdXNlcyKLAgoRV2F0Y2hTdGF0c1JlcXVlc3QSDgoGcXVldWVzGAEgAygJEg8KB2NoYW5uZWwYAiABKAkSLwoFb3JkZXIYAyABKA4yIC5maWxhLnYxLldhdGNoU3RhdHNSZXF1ZXN0Lk9yZGVyEhAKA3RvcBgEIAEoDUgAiAEBEgwKBGtleXMYBSADKAkifAoFT3JkZXISFQoRT1JERVJfVU5TUEVDSUZJRUQQABIRCg1PUkRFUl9CQUNLTE9HEAESDgoKT1JERVJfTEFURRACEhIKDk9SREVSX0FSUklWSU5HEAMSEAoMT1JERVJfU0VSVkVEEAQSEwoPT1JERVJfT0ZGX1NIQVJFEAVCBgoEX3RvcCKrAQoSV2F0Y2hTdGF0c1Jlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgEEgwKBGZ1bGwYAiABKAgSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKCGNoYW5uZWxzGAQgAygLMhcuZmlsYS52MS5XYXRjaGVkQ2hhbm5lbBIiCgRnb25lGAUgAygLMhQuZmlsYS52MS5Hb25lQ2hhbm5lbCJmCg5XYXRjaGVkQ2hhbm5lbBIiCgVzdGF0ZRgBIAEoCzITLmZpbGEudjEuUXVldWVTdGF0ZRIfCgRrZXlzGAIgAygLMhEuZmlsYS52MS5LZXlTdGF0ZRIPCgdsZWFkaW5nGAMgAygJIi0KC0dvbmVDaGFubmVsEg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkiQAoQR2V0U2VyaWVzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEgwKBGtleXMYAyADKAkisQEKEUdldFNlcmllc1Jlc3BvbnNlEiwKCGZpcnN0X2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdzdGVwX21zGAIgASgNEiQKBnBvaW50cxgDIAMoCzIULmZpbGEudjEuU2VyaWVzUG9pbnQSIAoEa2V5cxgEIAMoCzISLmZpbGEudjEuS2V5U2VyaWVzEhUKDXJlY29yZGVkX2tleXMYBSADKAkirwEKC1Nlcmllc1BvaW50EhAKCHJlY29yZGVkGAEgASgIEg8KB2Fycml2ZWQYAiABKAQSEQoJZGVsaXZlcmVkGAMgASgEEg0KBWFja2VkGAQgASgEEg0KBWRlcHRoGAUgASgEEhEKCWluX2ZsaWdodBgGIAEoBBIVCg1vbGRlc3RfYWdlX21zGAcgASgEEiIKBXdhaXRzGAggASgLMhMuZmlsYS52MS5XYWl0Q2F1c2VzIkoKCUtleVNlcmllcxIUCgxmYWlybmVzc19rZXkYASABKAkSJwoGcG9pbnRzGAIgAygLMhcuZmlsYS52MS5LZXlTZXJpZXNQb2ludCJhCg5LZXlTZXJpZXNQb2ludBIQCghyZWNvcmRlZBgBIAEoCBIPCgdhcnJpdmVkGAIgASgBEg4KBnNlcnZlZBgDIAEoARILCgNkdWUYBCABKAESDwoHcGVuZGluZxgFIAEoBCJQCg9GaW5kS2V5c1JlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIOCgZwcmVmaXgYAyABKAkSDQoFbGltaXQYBCABKA0iRAoQRmluZEtleXNSZXNwb25zZRIfCgRrZXlzGAEgAygLMhEuZmlsYS52MS5LZXlTdGF0ZRIPCgdtYXRjaGVkGAIgASgEQhsKC2Rldi5maWxhLnYxQgpXYXRjaFByb3RvUAFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * Waiting time split into its causes, summed over messages.
@@ -669,11 +669,11 @@ export const GoneChannelSchema: GenMessage<GoneChannel> = /*@__PURE__*/
   messageDesc(file_fila_v1_watch, 6);
 
 /**
- * What to look back at.
+ * Whose series to read.
  *
- * @generated from message fila.v1.GetHistoryRequest
+ * @generated from message fila.v1.GetSeriesRequest
  */
-export type GetHistoryRequest = Message<"fila.v1.GetHistoryRequest"> & {
+export type GetSeriesRequest = Message<"fila.v1.GetSeriesRequest"> & {
   /**
    * The queue's name.
    *
@@ -689,7 +689,7 @@ export type GetHistoryRequest = Message<"fila.v1.GetHistoryRequest"> & {
   channel: string;
 
   /**
-   * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+   * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
    *
    * @generated from field: repeated string keys = 3;
    */
@@ -697,18 +697,18 @@ export type GetHistoryRequest = Message<"fila.v1.GetHistoryRequest"> & {
 };
 
 /**
- * Describes the message fila.v1.GetHistoryRequest.
- * Use `create(GetHistoryRequestSchema)` to create a new message.
+ * Describes the message fila.v1.GetSeriesRequest.
+ * Use `create(GetSeriesRequestSchema)` to create a new message.
  */
-export const GetHistoryRequestSchema: GenMessage<GetHistoryRequest> = /*@__PURE__*/
+export const GetSeriesRequestSchema: GenMessage<GetSeriesRequest> = /*@__PURE__*/
   messageDesc(file_fila_v1_watch, 7);
 
 /**
- * The last hour, a point for each ten seconds, oldest first.
+ * The series of the last hour, a point for each ten seconds, oldest first.
  *
- * @generated from message fila.v1.GetHistoryResponse
+ * @generated from message fila.v1.GetSeriesResponse
  */
-export type GetHistoryResponse = Message<"fila.v1.GetHistoryResponse"> & {
+export type GetSeriesResponse = Message<"fila.v1.GetSeriesResponse"> & {
   /**
    * When the first point ends; each further one ends ten seconds later.
    *
@@ -726,16 +726,16 @@ export type GetHistoryResponse = Message<"fila.v1.GetHistoryResponse"> & {
   /**
    * The channel.
    *
-   * @generated from field: repeated fila.v1.HistoryPoint points = 3;
+   * @generated from field: repeated fila.v1.SeriesPoint points = 3;
    */
-  points: HistoryPoint[];
+  points: SeriesPoint[];
 
   /**
    * The keys that were asked for and have something recorded.
    *
-   * @generated from field: repeated fila.v1.KeyHistory keys = 4;
+   * @generated from field: repeated fila.v1.KeySeries keys = 4;
    */
-  keys: KeyHistory[];
+  keys: KeySeries[];
 
   /**
    * Of the channel's keys that are recorded, those that were served most within the hour, most first; at most 256.
@@ -746,19 +746,19 @@ export type GetHistoryResponse = Message<"fila.v1.GetHistoryResponse"> & {
 };
 
 /**
- * Describes the message fila.v1.GetHistoryResponse.
- * Use `create(GetHistoryResponseSchema)` to create a new message.
+ * Describes the message fila.v1.GetSeriesResponse.
+ * Use `create(GetSeriesResponseSchema)` to create a new message.
  */
-export const GetHistoryResponseSchema: GenMessage<GetHistoryResponse> = /*@__PURE__*/
+export const GetSeriesResponseSchema: GenMessage<GetSeriesResponse> = /*@__PURE__*/
   messageDesc(file_fila_v1_watch, 8);
 
 /**
  * Ten seconds of a channel. One that was not recorded has `recorded` false and counts for nothing: the broker was down,
  * had no room for it, or nothing had happened there yet.
  *
- * @generated from message fila.v1.HistoryPoint
+ * @generated from message fila.v1.SeriesPoint
  */
-export type HistoryPoint = Message<"fila.v1.HistoryPoint"> & {
+export type SeriesPoint = Message<"fila.v1.SeriesPoint"> & {
   /**
    * It was recorded.
    *
@@ -817,18 +817,18 @@ export type HistoryPoint = Message<"fila.v1.HistoryPoint"> & {
 };
 
 /**
- * Describes the message fila.v1.HistoryPoint.
- * Use `create(HistoryPointSchema)` to create a new message.
+ * Describes the message fila.v1.SeriesPoint.
+ * Use `create(SeriesPointSchema)` to create a new message.
  */
-export const HistoryPointSchema: GenMessage<HistoryPoint> = /*@__PURE__*/
+export const SeriesPointSchema: GenMessage<SeriesPoint> = /*@__PURE__*/
   messageDesc(file_fila_v1_watch, 9);
 
 /**
- * The last hour of one fairness key, with as many points as the channel.
+ * The series of one fairness key, with as many points as the channel.
  *
- * @generated from message fila.v1.KeyHistory
+ * @generated from message fila.v1.KeySeries
  */
-export type KeyHistory = Message<"fila.v1.KeyHistory"> & {
+export type KeySeries = Message<"fila.v1.KeySeries"> & {
   /**
    * The key.
    *
@@ -839,24 +839,24 @@ export type KeyHistory = Message<"fila.v1.KeyHistory"> & {
   /**
    * Its points.
    *
-   * @generated from field: repeated fila.v1.KeyHistoryPoint points = 2;
+   * @generated from field: repeated fila.v1.KeySeriesPoint points = 2;
    */
-  points: KeyHistoryPoint[];
+  points: KeySeriesPoint[];
 };
 
 /**
- * Describes the message fila.v1.KeyHistory.
- * Use `create(KeyHistorySchema)` to create a new message.
+ * Describes the message fila.v1.KeySeries.
+ * Use `create(KeySeriesSchema)` to create a new message.
  */
-export const KeyHistorySchema: GenMessage<KeyHistory> = /*@__PURE__*/
+export const KeySeriesSchema: GenMessage<KeySeries> = /*@__PURE__*/
   messageDesc(file_fila_v1_watch, 10);
 
 /**
  * Ten seconds of a key.
  *
- * @generated from message fila.v1.KeyHistoryPoint
+ * @generated from message fila.v1.KeySeriesPoint
  */
-export type KeyHistoryPoint = Message<"fila.v1.KeyHistoryPoint"> & {
+export type KeySeriesPoint = Message<"fila.v1.KeySeriesPoint"> & {
   /**
    * It was recorded.
    *
@@ -894,10 +894,10 @@ export type KeyHistoryPoint = Message<"fila.v1.KeyHistoryPoint"> & {
 };
 
 /**
- * Describes the message fila.v1.KeyHistoryPoint.
- * Use `create(KeyHistoryPointSchema)` to create a new message.
+ * Describes the message fila.v1.KeySeriesPoint.
+ * Use `create(KeySeriesPointSchema)` to create a new message.
  */
-export const KeyHistoryPointSchema: GenMessage<KeyHistoryPoint> = /*@__PURE__*/
+export const KeySeriesPointSchema: GenMessage<KeySeriesPoint> = /*@__PURE__*/
   messageDesc(file_fila_v1_watch, 11);
 
 /**

@@ -669,7 +669,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "LD\020\002*|\n\014BreakerState\022\035\n\031BREAKER_STATE_UN" +
       "SPECIFIED\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001\022\026\n" +
       "\022BREAKER_STATE_OPEN\020\002\022\033\n\027BREAKER_STATE_H" +
-      "ALF_OPEN\020\0032\305\026\n\tFilaAdmin\022H\n\013CreateQueue\022" +
+      "ALF_OPEN\020\0032\302\026\n\tFilaAdmin\022H\n\013CreateQueue\022" +
       "\033.fila.v1.CreateQueueRequest\032\034.fila.v1.C" +
       "reateQueueResponse\022?\n\010GetQueue\022\030.fila.v1" +
       ".GetQueueRequest\032\031.fila.v1.GetQueueRespo" +
@@ -722,27 +722,27 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "ettersResponse\022?\n\010FindKeys\022\030.fila.v1.Fin" +
       "dKeysRequest\032\031.fila.v1.FindKeysResponse\022" +
       "G\n\nWatchStats\022\032.fila.v1.WatchStatsReques" +
-      "t\032\033.fila.v1.WatchStatsResponse0\001\022E\n\nGetH" +
-      "istory\022\032.fila.v1.GetHistoryRequest\032\033.fil" +
-      "a.v1.GetHistoryResponse\022Z\n\021ListQueueVers" +
-      "ions\022!.fila.v1.ListQueueVersionsRequest\032" +
-      "\".fila.v1.ListQueueVersionsResponse\022T\n\017G" +
-      "etQueueVersion\022\037.fila.v1.GetQueueVersion" +
-      "Request\032 .fila.v1.GetQueueVersionRespons" +
-      "e\022Q\n\016StartOperation\022\036.fila.v1.StartOpera" +
-      "tionRequest\032\037.fila.v1.StartOperationResp" +
-      "onse\022S\n\016WatchOperation\022\036.fila.v1.WatchOp" +
-      "erationRequest\032\037.fila.v1.WatchOperationR" +
-      "esponse0\001\022Q\n\016ListOperations\022\036.fila.v1.Li" +
-      "stOperationsRequest\032\037.fila.v1.ListOperat" +
-      "ionsResponse\022T\n\017CancelOperation\022\037.fila.v" +
-      "1.CancelOperationRequest\032 .fila.v1.Cance" +
-      "lOperationResponse\022Q\n\016EditDeadLetter\022\036.f" +
-      "ila.v1.EditDeadLetterRequest\032\037.fila.v1.E" +
-      "ditDeadLetterResponse\022K\n\014DryRunPolicy\022\034." +
-      "fila.v1.DryRunPolicyRequest\032\035.fila.v1.Dr" +
-      "yRunPolicyResponseB\033\n\013dev.fila.v1B\nAdmin" +
-      "ProtoP\001b\006proto3"
+      "t\032\033.fila.v1.WatchStatsResponse0\001\022B\n\tGetS" +
+      "eries\022\031.fila.v1.GetSeriesRequest\032\032.fila." +
+      "v1.GetSeriesResponse\022Z\n\021ListQueueVersion" +
+      "s\022!.fila.v1.ListQueueVersionsRequest\032\".f" +
+      "ila.v1.ListQueueVersionsResponse\022T\n\017GetQ" +
+      "ueueVersion\022\037.fila.v1.GetQueueVersionReq" +
+      "uest\032 .fila.v1.GetQueueVersionResponse\022Q" +
+      "\n\016StartOperation\022\036.fila.v1.StartOperatio" +
+      "nRequest\032\037.fila.v1.StartOperationRespons" +
+      "e\022S\n\016WatchOperation\022\036.fila.v1.WatchOpera" +
+      "tionRequest\032\037.fila.v1.WatchOperationResp" +
+      "onse0\001\022Q\n\016ListOperations\022\036.fila.v1.ListO" +
+      "perationsRequest\032\037.fila.v1.ListOperation" +
+      "sResponse\022T\n\017CancelOperation\022\037.fila.v1.C" +
+      "ancelOperationRequest\032 .fila.v1.CancelOp" +
+      "erationResponse\022Q\n\016EditDeadLetter\022\036.fila" +
+      ".v1.EditDeadLetterRequest\032\037.fila.v1.Edit" +
+      "DeadLetterResponse\022K\n\014DryRunPolicy\022\034.fil" +
+      "a.v1.DryRunPolicyRequest\032\035.fila.v1.DryRu" +
+      "nPolicyResponseB\033\n\013dev.fila.v1B\nAdminPro" +
+      "toP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,

@@ -915,35 +915,35 @@ public final class FilaAdminGrpc {
     return getWatchStatsMethod;
   }
 
-  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.GetHistoryRequest,
-      dev.fila.v1.GetHistoryResponse> getGetHistoryMethod;
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.GetSeriesRequest,
+      dev.fila.v1.GetSeriesResponse> getGetSeriesMethod;
 
   @io.grpc.stub.annotations.RpcMethod(
-      fullMethodName = SERVICE_NAME + '/' + "GetHistory",
-      requestType = dev.fila.v1.GetHistoryRequest.class,
-      responseType = dev.fila.v1.GetHistoryResponse.class,
+      fullMethodName = SERVICE_NAME + '/' + "GetSeries",
+      requestType = dev.fila.v1.GetSeriesRequest.class,
+      responseType = dev.fila.v1.GetSeriesResponse.class,
       methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
-  public static io.grpc.MethodDescriptor<dev.fila.v1.GetHistoryRequest,
-      dev.fila.v1.GetHistoryResponse> getGetHistoryMethod() {
-    io.grpc.MethodDescriptor<dev.fila.v1.GetHistoryRequest, dev.fila.v1.GetHistoryResponse> getGetHistoryMethod;
-    if ((getGetHistoryMethod = FilaAdminGrpc.getGetHistoryMethod) == null) {
+  public static io.grpc.MethodDescriptor<dev.fila.v1.GetSeriesRequest,
+      dev.fila.v1.GetSeriesResponse> getGetSeriesMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.GetSeriesRequest, dev.fila.v1.GetSeriesResponse> getGetSeriesMethod;
+    if ((getGetSeriesMethod = FilaAdminGrpc.getGetSeriesMethod) == null) {
       synchronized (FilaAdminGrpc.class) {
-        if ((getGetHistoryMethod = FilaAdminGrpc.getGetHistoryMethod) == null) {
-          FilaAdminGrpc.getGetHistoryMethod = getGetHistoryMethod =
-              io.grpc.MethodDescriptor.<dev.fila.v1.GetHistoryRequest, dev.fila.v1.GetHistoryResponse>newBuilder()
+        if ((getGetSeriesMethod = FilaAdminGrpc.getGetSeriesMethod) == null) {
+          FilaAdminGrpc.getGetSeriesMethod = getGetSeriesMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.GetSeriesRequest, dev.fila.v1.GetSeriesResponse>newBuilder()
               .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
-              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "GetHistory"))
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "GetSeries"))
               .setSampledToLocalTracing(true)
               .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
-                  dev.fila.v1.GetHistoryRequest.getDefaultInstance()))
+                  dev.fila.v1.GetSeriesRequest.getDefaultInstance()))
               .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
-                  dev.fila.v1.GetHistoryResponse.getDefaultInstance()))
-              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("GetHistory"))
+                  dev.fila.v1.GetSeriesResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("GetSeries"))
               .build();
         }
       }
     }
-    return getGetHistoryMethod;
+    return getGetSeriesMethod;
   }
 
   private static volatile io.grpc.MethodDescriptor<dev.fila.v1.ListQueueVersionsRequest,
@@ -1553,12 +1553,12 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+     * Read the last hour of a channel and of some of its keys as time series, a point for each ten seconds.
      * </pre>
      */
-    default void getHistory(dev.fila.v1.GetHistoryRequest request,
-        io.grpc.stub.StreamObserver<dev.fila.v1.GetHistoryResponse> responseObserver) {
-      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetHistoryMethod(), responseObserver);
+    default void getSeries(dev.fila.v1.GetSeriesRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.GetSeriesResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetSeriesMethod(), responseObserver);
     }
 
     /**
@@ -1998,13 +1998,13 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+     * Read the last hour of a channel and of some of its keys as time series, a point for each ten seconds.
      * </pre>
      */
-    public void getHistory(dev.fila.v1.GetHistoryRequest request,
-        io.grpc.stub.StreamObserver<dev.fila.v1.GetHistoryResponse> responseObserver) {
+    public void getSeries(dev.fila.v1.GetSeriesRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.GetSeriesResponse> responseObserver) {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
-          getChannel().newCall(getGetHistoryMethod(), getCallOptions()), request, responseObserver);
+          getChannel().newCall(getGetSeriesMethod(), getCallOptions()), request, responseObserver);
     }
 
     /**
@@ -2414,12 +2414,12 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+     * Read the last hour of a channel and of some of its keys as time series, a point for each ten seconds.
      * </pre>
      */
-    public dev.fila.v1.GetHistoryResponse getHistory(dev.fila.v1.GetHistoryRequest request) throws io.grpc.StatusException {
+    public dev.fila.v1.GetSeriesResponse getSeries(dev.fila.v1.GetSeriesRequest request) throws io.grpc.StatusException {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getGetHistoryMethod(), getCallOptions(), request);
+          getChannel(), getGetSeriesMethod(), getCallOptions(), request);
     }
 
     /**
@@ -2820,12 +2820,12 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+     * Read the last hour of a channel and of some of its keys as time series, a point for each ten seconds.
      * </pre>
      */
-    public dev.fila.v1.GetHistoryResponse getHistory(dev.fila.v1.GetHistoryRequest request) {
+    public dev.fila.v1.GetSeriesResponse getSeries(dev.fila.v1.GetSeriesRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
-          getChannel(), getGetHistoryMethod(), getCallOptions(), request);
+          getChannel(), getGetSeriesMethod(), getCallOptions(), request);
     }
 
     /**
@@ -3218,13 +3218,13 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+     * Read the last hour of a channel and of some of its keys as time series, a point for each ten seconds.
      * </pre>
      */
-    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.GetHistoryResponse> getHistory(
-        dev.fila.v1.GetHistoryRequest request) {
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.GetSeriesResponse> getSeries(
+        dev.fila.v1.GetSeriesRequest request) {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
-          getChannel().newCall(getGetHistoryMethod(), getCallOptions()), request);
+          getChannel().newCall(getGetSeriesMethod(), getCallOptions()), request);
     }
 
     /**
@@ -3334,7 +3334,7 @@ public final class FilaAdminGrpc {
   private static final int METHODID_DROP_DEAD_LETTERS = 26;
   private static final int METHODID_FIND_KEYS = 27;
   private static final int METHODID_WATCH_STATS = 28;
-  private static final int METHODID_GET_HISTORY = 29;
+  private static final int METHODID_GET_SERIES = 29;
   private static final int METHODID_LIST_QUEUE_VERSIONS = 30;
   private static final int METHODID_GET_QUEUE_VERSION = 31;
   private static final int METHODID_START_OPERATION = 32;
@@ -3477,9 +3477,9 @@ public final class FilaAdminGrpc {
           serviceImpl.watchStats((dev.fila.v1.WatchStatsRequest) request,
               (io.grpc.stub.StreamObserver<dev.fila.v1.WatchStatsResponse>) responseObserver);
           break;
-        case METHODID_GET_HISTORY:
-          serviceImpl.getHistory((dev.fila.v1.GetHistoryRequest) request,
-              (io.grpc.stub.StreamObserver<dev.fila.v1.GetHistoryResponse>) responseObserver);
+        case METHODID_GET_SERIES:
+          serviceImpl.getSeries((dev.fila.v1.GetSeriesRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.GetSeriesResponse>) responseObserver);
           break;
         case METHODID_LIST_QUEUE_VERSIONS:
           serviceImpl.listQueueVersions((dev.fila.v1.ListQueueVersionsRequest) request,
@@ -3735,12 +3735,12 @@ public final class FilaAdminGrpc {
               dev.fila.v1.WatchStatsResponse>(
                 service, METHODID_WATCH_STATS)))
         .addMethod(
-          getGetHistoryMethod(),
+          getGetSeriesMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
             new MethodHandlers<
-              dev.fila.v1.GetHistoryRequest,
-              dev.fila.v1.GetHistoryResponse>(
-                service, METHODID_GET_HISTORY)))
+              dev.fila.v1.GetSeriesRequest,
+              dev.fila.v1.GetSeriesResponse>(
+                service, METHODID_GET_SERIES)))
         .addMethod(
           getListQueueVersionsMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
@@ -3874,7 +3874,7 @@ public final class FilaAdminGrpc {
               .addMethod(getDropDeadLettersMethod())
               .addMethod(getFindKeysMethod())
               .addMethod(getWatchStatsMethod())
-              .addMethod(getGetHistoryMethod())
+              .addMethod(getGetSeriesMethod())
               .addMethod(getListQueueVersionsMethod())
               .addMethod(getGetQueueVersionMethod())
               .addMethod(getStartOperationMethod())

@@ -62,30 +62,30 @@ public final class WatchProto extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fila_v1_GoneChannel_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
-    internal_static_fila_v1_GetHistoryRequest_descriptor;
+    internal_static_fila_v1_GetSeriesRequest_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
-      internal_static_fila_v1_GetHistoryRequest_fieldAccessorTable;
+      internal_static_fila_v1_GetSeriesRequest_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
-    internal_static_fila_v1_GetHistoryResponse_descriptor;
+    internal_static_fila_v1_GetSeriesResponse_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
-      internal_static_fila_v1_GetHistoryResponse_fieldAccessorTable;
+      internal_static_fila_v1_GetSeriesResponse_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
-    internal_static_fila_v1_HistoryPoint_descriptor;
+    internal_static_fila_v1_SeriesPoint_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
-      internal_static_fila_v1_HistoryPoint_fieldAccessorTable;
+      internal_static_fila_v1_SeriesPoint_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
-    internal_static_fila_v1_KeyHistory_descriptor;
+    internal_static_fila_v1_KeySeries_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
-      internal_static_fila_v1_KeyHistory_fieldAccessorTable;
+      internal_static_fila_v1_KeySeries_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
-    internal_static_fila_v1_KeyHistoryPoint_descriptor;
+    internal_static_fila_v1_KeySeriesPoint_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
-      internal_static_fila_v1_KeyHistoryPoint_fieldAccessorTable;
+      internal_static_fila_v1_KeySeriesPoint_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fila_v1_FindKeysRequest_descriptor;
   static final 
@@ -169,33 +169,33 @@ public final class WatchProto extends com.google.protobuf.GeneratedFile {
       "eys\030\002 \003(\0132\021.fila.v1.KeyStateR\004keys\022\030\n\007le" +
       "ading\030\003 \003(\tR\007leading\"=\n\013GoneChannel\022\024\n\005q" +
       "ueue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007chan" +
-      "nel\"W\n\021GetHistoryRequest\022\024\n\005queue\030\001 \001(\tR" +
-      "\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\022\n\004keys" +
-      "\030\003 \003(\tR\004keys\"\341\001\n\022GetHistoryResponse\0225\n\010f" +
-      "irst_at\030\001 \001(\0132\032.google.protobuf.Timestam" +
-      "pR\007firstAt\022\027\n\007step_ms\030\002 \001(\rR\006stepMs\022-\n\006p" +
-      "oints\030\003 \003(\0132\025.fila.v1.HistoryPointR\006poin" +
-      "ts\022\'\n\004keys\030\004 \003(\0132\023.fila.v1.KeyHistoryR\004k" +
-      "eys\022#\n\rrecorded_keys\030\005 \003(\tR\014recordedKeys" +
-      "\"\372\001\n\014HistoryPoint\022\032\n\010recorded\030\001 \001(\010R\010rec" +
-      "orded\022\030\n\007arrived\030\002 \001(\004R\007arrived\022\034\n\tdeliv" +
-      "ered\030\003 \001(\004R\tdelivered\022\024\n\005acked\030\004 \001(\004R\005ac" +
-      "ked\022\024\n\005depth\030\005 \001(\004R\005depth\022\033\n\tin_flight\030\006" +
-      " \001(\004R\010inFlight\022\"\n\roldest_age_ms\030\007 \001(\004R\013o" +
-      "ldestAgeMs\022)\n\005waits\030\010 \001(\0132\023.fila.v1.Wait" +
-      "CausesR\005waits\"a\n\nKeyHistory\022!\n\014fairness_" +
-      "key\030\001 \001(\tR\013fairnessKey\0220\n\006points\030\002 \003(\0132\030" +
-      ".fila.v1.KeyHistoryPointR\006points\"\213\001\n\017Key" +
-      "HistoryPoint\022\032\n\010recorded\030\001 \001(\010R\010recorded" +
-      "\022\030\n\007arrived\030\002 \001(\001R\007arrived\022\026\n\006served\030\003 \001" +
-      "(\001R\006served\022\020\n\003due\030\004 \001(\001R\003due\022\030\n\007pending\030" +
-      "\005 \001(\004R\007pending\"o\n\017FindKeysRequest\022\024\n\005que" +
-      "ue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channe" +
-      "l\022\026\n\006prefix\030\003 \001(\tR\006prefix\022\024\n\005limit\030\004 \001(\r" +
-      "R\005limit\"S\n\020FindKeysResponse\022%\n\004keys\030\001 \003(" +
-      "\0132\021.fila.v1.KeyStateR\004keys\022\030\n\007matched\030\002 " +
-      "\001(\004R\007matchedB\033\n\013dev.fila.v1B\nWatchProtoP" +
-      "\001b\006proto3"
+      "nel\"V\n\020GetSeriesRequest\022\024\n\005queue\030\001 \001(\tR\005" +
+      "queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\022\n\004keys\030" +
+      "\003 \003(\tR\004keys\"\336\001\n\021GetSeriesResponse\0225\n\010fir" +
+      "st_at\030\001 \001(\0132\032.google.protobuf.TimestampR" +
+      "\007firstAt\022\027\n\007step_ms\030\002 \001(\rR\006stepMs\022,\n\006poi" +
+      "nts\030\003 \003(\0132\024.fila.v1.SeriesPointR\006points\022" +
+      "&\n\004keys\030\004 \003(\0132\022.fila.v1.KeySeriesR\004keys\022" +
+      "#\n\rrecorded_keys\030\005 \003(\tR\014recordedKeys\"\371\001\n" +
+      "\013SeriesPoint\022\032\n\010recorded\030\001 \001(\010R\010recorded" +
+      "\022\030\n\007arrived\030\002 \001(\004R\007arrived\022\034\n\tdelivered\030" +
+      "\003 \001(\004R\tdelivered\022\024\n\005acked\030\004 \001(\004R\005acked\022\024" +
+      "\n\005depth\030\005 \001(\004R\005depth\022\033\n\tin_flight\030\006 \001(\004R" +
+      "\010inFlight\022\"\n\roldest_age_ms\030\007 \001(\004R\013oldest" +
+      "AgeMs\022)\n\005waits\030\010 \001(\0132\023.fila.v1.WaitCause" +
+      "sR\005waits\"_\n\tKeySeries\022!\n\014fairness_key\030\001 " +
+      "\001(\tR\013fairnessKey\022/\n\006points\030\002 \003(\0132\027.fila." +
+      "v1.KeySeriesPointR\006points\"\212\001\n\016KeySeriesP" +
+      "oint\022\032\n\010recorded\030\001 \001(\010R\010recorded\022\030\n\007arri" +
+      "ved\030\002 \001(\001R\007arrived\022\026\n\006served\030\003 \001(\001R\006serv" +
+      "ed\022\020\n\003due\030\004 \001(\001R\003due\022\030\n\007pending\030\005 \001(\004R\007p" +
+      "ending\"o\n\017FindKeysRequest\022\024\n\005queue\030\001 \001(\t" +
+      "R\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\026\n\006pre" +
+      "fix\030\003 \001(\tR\006prefix\022\024\n\005limit\030\004 \001(\rR\005limit\"" +
+      "S\n\020FindKeysResponse\022%\n\004keys\030\001 \003(\0132\021.fila" +
+      ".v1.KeyStateR\004keys\022\030\n\007matched\030\002 \001(\004R\007mat" +
+      "chedB\033\n\013dev.fila.v1B\nWatchProtoP\001b\006proto" +
+      "3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -244,35 +244,35 @@ public final class WatchProto extends com.google.protobuf.GeneratedFile {
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GoneChannel_descriptor,
         new java.lang.String[] { "Queue", "Channel", });
-    internal_static_fila_v1_GetHistoryRequest_descriptor =
+    internal_static_fila_v1_GetSeriesRequest_descriptor =
       getDescriptor().getMessageType(7);
-    internal_static_fila_v1_GetHistoryRequest_fieldAccessorTable = new
+    internal_static_fila_v1_GetSeriesRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
-        internal_static_fila_v1_GetHistoryRequest_descriptor,
+        internal_static_fila_v1_GetSeriesRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "Keys", });
-    internal_static_fila_v1_GetHistoryResponse_descriptor =
+    internal_static_fila_v1_GetSeriesResponse_descriptor =
       getDescriptor().getMessageType(8);
-    internal_static_fila_v1_GetHistoryResponse_fieldAccessorTable = new
+    internal_static_fila_v1_GetSeriesResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
-        internal_static_fila_v1_GetHistoryResponse_descriptor,
+        internal_static_fila_v1_GetSeriesResponse_descriptor,
         new java.lang.String[] { "FirstAt", "StepMs", "Points", "Keys", "RecordedKeys", });
-    internal_static_fila_v1_HistoryPoint_descriptor =
+    internal_static_fila_v1_SeriesPoint_descriptor =
       getDescriptor().getMessageType(9);
-    internal_static_fila_v1_HistoryPoint_fieldAccessorTable = new
+    internal_static_fila_v1_SeriesPoint_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
-        internal_static_fila_v1_HistoryPoint_descriptor,
+        internal_static_fila_v1_SeriesPoint_descriptor,
         new java.lang.String[] { "Recorded", "Arrived", "Delivered", "Acked", "Depth", "InFlight", "OldestAgeMs", "Waits", });
-    internal_static_fila_v1_KeyHistory_descriptor =
+    internal_static_fila_v1_KeySeries_descriptor =
       getDescriptor().getMessageType(10);
-    internal_static_fila_v1_KeyHistory_fieldAccessorTable = new
+    internal_static_fila_v1_KeySeries_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
-        internal_static_fila_v1_KeyHistory_descriptor,
+        internal_static_fila_v1_KeySeries_descriptor,
         new java.lang.String[] { "FairnessKey", "Points", });
-    internal_static_fila_v1_KeyHistoryPoint_descriptor =
+    internal_static_fila_v1_KeySeriesPoint_descriptor =
       getDescriptor().getMessageType(11);
-    internal_static_fila_v1_KeyHistoryPoint_fieldAccessorTable = new
+    internal_static_fila_v1_KeySeriesPoint_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
-        internal_static_fila_v1_KeyHistoryPoint_descriptor,
+        internal_static_fila_v1_KeySeriesPoint_descriptor,
         new java.lang.String[] { "Recorded", "Arrived", "Served", "Due", "Pending", });
     internal_static_fila_v1_FindKeysRequest_descriptor =
       getDescriptor().getMessageType(12);

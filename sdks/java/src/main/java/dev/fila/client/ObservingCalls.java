@@ -6,8 +6,8 @@ import dev.fila.v1.Event;
 import dev.fila.v1.FilaAdminGrpc;
 import dev.fila.v1.FindKeysRequest;
 import dev.fila.v1.FindKeysResponse;
-import dev.fila.v1.GetHistoryRequest;
-import dev.fila.v1.GetHistoryResponse;
+import dev.fila.v1.GetSeriesRequest;
+import dev.fila.v1.GetSeriesResponse;
 import dev.fila.v1.GetQueueVersionRequest;
 import dev.fila.v1.GetQueueVersionResponse;
 import dev.fila.v1.GetStatusRequest;
@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * What operators look at: the broker's state, keys in numbers, what happens, settings over time.
  */
-public abstract sealed class ObservingCalls extends AdminCalls permits LetterCalls {
+public abstract sealed class ObservingCalls extends AdminCalls permits DeadLetterCalls {
     ObservingCalls(Connection connection) {
         super(connection);
     }
@@ -123,15 +123,15 @@ public abstract sealed class ObservingCalls extends AdminCalls permits LetterCal
      * seconds. The keys are recorded from then on, for the hour that follows. Throws
      * QueueNotFoundException, ChannelNotFoundException, InvalidException.
      */
-    public GetHistoryResponse getHistory(
+    public GetSeriesResponse getSeries(
             String queue, @Nullable String channel, Collection<String> keys) {
-        GetHistoryRequest request =
-                GetHistoryRequest.newBuilder()
+        GetSeriesRequest request =
+                GetSeriesRequest.newBuilder()
                         .setQueue(queue)
                         .setChannel(orEmpty(channel))
                         .addAllKeys(keys)
                         .build();
-        return call(Rpc.GET_HISTORY, request, about(queue, orDefault(channel)));
+        return call(Rpc.GET_SERIES, request, about(queue, orDefault(channel)));
     }
 
     /**

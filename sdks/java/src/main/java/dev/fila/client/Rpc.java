@@ -34,8 +34,8 @@ import dev.fila.v1.FindKeysRequest;
 import dev.fila.v1.FindKeysResponse;
 import dev.fila.v1.GetConfigRequest;
 import dev.fila.v1.GetConfigResponse;
-import dev.fila.v1.GetHistoryRequest;
-import dev.fila.v1.GetHistoryResponse;
+import dev.fila.v1.GetSeriesRequest;
+import dev.fila.v1.GetSeriesResponse;
 import dev.fila.v1.GetPrincipalRequest;
 import dev.fila.v1.GetPrincipalResponse;
 import dev.fila.v1.GetQueueRequest;
@@ -187,8 +187,8 @@ record Rpc<Q, A>(MethodDescriptor<Q, A> method, boolean repeatable) {
             repeatable(FilaAdminGrpc.getPreviewKeyPolicyMethod());
     static final Rpc<FindKeysRequest, FindKeysResponse> FIND_KEYS =
             repeatable(FilaAdminGrpc.getFindKeysMethod());
-    static final Rpc<GetHistoryRequest, GetHistoryResponse> GET_HISTORY =
-            repeatable(FilaAdminGrpc.getGetHistoryMethod());
+    static final Rpc<GetSeriesRequest, GetSeriesResponse> GET_SERIES =
+            repeatable(FilaAdminGrpc.getGetSeriesMethod());
     static final Rpc<ListQueueVersionsRequest, ListQueueVersionsResponse> LIST_QUEUE_VERSIONS =
             repeatable(FilaAdminGrpc.getListQueueVersionsMethod());
     static final Rpc<GetQueueVersionRequest, GetQueueVersionResponse> GET_QUEUE_VERSION =

@@ -46,9 +46,9 @@ final class ObservingOperations {
                                     request.channel(),
                                     request.text("prefix").orElse(""),
                                     request.integer("limit").orElse(0)));
-            case "get_history" ->
+            case "get_series" ->
                     Answers.wire(
-                            client.getHistory(
+                            client.getSeries(
                                     queue(request), request.channel(), request.textList("keys")));
             case "watch_stats" -> Answers.object("changes", watchStats(client, request));
             case "watch_events" -> Answers.object("events", watchEvents(client, request));

@@ -7,16 +7,16 @@ package dev.fila.v1;
 
 /**
  * <pre>
- * The last hour, a point for each ten seconds, oldest first.
+ * The series of the last hour, a point for each ten seconds, oldest first.
  * </pre>
  *
- * Protobuf type {@code fila.v1.GetHistoryResponse}
+ * Protobuf type {@code fila.v1.GetSeriesResponse}
  */
 @com.google.protobuf.Generated
-public final class GetHistoryResponse extends
+public final class GetSeriesResponse extends
     com.google.protobuf.GeneratedMessage implements
-    // @@protoc_insertion_point(message_implements:fila.v1.GetHistoryResponse)
-    GetHistoryResponseOrBuilder {
+    // @@protoc_insertion_point(message_implements:fila.v1.GetSeriesResponse)
+    GetSeriesResponseOrBuilder {
 private static final long serialVersionUID = 0L;
   static {
     com.google.protobuf.RuntimeVersion.validateProtobufGencodeVersion(
@@ -25,13 +25,13 @@ private static final long serialVersionUID = 0L;
       /* minor= */ 36,
       /* patch= */ 2,
       /* suffix= */ "",
-      "GetHistoryResponse");
+      "GetSeriesResponse");
   }
-  // Use GetHistoryResponse.newBuilder() to construct.
-  private GetHistoryResponse(com.google.protobuf.GeneratedMessage.Builder<?> builder) {
+  // Use GetSeriesResponse.newBuilder() to construct.
+  private GetSeriesResponse(com.google.protobuf.GeneratedMessage.Builder<?> builder) {
     super(builder);
   }
-  private GetHistoryResponse() {
+  private GetSeriesResponse() {
     points_ = java.util.Collections.emptyList();
     keys_ = java.util.Collections.emptyList();
     recordedKeys_ =
@@ -40,20 +40,20 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_GetHistoryResponse_descriptor;
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_GetSeriesResponse_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_GetHistoryResponse_descriptor;
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_GetSeriesResponse_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_GetHistoryResponse_fieldAccessorTable
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_GetSeriesResponse_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
-            dev.fila.v1.GetHistoryResponse.class, dev.fila.v1.GetHistoryResponse.Builder.class);
+            dev.fila.v1.GetSeriesResponse.class, dev.fila.v1.GetSeriesResponse.Builder.class);
   }
 
   private int bitField0_;
@@ -112,16 +112,16 @@ private static final long serialVersionUID = 0L;
 
   public static final int POINTS_FIELD_NUMBER = 3;
   @SuppressWarnings("serial")
-  private java.util.List<dev.fila.v1.HistoryPoint> points_;
+  private java.util.List<dev.fila.v1.SeriesPoint> points_;
   /**
    * <pre>
    * The channel.
    * </pre>
    *
-   * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
    */
   @java.lang.Override
-  public java.util.List<dev.fila.v1.HistoryPoint> getPointsList() {
+  public java.util.List<dev.fila.v1.SeriesPoint> getPointsList() {
     return points_;
   }
   /**
@@ -129,10 +129,10 @@ private static final long serialVersionUID = 0L;
    * The channel.
    * </pre>
    *
-   * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
    */
   @java.lang.Override
-  public java.util.List<? extends dev.fila.v1.HistoryPointOrBuilder> 
+  public java.util.List<? extends dev.fila.v1.SeriesPointOrBuilder> 
       getPointsOrBuilderList() {
     return points_;
   }
@@ -141,7 +141,7 @@ private static final long serialVersionUID = 0L;
    * The channel.
    * </pre>
    *
-   * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
    */
   @java.lang.Override
   public int getPointsCount() {
@@ -152,10 +152,10 @@ private static final long serialVersionUID = 0L;
    * The channel.
    * </pre>
    *
-   * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
    */
   @java.lang.Override
-  public dev.fila.v1.HistoryPoint getPoints(int index) {
+  public dev.fila.v1.SeriesPoint getPoints(int index) {
     return points_.get(index);
   }
   /**
@@ -163,26 +163,26 @@ private static final long serialVersionUID = 0L;
    * The channel.
    * </pre>
    *
-   * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
    */
   @java.lang.Override
-  public dev.fila.v1.HistoryPointOrBuilder getPointsOrBuilder(
+  public dev.fila.v1.SeriesPointOrBuilder getPointsOrBuilder(
       int index) {
     return points_.get(index);
   }
 
   public static final int KEYS_FIELD_NUMBER = 4;
   @SuppressWarnings("serial")
-  private java.util.List<dev.fila.v1.KeyHistory> keys_;
+  private java.util.List<dev.fila.v1.KeySeries> keys_;
   /**
    * <pre>
    * The keys that were asked for and have something recorded.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+   * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
    */
   @java.lang.Override
-  public java.util.List<dev.fila.v1.KeyHistory> getKeysList() {
+  public java.util.List<dev.fila.v1.KeySeries> getKeysList() {
     return keys_;
   }
   /**
@@ -190,10 +190,10 @@ private static final long serialVersionUID = 0L;
    * The keys that were asked for and have something recorded.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+   * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
    */
   @java.lang.Override
-  public java.util.List<? extends dev.fila.v1.KeyHistoryOrBuilder> 
+  public java.util.List<? extends dev.fila.v1.KeySeriesOrBuilder> 
       getKeysOrBuilderList() {
     return keys_;
   }
@@ -202,7 +202,7 @@ private static final long serialVersionUID = 0L;
    * The keys that were asked for and have something recorded.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+   * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
    */
   @java.lang.Override
   public int getKeysCount() {
@@ -213,10 +213,10 @@ private static final long serialVersionUID = 0L;
    * The keys that were asked for and have something recorded.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+   * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
    */
   @java.lang.Override
-  public dev.fila.v1.KeyHistory getKeys(int index) {
+  public dev.fila.v1.KeySeries getKeys(int index) {
     return keys_.get(index);
   }
   /**
@@ -224,10 +224,10 @@ private static final long serialVersionUID = 0L;
    * The keys that were asked for and have something recorded.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+   * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
    */
   @java.lang.Override
-  public dev.fila.v1.KeyHistoryOrBuilder getKeysOrBuilder(
+  public dev.fila.v1.KeySeriesOrBuilder getKeysOrBuilder(
       int index) {
     return keys_.get(index);
   }
@@ -371,10 +371,10 @@ private static final long serialVersionUID = 0L;
     if (obj == this) {
      return true;
     }
-    if (!(obj instanceof dev.fila.v1.GetHistoryResponse)) {
+    if (!(obj instanceof dev.fila.v1.GetSeriesResponse)) {
       return super.equals(obj);
     }
-    dev.fila.v1.GetHistoryResponse other = (dev.fila.v1.GetHistoryResponse) obj;
+    dev.fila.v1.GetSeriesResponse other = (dev.fila.v1.GetSeriesResponse) obj;
 
     if (hasFirstAt() != other.hasFirstAt()) return false;
     if (hasFirstAt()) {
@@ -423,44 +423,44 @@ private static final long serialVersionUID = 0L;
     return hash;
   }
 
-  public static dev.fila.v1.GetHistoryResponse parseFrom(
+  public static dev.fila.v1.GetSeriesResponse parseFrom(
       java.nio.ByteBuffer data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.GetHistoryResponse parseFrom(
+  public static dev.fila.v1.GetSeriesResponse parseFrom(
       java.nio.ByteBuffer data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.GetHistoryResponse parseFrom(
+  public static dev.fila.v1.GetSeriesResponse parseFrom(
       com.google.protobuf.ByteString data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.GetHistoryResponse parseFrom(
+  public static dev.fila.v1.GetSeriesResponse parseFrom(
       com.google.protobuf.ByteString data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.GetHistoryResponse parseFrom(byte[] data)
+  public static dev.fila.v1.GetSeriesResponse parseFrom(byte[] data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.GetHistoryResponse parseFrom(
+  public static dev.fila.v1.GetSeriesResponse parseFrom(
       byte[] data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.GetHistoryResponse parseFrom(java.io.InputStream input)
+  public static dev.fila.v1.GetSeriesResponse parseFrom(java.io.InputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseWithIOException(PARSER, input);
   }
-  public static dev.fila.v1.GetHistoryResponse parseFrom(
+  public static dev.fila.v1.GetSeriesResponse parseFrom(
       java.io.InputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
@@ -468,26 +468,26 @@ private static final long serialVersionUID = 0L;
         .parseWithIOException(PARSER, input, extensionRegistry);
   }
 
-  public static dev.fila.v1.GetHistoryResponse parseDelimitedFrom(java.io.InputStream input)
+  public static dev.fila.v1.GetSeriesResponse parseDelimitedFrom(java.io.InputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseDelimitedWithIOException(PARSER, input);
   }
 
-  public static dev.fila.v1.GetHistoryResponse parseDelimitedFrom(
+  public static dev.fila.v1.GetSeriesResponse parseDelimitedFrom(
       java.io.InputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseDelimitedWithIOException(PARSER, input, extensionRegistry);
   }
-  public static dev.fila.v1.GetHistoryResponse parseFrom(
+  public static dev.fila.v1.GetSeriesResponse parseFrom(
       com.google.protobuf.CodedInputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseWithIOException(PARSER, input);
   }
-  public static dev.fila.v1.GetHistoryResponse parseFrom(
+  public static dev.fila.v1.GetSeriesResponse parseFrom(
       com.google.protobuf.CodedInputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
@@ -500,7 +500,7 @@ private static final long serialVersionUID = 0L;
   public static Builder newBuilder() {
     return DEFAULT_INSTANCE.toBuilder();
   }
-  public static Builder newBuilder(dev.fila.v1.GetHistoryResponse prototype) {
+  public static Builder newBuilder(dev.fila.v1.GetSeriesResponse prototype) {
     return DEFAULT_INSTANCE.toBuilder().mergeFrom(prototype);
   }
   @java.lang.Override
@@ -517,29 +517,29 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The last hour, a point for each ten seconds, oldest first.
+   * The series of the last hour, a point for each ten seconds, oldest first.
    * </pre>
    *
-   * Protobuf type {@code fila.v1.GetHistoryResponse}
+   * Protobuf type {@code fila.v1.GetSeriesResponse}
    */
   public static final class Builder extends
       com.google.protobuf.GeneratedMessage.Builder<Builder> implements
-      // @@protoc_insertion_point(builder_implements:fila.v1.GetHistoryResponse)
-      dev.fila.v1.GetHistoryResponseOrBuilder {
+      // @@protoc_insertion_point(builder_implements:fila.v1.GetSeriesResponse)
+      dev.fila.v1.GetSeriesResponseOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_GetHistoryResponse_descriptor;
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_GetSeriesResponse_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_GetHistoryResponse_fieldAccessorTable
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_GetSeriesResponse_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
-              dev.fila.v1.GetHistoryResponse.class, dev.fila.v1.GetHistoryResponse.Builder.class);
+              dev.fila.v1.GetSeriesResponse.class, dev.fila.v1.GetSeriesResponse.Builder.class);
     }
 
-    // Construct using dev.fila.v1.GetHistoryResponse.newBuilder()
+    // Construct using dev.fila.v1.GetSeriesResponse.newBuilder()
     private Builder() {
       maybeForceBuilderInitialization();
     }
@@ -589,17 +589,17 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_GetHistoryResponse_descriptor;
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_GetSeriesResponse_descriptor;
     }
 
     @java.lang.Override
-    public dev.fila.v1.GetHistoryResponse getDefaultInstanceForType() {
-      return dev.fila.v1.GetHistoryResponse.getDefaultInstance();
+    public dev.fila.v1.GetSeriesResponse getDefaultInstanceForType() {
+      return dev.fila.v1.GetSeriesResponse.getDefaultInstance();
     }
 
     @java.lang.Override
-    public dev.fila.v1.GetHistoryResponse build() {
-      dev.fila.v1.GetHistoryResponse result = buildPartial();
+    public dev.fila.v1.GetSeriesResponse build() {
+      dev.fila.v1.GetSeriesResponse result = buildPartial();
       if (!result.isInitialized()) {
         throw newUninitializedMessageException(result);
       }
@@ -607,15 +607,15 @@ private static final long serialVersionUID = 0L;
     }
 
     @java.lang.Override
-    public dev.fila.v1.GetHistoryResponse buildPartial() {
-      dev.fila.v1.GetHistoryResponse result = new dev.fila.v1.GetHistoryResponse(this);
+    public dev.fila.v1.GetSeriesResponse buildPartial() {
+      dev.fila.v1.GetSeriesResponse result = new dev.fila.v1.GetSeriesResponse(this);
       buildPartialRepeatedFields(result);
       if (bitField0_ != 0) { buildPartial0(result); }
       onBuilt();
       return result;
     }
 
-    private void buildPartialRepeatedFields(dev.fila.v1.GetHistoryResponse result) {
+    private void buildPartialRepeatedFields(dev.fila.v1.GetSeriesResponse result) {
       if (pointsBuilder_ == null) {
         if (((bitField0_ & 0x00000004) != 0)) {
           points_ = java.util.Collections.unmodifiableList(points_);
@@ -636,7 +636,7 @@ private static final long serialVersionUID = 0L;
       }
     }
 
-    private void buildPartial0(dev.fila.v1.GetHistoryResponse result) {
+    private void buildPartial0(dev.fila.v1.GetSeriesResponse result) {
       int from_bitField0_ = bitField0_;
       int to_bitField0_ = 0;
       if (((from_bitField0_ & 0x00000001) != 0)) {
@@ -657,16 +657,16 @@ private static final long serialVersionUID = 0L;
 
     @java.lang.Override
     public Builder mergeFrom(com.google.protobuf.Message other) {
-      if (other instanceof dev.fila.v1.GetHistoryResponse) {
-        return mergeFrom((dev.fila.v1.GetHistoryResponse)other);
+      if (other instanceof dev.fila.v1.GetSeriesResponse) {
+        return mergeFrom((dev.fila.v1.GetSeriesResponse)other);
       } else {
         super.mergeFrom(other);
         return this;
       }
     }
 
-    public Builder mergeFrom(dev.fila.v1.GetHistoryResponse other) {
-      if (other == dev.fila.v1.GetHistoryResponse.getDefaultInstance()) return this;
+    public Builder mergeFrom(dev.fila.v1.GetSeriesResponse other) {
+      if (other == dev.fila.v1.GetSeriesResponse.getDefaultInstance()) return this;
       if (other.hasFirstAt()) {
         mergeFirstAt(other.getFirstAt());
       }
@@ -772,9 +772,9 @@ private static final long serialVersionUID = 0L;
               break;
             } // case 16
             case 26: {
-              dev.fila.v1.HistoryPoint m =
+              dev.fila.v1.SeriesPoint m =
                   input.readMessage(
-                      dev.fila.v1.HistoryPoint.parser(),
+                      dev.fila.v1.SeriesPoint.parser(),
                       extensionRegistry);
               if (pointsBuilder_ == null) {
                 ensurePointsIsMutable();
@@ -785,9 +785,9 @@ private static final long serialVersionUID = 0L;
               break;
             } // case 26
             case 34: {
-              dev.fila.v1.KeyHistory m =
+              dev.fila.v1.KeySeries m =
                   input.readMessage(
-                      dev.fila.v1.KeyHistory.parser(),
+                      dev.fila.v1.KeySeries.parser(),
                       extensionRegistry);
               if (keysBuilder_ == null) {
                 ensureKeysIsMutable();
@@ -1018,26 +1018,26 @@ private static final long serialVersionUID = 0L;
       return this;
     }
 
-    private java.util.List<dev.fila.v1.HistoryPoint> points_ =
+    private java.util.List<dev.fila.v1.SeriesPoint> points_ =
       java.util.Collections.emptyList();
     private void ensurePointsIsMutable() {
       if (!((bitField0_ & 0x00000004) != 0)) {
-        points_ = new java.util.ArrayList<dev.fila.v1.HistoryPoint>(points_);
+        points_ = new java.util.ArrayList<dev.fila.v1.SeriesPoint>(points_);
         bitField0_ |= 0x00000004;
        }
     }
 
     private com.google.protobuf.RepeatedFieldBuilder<
-        dev.fila.v1.HistoryPoint, dev.fila.v1.HistoryPoint.Builder, dev.fila.v1.HistoryPointOrBuilder> pointsBuilder_;
+        dev.fila.v1.SeriesPoint, dev.fila.v1.SeriesPoint.Builder, dev.fila.v1.SeriesPointOrBuilder> pointsBuilder_;
 
     /**
      * <pre>
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
-    public java.util.List<dev.fila.v1.HistoryPoint> getPointsList() {
+    public java.util.List<dev.fila.v1.SeriesPoint> getPointsList() {
       if (pointsBuilder_ == null) {
         return java.util.Collections.unmodifiableList(points_);
       } else {
@@ -1049,7 +1049,7 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
     public int getPointsCount() {
       if (pointsBuilder_ == null) {
@@ -1063,9 +1063,9 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
-    public dev.fila.v1.HistoryPoint getPoints(int index) {
+    public dev.fila.v1.SeriesPoint getPoints(int index) {
       if (pointsBuilder_ == null) {
         return points_.get(index);
       } else {
@@ -1077,10 +1077,10 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
     public Builder setPoints(
-        int index, dev.fila.v1.HistoryPoint value) {
+        int index, dev.fila.v1.SeriesPoint value) {
       if (pointsBuilder_ == null) {
         java.util.Objects.requireNonNull(value);
         ensurePointsIsMutable();
@@ -1096,10 +1096,10 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
     public Builder setPoints(
-        int index, dev.fila.v1.HistoryPoint.Builder builderForValue) {
+        int index, dev.fila.v1.SeriesPoint.Builder builderForValue) {
       if (pointsBuilder_ == null) {
         ensurePointsIsMutable();
         points_.set(index, builderForValue.build());
@@ -1114,9 +1114,9 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
-    public Builder addPoints(dev.fila.v1.HistoryPoint value) {
+    public Builder addPoints(dev.fila.v1.SeriesPoint value) {
       if (pointsBuilder_ == null) {
         java.util.Objects.requireNonNull(value);
         ensurePointsIsMutable();
@@ -1132,10 +1132,10 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
     public Builder addPoints(
-        int index, dev.fila.v1.HistoryPoint value) {
+        int index, dev.fila.v1.SeriesPoint value) {
       if (pointsBuilder_ == null) {
         java.util.Objects.requireNonNull(value);
         ensurePointsIsMutable();
@@ -1151,10 +1151,10 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
     public Builder addPoints(
-        dev.fila.v1.HistoryPoint.Builder builderForValue) {
+        dev.fila.v1.SeriesPoint.Builder builderForValue) {
       if (pointsBuilder_ == null) {
         ensurePointsIsMutable();
         points_.add(builderForValue.build());
@@ -1169,10 +1169,10 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
     public Builder addPoints(
-        int index, dev.fila.v1.HistoryPoint.Builder builderForValue) {
+        int index, dev.fila.v1.SeriesPoint.Builder builderForValue) {
       if (pointsBuilder_ == null) {
         ensurePointsIsMutable();
         points_.add(index, builderForValue.build());
@@ -1187,10 +1187,10 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
     public Builder addAllPoints(
-        java.lang.Iterable<? extends dev.fila.v1.HistoryPoint> values) {
+        java.lang.Iterable<? extends dev.fila.v1.SeriesPoint> values) {
       if (pointsBuilder_ == null) {
         ensurePointsIsMutable();
         com.google.protobuf.AbstractMessageLite.Builder.addAll(
@@ -1206,7 +1206,7 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
     public Builder clearPoints() {
       if (pointsBuilder_ == null) {
@@ -1223,7 +1223,7 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
     public Builder removePoints(int index) {
       if (pointsBuilder_ == null) {
@@ -1240,9 +1240,9 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
-    public dev.fila.v1.HistoryPoint.Builder getPointsBuilder(
+    public dev.fila.v1.SeriesPoint.Builder getPointsBuilder(
         int index) {
       return internalGetPointsFieldBuilder().getBuilder(index);
     }
@@ -1251,9 +1251,9 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
-    public dev.fila.v1.HistoryPointOrBuilder getPointsOrBuilder(
+    public dev.fila.v1.SeriesPointOrBuilder getPointsOrBuilder(
         int index) {
       if (pointsBuilder_ == null) {
         return points_.get(index);  } else {
@@ -1265,9 +1265,9 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
-    public java.util.List<? extends dev.fila.v1.HistoryPointOrBuilder> 
+    public java.util.List<? extends dev.fila.v1.SeriesPointOrBuilder> 
          getPointsOrBuilderList() {
       if (pointsBuilder_ != null) {
         return pointsBuilder_.getMessageOrBuilderList();
@@ -1280,41 +1280,41 @@ private static final long serialVersionUID = 0L;
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
-    public dev.fila.v1.HistoryPoint.Builder addPointsBuilder() {
+    public dev.fila.v1.SeriesPoint.Builder addPointsBuilder() {
       return internalGetPointsFieldBuilder().addBuilder(
-          dev.fila.v1.HistoryPoint.getDefaultInstance());
+          dev.fila.v1.SeriesPoint.getDefaultInstance());
     }
     /**
      * <pre>
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
-    public dev.fila.v1.HistoryPoint.Builder addPointsBuilder(
+    public dev.fila.v1.SeriesPoint.Builder addPointsBuilder(
         int index) {
       return internalGetPointsFieldBuilder().addBuilder(
-          index, dev.fila.v1.HistoryPoint.getDefaultInstance());
+          index, dev.fila.v1.SeriesPoint.getDefaultInstance());
     }
     /**
      * <pre>
      * The channel.
      * </pre>
      *
-     * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
      */
-    public java.util.List<dev.fila.v1.HistoryPoint.Builder> 
+    public java.util.List<dev.fila.v1.SeriesPoint.Builder> 
          getPointsBuilderList() {
       return internalGetPointsFieldBuilder().getBuilderList();
     }
     private com.google.protobuf.RepeatedFieldBuilder<
-        dev.fila.v1.HistoryPoint, dev.fila.v1.HistoryPoint.Builder, dev.fila.v1.HistoryPointOrBuilder> 
+        dev.fila.v1.SeriesPoint, dev.fila.v1.SeriesPoint.Builder, dev.fila.v1.SeriesPointOrBuilder> 
         internalGetPointsFieldBuilder() {
       if (pointsBuilder_ == null) {
         pointsBuilder_ = new com.google.protobuf.RepeatedFieldBuilder<
-            dev.fila.v1.HistoryPoint, dev.fila.v1.HistoryPoint.Builder, dev.fila.v1.HistoryPointOrBuilder>(
+            dev.fila.v1.SeriesPoint, dev.fila.v1.SeriesPoint.Builder, dev.fila.v1.SeriesPointOrBuilder>(
                 points_,
                 ((bitField0_ & 0x00000004) != 0),
                 getParentForChildren(),
@@ -1324,26 +1324,26 @@ private static final long serialVersionUID = 0L;
       return pointsBuilder_;
     }
 
-    private java.util.List<dev.fila.v1.KeyHistory> keys_ =
+    private java.util.List<dev.fila.v1.KeySeries> keys_ =
       java.util.Collections.emptyList();
     private void ensureKeysIsMutable() {
       if (!((bitField0_ & 0x00000008) != 0)) {
-        keys_ = new java.util.ArrayList<dev.fila.v1.KeyHistory>(keys_);
+        keys_ = new java.util.ArrayList<dev.fila.v1.KeySeries>(keys_);
         bitField0_ |= 0x00000008;
        }
     }
 
     private com.google.protobuf.RepeatedFieldBuilder<
-        dev.fila.v1.KeyHistory, dev.fila.v1.KeyHistory.Builder, dev.fila.v1.KeyHistoryOrBuilder> keysBuilder_;
+        dev.fila.v1.KeySeries, dev.fila.v1.KeySeries.Builder, dev.fila.v1.KeySeriesOrBuilder> keysBuilder_;
 
     /**
      * <pre>
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
-    public java.util.List<dev.fila.v1.KeyHistory> getKeysList() {
+    public java.util.List<dev.fila.v1.KeySeries> getKeysList() {
       if (keysBuilder_ == null) {
         return java.util.Collections.unmodifiableList(keys_);
       } else {
@@ -1355,7 +1355,7 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
     public int getKeysCount() {
       if (keysBuilder_ == null) {
@@ -1369,9 +1369,9 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
-    public dev.fila.v1.KeyHistory getKeys(int index) {
+    public dev.fila.v1.KeySeries getKeys(int index) {
       if (keysBuilder_ == null) {
         return keys_.get(index);
       } else {
@@ -1383,10 +1383,10 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
     public Builder setKeys(
-        int index, dev.fila.v1.KeyHistory value) {
+        int index, dev.fila.v1.KeySeries value) {
       if (keysBuilder_ == null) {
         java.util.Objects.requireNonNull(value);
         ensureKeysIsMutable();
@@ -1402,10 +1402,10 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
     public Builder setKeys(
-        int index, dev.fila.v1.KeyHistory.Builder builderForValue) {
+        int index, dev.fila.v1.KeySeries.Builder builderForValue) {
       if (keysBuilder_ == null) {
         ensureKeysIsMutable();
         keys_.set(index, builderForValue.build());
@@ -1420,9 +1420,9 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
-    public Builder addKeys(dev.fila.v1.KeyHistory value) {
+    public Builder addKeys(dev.fila.v1.KeySeries value) {
       if (keysBuilder_ == null) {
         java.util.Objects.requireNonNull(value);
         ensureKeysIsMutable();
@@ -1438,10 +1438,10 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
     public Builder addKeys(
-        int index, dev.fila.v1.KeyHistory value) {
+        int index, dev.fila.v1.KeySeries value) {
       if (keysBuilder_ == null) {
         java.util.Objects.requireNonNull(value);
         ensureKeysIsMutable();
@@ -1457,10 +1457,10 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
     public Builder addKeys(
-        dev.fila.v1.KeyHistory.Builder builderForValue) {
+        dev.fila.v1.KeySeries.Builder builderForValue) {
       if (keysBuilder_ == null) {
         ensureKeysIsMutable();
         keys_.add(builderForValue.build());
@@ -1475,10 +1475,10 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
     public Builder addKeys(
-        int index, dev.fila.v1.KeyHistory.Builder builderForValue) {
+        int index, dev.fila.v1.KeySeries.Builder builderForValue) {
       if (keysBuilder_ == null) {
         ensureKeysIsMutable();
         keys_.add(index, builderForValue.build());
@@ -1493,10 +1493,10 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
     public Builder addAllKeys(
-        java.lang.Iterable<? extends dev.fila.v1.KeyHistory> values) {
+        java.lang.Iterable<? extends dev.fila.v1.KeySeries> values) {
       if (keysBuilder_ == null) {
         ensureKeysIsMutable();
         com.google.protobuf.AbstractMessageLite.Builder.addAll(
@@ -1512,7 +1512,7 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
     public Builder clearKeys() {
       if (keysBuilder_ == null) {
@@ -1529,7 +1529,7 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
     public Builder removeKeys(int index) {
       if (keysBuilder_ == null) {
@@ -1546,9 +1546,9 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
-    public dev.fila.v1.KeyHistory.Builder getKeysBuilder(
+    public dev.fila.v1.KeySeries.Builder getKeysBuilder(
         int index) {
       return internalGetKeysFieldBuilder().getBuilder(index);
     }
@@ -1557,9 +1557,9 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
-    public dev.fila.v1.KeyHistoryOrBuilder getKeysOrBuilder(
+    public dev.fila.v1.KeySeriesOrBuilder getKeysOrBuilder(
         int index) {
       if (keysBuilder_ == null) {
         return keys_.get(index);  } else {
@@ -1571,9 +1571,9 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
-    public java.util.List<? extends dev.fila.v1.KeyHistoryOrBuilder> 
+    public java.util.List<? extends dev.fila.v1.KeySeriesOrBuilder> 
          getKeysOrBuilderList() {
       if (keysBuilder_ != null) {
         return keysBuilder_.getMessageOrBuilderList();
@@ -1586,41 +1586,41 @@ private static final long serialVersionUID = 0L;
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
-    public dev.fila.v1.KeyHistory.Builder addKeysBuilder() {
+    public dev.fila.v1.KeySeries.Builder addKeysBuilder() {
       return internalGetKeysFieldBuilder().addBuilder(
-          dev.fila.v1.KeyHistory.getDefaultInstance());
+          dev.fila.v1.KeySeries.getDefaultInstance());
     }
     /**
      * <pre>
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
-    public dev.fila.v1.KeyHistory.Builder addKeysBuilder(
+    public dev.fila.v1.KeySeries.Builder addKeysBuilder(
         int index) {
       return internalGetKeysFieldBuilder().addBuilder(
-          index, dev.fila.v1.KeyHistory.getDefaultInstance());
+          index, dev.fila.v1.KeySeries.getDefaultInstance());
     }
     /**
      * <pre>
      * The keys that were asked for and have something recorded.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+     * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
      */
-    public java.util.List<dev.fila.v1.KeyHistory.Builder> 
+    public java.util.List<dev.fila.v1.KeySeries.Builder> 
          getKeysBuilderList() {
       return internalGetKeysFieldBuilder().getBuilderList();
     }
     private com.google.protobuf.RepeatedFieldBuilder<
-        dev.fila.v1.KeyHistory, dev.fila.v1.KeyHistory.Builder, dev.fila.v1.KeyHistoryOrBuilder> 
+        dev.fila.v1.KeySeries, dev.fila.v1.KeySeries.Builder, dev.fila.v1.KeySeriesOrBuilder> 
         internalGetKeysFieldBuilder() {
       if (keysBuilder_ == null) {
         keysBuilder_ = new com.google.protobuf.RepeatedFieldBuilder<
-            dev.fila.v1.KeyHistory, dev.fila.v1.KeyHistory.Builder, dev.fila.v1.KeyHistoryOrBuilder>(
+            dev.fila.v1.KeySeries, dev.fila.v1.KeySeries.Builder, dev.fila.v1.KeySeriesOrBuilder>(
                 keys_,
                 ((bitField0_ & 0x00000008) != 0),
                 getParentForChildren(),
@@ -1777,23 +1777,23 @@ private static final long serialVersionUID = 0L;
       return this;
     }
 
-    // @@protoc_insertion_point(builder_scope:fila.v1.GetHistoryResponse)
+    // @@protoc_insertion_point(builder_scope:fila.v1.GetSeriesResponse)
   }
 
-  // @@protoc_insertion_point(class_scope:fila.v1.GetHistoryResponse)
-  private static final dev.fila.v1.GetHistoryResponse DEFAULT_INSTANCE;
+  // @@protoc_insertion_point(class_scope:fila.v1.GetSeriesResponse)
+  private static final dev.fila.v1.GetSeriesResponse DEFAULT_INSTANCE;
   static {
-    DEFAULT_INSTANCE = new dev.fila.v1.GetHistoryResponse();
+    DEFAULT_INSTANCE = new dev.fila.v1.GetSeriesResponse();
   }
 
-  public static dev.fila.v1.GetHistoryResponse getDefaultInstance() {
+  public static dev.fila.v1.GetSeriesResponse getDefaultInstance() {
     return DEFAULT_INSTANCE;
   }
 
-  private static final com.google.protobuf.Parser<GetHistoryResponse>
-      PARSER = new com.google.protobuf.AbstractParser<GetHistoryResponse>() {
+  private static final com.google.protobuf.Parser<GetSeriesResponse>
+      PARSER = new com.google.protobuf.AbstractParser<GetSeriesResponse>() {
     @java.lang.Override
-    public GetHistoryResponse parsePartialFrom(
+    public GetSeriesResponse parsePartialFrom(
         com.google.protobuf.CodedInputStream input,
         com.google.protobuf.ExtensionRegistryLite extensionRegistry)
         throws com.google.protobuf.InvalidProtocolBufferException {
@@ -1812,17 +1812,17 @@ private static final long serialVersionUID = 0L;
     }
   };
 
-  public static com.google.protobuf.Parser<GetHistoryResponse> parser() {
+  public static com.google.protobuf.Parser<GetSeriesResponse> parser() {
     return PARSER;
   }
 
   @java.lang.Override
-  public com.google.protobuf.Parser<GetHistoryResponse> getParserForType() {
+  public com.google.protobuf.Parser<GetSeriesResponse> getParserForType() {
     return PARSER;
   }
 
   @java.lang.Override
-  public dev.fila.v1.GetHistoryResponse getDefaultInstanceForType() {
+  public dev.fila.v1.GetSeriesResponse getDefaultInstanceForType() {
     return DEFAULT_INSTANCE;
   }
 

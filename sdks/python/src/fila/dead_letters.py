@@ -1,4 +1,4 @@
-"""Long operations on dead letters, and letters sent back in another form, as methods of a client."""
+"""Long operations on dead letters, and dead letters sent back in another form, as methods of a client."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _KINDS = {
 }
 
 
-class LetterCalls:
+class DeadLetterCalls:
     """The calls of FilaAdmin about dead letters that take their time."""
 
     _connection: Connection

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
-from fila.watched import History
+from fila.watched import Series
 
 STEP_S = 10
 STEPS_MAX = 360
@@ -104,15 +104,15 @@ class Hour:
         return [None] * (LINE_STEPS_MIN - len(times)) + series[label]
 
 
-def history_times(history: History) -> tuple[list[int], int]:
-    """When each point of a broker's history began, in seconds since 1970, from the first that was recorded; and which
+def point_times(series: Series) -> tuple[list[int], int]:
+    """When each point of a broker's series began, in seconds since 1970, from the first that was recorded; and which
     that is."""
-    first = next((place for place, point in enumerate(history.points) if point.recorded), len(history.points))
-    if history.first_at is None or first == len(history.points):
-        return [], len(history.points)
-    step_s = history.step_ms // 1000
-    begin = int(history.first_at.timestamp()) - step_s
-    return [begin + place * step_s for place in range(first, len(history.points))], first
+    first = next((place for place, point in enumerate(series.points) if point.recorded), len(series.points))
+    if series.first_at is None or first == len(series.points):
+        return [], len(series.points)
+    step_s = series.step_ms // 1000
+    begin = int(series.first_at.timestamp()) - step_s
+    return [begin + place * step_s for place in range(first, len(series.points))], first
 
 
 def _rounded(value: float | None) -> float | None:

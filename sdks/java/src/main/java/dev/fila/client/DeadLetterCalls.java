@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
  * Dead letters by the handful and by the thousand: dropped, edited, moved back by the broker
  * itself.
  */
-public abstract sealed class LetterCalls extends ObservingCalls permits KeyCalls {
-    LetterCalls(Connection connection) {
+public abstract sealed class DeadLetterCalls extends ObservingCalls permits KeyCalls {
+    DeadLetterCalls(Connection connection) {
         super(connection);
     }
 

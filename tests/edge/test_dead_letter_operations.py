@@ -12,7 +12,7 @@ from fila_server import commands, errors, seam_frames
 from fila_server.access.door import Caller
 from fila_server.broker.calls import Broker
 from fila_server.hooks.packed import KeyLimits
-from fila_server.operations.letters import Letters
+from fila_server.operations.dead_letter_operations import DeadLetterOperations
 from fila_server.operations.redrive import PAGE_MESSAGES_MAX
 from tests.edge.fake_engine import Answer, FakeEngine, item_status, ok, refused
 
@@ -71,9 +71,9 @@ def asked(rate: float = 0.0, kind: pb.StartOperationRequest.Kind = REDRIVE) -> p
 
 
 @pytest.fixture
-def letters(broker: Broker) -> Letters:
+def operations(broker: Broker) -> DeadLetterOperations:
     limits = KeyLimits(fairness_key_bytes=256, throttle_key_bytes=256, throttle_keys=16)
-    return Letters(broker, limits, now_s=lambda: 100.0)
+    return DeadLetterOperations(broker, limits, now_s=lambda: 100.0)
 
 
 async def _turns() -> None:
@@ -82,11 +82,11 @@ async def _turns() -> None:
 
 
 async def test_before_a_long_pause_what_was_done_is_recorded(
-    engine: FakeEngine, broker: Broker, letters: Letters
+    engine: FakeEngine, broker: Broker, operations: DeadLetterOperations
 ) -> None:
     core = Core(engine, broker, 3)
 
-    await letters.start(asked(rate=0.001), ANYBODY)
+    await operations.start(asked(rate=0.001), ANYBODY)
     await engine.until(commands.KEPT_CHANGE, 2)
 
     assert core.recorded == (State.STATE_RUNNING, 1)
@@ -94,10 +94,10 @@ async def test_before_a_long_pause_what_was_done_is_recorded(
 
 
 async def test_a_server_that_drains_waits_for_the_record_of_what_was_done(
-    engine: FakeEngine, broker: Broker, letters: Letters
+    engine: FakeEngine, broker: Broker, operations: DeadLetterOperations
 ) -> None:
     core = Core(engine, broker, 3)
-    await letters.start(asked(rate=0.001), ANYBODY)
+    await operations.start(asked(rate=0.001), ANYBODY)
     await engine.until(commands.KEPT_CHANGE, 2)
 
     await broker.drain(1)
@@ -107,11 +107,11 @@ async def test_a_server_that_drains_waits_for_the_record_of_what_was_done(
 
 @pytest.mark.parametrize("kind", [REDRIVE, DELETE])
 async def test_the_page_at_hand_is_counted_when_the_server_drains(
-    engine: FakeEngine, broker: Broker, letters: Letters, kind: pb.StartOperationRequest.Kind
+    engine: FakeEngine, broker: Broker, operations: DeadLetterOperations, kind: pb.StartOperationRequest.Kind
 ) -> None:
     core = Core(engine, broker, PAGE_MESSAGES_MAX + 1)
     del engine.answers[commands.REDRIVE_MOVE]
-    await letters.start(asked(kind=kind), ANYBODY)
+    await operations.start(asked(kind=kind), ANYBODY)
     [(token, frame)] = await engine.until(commands.REDRIVE_MOVE)
 
     draining = asyncio.ensure_future(broker.drain(5))
@@ -123,14 +123,14 @@ async def test_the_page_at_hand_is_counted_when_the_server_drains(
 
 
 async def test_the_page_at_hand_is_counted_when_somebody_cancels(
-    engine: FakeEngine, broker: Broker, letters: Letters
+    engine: FakeEngine, broker: Broker, operations: DeadLetterOperations
 ) -> None:
     core = Core(engine, broker, PAGE_MESSAGES_MAX + 1)
     del engine.answers[commands.REDRIVE_MOVE]
-    operation = await letters.start(asked(), ANYBODY)
+    operation = await operations.start(asked(), ANYBODY)
     [(token, frame)] = await engine.until(commands.REDRIVE_MOVE)
 
-    cancelling = asyncio.ensure_future(letters.cancel(DLQ, operation.id))
+    cancelling = asyncio.ensure_future(operations.cancel(DLQ, operation.id))
     await _turns()
     engine.say(token, commands.REPLY, core.move(frame)[1])
     told = await cancelling
@@ -140,29 +140,29 @@ async def test_the_page_at_hand_is_counted_when_somebody_cancels(
 
 
 async def test_nobody_waits_for_a_pace_behind_the_last_dead_letter(
-    engine: FakeEngine, broker: Broker, letters: Letters
+    engine: FakeEngine, broker: Broker, operations: DeadLetterOperations
 ) -> None:
     core = Core(engine, broker, 1)
 
-    await letters.start(asked(rate=0.001), ANYBODY)
+    await operations.start(asked(rate=0.001), ANYBODY)
     await engine.until(commands.KEPT_CHANGE, 2)
 
     assert core.recorded == (State.STATE_DONE, 1)
 
 
 async def test_an_operation_whose_record_was_refused_does_not_count_as_running(
-    engine: FakeEngine, broker: Broker, letters: Letters
+    engine: FakeEngine, broker: Broker, operations: DeadLetterOperations
 ) -> None:
     core = Core(engine, broker, 3)
     engine.answers[commands.KEPT_CHANGE] = refused(errors.Overloaded("full", retry_after_ms=1))
     with pytest.raises(errors.Overloaded):
-        await letters.start(asked(), ANYBODY)
+        await operations.start(asked(), ANYBODY)
     engine.answers[commands.KEPT_CHANGE] = ok()
 
-    operation = await letters.start(asked(), ANYBODY)
+    operation = await operations.start(asked(), ANYBODY)
     await _turns()
 
-    assert [each.id for each in await letters.listed(DLQ, lambda _: True)] == [operation.id]
+    assert [each.id for each in await operations.listed(DLQ, lambda _: True)] == [operation.id]
     await broker.drain(1)
     assert core.recorded == (State.STATE_DONE, 3)
 
@@ -180,11 +180,13 @@ def busy_at(*numbers: int) -> Answer:
     return answer
 
 
-async def test_a_busy_moment_ends_no_operation(engine: FakeEngine, broker: Broker, letters: Letters) -> None:
+async def test_a_busy_moment_ends_no_operation(
+    engine: FakeEngine, broker: Broker, operations: DeadLetterOperations
+) -> None:
     core = Core(engine, broker, 3)
     engine.answers[commands.KEPT_CHANGE] = busy_at(2)
 
-    operation = await letters.start(asked(rate=0.001), ANYBODY)
+    operation = await operations.start(asked(rate=0.001), ANYBODY)
     await engine.until(commands.KEPT_CHANGE, 2)
     await _turns()
 
@@ -194,24 +196,26 @@ async def test_a_busy_moment_ends_no_operation(engine: FakeEngine, broker: Broke
 
 
 async def test_how_an_operation_ended_is_recorded_after_a_busy_moment(
-    engine: FakeEngine, broker: Broker, letters: Letters
+    engine: FakeEngine, broker: Broker, operations: DeadLetterOperations
 ) -> None:
     core = Core(engine, broker, 3)
     engine.answers[commands.KEPT_CHANGE] = busy_at(2, 3)
 
-    await letters.start(asked(), ANYBODY)
+    await operations.start(asked(), ANYBODY)
     await engine.until(commands.KEPT_CHANGE, 4)
 
     assert core.recorded == (State.STATE_DONE, 3)
 
 
-async def test_who_cancels_twice_cuts_no_page(engine: FakeEngine, broker: Broker, letters: Letters) -> None:
+async def test_who_cancels_twice_cuts_no_page(
+    engine: FakeEngine, broker: Broker, operations: DeadLetterOperations
+) -> None:
     core = Core(engine, broker, 3)
     del engine.answers[commands.REDRIVE_MOVE]
-    operation = await letters.start(asked(), ANYBODY)
+    operation = await operations.start(asked(), ANYBODY)
     await engine.until(commands.REDRIVE_MOVE, 1)
 
-    cancels = [asyncio.ensure_future(letters.cancel(DLQ, operation.id)) for _ in range(3)]
+    cancels = [asyncio.ensure_future(operations.cancel(DLQ, operation.id)) for _ in range(3)]
     await _turns()
     [(token, frame)] = engine.of(commands.REDRIVE_MOVE)
     status, payload = core.move(frame)
@@ -222,13 +226,13 @@ async def test_who_cancels_twice_cuts_no_page(engine: FakeEngine, broker: Broker
 
 
 async def test_who_watches_is_told_of_an_end_that_came_while_it_read(
-    engine: FakeEngine, broker: Broker, letters: Letters
+    engine: FakeEngine, broker: Broker, operations: DeadLetterOperations
 ) -> None:
     core = Core(engine, broker, 3)
     del engine.answers[commands.REDRIVE_MOVE]
-    operation = await letters.start(asked(), ANYBODY)
+    operation = await operations.start(asked(), ANYBODY)
     [(token, frame)] = await engine.until(commands.REDRIVE_MOVE)
-    watching = letters.watch(DLQ, operation.id)
+    watching = operations.watch(DLQ, operation.id)
     first = pb.WatchOperationResponse.FromString(await anext(watching))
 
     engine.say(token, commands.REPLY, core.move(frame)[1])

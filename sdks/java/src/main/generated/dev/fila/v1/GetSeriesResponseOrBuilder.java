@@ -6,8 +6,8 @@
 package dev.fila.v1;
 
 @com.google.protobuf.Generated
-public interface GetHistoryResponseOrBuilder extends
-    // @@protoc_insertion_point(interface_extends:fila.v1.GetHistoryResponse)
+public interface GetSeriesResponseOrBuilder extends
+    // @@protoc_insertion_point(interface_extends:fila.v1.GetSeriesResponse)
     com.google.protobuf.MessageOrBuilder {
 
   /**
@@ -52,24 +52,24 @@ public interface GetHistoryResponseOrBuilder extends
    * The channel.
    * </pre>
    *
-   * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
    */
-  java.util.List<dev.fila.v1.HistoryPoint> 
+  java.util.List<dev.fila.v1.SeriesPoint> 
       getPointsList();
   /**
    * <pre>
    * The channel.
    * </pre>
    *
-   * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
    */
-  dev.fila.v1.HistoryPoint getPoints(int index);
+  dev.fila.v1.SeriesPoint getPoints(int index);
   /**
    * <pre>
    * The channel.
    * </pre>
    *
-   * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
    */
   int getPointsCount();
   /**
@@ -77,18 +77,18 @@ public interface GetHistoryResponseOrBuilder extends
    * The channel.
    * </pre>
    *
-   * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
    */
-  java.util.List<? extends dev.fila.v1.HistoryPointOrBuilder> 
+  java.util.List<? extends dev.fila.v1.SeriesPointOrBuilder> 
       getPointsOrBuilderList();
   /**
    * <pre>
    * The channel.
    * </pre>
    *
-   * <code>repeated .fila.v1.HistoryPoint points = 3 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.SeriesPoint points = 3 [json_name = "points"];</code>
    */
-  dev.fila.v1.HistoryPointOrBuilder getPointsOrBuilder(
+  dev.fila.v1.SeriesPointOrBuilder getPointsOrBuilder(
       int index);
 
   /**
@@ -96,24 +96,24 @@ public interface GetHistoryResponseOrBuilder extends
    * The keys that were asked for and have something recorded.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+   * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
    */
-  java.util.List<dev.fila.v1.KeyHistory> 
+  java.util.List<dev.fila.v1.KeySeries> 
       getKeysList();
   /**
    * <pre>
    * The keys that were asked for and have something recorded.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+   * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
    */
-  dev.fila.v1.KeyHistory getKeys(int index);
+  dev.fila.v1.KeySeries getKeys(int index);
   /**
    * <pre>
    * The keys that were asked for and have something recorded.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+   * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
    */
   int getKeysCount();
   /**
@@ -121,18 +121,18 @@ public interface GetHistoryResponseOrBuilder extends
    * The keys that were asked for and have something recorded.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+   * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
    */
-  java.util.List<? extends dev.fila.v1.KeyHistoryOrBuilder> 
+  java.util.List<? extends dev.fila.v1.KeySeriesOrBuilder> 
       getKeysOrBuilderList();
   /**
    * <pre>
    * The keys that were asked for and have something recorded.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistory keys = 4 [json_name = "keys"];</code>
+   * <code>repeated .fila.v1.KeySeries keys = 4 [json_name = "keys"];</code>
    */
-  dev.fila.v1.KeyHistoryOrBuilder getKeysOrBuilder(
+  dev.fila.v1.KeySeriesOrBuilder getKeysOrBuilder(
       int index);
 
   /**

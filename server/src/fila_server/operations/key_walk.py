@@ -1,5 +1,5 @@
-"""A queue's table of keys, looked at part after part: no part keeps the scheduler longer than a millisecond or two, and
-messages go on between two of them."""
+"""A walk over all keys of a queue, a part of its table a command: no part keeps the scheduler longer than a millisecond
+or two, and messages go on between two of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Call = Callable[[int, bytes], Awaitable[bytes]]
 """Broker.call."""
 
 
-async def parts(call: Call, command: int, page: Any, answers: Any) -> AsyncGenerator[Any, None]:
+async def walk_keys(call: Call, command: int, page: Any, answers: Any) -> AsyncGenerator[Any, None]:
     """Each part's answer; None where the walk begins anew: all that was found before will be found again.
 
     `page` is the frame of `command`, and `answers` the class of its answer; both have `cursor` and `capacity`. What

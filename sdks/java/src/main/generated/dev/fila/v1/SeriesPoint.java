@@ -11,13 +11,13 @@ package dev.fila.v1;
  * had no room for it, or nothing had happened there yet.
  * </pre>
  *
- * Protobuf type {@code fila.v1.HistoryPoint}
+ * Protobuf type {@code fila.v1.SeriesPoint}
  */
 @com.google.protobuf.Generated
-public final class HistoryPoint extends
+public final class SeriesPoint extends
     com.google.protobuf.GeneratedMessage implements
-    // @@protoc_insertion_point(message_implements:fila.v1.HistoryPoint)
-    HistoryPointOrBuilder {
+    // @@protoc_insertion_point(message_implements:fila.v1.SeriesPoint)
+    SeriesPointOrBuilder {
 private static final long serialVersionUID = 0L;
   static {
     com.google.protobuf.RuntimeVersion.validateProtobufGencodeVersion(
@@ -26,31 +26,31 @@ private static final long serialVersionUID = 0L;
       /* minor= */ 36,
       /* patch= */ 2,
       /* suffix= */ "",
-      "HistoryPoint");
+      "SeriesPoint");
   }
-  // Use HistoryPoint.newBuilder() to construct.
-  private HistoryPoint(com.google.protobuf.GeneratedMessage.Builder<?> builder) {
+  // Use SeriesPoint.newBuilder() to construct.
+  private SeriesPoint(com.google.protobuf.GeneratedMessage.Builder<?> builder) {
     super(builder);
   }
-  private HistoryPoint() {
+  private SeriesPoint() {
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_HistoryPoint_descriptor;
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_SeriesPoint_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_HistoryPoint_descriptor;
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_SeriesPoint_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_HistoryPoint_fieldAccessorTable
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_SeriesPoint_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
-            dev.fila.v1.HistoryPoint.class, dev.fila.v1.HistoryPoint.Builder.class);
+            dev.fila.v1.SeriesPoint.class, dev.fila.v1.SeriesPoint.Builder.class);
   }
 
   private int bitField0_;
@@ -290,10 +290,10 @@ private static final long serialVersionUID = 0L;
     if (obj == this) {
      return true;
     }
-    if (!(obj instanceof dev.fila.v1.HistoryPoint)) {
+    if (!(obj instanceof dev.fila.v1.SeriesPoint)) {
       return super.equals(obj);
     }
-    dev.fila.v1.HistoryPoint other = (dev.fila.v1.HistoryPoint) obj;
+    dev.fila.v1.SeriesPoint other = (dev.fila.v1.SeriesPoint) obj;
 
     if (getRecorded()
         != other.getRecorded()) return false;
@@ -355,44 +355,44 @@ private static final long serialVersionUID = 0L;
     return hash;
   }
 
-  public static dev.fila.v1.HistoryPoint parseFrom(
+  public static dev.fila.v1.SeriesPoint parseFrom(
       java.nio.ByteBuffer data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.HistoryPoint parseFrom(
+  public static dev.fila.v1.SeriesPoint parseFrom(
       java.nio.ByteBuffer data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.HistoryPoint parseFrom(
+  public static dev.fila.v1.SeriesPoint parseFrom(
       com.google.protobuf.ByteString data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.HistoryPoint parseFrom(
+  public static dev.fila.v1.SeriesPoint parseFrom(
       com.google.protobuf.ByteString data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.HistoryPoint parseFrom(byte[] data)
+  public static dev.fila.v1.SeriesPoint parseFrom(byte[] data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.HistoryPoint parseFrom(
+  public static dev.fila.v1.SeriesPoint parseFrom(
       byte[] data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.HistoryPoint parseFrom(java.io.InputStream input)
+  public static dev.fila.v1.SeriesPoint parseFrom(java.io.InputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseWithIOException(PARSER, input);
   }
-  public static dev.fila.v1.HistoryPoint parseFrom(
+  public static dev.fila.v1.SeriesPoint parseFrom(
       java.io.InputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
@@ -400,26 +400,26 @@ private static final long serialVersionUID = 0L;
         .parseWithIOException(PARSER, input, extensionRegistry);
   }
 
-  public static dev.fila.v1.HistoryPoint parseDelimitedFrom(java.io.InputStream input)
+  public static dev.fila.v1.SeriesPoint parseDelimitedFrom(java.io.InputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseDelimitedWithIOException(PARSER, input);
   }
 
-  public static dev.fila.v1.HistoryPoint parseDelimitedFrom(
+  public static dev.fila.v1.SeriesPoint parseDelimitedFrom(
       java.io.InputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseDelimitedWithIOException(PARSER, input, extensionRegistry);
   }
-  public static dev.fila.v1.HistoryPoint parseFrom(
+  public static dev.fila.v1.SeriesPoint parseFrom(
       com.google.protobuf.CodedInputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseWithIOException(PARSER, input);
   }
-  public static dev.fila.v1.HistoryPoint parseFrom(
+  public static dev.fila.v1.SeriesPoint parseFrom(
       com.google.protobuf.CodedInputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
@@ -432,7 +432,7 @@ private static final long serialVersionUID = 0L;
   public static Builder newBuilder() {
     return DEFAULT_INSTANCE.toBuilder();
   }
-  public static Builder newBuilder(dev.fila.v1.HistoryPoint prototype) {
+  public static Builder newBuilder(dev.fila.v1.SeriesPoint prototype) {
     return DEFAULT_INSTANCE.toBuilder().mergeFrom(prototype);
   }
   @java.lang.Override
@@ -453,26 +453,26 @@ private static final long serialVersionUID = 0L;
    * had no room for it, or nothing had happened there yet.
    * </pre>
    *
-   * Protobuf type {@code fila.v1.HistoryPoint}
+   * Protobuf type {@code fila.v1.SeriesPoint}
    */
   public static final class Builder extends
       com.google.protobuf.GeneratedMessage.Builder<Builder> implements
-      // @@protoc_insertion_point(builder_implements:fila.v1.HistoryPoint)
-      dev.fila.v1.HistoryPointOrBuilder {
+      // @@protoc_insertion_point(builder_implements:fila.v1.SeriesPoint)
+      dev.fila.v1.SeriesPointOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_HistoryPoint_descriptor;
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_SeriesPoint_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_HistoryPoint_fieldAccessorTable
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_SeriesPoint_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
-              dev.fila.v1.HistoryPoint.class, dev.fila.v1.HistoryPoint.Builder.class);
+              dev.fila.v1.SeriesPoint.class, dev.fila.v1.SeriesPoint.Builder.class);
     }
 
-    // Construct using dev.fila.v1.HistoryPoint.newBuilder()
+    // Construct using dev.fila.v1.SeriesPoint.newBuilder()
     private Builder() {
       maybeForceBuilderInitialization();
     }
@@ -510,17 +510,17 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_HistoryPoint_descriptor;
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_SeriesPoint_descriptor;
     }
 
     @java.lang.Override
-    public dev.fila.v1.HistoryPoint getDefaultInstanceForType() {
-      return dev.fila.v1.HistoryPoint.getDefaultInstance();
+    public dev.fila.v1.SeriesPoint getDefaultInstanceForType() {
+      return dev.fila.v1.SeriesPoint.getDefaultInstance();
     }
 
     @java.lang.Override
-    public dev.fila.v1.HistoryPoint build() {
-      dev.fila.v1.HistoryPoint result = buildPartial();
+    public dev.fila.v1.SeriesPoint build() {
+      dev.fila.v1.SeriesPoint result = buildPartial();
       if (!result.isInitialized()) {
         throw newUninitializedMessageException(result);
       }
@@ -528,14 +528,14 @@ private static final long serialVersionUID = 0L;
     }
 
     @java.lang.Override
-    public dev.fila.v1.HistoryPoint buildPartial() {
-      dev.fila.v1.HistoryPoint result = new dev.fila.v1.HistoryPoint(this);
+    public dev.fila.v1.SeriesPoint buildPartial() {
+      dev.fila.v1.SeriesPoint result = new dev.fila.v1.SeriesPoint(this);
       if (bitField0_ != 0) { buildPartial0(result); }
       onBuilt();
       return result;
     }
 
-    private void buildPartial0(dev.fila.v1.HistoryPoint result) {
+    private void buildPartial0(dev.fila.v1.SeriesPoint result) {
       int from_bitField0_ = bitField0_;
       if (((from_bitField0_ & 0x00000001) != 0)) {
         result.recorded_ = recorded_;
@@ -570,16 +570,16 @@ private static final long serialVersionUID = 0L;
 
     @java.lang.Override
     public Builder mergeFrom(com.google.protobuf.Message other) {
-      if (other instanceof dev.fila.v1.HistoryPoint) {
-        return mergeFrom((dev.fila.v1.HistoryPoint)other);
+      if (other instanceof dev.fila.v1.SeriesPoint) {
+        return mergeFrom((dev.fila.v1.SeriesPoint)other);
       } else {
         super.mergeFrom(other);
         return this;
       }
     }
 
-    public Builder mergeFrom(dev.fila.v1.HistoryPoint other) {
-      if (other == dev.fila.v1.HistoryPoint.getDefaultInstance()) return this;
+    public Builder mergeFrom(dev.fila.v1.SeriesPoint other) {
+      if (other == dev.fila.v1.SeriesPoint.getDefaultInstance()) return this;
       if (other.getRecorded() != false) {
         setRecorded(other.getRecorded());
       }
@@ -1150,23 +1150,23 @@ private static final long serialVersionUID = 0L;
       return waitsBuilder_;
     }
 
-    // @@protoc_insertion_point(builder_scope:fila.v1.HistoryPoint)
+    // @@protoc_insertion_point(builder_scope:fila.v1.SeriesPoint)
   }
 
-  // @@protoc_insertion_point(class_scope:fila.v1.HistoryPoint)
-  private static final dev.fila.v1.HistoryPoint DEFAULT_INSTANCE;
+  // @@protoc_insertion_point(class_scope:fila.v1.SeriesPoint)
+  private static final dev.fila.v1.SeriesPoint DEFAULT_INSTANCE;
   static {
-    DEFAULT_INSTANCE = new dev.fila.v1.HistoryPoint();
+    DEFAULT_INSTANCE = new dev.fila.v1.SeriesPoint();
   }
 
-  public static dev.fila.v1.HistoryPoint getDefaultInstance() {
+  public static dev.fila.v1.SeriesPoint getDefaultInstance() {
     return DEFAULT_INSTANCE;
   }
 
-  private static final com.google.protobuf.Parser<HistoryPoint>
-      PARSER = new com.google.protobuf.AbstractParser<HistoryPoint>() {
+  private static final com.google.protobuf.Parser<SeriesPoint>
+      PARSER = new com.google.protobuf.AbstractParser<SeriesPoint>() {
     @java.lang.Override
-    public HistoryPoint parsePartialFrom(
+    public SeriesPoint parsePartialFrom(
         com.google.protobuf.CodedInputStream input,
         com.google.protobuf.ExtensionRegistryLite extensionRegistry)
         throws com.google.protobuf.InvalidProtocolBufferException {
@@ -1185,17 +1185,17 @@ private static final long serialVersionUID = 0L;
     }
   };
 
-  public static com.google.protobuf.Parser<HistoryPoint> parser() {
+  public static com.google.protobuf.Parser<SeriesPoint> parser() {
     return PARSER;
   }
 
   @java.lang.Override
-  public com.google.protobuf.Parser<HistoryPoint> getParserForType() {
+  public com.google.protobuf.Parser<SeriesPoint> getParserForType() {
     return PARSER;
   }
 
   @java.lang.Override
-  public dev.fila.v1.HistoryPoint getDefaultInstanceForType() {
+  public dev.fila.v1.SeriesPoint getDefaultInstanceForType() {
     return DEFAULT_INSTANCE;
   }
 

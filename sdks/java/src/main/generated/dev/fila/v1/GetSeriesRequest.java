@@ -7,16 +7,16 @@ package dev.fila.v1;
 
 /**
  * <pre>
- * What to look back at.
+ * Whose series to read.
  * </pre>
  *
- * Protobuf type {@code fila.v1.GetHistoryRequest}
+ * Protobuf type {@code fila.v1.GetSeriesRequest}
  */
 @com.google.protobuf.Generated
-public final class GetHistoryRequest extends
+public final class GetSeriesRequest extends
     com.google.protobuf.GeneratedMessage implements
-    // @@protoc_insertion_point(message_implements:fila.v1.GetHistoryRequest)
-    GetHistoryRequestOrBuilder {
+    // @@protoc_insertion_point(message_implements:fila.v1.GetSeriesRequest)
+    GetSeriesRequestOrBuilder {
 private static final long serialVersionUID = 0L;
   static {
     com.google.protobuf.RuntimeVersion.validateProtobufGencodeVersion(
@@ -25,13 +25,13 @@ private static final long serialVersionUID = 0L;
       /* minor= */ 36,
       /* patch= */ 2,
       /* suffix= */ "",
-      "GetHistoryRequest");
+      "GetSeriesRequest");
   }
-  // Use GetHistoryRequest.newBuilder() to construct.
-  private GetHistoryRequest(com.google.protobuf.GeneratedMessage.Builder<?> builder) {
+  // Use GetSeriesRequest.newBuilder() to construct.
+  private GetSeriesRequest(com.google.protobuf.GeneratedMessage.Builder<?> builder) {
     super(builder);
   }
-  private GetHistoryRequest() {
+  private GetSeriesRequest() {
     queue_ = "";
     channel_ = "";
     keys_ =
@@ -40,20 +40,20 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_GetHistoryRequest_descriptor;
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_GetSeriesRequest_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_GetHistoryRequest_descriptor;
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_GetSeriesRequest_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_GetHistoryRequest_fieldAccessorTable
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_GetSeriesRequest_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
-            dev.fila.v1.GetHistoryRequest.class, dev.fila.v1.GetHistoryRequest.Builder.class);
+            dev.fila.v1.GetSeriesRequest.class, dev.fila.v1.GetSeriesRequest.Builder.class);
   }
 
   public static final int QUEUE_FIELD_NUMBER = 1;
@@ -156,7 +156,7 @@ private static final long serialVersionUID = 0L;
       com.google.protobuf.LazyStringArrayList.emptyList();
   /**
    * <pre>
-   * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+   * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
    * </pre>
    *
    * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -168,7 +168,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+   * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
    * </pre>
    *
    * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -179,7 +179,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+   * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
    * </pre>
    *
    * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -191,7 +191,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+   * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
    * </pre>
    *
    * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -263,10 +263,10 @@ private static final long serialVersionUID = 0L;
     if (obj == this) {
      return true;
     }
-    if (!(obj instanceof dev.fila.v1.GetHistoryRequest)) {
+    if (!(obj instanceof dev.fila.v1.GetSeriesRequest)) {
       return super.equals(obj);
     }
-    dev.fila.v1.GetHistoryRequest other = (dev.fila.v1.GetHistoryRequest) obj;
+    dev.fila.v1.GetSeriesRequest other = (dev.fila.v1.GetSeriesRequest) obj;
 
     if (!getQueue()
         .equals(other.getQueue())) return false;
@@ -298,44 +298,44 @@ private static final long serialVersionUID = 0L;
     return hash;
   }
 
-  public static dev.fila.v1.GetHistoryRequest parseFrom(
+  public static dev.fila.v1.GetSeriesRequest parseFrom(
       java.nio.ByteBuffer data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.GetHistoryRequest parseFrom(
+  public static dev.fila.v1.GetSeriesRequest parseFrom(
       java.nio.ByteBuffer data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.GetHistoryRequest parseFrom(
+  public static dev.fila.v1.GetSeriesRequest parseFrom(
       com.google.protobuf.ByteString data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.GetHistoryRequest parseFrom(
+  public static dev.fila.v1.GetSeriesRequest parseFrom(
       com.google.protobuf.ByteString data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.GetHistoryRequest parseFrom(byte[] data)
+  public static dev.fila.v1.GetSeriesRequest parseFrom(byte[] data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.GetHistoryRequest parseFrom(
+  public static dev.fila.v1.GetSeriesRequest parseFrom(
       byte[] data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.GetHistoryRequest parseFrom(java.io.InputStream input)
+  public static dev.fila.v1.GetSeriesRequest parseFrom(java.io.InputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseWithIOException(PARSER, input);
   }
-  public static dev.fila.v1.GetHistoryRequest parseFrom(
+  public static dev.fila.v1.GetSeriesRequest parseFrom(
       java.io.InputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
@@ -343,26 +343,26 @@ private static final long serialVersionUID = 0L;
         .parseWithIOException(PARSER, input, extensionRegistry);
   }
 
-  public static dev.fila.v1.GetHistoryRequest parseDelimitedFrom(java.io.InputStream input)
+  public static dev.fila.v1.GetSeriesRequest parseDelimitedFrom(java.io.InputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseDelimitedWithIOException(PARSER, input);
   }
 
-  public static dev.fila.v1.GetHistoryRequest parseDelimitedFrom(
+  public static dev.fila.v1.GetSeriesRequest parseDelimitedFrom(
       java.io.InputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseDelimitedWithIOException(PARSER, input, extensionRegistry);
   }
-  public static dev.fila.v1.GetHistoryRequest parseFrom(
+  public static dev.fila.v1.GetSeriesRequest parseFrom(
       com.google.protobuf.CodedInputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseWithIOException(PARSER, input);
   }
-  public static dev.fila.v1.GetHistoryRequest parseFrom(
+  public static dev.fila.v1.GetSeriesRequest parseFrom(
       com.google.protobuf.CodedInputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
@@ -375,7 +375,7 @@ private static final long serialVersionUID = 0L;
   public static Builder newBuilder() {
     return DEFAULT_INSTANCE.toBuilder();
   }
-  public static Builder newBuilder(dev.fila.v1.GetHistoryRequest prototype) {
+  public static Builder newBuilder(dev.fila.v1.GetSeriesRequest prototype) {
     return DEFAULT_INSTANCE.toBuilder().mergeFrom(prototype);
   }
   @java.lang.Override
@@ -392,29 +392,29 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What to look back at.
+   * Whose series to read.
    * </pre>
    *
-   * Protobuf type {@code fila.v1.GetHistoryRequest}
+   * Protobuf type {@code fila.v1.GetSeriesRequest}
    */
   public static final class Builder extends
       com.google.protobuf.GeneratedMessage.Builder<Builder> implements
-      // @@protoc_insertion_point(builder_implements:fila.v1.GetHistoryRequest)
-      dev.fila.v1.GetHistoryRequestOrBuilder {
+      // @@protoc_insertion_point(builder_implements:fila.v1.GetSeriesRequest)
+      dev.fila.v1.GetSeriesRequestOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_GetHistoryRequest_descriptor;
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_GetSeriesRequest_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_GetHistoryRequest_fieldAccessorTable
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_GetSeriesRequest_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
-              dev.fila.v1.GetHistoryRequest.class, dev.fila.v1.GetHistoryRequest.Builder.class);
+              dev.fila.v1.GetSeriesRequest.class, dev.fila.v1.GetSeriesRequest.Builder.class);
     }
 
-    // Construct using dev.fila.v1.GetHistoryRequest.newBuilder()
+    // Construct using dev.fila.v1.GetSeriesRequest.newBuilder()
     private Builder() {
 
     }
@@ -438,17 +438,17 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_GetHistoryRequest_descriptor;
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_GetSeriesRequest_descriptor;
     }
 
     @java.lang.Override
-    public dev.fila.v1.GetHistoryRequest getDefaultInstanceForType() {
-      return dev.fila.v1.GetHistoryRequest.getDefaultInstance();
+    public dev.fila.v1.GetSeriesRequest getDefaultInstanceForType() {
+      return dev.fila.v1.GetSeriesRequest.getDefaultInstance();
     }
 
     @java.lang.Override
-    public dev.fila.v1.GetHistoryRequest build() {
-      dev.fila.v1.GetHistoryRequest result = buildPartial();
+    public dev.fila.v1.GetSeriesRequest build() {
+      dev.fila.v1.GetSeriesRequest result = buildPartial();
       if (!result.isInitialized()) {
         throw newUninitializedMessageException(result);
       }
@@ -456,14 +456,14 @@ private static final long serialVersionUID = 0L;
     }
 
     @java.lang.Override
-    public dev.fila.v1.GetHistoryRequest buildPartial() {
-      dev.fila.v1.GetHistoryRequest result = new dev.fila.v1.GetHistoryRequest(this);
+    public dev.fila.v1.GetSeriesRequest buildPartial() {
+      dev.fila.v1.GetSeriesRequest result = new dev.fila.v1.GetSeriesRequest(this);
       if (bitField0_ != 0) { buildPartial0(result); }
       onBuilt();
       return result;
     }
 
-    private void buildPartial0(dev.fila.v1.GetHistoryRequest result) {
+    private void buildPartial0(dev.fila.v1.GetSeriesRequest result) {
       int from_bitField0_ = bitField0_;
       if (((from_bitField0_ & 0x00000001) != 0)) {
         result.queue_ = queue_;
@@ -479,16 +479,16 @@ private static final long serialVersionUID = 0L;
 
     @java.lang.Override
     public Builder mergeFrom(com.google.protobuf.Message other) {
-      if (other instanceof dev.fila.v1.GetHistoryRequest) {
-        return mergeFrom((dev.fila.v1.GetHistoryRequest)other);
+      if (other instanceof dev.fila.v1.GetSeriesRequest) {
+        return mergeFrom((dev.fila.v1.GetSeriesRequest)other);
       } else {
         super.mergeFrom(other);
         return this;
       }
     }
 
-    public Builder mergeFrom(dev.fila.v1.GetHistoryRequest other) {
-      if (other == dev.fila.v1.GetHistoryRequest.getDefaultInstance()) return this;
+    public Builder mergeFrom(dev.fila.v1.GetSeriesRequest other) {
+      if (other == dev.fila.v1.GetSeriesRequest.getDefaultInstance()) return this;
       if (!other.getQueue().isEmpty()) {
         queue_ = other.queue_;
         bitField0_ |= 0x00000001;
@@ -759,7 +759,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+     * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
      * </pre>
      *
      * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -772,7 +772,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+     * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
      * </pre>
      *
      * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -783,7 +783,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+     * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
      * </pre>
      *
      * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -795,7 +795,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+     * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
      * </pre>
      *
      * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -808,7 +808,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+     * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
      * </pre>
      *
      * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -827,7 +827,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+     * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
      * </pre>
      *
      * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -845,7 +845,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+     * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
      * </pre>
      *
      * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -863,7 +863,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+     * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
      * </pre>
      *
      * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -878,7 +878,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+     * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
      * </pre>
      *
      * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -896,23 +896,23 @@ private static final long serialVersionUID = 0L;
       return this;
     }
 
-    // @@protoc_insertion_point(builder_scope:fila.v1.GetHistoryRequest)
+    // @@protoc_insertion_point(builder_scope:fila.v1.GetSeriesRequest)
   }
 
-  // @@protoc_insertion_point(class_scope:fila.v1.GetHistoryRequest)
-  private static final dev.fila.v1.GetHistoryRequest DEFAULT_INSTANCE;
+  // @@protoc_insertion_point(class_scope:fila.v1.GetSeriesRequest)
+  private static final dev.fila.v1.GetSeriesRequest DEFAULT_INSTANCE;
   static {
-    DEFAULT_INSTANCE = new dev.fila.v1.GetHistoryRequest();
+    DEFAULT_INSTANCE = new dev.fila.v1.GetSeriesRequest();
   }
 
-  public static dev.fila.v1.GetHistoryRequest getDefaultInstance() {
+  public static dev.fila.v1.GetSeriesRequest getDefaultInstance() {
     return DEFAULT_INSTANCE;
   }
 
-  private static final com.google.protobuf.Parser<GetHistoryRequest>
-      PARSER = new com.google.protobuf.AbstractParser<GetHistoryRequest>() {
+  private static final com.google.protobuf.Parser<GetSeriesRequest>
+      PARSER = new com.google.protobuf.AbstractParser<GetSeriesRequest>() {
     @java.lang.Override
-    public GetHistoryRequest parsePartialFrom(
+    public GetSeriesRequest parsePartialFrom(
         com.google.protobuf.CodedInputStream input,
         com.google.protobuf.ExtensionRegistryLite extensionRegistry)
         throws com.google.protobuf.InvalidProtocolBufferException {
@@ -931,17 +931,17 @@ private static final long serialVersionUID = 0L;
     }
   };
 
-  public static com.google.protobuf.Parser<GetHistoryRequest> parser() {
+  public static com.google.protobuf.Parser<GetSeriesRequest> parser() {
     return PARSER;
   }
 
   @java.lang.Override
-  public com.google.protobuf.Parser<GetHistoryRequest> getParserForType() {
+  public com.google.protobuf.Parser<GetSeriesRequest> getParserForType() {
     return PARSER;
   }
 
   @java.lang.Override
-  public dev.fila.v1.GetHistoryRequest getDefaultInstanceForType() {
+  public dev.fila.v1.GetSeriesRequest getDefaultInstanceForType() {
     return DEFAULT_INSTANCE;
   }
 

@@ -31,7 +31,7 @@ from fila_server.events import emit
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations.redrive import PAGE_MESSAGES_MAX, PAGES_A_SECOND, Redrive, drop, pause
 
-log = structlog.get_logger("fila_server.operations.letters")
+log = structlog.get_logger("fila_server.operations.dead_letter_operations")
 
 RUNNING_MAX = 8
 ENDED_KEPT = 100
@@ -61,7 +61,7 @@ class _Run:
         changed.set()
 
 
-class Letters:
+class DeadLetterOperations:
     """All operations. Belongs to the loop's thread."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What may be asked about dead letters beyond one page: long operations, and a letter sent back in another form."""
+"""What may be asked about dead letters beyond one page: long operations, and one sent back in another form."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from fila_server.config.schema import Limits
 from fila_server.events import emit
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations.audit import Record, carry_out, field
-from fila_server.operations.letters import Letters
+from fila_server.operations.dead_letter_operations import DeadLetterOperations
 from fila_server.operations.redrive import Redrive
 from fila_server.operations.requests import AdminRules
 
 
-class LetterCalls:
+class DeadLetterCalls:
     """Answers StartOperation, WatchOperation, ListOperations, CancelOperation and EditDeadLetter."""
 
     def __init__(self, broker: Broker, limits: Limits, check: AdminRules, door: Door) -> None:
@@ -33,7 +33,7 @@ class LetterCalls:
             throttle_key_bytes=limits.throttle_key_bytes_max,
             throttle_keys=limits.throttle_keys_max,
         )
-        self._letters = Letters(broker, self._key_limits)
+        self._operations = DeadLetterOperations(broker, self._key_limits)
 
     async def start(self, request: pb.StartOperationRequest, caller: Caller) -> bytes:
         self._check.operation(request)
@@ -41,24 +41,26 @@ class LetterCalls:
             self._check_source(request.dlq_queue, caller)
         # As many commands as there are pages: the record is a change of its own.
         await carry_out(self._broker.call, "StartOperation", commands.ACCESS_CHANGE, request, caller, b"")
-        operation = await self._letters.start(request, caller)
+        operation = await self._operations.start(request, caller)
         return pb.StartOperationResponse(operation=operation).SerializeToString()
 
     async def list(self, request: pb.ListOperationsRequest, caller: Caller) -> bytes:
         if request.dlq_queue:
             self._check.dlq(request.dlq_queue)
-        listed = await self._letters.listed(request.dlq_queue, lambda dlq: self._door.may_watch(caller, dlq))
+        listed = await self._operations.listed(
+            request.dlq_queue, lambda dlq: self._door.may_watch(caller, dlq)
+        )
         return pb.ListOperationsResponse(operations=listed).SerializeToString()
 
     async def cancel(self, request: pb.CancelOperationRequest, caller: Caller) -> bytes:
         self._check.dlq(request.dlq_queue)
         await carry_out(self._broker.call, "CancelOperation", commands.ACCESS_CHANGE, request, caller, b"")
-        operation = await self._letters.cancel(request.dlq_queue, request.id)
+        operation = await self._operations.cancel(request.dlq_queue, request.id)
         return pb.CancelOperationResponse(operation=operation).SerializeToString()
 
     def watch(self, request: pb.WatchOperationRequest) -> AsyncGenerator[bytes, None]:
         self._check.dlq(request.dlq_queue)
-        return self._letters.watch(request.dlq_queue, request.id)
+        return self._operations.watch(request.dlq_queue, request.id)
 
     async def edit(self, request: pb.EditDeadLetterRequest, caller: Caller) -> bytes:
         self._check.edit(request)

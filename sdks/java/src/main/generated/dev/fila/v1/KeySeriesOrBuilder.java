@@ -6,8 +6,8 @@
 package dev.fila.v1;
 
 @com.google.protobuf.Generated
-public interface KeyHistoryOrBuilder extends
-    // @@protoc_insertion_point(interface_extends:fila.v1.KeyHistory)
+public interface KeySeriesOrBuilder extends
+    // @@protoc_insertion_point(interface_extends:fila.v1.KeySeries)
     com.google.protobuf.MessageOrBuilder {
 
   /**
@@ -35,24 +35,24 @@ public interface KeyHistoryOrBuilder extends
    * Its points.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
    */
-  java.util.List<dev.fila.v1.KeyHistoryPoint> 
+  java.util.List<dev.fila.v1.KeySeriesPoint> 
       getPointsList();
   /**
    * <pre>
    * Its points.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
    */
-  dev.fila.v1.KeyHistoryPoint getPoints(int index);
+  dev.fila.v1.KeySeriesPoint getPoints(int index);
   /**
    * <pre>
    * Its points.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
    */
   int getPointsCount();
   /**
@@ -60,17 +60,17 @@ public interface KeyHistoryOrBuilder extends
    * Its points.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
    */
-  java.util.List<? extends dev.fila.v1.KeyHistoryPointOrBuilder> 
+  java.util.List<? extends dev.fila.v1.KeySeriesPointOrBuilder> 
       getPointsOrBuilderList();
   /**
    * <pre>
    * Its points.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
    */
-  dev.fila.v1.KeyHistoryPointOrBuilder getPointsOrBuilder(
+  dev.fila.v1.KeySeriesPointOrBuilder getPointsOrBuilder(
       int index);
 }

@@ -10,13 +10,13 @@ package dev.fila.v1;
  * Ten seconds of a key.
  * </pre>
  *
- * Protobuf type {@code fila.v1.KeyHistoryPoint}
+ * Protobuf type {@code fila.v1.KeySeriesPoint}
  */
 @com.google.protobuf.Generated
-public final class KeyHistoryPoint extends
+public final class KeySeriesPoint extends
     com.google.protobuf.GeneratedMessage implements
-    // @@protoc_insertion_point(message_implements:fila.v1.KeyHistoryPoint)
-    KeyHistoryPointOrBuilder {
+    // @@protoc_insertion_point(message_implements:fila.v1.KeySeriesPoint)
+    KeySeriesPointOrBuilder {
 private static final long serialVersionUID = 0L;
   static {
     com.google.protobuf.RuntimeVersion.validateProtobufGencodeVersion(
@@ -25,31 +25,31 @@ private static final long serialVersionUID = 0L;
       /* minor= */ 36,
       /* patch= */ 2,
       /* suffix= */ "",
-      "KeyHistoryPoint");
+      "KeySeriesPoint");
   }
-  // Use KeyHistoryPoint.newBuilder() to construct.
-  private KeyHistoryPoint(com.google.protobuf.GeneratedMessage.Builder<?> builder) {
+  // Use KeySeriesPoint.newBuilder() to construct.
+  private KeySeriesPoint(com.google.protobuf.GeneratedMessage.Builder<?> builder) {
     super(builder);
   }
-  private KeyHistoryPoint() {
+  private KeySeriesPoint() {
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_KeyHistoryPoint_descriptor;
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_KeySeriesPoint_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_KeyHistoryPoint_descriptor;
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_KeySeriesPoint_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_KeyHistoryPoint_fieldAccessorTable
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_KeySeriesPoint_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
-            dev.fila.v1.KeyHistoryPoint.class, dev.fila.v1.KeyHistoryPoint.Builder.class);
+            dev.fila.v1.KeySeriesPoint.class, dev.fila.v1.KeySeriesPoint.Builder.class);
   }
 
   public static final int RECORDED_FIELD_NUMBER = 1;
@@ -199,10 +199,10 @@ private static final long serialVersionUID = 0L;
     if (obj == this) {
      return true;
     }
-    if (!(obj instanceof dev.fila.v1.KeyHistoryPoint)) {
+    if (!(obj instanceof dev.fila.v1.KeySeriesPoint)) {
       return super.equals(obj);
     }
-    dev.fila.v1.KeyHistoryPoint other = (dev.fila.v1.KeyHistoryPoint) obj;
+    dev.fila.v1.KeySeriesPoint other = (dev.fila.v1.KeySeriesPoint) obj;
 
     if (getRecorded()
         != other.getRecorded()) return false;
@@ -248,44 +248,44 @@ private static final long serialVersionUID = 0L;
     return hash;
   }
 
-  public static dev.fila.v1.KeyHistoryPoint parseFrom(
+  public static dev.fila.v1.KeySeriesPoint parseFrom(
       java.nio.ByteBuffer data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.KeyHistoryPoint parseFrom(
+  public static dev.fila.v1.KeySeriesPoint parseFrom(
       java.nio.ByteBuffer data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.KeyHistoryPoint parseFrom(
+  public static dev.fila.v1.KeySeriesPoint parseFrom(
       com.google.protobuf.ByteString data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.KeyHistoryPoint parseFrom(
+  public static dev.fila.v1.KeySeriesPoint parseFrom(
       com.google.protobuf.ByteString data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.KeyHistoryPoint parseFrom(byte[] data)
+  public static dev.fila.v1.KeySeriesPoint parseFrom(byte[] data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.KeyHistoryPoint parseFrom(
+  public static dev.fila.v1.KeySeriesPoint parseFrom(
       byte[] data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.KeyHistoryPoint parseFrom(java.io.InputStream input)
+  public static dev.fila.v1.KeySeriesPoint parseFrom(java.io.InputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseWithIOException(PARSER, input);
   }
-  public static dev.fila.v1.KeyHistoryPoint parseFrom(
+  public static dev.fila.v1.KeySeriesPoint parseFrom(
       java.io.InputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
@@ -293,26 +293,26 @@ private static final long serialVersionUID = 0L;
         .parseWithIOException(PARSER, input, extensionRegistry);
   }
 
-  public static dev.fila.v1.KeyHistoryPoint parseDelimitedFrom(java.io.InputStream input)
+  public static dev.fila.v1.KeySeriesPoint parseDelimitedFrom(java.io.InputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseDelimitedWithIOException(PARSER, input);
   }
 
-  public static dev.fila.v1.KeyHistoryPoint parseDelimitedFrom(
+  public static dev.fila.v1.KeySeriesPoint parseDelimitedFrom(
       java.io.InputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseDelimitedWithIOException(PARSER, input, extensionRegistry);
   }
-  public static dev.fila.v1.KeyHistoryPoint parseFrom(
+  public static dev.fila.v1.KeySeriesPoint parseFrom(
       com.google.protobuf.CodedInputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseWithIOException(PARSER, input);
   }
-  public static dev.fila.v1.KeyHistoryPoint parseFrom(
+  public static dev.fila.v1.KeySeriesPoint parseFrom(
       com.google.protobuf.CodedInputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
@@ -325,7 +325,7 @@ private static final long serialVersionUID = 0L;
   public static Builder newBuilder() {
     return DEFAULT_INSTANCE.toBuilder();
   }
-  public static Builder newBuilder(dev.fila.v1.KeyHistoryPoint prototype) {
+  public static Builder newBuilder(dev.fila.v1.KeySeriesPoint prototype) {
     return DEFAULT_INSTANCE.toBuilder().mergeFrom(prototype);
   }
   @java.lang.Override
@@ -345,26 +345,26 @@ private static final long serialVersionUID = 0L;
    * Ten seconds of a key.
    * </pre>
    *
-   * Protobuf type {@code fila.v1.KeyHistoryPoint}
+   * Protobuf type {@code fila.v1.KeySeriesPoint}
    */
   public static final class Builder extends
       com.google.protobuf.GeneratedMessage.Builder<Builder> implements
-      // @@protoc_insertion_point(builder_implements:fila.v1.KeyHistoryPoint)
-      dev.fila.v1.KeyHistoryPointOrBuilder {
+      // @@protoc_insertion_point(builder_implements:fila.v1.KeySeriesPoint)
+      dev.fila.v1.KeySeriesPointOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_KeyHistoryPoint_descriptor;
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_KeySeriesPoint_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_KeyHistoryPoint_fieldAccessorTable
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_KeySeriesPoint_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
-              dev.fila.v1.KeyHistoryPoint.class, dev.fila.v1.KeyHistoryPoint.Builder.class);
+              dev.fila.v1.KeySeriesPoint.class, dev.fila.v1.KeySeriesPoint.Builder.class);
     }
 
-    // Construct using dev.fila.v1.KeyHistoryPoint.newBuilder()
+    // Construct using dev.fila.v1.KeySeriesPoint.newBuilder()
     private Builder() {
 
     }
@@ -389,17 +389,17 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_KeyHistoryPoint_descriptor;
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_KeySeriesPoint_descriptor;
     }
 
     @java.lang.Override
-    public dev.fila.v1.KeyHistoryPoint getDefaultInstanceForType() {
-      return dev.fila.v1.KeyHistoryPoint.getDefaultInstance();
+    public dev.fila.v1.KeySeriesPoint getDefaultInstanceForType() {
+      return dev.fila.v1.KeySeriesPoint.getDefaultInstance();
     }
 
     @java.lang.Override
-    public dev.fila.v1.KeyHistoryPoint build() {
-      dev.fila.v1.KeyHistoryPoint result = buildPartial();
+    public dev.fila.v1.KeySeriesPoint build() {
+      dev.fila.v1.KeySeriesPoint result = buildPartial();
       if (!result.isInitialized()) {
         throw newUninitializedMessageException(result);
       }
@@ -407,14 +407,14 @@ private static final long serialVersionUID = 0L;
     }
 
     @java.lang.Override
-    public dev.fila.v1.KeyHistoryPoint buildPartial() {
-      dev.fila.v1.KeyHistoryPoint result = new dev.fila.v1.KeyHistoryPoint(this);
+    public dev.fila.v1.KeySeriesPoint buildPartial() {
+      dev.fila.v1.KeySeriesPoint result = new dev.fila.v1.KeySeriesPoint(this);
       if (bitField0_ != 0) { buildPartial0(result); }
       onBuilt();
       return result;
     }
 
-    private void buildPartial0(dev.fila.v1.KeyHistoryPoint result) {
+    private void buildPartial0(dev.fila.v1.KeySeriesPoint result) {
       int from_bitField0_ = bitField0_;
       if (((from_bitField0_ & 0x00000001) != 0)) {
         result.recorded_ = recorded_;
@@ -435,16 +435,16 @@ private static final long serialVersionUID = 0L;
 
     @java.lang.Override
     public Builder mergeFrom(com.google.protobuf.Message other) {
-      if (other instanceof dev.fila.v1.KeyHistoryPoint) {
-        return mergeFrom((dev.fila.v1.KeyHistoryPoint)other);
+      if (other instanceof dev.fila.v1.KeySeriesPoint) {
+        return mergeFrom((dev.fila.v1.KeySeriesPoint)other);
       } else {
         super.mergeFrom(other);
         return this;
       }
     }
 
-    public Builder mergeFrom(dev.fila.v1.KeyHistoryPoint other) {
-      if (other == dev.fila.v1.KeyHistoryPoint.getDefaultInstance()) return this;
+    public Builder mergeFrom(dev.fila.v1.KeySeriesPoint other) {
+      if (other == dev.fila.v1.KeySeriesPoint.getDefaultInstance()) return this;
       if (other.getRecorded() != false) {
         setRecorded(other.getRecorded());
       }
@@ -746,23 +746,23 @@ private static final long serialVersionUID = 0L;
       return this;
     }
 
-    // @@protoc_insertion_point(builder_scope:fila.v1.KeyHistoryPoint)
+    // @@protoc_insertion_point(builder_scope:fila.v1.KeySeriesPoint)
   }
 
-  // @@protoc_insertion_point(class_scope:fila.v1.KeyHistoryPoint)
-  private static final dev.fila.v1.KeyHistoryPoint DEFAULT_INSTANCE;
+  // @@protoc_insertion_point(class_scope:fila.v1.KeySeriesPoint)
+  private static final dev.fila.v1.KeySeriesPoint DEFAULT_INSTANCE;
   static {
-    DEFAULT_INSTANCE = new dev.fila.v1.KeyHistoryPoint();
+    DEFAULT_INSTANCE = new dev.fila.v1.KeySeriesPoint();
   }
 
-  public static dev.fila.v1.KeyHistoryPoint getDefaultInstance() {
+  public static dev.fila.v1.KeySeriesPoint getDefaultInstance() {
     return DEFAULT_INSTANCE;
   }
 
-  private static final com.google.protobuf.Parser<KeyHistoryPoint>
-      PARSER = new com.google.protobuf.AbstractParser<KeyHistoryPoint>() {
+  private static final com.google.protobuf.Parser<KeySeriesPoint>
+      PARSER = new com.google.protobuf.AbstractParser<KeySeriesPoint>() {
     @java.lang.Override
-    public KeyHistoryPoint parsePartialFrom(
+    public KeySeriesPoint parsePartialFrom(
         com.google.protobuf.CodedInputStream input,
         com.google.protobuf.ExtensionRegistryLite extensionRegistry)
         throws com.google.protobuf.InvalidProtocolBufferException {
@@ -781,17 +781,17 @@ private static final long serialVersionUID = 0L;
     }
   };
 
-  public static com.google.protobuf.Parser<KeyHistoryPoint> parser() {
+  public static com.google.protobuf.Parser<KeySeriesPoint> parser() {
     return PARSER;
   }
 
   @java.lang.Override
-  public com.google.protobuf.Parser<KeyHistoryPoint> getParserForType() {
+  public com.google.protobuf.Parser<KeySeriesPoint> getParserForType() {
     return PARSER;
   }
 
   @java.lang.Override
-  public dev.fila.v1.KeyHistoryPoint getDefaultInstanceForType() {
+  public dev.fila.v1.KeySeriesPoint getDefaultInstanceForType() {
     return DEFAULT_INSTANCE;
   }
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fila.v1 import watch_pb2 as pb
-from fila_server.operations.hour import POINTS, STEP_S, Hour
+from fila_server.operations.series import POINTS, STEP_S, RecentSeries
 from fila_server.telemetry.snapshot import Channel, Key, Queue, QueueCounts, Snapshot, Totals
 
 PLACE = ("q", "default")
@@ -50,22 +50,22 @@ def snapshot(
 
 
 class Clock:
-    def __init__(self, hour: Hour) -> None:
-        self.hour = hour
+    def __init__(self, recent: RecentSeries) -> None:
+        self.recent = recent
         self.now_s = 1000.0
 
     def take(self, told: Snapshot, rows: list[pb.KeyState] | None = None) -> None:
-        self.hour.take(told, {PLACE: rows or []}, self.now_s, WALL_MS + int(self.now_s * 1000))
+        self.recent.take(told, {PLACE: rows or []}, self.now_s, WALL_MS + int(self.now_s * 1000))
         self.now_s += STEP_S
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock(Hour())
+    return Clock(RecentSeries())
 
 
-async def points(clock: Clock, *keys: str, whole: bool = True) -> pb.GetHistoryResponse:
-    return await clock.hour.tell(PLACE, keys, whole=whole)
+async def points(clock: Clock, *keys: str, whole: bool = True) -> pb.GetSeriesResponse:
+    return await clock.recent.tell(PLACE, keys, whole=whole)
 
 
 async def test_a_point_is_what_happened_within_its_ten_seconds(clock: Clock) -> None:
@@ -100,7 +100,7 @@ async def test_a_queue_that_is_new_counts_from_zero_and_one_made_again_does_not_
 ) -> None:
     clock.take(snapshot(enqueued=5, queues=1))
     clock.take(snapshot(enqueued=7, queues=2))
-    told = await clock.hour.tell(("q1", "default"), ())
+    told = await clock.recent.tell(("q1", "default"), ())
     assert told.points[-1].arrived == 7
     clock.take(snapshot(enqueued=3, queues=2))
     assert (await points(clock)).points[-1].arrived == 3
@@ -109,7 +109,7 @@ async def test_a_queue_that_is_new_counts_from_zero_and_one_made_again_does_not_
 async def test_where_a_snapshot_leaves_queues_out_one_that_comes_in_begins_with_a_gap(clock: Clock) -> None:
     clock.take(snapshot(enqueued=5, left_out=9))
     clock.take(snapshot(enqueued=7_000, queues=2, left_out=8))
-    told = await clock.hour.tell(("q1", "default"), ())
+    told = await clock.recent.tell(("q1", "default"), ())
     assert not told.points[-1].recorded
 
 
@@ -126,16 +126,16 @@ async def test_keys_are_told_by_what_they_were_served_most_first(clock: Clock) -
 
 
 async def test_a_key_that_was_asked_for_is_looked_at_for_an_hour(clock: Clock) -> None:
-    clock.hour.ask_for(PLACE, ["quiet"], clock.now_s)
+    clock.recent.ask_for(PLACE, ["quiet"], clock.now_s)
     clock.take(snapshot())
-    assert clock.hour.to_look_at(clock.now_s) == {PLACE: ["quiet"]}
+    assert clock.recent.to_look_at(clock.now_s) == {PLACE: ["quiet"]}
     clock.take(snapshot(), rows=[pb.KeyState(fairness_key="quiet", arrived_total=1)])
     clock.take(snapshot(), rows=[pb.KeyState(fairness_key="quiet", arrived_total=4, ready=3)])
 
     (key,) = (await points(clock, "quiet")).keys
 
     assert (key.points[-1].arrived, key.points[-1].pending) == (3, 3)
-    assert clock.hour.to_look_at(clock.now_s + 3601) == {}
+    assert clock.recent.to_look_at(clock.now_s + 3601) == {}
 
 
 async def test_a_tenant_is_told_its_own_key_and_nothing_else(clock: Clock) -> None:
@@ -155,12 +155,12 @@ async def test_an_hour_goes_round_and_forgets_what_is_older(clock: Clock) -> Non
 
 
 async def test_all_that_is_kept_stays_within_its_bytes_the_oldest_go_first() -> None:
-    clock = Clock(Hour(bytes_max=200_000))
+    clock = Clock(RecentSeries(bytes_max=200_000))
     for count in range(40):
         names = {f"key{count}-{i}": (1, 1.0) for i in range(30)}
         for step in (0, 1):
             clock.take(snapshot(enqueued=count, keys=dict.fromkeys(names, (1 + step, 1.0 + step))))
-        assert clock.hour.size <= 200_000
+        assert clock.recent.size <= 200_000
     told = await points(clock)
     assert told.points[-1].recorded
     assert told.recorded_keys

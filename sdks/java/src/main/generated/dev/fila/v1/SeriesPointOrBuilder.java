@@ -6,8 +6,8 @@
 package dev.fila.v1;
 
 @com.google.protobuf.Generated
-public interface HistoryPointOrBuilder extends
-    // @@protoc_insertion_point(interface_extends:fila.v1.HistoryPoint)
+public interface SeriesPointOrBuilder extends
+    // @@protoc_insertion_point(interface_extends:fila.v1.SeriesPoint)
     com.google.protobuf.MessageOrBuilder {
 
   /**

@@ -42,7 +42,7 @@ const KINDS = {
 } as const;
 
 /** The calls of FilaAdmin about dead letters. */
-export abstract class LetterCalls extends ObservingCalls {
+export abstract class DeadLetterCalls extends ObservingCalls {
   /**
    * Drops the dead letters with these offsets (1 to 1,000) for good. Resolves with how many were there.
    * Rejects with QueueNotFound, Invalid.

@@ -1,15 +1,15 @@
-"""Long operations on dead letters, without `await`; told in `fila.letters`."""
+"""Long operations on dead letters, without `await`; told in `fila.dead_letters`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from fila.letters import DeadLetterFilter, Operation
+from fila.dead_letters import DeadLetterFilter, Operation
 from fila.sync.watch import WatchCalls
 
 
-class LetterCalls(WatchCalls):
+class DeadLetterCalls(WatchCalls):
     """The calls of FilaAdmin about dead letters that take their time."""
 
     def start_operation(

@@ -7,16 +7,16 @@ package dev.fila.v1;
 
 /**
  * <pre>
- * The last hour of one fairness key, with as many points as the channel.
+ * The series of one fairness key, with as many points as the channel.
  * </pre>
  *
- * Protobuf type {@code fila.v1.KeyHistory}
+ * Protobuf type {@code fila.v1.KeySeries}
  */
 @com.google.protobuf.Generated
-public final class KeyHistory extends
+public final class KeySeries extends
     com.google.protobuf.GeneratedMessage implements
-    // @@protoc_insertion_point(message_implements:fila.v1.KeyHistory)
-    KeyHistoryOrBuilder {
+    // @@protoc_insertion_point(message_implements:fila.v1.KeySeries)
+    KeySeriesOrBuilder {
 private static final long serialVersionUID = 0L;
   static {
     com.google.protobuf.RuntimeVersion.validateProtobufGencodeVersion(
@@ -25,33 +25,33 @@ private static final long serialVersionUID = 0L;
       /* minor= */ 36,
       /* patch= */ 2,
       /* suffix= */ "",
-      "KeyHistory");
+      "KeySeries");
   }
-  // Use KeyHistory.newBuilder() to construct.
-  private KeyHistory(com.google.protobuf.GeneratedMessage.Builder<?> builder) {
+  // Use KeySeries.newBuilder() to construct.
+  private KeySeries(com.google.protobuf.GeneratedMessage.Builder<?> builder) {
     super(builder);
   }
-  private KeyHistory() {
+  private KeySeries() {
     fairnessKey_ = "";
     points_ = java.util.Collections.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_KeyHistory_descriptor;
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_KeySeries_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_KeyHistory_descriptor;
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_KeySeries_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return dev.fila.v1.WatchProto.internal_static_fila_v1_KeyHistory_fieldAccessorTable
+    return dev.fila.v1.WatchProto.internal_static_fila_v1_KeySeries_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
-            dev.fila.v1.KeyHistory.class, dev.fila.v1.KeyHistory.Builder.class);
+            dev.fila.v1.KeySeries.class, dev.fila.v1.KeySeries.Builder.class);
   }
 
   public static final int FAIRNESS_KEY_FIELD_NUMBER = 1;
@@ -103,16 +103,16 @@ private static final long serialVersionUID = 0L;
 
   public static final int POINTS_FIELD_NUMBER = 2;
   @SuppressWarnings("serial")
-  private java.util.List<dev.fila.v1.KeyHistoryPoint> points_;
+  private java.util.List<dev.fila.v1.KeySeriesPoint> points_;
   /**
    * <pre>
    * Its points.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
    */
   @java.lang.Override
-  public java.util.List<dev.fila.v1.KeyHistoryPoint> getPointsList() {
+  public java.util.List<dev.fila.v1.KeySeriesPoint> getPointsList() {
     return points_;
   }
   /**
@@ -120,10 +120,10 @@ private static final long serialVersionUID = 0L;
    * Its points.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
    */
   @java.lang.Override
-  public java.util.List<? extends dev.fila.v1.KeyHistoryPointOrBuilder> 
+  public java.util.List<? extends dev.fila.v1.KeySeriesPointOrBuilder> 
       getPointsOrBuilderList() {
     return points_;
   }
@@ -132,7 +132,7 @@ private static final long serialVersionUID = 0L;
    * Its points.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
    */
   @java.lang.Override
   public int getPointsCount() {
@@ -143,10 +143,10 @@ private static final long serialVersionUID = 0L;
    * Its points.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
    */
   @java.lang.Override
-  public dev.fila.v1.KeyHistoryPoint getPoints(int index) {
+  public dev.fila.v1.KeySeriesPoint getPoints(int index) {
     return points_.get(index);
   }
   /**
@@ -154,10 +154,10 @@ private static final long serialVersionUID = 0L;
    * Its points.
    * </pre>
    *
-   * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+   * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
    */
   @java.lang.Override
-  public dev.fila.v1.KeyHistoryPointOrBuilder getPointsOrBuilder(
+  public dev.fila.v1.KeySeriesPointOrBuilder getPointsOrBuilder(
       int index) {
     return points_.get(index);
   }
@@ -217,10 +217,10 @@ private static final long serialVersionUID = 0L;
     if (obj == this) {
      return true;
     }
-    if (!(obj instanceof dev.fila.v1.KeyHistory)) {
+    if (!(obj instanceof dev.fila.v1.KeySeries)) {
       return super.equals(obj);
     }
-    dev.fila.v1.KeyHistory other = (dev.fila.v1.KeyHistory) obj;
+    dev.fila.v1.KeySeries other = (dev.fila.v1.KeySeries) obj;
 
     if (!getFairnessKey()
         .equals(other.getFairnessKey())) return false;
@@ -248,44 +248,44 @@ private static final long serialVersionUID = 0L;
     return hash;
   }
 
-  public static dev.fila.v1.KeyHistory parseFrom(
+  public static dev.fila.v1.KeySeries parseFrom(
       java.nio.ByteBuffer data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.KeyHistory parseFrom(
+  public static dev.fila.v1.KeySeries parseFrom(
       java.nio.ByteBuffer data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.KeyHistory parseFrom(
+  public static dev.fila.v1.KeySeries parseFrom(
       com.google.protobuf.ByteString data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.KeyHistory parseFrom(
+  public static dev.fila.v1.KeySeries parseFrom(
       com.google.protobuf.ByteString data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.KeyHistory parseFrom(byte[] data)
+  public static dev.fila.v1.KeySeries parseFrom(byte[] data)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data);
   }
-  public static dev.fila.v1.KeyHistory parseFrom(
+  public static dev.fila.v1.KeySeries parseFrom(
       byte[] data,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws com.google.protobuf.InvalidProtocolBufferException {
     return PARSER.parseFrom(data, extensionRegistry);
   }
-  public static dev.fila.v1.KeyHistory parseFrom(java.io.InputStream input)
+  public static dev.fila.v1.KeySeries parseFrom(java.io.InputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseWithIOException(PARSER, input);
   }
-  public static dev.fila.v1.KeyHistory parseFrom(
+  public static dev.fila.v1.KeySeries parseFrom(
       java.io.InputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
@@ -293,26 +293,26 @@ private static final long serialVersionUID = 0L;
         .parseWithIOException(PARSER, input, extensionRegistry);
   }
 
-  public static dev.fila.v1.KeyHistory parseDelimitedFrom(java.io.InputStream input)
+  public static dev.fila.v1.KeySeries parseDelimitedFrom(java.io.InputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseDelimitedWithIOException(PARSER, input);
   }
 
-  public static dev.fila.v1.KeyHistory parseDelimitedFrom(
+  public static dev.fila.v1.KeySeries parseDelimitedFrom(
       java.io.InputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseDelimitedWithIOException(PARSER, input, extensionRegistry);
   }
-  public static dev.fila.v1.KeyHistory parseFrom(
+  public static dev.fila.v1.KeySeries parseFrom(
       com.google.protobuf.CodedInputStream input)
       throws java.io.IOException {
     return com.google.protobuf.GeneratedMessage
         .parseWithIOException(PARSER, input);
   }
-  public static dev.fila.v1.KeyHistory parseFrom(
+  public static dev.fila.v1.KeySeries parseFrom(
       com.google.protobuf.CodedInputStream input,
       com.google.protobuf.ExtensionRegistryLite extensionRegistry)
       throws java.io.IOException {
@@ -325,7 +325,7 @@ private static final long serialVersionUID = 0L;
   public static Builder newBuilder() {
     return DEFAULT_INSTANCE.toBuilder();
   }
-  public static Builder newBuilder(dev.fila.v1.KeyHistory prototype) {
+  public static Builder newBuilder(dev.fila.v1.KeySeries prototype) {
     return DEFAULT_INSTANCE.toBuilder().mergeFrom(prototype);
   }
   @java.lang.Override
@@ -342,29 +342,29 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The last hour of one fairness key, with as many points as the channel.
+   * The series of one fairness key, with as many points as the channel.
    * </pre>
    *
-   * Protobuf type {@code fila.v1.KeyHistory}
+   * Protobuf type {@code fila.v1.KeySeries}
    */
   public static final class Builder extends
       com.google.protobuf.GeneratedMessage.Builder<Builder> implements
-      // @@protoc_insertion_point(builder_implements:fila.v1.KeyHistory)
-      dev.fila.v1.KeyHistoryOrBuilder {
+      // @@protoc_insertion_point(builder_implements:fila.v1.KeySeries)
+      dev.fila.v1.KeySeriesOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_KeyHistory_descriptor;
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_KeySeries_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_KeyHistory_fieldAccessorTable
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_KeySeries_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
-              dev.fila.v1.KeyHistory.class, dev.fila.v1.KeyHistory.Builder.class);
+              dev.fila.v1.KeySeries.class, dev.fila.v1.KeySeries.Builder.class);
     }
 
-    // Construct using dev.fila.v1.KeyHistory.newBuilder()
+    // Construct using dev.fila.v1.KeySeries.newBuilder()
     private Builder() {
 
     }
@@ -392,17 +392,17 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return dev.fila.v1.WatchProto.internal_static_fila_v1_KeyHistory_descriptor;
+      return dev.fila.v1.WatchProto.internal_static_fila_v1_KeySeries_descriptor;
     }
 
     @java.lang.Override
-    public dev.fila.v1.KeyHistory getDefaultInstanceForType() {
-      return dev.fila.v1.KeyHistory.getDefaultInstance();
+    public dev.fila.v1.KeySeries getDefaultInstanceForType() {
+      return dev.fila.v1.KeySeries.getDefaultInstance();
     }
 
     @java.lang.Override
-    public dev.fila.v1.KeyHistory build() {
-      dev.fila.v1.KeyHistory result = buildPartial();
+    public dev.fila.v1.KeySeries build() {
+      dev.fila.v1.KeySeries result = buildPartial();
       if (!result.isInitialized()) {
         throw newUninitializedMessageException(result);
       }
@@ -410,15 +410,15 @@ private static final long serialVersionUID = 0L;
     }
 
     @java.lang.Override
-    public dev.fila.v1.KeyHistory buildPartial() {
-      dev.fila.v1.KeyHistory result = new dev.fila.v1.KeyHistory(this);
+    public dev.fila.v1.KeySeries buildPartial() {
+      dev.fila.v1.KeySeries result = new dev.fila.v1.KeySeries(this);
       buildPartialRepeatedFields(result);
       if (bitField0_ != 0) { buildPartial0(result); }
       onBuilt();
       return result;
     }
 
-    private void buildPartialRepeatedFields(dev.fila.v1.KeyHistory result) {
+    private void buildPartialRepeatedFields(dev.fila.v1.KeySeries result) {
       if (pointsBuilder_ == null) {
         if (((bitField0_ & 0x00000002) != 0)) {
           points_ = java.util.Collections.unmodifiableList(points_);
@@ -430,7 +430,7 @@ private static final long serialVersionUID = 0L;
       }
     }
 
-    private void buildPartial0(dev.fila.v1.KeyHistory result) {
+    private void buildPartial0(dev.fila.v1.KeySeries result) {
       int from_bitField0_ = bitField0_;
       if (((from_bitField0_ & 0x00000001) != 0)) {
         result.fairnessKey_ = fairnessKey_;
@@ -439,16 +439,16 @@ private static final long serialVersionUID = 0L;
 
     @java.lang.Override
     public Builder mergeFrom(com.google.protobuf.Message other) {
-      if (other instanceof dev.fila.v1.KeyHistory) {
-        return mergeFrom((dev.fila.v1.KeyHistory)other);
+      if (other instanceof dev.fila.v1.KeySeries) {
+        return mergeFrom((dev.fila.v1.KeySeries)other);
       } else {
         super.mergeFrom(other);
         return this;
       }
     }
 
-    public Builder mergeFrom(dev.fila.v1.KeyHistory other) {
-      if (other == dev.fila.v1.KeyHistory.getDefaultInstance()) return this;
+    public Builder mergeFrom(dev.fila.v1.KeySeries other) {
+      if (other == dev.fila.v1.KeySeries.getDefaultInstance()) return this;
       if (!other.getFairnessKey().isEmpty()) {
         fairnessKey_ = other.fairnessKey_;
         bitField0_ |= 0x00000001;
@@ -510,9 +510,9 @@ private static final long serialVersionUID = 0L;
               break;
             } // case 10
             case 18: {
-              dev.fila.v1.KeyHistoryPoint m =
+              dev.fila.v1.KeySeriesPoint m =
                   input.readMessage(
-                      dev.fila.v1.KeyHistoryPoint.parser(),
+                      dev.fila.v1.KeySeriesPoint.parser(),
                       extensionRegistry);
               if (pointsBuilder_ == null) {
                 ensurePointsIsMutable();
@@ -631,26 +631,26 @@ private static final long serialVersionUID = 0L;
       return this;
     }
 
-    private java.util.List<dev.fila.v1.KeyHistoryPoint> points_ =
+    private java.util.List<dev.fila.v1.KeySeriesPoint> points_ =
       java.util.Collections.emptyList();
     private void ensurePointsIsMutable() {
       if (!((bitField0_ & 0x00000002) != 0)) {
-        points_ = new java.util.ArrayList<dev.fila.v1.KeyHistoryPoint>(points_);
+        points_ = new java.util.ArrayList<dev.fila.v1.KeySeriesPoint>(points_);
         bitField0_ |= 0x00000002;
        }
     }
 
     private com.google.protobuf.RepeatedFieldBuilder<
-        dev.fila.v1.KeyHistoryPoint, dev.fila.v1.KeyHistoryPoint.Builder, dev.fila.v1.KeyHistoryPointOrBuilder> pointsBuilder_;
+        dev.fila.v1.KeySeriesPoint, dev.fila.v1.KeySeriesPoint.Builder, dev.fila.v1.KeySeriesPointOrBuilder> pointsBuilder_;
 
     /**
      * <pre>
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
-    public java.util.List<dev.fila.v1.KeyHistoryPoint> getPointsList() {
+    public java.util.List<dev.fila.v1.KeySeriesPoint> getPointsList() {
       if (pointsBuilder_ == null) {
         return java.util.Collections.unmodifiableList(points_);
       } else {
@@ -662,7 +662,7 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
     public int getPointsCount() {
       if (pointsBuilder_ == null) {
@@ -676,9 +676,9 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
-    public dev.fila.v1.KeyHistoryPoint getPoints(int index) {
+    public dev.fila.v1.KeySeriesPoint getPoints(int index) {
       if (pointsBuilder_ == null) {
         return points_.get(index);
       } else {
@@ -690,10 +690,10 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
     public Builder setPoints(
-        int index, dev.fila.v1.KeyHistoryPoint value) {
+        int index, dev.fila.v1.KeySeriesPoint value) {
       if (pointsBuilder_ == null) {
         java.util.Objects.requireNonNull(value);
         ensurePointsIsMutable();
@@ -709,10 +709,10 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
     public Builder setPoints(
-        int index, dev.fila.v1.KeyHistoryPoint.Builder builderForValue) {
+        int index, dev.fila.v1.KeySeriesPoint.Builder builderForValue) {
       if (pointsBuilder_ == null) {
         ensurePointsIsMutable();
         points_.set(index, builderForValue.build());
@@ -727,9 +727,9 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
-    public Builder addPoints(dev.fila.v1.KeyHistoryPoint value) {
+    public Builder addPoints(dev.fila.v1.KeySeriesPoint value) {
       if (pointsBuilder_ == null) {
         java.util.Objects.requireNonNull(value);
         ensurePointsIsMutable();
@@ -745,10 +745,10 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
     public Builder addPoints(
-        int index, dev.fila.v1.KeyHistoryPoint value) {
+        int index, dev.fila.v1.KeySeriesPoint value) {
       if (pointsBuilder_ == null) {
         java.util.Objects.requireNonNull(value);
         ensurePointsIsMutable();
@@ -764,10 +764,10 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
     public Builder addPoints(
-        dev.fila.v1.KeyHistoryPoint.Builder builderForValue) {
+        dev.fila.v1.KeySeriesPoint.Builder builderForValue) {
       if (pointsBuilder_ == null) {
         ensurePointsIsMutable();
         points_.add(builderForValue.build());
@@ -782,10 +782,10 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
     public Builder addPoints(
-        int index, dev.fila.v1.KeyHistoryPoint.Builder builderForValue) {
+        int index, dev.fila.v1.KeySeriesPoint.Builder builderForValue) {
       if (pointsBuilder_ == null) {
         ensurePointsIsMutable();
         points_.add(index, builderForValue.build());
@@ -800,10 +800,10 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
     public Builder addAllPoints(
-        java.lang.Iterable<? extends dev.fila.v1.KeyHistoryPoint> values) {
+        java.lang.Iterable<? extends dev.fila.v1.KeySeriesPoint> values) {
       if (pointsBuilder_ == null) {
         ensurePointsIsMutable();
         com.google.protobuf.AbstractMessageLite.Builder.addAll(
@@ -819,7 +819,7 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
     public Builder clearPoints() {
       if (pointsBuilder_ == null) {
@@ -836,7 +836,7 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
     public Builder removePoints(int index) {
       if (pointsBuilder_ == null) {
@@ -853,9 +853,9 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
-    public dev.fila.v1.KeyHistoryPoint.Builder getPointsBuilder(
+    public dev.fila.v1.KeySeriesPoint.Builder getPointsBuilder(
         int index) {
       return internalGetPointsFieldBuilder().getBuilder(index);
     }
@@ -864,9 +864,9 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
-    public dev.fila.v1.KeyHistoryPointOrBuilder getPointsOrBuilder(
+    public dev.fila.v1.KeySeriesPointOrBuilder getPointsOrBuilder(
         int index) {
       if (pointsBuilder_ == null) {
         return points_.get(index);  } else {
@@ -878,9 +878,9 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
-    public java.util.List<? extends dev.fila.v1.KeyHistoryPointOrBuilder> 
+    public java.util.List<? extends dev.fila.v1.KeySeriesPointOrBuilder> 
          getPointsOrBuilderList() {
       if (pointsBuilder_ != null) {
         return pointsBuilder_.getMessageOrBuilderList();
@@ -893,41 +893,41 @@ private static final long serialVersionUID = 0L;
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
-    public dev.fila.v1.KeyHistoryPoint.Builder addPointsBuilder() {
+    public dev.fila.v1.KeySeriesPoint.Builder addPointsBuilder() {
       return internalGetPointsFieldBuilder().addBuilder(
-          dev.fila.v1.KeyHistoryPoint.getDefaultInstance());
+          dev.fila.v1.KeySeriesPoint.getDefaultInstance());
     }
     /**
      * <pre>
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
-    public dev.fila.v1.KeyHistoryPoint.Builder addPointsBuilder(
+    public dev.fila.v1.KeySeriesPoint.Builder addPointsBuilder(
         int index) {
       return internalGetPointsFieldBuilder().addBuilder(
-          index, dev.fila.v1.KeyHistoryPoint.getDefaultInstance());
+          index, dev.fila.v1.KeySeriesPoint.getDefaultInstance());
     }
     /**
      * <pre>
      * Its points.
      * </pre>
      *
-     * <code>repeated .fila.v1.KeyHistoryPoint points = 2 [json_name = "points"];</code>
+     * <code>repeated .fila.v1.KeySeriesPoint points = 2 [json_name = "points"];</code>
      */
-    public java.util.List<dev.fila.v1.KeyHistoryPoint.Builder> 
+    public java.util.List<dev.fila.v1.KeySeriesPoint.Builder> 
          getPointsBuilderList() {
       return internalGetPointsFieldBuilder().getBuilderList();
     }
     private com.google.protobuf.RepeatedFieldBuilder<
-        dev.fila.v1.KeyHistoryPoint, dev.fila.v1.KeyHistoryPoint.Builder, dev.fila.v1.KeyHistoryPointOrBuilder> 
+        dev.fila.v1.KeySeriesPoint, dev.fila.v1.KeySeriesPoint.Builder, dev.fila.v1.KeySeriesPointOrBuilder> 
         internalGetPointsFieldBuilder() {
       if (pointsBuilder_ == null) {
         pointsBuilder_ = new com.google.protobuf.RepeatedFieldBuilder<
-            dev.fila.v1.KeyHistoryPoint, dev.fila.v1.KeyHistoryPoint.Builder, dev.fila.v1.KeyHistoryPointOrBuilder>(
+            dev.fila.v1.KeySeriesPoint, dev.fila.v1.KeySeriesPoint.Builder, dev.fila.v1.KeySeriesPointOrBuilder>(
                 points_,
                 ((bitField0_ & 0x00000002) != 0),
                 getParentForChildren(),
@@ -937,23 +937,23 @@ private static final long serialVersionUID = 0L;
       return pointsBuilder_;
     }
 
-    // @@protoc_insertion_point(builder_scope:fila.v1.KeyHistory)
+    // @@protoc_insertion_point(builder_scope:fila.v1.KeySeries)
   }
 
-  // @@protoc_insertion_point(class_scope:fila.v1.KeyHistory)
-  private static final dev.fila.v1.KeyHistory DEFAULT_INSTANCE;
+  // @@protoc_insertion_point(class_scope:fila.v1.KeySeries)
+  private static final dev.fila.v1.KeySeries DEFAULT_INSTANCE;
   static {
-    DEFAULT_INSTANCE = new dev.fila.v1.KeyHistory();
+    DEFAULT_INSTANCE = new dev.fila.v1.KeySeries();
   }
 
-  public static dev.fila.v1.KeyHistory getDefaultInstance() {
+  public static dev.fila.v1.KeySeries getDefaultInstance() {
     return DEFAULT_INSTANCE;
   }
 
-  private static final com.google.protobuf.Parser<KeyHistory>
-      PARSER = new com.google.protobuf.AbstractParser<KeyHistory>() {
+  private static final com.google.protobuf.Parser<KeySeries>
+      PARSER = new com.google.protobuf.AbstractParser<KeySeries>() {
     @java.lang.Override
-    public KeyHistory parsePartialFrom(
+    public KeySeries parsePartialFrom(
         com.google.protobuf.CodedInputStream input,
         com.google.protobuf.ExtensionRegistryLite extensionRegistry)
         throws com.google.protobuf.InvalidProtocolBufferException {
@@ -972,17 +972,17 @@ private static final long serialVersionUID = 0L;
     }
   };
 
-  public static com.google.protobuf.Parser<KeyHistory> parser() {
+  public static com.google.protobuf.Parser<KeySeries> parser() {
     return PARSER;
   }
 
   @java.lang.Override
-  public com.google.protobuf.Parser<KeyHistory> getParserForType() {
+  public com.google.protobuf.Parser<KeySeries> getParserForType() {
     return PARSER;
   }
 
   @java.lang.Override
-  public dev.fila.v1.KeyHistory getDefaultInstanceForType() {
+  public dev.fila.v1.KeySeries getDefaultInstanceForType() {
     return DEFAULT_INSTANCE;
   }
 

@@ -1,17 +1,12 @@
-"""`fila redrive`: dead letters back to where they failed, page by page, so that it can say how far it has come."""
+"""Dead letters back to where they failed, page by page, so that `fila dlq redrive` can say how far it has come."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
-import click
-
-from fila_cli.arguments import dlq_argument
-from fila_cli.output import counted
 from fila_cli.progress import Progress
-from fila_cli.session import Command, Session, Stopped
-from fila_cli.values import RATE, Count
+from fila_cli.session import Session, Stopped
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import RedriveRequest, RedriveResponse
@@ -20,43 +15,7 @@ _PAGE_MESSAGES_MAX = 1_000
 _PAGES_A_SECOND = 4
 
 
-@click.command(
-    cls=Command,
-    examples="""
-    fila redrive orders.dlq
-    fila redrive orders.dlq --count 100
-    fila redrive orders.dlq --rate 50
-    """,
-)
-@dlq_argument
-@click.option(
-    "-n",
-    "--count",
-    type=Count(min=0),
-    default=0,
-    metavar="N",
-    help="Most to move, oldest first [default: all that are there now]",
-)
-@click.option(
-    "--rate",
-    type=RATE,
-    metavar="N",
-    help="Move so many a second [default: as fast as it goes]",
-)
-@click.pass_obj
-def redrive(session: Session, dlq: str, count: int, rate: float | None) -> None:
-    """Move dead letters of DLQ back to their source queue, attempts at zero, routed by today's policy.
-
-    It takes as long as it takes; --timeout is for each page. Ctrl-C stops it, and says how many were moved.
-    """
-    answer = Walk(session, dlq, count=count, rate=rate).run()
-    told = f"{counted(answer.redriven, 'dead letter')} moved back"
-    if answer.stuck:
-        told += f"; left in {dlq}, because they cannot be moved: {answer.stuck}"
-    session.show(answer, told)
-
-
-class Walk:
+class Redrive:
     """Moves dead letters page by page, with what is pending at its start as its end."""
 
     def __init__(

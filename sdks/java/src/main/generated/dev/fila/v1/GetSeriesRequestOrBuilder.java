@@ -6,8 +6,8 @@
 package dev.fila.v1;
 
 @com.google.protobuf.Generated
-public interface GetHistoryRequestOrBuilder extends
-    // @@protoc_insertion_point(interface_extends:fila.v1.GetHistoryRequest)
+public interface GetSeriesRequestOrBuilder extends
+    // @@protoc_insertion_point(interface_extends:fila.v1.GetSeriesRequest)
     com.google.protobuf.MessageOrBuilder {
 
   /**
@@ -52,7 +52,7 @@ public interface GetHistoryRequestOrBuilder extends
 
   /**
    * <pre>
-   * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+   * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
    * </pre>
    *
    * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -62,7 +62,7 @@ public interface GetHistoryRequestOrBuilder extends
       getKeysList();
   /**
    * <pre>
-   * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+   * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
    * </pre>
    *
    * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -71,7 +71,7 @@ public interface GetHistoryRequestOrBuilder extends
   int getKeysCount();
   /**
    * <pre>
-   * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+   * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
    * </pre>
    *
    * <code>repeated string keys = 3 [json_name = "keys"];</code>
@@ -81,7 +81,7 @@ public interface GetHistoryRequestOrBuilder extends
   java.lang.String getKeys(int index);
   /**
    * <pre>
-   * Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
+   * Keys whose series to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
    * </pre>
    *
    * <code>repeated string keys = 3 [json_name = "keys"];</code>

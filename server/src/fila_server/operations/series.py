@@ -2,7 +2,7 @@
 
     METRICS each STEP_S ──► a point of each channel, and of the keys that it lists (the busiest of the broker)
     WATCH_ROWS          ──► a point of each key that somebody asked for within the hour and that is not listed
-    GetHistory          ──► the points as they stand; what was not recorded is a gap, never zero
+    GetSeries          ──► the points as they stand; what was not recorded is a gap, never zero
 
 All series together stay below BYTES_MAX. Where there is no room the series that has had no point for longest goes, a
 key's before a channel's; where all are new, what comes is not recorded.
@@ -84,7 +84,7 @@ class _Asked:
     until_s: dict[str, float] = field(default_factory=dict)
 
 
-class Hour:
+class RecentSeries:
     """Records and tells. Belongs to the loop's thread; is told the time."""
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
@@ -258,9 +258,9 @@ class Hour:
 
     # --- telling --------------------------------------------------------------------------------
 
-    async def tell(self, place: Place, names: Sequence[str], *, whole: bool = True) -> pb.GetHistoryResponse:
+    async def tell(self, place: Place, names: Sequence[str], *, whole: bool = True) -> pb.GetSeriesResponse:
         """The hour of a channel and of some of its keys; not `whole`: of the keys alone, and nothing of others."""
-        told = pb.GetHistoryResponse(step_ms=int(STEP_S * 1000))
+        told = pb.GetSeriesResponse(step_ms=int(STEP_S * 1000))
         steps = range(self._step - POINTS + 1, self._step + 1)
         told.first_at.FromMilliseconds(max(0, self._at_ms - (POINTS - 1) * told.step_ms))
         of_channel = self._keys.get(place, {})
@@ -297,7 +297,7 @@ def _since(before: tuple[float, ...], now: tuple[float, ...]) -> tuple[float, ..
     return tuple(new - old for old, new in zip(before, now, strict=True))
 
 
-def _put_point(point: pb.HistoryPoint, row: Sequence[float] | None) -> None:
+def _put_point(point: pb.SeriesPoint, row: Sequence[float] | None) -> None:
     if row is None:
         return
     point.recorded = True
@@ -308,8 +308,8 @@ def _put_point(point: pb.HistoryPoint, row: Sequence[float] | None) -> None:
             setattr(point, name, int(number))
 
 
-async def remember(
-    hour: Hour,
+async def record(
+    recent: RecentSeries,
     call: Call,
     now_s: Callable[[], float] = time.monotonic,
     wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
@@ -318,14 +318,14 @@ async def remember(
     while True:
         await asyncio.sleep(STEP_S - now_s() % STEP_S)
         with contextlib.suppress(errors.FilaServerError):  # an overloaded core leaves a gap
-            named = await _look_at_named(hour, call, now_s())
+            named = await _look_at_named(recent, call, now_s())
             snapshot = decode(await call(commands.METRICS, b""))
-            hour.take(snapshot, named, now_s(), wall_ms())
+            recent.take(snapshot, named, now_s(), wall_ms())
 
 
-async def _look_at_named(hour: Hour, call: Call, now_s: float) -> dict[Place, list[pb.KeyState]]:
+async def _look_at_named(recent: RecentSeries, call: Call, now_s: float) -> dict[Place, list[pb.KeyState]]:
     found: dict[Place, list[pb.KeyState]] = {}
-    for place, names in hour.to_look_at(now_s).items():
+    for place, names in recent.to_look_at(now_s).items():
         page = seam_frames.WatchPage(
             queue=place[0].encode(), channel=place[1].encode(), keys=[name.encode() for name in names]
         )

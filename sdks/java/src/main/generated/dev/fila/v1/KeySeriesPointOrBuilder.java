@@ -6,8 +6,8 @@
 package dev.fila.v1;
 
 @com.google.protobuf.Generated
-public interface KeyHistoryPointOrBuilder extends
-    // @@protoc_insertion_point(interface_extends:fila.v1.KeyHistoryPoint)
+public interface KeySeriesPointOrBuilder extends
+    // @@protoc_insertion_point(interface_extends:fila.v1.KeySeriesPoint)
     com.google.protobuf.MessageOrBuilder {
 
   /**
