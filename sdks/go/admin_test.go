@@ -68,7 +68,7 @@ func adminCalls(ctx context.Context, c *Client) map[string]struct {
 			_, err := c.ListKeyPolicies(ctx, "q")
 			return err
 		}},
-		"FindKeys":   {&filav1.FindKeysResponse{}, true, func() error { _, err := c.FindKeys(ctx, "q", ""); return err }},
+		"FindKeys":  {&filav1.FindKeysResponse{}, true, func() error { _, err := c.FindKeys(ctx, "q", ""); return err }},
 		"GetSeries": {&filav1.GetSeriesResponse{}, true, func() error { _, err := c.GetSeries(ctx, "q"); return err }},
 		"ListQueueVersions": {&filav1.ListQueueVersionsResponse{}, true, func() error {
 			_, err := c.ListQueueVersions(ctx, "q")

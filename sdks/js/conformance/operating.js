@@ -146,7 +146,14 @@ export const operating = (named) => ({
   },
 
   async set_quotas({ client, name, ...others }, signal) {
-    const bounds = ['messages_per_second', 'bytes_per_second', 'connections', 'streams', 'in_flight', 'stored_bytes'];
+    const bounds = [
+      'messages_per_second',
+      'bytes_per_second',
+      'connections',
+      'streams',
+      'in_flight',
+      'stored_bytes',
+    ];
     const quotas = options(others, bounds, undefined);
     return plain(await named(client).setQuotas(name, quotas, { signal }));
   },
