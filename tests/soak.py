@@ -1,31 +1,39 @@
 """The long runs, in slices of minutes, each done once for one state of the code: `make soak` goes on where it stopped.
 
-    python -m tests.soak                          everything that is left, a part of every kind at a time
+    python -m tests.soak                          everything that is left, a part of every series at a time
     python -m tests.soak --for 40 kills cuts      what is left of these kinds, for forty minutes
     python -m tests.soak plain-0601 cuts-02-os    these slices
-    python -m tests.soak --list                   what there is, and how far it has come
+    python -m tests.soak --list                   what there is, how far it has come, and what comes next
+    python -m tests.soak --record                 what was done in this tree, into docs/proof, to be committed
     python -m tests.soak --medians                how often each oracle judged in a run, over all runs so far
 
-What was done stands in build/soak/done.jsonl, with the state of what it rests on: the core alone, or all of the server.
-A slice that failed is run again the next time; what one said is in build/soak/NAME.log. Exit code 1 when one failed.
+Several may run at once: each takes slices that no other has. What was done stands in build/soak/done.jsonl and, of
+other trees, in docs/proof, with the state of what it rests on: the core alone, or all of the server; tests/ledger.py
+says what of it holds when that has changed. A slice that failed is run again the next time; what one said is in
+build/soak/NAME.log. Exit code 1 when one failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
-import statistics
+import resource
 import subprocess
 import sys
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests import ledger
 from tests.faults.catalogue import FAULTS
+from tests.ledger import RUNS, Run, Standing, standing
+from tests.simulation import usual
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "soak"
@@ -62,6 +70,7 @@ AT_LENGTH = (
     "liveness",
 )
 """Tests that do more when FILA_SOAK is set."""
+BUILD_A_COPY = ("faults", "sanitized", "fuzz", "threads")
 ON_THE_OTHER_EDGE = ("e2e", "crash", "liveness")
 WITH_TWO_THREADS = ("e2e", "grpc_edge", "access")
 
@@ -75,10 +84,22 @@ class Slice:
     command: tuple[str, ...]
     rests_on: str
     environ: dict[str, str] = field(default_factory=dict)
+    units: int = 1
+    """How many seeds, lives or seconds it has; 1 for what is run as a whole."""
 
     @property
     def name(self) -> str:
         return f"{self.kind}-{self.what}"
+
+    @property
+    def series(self) -> str:
+        """What a part of stands for the rest of, after a change of the code."""
+        return self.name.rpartition("-")[0] if self.kind in ("sanitized", "fuzz") else self.kind
+
+    @property
+    def claim(self) -> str:
+        """What nobody else may have meanwhile: the slice, or the copy of the core that its kind builds in."""
+        return self.kind if self.kind in BUILD_A_COPY else self.name
 
 
 def slices() -> Iterator[Slice]:
@@ -86,13 +107,13 @@ def slices() -> Iterator[Slice]:
     for kind, world in WORLDS.items():
         for first in range(1, SEEDS + 1, SEEDS_A_SLICE):
             command = ("-m", *world, str(first), str(SEEDS_A_SLICE))
-            yield Slice(kind, f"{first:04}", command, CORE, {"FILA_SIM_JUDGED": str(JUDGED)})
+            yield Slice(kind, f"{first:04}", command, CORE, {"FILA_SIM_JUDGED": str(JUDGED)}, SEEDS_A_SLICE)
     for kind, test in CRASHES.items():
         for number in range(LIVES // LIVES_A_SLICE):
             durability = ("fsync", "os")[number % 2]
             environ = {"FILA_KILLS": str(LIVES_A_SLICE), "FILA_KILLS_SEED": str(number + 1)}
             path = f"tests/crash/test_kills.py::{test}[{durability}]"
-            yield Slice(kind, f"{number + 1:02}-{durability}", _tests(path), SERVER, environ)
+            yield Slice(kind, f"{number + 1:02}-{durability}", _tests(path), SERVER, environ, LIVES_A_SLICE)
     for fault in FAULTS:
         yield Slice("faults", fault.name, ("-m", "tests.faults.plant", fault.name), CORE)
     for path in SANITIZED:
@@ -101,14 +122,14 @@ def slices() -> Iterator[Slice]:
     for kind, world in WORLDS.items():
         for first in range(1, SANITIZED_SEEDS + 1, SEEDS_A_SLICE):
             command = ("-m", "tests.sanitized", *world, str(first), str(SEEDS_A_SLICE))
-            yield Slice("sanitized", f"{kind}-{first:04}", command, CORE)
+            yield Slice("sanitized", f"{kind}-{first:04}", command, CORE, units=SEEDS_A_SLICE)
     for target in FUZZED:
         for number in range(FUZZ_S // FUZZ_S_A_SLICE):
             command = ("-m", "tests.fuzz.run", target, str(FUZZ_S_A_SLICE))
-            yield Slice("fuzz", f"{target}-{number + 1:02}", command, SERVER)
+            yield Slice("fuzz", f"{target}-{number + 1:02}", command, SERVER, units=FUZZ_S_A_SLICE)
     for number in range(THREADS_S // THREADS_S_A_SLICE):
         command = ("-m", "tests.threads", str(THREADS_S_A_SLICE))
-        yield Slice("threads", f"{number + 1:02}", command, CORE)
+        yield Slice("threads", f"{number + 1:02}", command, CORE, units=THREADS_S_A_SLICE)
     for path in AT_LENGTH:
         name = path.removesuffix(".py").replace("/", "-")
         yield Slice("length", name, _tests(f"tests/{path}"), SERVER, {"FILA_SOAK": "1"})
@@ -124,13 +145,13 @@ def _tests(path: str) -> tuple[str, ...]:
 
 
 def in_turn(chosen: list[Slice]) -> list[Slice]:
-    """A part of every kind before more of any: an hour of it says something of all."""
-    many = Counter(each.kind for each in chosen)
+    """A part of every series before more of any: an hour of it says something of all."""
+    many = Counter(each.series for each in chosen)
     seen: Counter[str] = Counter()
     at: dict[str, float] = {}
     for each in chosen:
-        at[each.name] = (seen[each.kind] + 0.5) / many[each.kind]
-        seen[each.kind] += 1
+        at[each.name] = (seen[each.series] + 0.5) / many[each.series]
+        seen[each.series] += 1
     return sorted(chosen, key=lambda each: at[each.name])
 
 
@@ -150,20 +171,25 @@ def _git(*words: str) -> str:
     ).stdout.strip()
 
 
-def rows(path: Path) -> list[dict[str, object]]:
-    """What a file of lines holds; a line that was cut off by the end of a run is left out."""
-    found = []
-    for line in path.read_text().splitlines() if path.exists() else ():
+@contextmanager
+def claimed(name: str) -> Iterator[bool]:
+    """Whether nobody else has it; it is given back at the end, or when this process dies."""
+    folder = FOLDER / "claims"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / name).open("w") as file:
         try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
 
 
-def run(each: Slice, state: str) -> bool:
-    """One slice, and its row."""
+def run(each: Slice) -> bool:
+    """One slice, and its row; none where the code changed under it."""
+    state = state_of(each.rests_on)
     began, clock = datetime.now(UTC), time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, *each.command],
         cwd=ROOT,
@@ -173,40 +199,98 @@ def run(each: Slice, state: str) -> bool:
         text=True,
         check=False,
     )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     said = [line for line in done.stdout.splitlines() if line.strip()]
-    row = {
-        "slice": each.name,
-        "kind": each.kind,
-        "state": state,
-        "commit": _git("rev-parse", "--short", "HEAD"),
-        "began": began.isoformat(timespec="seconds"),
-        "seconds": round(time.monotonic() - clock),
-        "good": done.returncode == 0,
-        "said": said[-1] if said else "",
-    }
-    with DONE.open("a") as file:
-        file.write(json.dumps(row) + "\n")
+    found = Run(
+        slice=each.name,
+        state=state,
+        commit=_git("rev-parse", "--short", "HEAD"),
+        began=began.isoformat(timespec="seconds"),
+        good=done.returncode == 0,
+        said=said[-1].partition("; judged {")[0] if said else "",
+        seconds=round(time.monotonic() - clock),
+        cpu_s=round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime),
+    )
     (FOLDER / f"{each.name}.log").write_text(done.stdout)
-    print(f"{'good' if row['good'] else 'BAD '} {each.name}, {row['seconds']} s: {row['said']}", flush=True)
-    return done.returncode == 0
+    if state_of(each.rests_on) != state:
+        print(f"     {each.name}: {each.rests_on} changed meanwhile, so this counts for nothing", flush=True)
+        return found.good
+    with DONE.open("a") as file:
+        file.write(json.dumps(asdict(found)) + "\n")
+    print(
+        f"{'good' if found.good else 'BAD '} {each.name}, {found.seconds} s, {found.cpu_s} of the CPU: {found.said}",
+        flush=True,
+    )
+    return found.good
 
 
-def medians() -> None:
-    """How often each oracle judged in a run, as `USUAL` in tests/simulation/seeds.py has it: the median of all runs
-    so far, or a third of the mean where that is nought."""
-    counts: dict[str, dict[object, dict[str, int]]] = defaultdict(dict)
-    for row in rows(JUDGED):
-        if isinstance(row["judged"], dict):
-            counts[str(row["world"])].setdefault(row["seed"], row["judged"])
-    for world, runs in counts.items():
-        print(f'    "{world}": {{  # {len(runs):,} runs')
-        for oracle in sorted({oracle for judged in runs.values() for oracle in judged}):
-            found = [judged.get(oracle, 0) for judged in runs.values()]
-            usual = statistics.median(found) or statistics.mean(found) / 3
-            print(
-                f'        "{oracle}": {usual:.3g},' if usual < 1 else f'        "{oracle}": {int(usual):_},'
+def standings(chosen: Sequence[Slice]) -> dict[str, Standing]:
+    """How far each series has come, on the present state of the code."""
+    series: dict[str, list[Slice]] = {}
+    for each in chosen:
+        series.setdefault(each.series, []).append(each)
+    states = {path: state_of(path) for path in {each.rests_on for each in chosen}}
+    found = ledger.runs(RUNS, DONE)
+    return {
+        name: standing([each.name for each in some], some[0].units, found, states[some[0].rests_on])
+        for name, some in series.items()
+    }
+
+
+def to_run(chosen: Sequence[Slice]) -> list[Slice]:
+    """What is to be run, in order: what makes earlier runs count, what failed, and what never ran, all in turn."""
+    places: dict[str, tuple[int, int]] = {}
+    for found in standings(chosen).values():
+        for rank, names in enumerate((found.again, found.failed)):
+            places |= {name: (rank, number) for number, name in enumerate(names)}
+        places |= dict.fromkeys(found.left, (2, 0))
+    return sorted(
+        (each for each in in_turn(list(chosen)) if each.name in places), key=lambda each: places[each.name]
+    )
+
+
+def run_all(chosen: Sequence[Slice], end: float) -> list[str]:
+    """What is to be run and nobody else runs, each once; the names of what failed."""
+    bad: list[str] = []
+    tried: set[str] = set()
+    while time.monotonic() < end:
+        for each in to_run(chosen):
+            if each.name in tried:
+                continue
+            with claimed(each.claim) as is_mine:
+                # Another may have done it between the look and the claim.
+                if not is_mine or each not in to_run(chosen):
+                    continue
+                tried.add(each.name)
+                bad += [] if run(each) else [each.name]
+                break
+        else:
+            break
+    return bad
+
+
+def tell(chosen: Sequence[Slice]) -> None:
+    """How far each series has come, and what comes next."""
+    for series, found in standings(chosen).items():
+        count = sum(each.series == series for each in chosen)
+        said = [f"{len(found.done)} of {count} done on this state"]
+        if found.earlier:
+            hold = (
+                "which hold" if found.holds else f"{len(found.again)} of which to run again before they hold"
             )
-        print("    },")
+            said.append(f"{len(found.earlier)} earlier, {hold}")
+        said += [f"failed: {', '.join(found.failed)}"] if found.failed else []
+        said += [f"{len(found.left)} left"] if found.left else []
+        print(f"{series}: {'; '.join(said)}")
+    print("next:", ", ".join(each.name for each in to_run(chosen)[:12]) or "nothing")
+
+
+def record() -> None:
+    """What this tree has done beside what is committed, for docs/proof."""
+    order = [each.name for each in slices()]
+    ledger.write(RUNS, ledger.runs(RUNS, DONE), order)
+    lines = usual.pack(usual.counts(usual.PACKED, JUDGED), SEEDS_A_SLICE)
+    usual.PACKED.write_text("".join(f"{line}\n" for line in lines))
 
 
 def main() -> int:
@@ -217,34 +301,29 @@ def main() -> int:
     parser.add_argument(
         "--for", dest="minutes", type=float, default=0.0, help="begin no slice after so many minutes"
     )
-    parser.add_argument("--list", action="store_true", help="what there is, and how far it has come")
+    parser.add_argument(
+        "--list", action="store_true", help="what there is, how far it has come, what comes next"
+    )
+    parser.add_argument("--record", action="store_true", help="put what was done into docs/proof")
     parser.add_argument("--medians", action="store_true", help="how often each oracle judged in a run")
     given = parser.parse_args()
-    if given.medians:
-        medians()
-        return 0
     unknown = set(given.what) - {each.kind for each in every} - {each.name for each in every}
     if unknown:
         parser.error(f"no such kind or slice: {', '.join(sorted(unknown))}")
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    states = {path: state_of(path) for path in (CORE, SERVER)}
-    done = {(row["slice"], row["state"]) for row in rows(DONE) if row["good"]}
     wanted = set(given.what)
     chosen = [each for each in every if not wanted or wanted & {each.kind, each.name}]
-    left = [each for each in chosen if (each.name, states[each.rests_on]) not in done]
-    if given.list:
-        there, to_do = Counter(each.kind for each in chosen), Counter(each.kind for each in left)
-        for kind, count in there.items():
-            print(f"{kind}: {count - to_do[kind]} of {count} slices done")
-        return 0
-    end = time.monotonic() + given.minutes * 60 if given.minutes else float("inf")
-    bad = []
-    for each in in_turn(left):
-        if time.monotonic() >= end:
-            break
-        bad += [] if run(each, states[each.rests_on]) else [each.name]
-    print(f"failed: {', '.join(bad)}" if bad else "all that was run was good")
-    return 1 if bad else 0
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    if given.medians:
+        usual.tell(usual.counts(usual.PACKED, JUDGED))
+    elif given.record:
+        record()
+    elif given.list:
+        tell(chosen)
+    else:
+        bad = run_all(chosen, time.monotonic() + given.minutes * 60 if given.minutes else float("inf"))
+        print(f"failed: {', '.join(bad)}" if bad else "all that was run was good")
+        return 1 if bad else 0
+    return 0
 
 
 if __name__ == "__main__":
