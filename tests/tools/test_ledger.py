@@ -105,3 +105,11 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     assert rows(path) == []
     path.write_text('{"slice": "a"}\n{"slice": "b')
     assert rows(path) == [{"slice": "a"}]
+
+
+def test_a_line_with_more_than_is_asked_for_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "done.jsonl"
+    path.write_text(
+        '{"slice": "a", "kind": "x", "state": "now", "commit": "abc", "began": "", "good": true}\n'
+    )
+    assert standing(["a"], SEEDS, runs(path), "now").done == ["a"]
