@@ -10,7 +10,7 @@
 Several may run at once: each takes slices that no other has. What was done stands in build/soak/done.jsonl and, of
 other trees, in docs/proof, with the state of what it rests on: the core alone, or all of the server; tests/ledger.py
 says what of it holds when that has changed. A slice that failed is run again the next time; what one said is in
-build/soak/NAME.log. Exit code 1 when one failed.
+build/soak/NAME.log, and the data that one which failed left is in build/soak/tmp. Exit code 1 when one failed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import fcntl
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -70,6 +71,8 @@ AT_LENGTH = (
     "liveness",
 )
 """Tests that do more when FILA_SOAK is set."""
+PATIENT = {"FILA_TESTS_START_S_MAX": "600"}
+"""How long a server may take to start where the long runs get what others leave of the machine."""
 BUILD_A_COPY = ("faults", "sanitized", "fuzz", "threads")
 ON_THE_OTHER_EDGE = ("e2e", "crash", "liveness")
 WITH_TWO_THREADS = ("e2e", "grpc_edge", "access")
@@ -111,7 +114,7 @@ def slices() -> Iterator[Slice]:
     for kind, test in CRASHES.items():
         for number in range(LIVES // LIVES_A_SLICE):
             durability = ("fsync", "os")[number % 2]
-            environ = {"FILA_KILLS": str(LIVES_A_SLICE), "FILA_KILLS_SEED": str(number + 1)}
+            environ = {"FILA_KILLS": str(LIVES_A_SLICE), "FILA_KILLS_SEED": str(number + 1)} | PATIENT
             path = f"tests/crash/test_kills.py::{test}[{durability}]"
             yield Slice(kind, f"{number + 1:02}-{durability}", _tests(path), SERVER, environ, LIVES_A_SLICE)
     for fault in FAULTS:
@@ -190,10 +193,13 @@ def run(each: Slice) -> bool:
     state = state_of(each.rests_on)
     began, clock = datetime.now(UTC), time.monotonic()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # Of its own: in the common place pytest keeps what its last three runs left, whoever ran them.
+    left_behind = FOLDER / "tmp" / each.name
+    left_behind.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
         [sys.executable, *each.command],
         cwd=ROOT,
-        env=os.environ | each.environ,
+        env=os.environ | each.environ | {"PYTEST_DEBUG_TEMPROOT": str(left_behind)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -212,6 +218,8 @@ def run(each: Slice) -> bool:
         cpu_s=round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime),
     )
     (FOLDER / f"{each.name}.log").write_text(done.stdout)
+    if found.good:
+        shutil.rmtree(left_behind, ignore_errors=True)
     if state_of(each.rests_on) != state:
         print(f"     {each.name}: {each.rests_on} changed meanwhile, so this counts for nothing", flush=True)
         return found.good

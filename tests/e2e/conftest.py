@@ -20,7 +20,7 @@ from fila import FilaClient
 from fila.v1 import admin_pb2_grpc, service_pb2_grpc
 from tests.e2e.command_line import CommandLine
 
-START_S_MAX = 50.0
+START_S_MAX = float(os.environ.get("FILA_TESTS_START_S_MAX") or 50.0)
 STOP_S_MAX = 30.0
 
 

@@ -124,6 +124,14 @@ def test_a_row_says_what_it_took_and_no_more_of_what_was_said_than_the_outcome(t
     assert found.seconds
 
 
+def test_what_a_failed_slice_left_is_kept_and_what_a_good_one_left_is_not(two: Path) -> None:
+    leave = "import os, pathlib, sys; (pathlib.Path(os.environ['PYTEST_DEBUG_TEMPROOT']) / 'log').touch(); sys.exit({})"
+    soak.run(Slice("kind", "good", ("-c", leave.format(0)), CORE))
+    soak.run(Slice("kind", "bad", ("-c", leave.format(1)), CORE))
+
+    assert [path.relative_to(two) for path in two.glob("tmp/*/*")] == [Path("tmp/kind-bad/log")]
+
+
 def test_another_tree_goes_on_from_what_was_recorded(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     soak.main()
     monkeypatch.setattr(sys, "argv", ["soak", "--record"])
