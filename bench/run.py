@@ -7,7 +7,7 @@
     bench/run.py --markdown docs/benchmarks.md   write the page of the documentation
     bench/run.py --keep --only unary --markdown docs/benchmarks.md    measure one again, keep the rest
 
-What was measured is written after each benchmark, so an interrupted run keeps what it has.
+What was measured is written after each benchmark, and what an interrupted one has found so far.
 Exit code 1 when a number that should be reached was missed and --strict was given.
 """
 
@@ -59,19 +59,20 @@ def main() -> int:
     measured = f"commit {machine.commit}, {machine.cpu}, {machine.cores} cores"
     pages = _Pages(options, machine)
     findings: list[Finding] = []
-    failed = False
+    whole: list[str] = []
     for number, name in enumerate(names):
         try:
             _run(name, budget, measured, findings)
+            whole.append(name)
         except Exception as error:  # noqa: BLE001 - one broken benchmark should not cost the others' half hour
-            failed = True
             print(f"{name} failed: {type(error).__name__}: {error}", file=sys.stderr)
-        pages.write(names[: number + 1], findings, is_last=number + 1 == len(names))
+        finally:
+            pages.write(whole, findings, is_last=number + 1 == len(names))
 
     print("\n" + report.table(findings))
     print(f"\n{machine.cpu}, {machine.cores} cores, commit {machine.commit}, {machine.measured_at}")
     missed = any(finding.reached is False for finding in findings)
-    return 1 if failed or (options.strict and missed) else 0
+    return 1 if len(whole) < len(names) or (options.strict and missed) else 0
 
 
 def _run(name: str, budget: Budget, measured: str, findings: list[Finding]) -> None:
@@ -100,7 +101,7 @@ class _Pages:
             self._page = options.markdown.read_text()
 
     def write(self, names: list[str], now: list[Finding], *, is_last: bool) -> None:
-        """`names` are the benchmarks that ran so far, and `now` is what they found.
+        """`names` are the benchmarks that ran whole so far, and `now` is what these and others found.
 
         A page on which nothing else is kept is written when the last one ran, since half of it is worth less than
         what stood there.
