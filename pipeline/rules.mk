@@ -45,9 +45,14 @@ $(PIPELINE_VENV)/.core: $(PIPELINE_BIN)/fila-pipeline
 		pathlib.Path(sysconfig.get_path('purelib'), 'fila_server.pth').write_text('$(CURDIR)/server/src\n$(CURDIR)/sdks/python/src\n')"
 	@touch $@
 
+# What a broker records with, of the version that the tests use; nothing else of theirs is needed here.
+$(VENV)/.history: $(VENV)/.build requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps -c requirements/dev.txt pyarrow
+	@touch $@
+
 # From nothing to the reports: a broker records two minutes of work, then every job, the backtest and another policy.
 # TRACE=FILE.csv: a real trace of requests in place of a made-up one.
-pipeline: build $(VENV)/.dev pipeline-env $(PIPELINE_VENV)/.core ## Record a broker at work, and make every report of it, in build/pipeline
+pipeline: build $(VENV)/.history pipeline-env $(PIPELINE_VENV)/.core ## Record a broker at work, and make every report of it, in build/pipeline
 	rm -rf build/pipeline
 	$(BIN)/python bench/record.py --history build/pipeline/history $(if $(TRACE),--trace $(TRACE))
 	$(PIPELINE_BIN)/fila-pipeline report --all --window 2 --history build/pipeline/history --out build/pipeline/report

@@ -228,13 +228,23 @@ def verify(segment: Segment) -> Verdict:
         return checkpoint.verify(segment) or Verdict(segment.run, NO_BASE, said=str(missing))
     except replaying.NotReplayable as refused:
         return Verdict(segment.run, REFUSED, said=str(refused))
+    return verdict_of(segment, outcome, segment.gap or "")
+
+
+def verdict_of(segment: Segment, outcome: Any, said: str, since: str = "") -> Verdict:
+    """Judge what a replay came to, a fila_server.recording.replaying.Outcome.
+
+    said: what there is to say where it is the same; otherwise the first difference is.
+    """
+    same = outcome.difference is None
     return Verdict(
         segment.run,
-        SAME if outcome.difference is None else DIFFERENT,
+        SAME if same else DIFFERENT,
         outcome.passes,
         outcome.decisions,
         outcome.messages_delivered,
-        str(outcome.difference) if outcome.difference is not None else segment.gap or "",
+        said if same else str(outcome.difference),
+        since,
     )
 
 

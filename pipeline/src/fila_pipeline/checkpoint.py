@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Row, SparkSession
 
 from fila_pipeline import backtest
-from fila_pipeline.backtest import DIFFERENT, NO_BASE, REFUSED, SAME, Segment, Verdict
+from fila_pipeline.backtest import NO_BASE, REFUSED, Segment, Verdict
 from fila_pipeline.history import live_entries
 
 FOLDER = "checkpoints"
@@ -113,10 +113,8 @@ def make(segment: Segment) -> Verdict:
         return Verdict(segment.run, NO_BASE, said=str(missing))
     except (replaying.NotReplayable, checkpoints.CheckpointRefused) as refused:
         return Verdict(segment.run, REFUSED, said=str(refused))
-    found = (outcome.passes, outcome.decisions, outcome.messages_delivered)
-    if outcome.difference is not None:
-        return Verdict(segment.run, DIFFERENT, *found, str(outcome.difference))
-    return Verdict(segment.run, SAME, *found, f"{path.name}, {path.stat().st_size:,} bytes")
+    written = f"{path.name}, {path.stat().st_size:,} bytes" if outcome.difference is None else ""
+    return backtest.verdict_of(segment, outcome, written)
 
 
 def verify(segment: Segment) -> Verdict | None:
@@ -137,15 +135,7 @@ def verify(segment: Segment) -> Verdict | None:
             continue
         except replaying.NotReplayable as why:
             return Verdict(segment.run, REFUSED, said=str(why))
-        return Verdict(
-            segment.run,
-            SAME if outcome.difference is None else DIFFERENT,
-            outcome.passes,
-            outcome.decisions,
-            outcome.messages_delivered,
-            str(outcome.difference) if outcome.difference is not None else segment.gap or "",
-            head.last_at,
-        )
+        return backtest.verdict_of(segment, outcome, segment.gap or "", since=head.last_at)
     return Verdict(segment.run, NO_BASE, said=refused) if refused else None
 
 
