@@ -26,6 +26,7 @@ check-pipeline: $(PIPELINE_BIN)/fila-pipeline
 lock: lock-pipeline
 lock-pipeline: $(VENV)/.dev
 	$(COMPILE) pipeline/pyproject.toml requirements/pipeline.in -o requirements/pipeline.txt
+	$(COMPILE) requirements/history.in -o requirements/history.txt
 
 $(PIPELINE_VENV)/.installed: requirements/pipeline.txt tools/system-packages
 	@PYTHON=$(PYTHON) tools/system-packages pipeline
@@ -45,9 +46,9 @@ $(PIPELINE_VENV)/.core: $(PIPELINE_BIN)/fila-pipeline
 		pathlib.Path(sysconfig.get_path('purelib'), 'fila_server.pth').write_text('$(CURDIR)/server/src\n$(CURDIR)/sdks/python/src\n')"
 	@touch $@
 
-# What a broker records with, of the version that the tests use; nothing else of theirs is needed here.
-$(VENV)/.history: $(VENV)/.build requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --no-deps -c requirements/dev.txt pyarrow
+# What a broker records with; nothing else of what tests take is needed here.
+$(VENV)/.history: $(VENV)/.build requirements/history.txt
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/history.txt
 	@touch $@
 
 # From nothing to the reports: a broker records two minutes of work, then every job, the backtest and another policy.

@@ -64,7 +64,8 @@ def test_retries_agree_with_their_twin(spark, seed):
     rows = random_rows(seed)
     result = retries(frame(spark, rows))
     keys, poison = twins.retries(rows)
-    names = ("delivered", "acked", "nacked", "expired", "dead_lettered", "handling_lost_ms", "backoff_ms")
+    ends = ("acked", "nacked", "expired", "returned", "dead_lettered", "in_flight")
+    names = ("delivered", *ends, "handling_lost_ms", "backoff_ms")
     assert {
         (r.queue, r.channel, r.fairness_key): tuple(float(r[name]) for name in names)
         for r in result.keys.collect()

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -72,6 +73,16 @@ def _work(broker: BrokerProcess) -> Any:
             items = items[5:]
         broker.service.AckBatch(service_pb2.AckBatchRequest(queue="orders", items=items))
         time.sleep(0.01)
+    untouched = broker.service.Lease(service_pb2.LeaseRequest(queue="orders", max_messages=12)).messages
+    broker.service.NackBatch(
+        service_pb2.NackBatchRequest(
+            queue="orders",
+            items=[
+                service_pb2.SettleItem(message_id=m.id, lease_id=m.metadata.lease_id, release=True)
+                for m in untouched[:7]
+            ],
+        )
+    )
     return broker.stats("orders")
 
 
@@ -112,6 +123,23 @@ def test_every_message_ends_once_or_is_still_pending(spark: SparkSession, record
     assert enqueued == 1060
     assert final.count() == final.select("offset").distinct().count()
     assert enqueued - final.count() == stats.depth + stats.in_flight
+
+
+def test_jobs_and_backtest_count_the_deliveries_that_the_broker_counts(
+    spark: SparkSession, recorded, tmp_path: Path
+) -> None:
+    """A delivery that has no end is in the sum, too: here 7 come back untouched and 5 are kept."""
+    directory, stats = recorded
+    history = open_history(spark, str(directory))
+    run_job("retries", history, str(tmp_path / "retries"), Choices())
+    run_job("delays", history, str(tmp_path / "delays"), Choices())
+    ends = pd.read_parquet(tmp_path / "retries/keys.parquet").sum(numeric_only=True)
+    (verdict,) = backtest(spark, str(directory))
+
+    assert (ends["returned"], ends["in_flight"]) == (7, 5) == (7, stats.in_flight)
+    assert ends["acked"] + ends["nacked"] + ends["expired"] + 7 + 5 == ends["delivered"]
+    assert pd.read_parquet(tmp_path / "delays/by_key.parquet")["messages"].sum() == ends["delivered"]
+    assert verdict.deliveries == ends["delivered"] == stats.delivered_total
 
 
 @pytest.mark.parametrize("job", JOBS)

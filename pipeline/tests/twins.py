@@ -117,12 +117,12 @@ def retries(rows: Rows) -> tuple[dict[Any, tuple[float, ...]], set[tuple[Any, ..
             cell["backoff"] += sum(row["held_ms"])
         if row["kind"] == schema.DEAD_LETTERED:
             given_up |= {(*place(row), offset) for offset in row["offsets"]}
-    kinds = ("delivered", "acked", "nacked", "expired", "dead_lettered")
-    keys = {
-        key: (*(cell[kind] for kind in kinds), cell["lost"], cell["backoff"])
-        for key, cell in counts.items()
-        if any(cell[kind] for kind in kinds[1:])
-    }
+    kinds = ("delivered", "acked", "nacked", "expired", "returned", "dead_lettered")
+    keys = {}
+    for key, cell in counts.items():
+        if any(cell[kind] for kind in kinds if kind != "returned"):
+            in_flight = max(0, cell["delivered"] - sum(cell[kind] for kind in kinds[1:5]))
+            keys[key] = (*(cell[kind] for kind in kinds), in_flight, cell["lost"], cell["backoff"])
     return keys, given_up | {message for message, count in failures.items() if count >= 3}
 
 

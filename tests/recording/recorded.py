@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 
 from fila_server.core.recording.tap import Recording
-from fila_server.recording import columns
+from fila_server.recording import columns, replaying
 from fila_server.recording.runs import spread
 from tests.core.driven_engine import DrivenEngine
 
@@ -23,6 +24,35 @@ LISTS = {
     "wait_delay_ms": "wait_delay_ms",
     "wait_held_ms": "wait_held_ms",
 }
+
+ENDS = ("acked", "nacked", "expired", "returned")
+"""Of a delivery."""
+
+
+def in_flight(decisions: Iterable[pa.Table]) -> set[tuple[str, str, int]]:
+    """Follow every delivery of a start to its one end; returns the messages, as (queue, channel, offset), whose
+    delivery has none.
+
+    A lease that was there at the start ends without a delivery. Where a queue or a channel is deleted and made again
+    under its name, a message may be new there while leases of the old one still end: then as many may be out.
+    """
+    out: Counter[tuple[str, str, int]] = Counter()
+    lives: dict[tuple[str, str, int], int] = {}
+    for part in decisions:
+        for row in replaying.flat(part).to_pylist():
+            message = (row["queue"], row["channel"], row["offset"])
+            if row["kind"] in ("enqueued", "redriven", "rewound"):
+                lives[message] = out[message] + 1
+            elif row["kind"] == "delivered":
+                assert out[message] < lives.setdefault(message, 1), f"delivered, and somebody has it: {row}"
+                out[message] += 1
+            elif row["kind"] in ENDS:
+                assert out[message] or message not in lives, f"ended, and nobody had it: {row}"
+                out[message] = max(0, out[message] - 1)
+                lives.setdefault(message, 1)
+            else:
+                assert out[message] < lives.setdefault(message, 1), f"moved on, and somebody has it: {row}"
+    return {message for message, count in out.items() if count}
 
 
 def kept(recording: Recording, tables: dict[str, list[pa.Table]]) -> None:

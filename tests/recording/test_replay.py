@@ -14,7 +14,7 @@ from fila_server import commands
 from fila_server.core.drive.replay import NotReplayable
 from fila_server.recording import columns, replaying
 from tests.core.sink_client import SinkClient
-from tests.recording.recorded import RecordedEngine
+from tests.recording.recorded import ENDS, RecordedEngine, in_flight
 
 
 def busy(engine: RecordedEngine, seed: int = 3, steps: int = 150, *, makes: bool = True) -> None:
@@ -62,6 +62,36 @@ def test_a_recording_is_followed_decision_by_decision(recorded):
     assert outcome.difference is None
     assert outcome.decisions > 150
     assert outcome.messages_delivered > 30
+
+
+def test_each_delivery_ends_once_or_is_in_flight_as_the_broker_says():
+    engine = RecordedEngine()
+    busy(engine)
+    stats = engine.stats("orders")
+    decisions = engine.table(columns.DECISIONS)
+    engine.remove()
+
+    counted = Counter(replaying.flat(decisions).column("kind").to_pylist())
+    out = in_flight([decisions])
+    assert 0 < len(out) == stats.in_flight
+    assert counted["delivered"] == stats.delivered_total == sum(counted[kind] for kind in ENDS) + len(out)
+
+
+def test_a_delivery_or_an_end_that_the_history_lacks_is_found(recorded):
+    """Whether the books above can fail at all."""
+    _, decisions = recorded
+
+    def lacking(kind: str) -> tuple[pa.Table, int]:
+        rows = decisions.to_pylist()
+        chosen = next(row for row in rows if row["kind"] == kind)
+        rows.remove(chosen)
+        return pa.Table.from_pylist(rows, schema=decisions.schema), len(chosen["offsets"])
+
+    without_delivery, _ = lacking("delivered")
+    with pytest.raises(AssertionError, match="nobody had it"):
+        in_flight([without_delivery])
+    without_end, messages = lacking("acked")
+    assert len(in_flight([without_end])) == len(in_flight([decisions])) + messages
 
 
 def test_a_broker_that_was_started_again_is_replayed_from_what_it_found():
@@ -376,14 +406,23 @@ def test_a_frame_that_was_read_and_altered_is_refused(status):
     assert _refused(changed, decisions)
 
 
+def _taken(engine: RecordedEngine, kind: int, request) -> None:
+    """Have it done, however often the store must be asked: so many bytes it writes out at the disk's own pace."""
+    token = engine.submit(kind, request)
+    while token not in (owner for owner, *_ in engine.others):
+        engine.others += engine.settle_down()
+    assert engine.answer_of(token)[0] == 0
+
+
 @pytest.fixture
 def found_much():
     """An engine that has just opened, and found more than all blocks hold."""
     engine = RecordedEngine()
+    config = admin.QueueConfig(on_enqueue_script="-- " + "x" * 60_000)
     for number in range(400):
-        engine.create_queue(f"q{number}", on_enqueue_script="-- " + "x" * 60_000)
+        _taken(engine, commands.CREATE_QUEUE, admin.CreateQueueRequest(name=f"q{number}", config=config))
         engine.take(cut=False)
-    engine.enqueue("q7", b"payload")
+    _taken(engine, commands.ENQUEUE, service.EnqueueRequest(queue="q7", payload=b"payload"))
     engine.kill()
     engine.kept.clear()
     engine.reopen()

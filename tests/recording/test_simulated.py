@@ -8,7 +8,7 @@ import pytest
 from fila_server.core.drive.engine import CoreEngine
 from fila_server.recording import columns, replaying
 from tests.core import driven_engine
-from tests.recording.recorded import kept
+from tests.recording.recorded import in_flight, kept
 from tests.simulation.simulate import simulate
 
 SEEDS = (1, 5, 12)
@@ -36,7 +36,7 @@ def recording_core(runs: list[dict[str, list[pa.Table]]]) -> type[CoreEngine]:
 
 @pytest.mark.parametrize("policy", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_a_simulation_recorded_is_decided_again(seed, policy, monkeypatch):
+def test_what_a_simulation_recorded_is_decided_again_and_each_delivery_ends_once(seed, policy, monkeypatch):
     runs: list[dict[str, list[pa.Table]]] = []
     monkeypatch.setattr(driven_engine, "CoreEngine", recording_core(runs))
     simulate(seed, policy=policy)
@@ -45,3 +45,4 @@ def test_what_a_simulation_recorded_is_decided_again(seed, policy, monkeypatch):
     for tables in runs:
         outcome = replaying.verify(tables[columns.INPUTS], tables.get(columns.DECISIONS, []))
         assert outcome.difference is None, (runs.index(tables), outcome)
+        in_flight(tables.get(columns.DECISIONS, []))

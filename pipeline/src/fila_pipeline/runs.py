@@ -149,7 +149,7 @@ JOBS: dict[str, Job] = {
         _retries_tables,
         lambda rows, _: retries_page(rows["keys"], rows["poison"], rows["causes"]),
         "keys",
-        "no delivery has ended",
+        "no message was delivered",
     ),
     "capacity": Job(
         _capacity_tables,

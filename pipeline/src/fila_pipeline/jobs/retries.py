@@ -19,7 +19,8 @@ class Retries:
     """What the job answers."""
 
     keys: DataFrame
-    """One row a key: deliveries, ends, failure rate, time lost."""
+    """One row a key: deliveries and how they ended, failure rate, time lost. Every delivery is acked, nacked, expired,
+    returned, or in flight when the history ends."""
     poison: DataFrame
     """One row a message that failed POISON_FAILURES times or was given up."""
     causes: DataFrame
@@ -41,13 +42,16 @@ def retries(decisions: DataFrame) -> Retries:
             of(schema.ACKED).alias("acked"),
             of(schema.NACKED).alias("nacked"),
             of(schema.EXPIRED).alias("expired"),
+            of(schema.RETURNED).alias("returned"),
             of(schema.DEAD_LETTERED).alias("dead_lettered"),
             f.sum(f.when(failed, summed("held_ms")).otherwise(0.0)).alias("handling_lost_ms"),
             f.sum(f.when(kind == schema.DELAYED, summed("held_ms")).otherwise(0.0)).alias("backoff_ms"),
         )
         .withColumn("ended", f.col("acked") + f.col("nacked") + f.col("expired"))
+        # More ends than deliveries: a history that begins later than they do.
+        .withColumn("in_flight", f.expr("greatest(delivered - ended - returned, 0)"))
         .withColumn("failure_rate", f.try_divide(f.col("nacked") + f.col("expired"), f.col("ended")))
-        .where("ended > 0 or dead_lettered > 0")
+        .where("delivered > 0 or ended > 0 or dead_lettered > 0")
     )
     bad = per_message(decisions.where(failed | (kind == schema.DEAD_LETTERED)), "offset")
     poison = (

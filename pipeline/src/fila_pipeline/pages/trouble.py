@@ -22,7 +22,8 @@ def retries_page(keys: pd.DataFrame, poison: pd.DataFrame, causes: pd.DataFrame)
     plot.add_bar(
         y=shown["fairness_key"], x=shown["backoff_ms"] / 6e4, name="backoff after them", orientation="h"
     )
-    names = ["queue", "channel", "fairness_key", "delivered", "acked", "nacked", "expired", "dead_lettered"]
+    names = ["queue", "channel", "fairness_key", "delivered"]
+    names += ["acked", "nacked", "expired", "returned", "in_flight", "dead_lettered"]
     poison = poison.sort_values("failures", ascending=False)
     return Page(
         "Retries: what failures cost",
@@ -36,7 +37,10 @@ def retries_page(keys: pd.DataFrame, poison: pd.DataFrame, causes: pd.DataFrame)
         ],
         [
             Table(
-                "Keys", "Milliseconds are summed over messages.", keys[[*names, "failure_rate", "lost_ms"]]
+                "Keys",
+                "Each delivery was acked, nacked, expired, came back untouched (returned) or was in flight when the "
+                "history ended. Milliseconds are summed over messages.",
+                keys[[*names, "failure_rate", "lost_ms"]],
             ),
             Table(
                 "Poison",
@@ -52,15 +56,22 @@ def retries_page(keys: pd.DataFrame, poison: pd.DataFrame, causes: pd.DataFrame)
 
 def _retries_answer(keys: pd.DataFrame, causes: pd.DataFrame) -> str:
     failed, ended = int(keys["nacked"].sum() + keys["expired"].sum()), int(keys["ended"].sum())
+    rest = "".join(f"; {said}" for said in _without_end(keys))
     if failed == 0:
-        return f"Nothing failed: {ended:,} deliveries ended, and all of them well."
+        return f"Nothing failed: {ended:,} deliveries ended, and all of them well{rest}."
     worst = keys.iloc[0]
     given_up = int(causes["messages"].sum()) if len(causes) else 0
     return (
-        f"{failed:,} of {ended:,} deliveries failed ({failed / ended:.1%}) and {given_up:,} messages were given up; "
-        f"{worst['fairness_key']} lost most, {length(worst['lost_ms'])}: {worst['failure_rate']:.1%} of its deliveries "
-        "failed."
+        f"{failed:,} of {ended:,} deliveries failed ({failed / ended:.1%}{rest}) and {given_up:,} messages were given "
+        f"up; {worst['fairness_key']} lost most, {length(worst['lost_ms'])}: "
+        f"{worst['failure_rate']:.1%} of its deliveries failed."
     )
+
+
+def _without_end(keys: pd.DataFrame) -> list[str]:
+    """Say what became of the other deliveries: together they are as many as `delays` and `backtest` count."""
+    counts = {"came back untouched": keys["returned"].sum(), "in flight at the end": keys["in_flight"].sum()}
+    return [f"{int(count):,} more {what}" for what, count in counts.items() if count]
 
 
 def anomalies_page(found: pd.DataFrame, arrivals: pd.DataFrame) -> Page:
