@@ -177,6 +177,7 @@ ALTERATIONS = {
     "a frame that was never read": lambda inputs: altered(
         inputs, "command", lambda row: row.update(kind="load", a=1, b=10, c=0, data=b"")
     ),
+    "a base without its end": lambda inputs: altered(inputs, "base_ends", lambda row: row.update(kind=None)),
     "a base with another seed": lambda inputs: altered(
         inputs,
         "base",
