@@ -112,6 +112,17 @@ def test_a_pull_at_the_bound_is_refused_where_it_would_find_messages(engine: Dri
     assert held(engine, (ACME, 5)) == [(1, 0)]
 
 
+def test_a_pull_at_the_bound_of_a_paused_queue_is_answered_with_nothing(engine: DrivenEngine) -> None:
+    """Pausing is why it gets nothing: were there room, it would get nothing either."""
+    fill(engine, "q", 9)
+    assert len(pull(engine, "q", of(ACME, 5))) == 5
+    pause = admin.UpdateQueueRequest(queue="q", config=admin.QueueConfig(paused=True))
+    engine.call(commands.UPDATE_QUEUE, pause, admin.UpdateQueueResponse)
+
+    assert pull(engine, "q", of(ACME, 5)) == []
+    assert held(engine, (ACME, 5)) == [(5, 0)]
+
+
 def test_a_pull_that_waits_for_room_is_answered_when_there_is_some(engine: DrivenEngine) -> None:
     fill(engine, "q", 3)
     (first,) = pull(engine, "q", of(ACME, 1))

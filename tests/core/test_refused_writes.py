@@ -81,6 +81,36 @@ def test_a_stall_that_lasts_refuses_new_messages_and_loses_nothing_that_settles_
     assert engine.stats("q").stored_bytes == 0
 
 
+@pytest.mark.parametrize("kind", [commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_ATOMIC])
+def test_a_stall_that_lasts_tells_what_it_refused_while_it_lasts(engine: DrivenEngine, kind: int) -> None:
+    engine.enqueue("q", b"old")
+    [old] = engine.lease("q")
+    store_stalls(engine.core, True)
+    one = service.EnqueueMessage(queue="q", payload=b"new")
+    request = (
+        service.EnqueueRequest(queue="q", payload=b"new")
+        if kind == commands.ENQUEUE
+        else service.EnqueueBatchRequest(queue="q", messages=[one, one])
+    )
+    settling, coming = ack(engine, old), engine.submit(kind, request)
+
+    pass_by(engine, 1_500)
+    told = [payload for owner, what, _, payload in engine.others if (owner, what) == (coming, commands.REPLY)]
+    assert len(told) == 1
+    if kind == commands.ENQUEUE:
+        assert answers(engine, coming) == [RESOURCE_EXHAUSTED]
+    else:
+        results = service.EnqueueBatchResponse.FromString(told[0]).results
+        assert [result.error.code for result in results] == [RESOURCE_EXHAUSTED] * 2
+    assert answers(engine, settling) == [], "what settles is held until it is written"
+
+    store_stalls(engine.core, False)
+    engine.others += engine.settle_down()
+    assert answers(engine, settling) == [0]
+    assert len(answers(engine, coming)) == 1, "it is told once"
+    assert engine.stats("q").depth == 0
+
+
 def test_a_dedup_key_whose_message_was_refused_is_free(engine: DrivenEngine) -> None:
     engine.enqueue("q", b"before", dedup_key="older, and still in its window")
     store_stalls(engine.core, True)

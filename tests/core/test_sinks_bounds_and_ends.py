@@ -205,6 +205,25 @@ def test_a_message_beyond_a_bound_refuses_its_frame(
     assert engine.core.counters()["staged_bytes"] == 0
 
 
+def test_what_was_staged_is_held_against_no_newer_rule(engine: DrivenEngine, sink: SinkClient) -> None:
+    """A header without a name, as it could be staged before such were refused."""
+    anything_goes = {"limits.header_key_bytes_max": 0xFFFFFFFF}
+    engine.settings |= anything_goes
+    engine.kill()
+    engine.reopen()
+    attempt = sink.staged(0, [service.EnqueueMessage(headers={"": "nameless"}, payload=b"m")])
+    for name in anything_goes:
+        del engine.settings[name]
+    engine.kill()
+    engine.reopen()
+    with pytest.raises((Refused, errors.Invalid), match="header"):
+        sink.stage(1, [service.EnqueueMessage(headers={"": "nameless"})])
+
+    published = sink.publish(0, [attempt])
+    assert (published.messages, published.lost) == (1, 0)
+    assert [dict(m.headers) for m in engine.lease("q")] == [{"": "nameless"}]
+
+
 def test_a_key_that_cannot_be_routed_is_refused_when_it_is_staged(
     engine: DrivenEngine, sink: SinkClient
 ) -> None:

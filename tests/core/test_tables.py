@@ -88,3 +88,23 @@ def test_what_is_kept_and_done_is_looked_through_once_for_the_tail_of_a_channel(
     seek = admin.SeekChannelRequest(queue="q", channel="default", offset=100)
     engine.call(commands.SEEK_CHANNEL, seek, admin.SeekChannelResponse)
     assert tail(engine) == 100
+
+
+def test_the_tail_of_a_channel_that_is_brought_back_stands_where_its_seek_went_in_the_midst_of_a_frame(
+    open_one: Callable[[], DrivenEngine],
+) -> None:
+    engine = open_one()
+    engine.create_queue("q", retention=admin.Retention(soft_period_ms=60_000))
+    request = service.EnqueueBatchRequest(queue="q", messages=[service.EnqueueMessage()] * 1000)
+    for _ in range(10):
+        engine.call(commands.ENQUEUE_BATCH, request, service.EnqueueBatchResponse)
+        assert set(engine.ack("q", engine.lease("q", 1000))) == {0}
+    assert tail(engine) == 10_001
+
+    seek = admin.SeekChannelRequest(queue="q", channel="default", offset=1500)
+    engine.submit(commands.SEEK_CHANNEL, seek)
+    asked = engine.submit(commands.GET_STATS, admin.GetStatsRequest(queue="q", channel="default"))
+    engine.others += engine.settle_down()
+    told = admin.GetStatsResponse.FromString(engine.answer_of(asked)[1])
+    assert told.tail_offset == 1500, "while nothing of it is back"
+    assert tail(engine) == 1500

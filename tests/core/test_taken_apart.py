@@ -249,6 +249,29 @@ def test_what_was_picked_before_a_seek_and_waits_for_its_bytes_is_not_delivered(
     ]
 
 
+def test_a_pull_whose_wait_was_ended_is_answered_once_nothing_of_what_it_waited_for_is_left(
+    cold: DrivenEngine,
+) -> None:
+    """As a client does that closes its side behind a read that waits."""
+    engine = cold
+    engine.create_queue("q", channels=["default", "b"])
+    engine.enqueue("q", b"old")
+    pull = service.LeaseRequest(queue="q", channel="b", max_messages=5, wait_ms=60_000)
+    waiting = engine.submit(commands.LEASE, pull)
+    engine.run_pass()
+    engine.submit(commands.CANCEL, b"over", token=waiting)
+    engine.run_pass()
+    engine.others += engine.core.drain()
+    with pytest.raises(LookupError):  # it was given a message, whose bytes are on their way
+        engine.answer_of(waiting)
+
+    end = admin.SeekChannelRequest(queue="q", channel="b", offset=1 << 60)
+    engine.submit(commands.SEEK_CHANNEL, end)
+    engine.others += engine.settle_down()
+
+    assert engine.answer_of(waiting) == (0, b"")
+
+
 def test_a_seek_says_how_far_it_has_come_while_it_brings_messages_back(engine: DrivenEngine) -> None:
     fill(engine, "q", 20_000, batch=1000)
 

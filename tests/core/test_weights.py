@@ -6,6 +6,9 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands
 from tests.core.driven_engine import DrivenEngine
+from tests.native.coreprobe import store_stalls
+
+KINDS = [commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_ATOMIC]
 
 
 def config(**weights: int) -> admin.QueueConfig:
@@ -122,6 +125,18 @@ def test_a_key_that_comes_back_from_idle_finds_the_table(engine: DrivenEngine) -
     assert weights(engine) == {"a": 9}
 
 
+def weighing(
+    kind: int, *weight_by_key: tuple[str, str]
+) -> service.EnqueueRequest | service.EnqueueBatchRequest:
+    """As many messages for `q`, each of its key and with its weight; one alone where the kind takes no more."""
+    batch = service.EnqueueBatchRequest(queue="q")
+    for key, weight in weight_by_key:
+        batch.messages.add(queue="q", headers={"key": key, "weight": weight})
+    if kind != commands.ENQUEUE:
+        return batch
+    return service.EnqueueRequest(queue="q", headers=batch.messages[0].headers)
+
+
 @pytest.mark.parametrize("kind", [commands.ENQUEUE, commands.ENQUEUE_BATCH])
 def test_a_refused_message_gives_its_key_no_weight(engine: DrivenEngine, kind: int) -> None:
     create(engine)
@@ -141,3 +156,70 @@ def test_a_refused_message_gives_its_key_no_weight(engine: DrivenEngine, kind: i
     engine.kill()
     engine.reopen()
     assert weights(engine) == {"a": 3}
+
+
+def test_a_batch_that_is_refused_for_one_of_its_messages_gives_no_key_a_weight(engine: DrivenEngine) -> None:
+    create(engine)
+    full = admin.UpdateQueueRequest(queue="q", config=config())
+    full.config.max_depth = 3
+    engine.call(commands.UPDATE_QUEUE, full, admin.UpdateQueueResponse)
+    enqueue(engine, "a", 1, "3")
+
+    three = weighing(commands.ENQUEUE_ATOMIC, ("a", "9"), ("b", "5"), ("a", "7"))
+    engine.submit(commands.ENQUEUE_ATOMIC, three)
+    engine.settle_down()
+    assert weights(engine) == {"a": 3}
+    engine.kill()
+    engine.reopen()
+    assert weights(engine) == {"a": 3}
+
+    two = weighing(commands.ENQUEUE_ATOMIC, ("a", "9"), ("b", "5"))
+    engine.submit(commands.ENQUEUE_ATOMIC, two)
+    engine.settle_down()
+    assert weights(engine) == {"a": 9, "b": 5}, "each that is taken does"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("operator", [False, True])
+def test_a_message_that_a_stall_refuses_gives_its_key_no_weight(
+    engine: DrivenEngine, kind: int, operator: bool
+) -> None:
+    create(engine)
+    enqueue(engine, "a", 1, "3")
+    enqueue(engine, "b", 1)
+    store_stalls(engine.core, True)
+    engine.submit(kind, weighing(kind, ("a", "9"), ("b", "5"), ("a", "7"), ("new", "8")))
+    if operator:  # in the same pass: the key's one record has both
+        request = admin.SetKeyPolicyRequest(queue="q", fairness_key="a", max_in_flight=50)
+        engine.submit(commands.SET_KEY_POLICY, request)
+    for _ in range(20):
+        engine.advance(100)
+        engine.run_pass()
+    store_stalls(engine.core, False)
+    engine.settle_down()
+    assert engine.stats("q").depth == 2, "it was refused"
+
+    assert weights(engine) == {"a": 3, "b": 1}
+    engine.kill()
+    engine.reopen()
+    assert weights(engine) == {"a": 3, "b": 1}
+    enqueue(engine, "new", 1)
+    assert weights(engine) == {"a": 3, "b": 1, "new": 1}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_message_that_outlasts_a_short_stall_gives_its_weight(engine: DrivenEngine, kind: int) -> None:
+    create(engine)
+    enqueue(engine, "a", 1, "3")
+    store_stalls(engine.core, True)
+    engine.submit(kind, weighing(kind, ("a", "9")))
+    for _ in range(5):
+        engine.advance(100)
+        engine.run_pass()
+    store_stalls(engine.core, False)
+    engine.settle_down()
+
+    assert weights(engine) == {"a": 9}
+    engine.kill()
+    engine.reopen()
+    assert weights(engine) == {"a": 9}

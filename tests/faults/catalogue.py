@@ -214,9 +214,24 @@ FAULTS = (
         "    if refused == 0:\n        b = builder_add(core, &queue.building)\n",
         "    b = builder_add(core, &queue.building)\n"
         "    if refused == REFUSED_DEPTH and route(core, queue, command, item, b) == 0:\n"
+        "        weight_brought(core, b.key, b.weight)\n"
         "        key_release(core, b.key)\n"
         "    if refused == 0:\n        b = builder_add(core, &queue.building)\n",
         ("core/test_weights.py::test_a_refused_message_gives_its_key_no_weight",),
+    ),
+    Fault(
+        "a-refused-batch-gives-its-weights",
+        "life/enqueue.pyx",
+        "    if command.kind != ENQUEUE_ATOMIC:      # else once none of its neighbours was refused\n",
+        "    if True:\n",
+        ("core/test_weights.py::test_a_batch_that_is_refused_for_one_of_its_messages_gives_no_key_a_weight",),
+    ),
+    Fault(
+        "a-weight-stays-though-the-disk-refused-it",
+        "life/weights.pyx",
+        "    while refused and i > 0: ",
+        "    while not refused and False: ",
+        ("core/test_weights.py::test_a_message_that_a_stall_refuses_gives_its_key_no_weight",),
     ),
     # --- dedup, time to live, delays, seek, retention
     Fault(

@@ -11,10 +11,10 @@ from fila_server.core.care.notes cimport (
     Bits, LeaseNote, Notes, Returned, State, note_returned, note_unhold, notes_free,
 )
 from fila_server.core.consumers.joining cimport consumer_recovered
-from fila_server.core.consumers.leaving cimport lease_link
 from fila_server.core.holdings.delays cimport expiry_add, slot_delay
 from fila_server.core.holdings.frames cimport share_new
 from fila_server.core.holdings.groups cimport MARK_BEGUN, MARK_RETURNED
+from fila_server.core.holdings.holders cimport lease_link
 from fila_server.core.holdings.leased_ids cimport leased_id_add
 from fila_server.core.holdings.slots cimport slot_count, slot_ready, slot_unplaced
 from fila_server.core.records.records cimport STATE_DELAYED, STATE_READY, STATE_RETURNED

@@ -5,10 +5,8 @@ takes over what it still has of its former self, which leaves with the rest.
 from libc.stdint cimport int64_t, uint32_t, uint8_t
 from libc.string cimport memset
 
-from fila_server.core.consumers.leaving cimport (
-    consumer_leave, consumer_link, lease_link, lease_unlink, stream_end,
-)
-from fila_server.core.holdings.holders cimport holder_join, holder_moves
+from fila_server.core.consumers.leaving cimport consumer_leave, consumer_link, stream_end
+from fila_server.core.holdings.holders cimport holder_join, holder_moves, lease_link, lease_unlink
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.life.deliver cimport consumer_fill, leases_reserve
 from fila_server.core.life.sending cimport pull_answer

@@ -23,8 +23,6 @@ cdef bint channel_consumers_end(
 
 # --- for joining.pyx and recovery
 cdef void consumer_link(Consumer** list, Consumer* consumer) noexcept nogil
-cdef void lease_link(Consumer* consumer, Lease* lease) noexcept nogil
-cdef void lease_unlink(Lease* lease) noexcept nogil
 # Its stream is told that it is over, and why unless `code` is OK.
 cdef void stream_end(
     Core* core, Consumer* consumer, int code, const char* reason, const char* message) noexcept nogil

@@ -4,6 +4,7 @@ list that is worked off over the passes that follow, the newest lease first.
 
 from libc.stdint cimport int64_t, uint32_t, uint8_t
 
+from fila_server.core.holdings.holders cimport lease_unlink
 from fila_server.core.life.answers cimport emit
 from fila_server.core.life.failure cimport NO_DELAY, lease_expired, lease_fail
 from fila_server.core.life.giveback cimport MAY_BE_SEEN, UNWRITTEN, lease_return
@@ -44,32 +45,6 @@ cdef void consumer_link(Consumer** list, Consumer* consumer) noexcept nogil:
         consumer.prev = list[0].prev
         list[0].prev.next = consumer
         list[0].prev = consumer
-
-
-cdef void lease_link(Consumer* consumer, Lease* lease) noexcept nogil:
-    lease.consumer = consumer
-    lease.prev = NULL
-    lease.next = consumer.leases
-    if lease.next != NULL:
-        lease.next.prev = lease
-    consumer.leases = lease
-    consumer.in_flight += 1
-    consumer.begun += lease.begun
-
-
-cdef void lease_unlink(Lease* lease) noexcept nogil:
-    cdef Consumer* consumer = lease.consumer
-    if lease.prev != NULL:
-        lease.prev.next = lease.next
-    else:
-        consumer.leases = lease.next
-    if lease.next != NULL:
-        lease.next.prev = lease.prev
-    consumer.in_flight -= 1
-    consumer.begun -= lease.begun
-    if lease.delivery != NULL:
-        lease.delivery.leases[lease.at] = NULL
-        lease.delivery = NULL
 
 
 cdef void stream_end(

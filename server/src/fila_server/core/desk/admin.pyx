@@ -348,7 +348,7 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
     key_changed(core, key)
     key_reconsider(core, key)
     if key_has_policy(key) or key.refs:
-        key_record_put(core, key)
+        key_record_put(core, core.settles, key)
     else:
         if not key.recorded:
             key_record_delete(core, key)

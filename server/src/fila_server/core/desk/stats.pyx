@@ -55,7 +55,7 @@ cdef uint64_t channel_tail(Channel* channel) noexcept nogil:
                 not frame.revealed
                 or (channel.rebuild_at and channel.rebuild_at <= frame_last_offset(frame)))
         ):
-            return frame_offset(frame, 0)
+            return max(frame_offset(frame, 0), channel.start_offset)
     channel.tail_from = channel.queue.next_offset
     return channel.queue.next_offset
 

@@ -5,14 +5,15 @@ off blocks the core: what stands in the batches must stay the newest that there 
 from libc.stdint cimport uint64_t, uint8_t
 
 from fila_server.core.holdings.groups cimport groups_flush
-from fila_server.core.life.answers cimport answers_written
+from fila_server.core.life.answers cimport answers_written, refusals_written
 from fila_server.core.life.building cimport frames_build, moved_bytes_free
 from fila_server.core.life.ending cimport settled_flush
 from fila_server.core.life.enqueue cimport enqueue_written
+from fila_server.core.life.weights cimport weights_record
 from fila_server.core.recording.inputs cimport write_failed
 from fila_server.core.records.records cimport bucket_record_put, meta_record_put
 from fila_server.core.sinks.staging cimport staged_written
-from fila_server.core.state.state cimport Frame, ThrottleKey
+from fila_server.core.state.state cimport Effect, Frame, ThrottleKey
 from fila_server.core.store.space cimport DISK_CRITICAL
 from fila_server.core.store.status cimport (
     STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_STALLED, StoreError, failure_tell,
@@ -83,12 +84,15 @@ cdef void pass_write(Core* core) noexcept nogil:
     """Build, write, answer.
 
     What the engine will not take just now is held and tried again with nothing in between. A
-    stall that lasts, or a full disk, refuses the new messages; acks and leases stay held until
-    they are written, and their answers with them.
+    stall that lasts, or a full disk, refuses the new messages, and tells so at once; acks and leases
+    stay held until they are written, and their answers with them.
     """
     cdef uint8_t refused
+    cdef Effect* last
     frames_build(core)
     moved_bytes_free(core)
+    if not core.shared.blocked:         # else it tries once more what the last pass built
+        weights_record(core)
     settled_flush(core)
     groups_flush(core)
     _buckets_flush(core)
@@ -106,6 +110,7 @@ cdef void pass_write(Core* core) noexcept nogil:
         if core.mono_ns - core.blocked_since_ns < STALL_NS_MAX:
             flag_store(&core.shared.blocked, True)
             return
+    last = core.passing_last
     enqueue_written(core, refused)
     if core.sinks.staging != NULL:
         staged_written(core, refused)
@@ -115,7 +120,8 @@ cdef void pass_write(Core* core) noexcept nogil:
         &core.shared.blocked,
         refused != 0 and batch_count(core.settles) + batch_count(core.apart) > 0)
     if core.shared.blocked:
-        return                          # answers wait until the batch is written
+        refusals_written(core, last)
+        return                          # the other answers wait until the batch is written
     answers_written(core)
     if core.sync_wanted:
         core.sync_wanted = False

@@ -37,6 +37,7 @@ from fila_server.core.drive.judged cimport judged_parse
 from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.drive.reports cimport core_counters, log_found, opening_found
 from fila_server.core.holdings.groups cimport groups_flush
+from fila_server.core.holdings.holders cimport holders_wake
 from fila_server.core.recording.base cimport base_put
 from fila_server.core.recording.changes cimport limit_changed
 from fila_server.core.recording.tap cimport Recording
@@ -258,6 +259,8 @@ cdef class CoreEngine(OpenCore):
             self.recording.closed = True
         # The tables first: letting go of them fills a batch, which nobody writes.
         forget_all(core)
+        holders_wake(core)              # nobody is left to wake: those that were to look for some are freed
+        free(core.brought)
         groups_flush(core)
         with nogil:
             store_close(&core.store)

@@ -17,6 +17,7 @@ from fila_server.core.drive.commit cimport pass_write
 from fila_server.core.drive.dispatch cimport command_run
 from fila_server.core.holdings.bodies cimport bodies_evict
 from fila_server.core.holdings.delays cimport timer_step_ns
+from fila_server.core.holdings.holders cimport holders_wake
 from fila_server.core.holdings.slots cimport slot_ready
 from fila_server.core.life.answers cimport answers_durable, answers_leave, reveals_turn
 from fila_server.core.life.deliver cimport deliver_ready
@@ -175,6 +176,9 @@ cdef bint _stages(Core* core) noexcept nogil:
         more = True
     # who is left is gone at once, and the last record of lease ids must hold
     if not core.stopping:
+        stage_begins(core)
+        if core.waking != NULL and holders_wake(core):
+            more = True
         deliver_ready(core)
     revoked_flush(core)
     return more

@@ -1,9 +1,10 @@
-"""See holders.pxd."""
+"""A holder with room again and consumers that stopped stands on a list, and is not freed while it does."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.turns.clocks cimport channel_room
@@ -32,7 +33,7 @@ cdef void holder_join(Core* core, Consumer* consumer, const Fields* opening) noe
 
 
 cdef void _forget_if_unused(Core* core, Holder* holder) noexcept nogil:
-    if holder.consumers == 0 and holder.in_flight == 0 and holder.refused == 0:
+    if holder.consumers == 0 and holder.in_flight == 0 and holder.refused == 0 and not holder.waking:
         map64_remove(&core.holders, holder.number)
         free(holder)
 
@@ -73,8 +74,7 @@ cdef void holder_loses(Core* core, Lease* lease) noexcept nogil:
         return
     lease.holder = NULL
     holder.in_flight -= 1
-    if holder.stopped != NULL:
-        _wake(core, holder)
+    _wake_later(core, holder)
     _forget_if_unused(core, holder)
 
 
@@ -99,22 +99,72 @@ cdef void holder_stop(Consumer* consumer) noexcept nogil:
     first.prev_stopped = consumer
 
 
-cdef void _wake(Core* core, Holder* holder) noexcept nogil:
-    """Once for all the leases that end before the next deliveries: the circle is empty then."""
+cdef void _wake_later(Core* core, Holder* holder) noexcept nogil:
+    if holder.waking or holder.stopped == NULL or holder_room(holder) == 0:
+        return
+    holder.waking = True
+    holder.next_waking = NULL
+    if core.waking_last == NULL:
+        core.waking = holder
+    else:
+        core.waking_last.next_waking = holder
+    core.waking_last = holder
+
+
+cdef bint _wake(Core* core, Holder* holder) noexcept nogil:
+    """As many of its consumers as there is room for, of those who find something ready: should these take
+    nothing all the same, the next pass wakes the next. True: there is nobody left to wake, or no room."""
     cdef Consumer* consumer
-    while holder.stopped != NULL and holder_room(holder):
+    cdef uint32_t room = holder_room(holder)
+    while holder.stopped != NULL and room and stage_goes_on(core):
+        core.counters.work += 1
         consumer = <Consumer*> holder.stopped
         holder_unstop(consumer)
         channel_room(core, consumer.channel, True)
         if consumer.channel.ready:
             channel_activate(core, consumer.channel)
+            room -= 1
+    return holder.stopped == NULL or holder_room(holder) == 0
+
+
+cdef bint holders_wake(Core* core) noexcept nogil:
+    cdef Holder* holder = core.waking
+    cdef Holder* following
+    cdef Holder* last = core.waking_last
+    while holder != NULL and stage_goes_on(core):
+        following = holder.next_waking if holder != last else NULL
+        core.waking = holder.next_waking
+        if core.waking == NULL:
+            core.waking_last = NULL
+        holder.waking = False
+        if _wake(core, holder):
+            _forget_if_unused(core, holder)
+        else:
+            _wake_later(core, holder)       # behind the others
+        holder = following
+    return core.waking != NULL
 
 
 cdef void holder_bound(Core* core, Holder* holder, uint32_t most) noexcept nogil:
     holder.most = most
-    _wake(core, holder)
+    _wake_later(core, holder)
 
 
 cdef void holder_told(Core* core, Holder* holder) noexcept nogil:
     holder.refused = 0
     _forget_if_unused(core, holder)
+
+
+cdef void lease_unlink(Lease* lease) noexcept nogil:
+    cdef Consumer* consumer = lease.consumer
+    if lease.prev != NULL:
+        lease.prev.next = lease.next
+    else:
+        consumer.leases = lease.next
+    if lease.next != NULL:
+        lease.next.prev = lease.prev
+    consumer.in_flight -= 1
+    consumer.begun -= lease.begun
+    if lease.delivery != NULL:
+        lease.delivery.leases[lease.at] = NULL
+        lease.delivery = NULL

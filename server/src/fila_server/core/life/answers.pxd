@@ -12,7 +12,7 @@ and nobody else does. A batch for several queues is answered when the one with m
 from libc.stdint cimport int32_t, uint64_t
 
 from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.state.state cimport Core, Frame, Queue
+from fila_server.core.state.state cimport Core, Effect, Frame, Queue
 from fila_server.core.structures.buffer cimport Buffer
 
 # Each takes the payload's bytes over. `durable`: not before this pass's epoch is synced.
@@ -31,6 +31,9 @@ cdef void emit(
 cdef void reveal_later(Core* core, Frame* frame, bint durable) noexcept nogil
 # The pass is written: what waits for the disk too lines up behind its epoch.
 cdef void answers_written(Core* core) noexcept nogil
+# The pass is held back, but for what the disk refused of it: of what was added behind `last` (NULL: of all),
+# answers that wait for no epoch line up. They say that nothing was stored, so they promise nothing.
+cdef void refusals_written(Core* core, Effect* last) noexcept nogil
 # What epochs up to `durable` allow to leave, lines up.
 cdef void answers_durable(Core* core, uint64_t durable) noexcept nogil
 # A stage: answers leave and frames become visible, in one order. An outbox is locked only when its are

@@ -185,6 +185,23 @@ cdef void answers_written(Core* core) noexcept nogil:
         effect = following
 
 
+cdef void refusals_written(Core* core, Effect* last) noexcept nogil:
+    cdef Effect* effect = core.passing if last == NULL else last.next
+    cdef Effect* following
+    if last == NULL:
+        core.passing = NULL
+    else:
+        last.next = NULL
+    core.passing_last = last
+    while effect != NULL:
+        following = effect.next
+        if effect.frame == NULL and effect.epoch == 0:
+            _append(&core.outgoing, &core.outgoing_last, effect)
+        else:
+            _append(&core.passing, &core.passing_last, effect)
+        effect = following
+
+
 cdef void answers_durable(Core* core, uint64_t durable) noexcept nogil:
     cdef Effect* effect
     while core.unsynced != NULL and core.unsynced.epoch <= durable:

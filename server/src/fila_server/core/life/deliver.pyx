@@ -8,7 +8,7 @@ from libc.string cimport memset
 from fila_server.core.doors.blocks cimport Waited
 from fila_server.core.holdings.bodies cimport frame_want
 from fila_server.core.holdings.groups cimport group_new
-from fila_server.core.holdings.holders cimport holder_room, holder_stop, holder_takes
+from fila_server.core.holdings.holders cimport holder_room, holder_stop, holder_takes, lease_link
 from fila_server.core.holdings.leased_ids cimport leased_id_add
 from fila_server.core.holdings.slots cimport slot_count, slot_unready
 from fila_server.core.life.sending cimport send_what_is_ready
@@ -151,13 +151,7 @@ cdef Lease* _lease(
         leased_id_add(core, lease)
     timer_set(&core.timers, &lease.timer, lease.due_ns)
     if consumer.kind != PULL:
-        lease.consumer = consumer
-        lease.next = consumer.leases
-        if lease.next != NULL:
-            lease.next.prev = lease
-        consumer.leases = lease
-        consumer.in_flight += 1
-        consumer.begun += lease.begun
+        lease_link(consumer, lease)
     holder_takes(consumer.holder, lease)
     flow = _flow(slot)
     flow.in_flight += 1
@@ -287,8 +281,7 @@ cdef void deliver_ready(Core* core) noexcept nogil:
         if channel == stop:
             break                               # a whole round and nobody took anything
         core.active = channel.next_active
-        got = _channel_deliver(core, channel, budget)
-        budget -= got if got < budget else budget
+        got = _channel_deliver(core, channel, &budget)
         if got:
             stop = NULL
         elif stop == NULL and channel.active:
@@ -297,31 +290,35 @@ cdef void deliver_ready(Core* core) noexcept nogil:
             stop = NULL
 
 
-cdef uint32_t _channel_deliver(Core* core, Channel* channel, uint32_t budget) noexcept nogil:
-    """One consumer's turn in one channel; takes the channel off the list when nothing can go."""
+cdef uint32_t _channel_deliver(Core* core, Channel* channel, uint32_t* budget) noexcept nogil:
+    """One consumer's turn in one channel; takes the channel off the list when nothing can go. Who has no room
+    and is passed over costs as much as a message does: where the budget ends, the next pass goes on there."""
     cdef Consumer* consumer = channel.turn
-    cdef Consumer* begin = consumer
-    cdef Consumer* following
     cdef uint32_t got
     if channel.ready == 0 or consumer == NULL or channel.queue.policy.paused:
         if consumer == NULL or channel.queue.policy.paused:
             channel_full(core, channel)
         channel_deactivate(core, channel)
         return 0
-    while True:
-        following = consumer.next
+    if channel.looked_from == NULL:
+        channel.looked_from = consumer
+    while budget[0]:
+        channel.turn = consumer.next
         if consumer_room(consumer):
-            channel.turn = following
             channel_room(core, channel, True)
-            got = consumer_fill(core, consumer, budget)
+            got = consumer_fill(core, consumer, budget[0])
+            budget[0] -= min(got, budget[0])
             if got == 0 and core.next_lease_id + MESSAGES_PER_FRAME_MAX <= core.lease_id_durable:
                 channel_deactivate(core, channel)       # all that is ready waits for tokens, or is paused
             return got
         if holder_room(consumer.holder) == 0:
             holder_stop(consumer)
-        consumer = following
-        if consumer == begin:
-            break
-    channel_full(core, channel)
-    channel_deactivate(core, channel)
+        budget[0] -= 1
+        core.counters.walked += 1
+        consumer = channel.turn
+        if consumer == channel.looked_from:     # all of them, and meanwhile nobody got room
+            channel.looked_from = NULL
+            channel_full(core, channel)
+            channel_deactivate(core, channel)
+            return 0
     return 0

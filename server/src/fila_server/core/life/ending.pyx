@@ -6,7 +6,7 @@ from libc.stdlib cimport free
 from fila_server.core.holdings.delays cimport expiry_drop
 from fila_server.core.holdings.frames cimport frame_awaited, frame_finish, frame_free, frame_retained
 from fila_server.core.holdings.groups cimport group_leave
-from fila_server.core.holdings.holders cimport holder_loses
+from fila_server.core.holdings.holders cimport holder_loses, lease_unlink
 from fila_server.core.holdings.leased_ids cimport leased_id_remove
 from fila_server.core.holdings.slots cimport slot_count, slot_unready
 from fila_server.core.life.answers cimport emit, reveal_ends
@@ -54,15 +54,7 @@ cdef LeaseRecord lease_let_go(Core* core, Lease* lease) noexcept nogil:
     kept.group, kept.lease_id, kept.extended = lease.group, lease.lease_id, lease.extended
     timer_cancel(&core.timers, &lease.timer)
     if consumer != NULL:
-        if lease.prev != NULL:
-            lease.prev.next = lease.next
-        else:
-            consumer.leases = lease.next
-        if lease.next != NULL:
-            lease.next.prev = lease.prev
-        consumer.in_flight -= 1
-        if lease.begun:
-            consumer.begun -= 1
+        lease_unlink(lease)
         channel_room(core, consumer.channel, True)
         if consumer.channel.ready:
             channel_activate(core, consumer.channel)

@@ -13,6 +13,7 @@ from fila_server.core.holdings.keys cimport key_release
 from fila_server.core.life.answers cimport answer, answer_enqueued, reveal_later
 from fila_server.core.life.building cimport MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish
 from fila_server.core.life.routing cimport route, route_plainly
+from fila_server.core.life.weights cimport weight_brought, weights_written
 from fila_server.core.recording.traces cimport enqueue_traced, enqueue_written_traced
 from fila_server.core.state.directory cimport directory_remove
 from fila_server.core.state.paths cimport queue_find
@@ -104,6 +105,8 @@ cdef void _take(Core* core, Queue* queue, Command* command, uint32_t index) noex
             b.expires_ms = core.wall_ms + o.ttl_ms
         if o.dedup_key.length:
             dedup_add(core, queue, o.dedup_key)
+    if command.kind != ENQUEUE_ATOMIC:      # else once none of its neighbours was refused
+        weight_brought(core, b.key, b.weight)
     queue.building.count += 1
     queue.building.bytes += item.length
     if queue.policy.durable:
@@ -189,6 +192,9 @@ cdef void _all_or_nothing(Core* core, Queue* queue, Command* command, uint32_t b
     for i in range(command.count):
         refused = refused or command.items[i].refused != 0
     if not refused:
+        for i in range(before, queue.building.count):
+            b = &queue.building.items[i]
+            weight_brought(core, b.key, b.weight)
         return
     for i in range(before, queue.building.count):
         b = &queue.building.items[i]
@@ -231,6 +237,7 @@ cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil:
     cdef Command* next_command
     cdef uint32_t stored = 0
     core.stored = NULL
+    weights_written(core, refused != 0)
     if refused:
         command = core.enqueued
         while command != NULL:
@@ -281,6 +288,8 @@ cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
     cdef uint64_t offset
     cdef size_t size
     buffer_init(&payload)
+    if refused:
+        command.durable = False         # nothing of it was stored: its answer waits for no sync
     for i in range(command.count):
         if refused and not command.items[i].refused:
             command.items[i].refused = refused

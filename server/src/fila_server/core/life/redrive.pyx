@@ -11,6 +11,7 @@ from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_
 from fila_server.core.life.building cimport keep_until_written, move_in
 from fila_server.core.life.ending cimport slot_done
 from fila_server.core.life.routing cimport route_as
+from fila_server.core.life.weights cimport weight_moved
 from fila_server.core.recording.decisions cimport DROPPED, ending_is
 from fila_server.core.state.paths cimport (
     channel_find, frame_enqueued_ms, frame_id, frame_of, frame_offset, queue_find,
@@ -157,6 +158,7 @@ cdef bint _move_back(
     if route_as(core, source, &shell, &item, &hooked if routing.length else NULL, &b):
         free(bytes)                     # today's policy can't place it (a key too long): it stays where it is
         return False
+    weight_moved(core, b.key, b.weight)
     frame_id(frame, slot.index, high, low)
     if edited.length:
         id_next(core, high, low)

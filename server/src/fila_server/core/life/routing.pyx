@@ -5,11 +5,8 @@ from libc.stdlib cimport strtod
 from libc.string cimport memcpy, strlen
 
 from fila_server.core.holdings.keys cimport key_intern
-from fila_server.core.records.records cimport key_record_put
 from fila_server.core.state.settings cimport Policy
-from fila_server.core.state.state cimport Key
 from fila_server.core.structures.buffer cimport Cursor, Slice
-from fila_server.core.turns.flows cimport key_reconsider
 from fila_server.core.turns.throttle cimport set_intern
 from fila_server.core.wire.packed_routing cimport (
     GIVEN_COST, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_BYTES_MAX, take_routing,
@@ -100,7 +97,7 @@ cdef void route_plainly(Core* core, Queue* queue, Building* b) noexcept nogil:
     key.at, key.length = b"default", 7
     b.key = key_intern(core, queue, key)
     b.set = NULL
-    b.cost = COST_ONE
+    b.cost, b.weight = COST_ONE, b.key.weight
     queue.counters.clamped += 1
 
 
@@ -114,7 +111,7 @@ cdef uint8_t route_as(
     b.cost = chosen.cost
     b.key = key_intern(core, queue, chosen.key)
     b.set = set_intern(core, chosen.throttle, chosen.throttle_count) if chosen.throttle_count else NULL
-    _reweigh(core, b.key, chosen.weight)
+    b.weight = chosen.weight
     return 0
 
 
@@ -181,13 +178,3 @@ cdef uint8_t _choose(
     if chosen.key.length > core.limits.fairness_key_bytes_max:
         return REFUSED_ROUTING_KEY
     return 0
-
-
-cdef void _reweigh(Core* core, Key* key, uint32_t weight) noexcept nogil:
-    """The newest enqueue's weight counts, for what waits already too."""
-    if key.weight == weight:
-        return
-    key.weight = <unsigned short> weight
-    key_record_put(core, key)
-    if not key.admin_weight and not key.table_weight:
-        key_reconsider(core, key)

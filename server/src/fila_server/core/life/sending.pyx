@@ -328,6 +328,8 @@ cdef void consumer_unlink(Core* core, Consumer* consumer) noexcept nogil:
         if list[0] == consumer:
             list[0] = consumer.next
     channel.used_ms = core.heard_ms
+    if channel.looked_from == consumer:
+        channel.looked_from = NULL
     holder_unstop(consumer)
     if consumer.away:
         return

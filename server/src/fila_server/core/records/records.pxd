@@ -109,7 +109,7 @@ cdef void queue_record_put(Core* core, Queue* queue) noexcept nogil
 cdef void channel_record_put(Core* core, Channel* channel) noexcept nogil
 cdef void channel_records_delete(Core* core, Channel* channel) noexcept nogil
 cdef void queue_records_delete(Core* core, Queue* queue) noexcept nogil
-cdef void key_record_put(Core* core, Key* key) noexcept nogil
+cdef void key_record_put(Core* core, rocksdb_writebatch_t* batch, Key* key) noexcept nogil
 cdef void key_record_delete(Core* core, Key* key) noexcept nogil
 cdef void bucket_record_put(Core* core, ThrottleKey* bucket) noexcept nogil
 cdef void dedup_record_put(Core* core, rocksdb_writebatch_t* batch, Queue* queue, Dedup* row) noexcept nogil

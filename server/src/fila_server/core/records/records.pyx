@@ -378,7 +378,7 @@ cdef void _text_key(Buffer* b, uint64_t queue, const char* text, uint32_t length
     put_bytes(b, text, length)
 
 
-cdef void key_record_put(Core* core, Key* key) noexcept nogil:
+cdef void key_record_put(Core* core, rocksdb_writebatch_t* batch, Key* key) noexcept nogil:
     cdef char value[KEY_PACED_BYTES]
     cdef Pace* pace = key_pace(key)
     cdef uint32_t cap = key_cap(key)
@@ -392,7 +392,7 @@ cdef void key_record_put(Core* core, Key* key) noexcept nogil:
         memcpy(value + KEY_BYTES + 8, &pace.bucket.burst, 8)
     _text_key(&core.tail, key.queue.number, key.text.bytes, key.text.length)
     batch_put(
-        &core.store, core.settles, KEYS, core.tail.data, core.tail.length, value,
+        &core.store, batch, KEYS, core.tail.data, core.tail.length, value,
         KEY_BYTES if pace == NULL else KEY_PACED_BYTES)
     key.recorded = True
 

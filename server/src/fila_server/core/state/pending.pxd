@@ -37,6 +37,8 @@ cdef struct Holder:                 # whose consumers hold leases: a principal, 
     uint64_t consumers              # that point here
     uint64_t refused                # pulls, for want of room; since it was last told
     void*    stopped                # Consumers without room for the bound alone; a circle
+    Holder*  next_waking
+    bint     waking                 # stands on Core.waking
 
 # the record of a lease that ended by failure, until what follows is on its way too
 cdef struct LeaseRecord:

@@ -66,12 +66,10 @@ cdef struct Line:                   # one channel's sub-queues that wait for one
     ThrottleKey* bucket
     Channel* channel
     Line*    next                   # of the bucket
-    Subqueue* head
-    Subqueue* tail
+    Subqueue *head, *tail
     uint64_t count
     uint64_t woken                  # left the line for a token and not served yet
-    Line*    next_woken             # neighbours among the channel's lines with `woken`
-    Line*    prev_woken
+    Line     *next_woken, *prev_woken       # neighbours among the channel's lines with `woken`
 
 cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
     Text     text                   # first: the keys, length-prefixed
@@ -80,8 +78,7 @@ cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
     ThrottleKey* members[16]
 
 cdef struct Fifo:                   # see fifo.pxd
-    Slot* head
-    Slot* tail
+    Slot     *head, *tail
     HeapNode* returned              # given back to places in the middle
 
 cdef struct KeyClock:                  # what is kept of a key in one channel, also while it is idle
@@ -284,6 +281,7 @@ cdef struct Channel:
     int64_t  created_ms, touched_ms
     Ring     ring
     Consumer* turn                  # whose turn among the consumers
+    Consumer* looked_from           # of those nobody had room since then; NULL = the look begins anew
     Consumer* away                  # consumers whose stream is gone and that still hold leases
     uint32_t consumers, waiting_pulls       # the former are streams alone
     int64_t  next_position
@@ -308,11 +306,9 @@ cdef struct Channel:
     uint64_t served                 # cost delivered, in thousandths
     double   virtual                # cost delivered a unit of weight: what each backlogged flow was due
     TextMap  clocks                 # of KeyClocks, by the key's text
-    KeyClock*   clocks_newest
-    KeyClock*   clocks_oldest
+    KeyClock *clocks_newest, *clocks_oldest
     Hour     hour                   # over all flows, those without a row too
-    Channel* next_active            # circular list of channels that may have work
-    Channel* prev_active
+    Channel  *next_active, *prev_active     # circular list of channels that may have work
     uint64_t reveal                 # the number of the last of the queue's reveals that came by
     uint64_t shares, flows          # how many point here
     uint8_t  active, copied, gone   # copied: recovery, as the queue's; gone: a Gone
@@ -333,7 +329,7 @@ cdef struct Building:               # one message on its way into a frame
     uint32_t item
     Key*     key
     ThrottleSet* set
-    uint32_t cost
+    uint32_t cost, weight           # the latter is for its key
     const char* at
     uint32_t length
     int64_t  deliver_at_ms          # 0 = now
@@ -341,6 +337,11 @@ cdef struct Building:               # one message on its way into a frame
     int64_t  enqueued_ms            # 0 = this pass
     uint64_t id_high, id_low        # 0 = a new id
     Channel* only                   # NULL = every channel
+
+cdef struct Brought:                # a weight that a message gave its key, which the disk may refuse yet
+    Key*     key
+    uint16_t weight, before
+    uint8_t  was_recorded           # Key.recorded, before it was put into the batch of messages
 
 cdef struct Builder:                # what meets in one pass for one queue becomes one frame
     Queue*   queue
@@ -440,6 +441,7 @@ cdef struct Core:
     Map64    readers                # Consumers that wait for bytes, by which: see sending.pyx
     Map64    streams                # the same but for pulls, and those that are away or leave: by number
     Consumer *leaving, *told
+    Holder   *waking, *waking_last  # those with room again, whose stopped consumers are looked at in turn
     const char* revoking            # why leases end just now, for those who hold them; NULL = LEASE_LOST
     LeaseGroup* marked              # their marks are to be written with this pass
     Timers   timers
@@ -455,24 +457,22 @@ cdef struct Core:
     Share*   dirty_shares
     ThrottleKey* dirty_keys
     Builder  *builders, *movers
-    Effect*  passing                # answers of this pass
-    Effect*  passing_last
-    Decision* unasked               # bytes they waited for are here; oldest first
-    Decision* unasked_last
+    Effect   *passing, *passing_last        # answers of this pass
+    Decision *unasked, *unasked_last        # bytes they waited for are here; oldest first
     Map64    decisions              # by number
     uint64_t decision_number
     Page     *pages, *pages_last
     uint32_t pages_count
     uint64_t loads_taken            # answers of the reader thread
     Queue*   gone                   # deleted, and being taken apart
-    Chore*   chores                 # changes that are carried out in pieces, each in its turn
-    Chore*   chores_last
+    Chore    *chores, *chores_last  # changes that are carried out in pieces, each in its turn
     uint64_t stage_end              # see budget.pxd
-    Queue*   revealing              # queues whose frames need more than one stage, in turn
-    Queue*   revealing_last
+    Queue    *revealing, *revealing_last    # queues whose frames need more than one stage, in turn
     char**   moved_bytes            # bytes of moved messages, until their frame is built
     uint32_t moved_bytes_count, moved_bytes_capacity
     Frame    *stored, *stored_last  # frames of this pass, oldest first, until it is written
+    Brought* brought                # weights that this pass's messages brought, until it is written
+    uint32_t brought_count, brought_capacity
     Frame*   dying
     Command* postponed              # taken from the mailbox, for the next pass
     Command* enqueued               # enqueue commands of this pass, answered once it is written
@@ -481,10 +481,8 @@ cdef struct Core:
     int64_t  blocked_since_ns
     # --- epochs
     uint64_t epoch                  # being built
-    Effect* outgoing                # may leave, in this order; see answers.pxd
-    Effect* outgoing_last
-    Effect* unsynced                # for `durable`
-    Effect* unsynced_last
+    Effect   *outgoing, *outgoing_last      # may leave, in this order; see answers.pxd
+    Effect   *unsynced, *unsynced_last      # for `durable`
     # --- bytes in memory
     uint64_t hot_bytes
     Body     *newest, *oldest

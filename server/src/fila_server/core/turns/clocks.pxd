@@ -66,7 +66,9 @@ cdef inline void flow_emptied(Flow* flow) noexcept nogil:
         flow.channel.active_keys -= 1
 
 cdef inline void channel_room(Core* core, Channel* channel, bint has_room) noexcept nogil:
-    """The only way to set Channel.has_room."""
+    """The only way to set Channel.has_room. Said again where one more consumer may have some."""
+    if has_room:
+        channel.looked_from = NULL
     if channel.has_room == has_room:
         return
     if has_room:
