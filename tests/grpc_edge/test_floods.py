@@ -17,6 +17,7 @@ from tests.grpc_edge.raw_http2 import (
     CONTINUATION,
     DATA,
     END_HEADERS,
+    END_STREAM,
     ENHANCE_YOUR_CALM,
     GOAWAY,
     HEADERS,
@@ -173,3 +174,43 @@ def test_a_client_that_reads_no_pongs_does_not_fill_the_memory(server: RunningSe
 def resident_bytes(server: RunningServer) -> int:
     with open(f"/proc/{server.process.pid}/statm") as statm:  # noqa: PTH123 - a file of the system's
         return int(statm.read().split()[1]) * 4096
+
+
+HELD_BYTES = 3900
+NAMED_TIMES = 16
+
+
+@pytest.mark.parametrize("path", ["/grpc.health.v1.Health/Check", "/fila.v1.FilaAdmin/GetStats", "GET"])
+def test_a_header_that_was_sent_once_is_not_kept_by_every_call_that_names_it(
+    server: RunningServer, path: str
+) -> None:
+    """One byte of a header block names 3.9 kB that came before: a megabyte would be half a gigabyte."""
+    block = headers(path) if path != "GET" else headers("/", (b":method", b"GET"), without=b":method")
+    indexed = b"\x40\x03x-a\x7f" + varint(HELD_BYTES - 127) + b"y" * HELD_BYTES
+    calls = [frame(HEADERS, END_HEADERS, 1, block + indexed)]
+    calls += [
+        frame(HEADERS, END_HEADERS, stream, block + b"\xbe" * NAMED_TIMES) for stream in streams(6000)[1:]
+    ]
+    before = resident_bytes(server)
+    with RawClient(server.addresses["grpc"]) as client:
+        client.pour(b"".join(calls), 6)
+        assert resident_bytes(server) - before < 256 << 20
+
+
+def varint(number: int) -> bytes:
+    """HPACK's, of what does not fit into the first byte."""
+    return bytes([number % 128 | 0x80]) + varint(number // 128) if number >= 128 else bytes([number])
+
+
+def test_calls_of_the_health_service_that_stay_open_take_no_places_from_others(server: RunningServer) -> None:
+    check = frame(HEADERS, END_HEADERS, 1, headers("/grpc.health.v1.Health/Check"))
+    with RawClient(server.addresses["grpc"]) as greedy, RawClient(server.addresses["grpc"]) as other:
+        idle = [
+            frame(HEADERS, END_HEADERS, stream, headers("/grpc.health.v1.Health/Check"))
+            for stream in streams(500)
+        ]
+        answers = greedy.pour(b"".join(idle), 30)
+        refused = [one for one in answers if one.kind == HEADERS and one.flags & END_STREAM]
+        assert len(refused) == 400, "a connection has a hundred of them"
+        other.send(check + frame(DATA, END_STREAM, 1, message(b"")))
+        other.until(lambda one: one.kind == DATA and one.stream == 1)

@@ -1,13 +1,16 @@
 """See callers.pxd."""
 
 from libc.stdint cimport int64_t, uint32_t, uint8_t
+from libc.stdio cimport snprintf
 from libc.string cimport memchr, memcmp, memcpy, memset, strlen
 
 from fila_server.core.doors.rights cimport (
     CONNECTIONS, DIGEST_BYTES, STREAMS, RightsTable, rights_find, rights_give, rights_names, rights_take,
 )
 from fila_server.core.doors.problem cimport Problem
-from fila_server.core.structures.buffer cimport Slice, put_bytes, put_slice, read_u32be
+from fila_server.core.structures.buffer cimport (
+    Buffer, Slice, buffer_free, buffer_init, put_bytes, put_slice, read_u32be,
+)
 from fila_server.core.wire.commands cimport RESOURCE_EXHAUSTED
 from fila_server.edges.native.bridge cimport EVENT_UNWELCOME, event_put, header_put, offer_begin
 from fila_server.edges.native.iothread cimport CONSUMER, PRODUCER, PULL, SESSION_CONSUMER, TO_PYTHON
@@ -26,9 +29,11 @@ cdef enum:
 
 cdef const char* SCHEME = b"bearer "
 cdef const char* KEY_PREFIX = b"fila_"
+cdef const char* AUTHORIZATION = b"authorization"
 cdef enum:
     SCHEME_LENGTH = 7
     KEY_PREFIX_LENGTH = 5
+    AUTHORIZATION_LENGTH = 13
 
 
 cdef bint callers_prepare(IoThread* io) noexcept nogil:
@@ -150,8 +155,11 @@ cdef bint caller_enter(Call* call) noexcept nogil:
 
 cdef void caller_tell(Call* call) noexcept nogil:
     cdef const char* peer = call.connection.peer
+    cdef char number[24]
     header_put(&call.metadata, b":peer", 5, peer, strlen(peer))
     put_bytes(&call.metadata, call.connection.names.data, call.connection.names.length)
+    snprintf(number, sizeof(number), b"%llu", <unsigned long long> call.caller)
+    header_put(&call.metadata, b":caller", 7, number, strlen(number))
 
 
 cdef bint caller_offered(Call* call) noexcept nogil:
@@ -163,12 +171,34 @@ cdef bint caller_offered(Call* call) noexcept nogil:
     return False
 
 
+cdef void _keep_key_alone(Call* call) noexcept nogil:
+    """Of what a stranger sent nothing else is looked at. A longer key is none, cut off or not."""
+    cdef Buffer told = call.metadata
+    cdef const char* at = told.data
+    cdef const char* end = at + told.length
+    cdef const char* name
+    cdef uint32_t name_length, length
+    buffer_init(&call.metadata)
+    while at < end:
+        name_length = read_u32be(at)
+        name = at + 4
+        at = name + name_length
+        length = read_u32be(at)
+        if name_length == AUTHORIZATION_LENGTH and memcmp(name, AUTHORIZATION, name_length) == 0:
+            header_put(
+                &call.metadata, name, name_length, at + 4, min(length, <uint32_t> (2 * KEY_BYTES_MAX)))
+            break
+        at += 4 + length
+    buffer_free(&told)
+
+
 cdef void _turn_away(Call* call) noexcept nogil:
     cdef IoThread* io = call.connection.thread
     if not caller_offered(call):
         return
     call.is_unwelcome = True
     call.shape = TO_PYTHON
+    _keep_key_alone(call)
     call.slot = slot_new(io, call, NULL)
     if call.method != NULL:
         header_put(&call.metadata, b":path", 5, call.method.path, call.method.path_length)

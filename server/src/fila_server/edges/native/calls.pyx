@@ -64,6 +64,7 @@ cdef Call* call_new(Connection* connection, int32_t stream_id) noexcept nogil:
 
 cdef void call_begin(Call* call) noexcept nogil:
     cdef IoThread* io = call.connection.thread
+    call.partial_ns = io.now_ns
     if not call.is_post or not call.has_content_type:
         # As PROTOCOL-HTTP2 asks for what is not gRPC.
         call.http_status = b"415" if call.is_post else b"405"
@@ -95,6 +96,8 @@ cdef void call_begin(Call* call) noexcept nogil:
             event_put(
                 io.common, EVENT_CALL, slot_token(io, call.slot, False), call.timeout_ns, NULL,
                 &call.metadata)
+    # Python has it, or nobody wants it: a call may stay open for long.
+    buffer_free(&call.metadata)
 
 
 cdef void _to_python(Call* call, Received* message) noexcept nogil:

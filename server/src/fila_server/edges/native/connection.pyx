@@ -13,8 +13,8 @@ from fila_server.edges.native.bridge cimport EVENT_SENT, event_put
 from fila_server.edges.native.callers cimport caller_disconnects
 from fila_server.edges.native.calls cimport call_gone, call_input_ended
 from fila_server.edges.native.iothread cimport (
-    CONNECTIONS_MAX, OUT_BYTES_HIGH, OUTBOUND_FRAMES_MAX, READ_BYTES, READS_A_TURN, TO_PYTHON, Call, Mark,
-    Slot,
+    CONNECTIONS_MAX, OUT_BYTES_HIGH, OUTBOUND_FRAMES_MAX, PRODUCER, READ_BYTES, READS_A_TURN, SESSION_CONSUMER, TO_PYTHON,
+    Call, Mark, Slot,
 )
 from fila_server.edges.native.nghttp2 cimport (
     NGHTTP2_FLAG_NONE, NGHTTP2_NO_ERROR, NGHTTP2_PROTOCOL_ERROR, nghttp2_session_del,
@@ -332,6 +332,14 @@ cdef void connection_flush(Connection* connection) noexcept nogil:
 
 # --- once a second ---------------------------------------------------------------------------
 
+cdef inline bint _is_awaited(const Call* call) noexcept nogil:
+    """Whether the client owes the rest of a message, or the one that its call has."""
+    if call.prefix_got or call.whole != NULL:
+        return True
+    return call.messages == 0 and not call.half_close_taken and call.http_status == NULL and (
+        call.shape != PRODUCER and call.shape != SESSION_CONSUMER)
+
+
 cdef void connection_look(Connection* connection) noexcept nogil:
     cdef int64_t now_ns = connection.thread.now_ns
     cdef Call* call
@@ -365,7 +373,7 @@ cdef void connection_look(Connection* connection) noexcept nogil:
     call = connection.calls
     while call != NULL:
         if (
-            (call.prefix_got or call.whole != NULL) and call.pending.length == 0 and not call.is_ended
+            _is_awaited(call) and call.pending.length == 0 and not call.is_ended
             and now_ns - call.partial_ns > MESSAGE_PAUSE_NS_MAX
         ):
             call_refuse(

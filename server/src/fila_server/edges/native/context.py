@@ -30,6 +30,8 @@ class Told:
 
     path: str = ""
     peer: str = ""
+    caller: int = 0
+    """Of the table of rights; 0: nobody known, or keys are off."""
     metadata: list[Metadatum] = field(default_factory=list)
     names: dict[str, list[bytes]] = field(default_factory=dict)
 
@@ -59,9 +61,18 @@ class Aborted(Exception):
 class CallContext:
     """One call's. Belongs to the loop's thread."""
 
-    def __init__(self, edge: Orders, token: int, told: Told, serialize: Serialize | None) -> None:
+    def __init__(
+        self,
+        edge: Orders,
+        token: int,
+        told: Told,
+        serialize: Serialize | None,
+        ended: Callable[[int], object],
+    ) -> None:
+        """`ended` is told the token when the call's status is known, which its client may take long to read."""
         self._edge = edge
         self._token = token
+        self._ended = ended
         self._told = told
         self._serialize = serialize
         self._sent: asyncio.Future[None] | None = None
@@ -132,6 +143,8 @@ class CallContext:
         """End the call; only the first end counts."""
         if not self.is_ended:
             self.is_ended = True
+            self._told.metadata = []
+            self._ended(self._token)
             self._edge.end(self._token, status, message.encode(), details)
 
     async def next_request(self) -> bytes | None:
@@ -149,6 +162,8 @@ class CallContext:
     def gone(self) -> None:
         """The call is over."""
         self._is_gone = True
+        if not self.is_ended:
+            self._ended(self._token)
         for callback in self._callbacks:
             callback(self)
         self._callbacks.clear()

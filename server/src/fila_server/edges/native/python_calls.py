@@ -27,6 +27,7 @@ from fila_server import errors
 from fila_server.broker.calls import Broker
 from fila_server.edges.grpc.status import abort, hidden, status_of
 from fila_server.edges.native.context import Aborted, CallContext, Metadatum, Orders, Told
+from fila_server.edges.native.places import Places
 from fila_server.edges.native.redis_port import REDIS_COMMAND, REDIS_GONE, REDIS_OPENED
 from fila_server.hooks.stage import ParsedFrame
 
@@ -80,7 +81,7 @@ class PythonCalls:
         self._edge = edge
         self._broker = broker
         self._handlers = handlers
-        self._calls_max = calls_max
+        self._places = Places(calls_max)
         self._enter = enter
         self.redis: Callable[[int, int, int, bytes], None] = _nobody
         """Takes what the threads say of Redis clients."""
@@ -138,24 +139,39 @@ class PythonCalls:
         told = _unpacked(packed)
         handler = self._handler_of(_Details(told.path, tuple(told.metadata)))
         serialize = handler.response_serializer if handler is not None else None
-        context = self._contexts[token] = CallContext(self._edge, token, told, serialize)
-        if len(self._contexts) > self._calls_max:
-            self._refuse(
-                context, errors.Overloaded(f"{self._calls_max} calls are already waiting for an answer")
-            )
-        elif handler is None:
+        context = self._new_context(token, told, len(packed), serialize)
+        if context is None:
+            return
+        if handler is None:
             self._refuse(context, errors.Unimplemented(f"there is no method {told.path}"))
         else:
             self._run(token, self._serve(context, handler))
 
     def _turn_away(self, token: int, packed: bytes) -> None:
-        context = self._contexts[token] = CallContext(self._edge, token, _unpacked(packed), None)
-        if len(self._contexts) > self._calls_max:
-            self._refuse(
-                context, errors.Overloaded(f"{self._calls_max} calls are already waiting for an answer")
-            )
-        else:
+        context = self._new_context(token, _unpacked(packed), len(packed), None)
+        if context is not None:
             self._run(token, self._say_why(context))
+
+    def _new_context(self, token: int, told: Told, size: int, serialize: Any) -> CallContext | None:
+        """None where there is no place for the call: it is refused."""
+        context = self._contexts[token] = CallContext(self._edge, token, told, serialize, self._places.give)
+        try:
+            in_the_way = self._places.take(token, told, size)
+        except errors.Overloaded as error:
+            self._refuse(context, error)
+            return None
+        if in_the_way:
+            self._end_for_others(in_the_way)
+        return context
+
+    def _end_for_others(self, token: int) -> None:
+        full = errors.Overloaded(
+            "many calls of the health service are open, and this was the oldest; call again"
+        )
+        self._refuse(self._contexts[token], full)
+        task = self._tasks.pop(token, None)
+        if task is not None:
+            task.cancel()
 
     async def _say_why(self, context: CallContext) -> None:
         """End a call that the threads did not let in, as slowly as its failure asks for."""
@@ -273,6 +289,8 @@ def _unpacked(packed: bytes) -> Told:
         name, value = pair[0].decode("latin-1"), pair[1]
         if name == ":path":
             told.path = value.decode("latin-1")
+        elif name == ":caller":
+            told.caller = int(value)
         elif name == ":peer":
             told.peer = value.decode("latin-1")
         elif name in _CERTIFICATE_NAMES:

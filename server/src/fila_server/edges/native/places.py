@@ -1,0 +1,85 @@
+"""How many calls Python has at a time, so that nobody's idle calls take the places of others.
+
+    all together                     `most`; refused beyond it
+    of one caller's key              a quarter of them
+    the health service, all callers  a quarter: who calls it shows no key. The oldest makes room, so that whoever asks
+                                     once is answered, however many others stay
+    ... of one connection            STRANGER_MAX; refused beyond it
+    with long metadata               LONG_BYTES_MAX of it; refused beyond it. A header that was sent once is named by a
+                                     byte of each later call (HPACK), and kept for each
+
+A call holds its place until its status is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fila_server import errors
+from fila_server.edges.native.context import Told
+
+HEALTH = "/grpc.health.v1.Health/"
+STRANGER_MAX = 100
+LONG_FROM_BYTES = 4 << 10
+"""Of one call; no client that means well sends as much."""
+LONG_BYTES_MAX = 64 << 20
+"""Of all calls with more."""
+
+
+class Places:
+    """Belongs to the loop's thread."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._part = max(1, most // 4)
+        self._whose: dict[int, int | str] = {}
+        self._counts: Counter[int | str] = Counter()
+        self._strangers: dict[int, None] = {}
+        """Calls of the health service, oldest first."""
+        self._long: dict[int, int] = {}
+        """Bytes of their metadata."""
+        self._long_bytes = 0
+
+    def take(self, token: int, told: Told, size: int) -> int:
+        """Count a call in that was told in `size` bytes; return the token of one that has to end for it, or 0. Raises
+        Overloaded."""
+        is_stranger = told.path.startswith(HEALTH)
+        whose = told.peer if is_stranger else told.caller
+        if is_stranger:
+            of_one, said = (
+                STRANGER_MAX,
+                f"this connection has {STRANGER_MAX} calls of the health service open",
+            )
+        elif whose:
+            of_one, said = self._part, f"this key has {self._part} calls open that are not answered yet"
+        else:
+            of_one, said = self._most, ""
+        if said and self._counts[whose] >= of_one:
+            raise errors.Overloaded(f"{said}; end some first")
+        if size > LONG_FROM_BYTES and self._long_bytes + size > LONG_BYTES_MAX:
+            raise errors.Overloaded(
+                f"calls that are open hold {LONG_BYTES_MAX >> 20} MiB of metadata; send less than "
+                f"{LONG_FROM_BYTES >> 10} KiB with a call"
+            )
+        oldest = next(iter(self._strangers)) if is_stranger and len(self._strangers) >= self._part else 0
+        if len(self._whose) >= self._most and not oldest:
+            raise errors.Overloaded(f"{self._most} calls are already waiting for an answer")
+        self._whose[token] = whose
+        self._counts[whose] += 1
+        if is_stranger:
+            self._strangers[token] = None
+        if size > LONG_FROM_BYTES:
+            self._long[token] = size
+            self._long_bytes += size
+        return oldest
+
+    def give(self, token: int) -> None:
+        """A call's status is known, or its client is gone; one that has no place gives none."""
+        whose = self._whose.pop(token, None)
+        if whose is None:
+            return
+        self._strangers.pop(token, None)
+        self._long_bytes -= self._long.pop(token, 0)
+        self._counts[whose] -= 1
+        if not self._counts[whose]:
+            del self._counts[whose]
