@@ -13,8 +13,8 @@ from fila_server.edges.native.bridge cimport EVENT_SENT, event_put
 from fila_server.edges.native.callers cimport caller_disconnects
 from fila_server.edges.native.calls cimport call_gone, call_input_ended
 from fila_server.edges.native.iothread cimport (
-    CONNECTIONS_MAX, OUT_BYTES_HIGH, OUTBOUND_FRAMES_MAX, PRODUCER, READ_BYTES, READS_A_TURN, SESSION_CONSUMER, TO_PYTHON,
-    Call, Mark, Slot,
+    CONNECTIONS_MAX, OUT_BYTES_HIGH, OUTBOUND_FRAMES_MAX, PRODUCER, READ_BYTES, READS_A_TURN,
+    SESSION_CONSUMER, TO_PYTHON, Call, Mark, Slot,
 )
 from fila_server.edges.native.nghttp2 cimport (
     NGHTTP2_FLAG_NONE, NGHTTP2_NO_ERROR, NGHTTP2_PROTOCOL_ERROR, nghttp2_session_del,
