@@ -33,7 +33,7 @@ async def test_a_bound_that_is_taken_back_is_told_at_each_look_since_a_consumer_
 ):
     core, table = Core(), Rights()
     directory = Directory(core.call, table, str(tmp_path), wall_ms=lambda: 1000, mono_ns=lambda: 0)
-    quotas = Quotas(core.call, table, directory)
+    quotas = Quotas(core.call, table, directory, lambda: 0.0)
     await directory.change([PrincipalRecord("worker", 1, quotas=QuotaRecord(in_flight=3))], [])
     await quotas.look()
 
@@ -51,5 +51,5 @@ async def test_a_name_that_never_had_a_bound_is_not_told_of(tmp_path: Path):
     core, table = Core(), Rights()
     directory = Directory(core.call, table, str(tmp_path), wall_ms=lambda: 1000, mono_ns=lambda: 0)
     await directory.change([PrincipalRecord("worker", 1)], [])
-    await Quotas(core.call, table, directory).look()
+    await Quotas(core.call, table, directory, lambda: 0.0).look()
     assert core.told == []

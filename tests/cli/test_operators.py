@@ -219,6 +219,37 @@ def test_explain_says_who_is_served_who_consumes_and_when_it_goes(fila, broker: 
         assert line in out
 
 
+@pytest.mark.parametrize(
+    ("at_quota", "why", "who"),
+    [
+        (0, "its consumers hold as many messages as they may", "3, all full: 6 of 30 held, 1 begun"),
+        (
+            1,
+            "its consumers hold as many messages as they may",
+            "3, all full, 1 at their name's quota of messages in flight: 6 of 30 held, 1 begun",
+        ),
+        (
+            3,
+            "its consumers' names have as many messages in flight as their quotas allow",
+            "3, all full, 3 at their name's quota of messages in flight: 6 of 30 held, 1 begun",
+        ),
+    ],
+)
+def test_explain_says_that_it_is_the_quota_which_fills_the_consumers(
+    fila, broker: FakeBroker, at_quota: int, why: str, who: str
+):
+    answer = admin_pb2.ExplainKeyResponse(state="STATE_NO_CONSUMER", pending=40, weight=1)
+    answer.consumers.CopyFrom(
+        events_pb2.ChannelConsumers(count=3, window=30, held=6, begun=1, at_quota=at_quota)
+    )
+    broker.answers["ExplainKey"] = answer
+
+    out = fila("explain", "orders", "acme").out
+
+    assert f"waits because         {why}\n" in out
+    assert f"consumers             {who}\n" in out
+
+
 def test_hook_show_names_what_a_script_returns_in_vain(fila, broker: FakeBroker):
     told = admin_pb2.HookStats(hook="on_enqueue", breaker_state="BREAKER_STATE_CLOSED", log_lines=3)
     told.ignored_fields["fairnes_key"] = 120

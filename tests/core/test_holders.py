@@ -11,6 +11,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
 from fila_server import commands, errors, seam_frames
+from fila_server.operations.explain import ask_outlook
 from tests.core.driven_engine import DrivenEngine, Refused
 from tests.core.driven_session import DrivenSession
 
@@ -121,6 +122,27 @@ def test_a_pull_at_the_bound_of_a_paused_queue_is_answered_with_nothing(engine: 
 
     assert pull(engine, "q", of(ACME, 5)) == []
     assert held(engine, (ACME, 5)) == [(5, 0)]
+
+
+def test_who_asks_why_a_message_waits_is_told_that_it_is_the_quota(engine: DrivenEngine) -> None:
+    def told() -> tuple[list[bool], int, int]:
+        request = admin.ListConsumersRequest(queue="q")
+        roster = engine.call(commands.LIST_CONSUMERS, request, admin.ListConsumersResponse).consumers
+        outlook = engine.call(
+            commands.EXPLAIN_KEY, ask_outlook("q", "", "default"), seam_frames.Explained
+        ).outlook
+        return [each.at_quota for each in roster], outlook.consumers.at_quota, outlook.consumers.with_room
+
+    fill(engine, "q", 9)
+    first = DrivenSession(engine, "q", holder=of(ACME, 4))
+    DrivenSession(engine, "q", holder=of(GLOB, 9), max_in_flight=1)
+    DrivenSession(engine, "q", max_in_flight=1)
+    DrivenSession(engine, "q", holder=of(ACME, 4))
+    assert told() == ([True, False, False, True], 2, 0)
+
+    held(engine, (ACME, 0))
+    assert len(first.read()) > 0
+    assert told()[:2] == ([False] * 4, 0)
 
 
 def test_a_pull_that_waits_for_room_is_answered_when_there_is_some(engine: DrivenEngine) -> None:

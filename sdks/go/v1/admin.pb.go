@@ -5114,7 +5114,9 @@ type ConsumerInfo struct {
 	// When it opened its stream.
 	ConnectedAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=connected_at,json=connectedAt,proto3" json:"connected_at,omitempty"`
 	// Its connection is broken, and it may still resume.
-	Away          bool `protobuf:"varint,12,opt,name=away,proto3" json:"away,omitempty"`
+	Away bool `protobuf:"varint,12,opt,name=away,proto3" json:"away,omitempty"`
+	// It is given nothing for now: its name has as many messages in flight, over all queues, as its quota allows.
+	AtQuota       bool `protobuf:"varint,13,opt,name=at_quota,json=atQuota,proto3" json:"at_quota,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5229,6 +5231,13 @@ func (x *ConsumerInfo) GetConnectedAt() *timestamppb.Timestamp {
 func (x *ConsumerInfo) GetAway() bool {
 	if x != nil {
 		return x.Away
+	}
+	return false
+}
+
+func (x *ConsumerInfo) GetAtQuota() bool {
+	if x != nil {
+		return x.AtQuota
 	}
 	return false
 }
@@ -5635,7 +5644,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\"L\n" +
 	"\x15ListConsumersResponse\x123\n" +
-	"\tconsumers\x18\x01 \x03(\v2\x15.fila.v1.ConsumerInfoR\tconsumers\"\xfa\x02\n" +
+	"\tconsumers\x18\x01 \x03(\v2\x15.fila.v1.ConsumerInfoR\tconsumers\"\x95\x03\n" +
 	"\fConsumerInfo\x12\x1f\n" +
 	"\vconsumer_id\x18\x01 \x01(\x04R\n" +
 	"consumerId\x12\x12\n" +
@@ -5650,7 +5659,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\ftracks_begun\x18\n" +
 	" \x01(\bR\vtracksBegun\x12=\n" +
 	"\fconnected_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\vconnectedAt\x12\x12\n" +
-	"\x04away\x18\f \x01(\bR\x04away*Q\n" +
+	"\x04away\x18\f \x01(\bR\x04away\x12\x19\n" +
+	"\bat_quota\x18\r \x01(\bR\aatQuota*Q\n" +
 	"\n" +
 	"Durability\x12\x1a\n" +
 	"\x16DURABILITY_UNSPECIFIED\x10\x00\x12\x14\n" +

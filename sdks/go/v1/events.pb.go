@@ -1440,7 +1440,10 @@ type ChannelConsumers struct {
 	// Messages leased to them.
 	Held uint64 `protobuf:"varint,5,opt,name=held,proto3" json:"held,omitempty"`
 	// Of these, messages they have begun to work on.
-	Begun         uint64 `protobuf:"varint,6,opt,name=begun,proto3" json:"begun,omitempty"`
+	Begun uint64 `protobuf:"varint,6,opt,name=begun,proto3" json:"begun,omitempty"`
+	// Of `count`, those that are given nothing because their name has as many messages in flight, over all queues, as its
+	// quota allows.
+	AtQuota       uint64 `protobuf:"varint,7,opt,name=at_quota,json=atQuota,proto3" json:"at_quota,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1513,6 +1516,13 @@ func (x *ChannelConsumers) GetHeld() uint64 {
 func (x *ChannelConsumers) GetBegun() uint64 {
 	if x != nil {
 		return x.Begun
+	}
+	return 0
+}
+
+func (x *ChannelConsumers) GetAtQuota() uint64 {
+	if x != nil {
+		return x.AtQuota
 	}
 	return 0
 }
@@ -1700,14 +1710,15 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\tServedKey\x12!\n" +
 	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12\x14\n" +
 	"\x05share\x18\x02 \x01(\x01R\x05share\x12\x12\n" +
-	"\x04cost\x18\x03 \x01(\x01R\x04cost\"\xac\x01\n" +
+	"\x04cost\x18\x03 \x01(\x01R\x04cost\"\xc7\x01\n" +
 	"\x10ChannelConsumers\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x1b\n" +
 	"\twith_room\x18\x02 \x01(\x04R\bwithRoom\x12#\n" +
 	"\rwaiting_pulls\x18\x03 \x01(\x04R\fwaitingPulls\x12\x16\n" +
 	"\x06window\x18\x04 \x01(\x04R\x06window\x12\x12\n" +
 	"\x04held\x18\x05 \x01(\x04R\x04held\x12\x14\n" +
-	"\x05begun\x18\x06 \x01(\x04R\x05begun\"\xce\x02\n" +
+	"\x05begun\x18\x06 \x01(\x04R\x05begun\x12\x19\n" +
+	"\bat_quota\x18\a \x01(\x04R\aatQuota\"\xce\x02\n" +
 	"\bForecast\x12\x1f\n" +
 	"\vearliest_ms\x18\x01 \x01(\x04R\n" +
 	"earliestMs\x12\x1b\n" +

@@ -2804,20 +2804,20 @@ const file_fila_v1_service_proto_rawDesc = "" +
 	"\x05batch\x18\x02 \x01(\v2\x1c.fila.v1.EnqueueBatchRequestR\x05batch\"e\n" +
 	"\x15EnqueueStreamResponse\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x120\n" +
-	"\aresults\x18\x02 \x03(\v2\x16.fila.v1.EnqueueResultR\aresults\"\x81\x01\n" +
+	"\aresults\x18\x02 \x03(\v2\x16.fila.v1.EnqueueResultR\aresults\"\x87\x01\n" +
 	"\x0eConsumeRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\"\n" +
 	"\rmax_in_flight\x18\x03 \x01(\rR\vmaxInFlight\x12\x1b\n" +
-	"\tmax_batch\x18\x04 \x01(\rR\bmaxBatch\"k\n" +
+	"\tmax_batch\x18\x04 \x01(\rR\bmaxBatchJ\x04\b\r\x10\x10\"k\n" +
 	"\x0fConsumeResponse\x12*\n" +
 	"\amessage\x18\x01 \x01(\v2\x10.fila.v1.MessageR\amessage\x12,\n" +
-	"\bmessages\x18\x02 \x03(\v2\x10.fila.v1.MessageR\bmessages\"z\n" +
+	"\bmessages\x18\x02 \x03(\v2\x10.fila.v1.MessageR\bmessages\"\x80\x01\n" +
 	"\fLeaseRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
 	"\fmax_messages\x18\x03 \x01(\rR\vmaxMessages\x12\x17\n" +
-	"\await_ms\x18\x04 \x01(\rR\x06waitMs\"=\n" +
+	"\await_ms\x18\x04 \x01(\rR\x06waitMsJ\x04\b\r\x10\x10\"=\n" +
 	"\rLeaseResponse\x12,\n" +
 	"\bmessages\x18\x01 \x03(\v2\x10.fila.v1.MessageR\bmessages\"v\n" +
 	"\n" +
@@ -2870,7 +2870,7 @@ const file_fila_v1_service_proto_rawDesc = "" +
 	"\blease_id\x18\x04 \x01(\x04R\aleaseId\x12\x1b\n" +
 	"\textend_ms\x18\x05 \x01(\x04R\bextendMs\"[\n" +
 	"\x13ExtendLeaseResponse\x12D\n" +
-	"\x10lease_expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\"\xa7\t\n" +
+	"\x10lease_expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\"\xad\t\n" +
 	"\x15ConsumeSessionRequest\x129\n" +
 	"\x04open\x18\x01 \x01(\v2#.fila.v1.ConsumeSessionRequest.OpenH\x00R\x04open\x12\x18\n" +
 	"\x06credit\x18\x02 \x01(\rH\x00R\x06credit\x12#\n" +
@@ -2908,7 +2908,7 @@ const file_fila_v1_service_proto_rawDesc = "" +
 	"\x05Alive\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12(\n" +
 	"\x10handling_time_us\x18\x02 \x01(\x04R\x0ehandlingTimeUsB\t\n" +
-	"\arequest\"\xbf\x01\n" +
+	"\arequestJ\x04\b\r\x10\x10\"\xbf\x01\n" +
 	"\x06Settle\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x1b\n" +
 	"\tlease_ids\x18\x02 \x03(\x04R\bleaseIds\x12\x14\n" +

@@ -172,6 +172,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (4, "window", _UINT64),
         (5, "held", _UINT64),
         (6, "begun", _UINT64),
+        (7, "at_quota", _UINT64),
     ),
     "Line": (
         (1, "rate", _DOUBLE),

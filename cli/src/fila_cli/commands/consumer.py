@@ -74,8 +74,14 @@ def _row(each: ConsumerInfo) -> tuple[Cell, ...]:
         each.returned_total,
         _handling_text(each.handling_time_us),
         each.window,
-        "away" if each.away else "here",
+        _state(each),
     )
+
+
+def _state(each: ConsumerInfo) -> str:
+    if each.away:
+        return "away"
+    return "at its name's quota" if each.at_quota else "here"
 
 
 def _handling_text(us: int) -> str:

@@ -135,6 +135,8 @@ def _consumers(consumers: ChannelConsumers) -> str:
         pulls = counted(consumers.waiting_pulls, "pull")
         return f"{pulls} waiting" if consumers.waiting_pulls else "none"
     full = f"{consumers.with_room} with room" if consumers.with_room else "all full"
+    if consumers.at_quota:
+        full += f", {consumers.at_quota} at their name's quota of messages in flight"
     return f"{consumers.count}, {full}: {consumers.held} of {consumers.window} held, {consumers.begun} begun"
 
 
@@ -153,6 +155,8 @@ def _sentence(answer: ExplainKeyResponse) -> str:
     sentence = _SENTENCE_BY_STATE.get(state, state)
     if state == "STATE_NO_CONSUMER" and answer.consumers.count:
         sentence = "its consumers hold as many messages as they may"
+        if answer.consumers.at_quota == answer.consumers.count:
+            sentence = "its consumers' names have as many messages in flight as their quotas allow"
     if answer.blocking_bucket:
         sentence += f" by {answer.blocking_bucket}"
     if answer.HasField("until"):

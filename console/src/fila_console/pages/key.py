@@ -226,6 +226,8 @@ def _consumers(told: ChannelConsumers | None) -> str:
         pulls = told.waiting_pulls if told is not None else 0
         return f"{counted(pulls, 'call')} that wait" if pulls else "none"
     room = f"{told.with_room:,} with room" if told.with_room else "all full"
+    if told.at_quota:
+        room += f", {told.at_quota:,} at their name's quota of messages in flight"
     return f"{told.count:,}, {room}: {told.held:,} of {told.window:,} in hand"
 
 

@@ -339,6 +339,8 @@ class ConsumerInfo:
     connected_at: datetime | None = None
     away: bool = False
     """Its connection broke, and its leases wait for it to come back."""
+    at_quota: bool = False
+    """It is given nothing for now: its name has as many messages in flight as its quota allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -475,8 +477,7 @@ def _value(hint: Any, described: Any, message: Message, name: str) -> Any:
     if isinstance(hint, types.UnionType):
         return _value(inner[0], described, message, name) if message.HasField(name) else None
     value = getattr(message, name)
-    origin = typing.get_origin(hint)
-    if origin is dict:
+    if (origin := typing.get_origin(hint)) is dict:
         return dict(value)
     if origin is list:
         return [answer(inner[0], item) if isinstance(item, Message) else item for item in value]
@@ -495,6 +496,5 @@ def _word(enum: Any, number: int) -> str:
     if known is None:
         return str(number)
     # Every enumeration's first value is PREFIX_UNSPECIFIED.
-    prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
-    word = known.name.removeprefix(prefix).lower()
+    word = known.name.removeprefix(enum.values_by_number[0].name.removesuffix("UNSPECIFIED")).lower()
     return "" if word == "unspecified" else word

@@ -51,6 +51,8 @@ class ChannelConsumers:
     """Messages they may hold at once, all together."""
     held: int = 0
     begun: int = 0
+    at_quota: int = 0
+    """Of `count`, those given nothing because their name has as many messages in flight as its quota allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,6 +124,7 @@ def _consumers(consumers: Any) -> events_pb2.ChannelConsumers:
         window=consumers.window,
         held=consumers.held,
         begun=consumers.begun,
+        at_quota=consumers.at_quota,
     )
 
 

@@ -53,7 +53,8 @@ class ConfigEntry(_message.Message):
     def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class ConsumerInfo(_message.Message):
-    __slots__ = ["away", "begun", "channel", "connected_at", "consumer_id", "handling_time_us", "held", "name", "peer", "returned_total", "tracks_begun", "window"]
+    __slots__ = ["at_quota", "away", "begun", "channel", "connected_at", "consumer_id", "handling_time_us", "held", "name", "peer", "returned_total", "tracks_begun", "window"]
+    AT_QUOTA_FIELD_NUMBER: _ClassVar[int]
     AWAY_FIELD_NUMBER: _ClassVar[int]
     BEGUN_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
@@ -66,6 +67,7 @@ class ConsumerInfo(_message.Message):
     RETURNED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     TRACKS_BEGUN_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
+    at_quota: bool
     away: bool
     begun: int
     channel: str
@@ -78,7 +80,7 @@ class ConsumerInfo(_message.Message):
     returned_total: int
     tracks_begun: bool
     window: int
-    def __init__(self, consumer_id: _Optional[int] = ..., name: _Optional[str] = ..., peer: _Optional[str] = ..., channel: _Optional[str] = ..., held: _Optional[int] = ..., begun: _Optional[int] = ..., returned_total: _Optional[int] = ..., handling_time_us: _Optional[int] = ..., window: _Optional[int] = ..., tracks_begun: bool = ..., connected_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., away: bool = ...) -> None: ...
+    def __init__(self, consumer_id: _Optional[int] = ..., name: _Optional[str] = ..., peer: _Optional[str] = ..., channel: _Optional[str] = ..., held: _Optional[int] = ..., begun: _Optional[int] = ..., returned_total: _Optional[int] = ..., handling_time_us: _Optional[int] = ..., window: _Optional[int] = ..., tracks_begun: bool = ..., connected_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., away: bool = ..., at_quota: bool = ...) -> None: ...
 
 class CreateChannelRequest(_message.Message):
     __slots__ = ["channel", "expires_after_idle_ms", "head", "offset", "oldest", "queue", "time"]

@@ -13,20 +13,22 @@ DISK_LEVEL_OK: DiskLevel
 DISK_LEVEL_UNSPECIFIED: DiskLevel
 
 class ChannelConsumers(_message.Message):
-    __slots__ = ["begun", "count", "held", "waiting_pulls", "window", "with_room"]
+    __slots__ = ["at_quota", "begun", "count", "held", "waiting_pulls", "window", "with_room"]
+    AT_QUOTA_FIELD_NUMBER: _ClassVar[int]
     BEGUN_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     WAITING_PULLS_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
     WITH_ROOM_FIELD_NUMBER: _ClassVar[int]
+    at_quota: int
     begun: int
     count: int
     held: int
     waiting_pulls: int
     window: int
     with_room: int
-    def __init__(self, count: _Optional[int] = ..., with_room: _Optional[int] = ..., waiting_pulls: _Optional[int] = ..., window: _Optional[int] = ..., held: _Optional[int] = ..., begun: _Optional[int] = ...) -> None: ...
+    def __init__(self, count: _Optional[int] = ..., with_room: _Optional[int] = ..., waiting_pulls: _Optional[int] = ..., window: _Optional[int] = ..., held: _Optional[int] = ..., begun: _Optional[int] = ..., at_quota: _Optional[int] = ...) -> None: ...
 
 class DropDeadLettersRequest(_message.Message):
     __slots__ = ["dlq_queue", "offsets"]

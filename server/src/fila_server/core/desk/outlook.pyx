@@ -4,6 +4,7 @@ from libc.math cimport log2
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+from fila_server.core.holdings.holders cimport holder_room
 from fila_server.core.life.deliver cimport consumer_room
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport entry_of, flow_delivered, key_cap, key_pace
@@ -167,6 +168,7 @@ cdef void _put_consumers(Buffer* b, Channel* channel) noexcept nogil:
     cdef uint32_t looked = 0
     cdef uint64_t count = 0
     cdef uint64_t with_room = 0
+    cdef uint64_t at_quota = 0
     cdef uint64_t window = 0
     cdef uint64_t held = 0
     cdef uint64_t begun = 0
@@ -175,6 +177,7 @@ cdef void _put_consumers(Buffer* b, Channel* channel) noexcept nogil:
         if consumer.kind != PULL:
             count += 1
             with_room += consumer_room(consumer) > 0
+            at_quota += holder_room(consumer.holder) == 0
             window += consumer.limit
             held += consumer.in_flight
             begun += consumer.begun
@@ -189,6 +192,7 @@ cdef void _put_consumers(Buffer* b, Channel* channel) noexcept nogil:
     put_number_field(&row, 4, window)
     put_number_field(&row, 5, held)
     put_number_field(&row, 6, begun)
+    put_number_field(&row, 7, at_quota)
     put_nested(b, 9, &row)
     buffer_free(&row)
 

@@ -5,6 +5,7 @@ kept by number.
 from libc.stdint cimport UINT64_MAX, uint32_t
 from libc.stdlib cimport free
 
+from fila_server.core.holdings.holders cimport holder_room
 from fila_server.core.life.answers cimport answer, answer_no_channel
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport channel_find
@@ -52,6 +53,7 @@ cdef void _put(Buffer* b, Consumer* consumer) noexcept nogil:
     put_number_field(&row, 10, consumer.tracks_begun)
     put_timestamp_field(&row, 11, consumer.opened_ms)
     put_number_field(&row, 12, consumer.away)
+    put_number_field(&row, 13, holder_room(consumer.holder) == 0)
     put_nested(b, 1, &row)
     buffer_free(&row)
 

@@ -652,7 +652,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007ch" +
       "annel\"L\n\025ListConsumersResponse\0223\n\tconsum" +
       "ers\030\001 \003(\0132\025.fila.v1.ConsumerInfoR\tconsum" +
-      "ers\"\372\002\n\014ConsumerInfo\022\037\n\013consumer_id\030\001 \001(" +
+      "ers\"\225\003\n\014ConsumerInfo\022\037\n\013consumer_id\030\001 \001(" +
       "\004R\nconsumerId\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004pee" +
       "r\030\003 \001(\tR\004peer\022\030\n\007channel\030\004 \001(\tR\007channel\022" +
       "\022\n\004held\030\005 \001(\004R\004held\022\024\n\005begun\030\006 \001(\004R\005begu" +
@@ -661,88 +661,88 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "Us\022\026\n\006window\030\t \001(\rR\006window\022!\n\014tracks_beg" +
       "un\030\n \001(\010R\013tracksBegun\022=\n\014connected_at\030\013 " +
       "\001(\0132\032.google.protobuf.TimestampR\013connect" +
-      "edAt\022\022\n\004away\030\014 \001(\010R\004away*Q\n\nDurability\022\032" +
-      "\n\026DURABILITY_UNSPECIFIED\020\000\022\024\n\020DURABILITY" +
-      "_FSYNC\020\001\022\021\n\rDURABILITY_OS\020\002*_\n\014HookFallb" +
-      "ack\022\035\n\031HOOK_FALLBACK_UNSPECIFIED\020\000\022\030\n\024HO" +
-      "OK_FALLBACK_POLICY\020\001\022\026\n\022HOOK_FALLBACK_HO" +
-      "LD\020\002*|\n\014BreakerState\022\035\n\031BREAKER_STATE_UN" +
-      "SPECIFIED\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001\022\026\n" +
-      "\022BREAKER_STATE_OPEN\020\002\022\033\n\027BREAKER_STATE_H" +
-      "ALF_OPEN\020\0032\302\026\n\tFilaAdmin\022H\n\013CreateQueue\022" +
-      "\033.fila.v1.CreateQueueRequest\032\034.fila.v1.C" +
-      "reateQueueResponse\022?\n\010GetQueue\022\030.fila.v1" +
-      ".GetQueueRequest\032\031.fila.v1.GetQueueRespo" +
-      "nse\022H\n\013UpdateQueue\022\033.fila.v1.UpdateQueue" +
-      "Request\032\034.fila.v1.UpdateQueueResponse\022H\n" +
-      "\013DeleteQueue\022\033.fila.v1.DeleteQueueReques" +
-      "t\032\034.fila.v1.DeleteQueueResponse\022E\n\nListQ" +
-      "ueues\022\032.fila.v1.ListQueuesRequest\032\033.fila" +
-      ".v1.ListQueuesResponse\022E\n\nPurgeQueue\022\032.f" +
-      "ila.v1.PurgeQueueRequest\032\033.fila.v1.Purge" +
-      "QueueResponse\022K\n\014PeekMessages\022\034.fila.v1." +
-      "PeekMessagesRequest\032\035.fila.v1.PeekMessag" +
-      "esResponse\022?\n\010GetStats\022\030.fila.v1.GetStat" +
-      "sRequest\032\031.fila.v1.GetStatsResponse\022B\n\tS" +
-      "etConfig\022\031.fila.v1.SetConfigRequest\032\032.fi" +
-      "la.v1.SetConfigResponse\022B\n\tGetConfig\022\031.f" +
-      "ila.v1.GetConfigRequest\032\032.fila.v1.GetCon" +
-      "figResponse\022E\n\nListConfig\022\032.fila.v1.List" +
-      "ConfigRequest\032\033.fila.v1.ListConfigRespon" +
-      "se\022<\n\007Redrive\022\027.fila.v1.RedriveRequest\032\030" +
-      ".fila.v1.RedriveResponse\022N\n\rCreateChanne" +
-      "l\022\035.fila.v1.CreateChannelRequest\032\036.fila." +
-      "v1.CreateChannelResponse\022N\n\rDeleteChanne" +
-      "l\022\035.fila.v1.DeleteChannelRequest\032\036.fila." +
-      "v1.DeleteChannelResponse\022K\n\014ListChannels" +
-      "\022\034.fila.v1.ListChannelsRequest\032\035.fila.v1" +
-      ".ListChannelsResponse\022H\n\013SeekChannel\022\033.f" +
-      "ila.v1.SeekChannelRequest\032\034.fila.v1.Seek" +
-      "ChannelResponse\022K\n\014PurgeChannel\022\034.fila.v" +
-      "1.PurgeChannelRequest\032\035.fila.v1.PurgeCha" +
-      "nnelResponse\022>\n\007ReadLog\022\027.fila.v1.ReadLo" +
-      "gRequest\032\030.fila.v1.ReadLogResponse0\001\022K\n\014" +
-      "SetKeyPolicy\022\034.fila.v1.SetKeyPolicyReque" +
-      "st\032\035.fila.v1.SetKeyPolicyResponse\022W\n\020Pre" +
-      "viewKeyPolicy\022 .fila.v1.PreviewKeyPolicy" +
-      "Request\032!.fila.v1.PreviewKeyPolicyRespon" +
-      "se\022E\n\nExplainKey\022\032.fila.v1.ExplainKeyReq" +
-      "uest\032\033.fila.v1.ExplainKeyResponse\022N\n\rLis" +
-      "tConsumers\022\035.fila.v1.ListConsumersReques" +
-      "t\032\036.fila.v1.ListConsumersResponse\022B\n\tGet" +
-      "Status\022\031.fila.v1.GetStatusRequest\032\032.fila" +
-      ".v1.GetStatusResponse\022J\n\013WatchEvents\022\033.f" +
-      "ila.v1.WatchEventsRequest\032\034.fila.v1.Watc" +
-      "hEventsResponse0\001\022?\n\010ListLate\022\030.fila.v1." +
-      "ListLateRequest\032\031.fila.v1.ListLateRespon" +
-      "se\022T\n\017ListKeyPolicies\022\037.fila.v1.ListKeyP" +
-      "oliciesRequest\032 .fila.v1.ListKeyPolicies" +
-      "Response\022T\n\017DropDeadLetters\022\037.fila.v1.Dr" +
-      "opDeadLettersRequest\032 .fila.v1.DropDeadL" +
-      "ettersResponse\022?\n\010FindKeys\022\030.fila.v1.Fin" +
-      "dKeysRequest\032\031.fila.v1.FindKeysResponse\022" +
-      "G\n\nWatchStats\022\032.fila.v1.WatchStatsReques" +
-      "t\032\033.fila.v1.WatchStatsResponse0\001\022B\n\tGetS" +
-      "eries\022\031.fila.v1.GetSeriesRequest\032\032.fila." +
-      "v1.GetSeriesResponse\022Z\n\021ListQueueVersion" +
-      "s\022!.fila.v1.ListQueueVersionsRequest\032\".f" +
-      "ila.v1.ListQueueVersionsResponse\022T\n\017GetQ" +
-      "ueueVersion\022\037.fila.v1.GetQueueVersionReq" +
-      "uest\032 .fila.v1.GetQueueVersionResponse\022Q" +
-      "\n\016StartOperation\022\036.fila.v1.StartOperatio" +
-      "nRequest\032\037.fila.v1.StartOperationRespons" +
-      "e\022S\n\016WatchOperation\022\036.fila.v1.WatchOpera" +
-      "tionRequest\032\037.fila.v1.WatchOperationResp" +
-      "onse0\001\022Q\n\016ListOperations\022\036.fila.v1.ListO" +
-      "perationsRequest\032\037.fila.v1.ListOperation" +
-      "sResponse\022T\n\017CancelOperation\022\037.fila.v1.C" +
-      "ancelOperationRequest\032 .fila.v1.CancelOp" +
-      "erationResponse\022Q\n\016EditDeadLetter\022\036.fila" +
-      ".v1.EditDeadLetterRequest\032\037.fila.v1.Edit" +
-      "DeadLetterResponse\022K\n\014DryRunPolicy\022\034.fil" +
-      "a.v1.DryRunPolicyRequest\032\035.fila.v1.DryRu" +
-      "nPolicyResponseB\033\n\013dev.fila.v1B\nAdminPro" +
-      "toP\001b\006proto3"
+      "edAt\022\022\n\004away\030\014 \001(\010R\004away\022\031\n\010at_quota\030\r \001" +
+      "(\010R\007atQuota*Q\n\nDurability\022\032\n\026DURABILITY_" +
+      "UNSPECIFIED\020\000\022\024\n\020DURABILITY_FSYNC\020\001\022\021\n\rD" +
+      "URABILITY_OS\020\002*_\n\014HookFallback\022\035\n\031HOOK_F" +
+      "ALLBACK_UNSPECIFIED\020\000\022\030\n\024HOOK_FALLBACK_P" +
+      "OLICY\020\001\022\026\n\022HOOK_FALLBACK_HOLD\020\002*|\n\014Break" +
+      "erState\022\035\n\031BREAKER_STATE_UNSPECIFIED\020\000\022\030" +
+      "\n\024BREAKER_STATE_CLOSED\020\001\022\026\n\022BREAKER_STAT" +
+      "E_OPEN\020\002\022\033\n\027BREAKER_STATE_HALF_OPEN\020\0032\302\026" +
+      "\n\tFilaAdmin\022H\n\013CreateQueue\022\033.fila.v1.Cre" +
+      "ateQueueRequest\032\034.fila.v1.CreateQueueRes" +
+      "ponse\022?\n\010GetQueue\022\030.fila.v1.GetQueueRequ" +
+      "est\032\031.fila.v1.GetQueueResponse\022H\n\013Update" +
+      "Queue\022\033.fila.v1.UpdateQueueRequest\032\034.fil" +
+      "a.v1.UpdateQueueResponse\022H\n\013DeleteQueue\022" +
+      "\033.fila.v1.DeleteQueueRequest\032\034.fila.v1.D" +
+      "eleteQueueResponse\022E\n\nListQueues\022\032.fila." +
+      "v1.ListQueuesRequest\032\033.fila.v1.ListQueue" +
+      "sResponse\022E\n\nPurgeQueue\022\032.fila.v1.PurgeQ" +
+      "ueueRequest\032\033.fila.v1.PurgeQueueResponse" +
+      "\022K\n\014PeekMessages\022\034.fila.v1.PeekMessagesR" +
+      "equest\032\035.fila.v1.PeekMessagesResponse\022?\n" +
+      "\010GetStats\022\030.fila.v1.GetStatsRequest\032\031.fi" +
+      "la.v1.GetStatsResponse\022B\n\tSetConfig\022\031.fi" +
+      "la.v1.SetConfigRequest\032\032.fila.v1.SetConf" +
+      "igResponse\022B\n\tGetConfig\022\031.fila.v1.GetCon" +
+      "figRequest\032\032.fila.v1.GetConfigResponse\022E" +
+      "\n\nListConfig\022\032.fila.v1.ListConfigRequest" +
+      "\032\033.fila.v1.ListConfigResponse\022<\n\007Redrive" +
+      "\022\027.fila.v1.RedriveRequest\032\030.fila.v1.Redr" +
+      "iveResponse\022N\n\rCreateChannel\022\035.fila.v1.C" +
+      "reateChannelRequest\032\036.fila.v1.CreateChan" +
+      "nelResponse\022N\n\rDeleteChannel\022\035.fila.v1.D" +
+      "eleteChannelRequest\032\036.fila.v1.DeleteChan" +
+      "nelResponse\022K\n\014ListChannels\022\034.fila.v1.Li" +
+      "stChannelsRequest\032\035.fila.v1.ListChannels" +
+      "Response\022H\n\013SeekChannel\022\033.fila.v1.SeekCh" +
+      "annelRequest\032\034.fila.v1.SeekChannelRespon" +
+      "se\022K\n\014PurgeChannel\022\034.fila.v1.PurgeChanne" +
+      "lRequest\032\035.fila.v1.PurgeChannelResponse\022" +
+      ">\n\007ReadLog\022\027.fila.v1.ReadLogRequest\032\030.fi" +
+      "la.v1.ReadLogResponse0\001\022K\n\014SetKeyPolicy\022" +
+      "\034.fila.v1.SetKeyPolicyRequest\032\035.fila.v1." +
+      "SetKeyPolicyResponse\022W\n\020PreviewKeyPolicy" +
+      "\022 .fila.v1.PreviewKeyPolicyRequest\032!.fil" +
+      "a.v1.PreviewKeyPolicyResponse\022E\n\nExplain" +
+      "Key\022\032.fila.v1.ExplainKeyRequest\032\033.fila.v" +
+      "1.ExplainKeyResponse\022N\n\rListConsumers\022\035." +
+      "fila.v1.ListConsumersRequest\032\036.fila.v1.L" +
+      "istConsumersResponse\022B\n\tGetStatus\022\031.fila" +
+      ".v1.GetStatusRequest\032\032.fila.v1.GetStatus" +
+      "Response\022J\n\013WatchEvents\022\033.fila.v1.WatchE" +
+      "ventsRequest\032\034.fila.v1.WatchEventsRespon" +
+      "se0\001\022?\n\010ListLate\022\030.fila.v1.ListLateReque" +
+      "st\032\031.fila.v1.ListLateResponse\022T\n\017ListKey" +
+      "Policies\022\037.fila.v1.ListKeyPoliciesReques" +
+      "t\032 .fila.v1.ListKeyPoliciesResponse\022T\n\017D" +
+      "ropDeadLetters\022\037.fila.v1.DropDeadLetters" +
+      "Request\032 .fila.v1.DropDeadLettersRespons" +
+      "e\022?\n\010FindKeys\022\030.fila.v1.FindKeysRequest\032" +
+      "\031.fila.v1.FindKeysResponse\022G\n\nWatchStats" +
+      "\022\032.fila.v1.WatchStatsRequest\032\033.fila.v1.W" +
+      "atchStatsResponse0\001\022B\n\tGetSeries\022\031.fila." +
+      "v1.GetSeriesRequest\032\032.fila.v1.GetSeriesR" +
+      "esponse\022Z\n\021ListQueueVersions\022!.fila.v1.L" +
+      "istQueueVersionsRequest\032\".fila.v1.ListQu" +
+      "eueVersionsResponse\022T\n\017GetQueueVersion\022\037" +
+      ".fila.v1.GetQueueVersionRequest\032 .fila.v" +
+      "1.GetQueueVersionResponse\022Q\n\016StartOperat" +
+      "ion\022\036.fila.v1.StartOperationRequest\032\037.fi" +
+      "la.v1.StartOperationResponse\022S\n\016WatchOpe" +
+      "ration\022\036.fila.v1.WatchOperationRequest\032\037" +
+      ".fila.v1.WatchOperationResponse0\001\022Q\n\016Lis" +
+      "tOperations\022\036.fila.v1.ListOperationsRequ" +
+      "est\032\037.fila.v1.ListOperationsResponse\022T\n\017" +
+      "CancelOperation\022\037.fila.v1.CancelOperatio" +
+      "nRequest\032 .fila.v1.CancelOperationRespon" +
+      "se\022Q\n\016EditDeadLetter\022\036.fila.v1.EditDeadL" +
+      "etterRequest\032\037.fila.v1.EditDeadLetterRes" +
+      "ponse\022K\n\014DryRunPolicy\022\034.fila.v1.DryRunPo" +
+      "licyRequest\032\035.fila.v1.DryRunPolicyRespon" +
+      "seB\033\n\013dev.fila.v1B\nAdminProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -1144,7 +1144,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_ConsumerInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ConsumerInfo_descriptor,
-        new java.lang.String[] { "ConsumerId", "Name", "Peer", "Channel", "Held", "Begun", "ReturnedTotal", "HandlingTimeUs", "Window", "TracksBegun", "ConnectedAt", "Away", });
+        new java.lang.String[] { "ConsumerId", "Name", "Peer", "Channel", "Held", "Begun", "ReturnedTotal", "HandlingTimeUs", "Window", "TracksBegun", "ConnectedAt", "Away", "AtQuota", });
     descriptor.resolveAllFeaturesImmutable();
     dev.fila.v1.EventsProto.getDescriptor();
     dev.fila.v1.MessagesProto.getDescriptor();

@@ -142,6 +142,22 @@ private static final long serialVersionUID = 0L;
     return begun_;
   }
 
+  public static final int AT_QUOTA_FIELD_NUMBER = 7;
+  private long atQuota_ = 0L;
+  /**
+   * <pre>
+   * Of `count`, those that are given nothing because their name has as many messages in flight, over all queues, as its
+   * quota allows.
+   * </pre>
+   *
+   * <code>uint64 at_quota = 7 [json_name = "atQuota"];</code>
+   * @return The atQuota.
+   */
+  @java.lang.Override
+  public long getAtQuota() {
+    return atQuota_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -174,6 +190,9 @@ private static final long serialVersionUID = 0L;
     if (begun_ != 0L) {
       output.writeUInt64(6, begun_);
     }
+    if (atQuota_ != 0L) {
+      output.writeUInt64(7, atQuota_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -201,6 +220,10 @@ private static final long serialVersionUID = 0L;
     if (begun_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(6, begun_);
+    }
+    if (atQuota_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(7, atQuota_);
     }
     return size;
   }
@@ -238,6 +261,8 @@ private static final long serialVersionUID = 0L;
         != other.getHeld()) return false;
     if (getBegun()
         != other.getBegun()) return false;
+    if (getAtQuota()
+        != other.getAtQuota()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -267,6 +292,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + BEGUN_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getBegun());
+    hash = (37 * hash) + AT_QUOTA_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getAtQuota());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -408,6 +436,7 @@ private static final long serialVersionUID = 0L;
       window_ = 0L;
       held_ = 0L;
       begun_ = 0L;
+      atQuota_ = 0L;
       return this;
     }
 
@@ -459,6 +488,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000020) != 0)) {
         result.begun_ = begun_;
       }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.atQuota_ = atQuota_;
+      }
     }
 
     @java.lang.Override
@@ -490,6 +522,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getBegun() != 0L) {
         setBegun(other.getBegun());
+      }
+      if (other.getAtQuota() != 0L) {
+        setAtQuota(other.getAtQuota());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -545,6 +580,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000020;
               break;
             } // case 48
+            case 56: {
+              atQuota_ = input.readUInt64();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 56
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -822,6 +862,53 @@ private static final long serialVersionUID = 0L;
     public Builder clearBegun() {
       bitField0_ = (bitField0_ & ~0x00000020);
       begun_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long atQuota_ ;
+    /**
+     * <pre>
+     * Of `count`, those that are given nothing because their name has as many messages in flight, over all queues, as its
+     * quota allows.
+     * </pre>
+     *
+     * <code>uint64 at_quota = 7 [json_name = "atQuota"];</code>
+     * @return The atQuota.
+     */
+    @java.lang.Override
+    public long getAtQuota() {
+      return atQuota_;
+    }
+    /**
+     * <pre>
+     * Of `count`, those that are given nothing because their name has as many messages in flight, over all queues, as its
+     * quota allows.
+     * </pre>
+     *
+     * <code>uint64 at_quota = 7 [json_name = "atQuota"];</code>
+     * @param value The atQuota to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAtQuota(long value) {
+
+      atQuota_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Of `count`, those that are given nothing because their name has as many messages in flight, over all queues, as its
+     * quota allows.
+     * </pre>
+     *
+     * <code>uint64 at_quota = 7 [json_name = "atQuota"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearAtQuota() {
+      bitField0_ = (bitField0_ & ~0x00000040);
+      atQuota_ = 0L;
       onChanged();
       return this;
     }

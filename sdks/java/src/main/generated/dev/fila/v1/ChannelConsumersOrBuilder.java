@@ -69,4 +69,15 @@ public interface ChannelConsumersOrBuilder extends
    * @return The begun.
    */
   long getBegun();
+
+  /**
+   * <pre>
+   * Of `count`, those that are given nothing because their name has as many messages in flight, over all queues, as its
+   * quota allows.
+   * </pre>
+   *
+   * <code>uint64 at_quota = 7 [json_name = "atQuota"];</code>
+   * @return The atQuota.
+   */
+  long getAtQuota();
 }

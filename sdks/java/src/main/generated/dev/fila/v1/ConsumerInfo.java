@@ -355,6 +355,21 @@ private static final long serialVersionUID = 0L;
     return away_;
   }
 
+  public static final int AT_QUOTA_FIELD_NUMBER = 13;
+  private boolean atQuota_ = false;
+  /**
+   * <pre>
+   * It is given nothing for now: its name has as many messages in flight, over all queues, as its quota allows.
+   * </pre>
+   *
+   * <code>bool at_quota = 13 [json_name = "atQuota"];</code>
+   * @return The atQuota.
+   */
+  @java.lang.Override
+  public boolean getAtQuota() {
+    return atQuota_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -405,6 +420,9 @@ private static final long serialVersionUID = 0L;
     if (away_ != false) {
       output.writeBool(12, away_);
     }
+    if (atQuota_ != false) {
+      output.writeBool(13, atQuota_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -453,6 +471,10 @@ private static final long serialVersionUID = 0L;
     if (away_ != false) {
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(12, away_);
+    }
+    if (atQuota_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(13, atQuota_);
     }
     return size;
   }
@@ -505,6 +527,8 @@ private static final long serialVersionUID = 0L;
     }
     if (getAway()
         != other.getAway()) return false;
+    if (getAtQuota()
+        != other.getAtQuota()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -549,6 +573,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + AWAY_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getAway());
+    hash = (37 * hash) + AT_QUOTA_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getAtQuota());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -706,6 +733,7 @@ private static final long serialVersionUID = 0L;
         connectedAtBuilder_ = null;
       }
       away_ = false;
+      atQuota_ = false;
       return this;
     }
 
@@ -779,6 +807,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000800) != 0)) {
         result.away_ = away_;
       }
+      if (((from_bitField0_ & 0x00001000) != 0)) {
+        result.atQuota_ = atQuota_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -835,6 +866,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getAway() != false) {
         setAway(other.getAway());
+      }
+      if (other.getAtQuota() != false) {
+        setAtQuota(other.getAtQuota());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -922,6 +956,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000800;
               break;
             } // case 96
+            case 104: {
+              atQuota_ = input.readBool();
+              bitField0_ |= 0x00001000;
+              break;
+            } // case 104
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1718,6 +1757,50 @@ private static final long serialVersionUID = 0L;
     public Builder clearAway() {
       bitField0_ = (bitField0_ & ~0x00000800);
       away_ = false;
+      onChanged();
+      return this;
+    }
+
+    private boolean atQuota_ ;
+    /**
+     * <pre>
+     * It is given nothing for now: its name has as many messages in flight, over all queues, as its quota allows.
+     * </pre>
+     *
+     * <code>bool at_quota = 13 [json_name = "atQuota"];</code>
+     * @return The atQuota.
+     */
+    @java.lang.Override
+    public boolean getAtQuota() {
+      return atQuota_;
+    }
+    /**
+     * <pre>
+     * It is given nothing for now: its name has as many messages in flight, over all queues, as its quota allows.
+     * </pre>
+     *
+     * <code>bool at_quota = 13 [json_name = "atQuota"];</code>
+     * @param value The atQuota to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAtQuota(boolean value) {
+
+      atQuota_ = value;
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * It is given nothing for now: its name has as many messages in flight, over all queues, as its quota allows.
+     * </pre>
+     *
+     * <code>bool at_quota = 13 [json_name = "atQuota"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearAtQuota() {
+      bitField0_ = (bitField0_ & ~0x00001000);
+      atQuota_ = false;
       onChanged();
       return this;
     }

@@ -176,4 +176,14 @@ public interface ConsumerInfoOrBuilder extends
    * @return The away.
    */
   boolean getAway();
+
+  /**
+   * <pre>
+   * It is given nothing for now: its name has as many messages in flight, over all queues, as its quota allows.
+   * </pre>
+   *
+   * <code>bool at_quota = 13 [json_name = "atQuota"];</code>
+   * @return The atQuota.
+   */
+  boolean getAtQuota();
 }

@@ -197,23 +197,24 @@ public final class EventsProto extends com.google.protobuf.GeneratedFile {
       "R\004keys\022!\n\014others_share\030\003 \001(\001R\013othersShar" +
       "e\"X\n\tServedKey\022!\n\014fairness_key\030\001 \001(\tR\013fa" +
       "irnessKey\022\024\n\005share\030\002 \001(\001R\005share\022\022\n\004cost\030" +
-      "\003 \001(\001R\004cost\"\254\001\n\020ChannelConsumers\022\024\n\005coun" +
+      "\003 \001(\001R\004cost\"\307\001\n\020ChannelConsumers\022\024\n\005coun" +
       "t\030\001 \001(\004R\005count\022\033\n\twith_room\030\002 \001(\004R\010withR" +
       "oom\022#\n\rwaiting_pulls\030\003 \001(\004R\014waitingPulls" +
       "\022\026\n\006window\030\004 \001(\004R\006window\022\022\n\004held\030\005 \001(\004R\004" +
-      "held\022\024\n\005begun\030\006 \001(\004R\005begun\"\316\002\n\010Forecast\022" +
-      "\037\n\013earliest_ms\030\001 \001(\004R\nearliestMs\022\033\n\tlike" +
-      "ly_ms\030\002 \001(\004R\010likelyMs\022\033\n\tlatest_ms\030\003 \001(\004" +
-      "R\010latestMs\0223\n\007unknown\030\004 \001(\0162\031.fila.v1.Fo" +
-      "recast.UnknownR\007unknown\"\261\001\n\007Unknown\022\027\n\023U" +
-      "NKNOWN_UNSPECIFIED\020\000\022\033\n\027UNKNOWN_NOTHING_" +
-      "PENDING\020\001\022\022\n\016UNKNOWN_PAUSED\020\002\022\023\n\017UNKNOWN" +
-      "_DELAYED\020\003\022\027\n\023UNKNOWN_NO_CONSUMER\020\004\022\025\n\021U" +
-      "NKNOWN_NO_TOKENS\020\005\022\027\n\023UNKNOWN_NOT_WATCHE" +
-      "D\020\006*e\n\tDiskLevel\022\032\n\026DISK_LEVEL_UNSPECIFI" +
-      "ED\020\000\022\021\n\rDISK_LEVEL_OK\020\001\022\024\n\020DISK_LEVEL_FL" +
-      "OOR\020\002\022\023\n\017DISK_LEVEL_FULL\020\003B\034\n\013dev.fila.v" +
-      "1B\013EventsProtoP\001b\006proto3"
+      "held\022\024\n\005begun\030\006 \001(\004R\005begun\022\031\n\010at_quota\030\007" +
+      " \001(\004R\007atQuota\"\316\002\n\010Forecast\022\037\n\013earliest_m" +
+      "s\030\001 \001(\004R\nearliestMs\022\033\n\tlikely_ms\030\002 \001(\004R\010" +
+      "likelyMs\022\033\n\tlatest_ms\030\003 \001(\004R\010latestMs\0223\n" +
+      "\007unknown\030\004 \001(\0162\031.fila.v1.Forecast.Unknow" +
+      "nR\007unknown\"\261\001\n\007Unknown\022\027\n\023UNKNOWN_UNSPEC" +
+      "IFIED\020\000\022\033\n\027UNKNOWN_NOTHING_PENDING\020\001\022\022\n\016" +
+      "UNKNOWN_PAUSED\020\002\022\023\n\017UNKNOWN_DELAYED\020\003\022\027\n" +
+      "\023UNKNOWN_NO_CONSUMER\020\004\022\025\n\021UNKNOWN_NO_TOK" +
+      "ENS\020\005\022\027\n\023UNKNOWN_NOT_WATCHED\020\006*e\n\tDiskLe" +
+      "vel\022\032\n\026DISK_LEVEL_UNSPECIFIED\020\000\022\021\n\rDISK_" +
+      "LEVEL_OK\020\001\022\024\n\020DISK_LEVEL_FLOOR\020\002\022\023\n\017DISK" +
+      "_LEVEL_FULL\020\003B\034\n\013dev.fila.v1B\013EventsProt" +
+      "oP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -321,7 +322,7 @@ public final class EventsProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_ChannelConsumers_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ChannelConsumers_descriptor,
-        new java.lang.String[] { "Count", "WithRoom", "WaitingPulls", "Window", "Held", "Begun", });
+        new java.lang.String[] { "Count", "WithRoom", "WaitingPulls", "Window", "Held", "Begun", "AtQuota", });
     internal_static_fila_v1_Forecast_descriptor =
       getDescriptor().getMessageType(16);
     internal_static_fila_v1_Forecast_fieldAccessorTable = new

@@ -277,132 +277,132 @@ public final class ServiceProto extends com.google.protobuf.GeneratedFile {
       "2\n\005batch\030\002 \001(\0132\034.fila.v1.EnqueueBatchReq" +
       "uestR\005batch\"e\n\025EnqueueStreamResponse\022\032\n\010" +
       "sequence\030\001 \001(\004R\010sequence\0220\n\007results\030\002 \003(" +
-      "\0132\026.fila.v1.EnqueueResultR\007results\"\201\001\n\016C" +
+      "\0132\026.fila.v1.EnqueueResultR\007results\"\207\001\n\016C" +
       "onsumeRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007c" +
       "hannel\030\002 \001(\tR\007channel\022\"\n\rmax_in_flight\030\003" +
       " \001(\rR\013maxInFlight\022\033\n\tmax_batch\030\004 \001(\rR\010ma" +
-      "xBatch\"k\n\017ConsumeResponse\022*\n\007message\030\001 \001" +
-      "(\0132\020.fila.v1.MessageR\007message\022,\n\010message" +
-      "s\030\002 \003(\0132\020.fila.v1.MessageR\010messages\"z\n\014L" +
-      "easeRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007cha" +
-      "nnel\030\002 \001(\tR\007channel\022!\n\014max_messages\030\003 \001(" +
-      "\rR\013maxMessages\022\027\n\007wait_ms\030\004 \001(\rR\006waitMs\"" +
-      "=\n\rLeaseResponse\022,\n\010messages\030\001 \003(\0132\020.fil" +
-      "a.v1.MessageR\010messages\"v\n\nAckRequest\022\024\n\005" +
-      "queue\030\001 \001(\tR\005queue\022\035\n\nmessage_id\030\002 \001(\tR\t" +
-      "messageId\022\030\n\007channel\030\003 \001(\tR\007channel\022\031\n\010l" +
-      "ease_id\030\004 \001(\004R\007leaseId\"\r\n\013AckResponse\"\365\001" +
-      "\n\013NackRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\035\n\nm" +
-      "essage_id\030\002 \001(\tR\tmessageId\022\024\n\005error\030\003 \001(" +
-      "\tR\005error\022\030\n\007channel\030\004 \001(\tR\007channel\022\031\n\010le" +
-      "ase_id\030\005 \001(\004R\007leaseId\022\036\n\010delay_ms\030\006 \001(\004H" +
-      "\000R\007delayMs\210\001\001\022\037\n\013dead_letter\030\007 \001(\010R\ndead" +
-      "Letter\022\030\n\007release\030\010 \001(\010R\007releaseB\013\n\t_del" +
-      "ay_ms\"\016\n\014NackResponse\"\304\001\n\nSettleItem\022\035\n\n" +
-      "message_id\030\001 \001(\tR\tmessageId\022\031\n\010lease_id\030" +
-      "\002 \001(\004R\007leaseId\022\024\n\005error\030\003 \001(\tR\005error\022\036\n\010" +
-      "delay_ms\030\004 \001(\004H\000R\007delayMs\210\001\001\022\037\n\013dead_let" +
-      "ter\030\005 \001(\010R\ndeadLetter\022\030\n\007release\030\006 \001(\010R\007" +
-      "releaseB\013\n\t_delay_ms\"l\n\017AckBatchRequest\022" +
-      "\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007" +
-      "channel\022)\n\005items\030\003 \003(\0132\023.fila.v1.SettleI" +
-      "temR\005items\"m\n\020NackBatchRequest\022\024\n\005queue\030" +
-      "\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022)" +
-      "\n\005items\030\003 \003(\0132\023.fila.v1.SettleItemR\005item" +
-      "s\"D\n\023SettleBatchResponse\022-\n\007results\030\001 \003(" +
-      "\0132\023.fila.v1.ItemStatusR\007results\"\233\001\n\022Exte" +
-      "ndLeaseRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007" +
-      "channel\030\002 \001(\tR\007channel\022\035\n\nmessage_id\030\003 \001" +
-      "(\tR\tmessageId\022\031\n\010lease_id\030\004 \001(\004R\007leaseId" +
-      "\022\033\n\textend_ms\030\005 \001(\004R\010extendMs\"[\n\023ExtendL" +
-      "easeResponse\022D\n\020lease_expires_at\030\001 \001(\0132\032" +
-      ".google.protobuf.TimestampR\016leaseExpires" +
-      "At\"\247\t\n\025ConsumeSessionRequest\0229\n\004open\030\001 \001" +
-      "(\0132#.fila.v1.ConsumeSessionRequest.OpenH" +
-      "\000R\004open\022\030\n\006credit\030\002 \001(\rH\000R\006credit\022#\n\003ack" +
-      "\030\003 \001(\0132\017.fila.v1.SettleH\000R\003ack\022%\n\004nack\030\004" +
-      " \001(\0132\017.fila.v1.SettleH\000R\004nack\022?\n\006extend\030" +
-      "\005 \001(\0132%.fila.v1.ConsumeSessionRequest.Ex" +
-      "tendH\000R\006extend\022<\n\005close\030\006 \001(\0132$.fila.v1." +
-      "ConsumeSessionRequest.CloseH\000R\005close\022<\n\005" +
-      "begun\030\007 \001(\0132$.fila.v1.ConsumeSessionRequ" +
-      "est.BegunH\000R\005begun\022?\n\006window\030\010 \001(\0132%.fil" +
-      "a.v1.ConsumeSessionRequest.WindowH\000R\006win" +
-      "dow\022<\n\005alive\030\t \001(\0132$.fila.v1.ConsumeSess" +
-      "ionRequest.AliveH\000R\005alive\032\306\002\n\004Open\022\024\n\005qu" +
-      "eue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007chann" +
-      "el\022\"\n\rmax_in_flight\030\003 \001(\rR\013maxInFlight\022%" +
-      "\n\016initial_credit\030\004 \001(\rR\rinitialCredit\022!\n" +
-      "\014tracks_begun\030\005 \001(\010R\013tracksBegun\022\022\n\004name" +
-      "\030\006 \001(\tR\004name\0224\n\024max_lease_renewal_ms\030\007 \001" +
-      "(\004H\000R\021maxLeaseRenewalMs\210\001\001\022=\n\006resume\030\010 \001" +
-      "(\0132%.fila.v1.ConsumeSessionRequest.Resum" +
-      "eR\006resumeB\027\n\025_max_lease_renewal_ms\032F\n\006Re" +
-      "sume\022\037\n\013consumer_id\030\001 \001(\004R\nconsumerId\022\033\n" +
-      "\tlease_ids\030\002 \003(\004R\010leaseIds\032B\n\006Extend\022\033\n\t" +
-      "lease_ids\030\001 \003(\004R\010leaseIds\022\033\n\textend_ms\030\002" +
-      " \001(\004R\010extendMs\032!\n\005Close\022\030\n\007release\030\001 \001(\010" +
-      "R\007release\032$\n\005Begun\022\033\n\tlease_ids\030\001 \003(\004R\010l" +
-      "easeIds\0329\n\006Window\022\022\n\004size\030\001 \001(\rR\004size\022\033\n" +
-      "\tgive_back\030\002 \003(\004R\010giveBack\032M\n\005Alive\022\032\n\010s" +
-      "equence\030\001 \001(\004R\010sequence\022(\n\020handling_time" +
-      "_us\030\002 \001(\004R\016handlingTimeUsB\t\n\007request\"\277\001\n" +
-      "\006Settle\022\032\n\010sequence\030\001 \001(\004R\010sequence\022\033\n\tl" +
-      "ease_ids\030\002 \003(\004R\010leaseIds\022\024\n\005error\030\003 \001(\tR" +
-      "\005error\022\036\n\010delay_ms\030\004 \001(\004H\000R\007delayMs\210\001\001\022\037" +
-      "\n\013dead_letter\030\005 \001(\010R\ndeadLetter\022\030\n\007relea" +
-      "se\030\006 \001(\010R\007releaseB\013\n\t_delay_ms\"\271\t\n\026Consu" +
-      "meSessionResponse\022@\n\006opened\030\001 \001(\0132&.fila" +
-      ".v1.ConsumeSessionResponse.OpenedH\000R\006ope" +
-      "ned\022F\n\010delivery\030\002 \001(\0132(.fila.v1.ConsumeS" +
-      "essionResponse.DeliveryH\000R\010delivery\022C\n\007s" +
-      "ettled\030\003 \001(\0132\'.fila.v1.ConsumeSessionRes" +
-      "ponse.SettledH\000R\007settled\022F\n\010extended\030\004 \001" +
-      "(\0132(.fila.v1.ConsumeSessionResponse.Exte" +
-      "ndedH\000R\010extended\022C\n\007revoked\030\005 \001(\0132\'.fila" +
-      ".v1.ConsumeSessionResponse.RevokedH\000R\007re" +
-      "voked\022=\n\005alive\030\006 \001(\0132%.fila.v1.ConsumeSe" +
-      "ssionResponse.AliveH\000R\005alive\032\344\001\n\006Opened\022" +
-      "\037\n\013consumer_id\030\001 \001(\004R\nconsumerId\0222\n\025visi" +
-      "bility_timeout_ms\030\002 \001(\004R\023visibilityTimeo" +
-      "utMs\022.\n\023disconnect_grace_ms\030\003 \001(\004R\021disco" +
-      "nnectGraceMs\022/\n\024max_lease_renewal_ms\030\004 \001" +
-      "(\004R\021maxLeaseRenewalMs\022$\n\016lost_lease_ids\030" +
-      "\005 \003(\004R\014lostLeaseIds\0328\n\010Delivery\022,\n\010messa" +
-      "ges\030\001 \003(\0132\020.fila.v1.MessageR\010messages\032Q\n" +
-      "\007Failure\022\031\n\010lease_id\030\001 \001(\004R\007leaseId\022+\n\006s" +
-      "tatus\030\002 \001(\0132\023.fila.v1.ItemStatusR\006status" +
-      "\032j\n\007Settled\022\032\n\010sequence\030\001 \001(\004R\010sequence\022" +
-      "C\n\010failures\030\002 \003(\0132\'.fila.v1.ConsumeSessi" +
-      "onResponse.FailureR\010failures\032\262\001\n\010Extende" +
-      "d\022\033\n\tlease_ids\030\001 \003(\004R\010leaseIds\022D\n\020lease_" +
-      "expires_at\030\002 \001(\0132\032.google.protobuf.Times" +
-      "tampR\016leaseExpiresAt\022C\n\010failures\030\003 \003(\0132\'" +
-      ".fila.v1.ConsumeSessionResponse.FailureR" +
-      "\010failures\032>\n\007Revoked\022\033\n\tlease_ids\030\001 \003(\004R" +
-      "\010leaseIds\022\026\n\006reason\030\002 \001(\tR\006reason\032#\n\005Ali" +
-      "ve\022\032\n\010sequence\030\001 \001(\004R\010sequenceB\n\n\010respon" +
-      "se2\366\005\n\013FilaService\022<\n\007Enqueue\022\027.fila.v1." +
-      "EnqueueRequest\032\030.fila.v1.EnqueueResponse" +
-      "\022K\n\014EnqueueBatch\022\034.fila.v1.EnqueueBatchR" +
-      "equest\032\035.fila.v1.EnqueueBatchResponse\022R\n" +
-      "\rEnqueueStream\022\035.fila.v1.EnqueueStreamRe" +
-      "quest\032\036.fila.v1.EnqueueStreamResponse(\0010" +
-      "\001\022>\n\007Consume\022\027.fila.v1.ConsumeRequest\032\030." +
-      "fila.v1.ConsumeResponse0\001\0226\n\005Lease\022\025.fil" +
-      "a.v1.LeaseRequest\032\026.fila.v1.LeaseRespons" +
-      "e\022U\n\016ConsumeSession\022\036.fila.v1.ConsumeSes" +
-      "sionRequest\032\037.fila.v1.ConsumeSessionResp" +
-      "onse(\0010\001\0220\n\003Ack\022\023.fila.v1.AckRequest\032\024.f" +
-      "ila.v1.AckResponse\0223\n\004Nack\022\024.fila.v1.Nac" +
-      "kRequest\032\025.fila.v1.NackResponse\022B\n\010AckBa" +
-      "tch\022\030.fila.v1.AckBatchRequest\032\034.fila.v1." +
-      "SettleBatchResponse\022D\n\tNackBatch\022\031.fila." +
-      "v1.NackBatchRequest\032\034.fila.v1.SettleBatc" +
-      "hResponse\022H\n\013ExtendLease\022\033.fila.v1.Exten" +
-      "dLeaseRequest\032\034.fila.v1.ExtendLeaseRespo" +
-      "nseB\035\n\013dev.fila.v1B\014ServiceProtoP\001b\006prot" +
-      "o3"
+      "xBatchJ\004\010\r\020\020\"k\n\017ConsumeResponse\022*\n\007messa" +
+      "ge\030\001 \001(\0132\020.fila.v1.MessageR\007message\022,\n\010m" +
+      "essages\030\002 \003(\0132\020.fila.v1.MessageR\010message" +
+      "s\"\200\001\n\014LeaseRequest\022\024\n\005queue\030\001 \001(\tR\005queue" +
+      "\022\030\n\007channel\030\002 \001(\tR\007channel\022!\n\014max_messag" +
+      "es\030\003 \001(\rR\013maxMessages\022\027\n\007wait_ms\030\004 \001(\rR\006" +
+      "waitMsJ\004\010\r\020\020\"=\n\rLeaseResponse\022,\n\010message" +
+      "s\030\001 \003(\0132\020.fila.v1.MessageR\010messages\"v\n\nA" +
+      "ckRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\035\n\nmessa" +
+      "ge_id\030\002 \001(\tR\tmessageId\022\030\n\007channel\030\003 \001(\tR" +
+      "\007channel\022\031\n\010lease_id\030\004 \001(\004R\007leaseId\"\r\n\013A" +
+      "ckResponse\"\365\001\n\013NackRequest\022\024\n\005queue\030\001 \001(" +
+      "\tR\005queue\022\035\n\nmessage_id\030\002 \001(\tR\tmessageId\022" +
+      "\024\n\005error\030\003 \001(\tR\005error\022\030\n\007channel\030\004 \001(\tR\007" +
+      "channel\022\031\n\010lease_id\030\005 \001(\004R\007leaseId\022\036\n\010de" +
+      "lay_ms\030\006 \001(\004H\000R\007delayMs\210\001\001\022\037\n\013dead_lette" +
+      "r\030\007 \001(\010R\ndeadLetter\022\030\n\007release\030\010 \001(\010R\007re" +
+      "leaseB\013\n\t_delay_ms\"\016\n\014NackResponse\"\304\001\n\nS" +
+      "ettleItem\022\035\n\nmessage_id\030\001 \001(\tR\tmessageId" +
+      "\022\031\n\010lease_id\030\002 \001(\004R\007leaseId\022\024\n\005error\030\003 \001" +
+      "(\tR\005error\022\036\n\010delay_ms\030\004 \001(\004H\000R\007delayMs\210\001" +
+      "\001\022\037\n\013dead_letter\030\005 \001(\010R\ndeadLetter\022\030\n\007re" +
+      "lease\030\006 \001(\010R\007releaseB\013\n\t_delay_ms\"l\n\017Ack" +
+      "BatchRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007ch" +
+      "annel\030\002 \001(\tR\007channel\022)\n\005items\030\003 \003(\0132\023.fi" +
+      "la.v1.SettleItemR\005items\"m\n\020NackBatchRequ" +
+      "est\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001" +
+      "(\tR\007channel\022)\n\005items\030\003 \003(\0132\023.fila.v1.Set" +
+      "tleItemR\005items\"D\n\023SettleBatchResponse\022-\n" +
+      "\007results\030\001 \003(\0132\023.fila.v1.ItemStatusR\007res" +
+      "ults\"\233\001\n\022ExtendLeaseRequest\022\024\n\005queue\030\001 \001" +
+      "(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\035\n\nm" +
+      "essage_id\030\003 \001(\tR\tmessageId\022\031\n\010lease_id\030\004" +
+      " \001(\004R\007leaseId\022\033\n\textend_ms\030\005 \001(\004R\010extend" +
+      "Ms\"[\n\023ExtendLeaseResponse\022D\n\020lease_expir" +
+      "es_at\030\001 \001(\0132\032.google.protobuf.TimestampR" +
+      "\016leaseExpiresAt\"\255\t\n\025ConsumeSessionReques" +
+      "t\0229\n\004open\030\001 \001(\0132#.fila.v1.ConsumeSession" +
+      "Request.OpenH\000R\004open\022\030\n\006credit\030\002 \001(\rH\000R\006" +
+      "credit\022#\n\003ack\030\003 \001(\0132\017.fila.v1.SettleH\000R\003" +
+      "ack\022%\n\004nack\030\004 \001(\0132\017.fila.v1.SettleH\000R\004na" +
+      "ck\022?\n\006extend\030\005 \001(\0132%.fila.v1.ConsumeSess" +
+      "ionRequest.ExtendH\000R\006extend\022<\n\005close\030\006 \001" +
+      "(\0132$.fila.v1.ConsumeSessionRequest.Close" +
+      "H\000R\005close\022<\n\005begun\030\007 \001(\0132$.fila.v1.Consu" +
+      "meSessionRequest.BegunH\000R\005begun\022?\n\006windo" +
+      "w\030\010 \001(\0132%.fila.v1.ConsumeSessionRequest." +
+      "WindowH\000R\006window\022<\n\005alive\030\t \001(\0132$.fila.v" +
+      "1.ConsumeSessionRequest.AliveH\000R\005alive\032\306" +
+      "\002\n\004Open\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel" +
+      "\030\002 \001(\tR\007channel\022\"\n\rmax_in_flight\030\003 \001(\rR\013" +
+      "maxInFlight\022%\n\016initial_credit\030\004 \001(\rR\rini" +
+      "tialCredit\022!\n\014tracks_begun\030\005 \001(\010R\013tracks" +
+      "Begun\022\022\n\004name\030\006 \001(\tR\004name\0224\n\024max_lease_r" +
+      "enewal_ms\030\007 \001(\004H\000R\021maxLeaseRenewalMs\210\001\001\022" +
+      "=\n\006resume\030\010 \001(\0132%.fila.v1.ConsumeSession" +
+      "Request.ResumeR\006resumeB\027\n\025_max_lease_ren" +
+      "ewal_ms\032F\n\006Resume\022\037\n\013consumer_id\030\001 \001(\004R\n" +
+      "consumerId\022\033\n\tlease_ids\030\002 \003(\004R\010leaseIds\032" +
+      "B\n\006Extend\022\033\n\tlease_ids\030\001 \003(\004R\010leaseIds\022\033" +
+      "\n\textend_ms\030\002 \001(\004R\010extendMs\032!\n\005Close\022\030\n\007" +
+      "release\030\001 \001(\010R\007release\032$\n\005Begun\022\033\n\tlease" +
+      "_ids\030\001 \003(\004R\010leaseIds\0329\n\006Window\022\022\n\004size\030\001" +
+      " \001(\rR\004size\022\033\n\tgive_back\030\002 \003(\004R\010giveBack\032" +
+      "M\n\005Alive\022\032\n\010sequence\030\001 \001(\004R\010sequence\022(\n\020" +
+      "handling_time_us\030\002 \001(\004R\016handlingTimeUsB\t" +
+      "\n\007requestJ\004\010\r\020\020\"\277\001\n\006Settle\022\032\n\010sequence\030\001" +
+      " \001(\004R\010sequence\022\033\n\tlease_ids\030\002 \003(\004R\010lease" +
+      "Ids\022\024\n\005error\030\003 \001(\tR\005error\022\036\n\010delay_ms\030\004 " +
+      "\001(\004H\000R\007delayMs\210\001\001\022\037\n\013dead_letter\030\005 \001(\010R\n" +
+      "deadLetter\022\030\n\007release\030\006 \001(\010R\007releaseB\013\n\t" +
+      "_delay_ms\"\271\t\n\026ConsumeSessionResponse\022@\n\006" +
+      "opened\030\001 \001(\0132&.fila.v1.ConsumeSessionRes" +
+      "ponse.OpenedH\000R\006opened\022F\n\010delivery\030\002 \001(\013" +
+      "2(.fila.v1.ConsumeSessionResponse.Delive" +
+      "ryH\000R\010delivery\022C\n\007settled\030\003 \001(\0132\'.fila.v" +
+      "1.ConsumeSessionResponse.SettledH\000R\007sett" +
+      "led\022F\n\010extended\030\004 \001(\0132(.fila.v1.ConsumeS" +
+      "essionResponse.ExtendedH\000R\010extended\022C\n\007r" +
+      "evoked\030\005 \001(\0132\'.fila.v1.ConsumeSessionRes" +
+      "ponse.RevokedH\000R\007revoked\022=\n\005alive\030\006 \001(\0132" +
+      "%.fila.v1.ConsumeSessionResponse.AliveH\000" +
+      "R\005alive\032\344\001\n\006Opened\022\037\n\013consumer_id\030\001 \001(\004R" +
+      "\nconsumerId\0222\n\025visibility_timeout_ms\030\002 \001" +
+      "(\004R\023visibilityTimeoutMs\022.\n\023disconnect_gr" +
+      "ace_ms\030\003 \001(\004R\021disconnectGraceMs\022/\n\024max_l" +
+      "ease_renewal_ms\030\004 \001(\004R\021maxLeaseRenewalMs" +
+      "\022$\n\016lost_lease_ids\030\005 \003(\004R\014lostLeaseIds\0328" +
+      "\n\010Delivery\022,\n\010messages\030\001 \003(\0132\020.fila.v1.M" +
+      "essageR\010messages\032Q\n\007Failure\022\031\n\010lease_id\030" +
+      "\001 \001(\004R\007leaseId\022+\n\006status\030\002 \001(\0132\023.fila.v1" +
+      ".ItemStatusR\006status\032j\n\007Settled\022\032\n\010sequen" +
+      "ce\030\001 \001(\004R\010sequence\022C\n\010failures\030\002 \003(\0132\'.f" +
+      "ila.v1.ConsumeSessionResponse.FailureR\010f" +
+      "ailures\032\262\001\n\010Extended\022\033\n\tlease_ids\030\001 \003(\004R" +
+      "\010leaseIds\022D\n\020lease_expires_at\030\002 \001(\0132\032.go" +
+      "ogle.protobuf.TimestampR\016leaseExpiresAt\022" +
+      "C\n\010failures\030\003 \003(\0132\'.fila.v1.ConsumeSessi" +
+      "onResponse.FailureR\010failures\032>\n\007Revoked\022" +
+      "\033\n\tlease_ids\030\001 \003(\004R\010leaseIds\022\026\n\006reason\030\002" +
+      " \001(\tR\006reason\032#\n\005Alive\022\032\n\010sequence\030\001 \001(\004R" +
+      "\010sequenceB\n\n\010response2\366\005\n\013FilaService\022<\n" +
+      "\007Enqueue\022\027.fila.v1.EnqueueRequest\032\030.fila" +
+      ".v1.EnqueueResponse\022K\n\014EnqueueBatch\022\034.fi" +
+      "la.v1.EnqueueBatchRequest\032\035.fila.v1.Enqu" +
+      "eueBatchResponse\022R\n\rEnqueueStream\022\035.fila" +
+      ".v1.EnqueueStreamRequest\032\036.fila.v1.Enque" +
+      "ueStreamResponse(\0010\001\022>\n\007Consume\022\027.fila.v" +
+      "1.ConsumeRequest\032\030.fila.v1.ConsumeRespon" +
+      "se0\001\0226\n\005Lease\022\025.fila.v1.LeaseRequest\032\026.f" +
+      "ila.v1.LeaseResponse\022U\n\016ConsumeSession\022\036" +
+      ".fila.v1.ConsumeSessionRequest\032\037.fila.v1" +
+      ".ConsumeSessionResponse(\0010\001\0220\n\003Ack\022\023.fil" +
+      "a.v1.AckRequest\032\024.fila.v1.AckResponse\0223\n" +
+      "\004Nack\022\024.fila.v1.NackRequest\032\025.fila.v1.Na" +
+      "ckResponse\022B\n\010AckBatch\022\030.fila.v1.AckBatc" +
+      "hRequest\032\034.fila.v1.SettleBatchResponse\022D" +
+      "\n\tNackBatch\022\031.fila.v1.NackBatchRequest\032\034" +
+      ".fila.v1.SettleBatchResponse\022H\n\013ExtendLe" +
+      "ase\022\033.fila.v1.ExtendLeaseRequest\032\034.fila." +
+      "v1.ExtendLeaseResponseB\035\n\013dev.fila.v1B\014S" +
+      "erviceProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
