@@ -65,8 +65,8 @@ cdef void _keep(Buffer* to, const char* at, size_t length) noexcept nogil:
 
 cdef inline bint _is_told(
         const Call* call, const char* name, size_t name_length, size_t length) noexcept nogil:
-    """Of whom nothing is asked nothing is kept but what the answer goes by: a header that was sent once is named
-    by a byte of each later call (HPACK), and would be kept by each."""
+    """Of whom nothing is asked nothing is kept but what the answer goes by: a header that was sent once is
+    named by a byte of each later call (HPACK), and would be kept by each."""
     if _is(name, name_length, b":path"):
         return True
     if call.is_open_to_all:
