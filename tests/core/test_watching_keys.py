@@ -7,9 +7,11 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import events_pb2
+from fila.v1 import service_pb2 as service
 from fila.v1 import watch_pb2 as watch
 from fila_server import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine
+from tests.core.driven_session import DrivenSession
 
 BACKLOG, LATE, ARRIVING, SERVED, OFF_SHARE = 1, 2, 4, 8, 16
 
@@ -249,3 +251,49 @@ def test_a_seek_does_what_its_preview_says(engine: DrivenEngine, target: int) ->
     assert (offset, leases) == (moved.offset, 2)
     assert skipped == len([each for each in pending if each < offset])
     assert after.depth == before.depth + before.in_flight + replayed - skipped
+
+
+# --- what it costs ---------------------------------------------------------------------------
+
+LOOKS_MAX = 100_000
+"""Steps of the walks that tell what holds keys back, of one command."""
+
+
+def walked(engine: DrivenEngine) -> int:
+    steps = engine.core.counters()["walked"]
+    assert isinstance(steps, int)
+    return steps
+
+
+def fill_keys(engine: DrivenEngine, keys: int, each: int, **options: int) -> None:
+    request = service.EnqueueBatchRequest(queue="q")
+    for number in range(keys * each):
+        request.messages.add(headers={"k": f"k{number % keys}"}, options=options)
+    engine.call(commands.ENQUEUE_BATCH, request, service.EnqueueBatchResponse)
+
+
+def test_a_screen_of_keys_that_are_all_delayed_looks_at_so_many_timers_and_no_more(
+    engine: DrivenEngine,
+) -> None:
+    fill_keys(engine, 1_000, 6, delay_ms=60_000)
+    before = walked(engine)
+
+    found, _ = rows(engine, orders=BACKLOG, most=256, cells=8192)
+
+    assert walked(engine) - before <= LOOKS_MAX + 1_000
+    assert len(found) == 256
+    assert {state.state for state in found.values()} == {watch.KeyState.STATE_DELAYED}
+    timed = [state for state in found.values() if state.until.seconds]
+    assert 0 < len(timed) < 256, "when they go on is told of as many as the steps were enough for"
+
+
+def test_a_screen_of_keys_looks_at_the_consumers_of_their_channel_once(engine: DrivenEngine) -> None:
+    for _ in range(100):
+        DrivenSession(engine, "q", max_in_flight=1)
+    fill_keys(engine, 200, 1)
+    before = walked(engine)
+
+    found, _ = rows(engine, orders=BACKLOG, most=256, cells=8192)
+
+    assert [state.state for state in found.values()].count(watch.KeyState.STATE_NO_CONSUMER) == 100
+    assert walked(engine) - before <= 500

@@ -53,26 +53,42 @@ cdef enum:
     OUTLOOK_TOLD = 100                  # and of the answer
 
 
-cdef bint _somebody_has_room(Channel* channel) noexcept nogil:
-    """Looks anew: Channel.has_room may be a hope that deliver has yet to check."""
+cdef inline bint _may_look(Looks* looks) noexcept nogil:
+    looks.left -= looks.left > 0
+    return looks.left > 0
+
+
+cdef void looks_end(Core* core, const Looks* looks) noexcept nogil:
+    core.counters.walked += LOOKS_MAX - looks.left
+
+
+cdef bint _somebody_has_room(Channel* channel, Looks* looks) noexcept nogil:
+    """Looks anew, once a command: Channel.has_room may be a hope that deliver has yet to check."""
     cdef Consumer* consumer = channel.turn
     cdef int looked = 0
+    if looks.channel == channel:
+        return looks.has_room
+    looks.channel, looks.has_room = channel, False
     while consumer != NULL and looked < CONSUMERS_MAX:
+        if not _may_look(looks):
+            looks.has_room = channel.has_room
+            break
         if consumer_room(consumer):
-            return True
+            looks.has_room = True
+            break
         looked += 1
         consumer = consumer.next
         if consumer == channel.turn:
             break
-    return False
+    return looks.has_room
 
 
-cdef Subqueue* _first_in_line(Flow* flow) noexcept nogil:
+cdef Subqueue* _first_in_line(Flow* flow, Looks* looks) noexcept nogil:
     """The sub-queue that waits in some line and has the lowest position."""
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef Subqueue* found = NULL
     cdef int looked = 0
-    while sub != NULL and looked < SUBQUEUES_MAX:
+    while sub != NULL and looked < SUBQUEUES_MAX and _may_look(looks):
         looked += 1
         if (
             sub.line != NULL
@@ -83,7 +99,7 @@ cdef Subqueue* _first_in_line(Flow* flow) noexcept nogil:
     return found
 
 
-cdef int64_t _token_due_ms(Core* core, Subqueue* sub) noexcept nogil:
+cdef int64_t _token_due_ms(Core* core, Subqueue* sub, Looks* looks) noexcept nogil:
     """When a token can be its, if those before it take one each and channels take turns; 0 = never."""
     cdef ThrottleKey* bucket = sub.line.bucket
     cdef Line* line = bucket.lines
@@ -94,6 +110,8 @@ cdef int64_t _token_due_ms(Core* core, Subqueue* sub) noexcept nogil:
     if bucket.bucket.rate <= 0 or bucket.bucket.burst < 1:
         return 0
     while before != NULL and ahead < PLACES_MAX:
+        if not _may_look(looks):
+            return 0
         ahead += 1
         before = before.prev
     while line != NULL:
@@ -104,7 +122,7 @@ cdef int64_t _token_due_ms(Core* core, Subqueue* sub) noexcept nogil:
     return core.wall_ms + <int64_t> (max(wait_s, 0.0) * 1000)
 
 
-cdef int64_t _delay_due_ms(Core* core, Flow* flow) noexcept nogil:
+cdef int64_t _delay_due_ms(Core* core, Flow* flow, Looks* looks) noexcept nogil:
     """When the first of its delays is over. The heap's beginning holds what is due soonest."""
     cdef uint32_t i
     cdef Timer* timer
@@ -112,6 +130,8 @@ cdef int64_t _delay_due_ms(Core* core, Flow* flow) noexcept nogil:
     cdef int64_t due_ms
     cdef int64_t found = 0
     for i in range(min(core.timers.count, <uint32_t> TIMERS_MAX)):
+        if not _may_look(looks):
+            return 0
         timer = core.timers.heap[i]
         if timer.kind != TIMER_DELAY:
             continue
@@ -126,7 +146,8 @@ cdef int64_t _delay_due_ms(Core* core, Flow* flow) noexcept nogil:
     return found
 
 
-cdef Holding flow_holding(Core* core, Key* key, Flow* flow, bint queue_is_paused) noexcept nogil:
+cdef Holding flow_holding(
+        Core* core, Key* key, Flow* flow, bint queue_is_paused, Looks* looks) noexcept nogil:
     cdef Holding held
     cdef Subqueue* sub
     held.state = EMPTY
@@ -147,18 +168,18 @@ cdef Holding flow_holding(Core* core, Key* key, Flow* flow, bint queue_is_paused
             held.until_ms = pace_due_ms(core, key_pace(key))
         elif flow.parked == PARKED_THROTTLED:
             held.state = THROTTLED
-            sub = _first_in_line(flow)
+            sub = _first_in_line(flow, looks)
             if sub != NULL:
                 held.bucket = sub.line.bucket
                 held.sub = sub
-                held.until_ms = _token_due_ms(core, sub)
-        elif _somebody_has_room(flow.channel):
+                held.until_ms = _token_due_ms(core, sub, looks)
+        elif _somebody_has_room(flow.channel, looks):
             held.state = NOT_ITS_TURN
         else:
             held.state = NO_CONSUMER
     elif flow.delayed:
         held.state = PAUSED if key.paused else DELAYED
-        held.until_ms = 0 if key.paused else _delay_due_ms(core, flow)
+        held.until_ms = 0 if key.paused else _delay_due_ms(core, flow, looks)
     elif flow.in_flight:
         held.state = LEASED
     elif key.paused or queue_is_paused:
@@ -235,6 +256,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     cdef Flow* apart = NULL
     cdef KeyClock* row
     cdef Holding held
+    cdef Looks looks = looks_begin()
     cdef uint32_t weight = _weight(queue, key, text)
     cdef Slice name
     cdef Buffer b
@@ -249,7 +271,8 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         clock_remember(core, flow)
         clock_account(core, flow)
     row = flow.clock if flow != NULL else clock_find(channel, text.at, text.length)
-    held = flow_holding(core, key, flow, queue.policy.paused)
+    held = flow_holding(core, key, flow, queue.policy.paused, &looks)
+    looks_end(core, &looks)
     buffer_init(&b)
     put_number_field(&b, 1, held.state)
     if held.bucket != NULL:

@@ -4,7 +4,7 @@ hands the next cell back. A table that has grown has another size, by which an o
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
-from fila_server.core.desk.explain cimport Holding, flow_holding
+from fila_server.core.desk.explain cimport Holding, Looks, flow_holding, looks_begin, looks_end
 from fila_server.core.life.answers cimport answer, answer_no_queue
 from fila_server.core.state.paths cimport (
     channel_find, key_cap, key_has_policy, key_pace, key_weight, queue_find,
@@ -34,9 +34,9 @@ cdef inline Slice _text(Text* text) noexcept nogil:
 
 # --- who waits longest -----------------------------------------------------------------------
 
-cdef void _row(Core* core, Buffer* b, Flow* flow, uint64_t waiting_ms) noexcept nogil:
+cdef void _row(Core* core, Buffer* b, Flow* flow, uint64_t waiting_ms, Looks* looks) noexcept nogil:
     """A LateKey."""
-    cdef Holding held = flow_holding(core, flow.key, flow, flow.channel.queue.policy.paused)
+    cdef Holding held = flow_holding(core, flow.key, flow, flow.channel.queue.policy.paused, looks)
     cdef Buffer row
     buffer_init(&row)
     put_text_field(&row, 1, _text(&flow.channel.queue.text))
@@ -82,6 +82,7 @@ cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue)
     cdef uint32_t i, end
     cdef uint64_t before, age
     cdef Map64 waiting
+    cdef Looks looks = looks_begin()
     cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
     cdef Key* key
     cdef Flow* flow
@@ -108,7 +109,8 @@ cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue)
     largest_first(rows, count)
     buffer_init(&b)
     for i in range(count):
-        _row(core, &b, <Flow*> rows[i].what, rows[i].rank)
+        _row(core, &b, <Flow*> rows[i].what, rows[i].rank, &looks)
+    looks_end(core, &looks)
     put_number_field(&b, 2, cursor if cursor < queue.keys.capacity else 0)
     _put_waiting(&b, queue, &waiting)
     put_number_field(&b, 4, queue.keys.capacity)

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.desk.explain cimport Holding, flow_holding
+from fila_server.core.desk.explain cimport Holding, Looks, flow_holding, looks_begin, looks_end
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.state.directory cimport directory_first
 from fila_server.core.state.kinds cimport NOT_PARKED
@@ -96,7 +96,7 @@ cdef void _put_policy(Buffer* b, Key* key) noexcept nogil:
         put_double_field(b, 13, key_pace(key).bucket.burst)
 
 
-cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text) noexcept nogil:
+cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, Looks* looks) noexcept nogil:
     """A KeyState; of a key that has nothing and never had, its name."""
     cdef Key* key = <Key*> textmap_get(&channel.queue.keys, text.at, text.length)
     cdef Flow* flow = flow_find(key, channel) if key != NULL else NULL
@@ -106,7 +106,7 @@ cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text) noexcept
     if flow != NULL and flow.clock != NULL:
         clock_account(core, flow)       # of one without a clock it might open one, in place of a ranked one
     clock = flow.clock if flow != NULL and flow.clock != NULL else clock_find(channel, text.at, text.length)
-    held = flow_holding(core, key, flow, channel.queue.policy.paused)
+    held = flow_holding(core, key, flow, channel.queue.policy.paused, looks)
     buffer_init(&row)
     put_text_field(&row, 1, text)
     put_number_field(&row, 2, held.state)
@@ -216,7 +216,8 @@ cdef uint32_t _rank_slice(
     return cursor if cursor < queue.keys.capacity else 0
 
 
-cdef void _put_once(Core* core, Buffer* b, Channel* channel, Map64* told, Slice text) noexcept nogil:
+cdef void _put_once(
+        Core* core, Buffer* b, Channel* channel, Map64* told, Slice text, Looks* looks) noexcept nogil:
     """A row of an order may be one of another, too, or named."""
     cdef Text* known
     cdef Key* key = <Key*> textmap_get(&channel.queue.keys, text.at, text.length)
@@ -225,7 +226,7 @@ cdef void _put_once(Core* core, Buffer* b, Channel* channel, Map64* told, Slice 
         if map64_get(told, <uint64_t> known) != NULL:
             return
         map64_put(told, <uint64_t> known, known)
-    _put_row(core, b, channel, text)
+    _put_row(core, b, channel, text, looks)
 
 
 cdef void _watch(Core* core, Command* command, Fields* fields, Channel* channel) noexcept nogil:
@@ -240,6 +241,7 @@ cdef void _watch(Core* core, Command* command, Fields* fields, Channel* channel)
     cdef int order
     cdef uint32_t i
     cdef uint32_t named = 0
+    cdef Looks looks = looks_begin()
     if fields.number[4] != channel.queue.keys.capacity:
         cursor = 0
     ranking.most = <uint32_t> max(<uint64_t> 1, min(fields.number[6], <uint64_t> ROWS_MAX))
@@ -257,13 +259,14 @@ cdef void _watch(Core* core, Command* command, Fields* fields, Channel* channel)
     map64_init(&told)
     for order in range(ORDERS):
         for i in range(ranking.count[order]):
-            _put_once(core, &b, channel, &told, _text(<Text*> ranking.rows[order][i].what))
+            _put_once(core, &b, channel, &told, _text(<Text*> ranking.rows[order][i].what), &looks)
         free(ranking.rows[order])
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while named < NAMED_MAX and next_field(&c, &field, &kind, &text, &number):
         if field == 8 and text.length:
             named += 1
-            _put_once(core, &b, channel, &told, text)
+            _put_once(core, &b, channel, &told, text, &looks)
+    looks_end(core, &looks)
     map64_free(&told)
     put_number_field(&b, 2, cursor)
     _put_channel(core, &b, channel)
@@ -299,6 +302,7 @@ cdef void _find(Core* core, Command* command, Fields* fields, Channel* channel) 
     cdef uint64_t rank
     cdef bint by_loss = fields.seen & (1 << 7) != 0
     cdef Gain gain
+    cdef Looks looks = looks_begin()
     cdef Ranking ranking
     cdef Key* key
     cdef Flow* flow
@@ -327,9 +331,10 @@ cdef void _find(Core* core, Command* command, Fields* fields, Channel* channel) 
         _rank(&ranking, 0, &key.text, rank)
     buffer_init(&b)
     for i in range(ranking.count[0]):
-        _put_row(core, &b, channel, _text(<Text*> ranking.rows[0][i].what))
+        _put_row(core, &b, channel, _text(<Text*> ranking.rows[0][i].what), &looks)
         put_number_field(&b, 5, ranking.rows[0][i].rank)
     free(ranking.rows[0])
+    looks_end(core, &looks)
     put_number_field(&b, 2, cursor if cursor < queue.keys.capacity else 0)
     put_number_field(&b, 3, matched)
     put_number_field(&b, 4, queue.keys.capacity)
