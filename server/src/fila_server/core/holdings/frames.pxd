@@ -2,7 +2,12 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from fila_server.core.state.state cimport Channel, Core, Frame, Queue, Share
+from fila_server.core.state.state cimport Channel, Core, Frame, Key, Queue, Share
+from fila_server.core.structures.prefetch cimport prefetch_lines
+
+cdef enum:
+    NEAR = 4                    # entries: what is asked for that long before it is needed is there by then
+    FAR = 8
 
 cdef Frame* frame_new(Core* core, Queue* queue, uint32_t count) noexcept nogil
 cdef void frame_free(Core* core, Frame* frame) noexcept nogil
@@ -18,3 +23,15 @@ cdef bint frame_retained(Core* core, Frame* frame) noexcept nogil            # s
 # nobody wants it: goes with this pass
 cdef void frame_finish(Core* core, Frame* frame) noexcept nogil
 cdef uint64_t frame_unwanted(Frame* frame) noexcept nogil
+
+# What is done with a frame's messages is mostly done with one after the other, and with many keys each brings
+# a Key that is in no cache. So whoever is at one entry asks for the Key of another, which is FAR behind it.
+cdef inline void frame_prefetch_key(Frame* frame, uint32_t i) noexcept nogil:
+    cdef Key* key = frame.entries[i + FAR].key if i + FAR < frame.count else NULL
+    if key != NULL:
+        prefetch_lines(<char*> key)
+
+# The Key of the entry NEAR behind: asked for before, it can be looked at for what it leads to. NULL = there
+# is none.
+cdef inline Key* frame_key_near(Frame* frame, uint32_t i) noexcept nogil:
+    return frame.entries[i + NEAR].key if i + NEAR < frame.count else NULL

@@ -12,9 +12,10 @@ from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY
 from fila_server.core.state.paths cimport frame_last_offset, share_find
 from fila_server.core.state.pending cimport Wait
 from fila_server.core.state.settings cimport Policy
-from fila_server.core.state.state cimport Entry, Slot
+from fila_server.core.state.state cimport Entry, Key, Slot
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.counters cimport Tally
+from fila_server.core.structures.prefetch cimport prefetch_cell
 from fila_server.core.turns.throttle cimport set_release
 
 
@@ -35,6 +36,7 @@ cdef void frame_free(Core* core, Frame* frame) noexcept nogil:
     cdef uint32_t i
     cdef Share* share = frame.shares
     cdef Share* following
+    cdef Key* key
     core.counters.work += frame.count
     failures_go_on(core, frame)        # they find nothing, and whoever waits for them is answered
     while share != NULL:
@@ -42,6 +44,10 @@ cdef void frame_free(Core* core, Frame* frame) noexcept nogil:
         share_free(core, share)
         share = following
     for i in range(frame.count):
+        frame_prefetch_key(frame, i)
+        key = frame_key_near(frame, i)
+        if key != NULL and key.refs == 1:
+            prefetch_cell(&key.queue.keys, &key.text)       # where it leaves the table
         if frame.entries[i].key != NULL:
             frame.entries[i].key.stored_bytes -= frame.entries[i].length
             key_release(core, frame.entries[i].key)

@@ -7,6 +7,7 @@ from libc.string cimport memset
 
 from fila_server.core.doors.blocks cimport Waited
 from fila_server.core.holdings.bodies cimport frame_want
+from fila_server.core.holdings.frames cimport frame_key_near, frame_prefetch_key
 from fila_server.core.holdings.groups cimport group_new
 from fila_server.core.holdings.holders cimport holder_room, holder_stop, holder_takes, lease_link
 from fila_server.core.holdings.leased_ids cimport leased_id_add
@@ -20,9 +21,12 @@ from fila_server.core.state.budget cimport WORK_PER_STAGE
 from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
 from fila_server.core.state.paths cimport entry_of, frame_enqueued_ms, frame_of, key_cap, key_pace, share_of
 from fila_server.core.state.pending cimport LeaseGroup, Pace
-from fila_server.core.state.state cimport Channel, Delivery, Entry, Flow, Frame, Lease, Queue, Slot, Subqueue
+from fila_server.core.state.state cimport (
+    Channel, Delivery, Entry, Flow, Frame, Key, Lease, Queue, Slot, Subqueue,
+)
 from fila_server.core.structures.buffer cimport must_malloc
-from fila_server.core.structures.maps cimport TextMap, map64_put
+from fila_server.core.structures.maps cimport map64_put
+from fila_server.core.structures.prefetch cimport prefetch_cell, prefetch_lines
 from fila_server.core.structures.ring cimport Turn, ring_afford, ring_charge, ring_turn
 from fila_server.core.structures.timers cimport timer_set
 from fila_server.core.turns.clocks cimport channel_room, channel_served
@@ -31,19 +35,6 @@ from fila_server.core.turns.pace cimport pace_is_out, pace_take
 from fila_server.core.turns.parking cimport channel_deactivate
 from fila_server.core.turns.tokens cimport channel_full, slot_pay
 from fila_server.core.turns.waits cimport wait_of
-
-cdef extern from *:
-    """
-    static inline void fila_prefetch_flow(const void *turn) {
-        const char *at = (const char *)turn;
-        __builtin_prefetch(at - 64);        /* its Key, which it is part of */
-        __builtin_prefetch(at, 1);
-        __builtin_prefetch(at + 64, 1);
-        __builtin_prefetch(at + 128, 1);
-    }
-    """
-    void fila_prefetch_flow(const void* turn) noexcept nogil
-    void fila_prefetch_cell "__builtin_prefetch" (const void* cell, int to_write) noexcept nogil
 
 cdef enum:
     MESSAGES_PER_FRAME_MAX = 512
@@ -77,19 +68,23 @@ cdef Slot* _pick(
     cdef Slot* slot
     cdef Entry* entry
     cdef Pace* pace
-    cdef TextMap* keys
+    cdef Key* near
     while True:
         turn = ring_turn(&channel.ring)
         if turn == NULL:
             return NULL
         # With a million keys each one's lines are far from memory's caches; the next one's come meanwhile.
-        fila_prefetch_flow(turn.next)
+        prefetch_lines(<char*> turn.next - 64)      # with its Key, which it is part of
         flow = <Flow*> turn
         slot = flow_next(core, flow)
         if slot == NULL:
             flow_reconsider(core, flow)         # all of it waits in lines: off the ring
             continue
         entry = entry_of(slot)
+        frame_prefetch_key(frame_of(slot), slot.index)
+        near = frame_key_near(frame_of(slot), slot.index)
+        if near != NULL and channel.clocks.count:
+            prefetch_cell(&channel.clocks, &near.text)      # where clocks.pyx looks for its row
         if not ring_afford(&channel.ring, turn, entry.cost):
             continue
         if not first and message_bytes(slot) > room_bytes:
@@ -100,11 +95,6 @@ cdef Slot* _pick(
         pace = key_pace(flow.key)
         if pace != NULL:
             pace_take(pace)
-        if flow.key.refs == 1:
-            # Its ack takes the key out of the table: the cell, a miss of all caches too, is on its way till
-            # then.
-            keys = &channel.queue.keys
-            fila_prefetch_cell(&keys.cells[flow.key.text.hash & (keys.capacity - 1)], 1)
         ring_charge(&channel.ring, turn, entry.cost)
         flow.served += entry.cost
         channel.served += entry.cost

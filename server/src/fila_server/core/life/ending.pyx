@@ -4,7 +4,9 @@ written once a pass, however many acks it saw."""
 from libc.stdlib cimport free
 
 from fila_server.core.holdings.delays cimport expiry_drop
-from fila_server.core.holdings.frames cimport frame_awaited, frame_finish, frame_free, frame_retained
+from fila_server.core.holdings.frames cimport (
+    frame_awaited, frame_finish, frame_free, frame_prefetch_key, frame_retained,
+)
 from fila_server.core.holdings.groups cimport group_leave
 from fila_server.core.holdings.holders cimport holder_loses, lease_unlink
 from fila_server.core.holdings.leased_ids cimport leased_id_remove
@@ -52,6 +54,7 @@ cdef LeaseRecord lease_let_go(Core* core, Lease* lease) noexcept nogil:
     cdef Consumer* consumer = lease.consumer
     cdef Flow* flow = flow_find(entry_of(slot).key, share_of(slot).channel)
     kept.group, kept.lease_id, kept.extended = lease.group, lease.lease_id, lease.extended
+    frame_prefetch_key(share_of(slot).frame, slot.index)
     timer_cancel(&core.timers, &lease.timer)
     if consumer != NULL:
         lease_unlink(lease)

@@ -4,9 +4,10 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
+from fila_server.core.structures.pages cimport MADV_DONTNEED, madvise
+
 cdef extern from "<sys/mman.h>" nogil:
     void* mmap(void* at, size_t length, int protection, int flags, int descriptor, long offset)
-    int madvise(void* at, size_t length, int advice)
     enum:
         PROT_READ
         PROT_WRITE
@@ -14,7 +15,6 @@ cdef extern from "<sys/mman.h>" nogil:
         MAP_ANONYMOUS
         MAP_NORESERVE
         MAP_FIXED_NOREPLACE
-        MADV_DONTNEED
 
 cdef uint64_t PLACE = 0x200000000000       # between a program's heap and its libraries, on every 64 bit Linux
 cdef uint64_t BYTES_MAX = <uint64_t> 1 << 36

@@ -5,6 +5,8 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport abort, calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
+from fila_server.core.structures.pages cimport pages_huge
+
 cdef enum:
     CAPACITY_MIN = 8
     NEAR_BITS = 10
@@ -86,6 +88,17 @@ cdef uint64_t text_hash(const char* text, uint32_t length) noexcept nogil:
 maps_seed(0)                                     # so that a process which never seeds still has odd secrets
 
 
+# ---- cells
+# ------------------------------------------------------------------------------------------------
+
+cdef void* _cells_new(uint32_t capacity, size_t size) noexcept nogil:
+    """All empty. Those of a million texts are on 4,096 pages of 4 KiB, or on 8 of 2 MiB."""
+    cdef void* cells = calloc(capacity, size)
+    if cells != NULL:
+        pages_huge(cells, capacity * size)
+    return cells
+
+
 # ---- by number
 # ----------------------------------------------------------------------------------------------
 
@@ -116,7 +129,7 @@ cdef bint _resize64(Map64* map, uint32_t capacity) noexcept nogil:
     cdef Cell64* before = map.cells
     cdef uint32_t capacity_before = map.capacity
     cdef uint32_t at
-    cdef Cell64* cells = <Cell64*>calloc(capacity, sizeof(Cell64))
+    cdef Cell64* cells = <Cell64*>_cells_new(capacity, sizeof(Cell64))
     if cells == NULL:
         return False
     map.cells = cells
@@ -242,7 +255,7 @@ cdef bint _resize_text(TextMap* map, uint32_t capacity) noexcept nogil:
     cdef uint64_t* before = map.cells
     cdef uint32_t capacity_before = map.capacity
     cdef uint32_t i, at, home
-    cdef uint64_t* cells = <uint64_t*>calloc(capacity, sizeof(uint64_t))
+    cdef uint64_t* cells = <uint64_t*>_cells_new(capacity, sizeof(uint64_t))
     if cells == NULL:
         return False
     map.cells = cells
