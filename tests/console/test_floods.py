@@ -13,7 +13,7 @@ import uvicorn
 from starlette.requests import Request
 from uvicorn.server import ServerState
 
-from fila.answers import Identity, Permission
+from fila.principals import Identity, Permission
 from fila_console.pages.tenant import LINK_PREFIX, followed
 from fila_console.protocol import HEAD_S_MAX, BoundedProtocol
 from fila_console.settings import Broker

@@ -1,9 +1,10 @@
-"""Pulls that nobody awaits any more: they take no place, and what they were given goes to others."""
+"""Pulls and consumers that nobody awaits any more: they take no place, and what they were given goes to others."""
 
 from __future__ import annotations
 
 import asyncio
 import types
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -165,3 +166,25 @@ async def test_over_grpc_a_pull_that_is_cancelled_right_behind_its_answer_gives_
 
     assert _given_back(engine) == [8, 7]
     assert broker.unwritten.held_bytes == 0
+
+
+async def test_over_grpc_a_consumer_that_goes_before_it_is_let_in_keeps_no_stream_of_its_name(
+    engine: FakeEngine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door, streams = open_door(), [0]
+
+    def take_stream(_: object) -> Callable[[], None]:
+        streams[0] += 1
+        return lambda: streams.__setitem__(0, streams[0] - 1)
+
+    monkeypatch.setattr(door, "take_stream", take_stream)
+    context: Any = types.SimpleNamespace(peer=lambda: "ipv4:127.0.0.1:1", invocation_metadata=tuple)
+    consuming = asyncio.ensure_future(_Service(broker, Identity(door)).consume(b"", context))
+    await _turns(2)
+    assert (streams, len(engine.of(commands.CONSUME_OPEN))) == ([1], 1)
+
+    consuming.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await consuming
+
+    assert streams == [0]

@@ -158,6 +158,20 @@ async def test_a_pull_beyond_the_budget_gives_its_messages_back_and_waits_for_ro
     assert broker.unwritten.held_bytes == len(_leased(8))
 
 
+@pytest.mark.parametrize("timeout_s", [None, 60.0])
+async def test_who_is_cancelled_as_room_comes_is_cancelled(timeout_s: float | None) -> None:
+    budget = Unwritten(BUDGET)
+    assert budget.take(BUDGET)
+    waiting = asyncio.ensure_future(budget.room(LARGE, timeout_s))
+    await asyncio.sleep(0)
+
+    budget.give(BUDGET)
+    waiting.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
 @pytest.mark.parametrize("may_wait", [True, False])
 async def test_a_pull_that_may_not_wait_for_room_is_refused(
     engine: FakeEngine, broker: Broker, may_wait: bool

@@ -11,6 +11,7 @@ from fila_server import errors
 from fila_server.config.schema import AddressOrOff
 from fila_server.telemetry import catalog, prometheus
 from fila_server.telemetry.catalog import METRICS, Metric
+from fila_server.telemetry.probes import HEAD_BYTES_MAX
 from fila_server.telemetry.prometheus import lines_of
 from fila_server.telemetry.series import Histogram, Series
 from fila_server.telemetry.service import Telemetry
@@ -120,7 +121,7 @@ async def test_other_requests_get_a_short_answer(engine, page, request_line, sta
 
 async def test_an_endless_head_is_cut_off(engine, page):
     reader, writer = await asyncio.open_connection("127.0.0.1", page)
-    writer.write(b"GET /" + b"x" * (2 * prometheus.HEAD_BYTES_MAX))
+    writer.write(b"GET /" + b"x" * (2 * HEAD_BYTES_MAX))
 
     assert await reader.read() == b""
     writer.close()

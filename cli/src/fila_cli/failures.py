@@ -97,6 +97,7 @@ _ARGUMENT_BY_FIELD = {"message_id": "the ID", "offset": "OFFSET", "id": "the ID"
 _COMMAND_BY_RPC = {
     "CreateChannel": "'fila channel create'",
     "DeleteChannel": "'fila channel delete'",
+    "ListChannels": "'fila channel list'",
     "ListConfig": "'fila config list'",
     "ListOperations": "'fila operation list'",
     "ListQueueVersions": "'fila queue versions'",

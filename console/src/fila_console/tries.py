@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from fila.answers import Identity
+from fila.principals import Identity
 from fila_console.trouble import Trouble
 
 TRIED_MAX = 64

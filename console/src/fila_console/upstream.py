@@ -20,7 +20,6 @@ from fila import FilaClient, FilaError, StoredMessage
 from fila.answers import (
     ConsumerInfo,
     FoundKeys,
-    Identity,
     QueueConfig,
     QueueDetails,
     QueueInfo,
@@ -36,6 +35,7 @@ from fila.explanation import KeyExplanation, KeyPolicyPreview
 from fila.methods import WHO_AM_I
 from fila.observations import BrokerStatus, Event, KeyPolicyState, LateKeys
 from fila.options import ClientOptions
+from fila.principals import Identity
 from fila.tried import DryRun
 from fila.v1.auth_pb2 import WhoAmIRequest
 from fila.watched import Series, StatsChange

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from fila.answers import Identity
+from fila.principals import Identity
 from fila_console import wording
 from fila_console.assets import Assets
 from fila_console.logins import Login, Logins

@@ -105,7 +105,8 @@ class Watch:
         """Whether there is something newer than `seq`, waiting for it at most `wait_s` seconds."""
         if self.seq == seq or (self.state is None and self.trouble is None):
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._told.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await self._told.wait()
         return self.seq != seq
 
     def since(self, seq: int) -> tuple[str, bytes]:
@@ -163,7 +164,8 @@ class Watch:
         # Not on each of many changes; and the ages that are shown grow, news or none.
         await asyncio.sleep(EVERY_S / 4)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(news.wait(), EVERY_S)
+            async with asyncio.timeout(EVERY_S):
+                await news.wait()
 
     async def _ask(self) -> None:
         asked_s = time.monotonic()

@@ -117,7 +117,9 @@ class ChannelNotFound(NotFound):
     reason = "CHANNEL_NOT_FOUND"
 
     def __init__(self, queue: str, channel: str) -> None:
-        super().__init__(f'queue "{queue}" has no channel "{channel}"')
+        super().__init__(
+            f'queue "{queue}" has no channel "{channel}"; ListChannels tells those it has, CreateChannel makes one'
+        )
 
 
 class MessageNotFound(NotFound):
@@ -131,7 +133,7 @@ class ConfigKeyNotFound(NotFound):
     reason = "CONFIG_KEY_NOT_FOUND"
 
     def __init__(self, config_key: str) -> None:
-        super().__init__(f'config key "{config_key}" is not set')
+        super().__init__(f'config key "{config_key}" is not set; ListConfig shows those that are')
 
 
 class Exists(FilaServerError):
@@ -143,14 +145,14 @@ class QueueExists(Exists):
     reason = "QUEUE_EXISTS"
 
     def __init__(self, queue: str) -> None:
-        super().__init__(f'queue "{queue}" exists already')
+        super().__init__(f'queue "{queue}" exists already; change it, or choose another name')
 
 
 class ChannelExists(Exists):
     reason = "CHANNEL_EXISTS"
 
     def __init__(self, queue: str, channel: str) -> None:
-        super().__init__(f'queue "{queue}" has a channel "{channel}" already')
+        super().__init__(f'queue "{queue}" has a channel "{channel}" already; use it, or choose another name')
 
 
 class Conflict(FilaServerError):
@@ -164,14 +166,19 @@ class LeaseLost(Conflict):
     reason = "LEASE_LOST"
 
     def __init__(self, message_id: str, lease_id: int) -> None:
-        super().__init__(f"message {message_id} is no longer held under lease {lease_id}")
+        super().__init__(
+            f"message {message_id} is no longer held under lease {lease_id}; it may be delivered again"
+        )
 
 
 class SourceQueueGone(Conflict):
     reason = "SOURCE_QUEUE_GONE"
 
     def __init__(self, dlq: str, source_queue: str) -> None:
-        super().__init__(f'"{dlq}" cannot be redriven: its source queue "{source_queue}" is gone')
+        super().__init__(
+            f'"{dlq}" cannot be redriven: its source queue "{source_queue}" is gone; create it anew, or drop the dead '
+            "letters"
+        )
 
 
 class Overloaded(FilaServerError):

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from fila.answers import Identity
 from fila.explanation import Forecast, KeyExplanation
+from fila.principals import Identity
 from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.feed import FeedTopic
 from fila_console.late import LATE_MS

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fila import methods
-from fila.answers import AuditRecord, Identity, NewTenantLink, Principal, TenantLink, answer
+from fila.answers import answer
 from fila.arguments import make, require_text
 from fila.connection import Connection
 from fila.methods import Method, Request, Response
+from fila.principals import AuditRecord, Identity, NewTenantLink, Principal, TenantLink
 from fila.settings import Duration
 from fila.v1 import auth_pb2 as wire
 from fila.values import duration_ms

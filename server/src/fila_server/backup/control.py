@@ -89,7 +89,8 @@ class Control:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked = await asyncio.wait_for(reader.readline(), _ASK_S_MAX)
+        async with asyncio.timeout(_ASK_S_MAX):
+            asked = await reader.readline()
         if asked != _ASK:
             writer.write(_line(Answer(error="the server is asked for something it does not know")))
             return

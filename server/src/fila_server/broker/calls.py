@@ -163,7 +163,8 @@ class Broker:
             self._idle.clear()
             telling = self._loop.create_task(self._say_what_is_left())
             try:
-                await asyncio.wait_for(self._idle.wait(), timeout_s)
+                async with asyncio.timeout(timeout_s):
+                    await self._idle.wait()
             except TimeoutError:
                 log.warning("broker.drain_timed_out", outstanding=len(self._waiters))
             finally:

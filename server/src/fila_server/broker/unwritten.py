@@ -101,7 +101,9 @@ class Unwritten:
 
         self.at_room(size, wake)
         try:
-            await asyncio.wait_for(woken, timeout_s)
+            # Not asyncio.wait_for, which swallows a cancellation that comes as it is woken (Python 3.11).
+            async with asyncio.timeout(timeout_s):
+                await woken
         except TimeoutError:
             raise self.refusal() from None
         finally:

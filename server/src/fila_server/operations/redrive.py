@@ -283,7 +283,8 @@ async def pause(wait_s: float, draining: asyncio.Event) -> None:
     """Sleep so long. Raises Unavailable as soon as the server drains."""
     if wait_s > 0:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(draining.wait(), wait_s)
+            async with asyncio.timeout(wait_s):
+                await draining.wait()
     else:
         await asyncio.sleep(0)
     if draining.is_set():

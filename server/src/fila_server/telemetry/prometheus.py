@@ -147,10 +147,12 @@ class MetricsPage:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_S_MAX)
+            async with asyncio.timeout(HEAD_S_MAX):
+                head = await reader.readuntil(b"\r\n\r\n")
             peer = writer.get_extra_info("peername")
             writer.write(await self._answer(head, peer[0] if peer else ""))
-            await asyncio.wait_for(writer.drain(), SEND_S_MAX)
+            async with asyncio.timeout(SEND_S_MAX):
+                await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # a scraper that went away, or never was one
         finally:
@@ -189,7 +191,8 @@ class MetricsPage:
         if self.why_not_ready:
             return unavailable(self.why_not_ready)
         try:
-            snapshot = await asyncio.wait_for(self._snapshot(), READY_S_MAX)
+            async with asyncio.timeout(READY_S_MAX):
+                snapshot = await self._snapshot()
         except (errors.FilaServerError, TimeoutError) as error:
             return unavailable(str(error) or SILENT)
         level = snapshot.totals.disk_level

@@ -56,17 +56,18 @@ class SnapshotSource:
     async def _packed(self) -> bytes:
         """Ask the core, or wait with those who asked already."""
         if self._asking is None:
-            self._asking = asyncio.ensure_future(asyncio.wait_for(self._ask_again(), SNAPSHOT_S_MAX))
+            self._asking = asyncio.ensure_future(self._ask_again())
             self._asking.add_done_callback(self._asked)
         return await asyncio.shield(self._asking)
 
     async def _ask_again(self) -> bytes:
         """Metrics of an overloaded broker are the ones people want to see, so a full mailbox is tried again."""
-        while True:
-            try:
-                return await self._ask()
-            except errors.Overloaded:
-                await asyncio.sleep(OVERLOADED_RETRY_S)
+        async with asyncio.timeout(SNAPSHOT_S_MAX):
+            while True:
+                try:
+                    return await self._ask()
+                except errors.Overloaded:
+                    await asyncio.sleep(OVERLOADED_RETRY_S)
 
     def _asked(self, asking: asyncio.Task[bytes]) -> None:
         self._asking = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fila.answers import AuditRecord, Identity, NewTenantLink, Principal, TenantLink
+from fila.principals import AuditRecord, Identity, NewTenantLink, Principal, TenantLink
 from fila.settings import Duration
 from fila.sync.dead_letters import DeadLetterCalls
 

@@ -8,7 +8,9 @@ ways: a reply, a status from status.py, or cancellation, which frees what they h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 
 import grpc
@@ -176,86 +178,85 @@ class _Service:
             give_back()
 
     async def consume(self, request: bytes, context: Context) -> None:
-        leave = _nothing
         try:
-            caller = self._enter(context)
-            leave = self._door.take_stream(caller)
-            stream = await self._broker.open_stream(
-                commands.CONSUME_OPEN, _from_peer(request, context), caller.number
-            )
-            asked = ConsumeRequest.FromString(request)
-        except Exception as error:
-            leave()
-            await abort(context, error)
-        about = _consumer(asked, context, caller)
-        release = self._door.hold(
-            caller, CONSUME, asked.queue, asked.channel or DEFAULT_CHANNEL, stream.revoke
-        )
-        emit("consumer.joined", **about)
-        try:
-            async for frame in stream:
-                await context.write(frame)
+            with self._stream_of(context) as caller:
+                asked = partial(ConsumeRequest.FromString, request)
+                async with self._consumer(commands.CONSUME_OPEN, request, asked, context, caller) as stream:
+                    async for frame in stream:
+                        await context.write(frame)
         except aio.InternalError:
             # grpc.aio's way of saying that the client went away during a write.
             pass
         except Exception as error:
             await abort(context, error)
-        finally:
-            release()
-            leave()
-            emit("consumer.left", **about)
-            await stream.close()
 
     async def consume_session(self, _requests: object, context: Context) -> None:
-        leave = _nothing
         try:
-            caller = self._enter(context)
-            leave = self._door.take_stream(caller)
-            first = await context.read()
-            if first is aio.EOF:
-                raise errors.Invalid("open", "must be the first frame of a session")
-            stream = await self._broker.open_stream(
-                commands.SESSION_OPEN, _from_peer(first, context), caller.number
-            )
-            asked = ConsumeSessionRequest.FromString(first).open
-        except aio.InternalError:
-            leave()
-            return
-        except BaseException as error:
-            leave()
-            if not isinstance(error, Exception):
-                raise
-            await abort(context, error)
-        about = _consumer(asked, context, caller)
-        release = self._door.hold(
-            caller, CONSUME, asked.queue, asked.channel or DEFAULT_CHANNEL, stream.revoke
-        )
-        emit("consumer.joined", **about)
-        reading = asyncio.ensure_future(_read_session(context, stream))
-        try:
-            await context.write(stream.opened)
-            async for frame in stream:
-                await context.write(frame)
+            with self._stream_of(context) as caller:
+                first = await context.read()
+                if first is aio.EOF:
+                    raise errors.Invalid("open", "must be the first frame of a session")
+                asked = partial(_opening, first)
+                async with self._consumer(commands.SESSION_OPEN, first, asked, context, caller) as stream:
+                    reading = asyncio.ensure_future(_read_session(context, stream))
+                    try:
+                        await context.write(stream.opened)
+                        async for frame in stream:
+                            await context.write(frame)
+                    finally:
+                        reading.cancel()
         except aio.InternalError:
             pass
         except Exception as error:
             await abort(context, error)
+
+    @contextmanager
+    def _stream_of(self, context: Context) -> Iterator[Caller]:
+        """Let somebody in with a stream, which counts among its name's until this is left."""
+        caller = self._enter(context)
+        leave = self._door.take_stream(caller)
+        try:
+            yield caller
         finally:
-            release()
             leave()
-            reading.cancel()
-            emit("consumer.left", **about)
+
+    @asynccontextmanager
+    async def _consumer(
+        self, kind: int, request: bytes, asked: Callable[[], Any], context: Context, caller: Caller
+    ) -> AsyncIterator[Stream]:
+        """A consumer that `request` opens, until this is left or its right to the queue is withdrawn.
+
+        `asked` parses the request; it is called once the core has found it sound.
+        """
+        stream = await self._broker.open_stream(kind, _from_peer(request, context), caller.number)
+        try:
+            opening = asked()
+            about = _told_of(opening, context, caller)
+            place = (opening.queue, opening.channel or DEFAULT_CHANNEL)
+            release = self._door.hold(caller, CONSUME, *place, stream.revoke)
+            emit("consumer.joined", **about)
+            try:
+                yield stream
+            finally:
+                release()
+                emit("consumer.left", **about)
+        finally:
             await stream.close()
 
     async def enqueue_stream(self, _requests: object, context: Context) -> None:
+        try:
+            with self._stream_of(context) as caller:
+                await self._answer_enqueues(context, caller)
+        except aio.InternalError:
+            pass
+        except Exception as error:
+            await abort(context, error)
+
+    async def _answer_enqueues(self, context: Context, caller: Caller) -> None:
+        """Write the answers to a producer's frames, in their order, until it has no more to say."""
         admitted: asyncio.Queue[asyncio.Future[bytes] | Exception | None] = asyncio.Queue(
             ENQUEUE_STREAM_FRAMES_MAX
         )
-        try:
-            caller = self._enter(context)
-            leave = self._door.take_stream(caller)
-        except Exception as error:
-            await abort(context, error)
         ended: list[errors.FilaServerError] = []
         reading = asyncio.ensure_future(_read_enqueues(context, self._broker, admitted, caller, ended))
 
@@ -270,14 +271,9 @@ class _Service:
                 if isinstance(answer, Exception):
                     raise answer
                 await context.write(await answer)
-        except aio.InternalError:
-            pass
-        except Exception as error:
-            await abort(context, error)
         finally:
             stay()
             release()
-            leave()
             reading.cancel()
             while not admitted.empty():
                 # Stored or not, nobody is left to be told.
@@ -286,11 +282,12 @@ class _Service:
                     left.cancel()
 
 
-def _nothing() -> None:
-    pass
+def _opening(first: bytes) -> Any:
+    """What a session's first frame opens."""
+    return ConsumeSessionRequest.FromString(first).open
 
 
-def _consumer(opening: Any, context: Context, caller: Caller) -> dict[str, Any]:
+def _told_of(opening: Any, context: Context, caller: Caller) -> dict[str, Any]:
     """Who consumes what, for the event that tells of it."""
     about: dict[str, Any] = {
         "queue": opening.queue,

@@ -112,7 +112,8 @@ class RedisPort(Port):
         if self._clients:
             self._none_left.clear()
             try:
-                await asyncio.wait_for(self._none_left.wait(), CLOSE_TIMEOUT_S)
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    await self._none_left.wait()
             except TimeoutError:
                 log.warning("redis.close_timed_out", clients=len(self._clients))
 

@@ -70,7 +70,8 @@ class Server(Port):
             connection.end()
         if self._connections:
             try:
-                await asyncio.wait_for(self._none_left.wait(), CLOSE_TIMEOUT_S)
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    await self._none_left.wait()
             except TimeoutError:
                 log.warning("redis.close_timed_out", clients=len(self._connections))
                 for connection in list(self._connections):
