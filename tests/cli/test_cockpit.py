@@ -28,6 +28,7 @@ def queues(*listed: admin_pb2.QueueInfo) -> admin_pb2.ListQueuesResponse:
 
 
 def key(name: str, pending: int = 0, weight: int = 1, **more) -> admin_pb2.PerFairnessKeyStats:
+    more.setdefault("oldest_age_ms", 1_000 if pending else 0)
     return admin_pb2.PerFairnessKeyStats(key=name, pending_count=pending, weight=weight, **more)
 
 
@@ -57,6 +58,22 @@ def shown(
     )
     console.print(picture)
     return out.getvalue()
+
+
+def test_a_key_with_nothing_but_delays_is_due_nothing_and_takes_nothing_from_others_due():
+    looks = KeyLooks()
+    for at_s, served in ((0.0, 0.0), (1.0, 10.0)):
+        looks.take(keys(key("acme", 5, served_cost_total=served), key("later", 3, oldest_age_ms=0)), at_s)
+
+    assert [(row.name, row.due) for row in looks.rows] == [("acme", 1.0), ("later", None)]
+
+
+def test_the_clock_is_left_out_where_it_has_no_room():
+    cockpit = at_keys(key("acme", 5))
+
+    assert "12:00:00" in shown(cockpit, width=60)
+    assert "12:" not in shown(cockpit, width=50).splitlines()[0]
+    assert "…" not in shown(cockpit, width=50).splitlines()[0]
 
 
 # --- looks -----------------------------------------------------------------------------------
@@ -359,4 +376,4 @@ def test_one_look_at_a_queues_keys_as_json(fila, broker: FakeBroker):
 
     (row,) = json.loads(ran.out)["keys"]
     assert (row["key"], row["pending"], row["due"], row["share"]) == ("acme", 5, 1.0, None)
-    assert (row["oldest_ms"], row["paused"], row["cap"]) == (0, False, None)
+    assert (row["oldest_ms"], row["paused"], row["cap"]) == (1_000, False, None)

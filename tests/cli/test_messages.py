@@ -294,6 +294,23 @@ def test_a_redrive_that_is_stopped_says_how_many_it_moved(fila, broker: FakeBrok
     assert ran.err == "fila: stopped: 10 of 40 dead letters moved back; the rest stay in orders.dlq\n"
 
 
+def test_a_redrive_that_the_broker_ends_says_how_many_it_moved(fila, broker: FakeBroker):
+    def last(_: admin_pb2.RedriveRequest) -> admin_pb2.RedriveResponse:
+        broker.answers["Redrive"] = Refusal(StatusCode.RESOURCE_EXHAUSTED, "the disk is full")
+        return admin_pb2.RedriveResponse(redriven=1_000, last_offset=1_000)
+
+    dead_letters(broker, 1_500, [])
+    broker.answers["Redrive"] = last
+
+    ran = fila("redrive", "orders.dlq")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert (
+        ran.err
+        == "1000 of 1500 dead letters moved back, then:\nfila: the disk is full; try again in a moment\n"
+    )
+
+
 def test_lines_that_are_stopped_say_what_was_stored_and_what_may_have_been(fila, monkeypatch):
     answers = [service_pb2.EnqueueBatchResponse(results=[{"offset": at} for at in range(1, 1_001)])]
 

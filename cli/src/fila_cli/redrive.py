@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING
 
+from fila_cli.output import printable
 from fila_cli.progress import Progress
 from fila_cli.session import Session, Stopped
 
@@ -34,7 +36,10 @@ class Redrive:
         self._offsets = offsets
 
     def run(self) -> RedriveResponse:
-        """Return what was moved in all. Raises Stopped with what was moved so far."""
+        """Return what was moved in all. Raises Stopped with what was moved so far; what else ends it is raised
+        once that was told."""
+        import grpc
+
         from fila.v1 import admin_pb2
 
         session = self._session
@@ -59,6 +64,11 @@ class Redrive:
                         time.sleep(max(0.0, began_s + done.redriven / self._rate - time.monotonic()))
             except KeyboardInterrupt:
                 raise Stopped(f"{progress.summary()} moved back; the rest stay in {self._dlq}") from None
+            except grpc.RpcError:
+                if done.redriven:
+                    told = f"{progress.summary()} moved back, then:"
+                    print(printable(told), file=sys.stderr)
+                raise
         return done
 
     def _next_page(self, request: RedriveRequest, done: RedriveResponse) -> bool:

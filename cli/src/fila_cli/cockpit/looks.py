@@ -167,7 +167,8 @@ class KeyLooks:
 
 
 def _competes(key: PerFairnessKeyStats) -> bool:
-    return bool(key.pending_count) and not key.paused and not key.throttled
+    """What it has and may go: a key with nothing but delays has no age."""
+    return bool(key.pending_count and key.oldest_age_ms) and not key.paused and not key.throttled
 
 
 def _rate(before: int, now: int, elapsed_s: float) -> float:

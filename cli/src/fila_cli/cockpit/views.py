@@ -107,7 +107,7 @@ def _rate_cell(per_s: float) -> Text:
 
 
 def _age(ms: int, pending: int) -> Text:
-    return Text(age_text(ms) if pending else "-", style="" if pending else QUIET)
+    return Text(age_text(ms) if pending and ms else "-", style="" if pending and ms else QUIET)
 
 
 QUEUE_COLUMNS = (
