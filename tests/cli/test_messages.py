@@ -302,7 +302,7 @@ def test_a_redrive_that_the_broker_ends_says_how_many_it_moved(fila, broker: Fak
     dead_letters(broker, 1_500, [])
     broker.answers["Redrive"] = last
 
-    ran = fila("redrive", "orders.dlq")
+    ran = fila("dlq", "redrive", "orders.dlq")
 
     assert (ran.code, ran.out) == (1, "")
     assert (

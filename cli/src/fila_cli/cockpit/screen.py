@@ -67,11 +67,11 @@ def _head(cockpit: Cockpit, address: str, clock: str, now_s: float, width: int) 
         silent = age_text(int((now_s - cockpit.silent_since_s) * 1000))
         line.append(f"   no answer for {silent}, trying again", style=TROUBLE)
     else:
-        place = (
+        where = (
             f"   {address.removeprefix('http://')}  {clock}" if width >= ADDRESS_FROM_WIDTH else f"   {clock}"
         )
-        if line.cell_len + len(place) <= width:
-            line.append(place, style=QUIET)
+        if line.cell_len + len(where) <= width:
+            line.append(where, style=QUIET)
     line.truncate(width, overflow="ellipsis")
     return line
 
