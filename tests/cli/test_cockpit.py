@@ -235,6 +235,42 @@ def test_a_weight_is_typed_and_asked_once_more():
     assert cockpit.press("y") == Call("weigh", queue="orders", key="acme", weight=12)
 
 
+def in_channels(answer: admin_pb2.GetStatsResponse, *names: str) -> admin_pb2.GetStatsResponse:
+    answer.channels.extend(admin_pb2.ChannelInfo(name=name) for name in names)
+    return answer
+
+
+def test_each_channel_of_a_queue_has_its_own_keys_and_shares():
+    cockpit = Cockpit(queue="orders")
+    for at_s, served in ((0.0, 0.0), (1.0, 10.0)):
+        listed = keys(key("acme", 5, served_cost_total=served), key("globex", 5))
+        cockpit.take(cockpit.look, in_channels(listed, "audit", "default"), at_s)
+
+    assert [row.due for row in cockpit.keys.rows] == [None, None], "who is due what is each channel's own"
+    assert "c channel" in shown(cockpit)
+
+    cockpit.press("c")
+    assert cockpit.look == Call("keys", queue="orders", channel="audit")
+    cockpit.take(cockpit.look, in_channels(keys(key("acme", 5)), "audit", "default"), 2.0)
+    assert "fila top > orders > audit" in shown(cockpit)
+    assert [row.due for row in cockpit.keys.rows] == [1.0]
+    cockpit.press("enter")
+    assert cockpit.look == Call("explain", queue="orders", channel="audit", key="acme")
+
+    for pressed in ("escape", "c", "c"):
+        cockpit.press(pressed)
+    assert cockpit.look == Call("keys", queue="orders")
+
+
+def test_a_queue_of_one_channel_has_none_to_choose():
+    cockpit = at_keys(key("acme", 5))
+
+    cockpit.press("c")
+
+    assert cockpit.look == Call("keys", queue="orders")
+    assert "c channel" not in shown(cockpit)
+
+
 @pytest.mark.parametrize("typed", ["", "x", "1001", "-1"])
 def test_what_is_no_weight_is_refused_before_anybody_is_asked(typed):
     cockpit = at_keys(key("acme", 5))

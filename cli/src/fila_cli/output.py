@@ -266,7 +266,10 @@ def _payload(name: str, payload: bytes) -> dict[str, str]:
 
 def _is_number(cell: Cell) -> bool:
     text = cell.text if isinstance(cell, Meant) else cell
-    return isinstance(text, int | float) or (isinstance(cell, Meant) and cell.text.isdigit())
+    if isinstance(text, int | float):
+        return True
+    # A rate is written with its one decimal, in whatever row.
+    return text.isdigit() if isinstance(cell, Meant) else "." in text and text.replace(".", "", 1).isdigit()
 
 
 def _is_column_of_numbers(cells: Sequence[Cell]) -> bool:

@@ -65,6 +65,10 @@ class Cockpit:
     """Begin with this queue's keys; empty begins with all queues."""
     screen: Screen = Screen.QUEUES
     mode: Mode = Mode.MOVING
+    channel: str = ""
+    """Only this channel's keys; empty adds all channels up."""
+    channels: tuple[str, ...] = ()
+    """Of the queue whose keys are open, where it has several."""
     key: str = ""
     filter: str = ""
     typed: str = ""
@@ -137,7 +141,7 @@ class Cockpit:
     @property
     def look(self) -> Call:
         """The one call of a tick."""
-        return Call(self.screen.value, queue=self.queue, key=self.key)
+        return Call(self.screen.value, queue=self.queue, channel=self.channel, key=self.key)
 
     def take(self, call: Call, answer: Any, at_s: float) -> None:
         """An answer to a look; one to a screen that was left meanwhile is dropped."""
@@ -147,7 +151,10 @@ class Cockpit:
         if self.screen is Screen.QUEUES:
             self.queues.take(answer, at_s)
         elif self.screen is Screen.KEYS:
-            self.keys.take(answer, at_s)
+            self.keys.take(answer, at_s, of_one_channel=bool(self.channel))
+            if not self.channel:
+                names = tuple(each.name for each in answer.channels)
+                self.channels = names if len(names) > 1 else ()
         else:
             self.explanation = answer
 
@@ -195,6 +202,10 @@ class Cockpit:
             self._sort(turn=key == "S")
         elif key == "d" and self.screen is Screen.QUEUES:
             self.shows_dlqs = not self.shows_dlqs
+        elif key == "c" and self.screen is Screen.KEYS and self.channels:
+            around = ("", *self.channels)
+            self.channel = around[(around.index(self.channel) + 1) % len(around)]
+            self.keys = KeyLooks()
         elif key == "p":
             self._ask_to_pause()
         elif key == "w" and self._key_at_hand():
@@ -213,6 +224,7 @@ class Cockpit:
         if self.screen is Screen.QUEUES:
             self.queue, self.screen, self.keys = row.name, Screen.KEYS, KeyLooks()
             self._chosen.pop(Screen.KEYS, None)
+            self.channel, self.channels = "", ()
         else:
             self.key, self.screen, self.explanation = row.name, Screen.EXPLAIN, None
         self.filter = ""
@@ -223,7 +235,7 @@ class Cockpit:
         elif self.screen is Screen.EXPLAIN:
             self.screen, self.key = Screen.KEYS, ""
         elif self.screen is Screen.KEYS and not self.only_queue:
-            self.screen, self.queue = Screen.QUEUES, ""
+            self.screen, self.queue, self.channel = Screen.QUEUES, "", ""
 
     def _sort(self, *, turn: bool) -> None:
         sorting = self._sorting[self._list_screen]

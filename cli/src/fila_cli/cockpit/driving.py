@@ -28,7 +28,7 @@ def ask(session: Session, call: Call) -> Any:
     if call.what == "queues":
         return admin.ListQueues(admin_pb2.ListQueuesRequest(), timeout=timeout_s)
     if call.what == "keys":
-        request = admin_pb2.GetStatsRequest(queue=call.queue, max_keys=KEYS_MAX)
+        request = admin_pb2.GetStatsRequest(queue=call.queue, channel=call.channel, max_keys=KEYS_MAX)
         return admin.GetStats(request, timeout=timeout_s)
     if call.what == "explain":
         explain = admin_pb2.ExplainKeyRequest(queue=call.queue, channel=call.channel, fairness_key=call.key)

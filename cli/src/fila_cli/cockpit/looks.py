@@ -124,8 +124,8 @@ class KeyLooks:
         self.stats: GetStatsResponse | None = None
         self.rows: list[KeyRow] = []
 
-    def take(self, answer: GetStatsResponse, at_s: float) -> None:
-        """The next look."""
+    def take(self, answer: GetStatsResponse, at_s: float, *, of_one_channel: bool = False) -> None:
+        """The next look: at all channels, unless it says otherwise."""
         elapsed_s = 0.0 if self._is_first else at_s - self._at_s
         trails: dict[str, Trail] = {}
         rates: dict[str, float] = {}
@@ -141,7 +141,10 @@ class KeyLooks:
         self._trails, self._at_s, self.stats, self._is_first = trails, at_s, answer, False
         self._before = {key.key: key for key in answer.per_key_stats}
         served_in_all = sum(sum(trail.served) for trail in trails.values())
-        competing = [key for key in answer.per_key_stats if _competes(key)]
+        # Each channel divides its own: what all of them served together is due to nobody.
+        is_one = of_one_channel or len(answer.channels) < 2
+        competing = [key for key in answer.per_key_stats if is_one and _competes(key)]
+        due_something = {key.key for key in competing}
         weights = sum(key.weight for key in competing)
         # What those without a backlog took is theirs: the rest is what weights divide.
         divided = 1.0
@@ -156,7 +159,7 @@ class KeyLooks:
                 oldest_ms=key.oldest_age_ms,
                 out_per_s=rates.get(key.key, 0.0),
                 share=sum(trails[key.key].served) / served_in_all if served_in_all else None,
-                due=divided * key.weight / weights if _competes(key) else None,
+                due=divided * key.weight / weights if key.key in due_something else None,
                 paused=key.paused,
                 throttled=key.throttled,
                 cap=key.max_in_flight,

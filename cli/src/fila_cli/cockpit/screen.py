@@ -32,6 +32,7 @@ _HELP = (
     ("/", "show only names with this text in them; Esc ends it"),
     ("p", "pause or resume what is chosen, asked once more"),
     ("w", "give a key a weight, asked once more"),
+    ("c", "another channel's keys, and all channels' again"),
     ("d", "show dead-letter queues, or leave them out"),
     ("q, Ctrl-C", "leave"),
 )
@@ -57,6 +58,8 @@ def _head(cockpit: Cockpit, address: str, clock: str, now_s: float, width: int) 
     place = ["fila top"]
     if cockpit.queue:
         place.append(printable(cockpit.queue))
+    if cockpit.channel:
+        place.append(printable(cockpit.channel))
     if cockpit.screen is Screen.EXPLAIN:
         place.append(printable(cockpit.key))
     line = Text(" > ".join(place), style="bold")
@@ -157,7 +160,7 @@ def _keys_here(cockpit: Cockpit) -> list[str]:
         return ["Esc back", "p pause", "w weigh", "? help", "q quit"]
     keys = ["Enter opens", "s sort", "/ filter", "p pause"]
     if cockpit.screen is Screen.KEYS:
-        keys += ["w weigh", "Esc back"]
+        keys += ["w weigh", *(["c channel"] if cockpit.channels else []), "Esc back"]
     else:
         keys.append("d dead-letter queues")
     return [*keys, "? help", "q quit"]

@@ -65,8 +65,8 @@ _SPARE = ("ACKED/S", "CAP", "IN FLIGHT", "CONSUMERS", "KEYS", "WEIGHT", "OLDEST"
 def top(session: Session, queue: str | None, interval_ms: int, *, once: bool) -> None:
     """Watch all queues, or the fairness keys of QUEUE.
 
-    Enter opens a queue's keys and then why one of them waits; p pauses, w weighs, / filters, s sorts, ? lists all
-    keys, q leaves.
+    Enter opens a queue's keys and then why one of them waits; p pauses, w weighs, / filters, s sorts, c shows one
+    channel, ? lists all keys, q leaves.
     """
     if interval_ms < 1:
         raise click.BadParameter("must be at least 1ms", param_hint="'--interval'")
