@@ -6,10 +6,13 @@ parsing, group commit, scheduling, leases, acks, the disk.
 
 from __future__ import annotations
 
+import os
 import select
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from fila.v1 import admin_pb2
@@ -29,6 +32,9 @@ class CoreLoad:
     keys: int = 10
     window_frames: int = 32
     durability: Literal["fsync", "os"] = "fsync"
+    history: bool = False
+    """Whether it is recorded."""
+
     warm_up_s: float = 1.0
     seconds: float = 5.0
 
@@ -40,22 +46,46 @@ class CoreRun:
     produced_per_s: float
     acked_per_s: float
     cpu_us_per_message: float
+    thread_us: dict[str, float]
+    """The same by thread: scheduler, commit, history and so on."""
 
 
 def run(load: CoreLoad, pipe: Any) -> None:
     """Process: open a core in a temporary directory, load it, send back a CoreRun."""
-    from fila_server.config.schema import Config, Storage
+    from fila_server.config.schema import Config, History, Storage
     from fila_server.core.drive.scheduler_thread import Engine
 
     with tempfile.TemporaryDirectory(prefix="fila-bench-") as directory:
         # Nothing here runs between validation and the core, so the settings are the defaults but for these.
-        settings = Config(storage=Storage(durability=load.durability)).engine_settings()
-        engine = Engine(directory, settings, mono_ns=time.monotonic_ns(), wall_ns=time.time_ns(), seed=1)
+        history = History(enabled=load.history, dir=str(Path(directory, "history")))
+        config = Config(storage=Storage(durability=load.durability), history=history)
+        data = str(Path(directory, "data"))
+        engine = Engine(
+            data, config.engine_settings(), mono_ns=time.monotonic_ns(), wall_ns=time.time_ns(), seed=1
+        )
         engine.start()
+        recorder = None
+        if engine.recording is not None:
+            from fila_server.recording.recorder import Recorder
+
+            recorder = Recorder(engine.recording, history)
+            recorder.start()
         try:
             pipe.send(_Driver(engine, load).run())
         finally:
             engine.stop()
+            if recorder is not None:
+                recorder.finish(timeout_s=10)
+
+
+def _thread_cpu_s() -> dict[str, float]:
+    """What each thread of this process that Python knows has used so far."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    used = {}
+    for thread in threading.enumerate():
+        fields = Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rsplit(")", 1)[1].split()
+        used[thread.name] = (int(fields[11]) + int(fields[12])) / ticks
+    return used
 
 
 class _Driver:
@@ -85,13 +115,16 @@ class _Driver:
         for _ in range(self._load.window_frames):
             self._enqueue()
         self._turns(self._load.warm_up_s)
+        threads = _thread_cpu_s()
         began, cpu, produced, acked = time.monotonic(), time.process_time(), self._produced, self._acked
         self._turns(self._load.seconds)
         elapsed = time.monotonic() - began
+        each = 1e6 / max(1, self._acked - acked)
         return CoreRun(
             produced_per_s=(self._produced - produced) / elapsed,
             acked_per_s=(self._acked - acked) / elapsed,
-            cpu_us_per_message=(time.process_time() - cpu) * 1e6 / max(1, self._acked - acked),
+            cpu_us_per_message=(time.process_time() - cpu) * each,
+            thread_us={name: (used - threads[name]) * each for name, used in _thread_cpu_s().items()},
         )
 
     def _turns(self, seconds: float) -> None:

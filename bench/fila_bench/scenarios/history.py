@@ -11,7 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from fila_bench.pairs import ratio_of
+from fila_bench import core_load
+from fila_bench.callers import in_process
+from fila_bench.core_load import CoreLoad, CoreRun
+from fila_bench.pairs import in_turn, ratio_of
 from fila_bench.registry import Budget, benchmark
 from fila_bench.report import Finding
 from fila_bench.scenarios.full_life import Life, measure_life
@@ -66,6 +69,46 @@ def history(budget: Budget) -> Iterator[Finding]:
             },
         )
         yield from _files(Path(folder, str(_PAIRS - 1)))
+
+
+@benchmark(
+    "history-threads", "what a history costs the scheduler's thread and its own, in the compiled core alone"
+)
+def history_threads(budget: Budget) -> Iterator[Finding]:
+    def run(records: bool) -> CoreRun:
+        load = CoreLoad(history=records, warm_up_s=budget.warm_up_s, seconds=budget.seconds)
+        found: CoreRun = in_process(core_load.run, load)()
+        return found
+
+    found = in_turn({"without": lambda: run(False), "with": lambda: run(True)}, _PAIRS)
+    scheduler = {side: [each.thread_us["scheduler"] for each in runs] for side, runs in found.items()}
+    more = sorted(on - off for off, on in zip(scheduler["without"], scheduler["with"], strict=True))
+    yield Finding(
+        benchmark="history-threads",
+        case=f"the scheduler's thread, more a message, median of {_PAIRS} pairs",
+        value=statistics.median(more),
+        unit="us",
+        reach=0.15,
+        better="less",
+        details={
+            "least": more[0],
+            "most": more[-1],
+            "with": statistics.median(scheduler["with"]),
+            "without": statistics.median(scheduler["without"]),
+            "acked/s with": statistics.median(each.acked_per_s for each in found["with"]),
+            "without a history": statistics.median(each.acked_per_s for each in found["without"]),
+        },
+    )
+    own = sorted(each.thread_us["history"] for each in found["with"])
+    yield Finding(
+        benchmark="history-threads",
+        case=f"the history's own thread, a message, median of {_PAIRS}",
+        value=statistics.median(own),
+        unit="us",
+        reach=0.3,
+        better="less",
+        details={"least": own[0], "most": own[-1]},
+    )
 
 
 def _life(budget: Budget, directory: Path | None) -> tuple[float, float]:
