@@ -12,12 +12,13 @@ One JSON object on the last line. A history of so many events is an hour of a ma
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
-import resource
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -35,9 +36,15 @@ PAYLOAD_BYTES = 1_000
 
 def main() -> int:
     given = _options()
+    load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="fila-bench-pipeline-") as folder:
         found = MEASURES[given.what](given, Path(folder))
-    print(json.dumps({"what": given.what, **found}))
+    load = round(load_before, 1)
+    print(
+        json.dumps(
+            {"what": given.what, **found, "load_before": load, "load_after": round(os.getloadavg()[0], 1)}
+        )
+    )
     return 0
 
 
@@ -54,7 +61,7 @@ def fairness(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     code = command([*arguments, "--conf", "spark.driver.memory=4g"])
     took_s = time.monotonic() - began
     assert code == 0, code
-    return {"events": events, "took_s": round(took_s, 1), "peak_bytes": _peak_bytes()}
+    return {"events": events, "took_s": round(took_s, 1), **_spent()}
 
 
 def grow(history: Path, events: int) -> int:
@@ -169,13 +176,26 @@ def backtest(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
     began = time.monotonic()
     code = command(["backtest", "--history", str(given.history), "--out", str(folder / "out")])
-    return {"code": code, "took_s": round(time.monotonic() - began, 1), "peak_bytes": _peak_bytes()}
+    took_s = time.monotonic() - began
+    deliveries = pq.read_table(folder / "out/verdicts.parquet").column("deliveries").to_pylist()
+    return {"code": code, "deliveries": sum(deliveries), "took_s": round(took_s, 1), **_spent()}
 
 
-def _peak_bytes() -> int:
-    """The largest of this process and its children; Spark's is one of them."""
-    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return max(resource.getrusage(kind).ru_maxrss for kind in kinds) * 1024
+def _spent() -> dict[str, float]:
+    """What this process and all below it have used so far, Spark's Java among them: it lives until we end."""
+    below: dict[int, list[int]] = defaultdict(list)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            below[int(stat.read_text().rsplit(")", 1)[1].split()[1])].append(int(stat.parent.name))
+    cpu_s, peak, processes = 0.0, 0, [os.getpid()]
+    for process in processes:
+        processes += below[process]
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+            cpu_s += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+            status = Path(f"/proc/{process}/status").read_text()
+            peak = max(peak, int(status.partition("VmHWM:")[2].split()[0]) * 1024)
+    return {"cpu_s": round(cpu_s, 1), "largest_process_bytes": peak}
 
 
 MEASURES = {"fairness": fairness, "read": read, "write": write, "backtest": backtest}
