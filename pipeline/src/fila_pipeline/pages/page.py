@@ -122,7 +122,9 @@ def _table(rows: pd.DataFrame) -> str:
         return "<p>None.</p>"
     shown = rows.head(TABLE_ROWS_MAX)
     texts = {name for name in shown.columns if shown[name].map(lambda value: isinstance(value, str)).any()}
-    head = "".join(f"<th{_text(name, texts)}>{escape(str(name))}</th>" for name in shown.columns)
+    # A long name may break behind its words, so that a table of many columns is as wide as its numbers.
+    names = {name: escape(str(name)).replace("_", "_<wbr>") for name in shown.columns}
+    head = "".join(f"<th{_text(name, texts)}>{names[name]}</th>" for name in shown.columns)
     body = "".join(
         "<tr>"
         + "".join(
