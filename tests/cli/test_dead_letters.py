@@ -93,7 +93,9 @@ def test_the_question_before_letters_are_dropped_says_how_many(fila, broker: Fak
     ran = fila("dlq", "delete", "o.dlq", "--error", "timeout")
 
     assert ran.code == 2
-    assert ran.err.startswith("fila: Drop 3 dead letters of o.dlq for good: nobody is here to be asked")
+    assert ran.err.startswith(
+        "fila: nobody is here to be asked: Drop 3 dead letters of o.dlq for good? --yes"
+    )
     assert all(method != "DropDeadLetters" for method, _ in broker.asked)
 
 

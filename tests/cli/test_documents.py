@@ -74,3 +74,28 @@ def test_a_command_on_a_page_is_understood(
             Path(word[1:]).write_text("-- a script of the reader's")
 
     _understand(main.fila, words)
+
+
+def _names() -> list[tuple[str, str]]:
+    """Commands that a page names in passing, with or without what belongs to them."""
+    pages = [*PAGES, ROOT / "cli/README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "sdks").glob("*/README.md")]
+    found = {
+        (page.name, line)
+        for page in pages
+        for line in re.findall(r"`(fila [a-z][^`\n]*)`", page.read_text())
+        if "|" not in line and "..." not in line
+    }
+    return sorted(found)
+
+
+@pytest.mark.parametrize(("page", "line"), _names())
+def test_a_command_that_a_page_names_is_there_with_its_flags(page: str, line: str):
+    command: click.Command = main.fila
+    for word in _words(line):
+        if isinstance(command, click.Group) and not word.startswith("-"):
+            inner = command.get_command(click.Context(command), word)
+            assert inner is not None, f"fila has no {word}"
+            command = inner
+        elif word.startswith("-"):
+            flags = {flag for each in command.params for flag in (*each.opts, *each.secondary_opts)}
+            assert word.partition("=")[0] in flags

@@ -328,6 +328,21 @@ def test_lines_that_are_stopped_say_what_was_stored_and_what_may_have_been(fila,
     assert ran.err == "fila: stopped: 1000 messages enqueued; 7 more were on their way and may be, too\n"
 
 
+def test_lines_that_the_broker_ends_say_what_was_stored_and_what_may_have_been(fila, broker: FakeBroker):
+    def first(_: service_pb2.EnqueueBatchRequest) -> service_pb2.EnqueueBatchResponse:
+        broker.answers["EnqueueBatch"] = Refusal(StatusCode.RESOURCE_EXHAUSTED, "the disk is full")
+        return service_pb2.EnqueueBatchResponse(results=[{"offset": at} for at in range(1, 1_001)])
+
+    broker.answers["EnqueueBatch"] = first
+
+    ran = fila("enqueue", "orders", "--lines", stdin=b"x\n" * 1_007)
+
+    assert (ran.code, ran.out) == (1, "")
+    assert (
+        ran.err.splitlines()[0] == "1000 messages enqueued; 7 more were on their way and may be, too, then:"
+    )
+
+
 def test_a_paced_redrive_does_not_wait_behind_the_last_dead_letter(fila, broker: FakeBroker, monkeypatch):
     dead_letters(broker, 2, [(1, 1, 0), (1, 2, 0)])
     waits: list[float] = []

@@ -197,6 +197,14 @@ def test_explain_says_which_bucket_and_where_the_hour_went(fila, broker: FakeBro
     assert_golden("explain.txt", fila("explain", "orders", "acme").out)
 
 
+def test_an_interval_that_reads_the_same_at_both_ends_is_one_moment(fila, broker: FakeBroker):
+    answer = admin_pb2.ExplainKeyResponse(state="STATE_THROTTLED", pending=2)
+    answer.head_forecast.CopyFrom(events_pb2.Forecast(earliest_ms=5_100, likely_ms=5_200, latest_ms=5_300))
+    broker.answers["ExplainKey"] = answer
+
+    assert "next one goes         in 5s\n" in fila("explain", "orders", "acme").out
+
+
 def test_explain_says_who_is_served_who_consumes_and_when_it_goes(fila, broker: FakeBroker):
     answer = admin_pb2.ExplainKeyResponse(state="STATE_NO_CONSUMER", pending=40, weight=1)
     answer.consumers.CopyFrom(events_pb2.ChannelConsumers(count=5, window=25, held=25, begun=4))

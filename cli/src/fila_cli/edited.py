@@ -56,7 +56,7 @@ def move_edited(session: Session, dlq: str, letters: Sequence[Message], edits: H
     from fila.v1 import events_pb2
 
     refused = ""
-    with Progress("dead letter", len(letters)) as progress:
+    with Progress("dead letter", len(letters), told_as="moved back") as progress:
         try:
             for page in _pages(letters):
                 stored, problem = _store(session, page, edits)

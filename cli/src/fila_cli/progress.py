@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from fila_cli.output import counted
+from fila_cli.output import counted, printable
 from fila_cli.values import age_text
 
 _SHOWN_EVERY_S = 0.2
@@ -28,9 +28,13 @@ class Progress:
         total: int | None = None,
         *,
         plural: str = "",
+        told_as: str = "",
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`told_as`, such as "moved back", is what happened to those that are done. Where an error of the broker ends
+        it, that is told before the error."""
         self.done = 0
+        self._told_as = told_as
         self.total = total
         self._noun = noun
         self._plural = plural
@@ -68,3 +72,11 @@ class Progress:
     ) -> None:
         if self._is_shown:
             print(_BEGIN_OF_LINE, end="", file=sys.stderr, flush=True)
+        if self._told_as and self.done and kind is not None and _is_a_brokers(kind):
+            print(printable(f"{self.summary()} {self._told_as}, then:"), file=sys.stderr)
+
+
+def _is_a_brokers(kind: type[BaseException]) -> bool:
+    import grpc
+
+    return issubclass(kind, grpc.RpcError)

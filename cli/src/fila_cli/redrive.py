@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING
 
-from fila_cli.output import printable
 from fila_cli.progress import Progress
 from fila_cli.session import Session, Stopped
 
@@ -38,8 +36,6 @@ class Redrive:
     def run(self) -> RedriveResponse:
         """Return what was moved in all. Raises Stopped with what was moved so far; what else ends it is raised
         once that was told."""
-        import grpc
-
         from fila.v1 import admin_pb2
 
         session = self._session
@@ -51,7 +47,7 @@ class Redrive:
         )
         request = admin_pb2.RedriveRequest(dlq_queue=self._dlq, up_to_offset=max(1, stats.head_offset - 1))
         began_s = time.monotonic()
-        with Progress("dead letter", total) as progress:
+        with Progress("dead letter", total, told_as="moved back") as progress:
             try:
                 while self._next_page(request, done):
                     answer = session.admin.Redrive(request, timeout=session.timeout_s)
@@ -64,11 +60,6 @@ class Redrive:
                         time.sleep(max(0.0, began_s + done.redriven / self._rate - time.monotonic()))
             except KeyboardInterrupt:
                 raise Stopped(f"{progress.summary()} moved back; the rest stay in {self._dlq}") from None
-            except grpc.RpcError:
-                if done.redriven:
-                    told = f"{progress.summary()} moved back, then:"
-                    print(printable(told), file=sys.stderr)
-                raise
         return done
 
     def _next_page(self, request: RedriveRequest, done: RedriveResponse) -> bool:

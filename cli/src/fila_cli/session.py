@@ -332,9 +332,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError(
-            f"{question.rstrip('?')}: nobody is here to be asked; --yes says that it is meant"
-        )
+        raise click.UsageError(f"nobody is here to be asked: {question} --yes says that it is meant")
     if not click.confirm(question, err=True):
         raise Declined
 

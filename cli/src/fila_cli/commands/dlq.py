@@ -366,7 +366,7 @@ def delete(session: Session, dlq: str, chosen: Chosen, *, dry_run: bool, yes: bo
             f"{counted(len(offsets), 'dead letter')} would be dropped",
         )
         return
-    with Progress("dead letter", len(offsets)) as progress:
+    with Progress("dead letter", len(offsets), told_as="dropped") as progress:
         try:
             for at in range(0, len(offsets), _PAGE):
                 request = events_pb2.DropDeadLettersRequest(dlq_queue=dlq, offsets=offsets[at : at + _PAGE])

@@ -94,6 +94,8 @@ def _options(
 def _enqueue_lines(
     session: Session, queue: str, headers: dict[str, str], options: EnqueueOptions | None
 ) -> int:
+    import grpc
+
     from fila.v1 import service_pb2
 
     stored, refused, under_way, first_refusal = 0, 0, 0, ""
@@ -120,9 +122,14 @@ def _enqueue_lines(
                             results.append({"message_id": result.message_id, "offset": result.offset})
                 under_way = 0
                 progress.add(stored - progress.done)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, grpc.RpcError) as error:
             perhaps = f"; {under_way} more were on their way and may be, too" if under_way else ""
-            raise Stopped(f"{counted(stored, 'message')} enqueued{perhaps}") from None
+            so_far = f"{counted(stored, 'message')} enqueued{perhaps}"
+            if isinstance(error, KeyboardInterrupt):
+                raise Stopped(so_far) from None
+            if stored:
+                print(f"{so_far}, then:", file=sys.stderr)
+            raise
     span = f", offsets {lowest} to {highest}" if stored > 1 else f", offset {lowest}" if stored else ""
     answered = {"enqueued": stored, "refused": refused, "messages": results}
     if session.format is Format.TABLE:

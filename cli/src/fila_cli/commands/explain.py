@@ -116,8 +116,10 @@ def when(forecast: Forecast) -> str:
         return _UNKNOWN.get(name, name)
     if forecast.latest_ms < _NOW_MS:
         return "within a second"
-    latest = age_text(forecast.latest_ms)
-    between = f"{age_text(forecast.earliest_ms)} to {latest}" if forecast.earliest_ms else f"at most {latest}"
+    earliest, latest = age_text(forecast.earliest_ms), age_text(forecast.latest_ms)
+    if earliest == latest:
+        return f"in {latest}"
+    between = f"{earliest} to {latest}" if forecast.earliest_ms else f"at most {latest}"
     return f"in {between}, most likely {age_text(forecast.likely_ms)}"
 
 

@@ -125,7 +125,7 @@ class Screen:
                 state.in_flight,
                 f"{state.arriving_per_second:.1f}",
                 f"{state.delivered_per_second:.1f}",
-                age_text(state.oldest_age_ms) if state.oldest_age_ms else "-",
+                age_text(state.oldest_age_ms) if state.ready or state.delayed or state.in_flight else "-",
                 state.consumers,
                 state.active_keys,
             ]
