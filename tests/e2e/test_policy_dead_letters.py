@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 
 import pytest
 
@@ -121,13 +122,19 @@ async def test_a_redrive_whose_caller_goes_away_stops_at_a_page(
     began_s = time.monotonic()
     redriving = server.admin.Redrive.future(request)
 
+    async def is_told() -> int:
+        return sum(
+            line["count"]
+            for line in server.log
+            if line.get("event") == "dead_letters.redriven" and line["queue"] == f"{queue}.dlq"
+        )
+
     async def has_moved_some() -> bool:
         return (await client.get_stats(queue)).depth >= 4
 
     await eventually(has_moved_some)
     redriving.cancel()
-    await asyncio.sleep(0.3)
-    moved = (await client.get_stats(queue)).depth
+    moved = await eventually(is_told)
     went_on_for_s = time.monotonic() - began_s
     await asyncio.sleep(0.5)
 
@@ -247,19 +254,25 @@ async def test_an_answered_decision_and_an_answered_redrive_outlive_a_kill(start
         assert [letter.id for letter in await client.peek("q.dlq", max_messages=100)] == ids[20:]
 
 
-async def test_a_server_that_stops_ends_a_paced_redrive(start_server: StartServer) -> None:
-    server = start_server()
-    async with FilaClient.connect(server.addresses["grpc"], retry_for_s=0.1) as client:
-        await client.create_queue("q")
-        await kill(client, "q", [b"x"] * 5)
-        redriving = asyncio.ensure_future(client.redrive("q.dlq", rate_per_second=0.1, timeout_s=60))
-        await asyncio.sleep(0.3)
-        began_s = time.monotonic()
+async def test_a_server_that_stops_ends_a_paced_redrive(start_server: StartServer, tmp_path: Path) -> None:
+    async def stopped_s(number: int) -> float:
+        server = start_server(tmp_path / f"data-{number}")
+        async with FilaClient.connect(server.addresses["grpc"], retry_for_s=0.1) as client:
+            await client.create_queue("q")
+            await kill(client, "q", [b"x"] * 5)
+            redriving = asyncio.ensure_future(client.redrive("q.dlq", rate_per_second=0.1, timeout_s=60))
 
-        assert await asyncio.to_thread(server.stop) == 0
+            async def has_begun() -> bool:
+                return (await client.get_stats("q")).depth > 0
 
-        assert time.monotonic() - began_s < 3
-        assert (await asyncio.gather(redriving, return_exceptions=True))[0] != 5
+            await eventually(has_begun)
+            began_s = time.monotonic()
+            assert await asyncio.to_thread(server.stop) == 0
+            took_s = time.monotonic() - began_s
+            assert (await asyncio.gather(redriving, return_exceptions=True))[0] != 5
+            return took_s
+
+    await within_awaited(3, stopped_s)
 
 
 # --- refusals -----------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 
 import grpc
 import pytest
@@ -13,6 +14,7 @@ from fila import FilaClient, FilaError, Invalid, NewMessage
 from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
 from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import RunningServer, StartServer
+from tests.waiting import eventually, within_awaited
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
 
@@ -223,25 +225,33 @@ async def test_a_caller_who_gives_up_takes_the_held_message_back(
     assert (await client.get_stats(queue)).depth == 0
 
 
-async def test_a_server_that_stops_does_not_wait_for_a_broken_script(start_server: StartServer) -> None:
-    server = start_server()
-    async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=20, retry_for_s=0.1) as client:
-        await client.create_queue(
-            "q", on_enqueue_script="function on_enqueue(m) error('x') end", hook_fallback="hold"
-        )
-        on_a_stream = asyncio.ensure_future(client.enqueue("q", b"x"))
-        alone = server.service.Enqueue.future(service_pb2.EnqueueRequest(queue="q"))
-        await asyncio.sleep(0.2)
-        began_s = time.monotonic()
+async def test_a_server_that_stops_does_not_wait_for_a_broken_script(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    async def stopped_s(number: int) -> float:
+        server = start_server(tmp_path / f"data-{number}")
+        async with FilaClient.connect(server.addresses["grpc"], call_timeout_s=20, retry_for_s=0.1) as client:
+            await client.create_queue(
+                "q", on_enqueue_script="function on_enqueue(m) error('x') end", hook_fallback="hold"
+            )
+            on_a_stream = asyncio.ensure_future(client.enqueue("q", b"x"))
+            alone = server.service.Enqueue.future(service_pb2.EnqueueRequest(queue="q"))
 
-        server.process.terminate()
-        told = await asyncio.to_thread(alone.exception)
-        assert await asyncio.to_thread(server.stop) == 0
+            async def both_wait() -> bool:
+                return sum(hook.held for hook in (await client.get_stats("q")).hooks) >= 2
 
-        assert time.monotonic() - began_s < 3
-        assert told.code() is grpc.StatusCode.UNAVAILABLE
-        with pytest.raises(FilaError):
-            await on_a_stream
+            await eventually(both_wait)
+            began_s = time.monotonic()
+            server.process.terminate()
+            told = await asyncio.to_thread(alone.exception)
+            assert await asyncio.to_thread(server.stop) == 0
+            took_s = time.monotonic() - began_s
+            assert told.code() is grpc.StatusCode.UNAVAILABLE
+            with pytest.raises(FilaError):
+                await on_a_stream
+            return took_s
+
+    await within_awaited(3, stopped_s)
 
 
 # --- restarts -----------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metric
 from fila_server.telemetry.catalog import METRICS
 from fila_server.telemetry.service import Telemetry
 from tests.telemetry.conftest import QUOTAS, live_a_little
-from tests.waiting import within_awaited
+from tests.waiting import RunningClock, within_awaited
 
 Export = metrics_service_pb2.ExportMetricsServiceRequest
 
@@ -131,19 +131,23 @@ async def test_a_collector_that_is_not_there_is_reported_once_and_holds_up_nobod
         with structlog.testing.capture_logs() as logs:
             telemetry.start_export(endpoint=dead, service_name="fila", interval_ms=100)
             slowest_s = 0.0
-            ends_s = time.monotonic() + 1.5
-            while time.monotonic() < ends_s:
-                began_s = time.monotonic()
+            ends_s = clock.now_s + 1.5
+            while clock.now_s < ends_s:
+                began_s = clock.now_s
                 await asyncio.sleep(0)
-                slowest_s = max(slowest_s, time.monotonic() - began_s)
+                slowest_s = max(slowest_s, clock.now_s - began_s)
                 await asyncio.sleep(0.001)
-            began_s = time.monotonic()
+            began_s = clock.now_s
             await telemetry.stop_exports()
-            stopped_s = time.monotonic() - began_s
+            stopped_s = clock.now_s - began_s
         assert [line["event"] for line in logs].count("telemetry.export_failed") == 1
         return max(slowest_s, stopped_s / 8)
 
-    await within_awaited(0.25, slowest_turn_s)
+    clock = RunningClock()
+    try:
+        await within_awaited(0.25, slowest_turn_s)
+    finally:
+        clock.stop()
 
 
 async def test_a_collector_that_never_answers_does_not_hold_up_the_stop(engine, ask):

@@ -20,6 +20,7 @@ from fila.v1 import sink_pb2, sink_pb2_grpc
 from fila_server.telemetry.catalog import METRICS
 from tests.e2e.conftest import start_server  # noqa: F401 - a fixture
 from tests.telemetry.test_otlp import by_name, collector, take  # noqa: F401 - a fixture
+from tests.waiting import within
 
 pytestmark = pytest.mark.e2e
 
@@ -128,19 +129,22 @@ async def test_a_collector_gets_every_metric_that_has_points(start_server, colle
     assert {"fila.queue.depth", "fila.commit.sync_duration", "fila.storage.hot"} <= set(metrics)
 
 
-def test_a_server_whose_collector_is_gone_serves_and_stops_as_ever(start_server):  # noqa: F811
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        server = start_server(
-            FILA_TELEMETRY__OTLP_ENDPOINT=f"http://127.0.0.1:{silent.getsockname()[1]}",
-            FILA_TELEMETRY__METRICS_INTERVAL_MS="100",
-        )
-        server.admin.CreateQueue(admin.CreateQueueRequest(name="orders"))
-        began_s = time.monotonic()
-        enqueue(server, 50)
-        assert time.monotonic() - began_s < 5
-        began_s = time.monotonic()
-        assert server.stop() == 0
-        assert time.monotonic() - began_s < 5
+def test_a_server_whose_collector_is_gone_serves_and_stops_as_ever(start_server, tmp_path):  # noqa: F811
+    def longest_s(number: int) -> float:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            server = start_server(
+                tmp_path / f"data-{number}",
+                FILA_TELEMETRY__OTLP_ENDPOINT=f"http://127.0.0.1:{silent.getsockname()[1]}",
+                FILA_TELEMETRY__METRICS_INTERVAL_MS="100",
+            )
+            server.admin.CreateQueue(admin.CreateQueueRequest(name="orders"))
+            began_s = time.monotonic()
+            enqueue(server, 50)
+            served_s = time.monotonic()
+            assert server.stop() == 0
+            return max(served_s - began_s, time.monotonic() - served_s)
+
+    within(5, longest_s)
 
 
 def test_a_port_for_metrics_that_somebody_holds_stops_the_start(start_server, tmp_path):  # noqa: F811
