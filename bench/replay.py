@@ -1,9 +1,10 @@
 """Fair or first in, first out: a real inference trace beside a tenant that floods ten times as much.
 
-    bench/replay.py                               20 minutes of the trace, 60 times as fast, both orders
-    bench/replay.py --minutes 57 --speed 120      all of it
-    bench/replay.py --picture docs/images/replay.png
+    bench/replay.py --data code.csv                             20 minutes of the trace, 60 times as fast, both orders
+    bench/replay.py --data code.csv --minutes 57 --speed 120    all of it
+    bench/replay.py --data code.csv --picture docs/images/replay.png
 
+The trace is AzureLLMInferenceTrace_code.csv of the Azure Public Dataset (TIMESTAMP,ContextTokens,GeneratedTokens).
 Prints each tenant's waiting time and share of served tokens, once with all messages under
 one key and once with a key for each tenant, and draws both. Times are times of the trace:
 a wait of one second at 60 times the speed is printed as a minute.
@@ -34,7 +35,6 @@ from fila_bench.replay import (
 from fila_bench.server import Server
 
 _ROOT = Path(__file__).resolve().parents[1]
-_DEFAULT_DATA = _ROOT.parent / "shared" / "data" / "azure-llm-2023" / "code.csv"
 _ORDERS: tuple[tuple[str, dict[str, object]], ...] = (
     ("All messages under one key: first in, first out", {}),
     ("A key for each tenant: fair", {"fairness_key_header": "tenant"}),
@@ -44,8 +44,8 @@ _ORDERS: tuple[tuple[str, dict[str, object]], ...] = (
 def main() -> int:
     options = _options()
     if not options.data.exists():
-        print(f"skipped: the trace is not at {options.data}; give its path with --data", file=sys.stderr)
-        return 0
+        print(f"the trace is not at {options.data}: give its path with --data", file=sys.stderr)
+        return 2
     real = read_trace(options.data, options.minutes)
     arrivals = sorted([*real, *flood(real, options.noise, options.seed)], key=lambda arrival: arrival.at_s)
     asked = sum(arrival.cost for arrival in real) / real[-1].at_s
@@ -93,7 +93,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, default=_DEFAULT_DATA, metavar="CSV", help="the trace")
+    parser.add_argument("--data", type=Path, required=True, metavar="CSV", help="the trace")
     parser.add_argument("--minutes", type=float, default=20, help="how much of the trace [20]")
     parser.add_argument("--speed", type=float, default=60, help="seconds of the trace in a second [60]")
     parser.add_argument(

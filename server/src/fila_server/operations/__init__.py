@@ -1,8 +1,9 @@
 """What an operator may ask, whatever the protocol: protobuf in, protobuf out.
 
-rules.py     what a queue may be called and how it may be set up
-requests.py  what every other request must look like
-queues.py    the calls that are more than one command with its check
-redrive.py   dead letters back to where they failed
-scripts.py   the hooks stage, put between edges and core and kept told
+    what a request may hold    requests; rules for a queue's settings
+    queues                     queues, versions, dry_run, seeking, scripts
+    fairness keys              keys, preview, explain, forecast, late; key_walk and walks, how all of them are looked at
+    dead letters               redrive, dead_letter_operations, dead_letter_calls
+    numbers                    statistics, watch_stats, series, series_calls, status, machine
+    who may, and who did       keyring, links, start_access; audit, changes, denials, observing
 """
