@@ -54,7 +54,7 @@ def _show_again(session: Session, look: Callable[[], tuple[Any, str]], outage: O
     try:
         answer, text = look()
     except grpc.RpcError as error:
-        # A broker that restarts is one of the things people watch.
+        # Watching goes on over a restart of the broker.
         outage.meet(error)
         return
     outage.over()

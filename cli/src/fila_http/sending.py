@@ -20,7 +20,7 @@ PROBLEM_JSON = "application/problem+json"
 PIECE_BYTES = 64 << 10
 
 ALWAYS = (
-    # Answers are nobody's page and nobody's script, and hold what only this caller may see.
+    # No cache keeps what only this caller may see, and no browser takes an answer for a page or a script.
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )

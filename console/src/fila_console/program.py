@@ -23,7 +23,7 @@ CONNECTIONS_MAX = 2_000
 
 def run(settings: Settings) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises BadSetting, NotInstalled, OSError (the port is taken)."""
-    # Loud failures first, while a person looks.
+    # Before anything is served: whoever started it still looks at the terminal, and sees what is wrong.
     console = console_of(settings)
     if not settings.is_loopback:
         asyncio.run(_refuse_open_brokers(settings))

@@ -32,7 +32,7 @@ class Question(Generic[AnswerT]):
         """The newest answer, None before the first; it is asked for anew once its time has come. Raises Trouble."""
         if self._task is None and time.monotonic() >= self._due_s:
             self._task = asyncio.create_task(_timed(question))
-            # Where nobody comes back for it, a failure is no news.
+            # Takes the exception: else asyncio logs one that nobody awaits any more, as when the page was closed.
             self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
         if (task := self._task) is not None:
             await asyncio.wait({task}, timeout=WAIT_S)

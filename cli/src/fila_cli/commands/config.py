@@ -61,7 +61,7 @@ def delete(session: Session, key: str) -> None:
     """Delete KEY."""
     from fila.v1 import admin_pb2
 
-    # Setting it to nothing would answer the same whether it was there or not.
+    # Refuses a key that is not set: to set an empty value, which deletes, would succeed for one, too.
     session.admin.GetConfig(admin_pb2.GetConfigRequest(key=key), timeout=session.timeout_s)
     answer = session.admin.SetConfig(admin_pb2.SetConfigRequest(key=key, value=""), timeout=session.timeout_s)
     session.show(answer, f"{key} deleted")

@@ -288,7 +288,7 @@ def list_(session: Session, watch_ms: int | None) -> None:
 
     def look() -> tuple[ListQueuesResponse, str]:
         answer = session.admin.ListQueues(admin_pb2.ListQueuesRequest(), timeout=session.timeout_s)
-        # A tenant is told its own numbers, and who consumes is not its.
+        # A tenant is told the numbers of its own key; how many consume is not told, and 0 would be wrong.
         rows = [
             (each.name, _depth(each), each.in_flight, "-" if answer.tenant else each.active_consumers)
             for each in answer.queues

@@ -369,6 +369,6 @@ async def change(visit: Visit) -> Response:
         done.append("paused" if asked.paused else "resumed")
     text = f"Done at {clock(datetime.now(UTC))}: {named(key)} {', '.join(done)}."
     done_now = visit.done(text, tone="paused" if asked.paused else "done")
-    # What was asked for is so: the fields are emptied, and with them what they would change.
+    # The page's script empties the form's fields, and with them the preview of a change that is made by now.
     done_now.headers["HX-Trigger"] = "fila:done"
     return done_now

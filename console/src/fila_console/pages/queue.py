@@ -280,7 +280,7 @@ def _sentence(queue: str, told: QueueState, late: LateKeys | None) -> dict[str, 
     here = worst.channel == told.channel
     place = "" if here else f" in the channel {brief(worst.channel)}"
     why = cause(worst.cause, worst.blocking_bucket)
-    # Calls that lease come and go: where messages are delivered, somebody takes them.
+    # Pulls are no consumers and leave none behind: a queue that delivers has somebody who takes, too.
     is_taken = told.consumers or told.delivered_per_second
     if here and worst.cause in OTHERS_TURNS and not is_taken:
         why = "nobody consumes"

@@ -40,7 +40,7 @@ class Connectivity:
         """Return once the channel is in `state` no more, and at the latest after `within_s` seconds."""
         watch = self._watched(state)
         if state is not OLD_WORD:
-            # An attempt takes the time it takes, whatever the client's clock says.
+            # In real time, as gRPC's own attempts are, and not by the client's clock.
             await asyncio.wait({watch}, timeout=within_s)
             return
         sleeping = asyncio.ensure_future(self._clock.sleep(within_s))

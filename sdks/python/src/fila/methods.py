@@ -158,7 +158,7 @@ DROP_DEAD_LETTERS = _admin(
     "DropDeadLetters", events.DropDeadLettersRequest, events.DropDeadLettersResponse, repeatable=True
 )
 
-# A key that was made and never seen is of no use, and no harm; but it is one more.
+# Not repeated: each repetition would make one more key, of which nobody sees the secret.
 CREATE_KEY = _auth("CreateKey", auth.CreateKeyRequest, auth.CreateKeyResponse, repeatable=False)
 ROTATE_KEY = _auth("RotateKey", auth.RotateKeyRequest, auth.RotateKeyResponse, repeatable=False)
 REVOKE_KEY = _auth("RevokeKey", auth.RevokeKeyRequest, auth.RevokeKeyResponse, repeatable=False)

@@ -249,7 +249,7 @@ class AdaptivePrefetch:
             if loop.began_us is None:
                 idle += 1
                 free += loop.size
-            # A loop that has worked on one message for longer than that comes free nobody knows when.
+            # One that has worked for longer than a buffer lasts is not counted: when it will be free is not known.
             elif now_us - loop.began_us < self._buffer_us:
                 coming += 1
                 places += loop.size
