@@ -5,6 +5,7 @@ python -m tests.liveness.abuses NAME GRPC_ADDRESS REDIS_ADDRESS
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import socket
 import sys
@@ -241,12 +242,15 @@ def queues_by_the_thousand(victim: Victim) -> None:
 
 @abuse
 def gzip_bombs(victim: Victim) -> None:
-    bomb = service_pb2.EnqueueRequest(queue="probe", payload=bytes(60 * MIB))
-    services = [victim.service() for _ in range(4)]
+    """Compressed once: whoever sends them has nothing to do, the server all the more."""
+    bomb = gzip.compress(
+        service_pb2.EnqueueRequest(queue="probe", payload=bytes(60 * MIB)).SerializeToString()
+    )
 
     def explode() -> None:
-        services.append(services.pop(0))
-        services[-1].Enqueue(bomb, compression=grpc.Compression.Gzip)
+        connection = RawHttp2(victim.grpc_address)
+        while True:
+            connection.call("/fila.v1.FilaService/Enqueue", bomb, "gzip")
 
     for_ever(explode, threads=4)
 

@@ -374,10 +374,13 @@ def test_a_message_id_is_a_string_that_knows_its_offset() -> None:
     assert pickle.loads(pickle.dumps(message_id)).offset == 7
 
 
-def test_a_client_that_is_dropped_with_enqueues_under_way_warns_how_many(broker_thread: FakeBroker) -> None:
+@pytest.mark.parametrize("under_way", [500, 5_000])
+def test_a_client_that_is_dropped_with_enqueues_under_way_warns_how_many(
+    broker_thread: FakeBroker, under_way: int
+) -> None:
     async def leave_early() -> None:
         client = await FilaClient.connect(broker_thread.address)
-        calls = [asyncio.create_task(client.enqueue("orders", b"%d" % i)) for i in range(500)]
+        calls = [asyncio.create_task(client.enqueue("orders", b"%d" % i)) for i in range(under_way)]
         await asyncio.sleep(0)
         assert not any(call.done() for call in calls)
 
@@ -385,7 +388,7 @@ def test_a_client_that_is_dropped_with_enqueues_under_way_warns_how_many(broker_
         asyncio.run(leave_early())
         gc.collect()
 
-    with pytest.warns(ResourceWarning, match="dropped with 500 enqueues unanswered"):
+    with pytest.warns(ResourceWarning, match=f"dropped with {under_way} enqueues unanswered"):
         drop()
 
 

@@ -22,6 +22,7 @@ from fila_server.edges.native.consumers cimport (
     consumer_answer, consumer_drains, consumer_gone, consumer_input_ended, consumer_message, consumer_room,
     consumer_waits_for_room, pull_answer_unread, pull_message, session_half_closed, session_retry,
 )
+from fila_server.edges.native.inflate cimport inflation_drop
 from fila_server.edges.native.iothread cimport (
     CONSUMER, FRAMES_OWED_MAX, HEADER_LIST_BYTES_MAX, INBOX_FRAMES_MAX, PARTIAL_BYTES_FREE, PRODUCER, PULL,
     SESSION_CONSUMER, TIMEOUT_MALFORMED, TO_PYTHON, UNARY, UNKNOWN_ENCODING, Common, Parcel, Slot,
@@ -261,6 +262,8 @@ cdef void input_free(Call* call) noexcept nogil:
     cdef Connection* connection = call.connection
     if call.partial_capacity > PARTIAL_BYTES_FREE:
         connection.thread.partial_bytes -= call.partial_capacity
+    if connection.thread.inflation.call == call:
+        inflation_drop(&connection.thread.inflation)
     free(call.partial)
     call.partial = NULL
     call.partial_capacity = call.partial_got = call.partial_length = 0

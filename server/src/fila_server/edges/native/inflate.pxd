@@ -1,16 +1,26 @@
 """Messages that came compressed (the gRPC document "Compression"): gzip and deflate, and never more out than
-allowed."""
+allowed. A large one is inflated some bytes at a time, so that a thread has its other work in between.
+
+    inflation_begin ──► inflation_some, until it says something else than INFLATED_SO_FAR ──► inflation_over
+"""
 
 from libc.stddef cimport size_t
 
-from fila_server.core.structures.buffer cimport Buffer
-from fila_server.edges.native.iothread cimport Encoding
+from fila_server.edges.native.iothread cimport Encoding, Inflation
 
 cdef enum Inflated:
     INFLATED = 0
+    INFLATED_SO_FAR
     INFLATED_BADLY                  # not what its encoding says, or cut short
     INFLATED_TOO_LARGE
 
-# `to` is empty before, and holds the message only when it was inflated.
-cdef Inflated inflate_message(
-    Encoding encoding, const char* at, size_t length, size_t bytes_max, Buffer* to) noexcept nogil
+cdef Inflated inflation_begin(
+    Inflation* inflation, Encoding encoding, const char* at, size_t length) noexcept nogil
+# Into `whole`: so many bytes more, of `bytes_max` at most.
+cdef Inflated inflation_some(Inflation* inflation, size_t bytes_max, size_t some) noexcept nogil
+# It goes on later: what was not read yet is copied, or lies in `owned`, which it takes over.
+cdef void inflation_keep(Inflation* inflation, char* owned) noexcept nogil
+# What it needed is freed, but for `whole`.
+cdef void inflation_over(Inflation* inflation) noexcept nogil
+# Nobody wants the rest, nor what there is.
+cdef void inflation_drop(Inflation* inflation) noexcept nogil

@@ -1,9 +1,10 @@
 """See inflate.pxd."""
 
 from libc.stddef cimport size_t
-from libc.string cimport memset
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
 
-from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_reserve
+from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, buffer_reserve, must_malloc
 from fila_server.edges.native.iothread cimport GZIP, Encoding
 
 cdef extern from "<zlib.h>" nogil:
@@ -26,34 +27,67 @@ cdef enum:
     STEP_MIN = 4096
 
 
-cdef Inflated inflate_message(
-        Encoding encoding, const char* at, size_t length, size_t bytes_max, Buffer* to) noexcept nogil:
-    cdef z_stream stream
-    cdef size_t step
-    cdef int rc = Z_OK
-    cdef Inflated found = INFLATED
-    memset(&stream, 0, sizeof(z_stream))
+cdef Inflated inflation_begin(
+        Inflation* inflation, Encoding encoding, const char* at, size_t length) noexcept nogil:
+    cdef z_stream* stream = <z_stream*> must_malloc(sizeof(z_stream))
+    memset(stream, 0, sizeof(z_stream))
+    inflation.rest = NULL
+    buffer_init(&inflation.whole)
     # gRPC's "deflate" is zlib's format (RFC 1950), not the bare one.
-    if inflateInit2(&stream, MAX_WBITS + (GZIP_WINDOW if encoding == GZIP else 0)) != Z_OK:
+    if inflateInit2(stream, MAX_WBITS + (GZIP_WINDOW if encoding == GZIP else 0)) != Z_OK:
+        free(stream)
+        inflation.stream = NULL
         return INFLATED_BADLY
     stream.next_in = <unsigned char*> at
     stream.avail_in = <unsigned int> length
-    while rc == Z_OK:
+    inflation.stream = stream
+    return INFLATED_SO_FAR
+
+
+cdef Inflated inflation_some(Inflation* inflation, size_t bytes_max, size_t some) noexcept nogil:
+    cdef z_stream* stream = <z_stream*> inflation.stream
+    cdef Buffer* to = &inflation.whole
+    cdef size_t end = to.length + some
+    cdef size_t step
+    cdef int rc = Z_OK
+    while rc == Z_OK and to.length < end:
         # One byte more than allowed shows that there is more, without making it.
-        step = min(max(to.length, length * 2, <size_t> STEP_MIN), bytes_max + 1 - to.length)
+        step = min(
+            max(to.length, <size_t> stream.avail_in * 2, <size_t> STEP_MIN), bytes_max + 1 - to.length,
+            end - to.length)
         buffer_reserve(to, step)
         stream.next_out = <unsigned char*> to.data + to.length
         stream.avail_out = <unsigned int> step
-        rc = inflate(&stream, Z_NO_FLUSH)
+        rc = inflate(stream, Z_NO_FLUSH)
         to.length += step - stream.avail_out
         if to.length > bytes_max:
-            found = INFLATED_TOO_LARGE
-            break
+            return INFLATED_TOO_LARGE
         if rc == Z_OK and stream.avail_in == 0 and stream.avail_out:
-            break                   # cut short
-    if found == INFLATED and (rc != Z_STREAM_END or stream.avail_in):
-        found = INFLATED_BADLY
-    inflateEnd(&stream)
-    if found != INFLATED:
-        buffer_free(to)
-    return found
+            return INFLATED_BADLY   # cut short
+    if rc == Z_OK:
+        return INFLATED_SO_FAR
+    return INFLATED if rc == Z_STREAM_END and stream.avail_in == 0 else INFLATED_BADLY
+
+
+cdef void inflation_keep(Inflation* inflation, char* owned) noexcept nogil:
+    cdef z_stream* stream = <z_stream*> inflation.stream
+    inflation.rest = owned
+    if owned == NULL:
+        inflation.rest = <char*> must_malloc(stream.avail_in + 1)
+        memcpy(inflation.rest, stream.next_in, stream.avail_in)
+        stream.next_in = <unsigned char*> inflation.rest
+
+
+cdef void inflation_over(Inflation* inflation) noexcept nogil:
+    if inflation.stream != NULL:
+        inflateEnd(<z_stream*> inflation.stream)
+    free(inflation.stream)
+    free(inflation.rest)
+    inflation.stream = NULL
+    inflation.rest = NULL
+    inflation.call = NULL
+
+
+cdef void inflation_drop(Inflation* inflation) noexcept nogil:
+    inflation_over(inflation)
+    buffer_free(&inflation.whole)

@@ -7,13 +7,16 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove
 
 from fila_server.core.structures.buffer cimport (
-    Buffer, buffer_init, buffer_free, must_realloc, put_bytes, read_u32be,
+    Buffer, buffer_free, must_realloc, put_bytes, read_u32be,
 )
 from fila_server.core.wire.commands cimport INTERNAL, RESOURCE_EXHAUSTED
 from fila_server.edges.native.calls cimport (
     call_discards, call_half_closed, call_is_blocked, call_message, call_retry, input_free,
 )
-from fila_server.edges.native.inflate cimport INFLATED, INFLATED_TOO_LARGE, Inflated, inflate_message
+from fila_server.edges.native.inflate cimport (
+    INFLATED, INFLATED_SO_FAR, INFLATED_TOO_LARGE, Inflated, inflation_begin, inflation_drop, inflation_keep,
+    inflation_over, inflation_some,
+)
 from fila_server.edges.native.iothread cimport (
     IDENTITY, PARTIAL_BYTES_FREE, PARTIAL_BYTES_MAX, PENDING_BYTES_MAX, Encoding, IoThread,
 )
@@ -27,7 +30,7 @@ from fila_server.edges.native.submission cimport Received
 cdef enum:
     PREFIX = 5
     PARTIAL_BYTES_FIRST = 16384     # a prefix alone takes no more memory, whatever length it announces
-    INFLATED_BYTES_A_TURN = 4194304 # some 10 ms: then the other connections have their turn
+    INFLATED_BYTES_A_TURN = 1048576 # some 3 ms: then the other connections have their turn
 
 
 cdef void intake_discard(Connection* connection, int stream_id, size_t length) noexcept nogil:
@@ -47,28 +50,59 @@ cdef void _refuse_too_large(Call* call, size_t length) noexcept nogil:
 cdef void _inflated(Call* call, Received* message) noexcept nogil:
     """A message whose prefix says that it is compressed."""
     cdef IoThread* io = call.connection.thread
-    cdef Buffer whole
-    cdef Received plain
     cdef Inflated how
     if call.encoding == IDENTITY:
         call_refuse(
             call, INTERNAL, b"a message is marked as compressed, and grpc-encoding does not say how",
             b"INTERNAL")
         return
-    buffer_init(&whole)
-    how = inflate_message(
-        <Encoding> call.encoding, message.at, message.length, io.common.message_bytes_max, &whole)
+    how = inflation_begin(&io.inflation, <Encoding> call.encoding, message.at, message.length)
+    if how == INFLATED_SO_FAR:
+        how = inflation_some(&io.inflation, io.common.message_bytes_max, INFLATED_BYTES_A_TURN)
+        io.inflated_bytes += io.inflation.whole.length
+    if how != INFLATED_SO_FAR:
+        _inflated_whole(call, how)
+        return
+    io.inflation.call = call            # see intake_turn
+    inflation_keep(&io.inflation, message.owned)
+    message.owned = NULL
+
+
+cdef void _inflated_whole(Call* call, Inflated how) noexcept nogil:
+    """Or as far as it can be."""
+    cdef IoThread* io = call.connection.thread
+    cdef Buffer whole = io.inflation.whole
+    cdef Received plain
+    inflation_over(&io.inflation)
     if how == INFLATED:
-        io.inflated_bytes += whole.length
         plain.at = plain.owned = whole.data
         plain.length = whole.length
         call_message(call, &plain)
         free(plain.owned)
-    elif how == INFLATED_TOO_LARGE:
-        io.inflated_bytes += io.common.message_bytes_max
+        return
+    buffer_free(&whole)
+    if how == INFLATED_TOO_LARGE:
         _refuse_too_large(call, <size_t> io.common.message_bytes_max + 1)
     else:
         call_refuse(call, INTERNAL, b"a message is not what grpc-encoding says", b"INTERNAL")
+
+
+cdef void intake_turn(IoThread* io) noexcept nogil:
+    cdef Call* call = io.inflation.call
+    cdef Inflated how
+    cdef size_t before
+    if call == NULL:
+        return
+    if call_discards(call):
+        inflation_drop(&io.inflation)
+    else:
+        before = io.inflation.whole.length
+        how = inflation_some(&io.inflation, io.common.message_bytes_max, INFLATED_BYTES_A_TURN)
+        io.inflated_bytes += io.inflation.whole.length - before
+        if how == INFLATED_SO_FAR:
+            return
+        _inflated_whole(call, how)
+    intake_again(call)
 
 
 cdef void _whole(Call* call, const char* at, size_t length, char* owned) noexcept nogil:
@@ -133,15 +167,22 @@ cdef bint _begin_message(Call* call) noexcept nogil:
     return False
 
 
+cdef inline bint _waits_to_be_inflated(const Call* call, char next) noexcept nogil:
+    """The message at hand, or the one that begins with the next byte: one is inflated at a time."""
+    cdef const IoThread* io = call.connection.thread
+    cdef bint is_compressed = (call.prefix[0] if call.prefix_got else <unsigned char> next) == 1
+    return is_compressed and (io.inflation.call != NULL or io.inflated_bytes >= INFLATED_BYTES_A_TURN)
+
+
 cdef size_t _eat(Call* call, const char* at, size_t length) noexcept nogil:
     """How many of the bytes the call took; fewer than there are when it is blocked."""
     cdef size_t done = 0
     while done < length:
         if call_discards(call):
             return length
-        if call_is_blocked(call):
+        if call_is_blocked(call) or call.connection.thread.inflation.call == call:
             return done
-        if call.connection.thread.inflated_bytes > INFLATED_BYTES_A_TURN:
+        if _waits_to_be_inflated(call, at[done]):
             call_queue(call)
             return done
         if call.prefix_got < PREFIX:
@@ -224,6 +265,6 @@ cdef void intake_again(Call* call) noexcept nogil:
 cdef void intake_end(Call* call) noexcept nogil:
     if (
         call.is_half_closed and not call.half_close_taken and call.pending.length == 0
-        and call.refused_command == NULL
+        and call.refused_command == NULL and call.connection.thread.inflation.call != call
     ):
         call_half_closed(call)

@@ -332,6 +332,12 @@ cdef struct Common:                 # of all threads of the edge
     bint     serves_strangers       # without keys, other machines too
     bint     takes_plain_keys       # from other machines too
 
+cdef struct Inflation:              # of one compressed message, over several turns where it is large
+    Call*    call                   # whose; NULL = none is under way
+    void*    stream                 # zlib's
+    char*    rest                   # what zlib has not read yet; NULL while it lies in the bytes being read
+    Buffer   whole
+
 cdef struct IoThread:
     Common*  common
     uint32_t number                 # of its outbox; the highest byte of its tokens
@@ -374,6 +380,7 @@ cdef struct IoThread:
     Command* unposted_last
     size_t   partial_bytes          # of half-read messages
     size_t   inflated_bytes         # in this turn
+    Inflation inflation
     bint     is_draining
     bint     is_closing             # leave when the last connection is gone
     int64_t  leave_ns               # and at the latest then

@@ -21,7 +21,7 @@ from fila_server.edges.native.callers cimport callers_prepare, callers_unprepare
 from fila_server.edges.native.connection cimport (
     connection_close, connection_flush, connection_free, connection_look, connection_new, connection_read,
 )
-from fila_server.edges.native.intake cimport intake_again
+from fila_server.edges.native.intake cimport intake_again, intake_turn
 from fila_server.edges.native.iothread cimport READ_BYTES, Call, Connection, Slot
 from fila_server.edges.native.judging cimport judging_turn
 from fila_server.edges.native.posting cimport post_again, post_listened
@@ -173,8 +173,8 @@ cdef void _due(IoThread* io) noexcept nogil:
         connection = following
 
 
-cdef void _again(IoThread* io) noexcept nogil:
-    """Calls that may be able to take what they left lying."""
+cdef void _calls_again(IoThread* io) noexcept nogil:
+    """Those that may be able to take what they left lying."""
     cdef Call* call = io.queued
     cdef Call* following
     io.queued = io.queued_last = NULL
@@ -186,6 +186,20 @@ cdef void _again(IoThread* io) noexcept nogil:
         else:
             intake_again(call)
         call = following
+
+
+cdef void _turn_begins(IoThread* io) noexcept nogil:
+    """Who waited to be inflated comes before what is new."""
+    cdef bint others_wait = io.inflated_bytes != 0
+    io.inflated_bytes = 0
+    io.handshakes = 0
+    intake_turn(io)
+    if others_wait and io.inflation.call == NULL:
+        _calls_again(io)
+
+
+cdef void _again(IoThread* io) noexcept nogil:
+    _calls_again(io)
     redis_again(io)
     post_again(io)
 
@@ -204,8 +218,10 @@ cdef void _flush(IoThread* io) noexcept nogil:
 
 cdef int _wait_ms(IoThread* io) noexcept nogil:
     cdef int64_t left_ns
-    if io.judged != NULL or io.redis_queued != NULL:
+    if io.judged != NULL or io.redis_queued != NULL or io.inflation.call != NULL:
         return 0
+    if io.queued != NULL and io.inflated_bytes:
+        return 0                        # it may be what they wait for
     if io.queued != NULL or io.unposted != NULL:
         return AGAIN_MS
     left_ns = timers_next(&io.timers)
@@ -244,8 +260,7 @@ cdef void loop_run(IoThread* io) noexcept nogil:
     while True:
         count = epoll_wait(io.epoll_fd, events, EVENTS_A_TURN, _wait_ms(io))
         io.now_ns = monotonic_ns()
-        io.inflated_bytes = 0
-        io.handshakes = 0
+        _turn_begins(io)
         for i in range(count):
             if events[i].data.ptr == io:
                 _take(io)

@@ -1,0 +1,98 @@
+"""Compressed messages that are inflated over several turns of a thread: whole, in order, and nobody else's trouble."""
+
+from __future__ import annotations
+
+import gzip
+import random
+
+import grpc
+import pytest
+
+from fila.v1 import admin_pb2, service_pb2
+from tests.e2e.conftest import RunningServer
+from tests.grpc_edge.raw_http2 import CANCEL, DATA, END_STREAM, HEADERS, RST_STREAM, RawClient, frame, message
+
+pytestmark = pytest.mark.e2e
+
+ENQUEUE = "/fila.v1.FilaService/Enqueue"
+ENQUEUE_STREAM = "/fila.v1.FilaService/EnqueueStream"
+A_TURN = 1 << 20
+"""Bytes that a thread inflates in a turn."""
+GZIP = (b"grpc-encoding", b"gzip")
+
+
+def make_queue(server: RunningServer, name: str) -> str:
+    server.admin.CreateQueue(admin_pb2.CreateQueueRequest(name=name))
+    return name
+
+
+def leased(server: RunningServer, queue: str) -> list[bytes]:
+    """Payloads, in order; a pull brings no more than 4 MiB of them."""
+    found: list[bytes] = []
+    while part := server.service.Lease(service_pb2.LeaseRequest(queue=queue, max_messages=100)).messages:
+        found += [each.payload for each in part]
+    return found
+
+
+@pytest.mark.parametrize("how", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_a_batch_that_takes_several_turns_is_taken_whole(
+    server: RunningServer, how: grpc.Compression
+) -> None:
+    queue = make_queue(server, f"whole-{how.name.lower()}")
+    payloads = [random.Random(seed).randbytes(900) * 1_000 for seed in range(8)]
+    batch = service_pb2.EnqueueBatchRequest(queue=queue)
+    for payload in payloads:
+        batch.messages.add(payload=payload)
+    assert batch.ByteSize() > 6 * A_TURN
+
+    results = server.service.EnqueueBatch(batch, compression=how).results
+
+    assert [len(result.message_id) for result in results] == [36] * len(payloads)
+    assert leased(server, queue) == payloads
+
+
+def stream_frame(queue: str, sequence: int, payload: bytes, copies: int = 1) -> bytes:
+    request = service_pb2.EnqueueStreamRequest(sequence=sequence)
+    for _ in range(copies):
+        request.batch.messages.add(queue=queue, payload=payload)
+    return bytes(request.SerializeToString())
+
+
+def test_a_streams_frames_keep_their_order_whether_they_are_compressed_or_not(server: RunningServer) -> None:
+    queue = make_queue(server, "in-order")
+    large = stream_frame(queue, 1, b"1" * 500_000, copies=6)
+    frames = [
+        message(gzip.compress(large), compressed=1),
+        message(stream_frame(queue, 2, b"2")),
+        message(gzip.compress(stream_frame(queue, 3, b"3" * 500_000, copies=4)), compressed=1),
+        message(stream_frame(queue, 4, b"4")),
+    ]
+    with RawClient(server.addresses["grpc"]) as client:
+        client.begin(1, ENQUEUE_STREAM, GZIP)
+        data = b"".join(frames)
+        assert len(data) < 16_384
+        client.send(frame(DATA, END_STREAM, 1, data))
+        client.until(lambda got: got.kind == HEADERS and bool(got.flags & END_STREAM))
+
+    assert [payload[:1] for payload in leased(server, queue)] == [b"1"] * 6 + [b"2"] + [b"3"] * 4 + [b"4"]
+
+
+def test_a_call_that_goes_while_its_message_is_inflated_leaves_the_next_ones_alone(
+    server: RunningServer,
+) -> None:
+    queue = make_queue(server, "after-resets")
+    bomb = message(gzip.compress(bytes(12 * A_TURN), 9), compressed=1)
+    pieces = [bomb[at : at + 16_384] for at in range(0, len(bomb), 16_384)]
+    with RawClient(server.addresses["grpc"]) as client:
+        for stream in (1, 3, 5):
+            client.begin(stream, ENQUEUE, GZIP)
+            client.send(b"".join(frame(DATA, 0, stream, piece) for piece in pieces))
+            client.send(frame(RST_STREAM, 0, stream, CANCEL.to_bytes(4)))
+    with RawClient(server.addresses["grpc"]) as client:  # this one closes its connection in the midst of it
+        client.begin(1, ENQUEUE, GZIP)
+        client.send(b"".join(frame(DATA, 0, 1, piece) for piece in pieces))
+
+    for number in range(3):
+        request = service_pb2.EnqueueRequest(queue=queue, payload=b"%d" % number)
+        server.service.Enqueue(request, compression=grpc.Compression.Gzip, timeout=20)
+    assert leased(server, queue) == [b"0", b"1", b"2"]
