@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from random_history import frame, random_rows
 
 from fila_pipeline import schema
-from fila_pipeline.jobs.anomalies import anomalies, sums
+from fila_pipeline.jobs.anomalies import anomalies, judged, sums
 from fila_pipeline.jobs.capacity import capacity, max_min, waits_p99_ms
 from fila_pipeline.jobs.delays import delays
 from fila_pipeline.jobs.fairness import fairness
@@ -120,6 +120,17 @@ def test_anomalies_agree_with_their_twin(spark, seed):
     assert found.keys() == expected.keys()
     for key, values in expected.items():
         assert found[key] == pytest.approx(values, rel=1e-6), key
+
+
+@pytest.mark.parametrize(("begins", "odd"), [(0, 8), (600, 0)])
+def test_a_flood_of_a_key_that_nobody_knew_is_out_of_the_ordinary_unless_its_queue_is_as_new(begins, odd):
+    windows = range(600, 600 + 20 * 60, 60)
+    rows = pd.DataFrame({"queue": "q", "channel": "c", "fairness_key": "new", "window": windows})
+    found = judged(rows.assign(arrived=100, cost=100.0, failed=0, ended=0), 60, begins)
+    breaks = found[(found["what"] == "arrivals") & (found["p_value"] < 0.001)]
+    assert list(breaks["window"]) == list(windows)[:odd], (
+        "silence is usual for as long as it is most of the past"
+    )
 
 
 def crowd(favour: float) -> Scenario:

@@ -225,10 +225,14 @@ def anomalies(rows: Rows, step: int, rate: float) -> dict[tuple[Any, ...], Break
             cell[2] += count
         if row["kind"] in (schema.ACKED, schema.NACKED, schema.EXPIRED):
             cell[3] += count
+    begins: dict[Any, int] = {}
+    for key, windows in cells.items():
+        begins[key[:2]] = min(begins.get(key[:2], min(windows)), *windows)
     tests: dict[tuple[Any, ...], Break] = {}
     for key, windows in cells.items():
         past: list[list[float]] = []
-        for window in range(min(windows), max(windows), step):  # without the last one
+        first = max(begins[key[:2]], min(windows) - 8 * step)
+        for window in range(first, max(windows), step):  # without the last one
             now = windows.get(window, [0.0] * 4)
             if len(past) >= 8:
                 tests |= {(*key, window, what): broke for what, broke in _breaks(now, past)}

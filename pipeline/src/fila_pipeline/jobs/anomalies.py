@@ -38,9 +38,13 @@ def anomalies(
     decisions: DataFrame, window_s: float = 60.0, false_discovery_rate: float = FALSE_DISCOVERY_RATE
 ) -> DataFrame:
     """Return one row a key, window and kind of break, with its value, what was usual, and its adjusted p-value."""
+    window = window_of(f.col("at"), window_s)
+    firsts = decisions.groupBy("queue", "channel").agg(f.min(window).alias("window")).collect()
+    begins = {(row.queue, row.channel): row.window for row in firsts}
 
     def judge(rows: pd.DataFrame) -> pd.DataFrame:
-        return judged(rows, int(window_s))
+        place = (rows["queue"].iloc[0], rows["channel"].iloc[0])
+        return judged(rows, int(window_s), begins[place])
 
     return (
         sums(decisions, window_s)
@@ -65,11 +69,16 @@ def sums(decisions: DataFrame, window_s: float) -> DataFrame:
     )
 
 
-def judged(rows: pd.DataFrame, step: int) -> pd.DataFrame:
-    """Judge every window of one key that has a past; the p-values are still each for itself."""
+def judged(rows: pd.DataFrame, step: int, begins: int) -> pd.DataFrame:
+    """Judge every window of one key that has a past; the p-values are still each for itself.
+
+    begins: the first window of its queue. A key that comes later has been silent until then, and as much of that
+    silence as a past must have is its past: so a flood out of nowhere is found, and a new key is usual soon.
+    """
     place = tuple(rows[name].iloc[0] for name in KEY)
     whole = rows.set_index("window").sort_index()
-    grid = range(int(whole.index.min()), int(whole.index.max()) + 1, step)
+    first = max(int(whole.index.min()) - PAST_WINDOWS_MIN * step, begins)
+    grid = range(first, int(whole.index.max()) + 1, step)
     # A window without events is one with none arrived; the recording's last one may be cut short.
     whole = whole[["arrived", "cost", "failed", "ended"]].reindex(grid).fillna(0.0).iloc[:-1]
     found = [(*place, window, *broke) for window, broke in _breaks(whole)]
