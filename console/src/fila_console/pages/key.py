@@ -21,6 +21,7 @@ from fila_console.suggestions import Pace, grows, last_minute, suggestions
 from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import NewKeyPolicy, Upstream
 from fila_console.visit import Visit, as_decimal, as_number
+from fila_console.waits import wait_rows
 from fila_console.watches import Watch
 from fila_console.wording import age, brief, cause, clock, count, counted, named, part, rate
 
@@ -81,7 +82,7 @@ class KeyTopic(FeedTopic):
         policy = next(iter(policies), None)
         state.texts = _headline(self._key, told) | _facts(told, served, arrived, policy)
         state.texts |= suggestions(self._pace, mine, told.weight, told.consumers, WEIGHT_MAX, self._channels)
-        state.tables["waits"] = _wait_rows(told)
+        state.tables["waits"] = wait_rows(told.waits, _WAITS)
         since, served_meanwhile = _meanwhile(upstream, self._queue, self._channel, told)
         state.texts["meanwhile-since"], state.tables["meanwhile"] = since, served_meanwhile
         state.plots["hour"] = self._plot
@@ -209,16 +210,6 @@ def _returning(told: KeyExplanation) -> str:
     often = f"{told.returning_count} times" + (" or more" if told.returning_count >= 127 else "")
     where = f"The message at offset {told.returning_offset:,}"
     return f"▲ {where} came back {often} without being begun: its consumers fail early."
-
-
-def _wait_rows(told: KeyExplanation) -> list[Row]:
-    if told.waits is None:
-        return []
-    spent = [(text, int(getattr(told.waits, name))) for name, text in _WAITS]
-    whole = sum(each for _, each in spent)
-    if not whole:
-        return []
-    return [row(text, [text, age(each), cell(part(each / whole), bar=each / whole)]) for text, each in spent]
 
 
 def _consumers(told: ChannelConsumers | None) -> str:

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from fila.explanation import Forecast, KeyExplanation
 from fila.principals import Identity
-from fila_console.cells import Cell, Plot, Row, State, cell, row
+from fila_console.cells import Cell, Plot, State, cell
 from fila_console.feed import FeedTopic
 from fila_console.late import LATE_MS
 from fila_console.series import STEP_S, point_times
@@ -28,7 +28,8 @@ from fila_console.streams import STREAMS_FOR_TENANTS_MAX, stream
 from fila_console.trouble import Trouble
 from fila_console.upstream import Upstream
 from fila_console.visit import Console
-from fila_console.wording import age, clock, count, counted, named, part, rate
+from fila_console.waits import wait_rows
+from fila_console.wording import age, clock, count, counted, named, rate
 
 SILENT = 503
 """The status of a broker that does not answer, or not now."""
@@ -103,7 +104,7 @@ class TenantTopic(FeedTopic):
             "arrived": cell(rate(mine.arriving_per_second if mine is not None else 0.0)),
             "served": cell(rate(mine.delivered_per_second if mine is not None else 0.0)),
         }
-        state.tables["waits"] = _waits(told)
+        state.tables["waits"] = wait_rows(told.waits, _WAITS)
         state.plots["hour"] = self._plot
         return state
 
@@ -162,16 +163,6 @@ def _when(forecast: Forecast | None) -> str:
     at = datetime.fromtimestamp(time.time() + forecast.likely_ms / 1000, UTC)
     between = f"nine times in ten {age(forecast.earliest_ms)} to {age(forecast.latest_ms)} from now"
     return f"about {clock(at)}, in {age(forecast.likely_ms)}; {between}."
-
-
-def _waits(told: KeyExplanation) -> list[Row]:
-    if told.waits is None:
-        return []
-    spent = [(text, int(getattr(told.waits, name))) for name, text in _WAITS]
-    whole = sum(each for _, each in spent)
-    if not whole:
-        return []
-    return [row(text, [text, age(each), cell(part(each / whole), bar=each / whole)]) for text, each in spent]
 
 
 # The page, and its stream.
