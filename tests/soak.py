@@ -52,7 +52,13 @@ WORLDS = {
     "hardships": ("tests.simulation.hardships",),
 }
 SANITIZED = ("core", "store")
-FUZZED = ("wire", "routing", "resp")
+FUZZED = {
+    "wire": "tests.fuzz.run wire",
+    "routing": "tests.fuzz.run routing",
+    "resp": "tests.fuzz.run resp",
+    "edge": "tests.fuzz.edge.run",
+}
+"""`edge` takes clang and its compiler-rt."""
 FUZZ_S, FUZZ_S_A_SLICE = 3_600, 300
 THREADS_S, THREADS_S_A_SLICE = 1_200, 120
 CRASHES = {
@@ -65,6 +71,7 @@ AT_LENGTH = (
     "core/test_sinks_random.py",
     "redis/test_random_pipelines.py",
     "e2e/test_redis_load.py",
+    "grpc_edge/test_floods_over_tls.py",
     "http/test_openapi.py",
     "simulation/test_forecast.py",
     "simulation/test_preview.py",
@@ -126,9 +133,9 @@ def slices() -> Iterator[Slice]:
         for first in range(1, SANITIZED_SEEDS + 1, SEEDS_A_SLICE):
             command = ("-m", "tests.sanitized", *world, str(first), str(SEEDS_A_SLICE))
             yield Slice("sanitized", f"{kind}-{first:04}", command, CORE, units=SEEDS_A_SLICE)
-    for target in FUZZED:
+    for target, command_line in FUZZED.items():
         for number in range(FUZZ_S // FUZZ_S_A_SLICE):
-            command = ("-m", "tests.fuzz.run", target, str(FUZZ_S_A_SLICE))
+            command = ("-m", *command_line.split(), str(FUZZ_S_A_SLICE))
             yield Slice("fuzz", f"{target}-{number + 1:02}", command, SERVER, units=FUZZ_S_A_SLICE)
     for number in range(THREADS_S // THREADS_S_A_SLICE):
         command = ("-m", "tests.threads", str(THREADS_S_A_SLICE))

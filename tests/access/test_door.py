@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -31,6 +31,7 @@ from fila_server.edges.grpc.identity import address_of
 from fila_server.events import PER_KIND_A_SECOND, RING
 from fila_server.operations.denials import Denials
 from fila_server.serving import _scraper
+from fila_server.telemetry.prometheus import MetricsPage
 
 
 async def _stored(_kind: int, _frame: bytes) -> bytes:
@@ -162,3 +163,20 @@ def test_refusals_are_told_in_sums():
     assert len(heard) == PER_KIND_A_SECOND
     assert heard[-1] == ("access.denied", "others", "", 500 - (PER_KIND_A_SECOND - 2))
     assert sum(count for *_, count in heard) == 1000
+
+
+async def test_a_wrong_key_is_kept_waiting_at_the_metrics_page_too():
+    waited: list[str] = []
+
+    async def wait() -> None:
+        waited.append("as long as it takes")
+
+    def refuse(_address: str, _key: bytes | None) -> None:
+        error = errors.Unauthenticated("the key is not valid")
+        error.before_told = wait
+        raise error
+
+    page = MetricsPage(cast("Any", None), cast("Any", None), refuse)
+    told = await page._answer(b"GET /metrics HTTP/1.1\r\nAuthorization: Bearer fila_a_b\r\n\r\n")
+
+    assert (told.split()[1], len(waited)) == (b"401", 1)

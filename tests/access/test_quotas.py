@@ -37,6 +37,17 @@ def test_a_quota_refuses_with_the_time_to_come_back(guarded: Guarded):
     assert shown.quota_refusals >= 1
 
 
+@pytest.mark.parametrize("rate", [1e-300, 0.0009, -1.0, float("nan"), float("inf"), 2e15])
+def test_a_rate_that_would_never_be_earned_or_is_none_is_refused_with_its_bounds(guarded: Guarded, rate: float):
+    quotas = auth_pb2.Quotas(bytes_per_second=rate)
+    request = auth_pb2.SetQuotasRequest(name="admin", quotas=quotas)
+    code, sentence, _ = refusal(lambda: guarded.admin.auth.SetQuotas(request))
+    assert (code, "bytes_per_second must be 0 (no bound), or from 0.001 to 1e+15" in sentence) == (
+        "INVALID_ARGUMENT",
+        True,
+    )
+
+
 def test_a_producers_stream_is_slowed_down_to_its_quota(guarded: Guarded):
     queue = make_queue(guarded, "slowed")
     client = guarded.make_key("slow", "produce slowed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ NO_ERROR, PROTOCOL_ERROR, CANCEL, ENHANCE_YOUR_CALM = 0, 1, 8, 11
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 WAIT_S = 10.0
+NOT_NOW = (BlockingIOError, TimeoutError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Frame(NamedTuple):
@@ -58,11 +60,15 @@ def message(payload: bytes, compressed: int = 0) -> bytes:
 
 
 class RawClient:
-    """One connection. `settings` go with its preface."""
+    """One connection. `settings` go with its preface; `tls` encrypts it."""
 
-    def __init__(self, address: str, settings: dict[int, int] | None = None) -> None:
+    def __init__(
+        self, address: str, settings: dict[int, int] | None = None, *, tls: ssl.SSLContext | None = None
+    ) -> None:
         host, _, port = address.rpartition(":")
-        self._sock = socket.create_connection((host, int(port)))
+        self._sock: socket.socket = socket.create_connection((host, int(port)))
+        if tls is not None:
+            self._sock = tls.wrap_socket(self._sock, server_hostname=host)
         self._unread = b""
         self._input_ended = False
         self.is_closed = False
@@ -97,7 +103,7 @@ class RawClient:
                 if sent < len(data):
                     sent += self._sock.send(data[sent : sent + 65536])
                     quiet_since = time.monotonic()
-            except BlockingIOError:
+            except NOT_NOW:
                 pass
             except OSError:
                 sent = len(data)
@@ -157,7 +163,7 @@ class RawClient:
     def _receive(self) -> None:
         try:
             piece = self._sock.recv(1 << 20)
-        except (BlockingIOError, TimeoutError):
+        except NOT_NOW:
             return
         except OSError:
             piece = b""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import struct
-import threading
-import time
 from collections.abc import Iterator
 
-import grpc
 import pytest
 
-from fila.v1 import admin_pb2, service_pb2
 from tests.e2e.conftest import RunningServer
+from tests.grpc_edge.polite import served_meanwhile
 from tests.grpc_edge.raw_http2 import (
     CANCEL,
     CONTINUATION,
@@ -33,7 +30,6 @@ from tests.grpc_edge.raw_http2 import (
     literal,
     message,
 )  # fmt: skip
-from tests.waiting import RunningClock
 
 pytestmark = pytest.mark.e2e
 
@@ -70,31 +66,8 @@ FLOODS = {
 
 @pytest.fixture(autouse=True)
 def served(server: RunningServer) -> Iterator[None]:
-    """A polite client beside each: it is answered more than once a second all the while."""
-    name = f"polite-{time.monotonic_ns()}"
-    server.admin.CreateQueue(admin_pb2.CreateQueueRequest(name=name))
-    service, stop, slowest, failed = server.service, threading.Event(), [0.0], []
-    clock = RunningClock()
-
-    def enqueue() -> None:
-        while not stop.is_set():
-            begun = clock.now_s
-            try:
-                service.Enqueue(service_pb2.EnqueueRequest(queue=name, payload=b"x"), timeout=10)
-            except grpc.RpcError as error:
-                failed.append(error)
-                return
-            slowest[0] = max(slowest[0], clock.now_s - begun)
-            time.sleep(0.01)
-
-    polite = threading.Thread(target=enqueue)
-    polite.start()
-    yield
-    stop.set()
-    polite.join()
-    clock.stop()
-    assert not failed
-    assert slowest[0] < 1.0
+    with served_meanwhile(server.channel()):
+        yield
 
 
 @pytest.mark.parametrize("name", FLOODS)
@@ -214,3 +187,14 @@ def test_calls_of_the_health_service_that_stay_open_take_no_places_from_others(s
         assert len(refused) == 400, "a connection has a hundred of them"
         other.send(check + frame(DATA, END_STREAM, 1, message(b"")))
         other.until(lambda one: one.kind == DATA and one.stream == 1)
+
+
+@pytest.mark.parametrize(
+    "sent", [b"\0" + struct.pack(">I", 1 << 20), message(b"") + message(b"x")], ids=["large", "two"]
+)
+def test_of_whoever_asks_for_health_no_more_than_a_name_is_taken(server: RunningServer, sent: bytes) -> None:
+    """Who shows no key would else hold what honest clients' large messages need."""
+    with RawClient(server.addresses["grpc"]) as client:
+        client.begin(1, "/grpc.health.v1.Health/Watch")
+        client.send(frame(DATA, 0, 1, sent))
+        client.until(lambda one: one.kind == HEADERS and one.stream == 1 and bool(one.flags & END_STREAM))

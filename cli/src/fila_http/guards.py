@@ -22,7 +22,7 @@ from fila_http.problems import Code, Problem, invalid
 from fila_http.sending import send_problem
 
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._~-]{0,255})(?::[0-9]{0,5})?")
-_ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
+_ABSOLUTE = re.compile(rb"[a-z][a-z0-9+.-]*://([^/?#]*)", re.IGNORECASE)
 _SLASH = re.compile(rb"%2f", re.IGNORECASE)
 
 

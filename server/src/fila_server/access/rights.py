@@ -40,7 +40,11 @@ def is_admin(principal: PrincipalRecord) -> bool:
 def check_name(name: str) -> None:
     """A principal's name: letters and digits first, since it stands in lines people read, or a certificate's URI."""
     if not (_NAME.fullmatch(name) or _CERTIFICATE_NAME.fullmatch(name)):
-        raise Invalid("name", "must be 1 to 128 of A-Z a-z 0-9 . _ @ / - and begin with a letter or digit")
+        raise Invalid(
+            "name",
+            "must be 1 to 128 of A-Z a-z 0-9 . _ @ / - and begin with a letter or digit, or a name that certificates "
+            "have, such as spiffe://corp/shop or *.corp.example",
+        )
 
 
 def grant(right: str, pattern: str) -> GrantRecord:

@@ -27,6 +27,8 @@ from fila_server.operations.audit import Record, encode, record
 EXPIRES_MS_MAX = 10 * 365 * 24 * 3600 * 1000
 OVERLAP_MS_MAX = 90 * 24 * 3600 * 1000
 AUDIT_DEFAULT, AUDIT_MAX = 100, 1_000
+RATE_MIN, RATE_MAX = 0.001, 1e15
+"""Of what a quota counts a second; a smaller one is never earned again, and reads as 0."""
 PERMISSIONS_MAX = 100
 """Of one request."""
 
@@ -172,8 +174,9 @@ class Keyring:
         quotas = request.quotas
         for field in ("messages_per_second", "bytes_per_second"):
             value = getattr(quotas, field)
-            if not 0 <= value <= 1e15:
-                raise errors.Invalid(f"quotas.{field}", "must be a number from 0 (no bound) to 1e15")
+            if value and not RATE_MIN <= value <= RATE_MAX:
+                said = f"must be 0 (no bound), or from {RATE_MIN:g} to {RATE_MAX:g}, got {value:g}"
+                raise errors.Invalid(f"quotas.{field}", said)
         return await self.in_turn(self._set_quotas(request, caller))
 
     async def _set_quotas(self, request: pb.SetQuotasRequest, caller: Caller) -> bytes:

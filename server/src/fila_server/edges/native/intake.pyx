@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memmove
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_free, must_realloc, put_bytes, read_u32be,
 )
-from fila_server.core.wire.commands cimport INTERNAL, RESOURCE_EXHAUSTED
+from fila_server.core.wire.commands cimport INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED
 from fila_server.edges.native.calls cimport (
     call_discards, call_half_closed, call_is_blocked, call_message, call_retry, input_free,
 )
@@ -31,6 +31,7 @@ cdef enum:
     PREFIX = 5
     PARTIAL_BYTES_FIRST = 16384     # a prefix alone takes no more memory, whatever length it announces
     INFLATED_BYTES_A_TURN = 1048576 # some 3 ms: then the other connections have their turn
+    HEALTH_BYTES_MAX = 4096         # of a request that anybody may send: the name of a service
 
 
 cdef void intake_discard(Connection* connection, int stream_id, size_t length) noexcept nogil:
@@ -39,11 +40,16 @@ cdef void intake_discard(Connection* connection, int stream_id, size_t length) n
     connection_mark(connection)
 
 
+cdef inline uint32_t _bytes_max(const Call* call) noexcept nogil:
+    cdef uint32_t most = call.connection.thread.common.message_bytes_max
+    return min(most, <uint32_t> HEALTH_BYTES_MAX) if call.is_open_to_all else most
+
+
 cdef void _refuse_too_large(Call* call, size_t length) noexcept nogil:
     cdef char text[128]
     snprintf(
         text, sizeof(text), b"the message has %zu bytes; at most %u are taken", length,
-        call.connection.thread.common.message_bytes_max)
+        _bytes_max(call))
     call_refuse(call, RESOURCE_EXHAUSTED, text, b"LIMIT_EXCEEDED")
 
 
@@ -58,7 +64,7 @@ cdef void _inflated(Call* call, Received* message) noexcept nogil:
         return
     how = inflation_begin(&io.inflation, <Encoding> call.encoding, message.at, message.length)
     if how == INFLATED_SO_FAR:
-        how = inflation_some(&io.inflation, io.common.message_bytes_max, INFLATED_BYTES_A_TURN)
+        how = inflation_some(&io.inflation, _bytes_max(call), INFLATED_BYTES_A_TURN)
         io.inflated_bytes += io.inflation.whole.length
     if how != INFLATED_SO_FAR:
         _inflated_whole(call, how)
@@ -82,7 +88,7 @@ cdef void _inflated_whole(Call* call, Inflated how) noexcept nogil:
         return
     buffer_free(&whole)
     if how == INFLATED_TOO_LARGE:
-        _refuse_too_large(call, <size_t> io.common.message_bytes_max + 1)
+        _refuse_too_large(call, <size_t> _bytes_max(call) + 1)
     else:
         call_refuse(call, INTERNAL, b"a message is not what grpc-encoding says", b"INTERNAL")
 
@@ -161,7 +167,7 @@ cdef size_t _part(Call* call, const char* at, size_t length) noexcept nogil:
 cdef bint _begin_message(Call* call) noexcept nogil:
     call.partial_length = read_u32be(<const char*> call.prefix + 1)
     call.partial_got = 0
-    if call.partial_length <= call.connection.thread.common.message_bytes_max:
+    if call.partial_length <= _bytes_max(call):
         return True
     _refuse_too_large(call, call.partial_length)
     return False
@@ -179,6 +185,10 @@ cdef size_t _eat(Call* call, const char* at, size_t length) noexcept nogil:
     cdef size_t done = 0
     while done < length:
         if call_discards(call):
+            return length
+        if call.is_open_to_all and call.messages:
+            # While Python is busy with the first, a stranger's others would be kept.
+            call_refuse(call, UNIMPLEMENTED, b"this method takes one message a call", b"UNIMPLEMENTED")
             return length
         if call_is_blocked(call) or call.connection.thread.inflation.call == call:
             return done

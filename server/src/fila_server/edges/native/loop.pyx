@@ -253,36 +253,39 @@ cdef IoThread* loop_new(Common* common, int number) noexcept nogil:
     return io
 
 
+cdef void loop_turn(IoThread* io, const epoll_event* events, int count) noexcept nogil:
+    cdef Connection* connection
+    cdef int i
+    _turn_begins(io)
+    for i in range(count):
+        if events[i].data.ptr == io:
+            _take(io)
+        elif <char*> &io.listeners[0] <= <char*> events[i].data.ptr < <char*> &io.listeners[LISTENERS_MAX]:
+            if not io.is_draining:
+                _accept(io, <uint32_t> (<int*> events[i].data.ptr - &io.listeners[0]))
+        else:
+            connection = <Connection*> events[i].data.ptr
+            if is_unread(connection) and events[i].events & (EPOLLHUP | EPOLLERR):
+                connection_close(connection)
+            elif not connection.is_dead and events[i].events & ~(<uint32_t> EPOLLOUT):
+                connection_read(connection)
+            elif not connection.is_dead:
+                connection_flush(connection)
+    _again(io)
+    _due(io)
+    judging_turn(io)
+    _flush(io)
+    if count < EVENTS_A_TURN:
+        post_listened(io)           # all that was there to be read has been
+
+
 cdef void loop_run(IoThread* io) noexcept nogil:
     cdef epoll_event events[EVENTS_A_TURN]
-    cdef Connection* connection
-    cdef int count, i
+    cdef int count
     while True:
         count = epoll_wait(io.epoll_fd, events, EVENTS_A_TURN, _wait_ms(io))
         io.now_ns = monotonic_ns()
-        _turn_begins(io)
-        for i in range(count):
-            if events[i].data.ptr == io:
-                _take(io)
-            elif (
-                <char*> &io.listeners[0] <= <char*> events[i].data.ptr < <char*> &io.listeners[LISTENERS_MAX]
-            ):
-                if not io.is_draining:
-                    _accept(io, <uint32_t> (<int*> events[i].data.ptr - &io.listeners[0]))
-            else:
-                connection = <Connection*> events[i].data.ptr
-                if is_unread(connection) and events[i].events & (EPOLLHUP | EPOLLERR):
-                    connection_close(connection)
-                elif not connection.is_dead and events[i].events & ~(<uint32_t> EPOLLOUT):
-                    connection_read(connection)
-                elif not connection.is_dead:
-                    connection_flush(connection)
-        _again(io)
-        _due(io)
-        judging_turn(io)
-        _flush(io)
-        if count < EVENTS_A_TURN:
-            post_listened(io)       # all that was there to be read has been
+        loop_turn(io, events, count)
         if io.is_draining and _may_leave(io):
             break
     _leave(io)
