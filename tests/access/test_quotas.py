@@ -38,7 +38,9 @@ def test_a_quota_refuses_with_the_time_to_come_back(guarded: Guarded):
 
 
 @pytest.mark.parametrize("rate", [1e-300, 0.0009, -1.0, float("nan"), float("inf"), 2e15])
-def test_a_rate_that_would_never_be_earned_or_is_none_is_refused_with_its_bounds(guarded: Guarded, rate: float):
+def test_a_rate_that_would_never_be_earned_or_is_none_is_refused_with_its_bounds(
+    guarded: Guarded, rate: float
+):
     quotas = auth_pb2.Quotas(bytes_per_second=rate)
     request = auth_pb2.SetQuotasRequest(name="admin", quotas=quotas)
     code, sentence, _ = refusal(lambda: guarded.admin.auth.SetQuotas(request))

@@ -81,7 +81,9 @@ def test_a_flood_ends_its_connection(server: Encrypted, name: str) -> None:
         assert client.is_closed or any(one.kind == GOAWAY and one.number != NO_ERROR for one in frames)
 
 
-def test_who_begins_a_handshake_or_headers_and_never_ends_them_loses_the_connection(server: Encrypted) -> None:
+def test_who_begins_a_handshake_or_headers_and_never_ends_them_loses_the_connection(
+    server: Encrypted,
+) -> None:
     host, _, port = server.running.addresses["grpc"].rpartition(":")
     with socket.create_connection((host, int(port)), timeout=30) as silent, server.connect() as slow:
         silent.sendall(b"\x16\x03\x01\x02\x00\x01\x00")
@@ -93,7 +95,9 @@ def test_who_begins_a_handshake_or_headers_and_never_ends_them_loses_the_connect
 
 if IN_SOAK:  # it takes a minute, and is waited for in nobody's `make test`
 
-    def test_a_request_that_does_not_come_or_does_not_go_on_is_ended_after_a_minute(server: Encrypted) -> None:
+    def test_a_request_that_does_not_come_or_does_not_go_on_is_ended_after_a_minute(
+        server: Encrypted,
+    ) -> None:
         with server.connect() as client:
             for stream in (1, 3):
                 client.begin(stream, ENQUEUE)

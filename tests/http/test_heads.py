@@ -123,7 +123,10 @@ def test_a_target_with_a_host_names_the_one_that_host_does(door):
     assert (
         problem_in(talk(door, b"GET /healthz#x HTTP/1.1\r\nHost: localhost\r\n" + CLOSE + b"\r\n"))[0] == 400
     )
-    assert problem_in(talk(door, head.replace("http:", "ftp:").format("evil.example/healthz").encode()))[0] == 400
+    assert (
+        problem_in(talk(door, head.replace("http:", "ftp:").format("evil.example/healthz").encode()))[0]
+        == 400
+    )
     for line in (b"CONNECT localhost:1", b"OPTIONS *"):
         assert problem_in(talk(door, line + b" HTTP/1.1\r\nHost: localhost\r\n" + CLOSE + b"\r\n"))[0] in (
             400,

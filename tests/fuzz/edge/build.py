@@ -50,7 +50,9 @@ LINK = ["-shared", "-lnghttp2", "-lssl", "-lcrypto", "-lz", "-lpthread", "-lrock
 
 def _clang() -> str:
     if CLANG is None:
-        sys.exit("the edge is fuzzed by libFuzzer: install clang and its compiler-rt (Debian: clang, libclang-rt-dev)")
+        sys.exit(
+            "the edge is fuzzed by libFuzzer: install clang and its compiler-rt (Debian: clang, libclang-rt-dev)"
+        )
     return CLANG
 
 

@@ -1,11 +1,11 @@
-"""One I/O thread of the native edge under libFuzzer: bytes in, a real core behind it, and nothing may be left over.
+"""One I/O thread of the native edge under libFuzzer: bytes in, a real core behind, and nothing may be left.
 
     input: one byte of Switches, one that says how the rest is cut into reads, the rest
 
-Each input is one connection, from its first byte until it is closed. The thread's turns are those of the shipped
-loop; its clock, its socket (sockets.h) and the asyncio loop's part are here. When the connection is gone the thread
-must be as it was before: no call outstanding, no byte counted, nobody waiting. What is lost would be lost for good
-in a server.
+Each input is one connection, from its first byte until it is closed. The thread's turns are those of the
+shipped loop; its clock, its socket (sockets.h) and the asyncio loop's part are here. When the connection is
+gone the thread must be as it was before: no call outstanding, no byte counted, nobody waiting. What is lost
+would be lost for good in a server.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
@@ -40,7 +40,7 @@ cdef extern from "sockets.h" nogil:
         uint32_t watched
     fuzz_client_struct fuzz_client
 
-cdef extern from * nogil:
+cdef extern from *:
     """
     #include <stddef.h>
     #include <stdint.h>

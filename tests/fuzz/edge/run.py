@@ -50,7 +50,7 @@ def _fuzz(seconds: int, again: list[str]) -> None:
     folder = Path(tempfile.mkdtemp(prefix="fila-fuzz-", dir="/dev/shm"))
     settings: dict[str, int | str] = {"storage.durability": "os", "storage.min_free_bytes": 0}
     engine = CoreEngine(str(folder / "data"), settings, mono_ns=1, wall_ns=1_700_000_000 * 10**9, seed=7)
-    config = admin_pb2.QueueConfig(max_messages=100, fairness_key_header="tenant")
+    config = admin_pb2.QueueConfig(max_depth=100, fairness_key_header="tenant")
     for token, name in enumerate(("q", "empty"), 1):
         request = admin_pb2.CreateQueueRequest(name=name, config=config)
         engine.submit(commands.CREATE_QUEUE, token, request.SerializeToString())
