@@ -18,7 +18,17 @@ import pytest
 
 from tests.e2e.conftest import RunningServer, launch, wait_until_started
 from tests.grpc_edge.polite import served_meanwhile
-from tests.grpc_edge.raw_http2 import DATA, GOAWAY, HEADERS, NO_ERROR, RawClient, frame
+from tests.grpc_edge.raw_http2 import (
+    ACK,
+    DATA,
+    ENHANCE_YOUR_CALM,
+    GOAWAY,
+    HEADERS,
+    NO_ERROR,
+    SETTINGS,
+    RawClient,
+    frame,
+)
 from tests.grpc_edge.test_floods import BLOCK, ENQUEUE, FLOODS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("openssl")]
@@ -87,10 +97,11 @@ def test_who_begins_a_handshake_or_headers_and_never_ends_them_loses_the_connect
     host, _, port = server.running.addresses["grpc"].rpartition(":")
     with socket.create_connection((host, int(port)), timeout=30) as silent, server.connect() as slow:
         silent.sendall(b"\x16\x03\x01\x02\x00\x01\x00")
+        slow.until(lambda one: one.kind == SETTINGS and bool(one.flags & ACK))
         slow.send(frame(HEADERS, 0, 1, BLOCK))
         while silent.recv(4096):
             pass
-        slow.until(lambda one: one.kind == GOAWAY, wait_s=30)
+        assert slow.until(lambda one: one.kind == GOAWAY, wait_s=30).number == ENHANCE_YOUR_CALM
 
 
 if IN_SOAK:  # it takes a minute, and is waited for in nobody's `make test`
