@@ -69,6 +69,7 @@ AT_LENGTH = (
     "crash/test_begun_over_crashes.py",
     "crash/test_sink_kills.py",
     "core/test_sinks_random.py",
+    *(f"core/test_{name}.py" for name in ("maps", "heap", "timers", "drr", "bucket", "parsed_frame")),
     "redis/test_random_pipelines.py",
     "e2e/test_redis_load.py",
     "grpc_edge/test_floods_over_tls.py",

@@ -21,6 +21,8 @@ from fila_server.core.drive.engine import CoreEngine
 MS = 1_000_000
 WALL_START_NS = 1_700_000_000_000 * MS
 PASSES_MAX = 200
+BALLAST_BYTES = 65_536
+"""A thousandth of what a server keeps there: in memory all of it is written, each time a store is made."""
 
 P = TypeVar("P", bound=Proto)
 Out = tuple[int, int, int, bytes]
@@ -46,7 +48,8 @@ class DrivenEngine:
 
     def __init__(self, settings: dict[str, int | str] | None = None, seed: int = 7) -> None:
         self.directory = fresh_directory()
-        self.settings = {"storage.min_free_bytes": 0, **(settings or {})}
+        ours = {"storage.min_free_bytes": 0, "storage.ballast_bytes": BALLAST_BYTES}
+        self.settings = {**ours, **(settings or {})}
         self.seed = seed
         self.mono_ns = 1_000 * MS
         self.wall_ns = WALL_START_NS

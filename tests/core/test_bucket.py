@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fila_server.core.structures.bucket import TokenBucket
 from fila_server.core.structures.reference import ReferenceBucket
+from tests.core.at_length import LONG_SCRIPTS
 
 NS_PER_S = 1_000_000_000
 LATENESS_NS = 10_000_000
@@ -49,6 +50,7 @@ def due_of_both(bucket: TokenBucket, reference: ReferenceBucket) -> int:
     return due_ns
 
 
+@settings(max_examples=LONG_SCRIPTS)
 @given(rate=rates, burst=bursts, script=st.lists(steps, min_size=40, max_size=150))
 def test_the_compiled_bucket_agrees_with_exact_arithmetic(rate, burst, script):
     now_ns = 5 * NS_PER_S

@@ -4,11 +4,12 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fila_server.core.structures.reference import DEFERRED, IDLE, ReferenceRing
 from fila_server.core.structures.ring import FairRing
+from tests.core.at_length import LONG_SCRIPTS
 
 MESSAGE = 1000  # the cost of one message, in thousandths
 COST_MAX = 1_000_000_000
@@ -47,6 +48,7 @@ def serve(ring: FairRing, cost: int = MESSAGE) -> int:
             return pick[0]
 
 
+@settings(max_examples=LONG_SCRIPTS)
 @given(quantum=st.integers(1, 1500), script=st.lists(steps, min_size=60, max_size=250))
 def test_the_compiled_ring_agrees_with_one_that_walks_every_round(quantum, script):
     ring, reference = FairRing(quantum, 6), ReferenceRing(quantum, 6)

@@ -3,11 +3,12 @@
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fila_server.core.structures.heap import RankHeap
 from fila_server.core.structures.reference import ReferenceHeap
+from tests.core.at_length import LONG_SCRIPTS
 
 numbers = st.integers(0, 39)
 ranks = st.one_of(st.integers(0, 30), st.integers(-(2**63), 2**63 - 1))
@@ -18,6 +19,7 @@ steps = st.one_of(
 )
 
 
+@settings(max_examples=LONG_SCRIPTS)
 @given(st.lists(steps, min_size=60, max_size=250))
 def test_the_compiled_heap_agrees_with_a_look_at_all_of_it(script):
     heap, reference = RankHeap(40), ReferenceHeap()

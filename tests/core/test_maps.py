@@ -7,10 +7,11 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fila_server.core.structures.maps import NumberMap, TextTable, hash_text, seed_text_hash
+from tests.core.at_length import LONG_SCRIPTS
 
 keys = st.one_of(st.integers(0, 60), st.integers(0, 60).map(lambda n: n << 40), st.integers(0, 2**64 - 1))
 number_steps = st.one_of(
@@ -26,6 +27,7 @@ text_steps = st.one_of(
 )
 
 
+@settings(max_examples=LONG_SCRIPTS)
 @given(st.lists(number_steps, min_size=60, max_size=300))
 def test_the_number_map_agrees_with_a_dict(script):
     numbers, reference = NumberMap(), {}
@@ -41,6 +43,7 @@ def test_the_number_map_agrees_with_a_dict(script):
     assert sorted(numbers.values()) == sorted(reference.values())
 
 
+@settings(max_examples=LONG_SCRIPTS)
 @given(st.lists(text_steps, min_size=60, max_size=300))
 def test_the_text_map_agrees_with_a_dict(script):
     table, reference = TextTable(), {}

@@ -7,13 +7,14 @@ import struct
 from collections.abc import Iterator, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fila.v1 import service_pb2 as service
 from fila_server import commands
 from fila_server.core.doors.parsed_frame import ParsedFrame
 from fila_server.hooks.packed import KeyLimits, Routing, pack_messages, unpack_routings
+from tests.core.at_length import LONG_SCRIPTS
 from tests.core.driven_engine import DrivenEngine
 
 ALL_BYTES = 1 << 30
@@ -96,6 +97,7 @@ def packed_bytes(run: Sequence[service.EnqueueMessage]) -> int:
     return len(pack_messages((found, 0) for found in headers)) - 8
 
 
+@settings(max_examples=LONG_SCRIPTS)
 @given(st.lists(items, min_size=1, max_size=12), st.integers(1, 12), st.integers(1, 400))
 def test_a_run_of_messages_for_one_queue_is_packed_as_they_were_sent(engine, sent, count_max, bytes_max):
     parsed = frame_of(engine, sent)

@@ -2,11 +2,12 @@
 
 import random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fila_server.core.structures.reference import ReferenceTimers
 from fila_server.core.structures.timers import TimerHeap
+from tests.core.at_length import LONG_SCRIPTS
 
 NEVER = 2**63 - 1
 
@@ -29,6 +30,7 @@ def pop_of_both(timers: TimerHeap, reference: ReferenceTimers, now_ns: int) -> b
     return number is not None
 
 
+@settings(max_examples=LONG_SCRIPTS)
 @given(st.lists(steps, min_size=60, max_size=250))
 def test_the_compiled_timers_agree_with_a_look_at_them_all(script):
     timers, reference = TimerHeap(40), ReferenceTimers()
