@@ -126,7 +126,7 @@ def test_first_in_first_out_breaks_the_share_threshold():
 @pytest.mark.slow
 @pytest.mark.e2e
 def test_a_p99_above_its_threshold_fails_and_so_does_one_that_nothing_was_measured_for():
-    slow = run("mixed", "-t", "2s", "-u", "4", "--fail-p99-ms", "0.01")
+    slow = run("mixed", "-t", "4s", "-u", "4", "--fail-p99-ms", "0.01")
     unmatched = run("mixed", "-t", "1s", "-u", "4", "--fail-p99-ms", "5000", "--fail-p99-rows", "no such row")
 
     assert (slow.returncode, unmatched.returncode) == (1, 1)
