@@ -28,10 +28,11 @@ def main() -> None:
         asan = runtime("libclang_rt.asan-x86_64.so")
         environ = os.environ | {
             UNDER_SANITIZERS: "1",
-            "LD_PRELOAD": f"{asan} {OUT / 'libfuzz.so'}",
+            # The fuzzer first: ASan has functions of the same names, to which the counters would go.
+            "LD_PRELOAD": f"{OUT / 'libfuzz.so'} {asan}",
             "PYTHONPATH": f"{LIB}:{ROOT / 'sdks/python/src'}:{ROOT}",
             # What Python itself keeps to its end is no leak of ours; _check in edge_fuzz.pyx asks about that.
-            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:symbolize=1",
+            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:symbolize=1:verify_asan_link_order=0",
             "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
             "PYTHONMALLOC": "malloc",
         }
