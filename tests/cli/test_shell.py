@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -167,6 +168,17 @@ def test_completion_prints_a_script_for_the_shell(fila, shell):
 
     assert ran.code == 0
     assert "_FILA_COMPLETE" in ran.out
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure():
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-c", "from fila_cli.main import main; main()", "completion", "bash"]
+
+    with os.fdopen(writing, "wb") as nobody_reads:
+        done = subprocess.run(command, stdout=nobody_reads, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_help_starts_without_grpc_and_rich():

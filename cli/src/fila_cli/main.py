@@ -70,6 +70,17 @@ class _Lazy(Group):
         command: click.Command = getattr(module, cmd_name)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            returned = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Whoever read our output has seen enough (`| head`); that is no failure. Caught here, since click's
+            # main makes exit code 1 of it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        return returned
+
     def meant_by(self, ctx: click.Context, typed: str) -> list[str]:
         # `fila peek` is a verb whose noun was left out.
         nouns = ("queue", "key", "channel", "config", "dlq")
@@ -147,10 +158,6 @@ def run(arguments: list[str] | None = None) -> int:
         return _fail(error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return _fail("stopped", 130)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough (`| head`); that is no failure.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     finally:
         session.close()
 
