@@ -1,4 +1,4 @@
-"""How often oracles judged is gathered over trees and sessions, and tells what is usual."""
+"""How often oracles judged is gathered over several trees, and tells what is usual."""
 
 from __future__ import annotations
 
