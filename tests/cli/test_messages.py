@@ -1,4 +1,4 @@
-"""`fila enqueue`, `consume`, `redrive`: bytes in, the same bytes out."""
+"""`fila enqueue`, `consume`, `dlq redrive`: bytes in, the same bytes out."""
 
 from __future__ import annotations
 
