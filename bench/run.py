@@ -110,10 +110,11 @@ class _Pages:
         self._options.json.parent.mkdir(parents=True, exist_ok=True)
         self._options.json.write_text(report.as_json(findings, self._machine) + "\n")
         if self._options.markdown and (self._page or is_last):
+            methods = _methods()
             page = (
-                report.markdown_kept(self._page, findings)
+                report.markdown_kept(self._page, findings, methods)
                 if self._page
-                else report.markdown(findings, self._machine)
+                else report.markdown(findings, self._machine, methods)
             )
             self._options.markdown.write_text(page)
 
@@ -130,6 +131,15 @@ def _not_measured_again(earlier: list[Finding], names: list[str], now: list[Find
 
 def _section(name: str) -> str:
     return name.partition("/")[0]
+
+
+def _methods() -> dict[str, str]:
+    """By section: what its benchmarks say of how they measure, each sentence once."""
+    said: dict[str, dict[str, None]] = {}
+    for name, benchmark in BENCHMARK_BY_NAME.items():
+        if benchmark.method:
+            said.setdefault(_section(name), {})[benchmark.method] = None
+    return {section: " ".join(methods) for section, methods in said.items()}
 
 
 def _in_order(findings: list[Finding]) -> list[Finding]:

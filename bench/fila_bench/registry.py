@@ -30,6 +30,9 @@ class Benchmark:
     name: str
     about: str
     run: Run
+    method: str = ""
+    """What a reader has to know of all its lines to compare them with others: who makes the load, and with what. Whole
+    sentences, under the heading of its section."""
 
 
 BENCHMARK_BY_NAME: dict[str, Benchmark] = {}
@@ -58,10 +61,10 @@ def named(name: str) -> list[str]:
     return [known for known in BENCHMARK_BY_NAME if known == name or known.startswith(f"{name}/")]
 
 
-def benchmark(name: str, about: str) -> Callable[[Run], Run]:
+def benchmark(name: str, about: str, method: str = "") -> Callable[[Run], Run]:
     def register(run: Run) -> Run:
         assert name not in BENCHMARK_BY_NAME, f"two benchmarks are called {name}"
-        BENCHMARK_BY_NAME[name] = Benchmark(name, about, run)
+        BENCHMARK_BY_NAME[name] = Benchmark(name, about, run, method)
         return run
 
     return register

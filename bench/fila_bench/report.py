@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -103,8 +103,11 @@ def from_json(text: str) -> list[Finding]:
     ]
 
 
-def markdown(findings: Sequence[Finding], machine: Machine) -> str:
-    """The page `docs/benchmarks.md`; everything on it comes from a run, nothing from a hand."""
+def markdown(findings: Sequence[Finding], machine: Machine, methods: Mapping[str, str]) -> str:
+    """The page `docs/benchmarks.md`; everything on it comes from a run, nothing from a hand.
+
+    `methods` has, by section, the sentences that stand between its heading and its table.
+    """
     head = [
         "# Benchmarks",
         "",
@@ -115,18 +118,18 @@ def markdown(findings: Sequence[Finding], machine: Machine) -> str:
         f"- Python {machine.python}",
         "",
     ]
-    return "\n".join([*head, *_sections(findings).values()])
+    return "\n".join([*head, *_sections(findings, methods).values()])
 
 
-def markdown_kept(page: str, findings: Sequence[Finding]) -> str:
+def markdown_kept(page: str, findings: Sequence[Finding], methods: Mapping[str, str]) -> str:
     """The page with these benchmarks' sections written anew, and the others as they stand on it. New ones come last."""
     head, *written = re.split(r"^(?=## )", page, flags=re.MULTILINE)
     sections = {section[3 : section.index("\n")]: section for section in written}
-    sections.update(_sections(findings))
+    sections.update(_sections(findings, methods))
     return head + "\n".join(section.rstrip("\n") + "\n" for section in sections.values())
 
 
-def _sections(findings: Sequence[Finding]) -> dict[str, str]:
+def _sections(findings: Sequence[Finding], methods: Mapping[str, str]) -> dict[str, str]:
     sections = {}
     for name in dict.fromkeys(finding.benchmark for finding in findings):
         own = [finding for finding in findings if finding.benchmark == name]
@@ -134,6 +137,8 @@ def _sections(findings: Sequence[Finding]) -> dict[str, str]:
         times = sorted({finding.at for finding in own if finding.at})
         when = f", {' to '.join(dict.fromkeys([times[0], times[-1]]))}" if times else ""
         lines = [f"## {name}", "", f"Measured at {' and '.join(runs)}{when}.", ""]
+        if name in methods:
+            lines += [methods[name], ""]
         lines += ["| case | measured | to reach | | details |", "|---|---:|---:|---|---|"]
         for finding in own:
             _, case, value, reach, mark, details = _row(finding)

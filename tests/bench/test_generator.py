@@ -155,7 +155,7 @@ def test_a_report_survives_its_own_json_and_says_what_was_missed():
     assert again == findings
     assert [finding.reached for finding in again] == [True, False]
     assert "MISSED" in report.table(again).splitlines()[2]
-    assert "| delay | 7.25 ms | ≤ 6 | MISSED | n 3 |" in report.markdown(again, report.this_machine())
+    assert "| delay | 7.25 ms | ≤ 6 | MISSED | n 3 |" in report.markdown(again, report.this_machine(), {})
 
 
 def test_a_quantile_is_read_over_all_series_of_a_histogram():

@@ -39,8 +39,11 @@ def test_an_interrupted_run_keeps_what_it_found_and_what_stood_there(
         found("other", "a", 1),
     ]
     results.write_text(report.as_json(earlier, report.this_machine()))
-    page.write_text(report.markdown(earlier, report.this_machine()) + "\n## by hand\n\nstays\n")
-    benchmarks = {name: Benchmark(name, "", do) for name, do in (("whole", whole), ("stopped", stopped))}
+    page.write_text(report.markdown(earlier, report.this_machine(), {}) + "\n## by hand\n\nstays\n")
+    benchmarks = {
+        name: Benchmark(name, "", do, f"How {name} was measured.")
+        for name, do in (("whole", whole), ("stopped", stopped))
+    }
     monkeypatch.setattr(registry, "BENCHMARK_BY_NAME", benchmarks)
     monkeypatch.setattr(run, "BENCHMARK_BY_NAME", benchmarks)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
@@ -55,4 +58,5 @@ def test_an_interrupted_run_keeps_what_it_found_and_what_stood_there(
     }
     assert kept == {("whole", "a"): 2, ("stopped", "a"): 3, ("stopped", "b"): 1, ("other", "a"): 1}
     assert "| a | 3 msg/s |" in page.read_text()
+    assert "\n\nHow whole was measured.\n\n| case |" in page.read_text()
     assert page.read_text().endswith("## by hand\n\nstays\n")

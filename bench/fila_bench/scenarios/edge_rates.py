@@ -17,8 +17,15 @@ from fila_bench.server import Server
 
 _QUEUE = "bench"
 _ROUNDS = 3
+_MEDIAN = f"median of {_ROUNDS} rounds"
 _WARM_UP_S = 1.0
 _CALLS_PER_S = 500
+_METHOD = (
+    "Load: fila-load, one process in Go; in full lives `window` frames are under way, more than in those of "
+    f"[full-life](#full-life). Every case ran {_ROUNDS} times a side, in turn. All figures of a rate's line, and "
+    '`us/msg` wherever it stands, are of the run with the middle rate; other figures of a case that says "median" are '
+    "medians of their own."
+)
 _NATIVE, _PYTHON, _OLDER = "native", "python", f"commit {BASELINE}"
 
 
@@ -125,7 +132,7 @@ def _calls(side: str, durability: str, seconds: float) -> _Calls:
         return _Calls(replace(one, sync_ms=(before_ms + after_ms) / 2), fifty)
 
 
-@benchmark("edges/unary", "unary Enqueue, 1 KB, 50 callers and 1, by fila-load, runs alternating")
+@benchmark("edges/unary", "unary Enqueue, 1 KB, 50 callers and 1, by fila-load, runs alternating", _METHOD)
 def unary(budget: Budget) -> Iterator[Finding]:
     go_load.build()
     for durability, reach in (("fsync", 30_000), ("os", 40_000)):
@@ -160,7 +167,7 @@ def _beyond_the_sync(runs: dict[str, list[Driven]]) -> Finding:
     beyond = {side: [run.enqueue_ms[0] - run.sync_ms for run in of] for side, of in runs.items()}
     return Finding(
         benchmark="edges",
-        case="1 caller, fsync: p50 beyond one device sync",
+        case=f"1 caller, fsync: p50 beyond one device sync, {_MEDIAN}",
         value=statistics.median(beyond[_NATIVE]),
         unit="ms",
         reach=0.15,
@@ -185,7 +192,9 @@ def _paced(side: str, seconds: float) -> Driven:
 
 
 @benchmark(
-    "edges/latency", "enqueue to delivery at 500 msg/s, one a call, fsync, by fila-load, runs alternating"
+    "edges/latency",
+    "enqueue to delivery at 500 msg/s, one a call, fsync, by fila-load, runs alternating",
+    _METHOD,
 )
 def latency(budget: Budget) -> Iterator[Finding]:
     go_load.build()
@@ -198,7 +207,7 @@ def latency(budget: Budget) -> Iterator[Finding]:
         }
         yield Finding(
             benchmark="edges",
-            case=f"enqueue to delivery at {_CALLS_PER_S} msg/s, one a call, fsync: {name}",
+            case=f"enqueue to delivery at {_CALLS_PER_S} msg/s, one a call, fsync: {name}, {_MEDIAN}",
             value=delivery[_NATIVE],
             unit="ms",
             reach=reach,
@@ -242,7 +251,9 @@ def _lived(side: str, life: _Life, seconds: float) -> Driven:
         return _drive(server, seconds, sync_ms, client="bare", batch=life.batch, window=life.window)
 
 
-@benchmark("edges/life", "full life, 1 KB, fsync, batches of 1, 10 and 100, by fila-load, runs alternating")
+@benchmark(
+    "edges/life", "full life, 1 KB, fsync, batches of 1, 10 and 100, by fila-load, runs alternating", _METHOD
+)
 def life(budget: Budget) -> Iterator[Finding]:
     go_load.build()
     for shape in _LIVES:
@@ -266,7 +277,7 @@ def life(budget: Budget) -> Iterator[Finding]:
         if shape.server_us_reach is not None:
             yield Finding(
                 benchmark="edges",
-                case=f"{shape.case}: server CPU a message",
+                case=f"{shape.case}: server CPU a message, {_MEDIAN}",
                 value=statistics.median(run.server_us for run in runs[_NATIVE]),
                 unit="us",
                 reach=shape.server_us_reach,

@@ -15,6 +15,10 @@ from fila_bench.report import Finding
 from fila_bench.server import Server
 
 QUEUE = "bench"
+_LOAD = (
+    "Load: a producer and a consumer in Python, each a process, with 8 frames under way (4 at batch 500, 16 at "
+    "batch 10, 64 at batch 1). What fila-load finds, with more frames under way, stands under [edges](#edges)."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +52,14 @@ _CASES = (
 )
 
 
-@benchmark("full-life", "enqueue, deliver and ack at once: sizes, batches, fsync and os")
+@benchmark("full-life", "enqueue, deliver and ack at once: sizes, batches, fsync and os", _LOAD)
 def full_life(budget: Budget) -> Iterator[Finding]:
     for life in _CASES:
         steady, server_us = measure_life(life, budget)
         yield finding("full-life", life, steady, server_us)
 
 
-@benchmark("headline", "the first case of full-life alone")
+@benchmark("headline", "the first case of full-life alone", _LOAD)
 def headline(budget: Budget) -> Iterator[Finding]:
     steady, server_us = measure_life(_CASES[0], budget)
     yield finding("headline", _CASES[0], steady, server_us)
