@@ -170,10 +170,11 @@ def test_completion_prints_a_script_for_the_shell(fila, shell):
     assert "_FILA_COMPLETE" in ran.out
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure():
+@pytest.mark.parametrize("words", ["completion bash", "--help", "queue --help", "--version"])
+def test_a_reader_that_has_seen_enough_is_no_failure(words: str):
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-c", "from fila_cli.main import main; main()", "completion", "bash"]
+    command = [sys.executable, "-c", "from fila_cli.main import main; main()", *words.split()]
 
     with os.fdopen(writing, "wb") as nobody_reads:
         done = subprocess.run(command, stdout=nobody_reads, stderr=subprocess.PIPE, text=True, check=False)

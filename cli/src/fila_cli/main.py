@@ -70,14 +70,24 @@ class _Lazy(Group):
         command: click.Command = getattr(module, cmd_name)
         return command
 
+    # Whoever read our output has seen enough (`| head`); that is no failure. It is caught in these two, since click's
+    # main makes exit code 1 of it. The first prints `fila --help` and `fila --version`.
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except BrokenPipeError:
+            _drop_output()
+            raise click.exceptions.Exit(0) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             returned = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Whoever read our output has seen enough (`| head`); that is no failure. Caught here, since click's
-            # main makes exit code 1 of it.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_output()
             return 0
         return returned
 
@@ -97,6 +107,11 @@ class _Lazy(Group):
                 formatter.write_dl(
                     [(name, about) for name, (_, each, about) in _COMMANDS.items() if each == theme]
                 )
+
+
+def _drop_output() -> None:
+    """What is still buffered goes nowhere, so that writing it at exit does not fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say_version(context: click.Context, _param: click.Parameter, wanted: bool) -> None:
