@@ -53,7 +53,7 @@ async def test_probes_are_answered_from_the_store_s_opening_on_and_nobody_is_ref
 
 
 async def test_who_connects_and_says_nothing_keeps_no_probe_waiting_for_long(monkeypatch):
-    monkeypatch.setattr(probes, "HEAD_S_MAX", 0.01)
+    monkeypatch.setattr(probes, "HEAD_S_MAX", 0.5)  # it bounds the honest one, too
     sockets = bound(PLACE)
     port = sockets[0].getsockname()[1]
     loading = LoadingPage(sockets)
