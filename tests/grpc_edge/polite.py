@@ -35,9 +35,11 @@ def served_meanwhile(channel: grpc.Channel) -> Iterator[None]:
 
     polite = threading.Thread(target=enqueue)
     polite.start()
-    yield
-    stop.set()
-    polite.join()
-    clock.stop()
+    try:
+        yield
+    finally:
+        stop.set()
+        polite.join()
+        clock.stop()
     assert not failed
     assert slowest[0] < 1.0

@@ -18,6 +18,8 @@ NO_ERROR, PROTOCOL_ERROR, CANCEL, ENHANCE_YOUR_CALM = 0, 1, 8, 11
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 WAIT_S = 10.0
+IDLE_LOOKS = 1500
+"""A millisecond each: so many that find nothing in a row, and nothing more comes."""
 NOT_NOW = (BlockingIOError, TimeoutError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -93,27 +95,26 @@ class RawClient:
         """Send the headers of a call."""
         self.send(frame(HEADERS, END_HEADERS, stream, headers(path, *more, without=without)))
 
-    def pour(self, data: bytes, wait_s: float = WAIT_S) -> list[Frame]:
-        """Send and read at a time, until the server closes the connection, or all is sent and nothing comes."""
+    def pour(self, data: bytes, looks: int = IDLE_LOOKS) -> list[Frame]:
+        """Send and read at a time, until the server closes the connection, or `looks` in a row find that nothing can
+        be sent and nothing came. They are counted and not timed: who stands still with the whole machine makes none."""
         frames: list[Frame] = []
-        sent, quiet_since, ends = 0, time.monotonic(), time.monotonic() + wait_s
+        sent, idle = 0, 0
         self._sock.setblocking(False)
-        while not self.is_closed and time.monotonic() < ends:
+        while not self.is_closed and idle < looks:
+            idle += 1
             try:
                 if sent < len(data):
                     sent += self._sock.send(data[sent : sent + 65536])
-                    quiet_since = time.monotonic()
+                    idle = 0
             except NOT_NOW:
                 pass
             except OSError:
                 sent = len(data)
-            found = self._take()
-            frames += found
-            if found:
-                quiet_since = time.monotonic()
-            elif time.monotonic() - quiet_since > 1.5:
-                break
-            else:
+            if found := self._take():
+                frames += found
+                idle = 0
+            if idle:
                 time.sleep(0.001)
         return frames
 

@@ -29,7 +29,7 @@ from tests.grpc_edge.raw_http2 import (
     RawClient,
     frame,
 )
-from tests.grpc_edge.test_floods import BLOCK, ENQUEUE, FLOODS
+from tests.grpc_edge.test_floods import BLOCK, ENQUEUE, FLOOD_LOOKS, FLOODS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("openssl")]
 
@@ -87,7 +87,7 @@ def served(server: Encrypted) -> Iterator[None]:
 @pytest.mark.parametrize("name", HERE)
 def test_a_flood_ends_its_connection(server: Encrypted, name: str) -> None:
     with server.connect() as client:
-        frames = client.pour(FLOODS[name])
+        frames = client.pour(FLOODS[name], FLOOD_LOOKS)
         assert client.is_closed or any(one.kind == GOAWAY and one.number != NO_ERROR for one in frames)
 
 
