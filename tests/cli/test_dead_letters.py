@@ -87,6 +87,27 @@ def test_a_redrive_of_some_moves_no_more_than_it_was_told(fila, broker: FakeBrok
     assert list(broker.request("Redrive").offsets) == [2, 3]
 
 
+@pytest.mark.parametrize("chosen", [(), ("--key", "acme"), ("--dry-run",)])
+def test_a_redrive_of_none_is_bad_usage_and_does_not_move_all(fila, broker: FakeBroker, chosen):
+    ran = fila("dlq", "redrive", "o.dlq", "--count", "0", *chosen)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "'0' is no whole number from 1 on" in ran.err
+    assert broker.asked == []
+
+
+def test_letters_that_somebody_else_took_are_not_told_as_those_that_cannot_be_moved(fila, broker: FakeBroker):
+    pending(broker, *map(letter, (1, 2, 3, 4)))
+    broker.answers["GetStats"] = admin_pb2.GetStatsResponse(depth=4, head_offset=5)
+    broker.answers["Redrive"] = admin_pb2.RedriveResponse(redriven=1, stuck=1, last_offset=4)
+
+    ran = fila("dlq", "redrive", "o.dlq", "--key", "acme")
+
+    assert ran.out == (
+        "1 dead letter moved back; left in o.dlq, because they cannot be moved: 1; taken by others meanwhile: 2\n"
+    )
+
+
 def test_the_question_before_letters_are_dropped_says_how_many(fila, broker: FakeBroker):
     pending(broker, *map(letter, (1, 2, 3)), letter(4, "no such region"))
 

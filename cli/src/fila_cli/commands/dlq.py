@@ -260,8 +260,7 @@ def _shape(error: str) -> str:
 @click.option(
     "-n",
     "--count",
-    type=Count(min=0),
-    default=0,
+    type=Count(min=1),
     metavar="N",
     help="Most to move, oldest first [default: all that are there now]",
 )
@@ -277,7 +276,7 @@ def _shape(error: str) -> str:
 def redrive(
     session: Session,
     dlq: str,
-    count: int,
+    count: int | None,
     rate: float | None,
     chosen: Chosen,
     given: tuple[tuple[str, str], ...],
@@ -298,9 +297,9 @@ def redrive(
             "--rate is for dead letters that are moved as they are; leave it out with other headers"
         )
     if chosen.takes_all and not edits and not dry_run:
-        _tell_redriven(session, dlq, Redrive(session, dlq, count=count, rate=rate).run())
+        _tell_redriven(session, dlq, Redrive(session, dlq, count=count or 0, rate=rate).run())
         return
-    found = list(chosen.found(session, dlq, count or None))
+    found = list(chosen.found(session, dlq, count))
     if dry_run:
         show(
             session.format,
@@ -330,14 +329,15 @@ def _move_named(session: Session, dlq: str, offsets: list[int], rate: float | No
     answer = admin_pb2.RedriveResponse()
     if offsets:
         answer = Redrive(session, dlq, rate=rate, offsets=offsets).run()
-    # One that somebody else has taken meanwhile counts as left, too.
-    _tell_redriven(session, dlq, answer, len(offsets) - answer.redriven)
+    _tell_redriven(session, dlq, answer, taken=len(offsets) - answer.redriven - answer.stuck)
 
 
-def _tell_redriven(session: Session, dlq: str, answer: RedriveResponse, left: int | None = None) -> None:
+def _tell_redriven(session: Session, dlq: str, answer: RedriveResponse, taken: int = 0) -> None:
     told = f"{counted(answer.redriven, 'dead letter')} moved back"
-    if left := answer.stuck if left is None else left:
-        told += f"; left in {dlq}, because they cannot be moved: {left}"
+    if answer.stuck:
+        told += f"; left in {dlq}, because they cannot be moved: {answer.stuck}"
+    if taken > 0:
+        told += f"; taken by others meanwhile: {taken}"
     session.show(answer, told)
 
 
