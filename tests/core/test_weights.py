@@ -207,6 +207,30 @@ def test_a_message_that_a_stall_refuses_gives_its_key_no_weight(
     assert weights(engine) == {"a": 3, "b": 1, "new": 1}
 
 
+@pytest.mark.parametrize("kind", [commands.ENQUEUE_BATCH, commands.ENQUEUE_ATOMIC])
+def test_of_two_weights_that_a_stall_refuses_together_neither_is_kept(
+    engine: DrivenEngine, kind: int
+) -> None:
+    """Neither `waits` nor `new` has a record of its own before."""
+    create(engine)
+    enqueue(engine, "waits", 1)
+    store_stalls(engine.core, True)
+    engine.submit(kind, weighing(kind, ("waits", "5"), ("new", "5"), ("waits", "7"), ("new", "7")))
+    for _ in range(20):
+        engine.advance(100)
+        engine.run_pass()
+    store_stalls(engine.core, False)
+    engine.settle_down()
+    assert engine.stats("q").depth == 1, "it was refused"
+
+    assert weights(engine) == {"waits": 1}
+    engine.kill()
+    engine.reopen()
+    assert weights(engine) == {"waits": 1}
+    enqueue(engine, "new", 1)
+    assert weights(engine) == {"waits": 1, "new": 1}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_message_that_outlasts_a_short_stall_gives_its_weight(engine: DrivenEngine, kind: int) -> None:
     create(engine)

@@ -38,10 +38,11 @@ cdef void weight_moved(Core* core, Key* key, uint32_t weight) noexcept nogil:
 cdef void weights_record(Core* core) noexcept nogil:
     cdef Brought* brought
     cdef uint32_t i
-    for i in range(core.brought_count):
+    for i in range(core.brought_count):         # before any is put: a key may stand here more than once
         brought = &core.brought[i]
         brought.was_recorded = brought.key.recorded
-        key_record_put(core, core.enqueues, brought.key)
+    for i in range(core.brought_count):
+        key_record_put(core, core.enqueues, core.brought[i].key)
 
 
 cdef void weights_written(Core* core, bint refused) noexcept nogil:
