@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 import urllib.error
 import urllib.request
 from types import SimpleNamespace
@@ -63,6 +65,55 @@ async def test_who_connects_and_says_nothing_keeps_no_probe_waiting_for_long(mon
 
     silent.close()
     for each in loading.hand_over():
+        each.close()
+
+
+class Dripping:
+    """The server's end of a connection that brings a byte every `every_s` seconds; time passes as it is read."""
+
+    def __init__(self, every_s: float) -> None:
+        self.now_s = 0.0
+        self._every_s = every_s
+        self._timeout_s = 0.0
+
+    def settimeout(self, seconds: float) -> None:
+        assert seconds > 0.0, "0 would not wait at all"
+        self._timeout_s = seconds
+
+    def recv(self, _most: int) -> bytes:
+        self.now_s += min(self._every_s, self._timeout_s)
+        if self._timeout_s < self._every_s:
+            raise TimeoutError
+        return b"G"
+
+
+@pytest.mark.parametrize("every_s", [0.0001, 0.3, 0.9, 5.0])
+def test_who_sends_byte_by_byte_has_no_longer_than_who_says_nothing(every_s):
+    slow = Dripping(every_s)
+
+    with pytest.raises(TimeoutError):
+        probes.read_head(slow, 1.0, lambda: slow.now_s)  # type: ignore[arg-type]
+
+    assert slow.now_s == pytest.approx(1.0)
+
+
+def test_a_start_waits_for_one_probe_at_most_and_leaves_the_next_to_who_answers_then(monkeypatch):
+    monkeypatch.setattr(probes, "HEAD_S_MAX", 60.0)
+    sockets = bound(PLACE) + bound(PLACE)
+    slow, next_one = [socket.create_connection(each.getsockname()) for each in sockets]
+    loading = LoadingPage(sockets)
+    join = threading.Thread.join
+
+    def slow_goes_and_join(thread: threading.Thread, timeout: float | None = None) -> None:
+        slow.close()
+        join(thread, timeout)
+
+    monkeypatch.setattr(threading.Thread, "join", slow_goes_and_join)
+    loading.hand_over()
+
+    sockets[1].settimeout(10.0)
+    accepted, _ = sockets[1].accept()
+    for each in (accepted, next_one, *sockets):
         each.close()
 
 

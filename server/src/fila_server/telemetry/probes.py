@@ -14,6 +14,8 @@ import errno
 import selectors
 import socket
 import threading
+import time
+from collections.abc import Callable
 
 from fila_server.config.schema import Address, AddressOrOff
 
@@ -22,7 +24,8 @@ LOADING = "loading: the store is being opened"
 STARTING = "starting"
 DRAINING = "draining: what is in hand is finished, nothing new is taken"
 HEAD_S_MAX = 1.0
-"""One after the other is answered here: who says nothing must not keep the next probe waiting."""
+"""From a probe's first byte to its answer. One after the other is answered here: who says nothing, or sends its bytes
+one by one, must not keep the next probe waiting, nor the start."""
 _BACKLOG = 100
 
 
@@ -76,12 +79,31 @@ def bound(address: AddressOrOff) -> list[socket.socket]:
     return sockets
 
 
+def read_head(
+    connection: socket.socket, seconds: float, now_s: Callable[[], float] = time.monotonic
+) -> bytes:
+    """A request's head, and what came with it; b"" where the other side ended before. What is left of the seconds is
+    the connection's timeout from then on. Raises TimeoutError after so many seconds, however the bytes came."""
+    ends_s = now_s() + seconds
+    head = b""
+    while True:
+        if (left_s := ends_s - now_s()) <= 0.0:
+            raise TimeoutError
+        connection.settimeout(left_s)  # holds for one call, which any byte ends
+        if b"\r\n\r\n" in head or len(head) >= HEAD_BYTES_MAX:
+            return head
+        if not (more := connection.recv(HEAD_BYTES_MAX)):
+            return b""
+        head += more
+
+
 class LoadingPage:
     """Answers probes while nothing else does: alive, and not ready."""
 
     def __init__(self, sockets: list[socket.socket]) -> None:
         self._sockets = sockets
         self._wake, self._waker = socket.socketpair()
+        self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fila-loading", daemon=True)
         self._thread.start()
 
@@ -100,7 +122,9 @@ class LoadingPage:
         return int(self._sockets[0].getsockname()[1])
 
     def hand_over(self) -> list[socket.socket]:
-        """Stop to answer, and return the sockets, which listen on."""
+        """Stop to answer, and return the sockets, which listen on. Waits for the one probe that is being answered, for
+        HEAD_S_MAX at most."""
+        self._is_over.set()
         self._waker.close()
         self._thread.join()
         self._wake.close()
@@ -112,10 +136,10 @@ class LoadingPage:
                 each.setblocking(False)
                 selector.register(each, selectors.EVENT_READ)
             while True:
-                ready = {key.fileobj for key, _ in selector.select()}
-                if self._wake in ready:
-                    return
+                selector.select()
                 for listener in self._sockets:
+                    if self._is_over.is_set():  # between any two, so that the start waits for one of them
+                        return
                     with contextlib.suppress(
                         OSError
                     ):  # nobody knocks here, or they went away, or say nothing
@@ -123,11 +147,6 @@ class LoadingPage:
 
     def _answer(self, connection: socket.socket) -> None:
         with connection:
-            connection.settimeout(HEAD_S_MAX)
-            head = b""
-            while b"\r\n\r\n" not in head and len(head) < HEAD_BYTES_MAX:
-                if not (more := connection.recv(HEAD_BYTES_MAX)):
-                    return
-                head += more
-            is_alive = asked_for(head)[1] == b"/healthz"
-            connection.sendall(response("200 OK", b"alive\n") if is_alive else unavailable(LOADING))
+            if head := read_head(connection, HEAD_S_MAX):
+                is_alive = asked_for(head)[1] == b"/healthz"
+                connection.sendall(response("200 OK", b"alive\n") if is_alive else unavailable(LOADING))
