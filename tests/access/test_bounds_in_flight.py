@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fila_server import commands, seam_frames
+from fila_server import commands
 from fila_server.access.directory import Directory
 from fila_server.access.quotas import Quotas
 from fila_server.access.records import PrincipalRecord, QuotaRecord
 from fila_server.core.doors.rights_table import Rights
+from tests.access.holders import answer_to_holders
 
 
 class Core:
@@ -20,12 +21,9 @@ class Core:
     async def call(self, kind: int, frame: bytes) -> bytes:
         if kind != commands.HOLDERS:
             return b""
-        asked = seam_frames.Holders.FromString(frame)
-        self.told.append([holder.most for holder in asked.holders])
-        reply = seam_frames.Held()
-        for _ in asked.holders:
-            reply.rows.add()
-        return bytes(reply.SerializeToString())
+        told, held = answer_to_holders(frame)
+        self.told.append(told)
+        return held
 
 
 async def test_a_bound_that_is_taken_back_is_told_at_each_look_since_a_consumer_may_still_bring_the_old_one(

@@ -15,6 +15,7 @@ from fila_server.access.directory import Directory
 from fila_server.access.quotas import KEYS_A_CALL, Quotas
 from fila_server.access.records import PrincipalRecord, QuotaRecord
 from fila_server.core.doors.rights_table import Rights
+from tests.access.holders import answer_to_holders
 
 TURNS = 50
 """Of the loop: more than any step of a look takes."""
@@ -65,12 +66,9 @@ class SlowCore:
         if self.refuses:
             raise errors.Overloaded("busy")
         if kind == commands.HOLDERS:
-            holders = seam_frames.Holders.FromString(frame).holders
-            self.bounds.append((asked_s, [holder.most for holder in holders]))
-            held = seam_frames.Held()
-            for _ in holders:
-                held.rows.add()
-            return bytes(held.SerializeToString())
+            told, held = answer_to_holders(frame)
+            self.bounds.append((asked_s, told))
+            return held
         assert kind == commands.STORED_BYTES
         page = seam_frames.StoredPage.FromString(frame)
         self.counted.append((asked_s, [key.decode() for key in page.keys]))

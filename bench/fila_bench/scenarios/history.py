@@ -44,16 +44,15 @@ print(json.dumps([found.passes, found.decisions, found.messages_delivered, str(f
 
 @benchmark("history", "the headline with and without a history, in pairs; bytes a message; its replay")
 def history(budget: Budget) -> Iterator[Finding]:
-    rates: dict[bool, list[float]] = {False: [], True: []}
-    cpu_us: dict[bool, list[float]] = {False: [], True: []}
     with tempfile.TemporaryDirectory(prefix="fila-bench-history-") as folder:
-        for number in range(_PAIRS):
-            for records in (False, True) if number % 2 else (True, False):
-                directory = Path(folder, str(number))
-                rate, us = _life(budget, directory if records else None)
-                rates[records].append(rate)
-                cpu_us[records].append(us)
-        ratio = ratio_of(rates[False], rates[True])
+        directories = [Path(folder, str(number)) for number in range(_PAIRS)]
+        left = iter(directories)
+        found = in_turn(
+            {"recorded": lambda: _life(budget, next(left)), "not": lambda: _life(budget, None)}, _PAIRS
+        )
+        rates = {side: [rate for rate, _ in runs] for side, runs in found.items()}
+        cpu_us = {side: [us for _, us in runs] for side, runs in found.items()}
+        ratio = ratio_of(rates["not"], rates["recorded"])
         yield Finding(
             benchmark="history",
             case=f"{Life().case}: recorded / not, median of {_PAIRS} pairs",
@@ -62,13 +61,13 @@ def history(budget: Budget) -> Iterator[Finding]:
             reach=0.95,
             details={
                 "90 % interval": ratio.interval,
-                "recorded/s": statistics.median(rates[True]),
-                "not recorded/s": statistics.median(rates[False]),
-                "server us/msg recorded": statistics.median(cpu_us[True]),
-                "not recorded": statistics.median(cpu_us[False]),
+                "recorded/s": statistics.median(rates["recorded"]),
+                "not recorded/s": statistics.median(rates["not"]),
+                "server us/msg recorded": statistics.median(cpu_us["recorded"]),
+                "not recorded": statistics.median(cpu_us["not"]),
             },
         )
-        yield from _files(Path(folder, str(_PAIRS - 1)))
+        yield from _files(directories[-1])
 
 
 @benchmark(

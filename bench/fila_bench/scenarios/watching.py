@@ -9,11 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 from fila_bench.admin import Admin
 from fila_bench.callers import percentile
-from fila_bench.pairs import ratio_of
+from fila_bench.pairs import in_turn, ratio_of
 from fila_bench.registry import Budget, benchmark
 from fila_bench.report import Finding
 from fila_bench.scenarios.backlog import fill
@@ -70,12 +71,13 @@ def late(budget: Budget) -> Iterator[Finding]:
 )
 def followers(budget: Budget) -> Iterator[Finding]:
     life, pairs = Life(), _PAIRS if budget.seconds > 4 else 1
-    rates: dict[bool, list[float]] = {False: [], True: []}
-    for number in range(pairs):
-        for follows in (False, True) if number % 2 else (True, False):
-            steady, _ = measure_life(life, budget, beside=_eventful_and_followed if follows else _eventful)
-            rates[follows].append(steady.acked_per_s)
-    ratio = ratio_of(rates[False], rates[True])
+
+    def rate(beside: Callable[[Server], AbstractContextManager[None]]) -> float:
+        steady, _ = measure_life(life, budget, beside=beside)
+        return steady.acked_per_s
+
+    rates = in_turn({"with": lambda: rate(_eventful_and_followed), "without": lambda: rate(_eventful)}, pairs)
+    ratio = ratio_of(rates["without"], rates["with"])
     yield Finding(
         benchmark="followers",
         case=f"{life.case}: {_FOLLOWERS} followers / none, median of {pairs} pairs",
@@ -83,9 +85,9 @@ def followers(budget: Budget) -> Iterator[Finding]:
         unit="",
         reach=0.98,
         details={
-            "90 % interval": f"{ratio.low:.2f} to {ratio.high:.2f}",
-            "with/s": statistics.median(rates[True]),
-            "without/s": statistics.median(rates[False]),
+            "90 % interval": ratio.interval,
+            "with/s": statistics.median(rates["with"]),
+            "without/s": statistics.median(rates["without"]),
             "events/s": _EVENTS_A_SECOND,
         },
     )
