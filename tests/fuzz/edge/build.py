@@ -8,6 +8,7 @@ edge_fuzz.pyx ─────────────► build/fuzz-edge/lib/edg
 
 from __future__ import annotations
 
+import platform
 import shutil
 import subprocess
 import sys
@@ -63,8 +64,9 @@ def clang(*arguments: str | Path) -> None:
         sys.exit(f"clang {' '.join(map(str, arguments))}\n{ran.stderr}")
 
 
-def runtime(name: str) -> Path:
-    """Return where clang has one of its own libraries."""
+def runtime(name: str, suffix: str) -> Path:
+    """Return where clang has one of its own libraries for this machine."""
+    name = f"libclang_rt.{name}-{platform.machine()}{suffix}"
     told = subprocess.run(
         [_clang(), f"-print-file-name={name}"], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -98,10 +100,16 @@ def _link(path: Path, to: Path) -> None:
         to.symlink_to(path)
 
 
+def _is_older(built: Path, *sources: Path) -> bool:
+    """Than a source of it, or than this file with its flags."""
+    times = [source.stat().st_mtime for source in (*sources, Path(__file__))]
+    return not built.exists() or built.stat().st_mtime < max(times)
+
+
 def _library() -> None:
     library, source = OUT / "libfuzz.so", HERE / "sockets.c"
-    if not library.exists() or library.stat().st_mtime < source.stat().st_mtime:
-        fuzzer = runtime("libclang_rt.fuzzer_no_main-x86_64.a")
+    if _is_older(library, source):
+        fuzzer = runtime("fuzzer_no_main", ".a")
         clang("-O1", "-fPIC", "-shared", source, "-o", library, "-Wl,--whole-archive", fuzzer,
               "-Wl,--no-whole-archive", "-lstdc++", "-lm", "-lpthread")  # fmt: skip
 
@@ -109,7 +117,7 @@ def _library() -> None:
 def _target() -> tuple[Path, Path]:
     source = OUT / "edge_fuzz.c"
     pyx = HERE / "edge_fuzz.pyx"
-    if not source.exists() or source.stat().st_mtime < pyx.stat().st_mtime:
+    if _is_older(source, pyx):
         cython = shutil.which("cython") or str(Path(sys.executable).with_name("cython"))
         flags = ["-3", "-X", "boundscheck=False,wraparound=False,cdivision=True"]
         subprocess.run([cython, *flags, "-I", str(SOURCES), str(pyx), "-o", str(source)], check=True)
@@ -119,9 +127,7 @@ def _target() -> tuple[Path, Path]:
 def _compile(target: tuple[Path, Path]) -> None:
     source, built = target
     built.parent.mkdir(parents=True, exist_ok=True)
-    if built.exists() and built.stat().st_mtime >= max(
-        source.stat().st_mtime, (HERE / "sockets.h").stat().st_mtime
-    ):
+    if not _is_older(built, source, HERE / "sockets.h"):
         return
     # The target itself runs the fuzzer: its own branches are none to be found.
     own = source.parent == OUT

@@ -25,7 +25,7 @@ def main() -> None:
     if UNDER_SANITIZERS not in os.environ:
         build.main()
         seeds.write(CORPUS)
-        asan = runtime("libclang_rt.asan-x86_64.so")
+        asan = runtime("asan", ".so")
         environ = os.environ | {
             UNDER_SANITIZERS: "1",
             # The fuzzer first: ASan has functions of the same names, to which the counters would go.
