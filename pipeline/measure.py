@@ -194,7 +194,8 @@ def _spent() -> dict[str, float]:
             fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
             cpu_s += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
             status = Path(f"/proc/{process}/status").read_text()
-            peak = max(peak, int(status.partition("VmHWM:")[2].split()[0]) * 1024)
+            if "VmHWM:" in status:  # one that has ended and is still listed has no memory
+                peak = max(peak, int(status.partition("VmHWM:")[2].split()[0]) * 1024)
     return {"cpu_s": round(cpu_s, 1), "largest_process_bytes": peak}
 
 
