@@ -13,7 +13,7 @@ import pytest
 
 from fila.v1 import admin_pb2, auth_pb2, events_pb2, operation_pb2, service_pb2, watch_pb2
 from tests.access.guarded_server import Guarded, key_id, make_queue, permission, refusal
-from tests.waiting import until, within
+from tests.waiting import GIVE_UP_S, until, within
 
 pytestmark = pytest.mark.e2e
 
@@ -314,7 +314,7 @@ def test_a_waiting_pull_and_an_idle_producer_end_with_their_right(guarded: Guard
 
 def blocked_redis_clients(guarded: Guarded) -> int:
     host, _, port = guarded.running.addresses["redis"].rpartition(":")
-    with socket.create_connection((host, int(port)), 10) as sock, sock.makefile("rb") as replies:
+    with socket.create_connection((host, int(port)), GIVE_UP_S) as sock, sock.makefile("rb") as replies:
         sock.sendall(f"AUTH {guarded.admin_key}\r\nINFO all\r\n".encode())
         assert replies.readline() == b"+OK\r\n"
         told = replies.read(int(replies.readline()[1:])).decode()
@@ -328,7 +328,7 @@ def test_a_redis_read_that_waits_ends_with_its_right_and_a_redis_client_with_its
         queue, name = make_queue(guarded, f"redis.withdrawn-{number}"), f"redis-waiter-{number}"
         client = guarded.make_key(name, f"consume {queue}", f"produce {queue}")
         read = f"HMGET {queue} default 1 60\r\n"
-        with socket.create_connection((host, int(port)), 10) as sock, sock.makefile("rb") as replies:
+        with socket.create_connection((host, int(port)), GIVE_UP_S) as sock, sock.makefile("rb") as replies:
             sock.sendall(f"AUTH {client.key}\r\n{read}".encode())
             assert replies.readline() == b"+OK\r\n"
             until(lambda: blocked_redis_clients(guarded) == 1)

@@ -252,6 +252,7 @@ async def test_an_answered_decision_and_an_answered_redrive_outlive_a_kill(start
         assert [letter.id for letter in await client.peek("q.dlq", max_messages=100)] == ids[20:]
 
 
+@pytest.mark.timeout(240)  # a server for each attempt
 async def test_a_server_that_stops_ends_a_paced_redrive(start_server: StartServer, tmp_path: Path) -> None:
     async def stopped_s(number: int) -> float:
         server = start_server(tmp_path / f"data-{number}")

@@ -225,6 +225,7 @@ async def test_a_caller_who_gives_up_takes_the_held_message_back(
     assert (await client.get_stats(queue)).depth == 0
 
 
+@pytest.mark.timeout(240)  # a server for each attempt
 async def test_a_server_that_stops_does_not_wait_for_a_broken_script(
     start_server: StartServer, tmp_path: Path
 ) -> None:

@@ -180,6 +180,7 @@ async def test_without_a_cap_a_message_is_never_given_up(client: FilaClient, que
     assert await client.peek(f"{queue}.dlq") == []
 
 
+@pytest.mark.timeout(240)  # two servers for each attempt
 async def test_a_delayed_retry_is_due_at_its_moment_over_a_restart(start_server: StartServer) -> None:
     async def beyond_s(number: int) -> float:
         queue = f"q{number}"

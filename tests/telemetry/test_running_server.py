@@ -129,6 +129,7 @@ async def test_a_collector_gets_every_metric_that_has_points(start_server, colle
     assert {"fila.queue.depth", "fila.commit.sync_duration", "fila.storage.hot"} <= set(metrics)
 
 
+@pytest.mark.timeout(240)  # a server for each attempt
 def test_a_server_whose_collector_is_gone_serves_and_stops_as_ever(start_server, tmp_path):  # noqa: F811
     def longest_s(number: int) -> float:
         with socket.create_server(("127.0.0.1", 0)) as silent:
