@@ -1,4 +1,4 @@
-"""`fila dlq`: the desk for dead letters, and what it says when there are more of them, or none."""
+"""`fila dlq`: what it does with dead letters, and what it says when there are more of them, or none."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def test_a_key_is_the_same_key_whatever_its_characters(console, client, page):
 # Dead letters.
 
 
-def desk(console, client, page, queue: str, errors: list[str]) -> str:
+def letters_page(console, client, page, queue: str, errors: list[str]) -> str:
     client.create_queue(queue, fairness_key_header="tenant", max_attempts=1)
     bury(client, queue, errors)
     live(page, console.url + HOME + f"queues/{queue}.dlq/dead-letters")
@@ -154,7 +154,7 @@ def desk(console, client, page, queue: str, errors: list[str]) -> str:
 
 
 def test_dead_letters_are_looked_at_moved_back_and_dropped(console, client, page):
-    dlq = desk(console, client, page, "mourned", [f"card {n} was declined" for n in range(6)])
+    dlq = letters_page(console, client, page, "mourned", [f"card {n} was declined" for n in range(6)])
     groups = page.locator(".groups a").all_inner_texts()
     assert any("card # was declined" in each for each in groups)
 
@@ -178,7 +178,7 @@ def test_dead_letters_are_looked_at_moved_back_and_dropped(console, client, page
 
 
 def test_a_letter_goes_back_in_another_form(console, client, page):
-    dlq = desk(console, client, page, "edited", ["no such street"])
+    dlq = letters_page(console, client, page, "edited", ["no such street"])
     page.locator("tbody tr a").first.click()
     page.get_by_text("Edit and send back").click()
     page.get_by_label("Headers").fill('{"tenant": "acme", "note": "a\\rb"}')
@@ -195,7 +195,7 @@ def test_a_letter_goes_back_in_another_form(console, client, page):
 
 
 def test_headers_that_are_no_texts_by_name_are_refused_in_words(console, client, page):
-    dlq = desk(console, client, page, "headed", ["no"])
+    dlq = letters_page(console, client, page, "headed", ["no"])
     page.locator("tbody tr a").first.click()
     page.get_by_text("Edit and send back").click()
     for text in ('{"a": 1}', "[]", "[" * 10_000, "tenant=acme"):
@@ -208,7 +208,7 @@ def test_headers_that_are_no_texts_by_name_are_refused_in_words(console, client,
 
 def test_many_letters_are_moved_by_the_broker_and_a_closed_tab_stops_nothing(console, client, page):
     errors = ["timed out"] * 30 + [f"card {n} was declined" for n in range(50)]
-    dlq = desk(console, client, page, "many", errors)
+    dlq = letters_page(console, client, page, "many", errors)
     page.locator(".groups a", has_text="card #").click()
     page.get_by_text("Many at once").click()
     until(lambda: "Meant: 50 of 80 letters" in said(page, ".bulk .preview"))
@@ -228,7 +228,7 @@ def test_many_letters_are_moved_by_the_broker_and_a_closed_tab_stops_nothing(con
 
 
 def test_an_operation_is_cancelled_from_another_page(console, client, page):
-    dlq = desk(console, client, page, "slow", ["no"] * 60)
+    dlq = letters_page(console, client, page, "slow", ["no"] * 60)
     client.start_operation(dlq, "redrive", rate_per_second=2)
     page.get_by_role("button", name="Cancel it").click()
     until(lambda: "Cancelled at" in said(page))
@@ -238,7 +238,7 @@ def test_an_operation_is_cancelled_from_another_page(console, client, page):
 
 
 def test_many_letters_are_dropped_only_where_it_is_meant(console, client, page):
-    dlq = desk(console, client, page, "doomed", ["no"] * 5)
+    dlq = letters_page(console, client, page, "doomed", ["no"] * 5)
     page.get_by_text("Many at once").click()
     page.get_by_role("button", name="Drop them").click()
     until(lambda: "Nothing was dropped" in said(page))

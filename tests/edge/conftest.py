@@ -17,8 +17,8 @@ from tests.edge.fake_engine import FakeAdmin, FakeEngine
 
 
 @pytest.fixture(autouse=True)
-def no_hour(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The broker asks the core for its hour's points whenever ten seconds of the wall clock are over, in the midst of
+def no_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker asks the core for a series' points whenever ten seconds of the wall clock are over, in the midst of
     any test that counts what the core was asked."""
 
     async def never(*_: object) -> None:

@@ -31,7 +31,7 @@ OWN_HEADERS = "fila-"
 """What the broker's own headers begin with; they stay as they are."""
 
 
-class Desk(Asked):
+class Head(Asked):
     """How many there are, and what the broker does with them, for the page's head."""
 
     def __init__(self, dlq: str) -> None:
@@ -56,7 +56,7 @@ class Desk(Asked):
 def watch(visit: Visit) -> Watch:
     """The head of this dead-letter queue's page."""
     dlq = check_dlq(visit.query("queue") or str(visit.request.path_params.get("queue", "")))
-    return visit.watch(("dead-letters", dlq), lambda: Desk(dlq))
+    return visit.watch(("dead-letters", dlq), lambda: Head(dlq))
 
 
 def _wanted(visit: Visit) -> Group:
@@ -64,7 +64,7 @@ def _wanted(visit: Visit) -> Group:
 
 
 async def page(visit: Visit) -> Response:
-    """The desk."""
+    """The page: groups, the letters of one, and a place for one letter."""
     dlq, wanted = visit.path("queue"), _wanted(visit)
     if not dlq.endswith(DLQ_SUFFIX):
         return RedirectResponse(visit.url("queues", dlq + DLQ_SUFFIX, "dead-letters"), 303)
@@ -117,7 +117,7 @@ async def _one(visit: Visit) -> StoredMessage:
 
 
 async def letter(visit: Visit) -> Response:
-    """One letter, for the right of the desk."""
+    """One letter, for the right of the page."""
     message = await _one(visit)
     return visit.page(
         "letter.html",
