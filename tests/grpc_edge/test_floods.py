@@ -19,6 +19,7 @@ from tests.grpc_edge.raw_http2 import (
     ENHANCE_YOUR_CALM,
     GOAWAY,
     HEADERS,
+    INITIAL_WINDOW_SIZE,
     NO_ERROR,
     PING,
     PRIORITY,
@@ -205,6 +206,19 @@ def test_calls_of_the_health_service_that_stay_open_take_no_places_from_others(s
         assert len(refused) == 400, "a connection has a hundred of them"
         other.send(check + frame(DATA, END_STREAM, 1, message(b"")))
         other.until(lambda one: one.kind == DATA and one.stream == 1)
+
+
+def test_answers_of_the_health_service_that_nobody_reads_are_bounded(server: RunningServer) -> None:
+    """With a window of nothing an answer stays, and with it all that is kept of its call."""
+    check = headers("/grpc.health.v1.Health/Check")
+    refused = 0
+    with RawClient(server.addresses["grpc"], {INITIAL_WINDOW_SIZE: 0}) as client:
+        for stream in streams(150):
+            client.send(frame(HEADERS, END_HEADERS, stream, check))
+            client.send(frame(DATA, END_STREAM, stream, message(b"")))
+            answer = client.until(lambda one: one.kind == HEADERS)
+            refused += bool(answer.flags & END_STREAM)
+    assert refused == 50, "a connection has a hundred of them"
 
 
 @pytest.mark.parametrize(

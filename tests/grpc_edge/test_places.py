@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import struct
+from collections import Counter
+from typing import Any, cast
+
 import pytest
 
 from fila_server import errors
 from fila_server.edges.native.context import Told
 from fila_server.edges.native.places import HEALTH, LONG_BYTES_MAX, LONG_FROM_BYTES, STRANGER_MAX, Places
+from fila_server.edges.native.python_calls import CALL, GONE, PythonCalls
 
 SMALL = 100
 
@@ -79,3 +84,70 @@ def test_a_place_is_given_back_once():
         places.give(1)
     places.take(3, of_key(1), SMALL)
     refused(places, 4, of_key(1))
+
+
+def test_a_call_of_the_health_service_has_its_place_until_it_is_gone():
+    """Its client may never read the answer."""
+    places = Places(4 * STRANGER_MAX)
+    for token in range(STRANGER_MAX):
+        places.take(token, of_stranger(1), SMALL)
+        places.ended(token)
+    assert "this connection has 100 calls" in refused(places, 900, of_stranger(1))
+    places.give(0)
+    places.take(900, of_stranger(1), SMALL)
+
+
+def test_any_other_call_has_its_place_until_its_status_is_known():
+    places = Places(8)
+    for token in range(20):
+        places.take(token, of_key(1), SMALL)
+        places.ended(token)
+
+
+class Threads:
+    """Whose clients read no answer."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[int, int, int, bytes, None]] = []
+        self.ends: list[int] = []
+        """Statuses."""
+
+    def take(self) -> list[tuple[int, int, int, bytes, None]]:
+        taken, self.events = self.events, []
+        return taken
+
+    def end(self, token: int, status: int, message: bytes, details: bytes) -> None:
+        self.ends.append(status)
+
+
+def begun(token: int, path: str, peer: str) -> tuple[int, int, int, bytes, None]:
+    fields = [part.encode() for part in (":path", path, ":peer", peer)]
+    return CALL, token, 0, b"".join(struct.pack(">I", len(part)) + part for part in fields), None
+
+
+def left(token: int) -> tuple[int, int, int, bytes, None]:
+    return GONE, token, 0, b"", None
+
+
+@pytest.mark.parametrize("path", [f"{HEALTH}None", "/fila.v1.FilaAdmin/None"])
+def test_nothing_is_kept_of_calls_that_are_answered_and_that_nobody_reads(path: str):
+    threads = Threads()
+    calls = PythonCalls(cast("Any", threads), cast("Any", None), [], 8, lambda _: None)
+    threads.events = [begun(token, path, f"ipv4:127.0.0.1:{token}") for token in range(300)]
+
+    calls.take_events()
+
+    assert len(threads.ends) == 300
+    assert not cast("Any", calls)._contexts
+
+
+def test_one_connection_that_reads_no_answers_of_the_health_service_has_a_bounded_number_of_them():
+    threads = Threads()
+    calls = PythonCalls(cast("Any", threads), cast("Any", None), [], 1000, lambda _: None)
+    threads.events = [begun(token, f"{HEALTH}None", "ipv4:127.0.0.1:1") for token in range(STRANGER_MAX + 50)]
+    calls.take_events()
+    assert Counter(threads.ends) == {errors.UNIMPLEMENTED: STRANGER_MAX, errors.RESOURCE_EXHAUSTED: 50}
+
+    threads.events = [left(0), begun(900, f"{HEALTH}None", "ipv4:127.0.0.1:1")]
+    calls.take_events()
+    assert threads.ends[-1] == errors.UNIMPLEMENTED

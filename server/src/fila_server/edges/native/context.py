@@ -67,11 +67,11 @@ class CallContext:
         token: int,
         told: Told,
         serialize: Serialize | None,
-        ended: Callable[[int], object],
+        ended: Callable[[CallContext], object],
     ) -> None:
-        """`ended` is told the token when the call's status is known, which its client may take long to read."""
+        """`ended` is told when the call's status is known, which its client may take long to read."""
         self._edge = edge
-        self._token = token
+        self.token = token
         self._ended = ended
         self._told = told
         self._serialize = serialize
@@ -97,8 +97,10 @@ class CallContext:
         return self._told.names
 
     def add_done_callback(self, callback: Callable[[Any], object]) -> None:
-        """Call it when the call is over: its answer taken by the socket, or its client gone."""
-        if self._is_gone:
+        """Call it when the call is over: its answer taken by the socket, or its client gone. At once when its status
+        is known already: nothing is sent any more.
+        """
+        if self._is_gone or self.is_ended:
             callback(self)
         else:
             self._callbacks.append(callback)
@@ -121,38 +123,43 @@ class CallContext:
 
     def send(self, message: Any) -> None:
         """Send one message and do not wait."""
-        self._edge.send(self._token, self._serialize(message) if self._serialize else message)
+        self._edge.send(self.token, self._serialize(message) if self._serialize else message)
 
     async def send_only(self, message: Any) -> None:
         """Send the one message of an answer, compressed where it is large and the client compresses, too."""
         payload = self._serialize(message) if self._serialize else message
         bits = _WINDOW_BITS.get(self._told.encoding) if len(payload) >= COMPRESSED_FROM_BYTES else None
         if bits is None:
-            self._edge.send(self._token, payload)
+            self._edge.send(self.token, payload)
             return
         if len(payload) < BESIDE_FROM_BYTES:
             packed = zlib.compress(payload, FAST, bits)
         else:
             packed = await asyncio.to_thread(zlib.compress, payload, FAST, bits)
         if len(packed) < len(payload):
-            self._edge.send(self._token, packed, compressed=True)
+            self._edge.send(self.token, packed, compressed=True)
         else:
-            self._edge.send(self._token, payload)
+            self._edge.send(self.token, payload)
 
     def end(self, status: int, message: str = "", details: bytes = b"") -> None:
         """End the call; only the first end counts."""
         if not self.is_ended:
             self.is_ended = True
             self._told.metadata = []
-            self._ended(self._token)
-            self._edge.end(self._token, status, message.encode(), details)
+            self._ended(self)
+            self._edge.end(self.token, status, message.encode(), details)
 
     async def next_request(self) -> bytes | None:
         """The client's next message, or None when there is none any more."""
         message = await self.requests.get()
         if message is not None:
-            self._edge.more(self._token)
+            self._edge.more(self.token)
         return message
+
+    @property
+    def is_awaited(self) -> bool:
+        """Somebody is told when the call is over."""
+        return bool(self._callbacks)
 
     def written(self) -> None:
         """The socket has what was sent last."""
@@ -162,8 +169,6 @@ class CallContext:
     def gone(self) -> None:
         """The call is over."""
         self._is_gone = True
-        if not self.is_ended:
-            self._ended(self._token)
         for callback in self._callbacks:
             callback(self)
         self._callbacks.clear()

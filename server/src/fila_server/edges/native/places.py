@@ -8,7 +8,8 @@
     with long metadata               LONG_BYTES_MAX of it; refused beyond it. A header that was sent once is named by a
                                      byte of each later call (HPACK), and kept for each
 
-A call holds its place until its status is known.
+A call holds its place until its status is known, one of the health service until it is gone: its client may leave the
+answer unread, and what it then holds in the threads is counted by nobody else.
 """
 
 from __future__ import annotations
@@ -73,8 +74,13 @@ class Places:
             self._long_bytes += size
         return oldest
 
+    def ended(self, token: int) -> None:
+        """A call's status is known; its client may not have read it yet."""
+        if token not in self._strangers:
+            self.give(token)
+
     def give(self, token: int) -> None:
-        """A call's status is known, or its client is gone; one that has no place gives none."""
+        """A call is gone, or ended for another; one that has no place gives none."""
         whose = self._whose.pop(token, None)
         if whose is None:
             return

@@ -126,6 +126,7 @@ class PythonCalls:
         task.add_done_callback(lambda _: self._tasks.pop(token, None))
 
     def _gone(self, token: int) -> None:
+        self._places.give(token)
         context = self._contexts.pop(token, None)
         if context is not None:
             context.gone()
@@ -154,7 +155,7 @@ class PythonCalls:
 
     def _new_context(self, token: int, told: Told, size: int, serialize: Any) -> CallContext | None:
         """None where there is no place for the call: it is refused."""
-        context = self._contexts[token] = CallContext(self._edge, token, told, serialize, self._places.give)
+        context = self._contexts[token] = CallContext(self._edge, token, told, serialize, self._ended)
         try:
             in_the_way = self._places.take(token, told, size)
         except errors.Overloaded as error:
@@ -164,11 +165,20 @@ class PythonCalls:
             self._end_for_others(in_the_way)
         return context
 
+    def _ended(self, context: CallContext) -> None:
+        """Its client may never read the end, so what Python has of the call goes now."""
+        self._places.ended(context.token)
+        if not context.is_awaited:
+            self._contexts.pop(context.token, None)
+
     def _end_for_others(self, token: int) -> None:
+        self._places.give(token)
         full = errors.Overloaded(
             "many calls of the health service are open, and this was the oldest; call again"
         )
-        self._refuse(self._contexts[token], full)
+        context = self._contexts.get(token)
+        if context is not None:
+            self._refuse(context, full)
         task = self._tasks.pop(token, None)
         if task is not None:
             task.cancel()
