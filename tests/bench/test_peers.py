@@ -14,6 +14,8 @@ from fila_peers.measure import Outcome, bottleneck
 from fila_peers.processes import Started, stop_all
 from fila_peers.results import Results, summaries
 
+from tests.waiting import until
+
 MACHINE = Machine(
     cpu="c",
     cores=2,
@@ -153,11 +155,11 @@ def test_a_broker_that_does_not_start_says_why(tmp_path):
 
 
 def test_whatever_ends_a_run_stops_brokers_with_their_children(tmp_path):
-    child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)"
+    # The child waits for a line that never comes, until its parent is gone. `subprocess.run` would end it at once.
+    child = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE).wait()"
     started = sleeper(tmp_path, child)
+    until(lambda: len(started.family()) == 2)
     family = started.family()
-    while len(family) < 2:
-        family = started.family()
 
     stop_all()
 
