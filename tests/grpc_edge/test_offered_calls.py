@@ -119,6 +119,24 @@ def test_a_client_with_many_calls_has_a_turn_as_others_have(edge: NativeEdge, li
         assert before < 250, f"{before} calls of one client were begun before the first of another"
 
 
+def test_of_a_call_of_the_health_service_only_what_it_asks_for_is_kept(
+    edge: NativeEdge, listener: socket.socket
+):
+    """A byte of a header block names a field that was sent before, and is a copy of it for Python."""
+    address = address_of(listener)
+    edge.start([listener.detach()])
+    name, value = b"grpc-accept-encoding", b"gzip," * 20
+    once = b"\x40" + bytes((len(name),)) + name + bytes((len(value),)) + value
+    with RawClient(address) as client:
+        client.send(frame(HEADERS, END_HEADERS, 1, CHECK + once + b"\xbe" * 200))
+        client.send(frame(PING, 0, 0, b"12345678"))
+        client.until(lambda answer: answer.kind == PING and bool(answer.flags & ACK), wait_s=60)
+
+        [about] = [about for what, _, _, about, _ in edge.take() if what == CALL]
+    assert b"/grpc.health.v1.Health/Check" in about
+    assert len(about) < 256
+
+
 class Told:
     """Threads of which only what they say matters."""
 

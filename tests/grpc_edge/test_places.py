@@ -56,13 +56,38 @@ def test_one_connection_does_not_push_others_out():
     assert "this connection has 100 calls" in refused(places, 9, of_stranger(2))
 
 
-def test_without_keys_all_places_are_everybodys():
-    places = Places(4)
-    for token in range(4):
+def test_without_keys_all_places_but_those_of_the_health_service_are_everybodys():
+    places = Places(8)
+    for token in range(6):
         places.take(token, of_key(0), SMALL)
-    assert "4 calls are already waiting" in refused(places, 9, of_key(0))
+    assert "6 calls are already waiting" in refused(places, 9, of_key(0))
     places.give(0)
     places.take(9, of_key(0), SMALL)
+
+
+@pytest.mark.parametrize("keys", [0, 4])
+def test_the_health_service_has_places_that_no_other_calls_take(keys: int):
+    """A balancer would else take a busy server for a broken one."""
+    places = Places(8)
+    with pytest.raises(errors.Overloaded):
+        for token in range(8):
+            places.take(token, of_key(1 + token % keys if keys else 0), SMALL)
+    assert [places.take(port, of_stranger(port), SMALL) for port in (11, 12)] == [0, 0]
+    assert places.take(13, of_stranger(13), SMALL) == 11
+
+
+def test_calls_of_the_health_service_take_no_places_from_others():
+    places = Places(8)
+    for port in (11, 12):
+        places.take(port, of_stranger(port), SMALL)
+    for token in range(6):
+        places.take(token, of_key(0), SMALL)
+
+
+def test_of_a_single_place_others_have_it():
+    places = Places(1)
+    places.take(1, of_key(0), SMALL)
+    places.take(2, of_stranger(2), SMALL)
 
 
 def test_calls_with_long_metadata_are_bounded_by_its_bytes_and_others_are_not():

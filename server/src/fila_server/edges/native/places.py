@@ -1,6 +1,7 @@
 """How many calls Python has at a time, so that nobody's idle calls take the places of others.
 
-    all together                     `most`; refused beyond it
+    all together                     `most`; refused beyond it. A quarter is left for the health service, or probes would
+                                     take a server that is busy for a broken one
     of one caller's key              a quarter of them
     the health service, all callers  a quarter: who calls it shows no key. The oldest makes room, so that whoever asks
                                      once is answered, however many others stay
@@ -31,8 +32,9 @@ class Places:
     """Belongs to the loop's thread."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
         self._part = max(1, most // 4)
+        self._others = max(1, most - self._part)
+        """Places of all calls but those of the health service."""
         self._whose: dict[int, int | str] = {}
         self._counts: Counter[int | str] = Counter()
         self._strangers: dict[int, None] = {}
@@ -54,7 +56,7 @@ class Places:
         elif whose:
             of_one, said = self._part, f"this key has {self._part} calls open that are not answered yet"
         else:
-            of_one, said = self._most, ""
+            of_one, said = self._others, ""
         if said and self._counts[whose] >= of_one:
             raise errors.Overloaded(f"{said}; end some first")
         if size > LONG_FROM_BYTES and self._long_bytes + size > LONG_BYTES_MAX:
@@ -63,8 +65,8 @@ class Places:
                 f"{LONG_FROM_BYTES >> 10} KiB with a call"
             )
         oldest = next(iter(self._strangers)) if is_stranger and len(self._strangers) >= self._part else 0
-        if len(self._whose) >= self._most and not oldest:
-            raise errors.Overloaded(f"{self._most} calls are already waiting for an answer")
+        if not is_stranger and len(self._whose) - len(self._strangers) >= self._others:
+            raise errors.Overloaded(f"{self._others} calls are already waiting for an answer")
         self._whose[token] = whose
         self._counts[whose] += 1
         if is_stranger:

@@ -16,7 +16,6 @@ from fila_server.edges.native.methods cimport method_find
 cdef enum:
     TIMEOUT_DIGITS_MAX = 8
     TRACE_BYTES_MAX = 1024
-    ENCODINGS_BYTES_MAX = 256
 
 cdef const char* GRPC_TYPE = b"application/grpc"
 cdef const char* HEALTH = b"/grpc.health.v1.Health/"
@@ -63,16 +62,11 @@ cdef void _keep(Buffer* to, const char* at, size_t length) noexcept nogil:
         put_bytes(to, at, length)
 
 
-cdef inline bint _is_told(
-        const Call* call, const char* name, size_t name_length, size_t length) noexcept nogil:
-    """Of whom nothing is asked nothing is kept but what the answer goes by: a header that was sent once is
-    named by a byte of each later call (HPACK), and would be kept by each."""
-    if _is(name, name_length, b":path"):
-        return True
-    if call.is_open_to_all:
-        return length <= ENCODINGS_BYTES_MAX and (
-            _is(name, name_length, b"grpc-encoding") or _is(name, name_length, b"grpc-accept-encoding"))
-    return name[0] != b":"
+cdef inline bint _is_told(const Call* call, const char* name, size_t name_length) noexcept nogil:
+    """Of whom nothing is asked nothing is kept but the method: a header that was sent once is named by a byte
+    of each later call (HPACK), or many times in one, and would be kept each time. What the answer might be
+    compressed with does not matter: it is a few bytes."""
+    return _is(name, name_length, b":path") or (not call.is_open_to_all and name[0] != b":")
 
 
 cdef void header_take(
@@ -115,5 +109,5 @@ cdef void header_take(
             _keep(&call.traceparent, value, length)
         elif _is(name, name_length, b"tracestate"):
             _keep(&call.tracestate, value, length)
-    if call.shape == TO_PYTHON and _is_told(call, name, name_length, length):
+    if call.shape == TO_PYTHON and _is_told(call, name, name_length):
         header_put(&call.metadata, name, name_length, value, length)
