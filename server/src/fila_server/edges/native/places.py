@@ -1,7 +1,7 @@
 """How many calls Python has at a time, so that nobody's idle calls take the places of others.
 
-    all together                     `most`; refused beyond it. A quarter is left for the health service, or probes would
-                                     take a server that is busy for a broken one
+    all together                     `most`; refused beyond it. A quarter is left for the health service, or probes
+                                     would take a server that is busy for a broken one
     of one caller's key              a quarter of them
     the health service, all callers  a quarter: who calls it shows no key. The oldest makes room, so that whoever asks
                                      once is answered, however many others stay
