@@ -110,6 +110,28 @@ def test_what_follows_the_damage_in_the_log_is_kept(directory: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("part", range(1, 6))
+def test_a_flipped_byte_within_a_batch_of_many_blocks_costs_that_batch_and_one_beside_it_at_most(
+    tmp_path: Path, part: int
+) -> None:
+    store = StoreProbe(str(tmp_path))
+    for number in range(30):
+        store.write([(FRAMES, key(number), bytes([number]) * 100_000), (INDEX, key(number), b"x")])
+    store.sync()
+    store.close()
+    (log,) = files(tmp_path, "*.log")
+    flip(log, log.stat().st_size * part // 6)
+
+    store = StoreProbe(str(tmp_path))
+
+    there = numbers(store, FRAMES)
+    assert len(there) in (28, 29)
+    assert numbers(store, INDEX) == there
+    assert store.wal["records_lost"] == 2 * (30 - len(there))
+    assert not store.repaired[4]
+    store.close()
+
+
 def test_a_torn_end_of_the_log_is_no_damage(directory: Path) -> None:
     (log,) = files(directory, "*.log")
     with log.open("r+b") as file:

@@ -33,7 +33,7 @@ from fila_server.core.store.status cimport (
 )
 from fila_server.core.store.store cimport batch_free, batch_new, batch_put, store_get, store_sync, store_write
 from fila_server.core.store.tuning cimport default_store_options
-from fila_server.core.store.walscan cimport scan_wal
+from fila_server.core.store.walscan cimport leave_out_cut_batches, scan_wal
 
 cdef enum:
     TABLES_LOST_MAX = 1000      # of one salvage; more is not damage but another disk
@@ -128,6 +128,8 @@ cdef int _check_wal(Store* store, const StoreOptions* options, StoreError* error
                      <const char*> ("missing" if store.wal.logs_missing else "damaged"),
                      <long long>store.wal.records_lost)
         return STORE_DAMAGED
+    if store.wal.damaged_regions or store.wal.batches_lost:
+        leave_out_cut_batches(store.directory)
     return STORE_OK
 
 

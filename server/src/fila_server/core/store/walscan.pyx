@@ -11,6 +11,13 @@ The log numbers every put and delete, though, so a gap in the numbers is a loss 
 A fragment that fails its checksum takes the rest of its block with it, in RocksDB as here:
 its length can't be trusted, so nobody knows where the next one starts.
 
+RocksDB 7.8 steps over that, but keeps the running checksum of a batch that it has begun to join
+and whose end it does not find. The next batch of several fragments then looks corrupted, the open
+fails, and what is left is a rebuild that loses all of the log. So before RocksDB reads a damaged
+log, the header of each such batch's first fragment is overwritten with zeros, which RocksDB takes
+for unwritten room: a first fragment is the last of its block, so nothing else is stepped over, and
+without a beginning the rest of the batch is, too.
+
 Damage or the end? A power cut leaves files without their last bytes; that is no damage, since
 nothing that was answered under fsync lay there. It may happen to several files at once: what
 the disk had written of a newer file by itself survives, so batches may be missing between two
@@ -24,7 +31,7 @@ from libc.string cimport memcpy, memset, strcmp, strlen
 
 from fila_server.core.store.checksum cimport crc32c
 from fila_server.core.store.posix cimport (
-    DIR, O_CLOEXEC, O_RDONLY, c_close, c_open, c_read, closedir, dirent_t, opendir, readdir,
+    DIR, O_CLOEXEC, O_RDONLY, O_RDWR, c_close, c_open, c_read, closedir, dirent_t, opendir, pwrite, readdir,
 )
 
 cdef enum:
@@ -54,19 +61,34 @@ cdef struct Scan:
     bint bad_checksum           # among the bad bytes are whole fragments with a wrong checksum
     bint end_damaged            # the file before this one ended so
     int64_t bad_bytes           # unreadable so far, with nothing readable behind them yet
+    int fd                      # of this file
+    bint leaving_out            # batches whose end cannot be read are made unreadable from their beginning
+    int64_t block_at            # of the block at hand, in its file
+    int64_t joined_from         # where the FIRST lies that is being joined
 
 
 cdef void scan_wal(const char* directory, WalReport* report) noexcept nogil:
+    memset(report, 0, sizeof(WalReport))
+    _scan_files(directory, report, False)
+
+
+cdef void leave_out_cut_batches(const char* directory) noexcept nogil:
+    cdef WalReport ignored
+    memset(&ignored, 0, sizeof(WalReport))
+    _scan_files(directory, &ignored, True)
+
+
+cdef void _scan_files(const char* directory, WalReport* report, bint leaving_out) noexcept nogil:
     cdef int64_t* numbers
     cdef int count = 0, i
     cdef uint8_t* buffer
     cdef Scan scan
-    memset(report, 0, sizeof(WalReport))
     numbers = _list_files(directory, &count)
     buffer = <uint8_t*>malloc(BUFFER_BLOCKS * BLOCK_BYTES)
     if numbers != NULL and buffer != NULL:
         memset(&scan, 0, sizeof(Scan))
         scan.report = report
+        scan.leaving_out = leaving_out
         for i in range(count):
             _scan_file(&scan, directory, numbers[i], buffer)
     free(numbers)
@@ -128,20 +150,19 @@ cdef void _scan_file(Scan* scan, const char* directory, int64_t number, uint8_t*
     cdef char name[64]
     cdef ssize_t got
     cdef size_t filled = 0, at
-    cdef int fd
     snprintf(name, sizeof(name), "%06lld.log", <long long>number)
     snprintf(path, sizeof(path), "%s/%s", directory, <char*>name)
     scan.file_name = name
     scan.joining = scan.in_file = scan.bad_checksum = False
-    scan.bad_bytes = 0
-    fd = c_open(path, O_RDONLY | O_CLOEXEC)
-    if fd < 0:
+    scan.bad_bytes = scan.block_at = 0
+    scan.fd = c_open(path, (O_RDWR if scan.leaving_out else O_RDONLY) | O_CLOEXEC)
+    if scan.fd < 0:
         return
     scan.report.files += 1
     while True:
         filled = 0
         while filled < BUFFER_BLOCKS * BLOCK_BYTES:
-            got = c_read(fd, buffer + filled, BUFFER_BLOCKS * BLOCK_BYTES - filled)
+            got = c_read(scan.fd, buffer + filled, BUFFER_BLOCKS * BLOCK_BYTES - filled)
             if got <= 0:
                 break
             filled += got
@@ -149,10 +170,11 @@ cdef void _scan_file(Scan* scan, const char* directory, int64_t number, uint8_t*
         while at < filled:
             _scan_block(scan, buffer + at, min(<size_t>BLOCK_BYTES, filled - at))
             at += BLOCK_BYTES
+            scan.block_at += BLOCK_BYTES
         scan.report.bytes += filled
         if filled < BUFFER_BLOCKS * BLOCK_BYTES:
             break
-    c_close(fd)
+    c_close(scan.fd)
     # Nothing readable followed: the file just ends here.
     scan.report.tail_bytes_dropped += scan.bad_bytes
     scan.end_damaged = scan.bad_bytes > 0 and scan.bad_checksum
@@ -167,6 +189,7 @@ cdef void _scan_block(Scan* scan, uint8_t* block, size_t size) noexcept nogil:
         length = block[at + 4] | (<size_t>block[at + 5] << 8)
         kind = block[at + 6]
         if kind == UNWRITTEN and length == 0:
+            _cut(scan)      # a batch that goes on never leaves room in its block
             return
         memcpy(&stored, block + at, 4)
         if at + HEADER_BYTES + length > size:
@@ -181,12 +204,25 @@ cdef void _scan_block(Scan* scan, uint8_t* block, size_t size) noexcept nogil:
             scan.bad_checksum = True
             _bad(scan, size - at)
             return
+        if kind == WHOLE or kind == FIRST:
+            _cut(scan)
+            scan.joined_from = scan.block_at + <int64_t>at
         _fragment(scan, kind, block + at + HEADER_BYTES, length)
         at += HEADER_BYTES + length
 
 
 cdef void _bad(Scan* scan, size_t byte_count) noexcept nogil:
     scan.bad_bytes += byte_count
+    _cut(scan)
+
+
+cdef void _cut(Scan* scan) noexcept nogil:
+    """A batch that is being joined ends here without its last fragment."""
+    cdef uint8_t unwritten[HEADER_BYTES]
+    if scan.joining and scan.leaving_out:
+        memset(unwritten, 0, HEADER_BYTES)
+        # If it cannot be written, RocksDB refuses the log as it did before.
+        pwrite(scan.fd, unwritten, HEADER_BYTES, scan.joined_from)
     scan.joining = False
 
 
