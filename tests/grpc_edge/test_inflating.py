@@ -77,6 +77,26 @@ def test_a_streams_frames_keep_their_order_whether_they_are_compressed_or_not(se
     assert [payload[:1] for payload in leased(server, queue)] == [b"1"] * 6 + [b"2"] + [b"3"] * 4 + [b"4"]
 
 
+def test_who_has_had_a_message_inflated_waits_behind_those_that_came_meanwhile(server: RunningServer) -> None:
+    queue = make_queue(server, "in-turn")
+    one, other, two = (
+        message(
+            gzip.compress(stream_frame(queue, 1 + (mark == b"3"), mark * 500_000, copies=8)), compressed=1
+        )
+        for mark in (b"1", b"2", b"3")
+    )
+    data = frame(DATA, END_STREAM, 1, one + two) + frame(DATA, END_STREAM, 3, other)
+    assert len(data) < 32_768, "the server's first read brings all of it"
+    with RawClient(server.addresses["grpc"]) as client:
+        client.begin(1, ENQUEUE_STREAM, GZIP)
+        client.begin(3, ENQUEUE_STREAM, GZIP)
+        client.send(data)
+        for _ in range(2):
+            client.until(lambda got: got.kind == HEADERS and bool(got.flags & END_STREAM))
+
+    assert [payload[:1] for payload in leased(server, queue)] == [b"1"] * 8 + [b"2"] * 8 + [b"3"] * 8
+
+
 def test_a_call_that_goes_while_its_message_is_inflated_leaves_the_next_ones_alone(
     server: RunningServer,
 ) -> None:

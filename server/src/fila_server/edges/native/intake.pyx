@@ -108,7 +108,7 @@ cdef void intake_turn(IoThread* io) noexcept nogil:
         if how == INFLATED_SO_FAR:
             return
         _inflated_whole(call, how)
-    intake_again(call)
+    call_queue(call)                    # behind those that wait to be inflated
 
 
 cdef void _whole(Call* call, const char* at, size_t length, char* owned) noexcept nogil:
