@@ -96,6 +96,34 @@ def test_however_a_lease_ends_there_is_room_for_another(engine: DrivenEngine, ho
     assert held(engine, (ACME, 4)) == [(4, 0)]
 
 
+@pytest.mark.parametrize("most", [1, 4])
+@pytest.mark.parametrize("how", ["ack", "nack", "ack beside an enqueue"])
+def test_consumers_of_one_name_at_its_bound_are_served_in_turn(
+    engine: DrivenEngine, most: int, how: str
+) -> None:
+    """Whose lease ends stands behind the one that stopped longest ago, with messages of its own ready or not."""
+    for queue in ("q", "r"):
+        fill(engine, queue, 200)
+    sessions = [DrivenSession(engine, queue, holder=of(ACME, most)) for queue in ("q", "r")]
+    owned = [("q", message) for message in sessions[0].messages]
+    got = {"q": 0, "r": 0}
+    for _ in range(100):
+        queue, message = owned.pop(0)
+        if how == "ack beside an enqueue":
+            request = service.EnqueueRequest(queue=queue, payload=b"x")
+            engine.submit(commands.ENQUEUE, request)
+        if how == "nack":
+            engine.nack(queue, [message])
+        else:
+            engine.ack(queue, [message])
+        for name, session in zip(("q", "r"), sessions, strict=True):
+            new = session.read()
+            got[name] += len(new)
+            owned += [(name, each) for each in new]
+    assert sum(got.values()) == 100
+    assert abs(got["q"] - got["r"]) <= most
+
+
 def test_a_pull_at_the_bound_is_refused_where_it_would_find_messages(engine: DrivenEngine) -> None:
     fill(engine, "q", 9)
     first = pull(engine, "q", of(ACME, 5), most=4)

@@ -295,7 +295,7 @@ FAULTS = (
     Fault(
         "a-channel-with-room-sleeps",
         "life/ending.pyx",
-        "        if consumer.channel.ready:\n            channel_activate(core, consumer.channel)\n",
+        "            if consumer.channel.ready:\n                channel_activate(core, consumer.channel)\n",
         "",
         ("core/test_given_back.py", SIMULATED),
     ),

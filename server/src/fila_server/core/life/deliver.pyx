@@ -294,7 +294,7 @@ cdef uint32_t _channel_deliver(Core* core, Channel* channel, uint32_t* budget) n
         channel.looked_from = consumer
     while budget[0]:
         channel.turn = consumer.next
-        if consumer_room(consumer):
+        if consumer_room(consumer) and consumer.next_stopped == NULL:     # who stopped is woken in turn
             channel_room(core, channel, True)
             got = consumer_fill(core, consumer, budget[0])
             budget[0] -= min(got, budget[0])

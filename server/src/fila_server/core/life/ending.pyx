@@ -8,7 +8,7 @@ from fila_server.core.holdings.frames cimport (
     frame_awaited, frame_finish, frame_free, frame_prefetch_key, frame_retained,
 )
 from fila_server.core.holdings.groups cimport group_leave
-from fila_server.core.holdings.holders cimport holder_loses, lease_unlink
+from fila_server.core.holdings.holders cimport holder_loses, holder_stop, lease_unlink
 from fila_server.core.holdings.leased_ids cimport leased_id_remove
 from fila_server.core.holdings.slots cimport slot_count, slot_unready
 from fila_server.core.life.answers cimport emit, reveal_ends
@@ -58,9 +58,12 @@ cdef LeaseRecord lease_let_go(Core* core, Lease* lease) noexcept nogil:
     timer_cancel(&core.timers, &lease.timer)
     if consumer != NULL:
         lease_unlink(lease)
-        channel_room(core, consumer.channel, True)
-        if consumer.channel.ready:
-            channel_activate(core, consumer.channel)
+        if consumer.holder != NULL and consumer.holder.stopped != NULL and not consumer.away:
+            holder_stop(consumer)       # else it took what it gave back before who waits for that is woken
+        else:
+            channel_room(core, consumer.channel, True)
+            if consumer.channel.ready:
+                channel_activate(core, consumer.channel)
     if not lease.begun:
         share_of(slot).channel.unbegun -= 1
     if share_of(slot).frame.own_ids != NULL:
