@@ -47,7 +47,7 @@ def test_an_interrupted_run_keeps_what_it_found_and_what_stood_there(
     monkeypatch.setattr(registry, "BENCHMARK_BY_NAME", benchmarks)
     monkeypatch.setattr(run, "BENCHMARK_BY_NAME", benchmarks)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    monkeypatch.setattr(run.resource, "setrlimit", lambda *_: None)
+    monkeypatch.setattr("resource.setrlimit", lambda *_: None)
     options = ["--only", "whole,stopped", "--keep", "--json", str(results), "--markdown", str(page)]
     monkeypatch.setattr(sys, "argv", ["run.py", *options])
 

@@ -127,8 +127,9 @@ class Witness:
         self.judge("what was refused is never seen", not told.refused or told.may_be_another, what)
         if not self.is_damaged:
             self.judge("what was acked never comes back", not told.acked, what)
-        # A damaged note of a deletion brings a dead letter's source back beside the letter, in a queue of its own.
-        is_other_copy = self.is_damaged and told.held_in != queue
+        # A damaged note of a deletion brings a dead letter's source back beside the letter, in a queue of its own, or
+        # beside the redriven letter, in the same one.
+        is_other_copy = self.is_damaged and (told.held_in != queue or bool(told.routed_as))
         self.judge("one lease at a time", is_other_copy or now_ns >= told.held_until_ns, what)
         self.judge("not before its delay is over", now_ns >= told.not_before_ns, what)
         if told.not_after_ns:
