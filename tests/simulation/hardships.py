@@ -158,7 +158,9 @@ class Hardships(TroubledBroker):
             results = service.SettleBatchResponse.FromString(payload).results
             for told, lease_id, result in zip(settled, chosen, results, strict=True):
                 if ack and result.code == 0:
-                    is_its_lease = told.lease_id == lease_id or self.witness.is_damaged
+                    is_its_lease = told.lease_id == lease_id or (
+                        self.witness.is_damaged and bool(told.routed_as)
+                    )
                     self.witness.judge("what was acked never comes back", is_its_lease, told)
                 if ack and told.lease_id == lease_id:
                     told.open_acks -= 1
