@@ -4,9 +4,11 @@
     pipeline/.venv/bin/python pipeline/measure.py fairness --events 10000000
     pipeline/.venv/bin/python pipeline/measure.py read --messages 1000000
     pipeline/.venv/bin/python pipeline/measure.py write --messages 1000000
-    pipeline/.venv/bin/python pipeline/measure.py backtest --history DIR
+    pipeline/.venv/bin/python pipeline/measure.py backtest --messages 1000000
 
-One JSON object on the last line. A history of so many events is an hour of a made-up one, again and again.
+One JSON object on the last line. A history of so many events is an hour of a made-up one, again and again. What is
+backtested is the life of so many messages of 1 KB under 100 keys (recorded with the pyarrow of .venv: `make
+.venv/.history`), or with `--history DIR` any recording.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import argparse
 import contextlib
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -171,11 +174,15 @@ def _spark(folder: Path) -> Any:
 
 
 def backtest(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """The whole command on a recording, such as `fila-load` leaves behind."""
+    """The whole command on a recording, Spark's start included."""
     from fila_pipeline.main import main as command
 
+    history = given.history or folder / "history"
+    if given.history is None:
+        recorder = [ROOT / ".venv/bin/python", ROOT / "bench/record.py", "--history", history]
+        subprocess.run([*recorder, "--messages", str(given.messages)], check=True)
     began = time.monotonic()
-    code = command(["backtest", "--history", str(given.history), "--out", str(folder / "out")])
+    code = command(["backtest", "--history", str(history), "--out", str(folder / "out")])
     took_s = time.monotonic() - began
     deliveries = pq.read_table(folder / "out/verdicts.parquet").column("deliveries").to_pylist()
     return {"code": code, "deliveries": sum(deliveries), "took_s": round(took_s, 1), **_spent()}
@@ -209,7 +216,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("what", choices=MEASURES)
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--messages", type=int, default=1_000_000)
-    parser.add_argument("--history", type=Path, help="for backtest: a recording")
+    parser.add_argument(
+        "--history", type=Path, help="for backtest: a recording [one of --messages, made for it]"
+    )
     return parser.parse_args()
 
 
