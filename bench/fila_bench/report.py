@@ -29,6 +29,10 @@ class Finding:
     """What the number should be at least (`better` = more) or at most (less)."""
 
     better: Literal["more", "less"] = "more"
+    high: float | None = None
+    """Of a ratio that has to be reached, the upper end of its 90 % interval, where that decides: a ratio is missed only
+    if noise can't explain it."""
+
     details: dict[str, Any] = field(default_factory=dict)
     measured: str = ""
     """Commit and machine of the run it comes from: a page may be put together from several."""
@@ -40,7 +44,9 @@ class Finding:
     def reached(self) -> bool | None:
         if self.reach is None:
             return None
-        return self.value >= self.reach if self.better == "more" else self.value <= self.reach
+        if self.better == "less":
+            return self.value <= self.reach
+        return (self.value if self.high is None else self.high) >= self.reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ import random
 
 import pytest
 from fila_bench.pairs import in_turn, ratio_of
+from fila_bench.report import Finding
 
 
 def noisy(rate: float, count: int, seed: int) -> list[float]:
@@ -28,6 +29,13 @@ def test_two_runs_of_one_build_are_not_told_apart(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_loss_of_a_fifth_is_seen_through_a_tenth_of_noise(seed: int) -> None:
     assert not ratio_of(noisy(100, 15, seed), noisy(80, 15, seed + 100)).reaches(0.98)
+
+
+@pytest.mark.parametrize(("high", "reached"), [(0.86, True), (0.84, False)])
+def test_a_ratio_is_missed_only_where_its_interval_ends_below_the_figure(high: float, reached: bool) -> None:
+    found = Finding(benchmark="drain", case="many / few", value=0.83, unit="", reach=0.85, high=high)
+
+    assert found.reached is reached
 
 
 @pytest.mark.parametrize(("old", "new"), [([], []), ([1.0], [1.0, 2.0]), ([1.0], [0.0])])
