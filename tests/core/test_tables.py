@@ -7,12 +7,15 @@ import pytest
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine
+from tests.core.test_bounded_work import WORK_PER_STAGE
 
 KEYS = 1000
 BYTES_A_KEY_MAX = 224
 """Its text of 8 bytes and its place in the table of keys are in it."""
+MESSAGES_MAX = 1000
+"""Of a request."""
 
 
 @pytest.fixture
@@ -41,8 +44,21 @@ def leased_one_a_frame(engine: DrivenEngine, total: int) -> list[messages.Messag
     return engine.lease("q", total)
 
 
-def tail(engine: DrivenEngine) -> int:
-    return engine.stats("q", "default").tail_offset
+def tail(engine: DrivenEngine, queue: str = "q") -> int:
+    return engine.stats(queue, "default").tail_offset
+
+
+def fill(engine: DrivenEngine, queue: str, count: int) -> None:
+    """So many messages, in as few frames as they fit into; nothing runs."""
+    for left in range(count, 0, -MESSAGES_MAX):
+        messages_ = [service.EnqueueMessage()] * min(left, MESSAGES_MAX)
+        engine.submit(commands.ENQUEUE_BATCH, service.EnqueueBatchRequest(queue=queue, messages=messages_))
+
+
+def take_up_a_stage(engine: DrivenEngine, queue: str, but: int) -> None:
+    """Commands of so much work that those behind them in their pass have this much left."""
+    batches = -(-WORK_PER_STAGE // MESSAGES_MAX)
+    fill(engine, queue, WORK_PER_STAGE - but - batches)  # a command is work, and so is each of its messages
 
 
 def test_a_fairness_key_takes_few_bytes_of_the_index(open_one: Callable[[], DrivenEngine]) -> None:
@@ -90,21 +106,57 @@ def test_what_is_kept_and_done_is_looked_through_once_for_the_tail_of_a_channel(
     assert tail(engine) == 100
 
 
+def behind_a_seek(engine: DrivenEngine, offset: int) -> str:
+    """A queue of 12,000 messages, all of them done and kept, whose channel was told to begin at `offset` and has
+    brought nothing back when the command that follows this runs."""
+    engine.create_queue("elsewhere")
+    for name in ("one", "other"):
+        engine.create_queue(name, retention=admin.Retention(soft_period_ms=60_000))
+        fill(engine, name, 12 * MESSAGES_MAX)
+        for _ in range(12):
+            assert set(engine.ack(name, engine.lease(name, MESSAGES_MAX))) == {0}
+        assert tail(engine, name) == 12_001
+
+    # The core goes through its queues in this order. What the first one brings back takes several passes, and the
+    # second one's command comes when there is nothing left of its stage.
+    listed = engine.call(commands.LIST_QUEUES, admin.ListQueuesRequest(), admin.ListQueuesResponse).queues
+    first, second = (queue.name for queue in listed if queue.name in {"one", "other"})
+    engine.submit(commands.SEEK_CHANNEL, admin.SeekChannelRequest(queue=first, channel="default", offset=1))
+    take_up_a_stage(engine, "elsewhere", but=1)
+    seek = admin.SeekChannelRequest(queue=second, channel="default", offset=offset)
+    engine.submit(commands.SEEK_CHANNEL, seek)
+    return second
+
+
 def test_the_tail_of_a_channel_that_is_brought_back_stands_where_its_seek_went_in_the_midst_of_a_frame(
     open_one: Callable[[], DrivenEngine],
 ) -> None:
     engine = open_one()
-    engine.create_queue("q", retention=admin.Retention(soft_period_ms=60_000))
-    request = service.EnqueueBatchRequest(queue="q", messages=[service.EnqueueMessage()] * 1000)
-    for _ in range(10):
-        engine.call(commands.ENQUEUE_BATCH, request, service.EnqueueBatchResponse)
-        assert set(engine.ack("q", engine.lease("q", 1000))) == {0}
-    assert tail(engine) == 10_001
+    queue = behind_a_seek(engine, 1500)
+    told = engine.stats(queue, "default")
+    assert (told.depth, told.tail_offset) == (0, 1500), "while nothing of it is back"
+    assert tail(engine, queue) == 1500
 
-    seek = admin.SeekChannelRequest(queue="q", channel="default", offset=1500)
-    engine.submit(commands.SEEK_CHANNEL, seek)
-    asked = engine.submit(commands.GET_STATS, admin.GetStatsRequest(queue="q", channel="default"))
-    engine.others += engine.settle_down()
-    told = admin.GetStatsResponse.FromString(engine.answer_of(asked)[1])
-    assert told.tail_offset == 1500, "while nothing of it is back"
-    assert tail(engine) == 1500
+
+@pytest.mark.parametrize(
+    ("target", "replayed", "skipped"),
+    [
+        (1, 1499, 0),
+        (1200, 300, 0),
+        (1500, 0, 0),
+        (1800, 0, 300),
+        (2000, 0, 500),
+        (2001, 0, 501),
+        (2500, 0, 1000),
+    ],
+)
+def test_what_another_seek_would_do_counts_what_the_last_one_has_yet_to_bring_back(
+    open_one: Callable[[], DrivenEngine], target: int, replayed: int, skipped: int
+) -> None:
+    engine = open_one()
+    queue = behind_a_seek(engine, 1500)
+    part = seam_frames.SeekPart(queue=queue.encode(), offset=target)
+    for _ in ("nothing is back", "all is back"):
+        told = engine.call(commands.SEEK_PREVIEW, part, seam_frames.SeekCount)
+        assert (told.offset, told.replayed, told.skipped) == (target, replayed, skipped)
+    assert engine.stats(queue, "default").depth == 10_501

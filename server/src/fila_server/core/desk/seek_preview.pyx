@@ -1,4 +1,5 @@
-"""A frame wholly on one side of the target counts by its share's number; only the one around it is walked."""
+"""A frame wholly on one side of the target counts by its share's number. Walked are only the one around
+it, and the one in whose midst the channel's rebuild begins."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -18,11 +19,16 @@ cdef enum:
 
 
 cdef void _inside(
-        Frame* frame, Share* share, uint64_t target, uint64_t* replayed, uint64_t* skipped) noexcept nogil:
+        Channel* channel, Frame* frame, Share* share, bint to_come, uint64_t target, uint64_t* replayed,
+        uint64_t* skipped) noexcept nogil:
+    """One by one; of a frame that a rebuild has yet to take in, what lies before its start stays done."""
     cdef uint32_t i
     cdef bint done
     for i in range(frame.count):
-        done = share == NULL or share.slots[i].state == DONE
+        if to_come:
+            done = frame_offset(frame, i) < channel.start_offset
+        else:
+            done = share == NULL or share.slots[i].state == DONE
         if frame_offset(frame, i) >= target:
             replayed[0] += done
         else:
@@ -33,15 +39,17 @@ cdef void _count(
         Channel* channel, Frame* frame, uint64_t target, uint64_t* replayed,
         uint64_t* skipped) noexcept nogil:
     cdef Share* share = share_find(frame, channel)
-    cdef bint to_come = share == NULL and channel.rebuild_at and channel.rebuild_at <= frame.first_offset
+    cdef uint64_t first = frame_offset(frame, 0)
+    cdef uint64_t last = frame_last_offset(frame)
+    cdef bint to_come = share == NULL and channel.rebuild_at and channel.rebuild_at <= last
     if frame.dying or not frame.revealed or (frame.only and frame.only != channel.birth):
         return
-    if frame_offset(frame, 0) >= target:
+    if (first < target <= last) or (to_come and first < channel.start_offset):
+        _inside(channel, frame, share, to_come, target, replayed, skipped)
+    elif first >= target:
         replayed[0] += 0 if to_come else frame.count - (share.remaining if share != NULL else 0)
-    elif frame_last_offset(frame) < target:
+    else:
         skipped[0] += frame.count if to_come else (share.remaining if share != NULL else 0)
-    elif not to_come:
-        _inside(frame, share, target, replayed, skipped)
 
 
 cdef void seek_preview(Core* core, Command* command) noexcept nogil:
