@@ -124,6 +124,24 @@ def test_consumers_of_one_name_at_its_bound_are_served_in_turn(
     assert abs(got["q"] - got["r"]) <= most
 
 
+@pytest.mark.parametrize("most", [1, 4])
+def test_what_is_given_back_at_the_bound_makes_room_for_who_stopped_and_not_for_who_gave_it_back(
+    engine: DrivenEngine, most: int
+) -> None:
+    """The giver never stopped: it had all there was of its queue, and finds its own message there again."""
+    fill(engine, "q", most)
+    fill(engine, "r", 100)
+    giver = DrivenSession(engine, "q", holder=of(ACME, most))
+    waiting = DrivenSession(engine, "r", holder=of(ACME, most))
+    assert (len(giver.messages), waiting.messages) == (most, [])
+    for _ in range(10):
+        engine.nack("q", giver.messages[-1:])
+        [message] = waiting.read()
+        assert giver.read() == []
+        engine.ack("r", [message])
+        assert (len(giver.read()), waiting.read()) == (1, [])
+
+
 def test_a_pull_at_the_bound_is_refused_where_it_would_find_messages(engine: DrivenEngine) -> None:
     fill(engine, "q", 9)
     first = pull(engine, "q", of(ACME, 5), most=4)
