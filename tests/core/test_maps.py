@@ -188,25 +188,41 @@ def test_another_seed_gives_other_hashes():
     assert hash_text(b"tenant") == before
 
 
-GREEDY = """
+LITTLE = """
 import resource
-from fila_server.core.structures.maps import NumberMap
-pages = int(open("/proc/self/statm").read().split()[0])
-most = pages * resource.getpagesize() + (32 << 20)
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-resource.setrlimit(resource.RLIMIT_AS, (most, most))
-numbers = NumberMap()
-for number in range(1, 8 << 20):
-    numbers.put(number, number)
-    if len(numbers) != number:
-        break
-print("goes on with", len(numbers), "of", number)
+from fila_server.core.structures.maps import NumberMap, TextTable
+from fila_server.core.structures.timers import TimerHeap
+CELLS = 1 << 19
+
+def grow(many, add, upto):
+    \"\"\"Add as many as there is room for, then one more with less memory left than growing takes.\"\"\"
+    number = 0
+    while number < CELLS // 2 or number < upto():
+        add(number)
+        number += 1
+    pages = int(open("/proc/self/statm").read().split()[0])
+    most = pages * resource.getpagesize() + (1 << 20)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    add(number)
+    print("goes on")
 """
+GROWING = {
+    "numbers": "m = NumberMap(); grow(m, lambda n: m.put(n, 1), lambda: m.capacity * 3 // 4)",
+    "texts": "m = TextTable(); grow(m, lambda n: m.put(n, b'%d' % n), lambda: m.capacity * 3 // 4)",
+    "timers": "m = TimerHeap(2 * CELLS); grow(m, lambda n: m.set(n, n), lambda: m.capacity)",
+}
 
 
-def test_a_map_that_finds_no_memory_to_grow_ends_the_process_and_loses_no_entry_in_silence():
+@pytest.mark.parametrize("what", GROWING)
+def test_what_finds_no_memory_to_grow_ends_the_process_and_loses_no_entry_in_silence(what: str):
+    """A lease that was not in its table would be unknown to its ack, and one without a timer would never end."""
     ended = subprocess.run(
-        [sys.executable, "-c", GREEDY], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", LITTLE + GROWING[what]],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
     assert ended.returncode == -signal.SIGABRT or "AddressSanitizer: out of memory" in ended.stderr
