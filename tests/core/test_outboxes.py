@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import resource
 import select
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +22,8 @@ SETTINGS: dict[str, int | str] = {"storage.durability": "os"}
 OUTBOX_SHIFT = 56
 OUTBOXES_MAX = 17
 MESSAGES = 1000
+MANY_CHANNELS = 40
+"""So many that a frame of MESSAGES is revealed to them in several passes."""
 
 
 @pytest.fixture
@@ -62,6 +68,32 @@ def test_an_answer_for_an_outbox_that_never_was_goes_to_the_loop(engine):
     assert [token for token, *_ in engine.drain()] == [200 << OUTBOX_SHIFT | 7]
 
 
+@contextlib.contextmanager
+def no_descriptors() -> Iterator[None]:
+    """What is open stays so; nothing more can be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_an_outbox_that_cannot_have_an_eventfd_is_none(engine):
+    """Else nobody would wake the thread whose answers it holds."""
+    with no_descriptors(), pytest.raises(OSError, match="no eventfd") as raised:
+        engine.open_outbox()
+    assert raised.value.errno == errno.EMFILE
+    assert engine.open_outbox() == 1, "it took no place"
+
+
+def test_a_start_without_a_descriptor_for_the_answers_says_so(tmp_path):
+    with no_descriptors(), pytest.raises(OSError, match="no eventfd for the answers") as raised:
+        CoreEngine(str(tmp_path / "data"), SETTINGS, mono_ns=1, wall_ns=time.time_ns(), seed=1)
+    assert raised.value.errno == errno.EMFILE
+    assert not (tmp_path / "data").exists()
+
+
 def test_closing_gives_the_descriptors_back(tmp_path):
     before = len(list(Path("/proc/self/fd").iterdir()))
     for round_ in range(3):
@@ -93,11 +125,15 @@ def waits_at(thread: threading.Thread) -> int:
     return int(words[1], 16) if len(words) > 1 and words[0] != "-1" else 0
 
 
-def test_frames_are_revealed_before_a_pass_asks_for_an_outbox(tmp_path):
+@pytest.mark.parametrize("channels", [1, MANY_CHANNELS])
+def test_frames_are_revealed_before_a_pass_asks_for_an_outbox(tmp_path, channels: int):
     """Else the loop's thread would wait at its outbox, the GIL in hand, for as long as a reveal takes."""
     engine = CoreEngine(str(tmp_path / "data"), {}, mono_ns=1, wall_ns=time.time_ns(), seed=1)
     create = admin_pb2.CreateQueueRequest(name="q")
     engine.submit(commands.CREATE_QUEUE, 1, create.SerializeToString())
+    for number in range(1, channels):
+        channel = admin_pb2.CreateChannelRequest(queue="q", channel=f"c{number}")
+        engine.submit(commands.CREATE_CHANNEL, 100 + number, channel.SerializeToString())
     batch = service_pb2.EnqueueBatchRequest(queue="q")
     for _ in range(MESSAGES):
         batch.messages.add(payload=b"x")
@@ -114,7 +150,10 @@ def test_frames_are_revealed_before_a_pass_asks_for_an_outbox(tmp_path):
         revealed = work(engine) - before
     reveal.join()
     assert revealed >= MESSAGES
-    assert [token for token, *_ in engine.drain()] == [1, 2]
+    for _ in range(channels):
+        engine.run_pass(3, time.time_ns())
+    told = [token for token, *_ in engine.drain()]
+    assert told == [1, *range(101, 100 + channels), 2]
     engine.close()
 
 
