@@ -9,7 +9,9 @@ from fila.v1 import service_pb2 as service
 from fila_server import commands
 from tests.core.driven_engine import DrivenEngine
 from tests.native.coreprobe import disk_becomes, store_stalls
+from tests.native.storeprobe import StoreProbe
 
+DEDUP = 10
 ROOMY, LOW, CRITICAL = 0, 1, 2
 RESOURCE_EXHAUSTED = 8
 
@@ -202,3 +204,46 @@ def test_a_dedup_window_ends_in_its_time_whether_the_disk_takes_writes_or_not(
     engine.reopen()
     assert engine.enqueue("once", b"third", dedup_key="k") == second
     assert engine.payloads("once") == ([b"first", b"second"] if is_over else [b"first"])
+
+
+def dedup_rows_on_disk(engine: DrivenEngine) -> int:
+    engine.kill()
+    probe = StoreProbe(str(engine.directory))
+    rows = len(probe.scan(DEDUP))
+    probe.close()
+    engine.reopen()
+    return rows
+
+
+def test_a_dedup_window_that_ends_while_its_message_waits_for_the_disk_leaves_no_record_behind(
+    engine: DrivenEngine,
+) -> None:
+    """Its record is written with the message: were it deleted before that, it would stay."""
+    engine.create_queue("once", dedup_window_ms=200)
+    store_stalls(engine.core, True)
+    request = service.EnqueueRequest(queue="once", options=service.EnqueueOptions(dedup_key="k"))
+    token = engine.submit(commands.ENQUEUE, request)
+    pass_by(engine, 800)
+    store_stalls(engine.core, False)
+    engine.others += engine.settle_down()
+    assert answers(engine, token) == [0]
+
+    engine.sleep(60_000, 1_000)
+    assert dedup_rows_on_disk(engine) == 0
+
+
+@pytest.mark.parametrize("end", ["killed", "power cut"])
+def test_a_dedup_key_that_comes_again_in_the_pass_in_which_its_window_ends_is_known_after_a_crash(
+    engine: DrivenEngine, end: str
+) -> None:
+    """One pass deletes the old row and puts the new one: of the two on disk the new one is to be the last."""
+    engine.create_queue("once", dedup_window_ms=1_000)
+    first = engine.enqueue("once", b"first", dedup_key="k")
+    engine.advance(1_000)
+    second = engine.enqueue("once", b"second", dedup_key="k")
+    assert second != first
+
+    engine.kill() if end == "killed" else engine.cut_power()
+    engine.reopen()
+    assert engine.enqueue("once", b"second", dedup_key="k") == second
+    assert engine.payloads("once") == [b"first", b"second"]
