@@ -2,7 +2,7 @@
 
 import shutil
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -101,6 +101,29 @@ def test_a_pull_that_meets_only_damage_waits_as_long_as_it_was_asked_to(engine: 
     assert [[message.payload for message in each] for each in answers] == [[b"came later"], []]
 
 
+def test_a_pull_whose_wait_is_over_while_its_messages_are_read_is_answered_when_they_prove_lost(
+    engine: DrivenEngine,
+) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", LARGE)
+    flush(engine, FRAMES)
+    for path in engine.directory.rglob("*.blob"):
+        path.unlink()
+    engine.reopen()
+    pull = service.LeaseRequest(queue="q", max_messages=10, wait_ms=60_000)
+    waiting = engine.submit(commands.LEASE, pull)
+    engine.run_pass()
+    engine.submit(commands.CANCEL, b"over", token=waiting)
+    engine.run_pass()
+    with pytest.raises(LookupError):
+        engine.answer_of(waiting)
+
+    engine.others += engine.settle_down()
+
+    assert engine.answer_of(waiting) == (0, b"")
+    assert engine.core.counters()["lost_messages"] == 1
+
+
 def test_a_missing_table_of_contents_is_put_right_from_its_copy(directory: Path) -> None:
     for path in (directory / "rocksdb").glob("MANIFEST-*"):
         path.unlink()
@@ -158,6 +181,43 @@ def test_a_format_that_is_nowhere_to_be_read_is_refused(engine: DrivenEngine) ->
     engine.reopen()
 
 
+def varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*out, number))
+
+
+ROUTING = b"\x00\x07default\x01\xe8\x07\x00"
+"""A new one: key, weight 1, a cost of a thousand thousandths, no throttle keys. Its message's place follows."""
+FORGERIES: dict[str, Callable[[bytes, bytes], bytes]] = {
+    "a place outside of the frame": lambda head, rest: head + ROUTING + b"\x7f" + rest[1:],
+    "a length outside of the frame": lambda head, rest: head + ROUTING + rest[:1] + b"\x7f" + rest[2:],
+    "a length that goes around": lambda head, rest: head + ROUTING + b"\x01" + varint(2**64 - 1) + rest[2:],
+    "a routing that nobody brought": lambda head, rest: head + b"\x01" + rest,
+    "a weight of 0": lambda head, rest: head + ROUTING[:9] + b"\x00" + ROUTING[10:] + rest,
+    "a weight above 1000": lambda head, rest: head + ROUTING[:9] + varint(1001) + ROUTING[10:] + rest,
+    "a weight that goes around": lambda head, rest: (
+        head + ROUTING[:9] + varint(2**32 + 1) + ROUTING[10:] + rest
+    ),
+    "a cost of 0": lambda head, rest: head + ROUTING[:10] + b"\x00\x00" + rest,
+    "a cost above a million": lambda head, rest: head + ROUTING[:10] + varint(10**9 + 1) + b"\x00" + rest,
+    "a cost that goes around": lambda head, rest: head + ROUTING[:10] + varint(2**32 + 1) + b"\x00" + rest,
+    "throttle keys behind the end of the record": lambda head, rest: head + ROUTING[:12] + b"\x7f" + rest,
+    "half a throttle key": lambda head, rest: head + ROUTING[:12] + b"\x03\x00\x00\x00" + rest,
+    "a throttle key behind their end": lambda head, rest: (
+        head + ROUTING[:12] + b"\x04\xff\xff\xff\xff" + rest
+    ),
+    "no message": lambda head, rest: head[:2] + b"\x00" + head[3:] + ROUTING + rest,
+    "a message too many": lambda head, rest: head[:2] + b"\x02" + head[3:] + ROUTING + rest,
+    "a billion messages": lambda head, rest: head[:2] + varint(10**9) + head[3:] + ROUTING + rest,
+    "a byte too many": lambda head, rest: head + ROUTING + rest + b"\x00",
+    "a byte too few": lambda head, rest: head + ROUTING + rest[:-1],
+    "a version of later": lambda head, rest: b"\x63" + head[1:] + ROUTING + rest,
+}
+
+
 def test_an_index_record_that_points_outside_of_its_frame_is_lost_and_counted(engine: DrivenEngine) -> None:
     engine.create_queue("q")
     engine.enqueue("q", b"first")
@@ -165,18 +225,39 @@ def test_an_index_record_that_points_outside_of_its_frame_is_lost_and_counted(en
     engine.stop()
     probe = StoreProbe(str(engine.directory))
     key, record = next(iter(probe.scan(INDEX)))
-    place = (
-        record.index(b"default\x01\xe8\x07\x00") + 11
-    )  # behind weight, cost and throttle keys of its routing
-    around = b"\xff" * 9 + b"\x01"  # 2**64 - 1 as a varint
-    probe.write([(INDEX, key, record[:place] + around + record[place + 1 :])])
+    head, routing, rest = record.partition(ROUTING)
+    assert (routing, struct.unpack(">QQ", key)[1]) == (ROUTING, 1)
+    probe.write([(INDEX, key, head + routing + varint(2**64 - 1) + rest[1:])])
     probe.close()
-    assert struct.unpack(">QQ", key)[1] == 1
 
     engine.reopen()
 
     assert engine.core.open_report()["lost_ranges"] == 1
     assert engine.payloads("q") == [b"second"]
+
+
+def test_index_records_that_say_what_cannot_be_are_lost_and_counted_and_others_are_served(
+    engine: DrivenEngine,
+) -> None:
+    queues = {what: what.replace(" ", "-") for what in FORGERIES}
+    for queue in queues.values():
+        engine.create_queue(queue)
+        engine.enqueue(queue, b"first")
+        engine.enqueue(queue, b"second")
+    engine.stop()
+    probe = StoreProbe(str(engine.directory))
+    firsts = [(key, record) for key, record in probe.scan(INDEX) if struct.unpack(">QQ", key)[1] == 1]
+    for (key, record), forged in zip(firsts, FORGERIES.values(), strict=True):
+        head, routing, rest = record.partition(ROUTING)
+        assert routing == ROUTING
+        probe.write([(INDEX, key, forged(head, rest))])
+    probe.close()
+
+    engine.reopen()
+
+    served = {what: engine.payloads(queue) for what, queue in queues.items()}
+    assert {what: payloads for what, payloads in served.items() if payloads != [b"second"]} == {}
+    assert engine.core.open_report()["lost_ranges"] == len(FORGERIES)
 
 
 def test_a_log_that_was_deleted_is_told_with_what_it_held(engine: DrivenEngine) -> None:
