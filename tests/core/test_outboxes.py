@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import resource
 import select
 import threading
@@ -54,6 +55,18 @@ def test_the_loops_answers_come_to_the_loop_beside_other_outboxes(engine):
     ask(engine, 7)
     assert is_told(engine)
     assert [(token, kind) for token, kind, _, _ in engine.drain()] == [(7, commands.REPLY)]
+
+
+def test_the_loop_is_told_once_of_what_it_has_not_taken_and_anew_of_what_comes_then(engine):
+    for _ in range(2):
+        ask(engine, 7)
+        ask(engine, 8)
+        assert os.eventfd_read(engine.wake_fd) == 1
+        assert [token for token, *_ in engine.drain()] == [7, 8]
+        ask(engine, 9)
+        assert is_told(engine)
+        assert [token for token, *_ in engine.drain()] == [9]
+        assert not is_told(engine)
 
 
 def test_outboxes_are_numbered_and_bounded(engine):
