@@ -226,6 +226,21 @@ def test_a_bound_that_is_raised_counts_at_once_and_one_that_is_lowered_takes_not
     assert len(session.read()) == 24
 
 
+def test_a_bound_that_is_made_smaller_counts_from_then_on_for_who_holds_more(engine: DrivenEngine) -> None:
+    fill(engine, "q", 30)
+    session = DrivenSession(engine, "q", holder=of(ACME, 10))
+    assert len(session.messages) == 10
+    assert held(engine, (ACME, 4)) == [(10, 0)]
+
+    engine.ack("q", session.messages[:6])
+    assert session.read() == []
+    with pytest.raises(Refused, match="at most 4 messages in flight"):
+        pull(engine, "q", of(ACME, 4))
+    engine.ack("q", session.messages[6:9])
+    assert len(session.read()) == 3
+    assert held(engine, (ACME, 4)) == [(4, 1)]
+
+
 def test_what_was_leased_before_a_restart_counts_again_with_the_session_that_resumes(
     engine: DrivenEngine,
 ) -> None:
