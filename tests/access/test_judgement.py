@@ -268,6 +268,56 @@ def test_what_is_let_in_while_the_core_counts_is_added_to_its_number(engine: Dri
     enqueue(engine, PINNED)
 
 
+@pytest.mark.parametrize("rate", [1.0, 2.0, 1000.0])
+def test_a_change_of_quotas_is_no_new_allowance(engine: DrivenEngine, rate: float):
+    table = engine.core.rights
+
+    def bound(messages_per_s: float) -> None:
+        table.put_principal(2, [(PRODUCE, b"*", b"")], b"", messages_per_s, 0, engine.mono_ns)
+
+    bound(2.0)
+    for _ in range(2):
+        enqueue(engine, FREE)
+    bound(rate)
+    with pytest.raises(errors.QuotaExceeded):
+        enqueue(engine, FREE)
+    engine.advance(1001)
+    enqueue(engine, FREE)
+
+
+def test_a_rate_that_is_made_smaller_leaves_nothing_of_what_the_larger_one_had_saved(engine: DrivenEngine):
+    table = engine.core.rights
+    for rate in (1000.0, 1.0):
+        table.put_principal(2, [(PRODUCE, b"*", b"")], b"", rate, 0, engine.mono_ns)
+    enqueue(engine, FREE)
+    with pytest.raises(errors.QuotaExceeded):
+        enqueue(engine, FREE)
+
+
+def test_a_bound_of_streams_or_connections_that_is_made_smaller_counts_those_there_are(engine: DrivenEngine):
+    table = engine.core.rights
+
+    def bound(most: int) -> None:
+        grants = [(PRODUCE, b"*", b"")]
+        table.put_principal(2, grants, b"", 0, 0, engine.mono_ns, connections_max=most, streams_max=most)
+
+    bound(3)
+    for take, give in (
+        (table.take_stream, table.give_stream),
+        (table.take_connection, table.give_connection),
+    ):
+        for _ in range(3):
+            take(FREE)
+        bound(2)
+        for _ in range(2):
+            with pytest.raises(errors.QuotaExceeded, match="at most 2"):
+                take(FREE)
+            give(2)
+        take(FREE)
+        bound(3)
+    assert table.in_use(2)[:2] == (2, 2)
+
+
 def test_what_a_client_says_of_whose_it_is_does_not_count(engine: DrivenEngine):
     table = engine.core.rights
     table.put_principal(2, [(PRODUCE | CONSUME, b"*", b"")], b"", 0, 0, engine.mono_ns, in_flight_max=3)
