@@ -63,6 +63,20 @@ FAULTS = (
         "        ring_charge(&channel.ring, turn, 0)\n",
         ("core/test_engine_fairness.py",),
     ),
+    Fault(
+        "who-stopped-is-served-before-it-is-woken",
+        "life/deliver.pyx",
+        "        if consumer_room(consumer) and consumer.next_stopped == NULL:",
+        "        if consumer_room(consumer):",
+        ("core/test_holders.py::test_consumers_of_one_name_at_its_bound_are_served_in_turn",),
+    ),
+    Fault(
+        "what-is-given-back-at-a-bound-goes-to-who-gave-it",
+        "life/ending.pyx",
+        "        if consumer.holder != NULL and consumer.holder.stopped != NULL and not consumer.away:\n",
+        "        if False:\n",
+        ("core/test_holders.py",),
+    ),
     # --- limits
     Fault(
         "a-bucket-takes-no-token",
@@ -233,6 +247,23 @@ FAULTS = (
         "    while not refused and False: ",
         ("core/test_weights.py::test_a_message_that_a_stall_refuses_gives_its_key_no_weight",),
     ),
+    Fault(
+        "what-settles-is-written-behind-the-frames",
+        "drive/commit.pyx",
+        "    if batch_count(core.settles):\n",
+        "    if batch_count(core.enqueues):\n"
+        "        status = store_write(&core.store, core.enqueues, &core.error)\n"
+        "        if status == STORE_OK:\n            batch_clear(core.enqueues)\n"
+        "    if status == STORE_OK and batch_count(core.settles):\n",
+        ("core/test_refused_writes.py",),
+    ),
+    Fault(
+        "an-index-record-may-point-anywhere",
+        "records/index_record.pyx",
+        "    if gap > record.body_bytes - record.at or length > record.body_bytes - record.at - gap:\n",
+        "    if record.at > record.body_bytes:\n",
+        ("store/test_lost_files.py",),
+    ),
     # --- dedup, time to live, delays, seek, retention
     Fault(
         "a-dedup-window-never-ends",
@@ -263,6 +294,13 @@ FAULTS = (
         ("core/test_engine_places.py", "core/test_taken_apart.py"),
     ),
     Fault(
+        "a-preview-goes-by-the-frame-in-which-a-rebuild-begins",
+        "desk/seek_preview.pyx",
+        "channel.rebuild_at and channel.rebuild_at <= last\n",
+        "channel.rebuild_at and channel.rebuild_at <= first\n",
+        ("core/test_tables.py",),
+    ),
+    Fault(
         "retention-takes-what-is-young",
         "care/retention.pyx",
         "core.wall_ms - frame.appended_ms > <int64_t> policy.hard_period_ms",
@@ -283,6 +321,28 @@ FAULTS = (
         "            entry.key.stored_bytes += entry.length\n",
         "            entry.key.stored_bytes += 0\n",
         ("core/test_stored_bytes.py",),
+    ),
+    # --- threads
+    Fault(
+        "a-reveal-holds-the-outbox",
+        "life/reveal.pyx",
+        "cdef bint frame_reveal(Core* core, Frame* frame, uint64_t until) noexcept nogil:\n",
+        "from fila_server.core.doors.locks cimport pthread_mutex_lock, pthread_mutex_unlock\n\n\n"
+        "cdef bint frame_reveal(Core* core, Frame* frame, uint64_t until) noexcept nogil:\n"
+        "    cdef bint whole\n"
+        "    pthread_mutex_lock(&core.outboxes.boxes[0].lock)\n"
+        "    whole = _reveal(core, frame, until)\n"
+        "    pthread_mutex_unlock(&core.outboxes.boxes[0].lock)\n"
+        "    return whole\n\n\n"
+        "cdef bint _reveal(Core* core, Frame* frame, uint64_t until) noexcept nogil:\n",
+        ("core/test_outboxes.py::test_frames_are_revealed_before_a_pass_asks_for_an_outbox",),
+    ),
+    Fault(
+        "an-outbox-without-an-eventfd",
+        "doors/outbox.pyx",
+        "    if wake_fd < 0:\n        return -1\n    box",
+        "    box",
+        ("core/test_outboxes.py",),
     ),
     # --- bounded work, liveness
     Fault(
