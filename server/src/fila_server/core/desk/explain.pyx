@@ -4,6 +4,7 @@ for, from its clock.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from fila_server.core.desk.looks cimport SUBQUEUES_MAX, flow_age, looks_begin, looks_end, may_look
 from fila_server.core.desk.outlook cimport put_outlook
 from fila_server.core.life.answers cimport answer, answer_no_channel
 from fila_server.core.life.deliver cimport consumer_room
@@ -20,7 +21,7 @@ from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buff
 from fila_server.core.structures.maps cimport textmap_get
 from fila_server.core.structures.timers cimport Timer
 from fila_server.core.turns.clocks cimport (
-    HOUR_SERVED, WAITED_HELD, clock_account, clock_find, clock_remember, flow_age, hour_sum,
+    HOUR_SERVED, WAITED_HELD, clock_account, clock_find, clock_remember, hour_sum,
 )
 from fila_server.core.turns.fifo cimport fifo_first
 from fila_server.core.turns.flows cimport flow_find
@@ -42,7 +43,6 @@ cdef enum State:                        # admin.proto's
     RATE_LIMITED = 9
 
 cdef enum:
-    SUBQUEUES_MAX = 10000
     PLACES_MAX = 10000
     CONSUMERS_MAX = 10000
     TIMERS_MAX = 65536
@@ -53,15 +53,6 @@ cdef enum:
     OUTLOOK_TOLD = 100                  # and of the answer
 
 
-cdef inline bint _may_look(Looks* looks) noexcept nogil:
-    looks.left -= looks.left > 0
-    return looks.left > 0
-
-
-cdef void looks_end(Core* core, const Looks* looks) noexcept nogil:
-    core.counters.walked += LOOKS_MAX - looks.left
-
-
 cdef bint _somebody_has_room(Channel* channel, Looks* looks) noexcept nogil:
     """Looks anew, once a command: Channel.has_room may be a hope that deliver has yet to check."""
     cdef Consumer* consumer = channel.turn
@@ -70,7 +61,7 @@ cdef bint _somebody_has_room(Channel* channel, Looks* looks) noexcept nogil:
         return looks.has_room
     looks.channel, looks.has_room = channel, False
     while consumer != NULL and looked < CONSUMERS_MAX:
-        if not _may_look(looks):
+        if not may_look(looks):
             looks.has_room = channel.has_room
             break
         if consumer_room(consumer):
@@ -88,7 +79,7 @@ cdef Subqueue* _first_in_line(Flow* flow, Looks* looks) noexcept nogil:
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef Subqueue* found = NULL
     cdef int looked = 0
-    while sub != NULL and looked < SUBQUEUES_MAX and _may_look(looks):
+    while sub != NULL and looked < SUBQUEUES_MAX and may_look(looks):
         looked += 1
         if (
             sub.line != NULL
@@ -110,7 +101,7 @@ cdef int64_t _token_due_ms(Core* core, Subqueue* sub, Looks* looks) noexcept nog
     if bucket.bucket.rate <= 0 or bucket.bucket.burst < 1:
         return 0
     while before != NULL and ahead < PLACES_MAX:
-        if not _may_look(looks):
+        if not may_look(looks):
             return 0
         ahead += 1
         before = before.prev
@@ -130,7 +121,7 @@ cdef int64_t _delay_due_ms(Core* core, Flow* flow, Looks* looks) noexcept nogil:
     cdef int64_t due_ms
     cdef int64_t found = 0
     for i in range(min(core.timers.count, <uint32_t> TIMERS_MAX)):
-        if not _may_look(looks):
+        if not may_look(looks):
             return 0
         timer = core.timers.heap[i]
         if timer.kind != TIMER_DELAY:
@@ -198,14 +189,14 @@ cdef void _put_waits(Core* core, Buffer* b, KeyClock* row) noexcept nogil:
     buffer_free(&inner)
 
 
-cdef void _put_returning(Buffer* b, Flow* flow) noexcept nogil:
+cdef void _put_returning(Buffer* b, Flow* flow, Looks* looks) noexcept nogil:
     """What comes back keeps its place, so a message that always does stands among the first."""
     cdef Slot* slot = flow.fifo.head
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef Slot* found = NULL
     cdef int looked = 0
     while looked < RETURNING_LOOKED_AT:
-        while slot == NULL and sub != NULL:
+        while slot == NULL and sub != NULL and may_look(looks):
             slot = sub.fifo.head
             sub = sub.sibling
         if slot == NULL:
@@ -272,7 +263,6 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         clock_account(core, flow)
     row = flow.clock if flow != NULL else clock_find(channel, text.at, text.length)
     held = flow_holding(core, key, flow, queue.policy.paused, &looks)
-    looks_end(core, &looks)
     buffer_init(&b)
     put_number_field(&b, 1, held.state)
     if held.bucket != NULL:
@@ -286,10 +276,11 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     if flow != NULL:
         put_number_field(&b, 7, flow.backlog + flow.delayed)
         put_number_field(&b, 8, flow.in_flight)
-        put_number_field(&b, 9, flow_age(core, flow) if flow.backlog else 0)
+        put_number_field(&b, 9, flow_age(core, flow, &looks) if flow.backlog else 0)
     put_number_field(&b, 10, weight)
     if flow != NULL:
-        _put_returning(&b, flow)
+        _put_returning(&b, flow, &looks)
     if fields.number[OUTLOOK]:
-        put_outlook(core, &b, OUTLOOK_TOLD, channel, key, flow, apart, held.sub)
+        put_outlook(core, &b, OUTLOOK_TOLD, channel, key, flow, apart, held.sub, &looks)
+    looks_end(core, &looks)
     answer(core, command.token, OK, &b, False)

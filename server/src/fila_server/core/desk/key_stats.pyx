@@ -4,6 +4,7 @@ since its messages lie under many keys."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
+from fila_server.core.desk.looks cimport SUBQUEUES_MAX, Looks, flow_age, looks_begin, looks_end, may_look
 from fila_server.core.life.answers cimport answer, answer_no_channel
 from fila_server.core.state.kinds cimport PARKED_THROTTLED
 from fila_server.core.state.paths cimport (
@@ -16,7 +17,6 @@ from fila_server.core.structures.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_next, map64_put, textmap_next,
 )
 from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
-from fila_server.core.turns.clocks cimport flow_age
 from fila_server.core.wire.commands cimport OK
 from fila_server.core.wire.protobuf cimport put_double_field, put_nested, put_number_field, put_text_field
 
@@ -24,6 +24,7 @@ cdef enum:
     KEYS_DEFAULT = 1000
     KEYS_MAX = 100000
     CELLS_PER_PAGE = 8192               # one or two milliseconds of a pass
+    SUBQUEUES_PER_PAGE = 8192           # then a page ends with the key it is at
 
 
 cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:
@@ -32,7 +33,8 @@ cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:
     return s
 
 
-cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t pending) noexcept nogil:
+cdef void _key_stats(
+        Core* core, Buffer* b, Key* key, Channel* channel, uint64_t pending, Looks* looks) noexcept nogil:
     cdef Flow* flow
     cdef Buffer inner
     cdef uint64_t in_flight = 0
@@ -49,7 +51,7 @@ cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t
             served += flow.served
             deficit = flow.turn.deficit if flow.turn.deficit > deficit else deficit
             if flow.backlog:
-                age = max(age, flow_age(core, flow))
+                age = max(age, flow_age(core, flow, looks))
                 throttled = throttled or flow.parked == PARKED_THROTTLED
         flow = flow.next_of_key
     buffer_init(&inner)
@@ -84,14 +86,16 @@ cdef uint64_t _pending(Key* key, Channel* channel) noexcept nogil:
 cdef void _keys(
         Core* core, Queue* queue, Channel* channel, uint32_t most, uint64_t least, uint32_t end,
         Walked* walked, Buffer* b) noexcept nogil:
-    """From the cell `walked.cursor` names to `end`."""
+    """From the cell `walked.cursor` names to `end`, or to where there is enough to look at."""
     cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
     cdef uint32_t count = 0
     cdef uint32_t i
     cdef Key* key
     cdef Flow* flow
     cdef uint64_t pending
-    while walked.cursor < end:
+    cdef uint64_t subqueues = 0
+    cdef Looks looks = looks_begin()
+    while walked.cursor < end and subqueues < SUBQUEUES_PER_PAGE:
         key = <Key*> textmap_next(&queue.keys, &walked.cursor)
         if key == NULL:
             break
@@ -101,7 +105,8 @@ cdef void _keys(
             flow = key.flows
             while flow != NULL:
                 if flow.backlog and (channel == NULL or flow.channel == channel):
-                    walked.oldest_ms = max(walked.oldest_ms, flow_age(core, flow))
+                    subqueues += flow.subqueues.by_set.count if flow.subqueues != NULL else 0
+                    walked.oldest_ms = max(walked.oldest_ms, flow_age(core, flow, &looks))
                 flow = flow.next_of_key
             if pending >= least:
                 keep_largest(rows, &count, most, key, pending)
@@ -109,23 +114,26 @@ cdef void _keys(
             keep_largest(rows, &count, most, key, 0)
     largest_first(rows, count)
     for i in range(count):
-        _key_stats(core, b, <Key*> rows[i].what, channel, rows[i].rank)
+        _key_stats(core, b, <Key*> rows[i].what, channel, rows[i].rank, &looks)
+    looks_end(core, &looks)
     free(rows)
 
 
-cdef void _count_waiting(Map64* waiting, Key* key, Channel* channel) noexcept nogil:
+cdef void _count_waiting(Map64* waiting, Key* key, Channel* channel, Looks* looks) noexcept nogil:
     """Add the key's messages to the buckets they name: address -> 1 + how many wait in its lines."""
     cdef Flow* flow = key.flows
     cdef Subqueue* sub
     cdef ThrottleKey* bucket
     cdef uint64_t before
-    cdef uint32_t i
+    cdef uint32_t i, looked
     while flow != NULL:
         sub = (
             flow.subqueues.first if flow.subqueues != NULL and (channel == NULL or flow.channel == channel)
             else NULL
         )
-        while sub != NULL:
+        looked = 0
+        while sub != NULL and looked < SUBQUEUES_MAX and may_look(looks):
+            looked += 1
             for i in range(sub.set.count):
                 bucket = sub.set.members[i]
                 before = <uint64_t> map64_get(waiting, <uint64_t> bucket)
@@ -163,12 +171,14 @@ cdef void _buckets(
     cdef uint32_t i
     cdef Key* key
     cdef void* before
+    cdef Looks looks = looks_begin()
     map64_init(&waiting)
     while cursor < end:
         key = <Key*> textmap_next(&queue.keys, &cursor)
         if key == NULL:
             break
-        _count_waiting(&waiting, key, channel)
+        _count_waiting(&waiting, key, channel, &looks)
+    looks_end(core, &looks)
     most = min(most, waiting.count)
     rows = <Ranked*> must_malloc(max(most, <uint32_t> 1) * sizeof(Ranked))
     while True:
@@ -195,7 +205,8 @@ cdef Walked keys_walk(
     _keys(core, queue, channel, min(rows_max, cells), least, end, &walked, b)
     # A bucket that is small in this part may be large in all of them.
     if core.throttle_keys.count:
-        _buckets(core, queue, channel, <uint32_t> 0xFFFFFFFF if is_part else rows_max, cursor, end, b)
+        rows_max = <uint32_t> 0xFFFFFFFF if is_part else rows_max
+        _buckets(core, queue, channel, rows_max, cursor, walked.cursor, b)
     return walked
 
 

@@ -4,7 +4,8 @@ hands the next cell back. A table that has grown has another size, by which an o
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
-from fila_server.core.desk.explain cimport Holding, Looks, flow_holding, looks_begin, looks_end
+from fila_server.core.desk.explain cimport Holding, flow_holding
+from fila_server.core.desk.looks cimport LOOKS_MAX, Looks, flow_age, looks_begin, looks_end
 from fila_server.core.life.answers cimport answer, answer_no_queue
 from fila_server.core.state.paths cimport (
     channel_find, key_cap, key_has_policy, key_pace, key_weight, queue_find,
@@ -15,7 +16,6 @@ from fila_server.core.structures.maps cimport (
     Map64, Text, map64_free, map64_get, map64_init, map64_put, textmap_get, textmap_next,
 )
 from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
-from fila_server.core.turns.clocks cimport flow_age
 from fila_server.core.wire.commands cimport LATE_PAGE, OK
 from fila_server.core.wire.protobuf cimport (
     Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
@@ -93,7 +93,8 @@ cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue)
         cursor = 0
     map64_init(&waiting)
     end = min(cursor + CELLS_PER_PAGE, queue.keys.capacity)
-    while cursor < end:
+    # The other half of the steps is for the rows: a page ends, and the next one has steps of its own.
+    while cursor < end and looks.left > LOOKS_MAX // 2:
         key = <Key*> textmap_next(&queue.keys, &cursor)
         if key == NULL:
             break
@@ -102,7 +103,7 @@ cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue)
             if flow.backlog and (of_all or flow.channel == only):
                 before = <uint64_t> map64_get(&waiting, <uint64_t> flow.channel)
                 map64_put(&waiting, <uint64_t> flow.channel, <void*> (before + 1))
-                age = flow_age(core, flow)
+                age = flow_age(core, flow, &looks)
                 if fields.number[5] == 0 or age > fields.number[5]:
                     keep_largest(rows, &count, most, flow, age)
             flow = flow.next_of_key

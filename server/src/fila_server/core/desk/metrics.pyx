@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
+from fila_server.core.desk.looks cimport Looks, flow_age, looks_begin, looks_end
 from fila_server.core.life.answers cimport answer
 from fila_server.core.state.directory cimport directory_first
 from fila_server.core.state.paths cimport flow_delivered
@@ -16,7 +17,7 @@ from fila_server.core.structures.counters cimport Hour, QueueCounters
 from fila_server.core.structures.maps cimport Text, textmap_next
 from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
 from fila_server.core.turns.clocks cimport (
-    HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, flow_age, hour_sum, hour_total,
+    HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, hour_sum, hour_total,
 )
 from fila_server.core.wire.commands cimport OK
 from fila_server.core.wire.protobuf cimport Fields, fields_parse
@@ -209,7 +210,7 @@ cdef void _queues(Core* core, Buffer* b) noexcept nogil:
 
 # --- the busiest keys and buckets ------------------------------------------------------------
 
-cdef void _key(Core* core, Buffer* b, KeyClock* row) noexcept nogil:
+cdef void _key(Core* core, Buffer* b, KeyClock* row, Looks* looks) noexcept nogil:
     cdef Flow* flow = row.flow
     cdef double served, due
     if flow != NULL:
@@ -226,7 +227,7 @@ cdef void _key(Core* core, Buffer* b, KeyClock* row) noexcept nogil:
     _number(b, flow.backlog + flow.delayed if flow != NULL else 0)
     _number(b, flow.in_flight if flow != NULL else 0)
     _number(b, flow.turn.weight if flow != NULL else 0)
-    _number(b, flow_age(core, flow) if flow != NULL and flow.backlog else 0)
+    _number(b, flow_age(core, flow, looks) if flow != NULL and flow.backlog else 0)
     _hour_totals(b, &row.hour, HOUR_COLUMNS)
     _number(b, row.arrived + (flow.arrived if flow != NULL else 0))
 
@@ -234,6 +235,7 @@ cdef void _key(Core* core, Buffer* b, KeyClock* row) noexcept nogil:
 cdef void _keys(Core* core, Buffer* b) noexcept nogil:
     """The keys that were served and that waited most, by what this and the last five minutes say."""
     cdef Ranked* rows = <Ranked*> must_malloc(KEYS_MAX * sizeof(Ranked))
+    cdef Looks looks = looks_begin()
     cdef uint32_t cursor = 0
     cdef uint32_t count = 0
     cdef uint32_t i
@@ -256,7 +258,8 @@ cdef void _keys(Core* core, Buffer* b) noexcept nogil:
     largest_first(rows, count)
     _array(b, count)
     for i in range(count):
-        _key(core, b, <KeyClock*> rows[i].what)
+        _key(core, b, <KeyClock*> rows[i].what, &looks)
+    looks_end(core, &looks)
     free(rows)
 
 

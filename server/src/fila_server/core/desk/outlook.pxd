@@ -7,6 +7,7 @@ of the ring, sub-queues of a line, consumers of a channel, costs of the key's ow
 
 from libc.stdint cimport uint32_t
 
+from fila_server.core.desk.looks cimport Looks
 from fila_server.core.state.state cimport Channel, Core, Flow, Key, Subqueue
 from fila_server.core.structures.buffer cimport Buffer
 
@@ -14,4 +15,4 @@ from fila_server.core.structures.buffer cimport Buffer
 # itself and not among the rivals, or NULL; `held` is the sub-queue whose bucket holds it, or NULL.
 cdef void put_outlook(
     Core* core, Buffer* b, uint32_t field, Channel* channel, Key* key, Flow* flow, Flow* apart,
-    Subqueue* held) noexcept nogil
+    Subqueue* held, Looks* looks) noexcept nogil

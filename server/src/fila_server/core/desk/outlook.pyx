@@ -4,6 +4,7 @@ from libc.math cimport log2
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+from fila_server.core.desk.looks cimport flow_first, may_look
 from fila_server.core.holdings.holders cimport holder_room
 from fila_server.core.life.deliver cimport consumer_room
 from fila_server.core.state.kinds cimport PULL
@@ -13,7 +14,6 @@ from fila_server.core.state.state cimport Consumer, Line, Slot, ThrottleKey
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport buffer_free, buffer_init
 from fila_server.core.structures.ring cimport DEFERRED, IDLE, Ring, Turn
-from fila_server.core.turns.fifo cimport fifo_first
 from fila_server.core.wire.protobuf cimport put_double_field, put_nested, put_number_field
 
 cdef enum:
@@ -39,27 +39,14 @@ cdef double _flow_work(Flow* flow, double usual) noexcept nogil:
     return flow.backlog * (<double> flow.served / delivered if delivered else usual)
 
 
-cdef Slot* _first(Flow* flow) noexcept nogil:
-    """Its message with the lowest position, held or not."""
-    cdef Slot* found = fifo_first(&flow.fifo)
-    cdef Slot* first
-    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
-    while sub != NULL:
-        first = fifo_first(&sub.fifo)
-        if first != NULL and (found == NULL or first.position < found.position):
-            found = first
-        sub = sub.sibling
-    return found
-
-
-cdef double _own_cost(Flow* flow, double usual) noexcept nogil:
+cdef double _own_cost(Flow* flow, double usual, Looks* looks) noexcept nogil:
     """The average of its first messages."""
     cdef Slot* slot = flow.fifo.head
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef uint32_t looked = 0
     cdef double total = 0
     while looked < COSTS_LOOKED_AT:
-        while slot == NULL and sub != NULL:
+        while slot == NULL and sub != NULL and may_look(looks):
             slot = sub.fifo.head
             sub = sub.sibling
         if slot == NULL:
@@ -232,7 +219,7 @@ cdef void _put_line(Core* core, Buffer* b, Subqueue* held) noexcept nogil:
 
 cdef void put_outlook(
         Core* core, Buffer* b, uint32_t field, Channel* channel, Key* key, Flow* flow, Flow* apart,
-        Subqueue* held) noexcept nogil:
+        Subqueue* held, Looks* looks) noexcept nogil:
     cdef double usual = _channel_cost(channel)
     cdef double of_apart = 0
     cdef Slot* first = NULL
@@ -240,13 +227,13 @@ cdef void put_outlook(
     cdef Buffer inner
     buffer_init(&inner)
     if flow != NULL and flow.backlog:
-        first = _first(flow)
+        first = flow_first(flow, looks)
     if first != NULL:
         put_number_field(&inner, 1, flow.backlog)
         put_number_field(&inner, 2, flow.turn.weight)
         put_number_field(&inner, 3, key_cap(key))
         put_number_field(&inner, 4, entry_of(first).cost)
-        put_double_field(&inner, 5, _own_cost(flow, usual))
+        put_double_field(&inner, 5, _own_cost(flow, usual, looks))
         pace = key_pace(key)
         if pace != NULL:
             bucket_refill(&pace.bucket, core.mono_ns, True)

@@ -79,6 +79,7 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
     cdef Channel* channel = NULL
     cdef Channel* each
     cdef Walked walked
+    cdef bint is_all = fields.number[4] != 0   # who asks knows what the walk over all keys finds
     cdef uint64_t consumers = 0
     cdef uint64_t unbegun = 0
     cdef uint64_t returned = 0
@@ -89,13 +90,13 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
             answer_no_channel(core, command)
             return
     buffer_init(&b)
-    if fields.number[4]:                    # who asks knows what the walk over all keys finds
-        pass
-    elif queue.keys.capacity <= CELLS_AT_ONCE:
+    if not is_all and queue.keys.capacity <= CELLS_AT_ONCE:
         walked = keys_walk(core, queue, channel, fields.number[3], 0, 0, CELLS_AT_ONCE, False, &b)
         put_number_field(&b, 3, walked.active)
         put_number_field(&b, 10, walked.oldest_ms)
-    else:
+        is_all = walked.cursor >= queue.keys.capacity
+    if not is_all:
+        b.length = 0
         put_number_field(&b, 100, 1)        # the edge walks, and adds what is found
     each = queue.channels
     while each != NULL:

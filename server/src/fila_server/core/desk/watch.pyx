@@ -4,7 +4,8 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.desk.explain cimport Holding, Looks, flow_holding, looks_begin, looks_end
+from fila_server.core.desk.explain cimport Holding, flow_holding
+from fila_server.core.desk.looks cimport Looks, flow_age, looks_begin, looks_end
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.state.directory cimport directory_first
 from fila_server.core.state.kinds cimport NOT_PARKED
@@ -19,7 +20,7 @@ from fila_server.core.structures.maps cimport (
 )
 from fila_server.core.structures.ranking cimport Ranked, keep_largest
 from fila_server.core.turns.clocks cimport (
-    HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, clock_find, flow_age, hour_sum, hour_total,
+    HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, clock_find, hour_sum, hour_total,
 )
 from fila_server.core.turns.flows cimport flow_find
 from fila_server.core.wire.commands cimport FIND_KEYS, OK
@@ -118,7 +119,7 @@ cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, Looks* l
         put_number_field(&row, 5, flow.backlog)
         put_number_field(&row, 6, flow.delayed)
         put_number_field(&row, 7, flow.in_flight)
-        put_number_field(&row, 8, flow_age(core, flow) if flow.backlog else 0)
+        put_number_field(&row, 8, flow_age(core, flow, looks) if flow.backlog else 0)
     if key != NULL:
         _put_policy(&row, key)
     if clock != NULL:
@@ -173,13 +174,13 @@ cdef void _rank(Ranking* ranking, int order, Text* text, uint64_t rank) noexcept
         keep_largest(ranking.rows[order], &ranking.count[order], ranking.most, text, rank)
 
 
-cdef void _rank_flow(Core* core, Ranking* ranking, Flow* flow, Text* text) noexcept nogil:
+cdef void _rank_flow(Core* core, Ranking* ranking, Flow* flow, Text* text, Looks* looks) noexcept nogil:
     _rank(ranking, 0, text, <uint64_t> flow.backlog + flow.delayed)
     if ranking.rows[1] != NULL and flow.backlog:
-        _rank(ranking, 1, text, flow_age(core, flow) + 1)
+        _rank(ranking, 1, text, flow_age(core, flow, looks) + 1)
 
 
-cdef void _rank_clocks(Core* core, Ranking* ranking, Channel* channel) noexcept nogil:
+cdef void _rank_clocks(Core* core, Ranking* ranking, Channel* channel, Looks* looks) noexcept nogil:
     """At most ROWS_PER_CHANNEL_MAX of them; some milliseconds."""
     cdef KeyClock* row = channel.clocks_newest
     cdef KeyClock* older
@@ -188,7 +189,7 @@ cdef void _rank_clocks(Core* core, Ranking* ranking, Channel* channel) noexcept 
         older = row.older               # accounting may move it to the front
         _look(core, row)
         if row.flow != NULL:
-            _rank_flow(core, ranking, row.flow, &row.text)
+            _rank_flow(core, ranking, row.flow, &row.text, looks)
         _rank(ranking, 2, &row.text, <uint64_t> (row.rates.arriving * 1000))
         _rank(ranking, 3, &row.text, <uint64_t> (row.rates.serving * 1000))
         off = row.rates.owing - row.rates.serving
@@ -197,7 +198,8 @@ cdef void _rank_clocks(Core* core, Ranking* ranking, Channel* channel) noexcept 
 
 
 cdef uint32_t _rank_slice(
-        Core* core, Ranking* ranking, Channel* channel, uint32_t cursor, uint32_t cells) noexcept nogil:
+        Core* core, Ranking* ranking, Channel* channel, uint32_t cursor, uint32_t cells,
+        Looks* looks) noexcept nogil:
     """Keys without a row, of a slice of the table; returns where the next one begins."""
     cdef Queue* queue = channel.queue
     cdef uint32_t end = min(cursor + min(cells, <uint32_t> CELLS_MAX), queue.keys.capacity)
@@ -212,7 +214,7 @@ cdef uint32_t _rank_slice(
             continue
         clock_account(core, flow)
         if flow.clock == NULL:          # else the walk over the clocks comes by
-            _rank_flow(core, ranking, flow, &key.text)
+            _rank_flow(core, ranking, flow, &key.text, looks)
     return cursor if cursor < queue.keys.capacity else 0
 
 
@@ -252,9 +254,9 @@ cdef void _watch(Core* core, Command* command, Fields* fields, Channel* channel)
             ranking.rows[order] = <Ranked*> must_malloc(ranking.most * sizeof(Ranked))
     # The slice first: it may open rows, in place of others that the walk must not have ranked yet.
     cursor = _rank_slice(
-        core, &ranking, channel, cursor, <uint32_t> min(fields.number[5], <uint64_t> CELLS_MAX))
+        core, &ranking, channel, cursor, <uint32_t> min(fields.number[5], <uint64_t> CELLS_MAX), &looks)
     if fields.number[7] and not fields.number[9]:
-        _rank_clocks(core, &ranking, channel)
+        _rank_clocks(core, &ranking, channel, &looks)
     buffer_init(&b)
     map64_init(&told)
     for order in range(ORDERS):

@@ -95,5 +95,3 @@ cdef bint clocks_forget(Core* core, Channel* channel) noexcept nogil
 cdef KeyClock* clock_find(Channel* channel, const char* text, uint32_t length) noexcept nogil
 cdef double hour_sum(Core* core, Hour* hour, int column) noexcept nogil
 cdef double hour_total(Hour* hour, int column) noexcept nogil                # since the beginning
-
-cdef uint64_t flow_age(Core* core, Flow* flow) noexcept nogil    # of its next ready message, in ms

@@ -6,13 +6,11 @@ from libc.string cimport memcpy, memset
 
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
-from fila_server.core.state.paths cimport flow_delivered, frame_enqueued_ms, frame_of
-from fila_server.core.state.state cimport Slot, Subqueue
+from fila_server.core.state.paths cimport flow_delivered
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport (
     Text, textmap_free, textmap_get, textmap_get_hashed, textmap_put, textmap_remove,
 )
-from fila_server.core.turns.fifo cimport fifo_first
 
 cdef enum:
     PARTS = 12
@@ -276,20 +274,3 @@ cdef bint clocks_forget(Core* core, Channel* channel) noexcept nogil:
         _drop(core, channel.clocks_oldest)
     textmap_free(&channel.clocks)
     return True
-
-
-cdef uint64_t flow_age(Core* core, Flow* flow) noexcept nogil:
-    """Age of the flow's next ready message, in ms; its oldest but for those that came back."""
-    cdef Slot* slot = fifo_first(&flow.fifo)
-    cdef Slot* first
-    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
-    cdef int64_t age
-    while sub != NULL:
-        first = fifo_first(&sub.fifo)
-        if first != NULL and (slot == NULL or first.position < slot.position):
-            slot = first
-        sub = sub.sibling
-    if slot == NULL:
-        return 0
-    age = core.wall_ms - frame_enqueued_ms(frame_of(slot), slot.index)
-    return <uint64_t> age if age > 0 else 0
