@@ -9,7 +9,7 @@ from fila.v1 import events_pb2
 from fila.v1 import service_pb2 as service
 from fila_server import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine
-from tests.core.test_bounded_work import count
+from tests.core.test_bounded_work import count, run_dry
 
 LOOKS_MAX = 100_000
 """Steps of one command's walks."""
@@ -122,3 +122,16 @@ def test_pages_that_end_where_there_is_enough_to_look_at_tell_all_the_same(held:
     assert sum(bucket.waiting for bucket in buckets if bucket.key == "none") == keys * 9_000
     at_once = held.call(commands.GET_STATS, ALL_AT_ONCE, seam_frames.StatsLeft)
     assert at_once.keys_left, "the edge asks for the pages"
+
+
+def test_many_who_ask_for_such_a_key_share_the_bounds_of_a_pass(held: DrivenEngine) -> None:
+    fill(held, "k", 15_000)
+    asked = admin.ExplainKeyRequest(queue="q", fairness_key="k")
+    tokens = [held.submit(commands.EXPLAIN_KEY, asked) for _ in range(20)]
+
+    held.run_pass()
+
+    held.others += held.core.drain()
+    assert len(held.others) < 5, "the others wait for the next pass"
+    run_dry(held)
+    assert [held.answer_of(token)[0] for token in tokens] == [0] * 20

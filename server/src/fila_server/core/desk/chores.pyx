@@ -7,6 +7,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.desk.deleting cimport channels_clear
+from fila_server.core.desk.looks cimport LOOKS_PER_WORK
 from fila_server.core.doors.mailbox cimport command_free
 from fila_server.core.life.answers cimport answer, answer_audited, answer_no_channel, answer_no_queue
 from fila_server.core.life.ending cimport slot_done
@@ -21,9 +22,6 @@ from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init, must
 from fila_server.core.structures.maps cimport map64_get, textmap_get
 from fila_server.core.wire.commands cimport OK, PURGE_QUEUE
 from fila_server.core.wire.protobuf cimport Fields, fields_parse, put_number_field
-
-cdef enum:
-    LOOKS_PER_WORK = 16             # messages looked at and left alone count as one that was touched
 
 
 # --- one after the other ---------------------------------------------------------------------

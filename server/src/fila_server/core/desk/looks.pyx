@@ -8,7 +8,9 @@ from fila_server.core.turns.fifo cimport fifo_first
 
 
 cdef void looks_end(Core* core, const Looks* looks) noexcept nogil:
-    core.counters.walked += LOOKS_MAX - looks.left
+    cdef uint32_t walked = LOOKS_MAX - looks.left
+    core.counters.walked += walked
+    core.counters.work += walked // LOOKS_PER_WORK
 
 
 cdef inline Slot* _lower(Slot* found, Fifo* fifo) noexcept nogil:

@@ -4,7 +4,7 @@ from libc.math cimport log2
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from fila_server.core.desk.looks cimport flow_first, may_look
+from fila_server.core.desk.looks cimport flow_first, looks_spend, may_look
 from fila_server.core.holdings.holders cimport holder_room
 from fila_server.core.life.deliver cimport consumer_room
 from fila_server.core.state.kinds cimport PULL
@@ -60,7 +60,8 @@ cdef double _own_cost(Flow* flow, double usual, Looks* looks) noexcept nogil:
 # --- the ring --------------------------------------------------------------------------------
 
 cdef double _before_its_turn(
-        Channel* channel, Flow* flow, Flow* apart, double usual, double* of_apart) noexcept nogil:
+        Channel* channel, Flow* flow, Flow* apart, double usual, double* of_apart,
+        Looks* looks) noexcept nogil:
     """What those between the head of the ring and this flow may send in their turns of now; of it,
     `apart`'s."""
     cdef Ring* ring = &channel.ring
@@ -80,6 +81,7 @@ cdef double _before_its_turn(
         turn = turn.next
         if turn == ring.head:
             break
+    looks_spend(looks, looked)
     if looked == FLOWS_LOOKED_AT and ring.ring_count > FLOWS_LOOKED_AT:
         ahead *= (ring.ring_count / 2.0) / FLOWS_LOOKED_AT      # it stands anywhere behind them
     return ahead
@@ -106,7 +108,8 @@ cdef void _rival(Group* groups, Channel* channel, Turn* turn, double usual) noex
     groups[at].work += work
 
 
-cdef void _put_rivals(Buffer* b, Channel* channel, Flow* flow, Flow* apart, double usual) noexcept nogil:
+cdef void _put_rivals(
+        Buffer* b, Channel* channel, Flow* flow, Flow* apart, double usual, Looks* looks) noexcept nogil:
     """Who shares the channel with it: by how many rounds they will stay, their weights and work together.
     `apart` is told by itself, whether it is on the ring or not."""
     cdef Group[GROUPS] groups
@@ -131,6 +134,7 @@ cdef void _put_rivals(Buffer* b, Channel* channel, Flow* flow, Flow* apart, doub
         turn = ring.deferred[i].turn
         if turn != own and turn != aside:
             _rival(groups, channel, turn, usual)
+    looks_spend(looks, looked)
     if looked and ring.ring_count + ring.deferred_count > looked:
         scale = <double> (ring.ring_count + ring.deferred_count) / looked
     for i in range(GROUPS):
@@ -150,7 +154,7 @@ cdef void _put_rivals(Buffer* b, Channel* channel, Flow* flow, Flow* apart, doub
 
 # --- who consumes, and the bucket --------------------------------------------------------------
 
-cdef void _put_consumers(Buffer* b, Channel* channel) noexcept nogil:
+cdef void _put_consumers(Buffer* b, Channel* channel, Looks* looks) noexcept nogil:
     cdef Consumer* consumer = channel.turn
     cdef uint32_t looked = 0
     cdef uint64_t count = 0
@@ -172,6 +176,7 @@ cdef void _put_consumers(Buffer* b, Channel* channel) noexcept nogil:
         consumer = consumer.next
         if consumer == channel.turn:
             break
+    looks_spend(looks, looked)
     buffer_init(&row)
     put_number_field(&row, 1, count)
     put_number_field(&row, 2, with_room)
@@ -184,7 +189,7 @@ cdef void _put_consumers(Buffer* b, Channel* channel) noexcept nogil:
     buffer_free(&row)
 
 
-cdef void _put_line(Core* core, Buffer* b, Subqueue* held) noexcept nogil:
+cdef void _put_line(Core* core, Buffer* b, Subqueue* held, Looks* looks) noexcept nogil:
     """The line it stands in: who is before it, and the tokens taken until its last message has one."""
     cdef ThrottleKey* bucket = held.line.bucket
     cdef Line* line = bucket.lines
@@ -204,6 +209,7 @@ cdef void _put_line(Core* core, Buffer* b, Subqueue* held) noexcept nogil:
         tokens += min(each.count, held.count)
         looked += 1
         each = each.next
+    looks_spend(looks, looked)
     bucket_refill(&bucket.bucket, core.mono_ns, True)
     buffer_init(&row)
     put_double_field(&row, 1, bucket.bucket.rate)
@@ -242,13 +248,13 @@ cdef void put_outlook(
             put_double_field(&inner, 18, pace.bucket.burst)
         put_number_field(&inner, 17, key.table_weight if key.table_weight else key.weight)
         if flow.turn.place != IDLE:
-            put_double_field(&inner, 6, _before_its_turn(channel, flow, apart, usual, &of_apart))
+            put_double_field(&inner, 6, _before_its_turn(channel, flow, apart, usual, &of_apart, looks))
             put_double_field(&inner, 20, of_apart)
             put_number_field(&inner, 7, _rounds_to_save(channel, flow, entry_of(first).cost))
-    _put_rivals(&inner, channel, flow, apart, usual)
-    _put_consumers(&inner, channel)
+    _put_rivals(&inner, channel, flow, apart, usual, looks)
+    _put_consumers(&inner, channel, looks)
     if held != NULL and held.line != NULL:
-        _put_line(core, &inner, held)
+        _put_line(core, &inner, held, looks)
     put_number_field(&inner, 11, <uint64_t> channel.ring.quantum)
     put_number_field(&inner, 12, channel.served)
     put_double_field(&inner, 13, usual)
