@@ -53,6 +53,8 @@ class SlowCore:
         self._clock = clock
         self.takes_s = takes_s
         self.refuses = False
+        self.stored = 0
+        """Bytes of each tenant's."""
         self.counted: list[tuple[float, list[str]]] = []
         """When it was asked for whose bytes."""
         self.bounds: list[tuple[float, list[int]]] = []
@@ -72,7 +74,9 @@ class SlowCore:
         assert kind == commands.STORED_BYTES
         page = seam_frames.StoredPage.FromString(frame)
         self.counted.append((asked_s, [key.decode() for key in page.keys]))
-        return bytes(seam_frames.StoredBytes(stored=[0] * len(page.keys), capacity=8).SerializeToString())
+        return bytes(
+            seam_frames.StoredBytes(stored=[self.stored] * len(page.keys), capacity=8).SerializeToString()
+        )
 
 
 class World:
@@ -161,3 +165,11 @@ async def test_what_could_not_be_told_is_told_again(world: World):
     world.core.refuses = False
     await world.clock.run_until(3.8)
     assert world.core.bounds[0][1] == [3]
+
+
+async def test_a_name_that_joins_others_of_its_tenant_hears_at_once_what_these_have_stored(world: World):
+    await world.clock.run_until(1.1)
+    world.core.stored = 700
+    await world.bound("second", "acme", stored_bytes=2000)
+    await world.clock.run_until(1.7)
+    assert world.directory.stored("second") == 700

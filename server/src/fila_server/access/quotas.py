@@ -13,6 +13,7 @@ waits for a script or for the next pass while the core counts.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import structlog
@@ -57,8 +58,9 @@ class Quotas:
         self._looking: asyncio.Task[None] | None = None
         self._generation = -1
         """Of the table, when changes were last followed."""
-        self._counted: set[str] = set()
-        """Tenants that were counted since they have a bound."""
+        self._counted: set[int] = set()
+        """Numbers of names whose tenant was counted since they have a bound: a name that joins others of its tenant has
+        to hear of what these have stored."""
         self._pages = 0
         """Asked of the core in this look."""
 
@@ -76,9 +78,9 @@ class Quotas:
         generation = self._table.generation
         await self._look_at_holders()
         bounded = self._directory.bounded_tenants()
-        self._counted &= bounded.keys()
+        self._counted.intersection_update(itertools.chain.from_iterable(bounded.values()))
         # Those first of whom nothing is known yet.
-        tenants = sorted(bounded, key=self._counted.__contains__)
+        tenants = sorted(bounded, key=lambda tenant: self._counted.issuperset(bounded[tenant]))
         self._generation = generation
         for at in range(0, len(tenants), KEYS_A_CALL):
             # However long the whole takes, what an admin changes meanwhile does not wait for its end.
@@ -90,7 +92,7 @@ class Quotas:
         while (generation := self._table.generation) != self._generation:
             await self._look_at_holders()
             bounded = self._directory.bounded_tenants()
-            new = sorted(bounded.keys() - self._counted)
+            new = sorted(tenant for tenant in bounded if not self._counted.issuperset(bounded[tenant]))
             if new:
                 await self._look_at_tenants(new[:KEYS_A_CALL], bounded)
             if len(new) <= KEYS_A_CALL:
@@ -113,7 +115,7 @@ class Quotas:
         # Before the core counts: what is let in from here on may be in its number or not, and is added.
         let_in = {number: self._table.let_in(number) for each in tenants for number in bounded[each]}
         for tenant, stored in zip(tenants, await self._count(tenants), strict=True):
-            self._counted.add(tenant)
+            self._counted.update(bounded[tenant])
             for number in bounded[tenant]:
                 self._table.put_stored(number, stored, let_in[number])
 
