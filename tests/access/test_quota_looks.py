@@ -12,7 +12,7 @@ import pytest
 
 from fila_server import commands, errors, seam_frames
 from fila_server.access.directory import Directory
-from fila_server.access.quotas import KEYS_A_CALL, Quotas
+from fila_server.access.quotas import HOLDERS_A_CALL, KEYS_A_CALL, Quotas
 from fila_server.access.records import PrincipalRecord, QuotaRecord
 from fila_server.core.doors.rights_table import Rights
 from tests.access.holders import answer_to_holders
@@ -173,3 +173,17 @@ async def test_a_name_that_joins_others_of_its_tenant_hears_at_once_what_these_h
     await world.bound("second", "acme", stored_bytes=2000)
     await world.clock.run_until(1.7)
     assert world.directory.stored("second") == 700
+
+
+async def test_changes_without_end_are_followed_a_tenth_of_the_time(world: World):
+    """Beside the looks, which take another."""
+    bound = QuotaRecord(in_flight=3)
+    names = [f"worker-{number}" for number in range(HOLDERS_A_CALL * 8)]
+    await world.directory.change([PrincipalRecord(name, 1, quotas=bound) for name in names], [])
+    world.core.takes_s = 0.01
+    await world.clock.run_until(5.0)
+    asked = len(world.core.bounds)
+    for step in range(40):
+        await world.bound("worker-0", in_flight=step + 4)
+        await world.clock.run_until(5.0 + step / 4)
+    assert 0.1 < (len(world.core.bounds) - asked) * world.core.takes_s / 10 <= 0.2

@@ -31,6 +31,8 @@ CHANGED_EVERY_S = 0.25
 REST_TIMES = 10
 REST_A_PAGE_S_MAX = 0.1
 """A page of the count takes the core some milliseconds: what a look lasts beyond that, it waited on a busy machine."""
+CHANGED_REST_S_MAX = 0.75
+"""How long changes are let be at most after some were followed: one is in force within a second."""
 KEYS_A_CALL = 64
 HOLDERS_A_CALL = 256
 LISTED_MAX = 1_000
@@ -88,15 +90,16 @@ class Quotas:
             await self._look_at_tenants(tenants[at : at + KEYS_A_CALL], bounded)
 
     async def _follow_changes(self) -> None:
-        """Tell the core the bounds there are now, and have those counted who have their first one."""
-        while (generation := self._table.generation) != self._generation:
-            await self._look_at_holders()
-            bounded = self._directory.bounded_tenants()
-            new = sorted(tenant for tenant in bounded if not self._counted.issuperset(bounded[tenant]))
-            if new:
-                await self._look_at_tenants(new[:KEYS_A_CALL], bounded)
-            if len(new) <= KEYS_A_CALL:
-                self._generation = generation
+        """Tell the core the bounds there are now, and have some of those counted who have their first one."""
+        if (generation := self._table.generation) == self._generation:
+            return
+        await self._look_at_holders()
+        bounded = self._directory.bounded_tenants()
+        new = sorted(tenant for tenant in bounded if not self._counted.issuperset(bounded[tenant]))
+        if new:
+            await self._look_at_tenants(new[:KEYS_A_CALL], bounded)
+        if len(new) <= KEYS_A_CALL:
+            self._generation = generation
 
     async def _look_at_holders(self) -> None:
         bounds = self._directory.bounded_holders()
@@ -139,16 +142,19 @@ class Quotas:
     async def _look_on(self) -> None:
         due_s = self._now_s()
         while True:
+            self._pages = 0
             if (began_s := self._now_s()) >= due_s:
-                self._pages = 0
                 await self._unless_refused(self.look)
-                # At most a tenth of the time, however many tenants and queues there are: each look costs the scheduler.
-                took_s = self._now_s() - began_s
-                rest_s = min(REST_TIMES * took_s, REST_A_PAGE_S_MAX * self._pages)
-                due_s = max(began_s + LOOK_EVERY_S, began_s + took_s + rest_s)
+                due_s = max(began_s + LOOK_EVERY_S, self._now_s() + self._rest_s(began_s))
+                await self._sleep(CHANGED_EVERY_S)
             else:
                 await self._unless_refused(self._follow_changes)
-            await self._sleep(CHANGED_EVERY_S)
+                # Bounds may change without an end, and each time all names are told and tenants counted.
+                await self._sleep(max(CHANGED_EVERY_S, min(self._rest_s(began_s), CHANGED_REST_S_MAX)))
+
+    def _rest_s(self, began_s: float) -> float:
+        """At most a tenth of the time, however many tenants and queues there are: each look costs the scheduler."""
+        return min(REST_TIMES * (self._now_s() - began_s), REST_A_PAGE_S_MAX * self._pages)
 
     async def _unless_refused(self, work: Callable[[], Awaitable[None]]) -> None:
         """Whatever goes wrong, it is asked again: what is let in only grows in between, until all is refused."""
