@@ -318,6 +318,20 @@ def test_a_bound_of_streams_or_connections_that_is_made_smaller_counts_those_the
     assert table.in_use(2)[:2] == (2, 2)
 
 
+def test_what_is_let_in_counts_for_no_less_than_is_stored_of_it(engine: DrivenEngine):
+    """Small messages are mostly the tenant's header, which the broker puts behind their own."""
+    table = engine.core.rights
+    before = table.let_in(1)
+    request = service_pb2.EnqueueBatchRequest(queue="orders")
+    for _ in range(10):
+        request.messages.add(payload=b"x")
+    engine.core.submit(commands.ENQUEUE_BATCH, 99, request.SerializeToString(), PINNED, engine.mono_ns)
+    engine.settle_down()
+    page = seam_frames.StoredPage(keys=[b"acme"])
+    stored = engine.call(commands.STORED_BYTES, page, seam_frames.StoredBytes).stored[0]
+    assert 200 <= stored <= table.let_in(1) - before <= 2 * stored
+
+
 def test_what_a_client_says_of_whose_it_is_does_not_count(engine: DrivenEngine):
     table = engine.core.rights
     table.put_principal(2, [(PRODUCE | CONSUME, b"*", b"")], b"", 0, 0, engine.mono_ns, in_flight_max=3)

@@ -26,6 +26,7 @@ cdef enum:
     HEADERS_FIELD = 2               # of a message
     LEN = 2                         # protobuf's wire type
     TENANT_HEADER_LENGTH = 11
+    TENANT_ENTRY_BYTES = 20         # of that header as a field of its message, but for the name in it
     ALLOWED_MAX = 4096              # decisions kept a principal; then they are made anew
     RETRY_MS_MAX = 60000
     AT_A_TIME_RETRY_MS = 1000       # streams and connections end when their holders like
@@ -460,6 +461,7 @@ cdef bint rights_judge(
     cdef int32_t kind = command.kind
     cdef uint64_t holder = 0
     cdef uint32_t most = 0
+    cdef uint64_t length
     cdef Slice tenant
     cdef char name[512]
     tenant.at, tenant.length = name, 0
@@ -477,8 +479,10 @@ cdef bint rights_judge(
         _refill(&p.bytes, now_ns)
         p.messages.level -= command.count
         p.bytes.level -= command.length
-        p.stored += command.length      # before the core has counted it
-        p.let_in += command.length
+        length = command.length         # and a header each: of small messages most of what is stored of them
+        length += command.count * (TENANT_ENTRY_BYTES + p.tenant.length) if p.tenant.length else 0
+        p.stored += length              # before the core has counted it
+        p.let_in += length
         if p.tenant.length and p.tenant.length <= sizeof(name):
             memcpy(name, p.tenant.at, p.tenant.length)
             tenant.length = p.tenant.length
