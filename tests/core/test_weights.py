@@ -247,3 +247,33 @@ def test_a_message_that_outlasts_a_short_stall_gives_its_weight(engine: DrivenEn
     engine.kill()
     engine.reopen()
     assert weights(engine) == {"a": 9}
+
+
+@pytest.mark.parametrize(
+    ("refused", "moved"), [(["9"], "9"), (["5", "9"], "5"), (["9", "7"], "7"), (["9"], "5")]
+)
+def test_a_message_that_is_moved_keeps_its_weight_where_others_are_refused_beside_it(
+    engine: DrivenEngine, refused: list[str], moved: str
+) -> None:
+    request = admin.CreateQueueRequest(name="q", config=config())
+    request.config.max_attempts = 1
+    engine.call(commands.CREATE_QUEUE, request, admin.CreateQueueResponse)
+    enqueue(engine, "a", 1, moved)
+    engine.nack("q", engine.lease("q"))  # it is a dead letter now
+    enqueue(engine, "a", 1, "3")
+    store_stalls(engine.core, True)
+    batch = weighing(commands.ENQUEUE_BATCH, *(("a", weight) for weight in refused))
+    engine.submit(commands.ENQUEUE_BATCH, batch)
+    # In the same pass, of which the disk refuses the new messages alone.
+    engine.submit(commands.REDRIVE_MOVE, admin.RedriveRequest(dlq_queue="q.dlq", count=256))
+    for _ in range(20):
+        engine.advance(100)
+        engine.run_pass()
+    store_stalls(engine.core, False)
+    engine.settle_down()
+    assert engine.stats("q").depth == 2, "those were refused"
+
+    assert weights(engine) == {"a": int(moved)}
+    engine.kill()
+    engine.reopen()
+    assert weights(engine) == {"a": int(moved)}

@@ -243,8 +243,8 @@ FAULTS = (
     Fault(
         "a-weight-stays-though-the-disk-refused-it",
         "life/weights.pyx",
-        "    while refused and i > 0: ",
-        "    while not refused and False: ",
+        "    while refused and i > 0:\n",
+        "    while not refused and i > count:\n",
         ("core/test_weights.py::test_a_message_that_a_stall_refuses_gives_its_key_no_weight",),
     ),
     Fault(

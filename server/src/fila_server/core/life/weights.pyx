@@ -14,21 +14,28 @@ cdef void _weigh(Core* core, Key* key, uint16_t weight) noexcept nogil:
         key_reconsider(core, key)
 
 
-cdef void weight_brought(Core* core, Key* key, uint32_t weight) noexcept nogil:
+cdef void _note(Core* core, Key* key, uint16_t weight, bint is_moved) noexcept nogil:
     cdef Brought* brought
-    if key.weight == weight:
-        return
     if core.brought_count == core.brought_capacity:
         core.brought_capacity = core.brought_capacity * 2 + 16
         core.brought = <Brought*> must_realloc(core.brought, core.brought_capacity * sizeof(Brought))
     brought = &core.brought[core.brought_count]
     core.brought_count += 1
-    brought.key, brought.weight, brought.before = key, <uint16_t> weight, key.weight
+    brought.key, brought.weight, brought.before = key, weight, key.weight
+    brought.is_moved = is_moved
     brought.was_recorded = False
-    _weigh(core, key, brought.weight)
+
+
+cdef void weight_brought(Core* core, Key* key, uint32_t weight) noexcept nogil:
+    if key.weight == weight:
+        return
+    _note(core, key, <uint16_t> weight, False)
+    _weigh(core, key, <uint16_t> weight)
 
 
 cdef void weight_moved(Core* core, Key* key, uint32_t weight) noexcept nogil:
+    if core.brought_count:              # even the weight that it has: who brought that may be refused
+        _note(core, key, <uint16_t> weight, True)
     if key.weight == weight:
         return
     _weigh(core, key, <uint16_t> weight)
@@ -42,18 +49,25 @@ cdef void weights_record(Core* core) noexcept nogil:
         brought = &core.brought[i]
         brought.was_recorded = brought.key.recorded
     for i in range(core.brought_count):
-        key_record_put(core, core.enqueues, core.brought[i].key)
+        if not core.brought[i].is_moved:
+            key_record_put(core, core.enqueues, core.brought[i].key)
 
 
 cdef void weights_written(Core* core, bint refused) noexcept nogil:
+    """What was refused is taken back as if it had never come: all of it, the last first, and then what was
+    moved here is given again, in its order."""
     cdef Brought* brought
-    cdef uint32_t i = core.brought_count
+    cdef uint32_t count = core.brought_count
+    cdef uint32_t i = count
     core.brought_count = 0
-    while refused and i > 0:            # the last first: a key may stand here more than once
+    while refused and i > 0:
         i -= 1
+        _weigh(core, core.brought[i].key, core.brought[i].before)
+    for i in range(count if refused else 0):
+        if core.brought[i].is_moved:
+            _weigh(core, core.brought[i].key, core.brought[i].weight)
+    for i in range(count if refused else 0):
         brought = &core.brought[i]
-        if brought.key.weight == brought.weight:        # else a message that was moved gave it another since
-            _weigh(core, brought.key, brought.before)
         brought.key.recorded = brought.was_recorded
         if brought.was_recorded:        # with the weight that was refused, where an operator did it just now
             key_record_put(core, core.settles, brought.key)

@@ -341,6 +341,7 @@ cdef struct Building:               # one message on its way into a frame
 cdef struct Brought:                # a weight that a message gave its key, which the disk may refuse yet
     Key*     key
     uint16_t weight, before
+    uint8_t  is_moved               # by a message that was moved, which is never refused
     uint8_t  was_recorded           # Key.recorded, before it was put into the batch of messages
 
 cdef struct Builder:                # what meets in one pass for one queue becomes one frame
