@@ -372,10 +372,9 @@ cdef void connection_look(Connection* connection) noexcept nogil:
         return
     call = connection.calls
     while call != NULL:
-        if (
-            _is_awaited(call) and call.pending.length == 0 and not call.is_ended
-            and now_ns - call.partial_ns > MESSAGE_PAUSE_NS_MAX
-        ):
+        if connection.window_held or call.pending.length:
+            call.partial_ns = now_ns        # it is we who keep the client from going on
+        elif _is_awaited(call) and not call.is_ended and now_ns - call.partial_ns > MESSAGE_PAUSE_NS_MAX:
             call_refuse(
                 call, DEADLINE_EXCEEDED, b"a request was begun and did not go on for 60 s", b"INTERNAL")
         call = call.next

@@ -1,0 +1,6 @@
+from typing import final
+
+@final
+class HalfSent:
+    def __init__(self, began_s: int) -> None: ...
+    def look(self, now_s: int, *, window_held: bool = False) -> str: ...
