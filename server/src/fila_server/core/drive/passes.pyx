@@ -35,9 +35,9 @@ from fila_server.core.state.kinds cimport (
     TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PACE, TIMER_PULL,
     TIMER_SESSION,
 )
-from fila_server.core.state.paths cimport entry_of, share_of
+from fila_server.core.state.paths cimport bucket_of, entry_of, share_of
 from fila_server.core.state.pending cimport Expiry, Pace
-from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Key, Lease, Queue, Slot, ThrottleKey
+from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Key, Lease, Queue, Slot
 from fila_server.core.store.space cimport DISK_ROOMY
 from fila_server.core.store.watch cimport watch_level
 from fila_server.core.structures.atomics cimport atomic_load, flag_load
@@ -114,7 +114,7 @@ cdef void _fire(Core* core) noexcept nogil:
         elif timer.kind == TIMER_DELAY:
             _delay_over(core, <Delay*> timer)
         elif timer.kind == TIMER_BUCKET:
-            bucket_wake(core, <ThrottleKey*> (<char*> timer - <size_t> &(<ThrottleKey*> NULL).timer))
+            bucket_wake(core, bucket_of(timer))
         elif timer.kind == TIMER_PULL:
             pull_answer(core, <Consumer*> timer)
         elif timer.kind == TIMER_SESSION:

@@ -6,11 +6,24 @@ entry, from a name to its queue or channel.
     Core, name ──► Queue, name ──► Channel    NULL where there is none; asking never makes one
 """
 
+from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.state.pending cimport Pace
-from fila_server.core.state.state cimport Channel, Core, Entry, Flow, Frame, Key, Lease, Queue, Share, Slot
+from fila_server.core.state.state cimport (
+    Channel, Core, Entry, Flow, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey,
+)
 from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.structures.timers cimport Timer
+
+cdef extern from *:
+    """
+    /* Cython names the structs: a pointer says which is meant, and is not looked at. */
+    #define FILA_SLOTS_AT(share) offsetof(__typeof__(*(share)), slots)
+    #define FILA_TIMER_AT(bucket) offsetof(__typeof__(*(bucket)), timer)
+    """
+    size_t _slots_at "FILA_SLOTS_AT" (Share* share) nogil
+    size_t _timer_at "FILA_TIMER_AT" (ThrottleKey* bucket) nogil
 
 cdef Queue* queue_find(Core* core, Slice name) noexcept nogil
 
@@ -18,7 +31,10 @@ cdef Share* share_find(Frame* frame, Channel* channel) noexcept nogil
 
 cdef inline Share* share_of(Slot* slot) noexcept nogil:
     """The slot's array stands behind its share, so the way back is arithmetic."""
-    return <Share*> (<char*> (slot - slot.index) - <size_t> &(<Share*> NULL).slots)
+    return <Share*> (<char*> (slot - slot.index) - _slots_at(<Share*> NULL))
+
+cdef inline ThrottleKey* bucket_of(Timer* timer) noexcept nogil:
+    return <ThrottleKey*> (<char*> timer - _timer_at(<ThrottleKey*> NULL))
 
 cdef inline Frame* frame_of(Slot* slot) noexcept nogil:
     return share_of(slot).frame
