@@ -21,6 +21,7 @@ from fila_server import errors
 from fila_server.edges.native.context import Told
 
 HEALTH = "/grpc.health.v1.Health/"
+"""What the paths of its calls begin with, for the threads (request_headers) too."""
 STRANGER_MAX = 100
 LONG_FROM_BYTES = 4 << 10
 """Of one call; no client that means well sends as much."""

@@ -12,15 +12,16 @@ from fila_server.edges.native.iothread cimport (
     DEFLATE, GZIP, IDENTITY, TIMEOUT_MALFORMED, TO_PYTHON, UNKNOWN_ENCODING,
 )
 from fila_server.edges.native.methods cimport method_find
+from fila_server.edges.native.places import HEALTH
 
 cdef enum:
     TIMEOUT_DIGITS_MAX = 8
     TRACE_BYTES_MAX = 1024
 
 cdef const char* GRPC_TYPE = b"application/grpc"
-cdef const char* HEALTH = b"/grpc.health.v1.Health/"
-cdef enum:
-    HEALTH_LENGTH = 23
+cdef bytes _health = HEALTH.encode()            # kept, for it owns the characters
+cdef const char* HEALTH_PATH = _health
+cdef size_t HEALTH_LENGTH = len(_health)
 
 
 cdef inline bint _is(const char* at, size_t length, const char* word) noexcept nogil:
@@ -76,7 +77,7 @@ cdef void header_take(
     if _is(name, name_length, b":path"):
         call.method = method_find(value, length)
         call.shape = call.method.shape if call.method != NULL else TO_PYTHON
-        call.is_open_to_all = length > HEALTH_LENGTH and memcmp(value, HEALTH, HEALTH_LENGTH) == 0
+        call.is_open_to_all = length > HEALTH_LENGTH and memcmp(value, HEALTH_PATH, HEALTH_LENGTH) == 0
     elif _is(name, name_length, b":method"):
         call.is_post = _is(value, length, b"POST")
         call.is_head = _is(value, length, b"HEAD")
