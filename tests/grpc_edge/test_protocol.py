@@ -14,6 +14,7 @@ from typing import Any
 import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 
 from fila.v1 import admin_pb2, service_pb2
@@ -254,6 +255,25 @@ def test_metadata_beyond_the_bound_is_refused_and_the_channel_lives(
     error = refusal(lambda: service.Enqueue(request, metadata=many))
     assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     service.Enqueue(request)
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        (grpc.Compression.NoCompression, "the message has 5003 bytes; at most 4096 are taken: it names"),
+        (
+            grpc.Compression.Gzip,
+            "has more than 4096 bytes once it is inflated, the most that is taken: it names",
+        ),
+    ],
+)
+def test_a_request_that_is_too_large_is_refused_with_its_bound_and_what_to_do(
+    server: RunningServer, how: grpc.Compression, told: str
+) -> None:
+    check: Any = health_pb2_grpc.HealthStub(server.channel()).Check
+    long = health_pb2.HealthCheckRequest(service="x" * 5000)
+    error = refusal(lambda: check(long, compression=how, timeout=5))
+    assert (error.code(), told in error.details()) == (grpc.StatusCode.RESOURCE_EXHAUSTED, True)
 
 
 # --- compression -------------------------------------------------------------------------------

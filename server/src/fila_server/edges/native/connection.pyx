@@ -376,7 +376,9 @@ cdef void connection_look(Connection* connection) noexcept nogil:
             call.partial_ns = now_ns        # it is we who keep the client from going on
         elif _is_awaited(call) and not call.is_ended and now_ns - call.partial_ns > MESSAGE_PAUSE_NS_MAX:
             call_refuse(
-                call, DEADLINE_EXCEEDED, b"a request was begun and did not go on for 60 s", b"INTERNAL")
+                call, DEADLINE_EXCEEDED,
+                b"a request was begun and did not go on for 60 s; send it whole, and say that it ends",
+                b"INTERNAL")
         call = call.next
     if now_ns - connection.heard_ns <= KEEPALIVE_NS:
         return

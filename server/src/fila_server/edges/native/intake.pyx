@@ -46,10 +46,20 @@ cdef inline uint32_t _bytes_max(const Call* call) noexcept nogil:
 
 
 cdef void _refuse_too_large(Call* call, size_t length) noexcept nogil:
-    cdef char text[128]
-    snprintf(
-        text, sizeof(text), b"the message has %zu bytes; at most %u are taken", length,
-        _bytes_max(call))
+    """`length` is 0 of a message that was inflated as far as is taken, and goes on."""
+    cdef char text[256]
+    cdef const char* then = (
+        b"it names one service" if call.is_open_to_all
+        else b"send several smaller ones, or ask an operator to raise limits.batch_bytes_max")
+    if length:
+        snprintf(
+            text, sizeof(text), b"the message has %zu bytes; at most %u are taken: %s", length,
+            _bytes_max(call), then)
+    else:
+        snprintf(
+            text, sizeof(text),
+            b"the message has more than %u bytes once it is inflated, the most that is taken: %s",
+            _bytes_max(call), then)
     call_refuse(call, RESOURCE_EXHAUSTED, text, b"LIMIT_EXCEEDED")
 
 
@@ -88,7 +98,7 @@ cdef void _inflated_whole(Call* call, Inflated how) noexcept nogil:
         return
     buffer_free(&whole)
     if how == INFLATED_TOO_LARGE:
-        _refuse_too_large(call, <size_t> _bytes_max(call) + 1)
+        _refuse_too_large(call, 0)
     else:
         call_refuse(call, INTERNAL, b"a message is not what grpc-encoding says", b"INTERNAL")
 

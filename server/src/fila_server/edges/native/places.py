@@ -67,7 +67,9 @@ class Places:
             )
         oldest = next(iter(self._strangers)) if is_stranger and len(self._strangers) >= self._part else 0
         if not is_stranger and len(self._whose) - len(self._strangers) >= self._others:
-            raise errors.Overloaded(f"{self._others} calls are already waiting for an answer")
+            raise errors.Overloaded(
+                f"{self._others} calls are already waiting for an answer; call again when some have theirs"
+            )
         self._whose[token] = whose
         self._counts[whose] += 1
         if is_stranger:
