@@ -83,7 +83,7 @@ cdef Slot* _pick(
         entry = entry_of(slot)
         frame_prefetch_key(frame_of(slot), slot.index)
         near = frame_key_near(frame_of(slot), slot.index)
-        if near != NULL and channel.clocks.count:
+        if near != NULL and channel.clocks.count and not near.first.no_clock:
             prefetch_cell(&channel.clocks, &near.text)      # where clocks.pyx looks for its row
         if not ring_afford(&channel.ring, turn, entry.cost):
             continue

@@ -243,6 +243,7 @@ cdef KeyClock* clock_find(Channel* channel, const char* text, uint32_t length) n
 cdef void clock_begin(Core* core, Flow* flow) noexcept nogil:
     flow.since_ms = core.mono_ms
     flow.no_room_ms = no_room_ms(core, flow.channel)
+    flow.no_clock = flow.channel.clocks.count == 0     # none is there, and none but its own comes: see _find
 
 
 cdef void clock_end(Core* core, Flow* flow) noexcept nogil:
