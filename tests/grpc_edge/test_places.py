@@ -56,6 +56,31 @@ def test_one_connection_does_not_push_others_out():
     assert "this connection has 100 calls" in refused(places, 9, of_stranger(2))
 
 
+def test_a_connection_has_no_more_calls_of_the_health_service_where_others_made_room_by_its_own():
+    """Else those of a few connections made room by turns, and each kept thousands whose answers it never reads."""
+    places = Places(4 * STRANGER_MAX)
+    for token in range(1, STRANGER_MAX + 1):
+        places.take(token, of_stranger(1), SMALL)
+        places.ended(token)
+    for token in range(1001, 1001 + STRANGER_MAX):
+        assert places.take(token, of_stranger(2), SMALL) == token - 1000
+    assert "this connection has 100 calls" in refused(places, 9, of_stranger(1))
+
+    places.give(1)
+    places.take(9, of_stranger(1), SMALL)
+    for token in range(2001, 2001 + 3 * STRANGER_MAX):
+        places.take(token, of_key(0), SMALL)
+
+
+def test_the_metadata_of_a_call_that_is_answered_counts_no_more():
+    """Whoever reads no answers would else keep others from sending any."""
+    places = Places(4 * STRANGER_MAX)
+    for token in range(1, 6):
+        places.take(token, of_stranger(1), LONG_BYTES_MAX // 4)
+        places.ended(token)
+    places.take(6, of_key(1), LONG_BYTES_MAX)
+
+
 def test_without_keys_all_places_but_those_of_the_health_service_are_everybodys():
     places = Places(8)
     for token in range(6):

@@ -172,7 +172,6 @@ class PythonCalls:
             self._contexts.pop(context.token, None)
 
     def _end_for_others(self, token: int) -> None:
-        self._places.give(token)
         full = errors.Overloaded(
             "many calls of the health service are open, and this was the oldest; call again"
         )
