@@ -5,8 +5,11 @@ sync that a thread does in the server), a load (the reads that another thread do
 any last word; `cut_power` also forgets what was written after the last sync.
 """
 
+import atexit
 import shutil
 import tempfile
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,12 +20,15 @@ from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
 from fila_server import commands
 from fila_server.core.drive.engine import CoreEngine
+from tests.native.storeprobe import make_families
 
 MS = 1_000_000
 WALL_START_NS = 1_700_000_000_000 * MS
 PASSES_MAX = 200
 BALLAST_BYTES = 65_536
 """A thousandth of what a server keeps there: in memory all of it is written, each time a store is made."""
+WAL_BYTES_MAX = 8 << 20
+"""RocksDB sets room for a log aside, and in memory that room is written: 31 MB a start where that much may be in it."""
 
 P = TypeVar("P", bound=Proto)
 Out = tuple[int, int, int, bytes]
@@ -37,10 +43,25 @@ class Refused(Exception):
         self.reason = status.reason
 
 
-def fresh_directory() -> Path:
-    """In memory where there is such a place: a simulation syncs thousands of times."""
+def _in_memory() -> Path:
     shared = Path("/dev/shm")
     return Path(tempfile.mkdtemp(prefix="fila-", dir=shared if shared.is_dir() else None))
+
+
+def fresh_directory() -> Path:
+    """In memory where there is such a place: a simulation syncs thousands of times."""
+    return _in_memory()
+
+
+@cache
+def _families() -> Path:
+    """RocksDB makes its families one by one, and for each writes its file of options anew: most of what it takes to
+    open an engine. So that is done once, and copied; no record is in it, and the engine that opens the copy starts as
+    the first."""
+    made = _in_memory()
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    make_families(str(made))
+    return made / "rocksdb"
 
 
 class DrivenEngine:
@@ -48,7 +69,12 @@ class DrivenEngine:
 
     def __init__(self, settings: dict[str, int | str] | None = None, seed: int = 7) -> None:
         self.directory = fresh_directory()
-        ours = {"storage.min_free_bytes": 0, "storage.ballast_bytes": BALLAST_BYTES}
+        shutil.copytree(_families(), self.directory / "rocksdb")
+        ours = {
+            "storage.min_free_bytes": 0,
+            "storage.ballast_bytes": BALLAST_BYTES,
+            "storage.wal_bytes_max": WAL_BYTES_MAX,
+        }
         self.settings = {**ours, **(settings or {})}
         self.seed = seed
         self.mono_ns = 1_000 * MS
@@ -183,7 +209,10 @@ class DrivenEngine:
     # --- ends -------------------------------------------------------------------------------
 
     def _note_synced(self) -> None:
-        self.synced = {path.name: path.stat().st_size for path in self._logs()}
+        self.synced = {}
+        for path in self._logs():
+            with suppress(FileNotFoundError):  # RocksDB has just deleted it: what was in it is in tables
+                self.synced[path.name] = path.stat().st_size
 
     def _logs(self) -> list[Path]:
         return list(self.directory.rglob("*.log"))
@@ -195,9 +224,12 @@ class DrivenEngine:
     def cut_power(self) -> None:
         """What was written to the log after the last sync is gone."""
         self.core.close()
-        for path in self._logs():
+        *older, newest = sorted(self._logs())
+        for path in [*older, newest]:
             kept = self.synced.get(path.name, 0)
             if path.stat().st_size > kept:
+                # RocksDB syncs a log before it writes tables of what is in it; here that would not be seen.
+                assert path is newest, "a log was ended since the last sync: give the test more wal_bytes_max"
                 with path.open("r+b") as log:
                     log.truncate(kept)
 

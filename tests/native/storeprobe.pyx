@@ -5,8 +5,11 @@ with the status and the text, so that tests can say what they expect by number.
 """
 
 from libc.stdint cimport int64_t
+from libc.stdio cimport snprintf
 from libc.stdlib cimport free
+from libc.string cimport memset
 
+from fila_server.core.store.database cimport database_close, database_open
 from fila_server.core.store.families cimport Store, StoreOptions, WalReport
 from fila_server.core.store.opening cimport store_close, store_default_options, store_open
 from fila_server.core.store.past_damage cimport (
@@ -270,6 +273,21 @@ cdef dict _report(WalReport report):
     found = dict(report)
     found["first_damaged_file"] = report.first_damaged_file.decode()
     return found
+
+
+def make_families(directory):
+    """The families and nothing else, as a first start has them before it writes its first record: the next
+    start is the first in everything but that it finds them."""
+    cdef Store store
+    cdef StoreOptions options
+    cdef StoreError error
+    cdef bytes path = directory.encode()
+    memset(&store, 0, sizeof(Store))
+    store_default_options(&options)
+    snprintf(store.directory, sizeof(store.directory), "%s/rocksdb", <const char*>path)
+    if database_open(&store, store.directory, &options, False, &error) != STORE_OK:
+        raise StoreRefused(error.status, error.text.decode())
+    database_close(&store)
 
 
 def scan_wal_of(directory):
