@@ -142,6 +142,47 @@ def test_what_is_given_back_at_the_bound_makes_room_for_who_stopped_and_not_for_
         assert (len(giver.read()), waiting.read()) == (1, [])
 
 
+def test_who_asks_beside_each_ack_takes_turns_with_who_waits_at_the_bound(engine: DrivenEngine) -> None:
+    """An ack and the next pull come in one go, and so in one pass."""
+    for queue in ("q", "r"):
+        fill(engine, queue, 50)
+    pulled = pull(engine, "q", of(ACME, 1), most=1)
+    waiting = DrivenSession(engine, "r", holder=of(ACME, 1))
+    request = service.LeaseRequest(queue="q", max_messages=1, wait_ms=60_000).SerializeToString()
+    for _ in range(5):
+        items = [service.SettleItem(message_id=each.id, lease_id=each.metadata.lease_id) for each in pulled]
+        engine.submit(commands.ACK_BATCH, service.AckBatchRequest(queue="q", items=items))
+        token = engine.submit(commands.LEASE, request + of(ACME, 1))
+        given = waiting.read()
+        assert len(given) == 1
+        engine.ack("r", given)
+        assert waiting.read() == []
+        pulled = list(service.LeaseResponse.FromString(engine.answer_of(token)[1]).messages)
+
+
+@pytest.mark.parametrize("kind", ["pull", "stream", "session"])
+def test_who_comes_as_a_place_is_freed_stands_behind_who_waits_for_it(
+    engine: DrivenEngine, kind: str
+) -> None:
+    for queue in ("q", "r"):
+        fill(engine, queue, 9)
+    pulled = pull(engine, "q", of(ACME, 1), most=1)
+    waiting = DrivenSession(engine, "r", holder=of(ACME, 1))
+    items = [service.SettleItem(message_id=each.id, lease_id=each.metadata.lease_id) for each in pulled]
+    engine.submit(commands.ACK_BATCH, service.AckBatchRequest(queue="q", items=items))
+    if kind == "pull":
+        with pytest.raises(Refused, match="and there are 0, others wait for the rest"):
+            pull(engine, "q", of(ACME, 1), most=1)
+    elif kind == "stream":
+        request = service.ConsumeRequest(queue="q").SerializeToString()
+        engine.submit(commands.CONSUME_OPEN, request + of(ACME, 1))
+    else:
+        DrivenSession(engine, "q", holder=of(ACME, 1))
+
+    assert len(waiting.read()) == 1
+    assert (engine.stats("q").in_flight, engine.stats("r").in_flight) == (0, 1)
+
+
 def test_a_pull_at_the_bound_is_refused_where_it_would_find_messages(engine: DrivenEngine) -> None:
     fill(engine, "q", 9)
     first = pull(engine, "q", of(ACME, 5), most=4)

@@ -97,7 +97,10 @@ cdef void _open_pull(Core* core, Consumer* consumer, Fields* fields) noexcept no
     if wait_ms:
         timer_set(&core.timers, &consumer.timer, core.mono_ns + <int64_t> wait_ms * 1000000)
     # What is ready is taken at once, so that a call that doesn't wait never misses it.
-    if channel.ready and not core.stopping and consumer_fill(core, consumer, consumer.max_batch):
+    if (
+        channel.ready and not core.stopping and consumer.next_stopped == NULL
+        and consumer_fill(core, consumer, consumer.max_batch)
+    ):
         return
     if wait_ms == 0:
         pull_answer(core, consumer)

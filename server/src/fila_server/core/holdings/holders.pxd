@@ -2,9 +2,9 @@
 
     holder_join     a consumer opens: its principal's holder, made where there is none
     holder_takes    a message is given to one of its consumers; holder_loses: that lease ends, however it does
-    holder_stop     a consumer has no room for the bound alone, or gave a lease back while others had none: it
-                    stands in a circle and is given nothing; when there is room again those of the circle are
-                    looked at once more, in turn (holders_wake)
+    holder_stop     a consumer has no room for the bound alone, or came or gave a lease back while others had
+                    none: it stands in a circle and is given nothing; when there is room again those of the
+                    circle are looked at once more, in turn (holders_wake)
 
 A holder lives as long as a consumer or a lease points to it, or refusals are untold. What was leased before a
 restart is nobody's, until a session resumes with it.

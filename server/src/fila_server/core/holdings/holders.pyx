@@ -30,6 +30,8 @@ cdef void holder_join(Core* core, Consumer* consumer, const Fields* opening) noe
     holder.consumers += 1
     consumer.holder = holder
     holder_bound(core, holder, <uint32_t> opening.number[MOST])
+    if holder.stopped != NULL and holder.most:
+        holder_stop(consumer)       # else who asks beside each ack took every place before who waits for it
 
 
 cdef void _forget_if_unused(Core* core, Holder* holder) noexcept nogil:

@@ -243,7 +243,7 @@ cdef void pull_answer(Core* core, Consumer* consumer) noexcept nogil:
         return
     if (
         consumer.channel.ready and not consumer.channel.queue.policy.paused
-        and holder_room(consumer.holder) == 0
+        and (holder_room(consumer.holder) == 0 or consumer.next_stopped != NULL)
     ):
         _refuse_full(core, consumer)    # "nothing is ready" would be untrue
     else:
@@ -253,13 +253,14 @@ cdef void pull_answer(Core* core, Consumer* consumer) noexcept nogil:
 
 
 cdef void _refuse_full(Core* core, Consumer* consumer) noexcept nogil:
-    cdef char text[160]
+    cdef char text[192]
     consumer.holder.refused += 1
     snprintf(
         text, sizeof(text),
-        b"quota: at most %u messages in flight for this key's name, and there are %llu; settle some, or ask "
-        b"an admin for more",
-        consumer.holder.most, <unsigned long long> consumer.holder.in_flight)
+        b"quota: at most %u messages in flight for this key's name, and there are %llu%s; settle some, or "
+        b"ask an admin for more",
+        consumer.holder.most, <unsigned long long> consumer.holder.in_flight,
+        b", others wait for the rest" if holder_room(consumer.holder) else b"")
     answer_status(core, consumer.token, RESOURCE_EXHAUSTED, text, b"QUOTA_EXCEEDED")
 
 
