@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import gzip
 import random
+import zlib
 
 import grpc
 import pytest
 
 from fila.v1 import admin_pb2, service_pb2
 from tests.e2e.conftest import RunningServer
-from tests.grpc_edge.raw_http2 import CANCEL, DATA, END_STREAM, HEADERS, RST_STREAM, RawClient, frame, message
+from tests.grpc_edge.raw_http2 import (
+    CANCEL,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    PING,
+    RST_STREAM,
+    RawClient,
+    frame,
+    headers,
+    message,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -19,6 +32,9 @@ ENQUEUE_STREAM = "/fila.v1.FilaService/EnqueueStream"
 A_TURN = 1 << 20
 """Bytes that a thread inflates in a turn."""
 GZIP = (b"grpc-encoding", b"gzip")
+DEFLATE = (b"grpc-encoding", b"deflate")
+EMPTY_BLOCK = b"\0\0\0\xff\xff"
+"""Stored, of no bytes: nothing is made of it, and reading it takes its time all the same."""
 
 
 def make_queue(server: RunningServer, name: str) -> str:
@@ -95,6 +111,45 @@ def test_who_has_had_a_message_inflated_waits_behind_those_that_came_meanwhile(s
             client.until(lambda got: got.kind == HEADERS and bool(got.flags & END_STREAM))
 
     assert [payload[:1] for payload in leased(server, queue)] == [b"1"] * 8 + [b"2"] * 8 + [b"3"] * 8
+
+
+def heard(client: RawClient) -> None:
+    """All that was sent before was taken, the server's windows among it."""
+    client.send(frame(PING, 0, 0, b"12345678"))
+    client.until(lambda got: got.kind == PING)
+
+
+def sent(client: RawClient, stream: int, data: bytes, behind: bytes = b"") -> None:
+    """What comes `behind` its end is there as soon as that is."""
+    heard(client)
+    for at in range(0, len(data) - 1, 16_384):
+        client.send(frame(DATA, 0, stream, data[at : min(at + 16_384, len(data) - 1)]))
+    heard(client)
+    client.send(frame(DATA, END_STREAM, stream, data[-1:]) + behind)
+
+
+def test_a_message_that_becomes_nothing_is_read_in_turns_too(server: RunningServer) -> None:
+    """Else one of some megabytes held a thread's other clients up for a second."""
+    data = message(b"\x78\x9c" + EMPTY_BLOCK * 100_000, compressed=1)
+    with RawClient(server.addresses["grpc"]) as client:
+        client.begin(1, ENQUEUE, DEFLATE)
+        refused_at_once = headers(ENQUEUE, (b"grpc-timeout", b"soon"))
+        sent(client, 1, data, behind=frame(HEADERS, END_HEADERS, 3, refused_at_once))
+        answered = [client.until(lambda got: got.kind == HEADERS).stream for _ in range(2)]
+
+    assert answered == [3, 1]
+
+
+def test_a_message_with_much_that_becomes_nothing_is_taken_whole(server: RunningServer) -> None:
+    queue = make_queue(server, "mostly-empty")
+    packed = zlib.compress(service_pb2.EnqueueRequest(queue=queue, payload=b"x").SerializeToString())
+    data = message(packed[:2] + EMPTY_BLOCK * 100_000 + packed[2:], compressed=1)
+    with RawClient(server.addresses["grpc"]) as client:
+        client.begin(1, ENQUEUE, DEFLATE)
+        sent(client, 1, data)
+        client.until(lambda got: got.kind == HEADERS and bool(got.flags & END_STREAM))
+
+    assert leased(server, queue) == [b"x"]
 
 
 def test_a_call_that_goes_while_its_message_is_inflated_leaves_the_next_ones_alone(

@@ -16,8 +16,9 @@ cdef enum Inflated:
 
 cdef Inflated inflation_begin(
     Inflation* inflation, Encoding encoding, const char* at, size_t length) noexcept nogil
-# Into `whole`: so many bytes more, of `bytes_max` at most.
-cdef Inflated inflation_some(Inflation* inflation, size_t bytes_max, size_t some) noexcept nogil
+# Into `whole`, of `bytes_max` at most: what costs as much as making `some` bytes does; `done` grows by that.
+cdef Inflated inflation_some(
+    Inflation* inflation, size_t bytes_max, size_t some, size_t* done) noexcept nogil
 # It goes on later: what was not read yet is copied, or lies in `owned`, which it takes over.
 cdef void inflation_keep(Inflation* inflation, char* owned) noexcept nogil
 # What it needed is freed, but for `whole`.

@@ -25,6 +25,7 @@ cdef extern from "<zlib.h>" nogil:
 cdef enum:
     GZIP_WINDOW = 16                # added to the window's bits: a gzip header is expected, not zlib's
     STEP_MIN = 4096
+    READ_COST = 8                   # a byte read costs up to so many made: blocks may be nothing but heads
 
 
 cdef Inflated inflation_begin(
@@ -44,21 +45,29 @@ cdef Inflated inflation_begin(
     return INFLATED_SO_FAR
 
 
-cdef Inflated inflation_some(Inflation* inflation, size_t bytes_max, size_t some) noexcept nogil:
+cdef Inflated inflation_some(
+        Inflation* inflation, size_t bytes_max, size_t some, size_t* done) noexcept nogil:
     cdef z_stream* stream = <z_stream*> inflation.stream
     cdef Buffer* to = &inflation.whole
-    cdef size_t end = to.length + some
-    cdef size_t step
+    cdef size_t left = some
+    cdef size_t step, cost
+    cdef unsigned int shown, kept
     cdef int rc = Z_OK
-    while rc == Z_OK and to.length < end:
+    while rc == Z_OK and left:
         # One byte more than allowed shows that there is more, without making it.
         step = min(
-            max(to.length, <size_t> stream.avail_in * 2, <size_t> STEP_MIN), bytes_max + 1 - to.length,
-            end - to.length)
+            max(to.length, <size_t> stream.avail_in * 2, <size_t> STEP_MIN), bytes_max + 1 - to.length, left)
         buffer_reserve(to, step)
         stream.next_out = <unsigned char*> to.data + to.length
         stream.avail_out = <unsigned int> step
+        shown = min(stream.avail_in, <unsigned int> (left // READ_COST + 1))
+        kept = stream.avail_in - shown
+        stream.avail_in = shown
         rc = inflate(stream, Z_NO_FLUSH)
+        cost = step - stream.avail_out + READ_COST * <size_t> (shown - stream.avail_in)
+        left -= min(left, cost)
+        done[0] += cost
+        stream.avail_in += kept
         to.length += step - stream.avail_out
         if to.length > bytes_max:
             return INFLATED_TOO_LARGE

@@ -30,7 +30,7 @@ from fila_server.edges.native.submission cimport Received
 cdef enum:
     PREFIX = 5
     PARTIAL_BYTES_FIRST = 16384     # a prefix alone takes no more memory, whatever length it announces
-    INFLATED_BYTES_A_TURN = 1048576 # some 3 ms: then the other connections have their turn
+    INFLATED_BYTES_A_TURN = 1048576 # some 3 ms, 13 at worst: then the other connections have their turn
     HEALTH_BYTES_MAX = 4096         # of a request that anybody may send: the name of a service
 
 
@@ -74,8 +74,7 @@ cdef void _inflated(Call* call, Received* message) noexcept nogil:
         return
     how = inflation_begin(&io.inflation, <Encoding> call.encoding, message.at, message.length)
     if how == INFLATED_SO_FAR:
-        how = inflation_some(&io.inflation, _bytes_max(call), INFLATED_BYTES_A_TURN)
-        io.inflated_bytes += io.inflation.whole.length
+        how = inflation_some(&io.inflation, _bytes_max(call), INFLATED_BYTES_A_TURN, &io.inflated_bytes)
     if how != INFLATED_SO_FAR:
         _inflated_whole(call, how)
         return
@@ -106,15 +105,13 @@ cdef void _inflated_whole(Call* call, Inflated how) noexcept nogil:
 cdef void intake_turn(IoThread* io) noexcept nogil:
     cdef Call* call = io.inflation.call
     cdef Inflated how
-    cdef size_t before
     if call == NULL:
         return
     if call_discards(call):
         inflation_drop(&io.inflation)
     else:
-        before = io.inflation.whole.length
-        how = inflation_some(&io.inflation, io.common.message_bytes_max, INFLATED_BYTES_A_TURN)
-        io.inflated_bytes += io.inflation.whole.length - before
+        how = inflation_some(
+            &io.inflation, io.common.message_bytes_max, INFLATED_BYTES_A_TURN, &io.inflated_bytes)
         if how == INFLATED_SO_FAR:
             return
         _inflated_whole(call, how)
