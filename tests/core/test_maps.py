@@ -1,5 +1,6 @@
 """The hash maps against Python's dict, and the text hash against the ways in which hashes are bad."""
 
+import os
 import random
 import signal
 import subprocess
@@ -214,6 +215,13 @@ GROWING = {
 }
 
 
+def plain_environment() -> dict[str, str]:
+    """Beside a sanitized core (tests/sanitized.py) the child takes the tree's own: where memory ends, a sanitizer ends
+    the process itself, or hangs for want of memory to say so."""
+    taken = {"LD_PRELOAD", "PYTHONPATH"} if "LD_PRELOAD" in os.environ else set()
+    return {name: value for name, value in os.environ.items() if name not in taken}
+
+
 @pytest.mark.parametrize("what", GROWING)
 def test_what_finds_no_memory_to_grow_ends_the_process_and_loses_no_entry_in_silence(what: str):
     """A lease that was not in its table would be unknown to its ack, and one without a timer would never end."""
@@ -223,7 +231,8 @@ def test_what_finds_no_memory_to_grow_ends_the_process_and_loses_no_entry_in_sil
         text=True,
         timeout=60,
         check=False,
+        env=plain_environment(),
     )
 
-    assert ended.returncode == -signal.SIGABRT or "AddressSanitizer: out of memory" in ended.stderr
+    assert ended.returncode == -signal.SIGABRT, ended.stderr
     assert ended.stdout == ""
