@@ -81,7 +81,9 @@ class ChannelShare:
     shown: list[str] = field(default_factory=list)
 
     def flow(self, key: str) -> Flow:
-        return self.flows.setdefault(key, Flow())
+        if key not in self.flows:
+            self.flows[key] = Flow()
+        return self.flows[key]
 
 
 class FairShare:
@@ -94,7 +96,9 @@ class FairShare:
         self.judged = 0  # intervals that were looked at, for whoever asks whether this sees anything
 
     def share(self, channel: ChannelModel) -> ChannelShare:
-        return self.channels.setdefault(id(channel), (channel, ChannelShare()))[1]
+        if id(channel) not in self.channels:
+            self.channels[id(channel)] = channel, ChannelShare()
+        return self.channels[id(channel)][1]
 
     def forget(self) -> None:
         """A restart: the ring begins anew, and nobody has saved anything."""
@@ -112,8 +116,13 @@ class FairShare:
     def look(self, channel: ChannelModel, pass_is_over: bool = True) -> None:
         """Between passes and after each delivery: intervals end where a key stops being backlogged."""
         share = self.share(channel)
-        came_up = self._may_have_come_up(channel, share)
-        backlogged = self._backlogged(channel, share)
+        notes = channel.all_notes()
+        ready = [note for note in notes if note.state == READY]
+        # A pull is served in the middle of a pass: what later commands and timers make ready was not there yet.
+        there = share.ready.intersection(ready) if self.pulled else ready
+        surely = {note for note in there if note.place is not None and not note.maybe}
+        came_up = self._may_have_come_up(channel, notes, surely, share)
+        backlogged = self._backlogged(channel, surely)
         share.shown.append(f"{sorted(backlogged)}, may be next {came_up}")
         for key, flow in share.flows.items():
             if key not in came_up:
@@ -135,28 +144,20 @@ class FairShare:
                 window.came_up_other = max(window.came_up_other, came_up[other])
                 self._judge(channel, share, window, one, other)
         if pass_is_over:
-            share.ready = {note for note in channel.all_notes() if note.state == READY}
+            share.ready = set(ready)
 
-    def _backlogged(self, channel: ChannelModel, share: ChannelShare) -> set[str]:
+    def _backlogged(self, channel: ChannelModel, surely: set[Note]) -> set[str]:
         """Keys that have, for sure, a ready message which no bucket holds."""
         keys = {
             note.entry.key
-            for note in channel.all_notes()
-            if self._surely_ready(note, share)
-            and (self.limited.isdisjoint(note.entry.throttles) or note.entry.queue.is_dlq)
+            for note in surely
+            if self.limited.isdisjoint(note.entry.throttles) or note.entry.queue.is_dlq
         }
         return {key for key in keys if not (policy := channel.queue.key(key)).paused and not policy.cap}
 
-    def _surely_ready(self, note: Note, share: ChannelShare) -> bool:
-        # A pull is served in the middle of a pass: what later commands and timers make ready was not there yet.
-        return (
-            note.state == READY
-            and not note.maybe
-            and note.place is not None
-            and (not self.pulled or note in share.ready)
-        )
-
-    def _may_have_come_up(self, channel: ChannelModel, share: ChannelShare) -> dict[str, int]:
+    def _may_have_come_up(
+        self, channel: ChannelModel, notes: list[Note], surely: set[Note], share: ChannelShare
+    ) -> dict[str, int]:
         """For each key that may have anything ready, the largest cost that may stand first."""
         found: dict[str, int] = {}
         first: dict[tuple[str, frozenset[str]], tuple[Place, int]] = {}
@@ -164,9 +165,9 @@ class FairShare:
         def add(key: str, cost: int) -> None:
             found[key] = max(found.get(key, 0), cost)
 
-        for note in self._may_be_ready(channel, share):
+        for note in self._may_be_ready(notes, share):
             entry = note.entry
-            if note.place is None or not self._surely_ready(note, share):
+            if note.place is None or note not in surely:
                 add(entry.key, entry.cost)
                 continue
             own = (entry.key, frozenset() if entry.queue.is_dlq else entry.throttles)
@@ -181,12 +182,15 @@ class FairShare:
             add(ghost.key, ghost.cost)  # an enqueue whose answer a crash swallowed may be there
         return found
 
-    def _may_be_ready(self, channel: ChannelModel, share: ChannelShare) -> Iterable[Note]:
-        for note in channel.all_notes():
-            if note.state == READY or (note.state == DELAYED and note.due_ms[0] != note.due_ms[1]):
-                yield note
-            elif self.pulled and note.state == DONE and note in share.ready:
-                yield note  # its time ran out in this pass, after the pulls
+    def _may_be_ready(self, notes: list[Note], share: ChannelShare) -> Iterable[Note]:
+        return [
+            note
+            for note in notes
+            if (state := note.state) == READY
+            or (state == DELAYED and note.due_ms[0] != note.due_ms[1])
+            # its time ran out in this pass, after the pulls
+            or (self.pulled and state == DONE and note in share.ready)
+        ]
 
     # --- the judgement -------------------------------------------------------------------------
 

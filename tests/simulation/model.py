@@ -232,7 +232,9 @@ class QueueModel:
     number: int = 0  # of the incarnation
 
     def key(self, name: str) -> KeyModel:
-        return self.keys.setdefault(name, KeyModel(table_weight=self.weights.get(name, 0)))
+        if name not in self.keys:
+            self.keys[name] = KeyModel(table_weight=self.weights.get(name, 0))
+        return self.keys[name]
 
 
 @dataclass(eq=False)

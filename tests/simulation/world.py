@@ -189,12 +189,13 @@ class World(Failures):
         wall, mono = self.engine.wall_ms, self.engine.mono_ns // MS
         due: list[tuple[int, Callable[[], None]]] = []
         for note in self.model.all_notes():
-            if note.state == LEASED and note.due_mono_ms <= mono:
+            state = note.state
+            if state == LEASED and note.due_mono_ms <= mono:
                 due.append((note.due_mono_ms, lambda n=note: self._expire(n)))  # type: ignore[misc]
-            elif note.state == DELAYED and note.due_ms[0] == note.due_ms[1] and note.due_ms[1] <= wall:
+            elif state == DELAYED and note.due_ms[0] == note.due_ms[1] and note.due_ms[1] <= wall:
                 when = max(mono - (wall - note.due_ms[1]), note.delayed_at_ms)
                 due.append((when, lambda n=note: self._ready(n)))  # type: ignore[misc]
-            elif note.state == DELAYED and note.due_ms[1] <= wall:
+            elif state == DELAYED and note.due_ms[1] <= wall:
                 note.state, note.place = READY, None
         for when, happen in sorted(due, key=lambda item: item[0]):
             self._due_place: Place = (self.pass_number, 2, when)
