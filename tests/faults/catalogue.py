@@ -77,6 +77,13 @@ FAULTS = (
         "        if False:\n",
         ("core/test_holders.py",),
     ),
+    Fault(
+        "who-asks-as-a-place-is-freed-comes-before-who-waits",
+        "holdings/holders.pyx",
+        "    if holder.stopped != NULL and holder.most:\n",
+        "    if False:\n",
+        ("core/test_holders.py",),
+    ),
     # --- limits
     Fault(
         "a-bucket-takes-no-token",
