@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from browser import browsed
 
 from fila_pipeline.history import open_history
 from fila_pipeline.main import _parser, main
 from fila_pipeline.pages.page import Page, Table, amount, length, render
+from fila_pipeline.pages.waiting import delays_page
 from fila_pipeline.recording import HistoryWriter
 from fila_pipeline.runs import JOBS, Choices, run_job
+from fila_pipeline.schema import CAUSES
 from fila_pipeline.synthetic import START, noisy_neighbours, record
 
 PAGE_BYTES_MAX = 6 * 1024 * 1024
@@ -30,20 +30,6 @@ def reports(spark, tmp_path_factory) -> Path:
     for name in JOBS:
         run_job(name, history, str(folder / name), Choices())
     return folder
-
-
-def browsed(page: Path, profile: Path) -> str:
-    """The page as a browser has made it."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        missing = "no chromium here to open the page in: install it"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
-    flags = (
-        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    )
-    more = f"--disable-component-update --disable-sync --user-data-dir={profile} --virtual-time-budget=10000"
-    command = [chromium, *flags.split(), *more.split(), "--dump-dom", page.as_uri()]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=100).stdout
 
 
 @pytest.mark.parametrize("name", list(JOBS))
@@ -92,6 +78,14 @@ def test_one_tenants_hour_is_answered_by_cause(spark, reports, tmp_path):
     assert "because a bucket was empty" in page.answer
 
 
+def test_a_wait_of_nearly_nothing_is_not_told_as_a_power_of_ten():
+    waits = dict.fromkeys((f"wait_{cause}_ms" for cause in CAUSES), 26.0)
+    row = {"queue": "q", "channel": "c", "fairness_key": "k", "messages": 1, "wait_ms": 130.0, **waits}
+    times = dict.fromkeys(("p50_ms", "p95_ms", "p99_ms", "max_ms"), 26.0)
+    page = delays_page(pd.DataFrame([row | times | {"hour": 0.0}]), pd.DataFrame([row | times]), "")
+    assert not re.search(r"<td>[\d.]+e-\d+</td>", render(page, START, "h"))
+
+
 def test_what_a_message_carries_cannot_become_html():
     rows = pd.DataFrame({"fairness_key": ["<script>alert(1)</script>"]})
     html = render(Page("<b>", "<i>", tables=[Table("t", "", rows)], notes=["<u>"]), START, "<hr>")
@@ -123,6 +117,13 @@ def test_a_made_up_history_takes_no_spark(tmp_path, capsys):
     assert main(["synthetic", "--out", str(tmp_path / "h"), "--seconds", "20"]) == 0
     assert "a made-up history of" in capsys.readouterr().out
     assert list((tmp_path / "h/_list").glob("*.json"))
+
+
+def test_a_made_up_history_goes_to_a_directory_and_to_no_url(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["synthetic", "--out", "s3a://bucket/h"]) == 2
+    assert "must be a directory of this machine" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

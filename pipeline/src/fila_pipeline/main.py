@@ -63,6 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     if given.command == "synthetic":
+        if "://" in given.out:
+            print(
+                f"fila-pipeline: --out {given.out} must be a directory of this machine, not a URL",
+                file=sys.stderr,
+            )
+            return 2
         count = record(noisy_neighbours(given.seconds, given.seed), Path(given.out))
         print(f"{given.out}: a made-up history of {count:,} messages")
         return 0
@@ -81,6 +87,7 @@ def session(master: str, settings: Sequence[str]) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("fila-pipeline").master(master)
     if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config(
             "spark.driver.host", "127.0.0.1"
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
+from numbers import Integral
 from typing import Any
 
 import pandas as pd
@@ -143,7 +144,7 @@ def _text(name: str, texts: set[str]) -> str:
 
 
 def _cell(value: Any) -> str:
-    if value is None or (isinstance(value, float) and pd.isna(value)) or value is pd.NaT:
+    if value is None or (isinstance(value, float) and pd.isna(value)) or value is pd.NaT or value is pd.NA:
         return "-"
     if isinstance(value, pd.Timestamp | datetime):
         return f"{value:%Y-%m-%d %H:%M:%S}"
@@ -153,7 +154,7 @@ def _cell(value: Any) -> str:
         return (
             f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.3g}" if abs(value) < 1 else f"{value:,.2f}"
         )
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, Integral) else str(value)
 
 
 def length(milliseconds: float) -> str:

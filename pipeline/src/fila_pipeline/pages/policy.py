@@ -13,7 +13,8 @@ ANSWERING = [
     *("queue", "fairness_key", "recorded_p99_ms", "model_p99_ms"),
     *("policy_p99_ms", "policy_p99_least_ms", "policy_p99_most_ms"),
 ]
-"""The columns that the table begins with."""
+"""Waits, in the columns that the table begins with."""
+COUNTS = ["recorded_delivered", "policy_delivered", "recorded_dead_lettered", "policy_dead_lettered"]
 MODEL = (
     "A model: messages arrive when they did, consumers come with the room they had, and each delivery is worked on for "
     "as long, and ends, as recorded. What a different order would have changed in producers and consumers is not in it."
@@ -97,11 +98,13 @@ def policy_page(
         notes.append(
             f"Scripts failed {script_failures / seeds:,.0f} times a course; the queue's settings decided."
         )
-    rest = [name for name in compared.columns if name not in ANSWERING]
     table = Table(
         "By queue and key",
-        f"Waits in ms, from being ready to being delivered. Of {seeds} courses: the median, least and most.",
-        compared[[*ANSWERING, *rest]],
+        f"Waits in ms, from being ready to being delivered. Of {seeds} courses: the median, least and most. "
+        "keys.parquet has more columns.",
+        compared[[*ANSWERING, *COUNTS]].assign(
+            **{name: compared[name].round().astype("Int64") for name in COUNTS}
+        ),
     )
     about = "The keys whose p99 changes most. Bars of the policy show the spread over the seeds."
     return Page(
@@ -118,14 +121,13 @@ def policy_answer(compared: pd.DataFrame) -> str:
     if better.empty and worse.empty:
         return "The policy changes the p99 wait of no key by more than a tenth."
     said = []
-    for rows, verb in ((better, "waits less"), (worse, "waits longer")):
+    for rows, change in ((better, "less"), (worse, "longer")):
         if not rows.empty:
             one = rows.loc[(rows["policy_p99_ms"] - rows["model_p99_ms"]).abs().idxmax()]
-            others = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-            said.append(
-                f"{one['fairness_key']}{others} {verb}: a p99 of {length(one['policy_p99_ms'])} in place of "
-                f"{length(one['model_p99_ms'])}"
-            )
+            key, others = one["fairness_key"], len(rows) - 1
+            who = f"{key} and {others} more wait {change}: {key}" if others else f"{key} waits {change}:"
+            p99, was = length(one["policy_p99_ms"]), length(one["model_p99_ms"])
+            said.append(f"{who} a p99 of {p99} in place of {was}")
     return "With the policy " + "; ".join(said) + "."
 
 

@@ -14,6 +14,15 @@ CAUSE_WORDS = {
     "delay": "a delay or backoff ran",
     "held": "its key was paused or capped",
 }
+CAUSE_COLUMNS = {
+    "no_consumer": "no room, h",
+    "share": "others' turn, h",
+    "throttle": "bucket, h",
+    "delay": "backoff, h",
+    "held": "paused, h",
+}
+"""The same for the heads of a table, which has to fit a page."""
+HOURS_DIGITS = 4
 KEYS_PLOTTED_MAX = 20
 MODEL = "A model: arrivals by second, shared by weighted max-min."
 
@@ -35,9 +44,10 @@ def delays_page(by_hour: pd.DataFrame, by_key: pd.DataFrame, about: str) -> Page
     when = figure(height=300, barmode="stack", yaxis={"title": "hours waited"})
     for column, cause in columns.items():
         when.add_bar(x=moments(hours["hour"]), y=hours[column] / 3.6e6, name=CAUSE_WORDS[cause])
-    hours_of = {column: f"{CAUSE_WORDS[cause]}, h" for column, cause in columns.items()}
+    hours_of = {column: CAUSE_COLUMNS[cause] for column, cause in columns.items()}
     by_key, by_hour = (
-        rows.assign(**{name: rows[name] / 3.6e6 for name in columns}) for rows in (by_key, by_hour)
+        rows.assign(**{name: (rows[name] / 3.6e6).round(HOURS_DIGITS) for name in columns})
+        for rows in (by_key, by_hour)
     )
     told = by_key.assign(mean_ms=by_key["wait_ms"] / by_key["messages"])
     names = [
@@ -47,14 +57,13 @@ def delays_page(by_hour: pd.DataFrame, by_key: pd.DataFrame, about: str) -> Page
         "messages",
         "mean_ms",
         "p50_ms",
-        "p95_ms",
         "p99_ms",
         "max_ms",
     ]
     shown_hours = ["hour", "fairness_key", "messages", "p50_ms", "p99_ms", *columns]
     hourly = by_hour.assign(hour=moments(by_hour["hour"])).sort_values("wait_ms", ascending=False)
     return Page(
-        f"Delays: why messages waited{about}",
+        f"Delays: why messages{about} waited",
         _delays_answer(by_key, causes, about),
         [
             Figure("By key and cause", "The keys that waited longest, all their messages together.", plot),
@@ -63,7 +72,7 @@ def delays_page(by_hour: pd.DataFrame, by_key: pd.DataFrame, about: str) -> Page
         [
             Table(
                 "Keys",
-                "Milliseconds from becoming due to delivery.",
+                "Milliseconds from becoming due to delivery; by cause in hours, all messages together.",
                 told[[*names, *columns]].rename(columns=hours_of),
             ),
             Table(
