@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -45,6 +45,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config("spark.log.level", "ERROR")
+        # A second file system without a network: what is under it is a disk, but nothing can open it by path.
+        .config("spark.hadoop.fs.viewfs.mounttable.elsewhere.link./disk", "file:///")
         # Small data: planning and compiling would take longer than running.
         .config("spark.sql.adaptive.enabled", "false")
         .config("spark.sql.codegen.wholeStage", "false")
@@ -63,6 +65,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     running.start()
     yield running
     running.kill()
+
+
+@pytest.fixture(params=["directory", "elsewhere"])
+def address_of(request: pytest.FixtureRequest) -> Callable[[Path], str]:
+    """How a command is told of a folder: by its path, and by the URL of a file system that Spark alone can open."""
+    return str if request.param == "directory" else "viewfs://elsewhere/disk{}".format
 
 
 @pytest.fixture

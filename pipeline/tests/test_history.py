@@ -54,7 +54,7 @@ def test_a_file_that_is_not_listed_is_not_there(spark, folder):
     assert open_history(spark, str(folder)).decisions.count() == before
 
 
-def test_damaged_truncated_and_missing_files_are_told_and_the_rest_is_read(spark, folder):
+def test_damaged_truncated_and_missing_files_are_told_and_the_rest_is_read(spark, folder, address_of):
     files = decisions_files(folder)
     truncated, damaged, missing = files[0], files[1], files[2]
     truncated.write_bytes(truncated.read_bytes()[:-100])
@@ -62,7 +62,7 @@ def test_damaged_truncated_and_missing_files_are_told_and_the_rest_is_read(spark
     content[len(content) // 3] ^= 0xFF
     damaged.write_bytes(content)
     missing.unlink()
-    history = open_history(spark, str(folder))
+    history = open_history(spark, address_of(folder))
     said = {skipped.file.rpartition("/")[2]: skipped.why for skipped in history.skipped}
     assert set(said) == {truncated.name, damaged.name, missing.name}
     assert said[missing.name] == "is missing, or cannot be opened"
@@ -103,11 +103,11 @@ def test_a_column_more_or_less_changes_no_version_and_a_later_version_is_skipped
     assert history.decisions.count() == sum(entry.rows for entry in history.files)
 
 
-def test_merging_an_hours_files_keeps_every_row_and_can_be_repeated(spark, folder):
+def test_merging_an_hours_files_keeps_every_row_and_can_be_repeated(spark, folder, address_of):
     before = content(open_history(spark, str(folder)))
-    (merged,) = compact(open_history(spark, str(folder)))
+    (merged,) = compact(open_history(spark, address_of(folder)))
     assert merged.files_before == 6
-    after = open_history(spark, str(folder))
+    after = open_history(spark, address_of(folder))
     assert [entry.file for entry in after.files] == [merged.file]
     assert content(after) == before
     assert compact(after) == []

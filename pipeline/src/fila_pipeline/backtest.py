@@ -14,28 +14,38 @@ import json
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark import RDD
 from pyspark.sql import Row, SparkSession
 
 from fila_pipeline import schema
 from fila_pipeline.history import live_entries
 from fila_pipeline.pages.page import Page, Table
+from fila_pipeline.storage import Storage
 
 SAME, DIFFERENT, REFUSED, NO_BASE = "same", "different", "refused", "no base"
 OTHER_VERSION = "other version"
+CHECKPOINTS = "checkpoints"
+"""The folder of a history that they lie in."""
 SEEDS = 5
 """Courses of a model: what is not known differs between them."""
 MISSING = (
     "backtest replays through the broker's own core, and fila-server is not installed here; "
     "pip install 'fila-spark[backtest]'"
 )
+
+
+class FileUnreadable(Exception):
+    """A file that is listed is missing or damaged; the text says which."""
 
 
 class BacktestMissing(Exception):
@@ -97,11 +107,9 @@ def backtest(spark: SparkSession, directory: str) -> list[Verdict]:
     """Verify every segment of a history. Raises BacktestMissing, and HistoryMissing."""
     if not core_is_here():
         raise BacktestMissing(MISSING)
-    found = segments(live_entries(spark, directory, replaced=True), directory.rstrip("/"))
-    if not found:
-        return []
-    tasks = spark.sparkContext.parallelize([json.dumps(asdict(each)) for each in found], len(found))
-    return [Verdict(**json.loads(line)) for line in tasks.map(in_a_process).collect()]
+    found = segments(live_entries(spark, directory, replaced=True), directory)
+    done = in_tasks(spark, directory, [Wanted("verify", segment) for segment in found])
+    return [Verdict(**told) for told in done]
 
 
 class PolicyNotTried(Exception):
@@ -133,15 +141,14 @@ def try_policy(spark: SparkSession, directory: str, policy: str, runs: Sequence[
         named = read_policy(policy).queues
     except PolicyRefused as refused:
         raise PolicyNotTried(str(refused)) from None
-    found = segments(live_entries(spark, directory, replaced=True), directory.rstrip("/"))
-    chosen = [asdict(each) for each in found if each.run in runs]
-    wanted: list[dict[str, Any]] = [{"segment": segment, "course": "recorded"} for segment in chosen]
+    found = segments(live_entries(spark, directory, replaced=True), directory)
+    chosen = [each for each in found if each.run in runs]
+    wanted = [Wanted("recorded", segment) for segment in chosen]
     for seed in range(seeds):
         for segment in chosen:
-            wanted.append({"segment": segment, "course": "as it was", "policy": None, "seed": seed})
-            wanted.append({"segment": segment, "course": "policy", "policy": policy, "seed": seed})
-    tasks = spark.sparkContext.parallelize([json.dumps(each) for each in wanted], len(wanted))
-    came = [json.loads(line) for line in tasks.map(in_a_process).collect()]
+            wanted.append(Wanted("as it was", segment, None, seed))
+            wanted.append(Wanted("policy", segment, policy, seed))
+    came = in_tasks(spark, directory, wanted)
     for each in came:
         if "refused" in each:
             raise PolicyNotTried(each["refused"])
@@ -203,15 +210,77 @@ def answer(verdicts: Sequence[Verdict]) -> str:
 # --- one segment, in a process of its own ------------------------------------------------------
 
 
-def in_a_process(wanted: str) -> str:
-    """Do what is wanted of one segment, as JSON, in a process of its own; returns the line that it ends with."""
-    command = [sys.executable, "-m", "fila_pipeline.backtest", wanted]
+@dataclass(frozen=True)
+class Wanted:
+    """What a process is to do with a segment."""
+
+    what: str
+    """`verify`, `checkpoint`, or the kind of a course: `recorded`, `as it was`, `policy`."""
+    segment: Segment
+    policy: str | None = None
+    seed: int = 0
+
+
+def in_tasks(spark: SparkSession, directory: str, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
+    """Do everything that is wanted, each as a task of Spark; returns what each came to.
+
+    A replay opens files by path. A history that is not on a disk is brought to it: Spark's own reader hands a task the
+    files of its segment, and a checkpoint that it makes comes back through the driver.
+    """
+    if not wanted:
+        return []
+    storage = Storage(spark, directory)
+    if storage.local is not None:
+        placed = [
+            replace(each, segment=replace(each.segment, directory=str(storage.local))) for each in wanted
+        ]
+        return list(spark.sparkContext.parallelize(placed, len(placed)).map(in_a_process).collect())
+    checkpoints = [f"{CHECKPOINTS}/{name}" for name in storage.names(CHECKPOINTS)]
+    tasks = []
+    for each in wanted:
+        of_run = [file for file in checkpoints if file.startswith(f"{CHECKPOINTS}/{each.segment.run}-")]
+        files = storage.present([*each.segment.inputs, *each.segment.decisions, *of_run])
+        tasks.append(brought(spark, storage.directory, files).mapPartitions(partial(in_a_folder, each)))
+    done = spark.sparkContext.union(tasks).collect()
+    for _, made in done:
+        for file, content in made.items():
+            storage.write(file, content)
+    return [told for told, _ in done]
+
+
+def brought(spark: SparkSession, directory: str, files: Collection[str]) -> RDD[Row]:
+    """Return files of a history as rows of one partition, each with its path and its content."""
+    paths = [f"{directory}/{file}" for file in files]
+    if not paths:
+        return spark.sparkContext.parallelize(list[Row](), 1)
+    read = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(paths)
+    return read.select("path", "content").coalesce(1).rdd
+
+
+def in_a_folder(wanted: Wanted, rows: Iterable[Row]) -> Iterator[tuple[dict[str, Any], dict[str, bytes]]]:
+    """Do what is wanted over files that are handed in; gives what it came to, and the checkpoint that it wrote."""
+    with TemporaryDirectory(prefix="fila-history-") as folder:
+        there = set()
+        for row in rows:
+            parts = row.path.split("/")
+            # Tables have folders for the date and the hour.
+            path = Path(folder, *parts[-2 if parts[-2] == CHECKPOINTS else -4 :])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(row.content)
+            there.add(path)
+        told = in_a_process(replace(wanted, segment=replace(wanted.segment, directory=folder)))
+        made = set(Path(folder, CHECKPOINTS).glob("[!._]*")) - there
+        yield told, {f"{CHECKPOINTS}/{path.name}": path.read_bytes() for path in made}
+
+
+def in_a_process(wanted: Wanted) -> dict[str, Any]:
+    """Do what is wanted in a process of its own; returns what it came to."""
+    command = [sys.executable, "-m", "fila_pipeline.backtest", json.dumps(asdict(wanted))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ourselves
     if done.returncode != 0:
-        given = json.loads(wanted)
-        segment = given.get("segment") or given.get("checkpoint") or given
-        raise RuntimeError(f"the replay of {segment['run']} broke off:\n{done.stderr}")
-    return done.stdout.splitlines()[-1]
+        raise RuntimeError(f"the replay of {wanted.segment.run} broke off:\n{done.stderr}")
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
 
 
 def verify(segment: Segment) -> Verdict:
@@ -219,14 +288,14 @@ def verify(segment: Segment) -> Verdict:
     from fila_pipeline import checkpoint
     from fila_server.recording import replaying
 
-    other = of_another_version(segment)
-    if other is not None:
-        return other
     try:
+        other = of_another_version(segment)
+        if other is not None:
+            return other
         outcome = replaying.verify(tables(segment, segment.inputs), tables(segment, segment.decisions))
     except replaying.NoBase as missing:
         return checkpoint.verify(segment) or Verdict(segment.run, NO_BASE, said=str(missing))
-    except replaying.NotReplayable as refused:
+    except (FileUnreadable, replaying.NotReplayable) as refused:
         return Verdict(segment.run, REFUSED, said=str(refused))
     return verdict_of(segment, outcome, segment.gap or "")
 
@@ -255,21 +324,42 @@ def of_another_version(segment: Segment) -> Verdict | None:
 
     if not segment.inputs:
         return None
-    path = Path(segment.directory.removeprefix("file://")) / segment.inputs[0]
-    recorded = (pq.ParquetFile(path).metadata.metadata or {}).get(RECORDED_BY, b"unknown").decode()
+    recorded = (
+        (opened(segment, segment.inputs[0]).metadata.metadata or {}).get(RECORDED_BY, b"unknown").decode()
+    )
     if "unknown" in (recorded, version()) or recorded == version():
         return None
     said = f"Fila {recorded} recorded it, and the core here is of {version()}; replay it with fila-server=={recorded}"
     return Verdict(segment.run, OTHER_VERSION, said=said)
 
 
+def opened(segment: Segment, file: str) -> Any:
+    """Open a file of a segment, a pyarrow.parquet.ParquetFile. Raises FileUnreadable."""
+    try:
+        return pq.ParquetFile(Path(segment.directory) / file, page_checksum_verification=True)
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(file, error) from None
+
+
 def tables(segment: Segment, files: Sequence[str]) -> Iterator[pa.Table]:
-    """Read files of a segment, one row group after the other: memory does not grow with the history."""
+    """Read files of a segment, one row group after the other: memory does not grow with the history.
+
+    Raises FileUnreadable.
+    """
     for file in files:
-        path = Path(segment.directory.removeprefix("file://")) / file
-        opened = pq.ParquetFile(path, page_checksum_verification=True)
-        for number in range(opened.num_row_groups):
-            yield opened.read_row_group(number)
+        groups = opened(segment, file)
+        for number in range(groups.num_row_groups):
+            try:
+                rows = groups.read_row_group(number)
+            except (OSError, pa.ArrowException) as error:
+                raise _unreadable(file, error) from None
+            yield rows
+
+
+def _unreadable(file: str, error: Exception) -> FileUnreadable:
+    if isinstance(error, FileNotFoundError):
+        return FileUnreadable(f"{file} is listed, and missing")
+    return FileUnreadable(f"{file} is damaged: {' '.join(str(error).split())[:200]}")
 
 
 def course(segment: Segment, kind: str, policy: str | None, seed: int) -> dict[str, Any]:
@@ -292,7 +382,13 @@ def course(segment: Segment, kind: str, policy: str | None, seed: int) -> dict[s
             read_policy(policy) if policy is not None else Policy(),
             seed,
         )
-    except (PolicyRefused, modelled.NotModelled, replaying.NoBase, replaying.NotReplayable) as refused:
+    except (
+        FileUnreadable,
+        PolicyRefused,
+        modelled.NotModelled,
+        replaying.NoBase,
+        replaying.NotReplayable,
+    ) as refused:
         return told | {"refused": str(refused)}
     return told | {
         "served": came.served,
@@ -303,21 +399,19 @@ def course(segment: Segment, kind: str, policy: str | None, seed: int) -> dict[s
     }
 
 
-def _segment(given: dict[str, Any]) -> Segment:
-    return Segment(**given | {"inputs": tuple(given["inputs"]), "decisions": tuple(given["decisions"])})
-
-
 def _main(argument: str) -> None:
     given: dict[str, Any] = json.loads(argument)
-    if "checkpoint" in given:
+    listed = given["segment"]
+    segment = Segment(**listed | {"inputs": tuple(listed["inputs"]), "decisions": tuple(listed["decisions"])})
+    if given["what"] == "verify":
+        told = asdict(verify(segment))
+    elif given["what"] == "checkpoint":
         from fila_pipeline import checkpoint
 
-        print(json.dumps(asdict(checkpoint.make(_segment(given["checkpoint"])))))
-    elif "course" in given:
-        told = course(_segment(given["segment"]), given["course"], given.get("policy"), given.get("seed", 0))
-        print(json.dumps(told))
+        told = asdict(checkpoint.make(segment))
     else:
-        print(json.dumps(asdict(verify(_segment(given)))))
+        told = course(segment, given["what"], given["policy"], given["seed"])
+    print(json.dumps(told))
 
 
 if __name__ == "__main__":

@@ -7,21 +7,19 @@ newest checkpoint, or from its beginning, so what is checked once is not checked
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from pyspark.sql import Row, SparkSession
 
 from fila_pipeline import backtest
-from fila_pipeline.backtest import NO_BASE, REFUSED, Segment, Verdict
+from fila_pipeline.backtest import CHECKPOINTS, NO_BASE, REFUSED, Segment, Verdict
 from fila_pipeline.history import live_entries
+from fila_pipeline.storage import Storage
 
-FOLDER = "checkpoints"
 SUFFIX = ".checkpoint"
 NOTHING_NEW = "nothing new"
 
@@ -45,23 +43,25 @@ def checkpoint(spark: SparkSession, directory: str, until: datetime | None) -> l
     if not backtest.core_is_here():
         raise backtest.BacktestMissing(backtest.MISSING)
     entries = [entry for entry in live_entries(spark, directory, replaced=True) if _began(entry, until)]
-    found = [segment for segment in backtest.segments(entries, directory.rstrip("/")) if segment.inputs]
-    if not found:
-        return []
-    wanted = [json.dumps({"checkpoint": asdict(segment)}) for segment in found]
-    tasks = spark.sparkContext.parallelize(wanted, len(wanted))
-    return [Verdict(**json.loads(line)) for line in tasks.map(backtest.in_a_process).collect()]
+    found = [segment for segment in backtest.segments(entries, directory) if segment.inputs]
+    wanted = [backtest.Wanted("checkpoint", segment) for segment in found]
+    return [Verdict(**told) for told in backtest.in_tasks(spark, directory, wanted)]
 
 
 def sweep(spark: SparkSession, directory: str) -> list[str]:
     """Remove checkpoints that nothing of their run goes on from any more; returns their names."""
-    found = backtest.segments(live_entries(spark, directory, replaced=True), directory.rstrip("/"))
-    kept = {usable.path for segment in found for usable in usables(segment)}
-    removed = []
-    for path in sorted(_folder(directory).glob(f"*{SUFFIX}")):
-        if path not in kept:
-            path.unlink()
-            removed.append(path.name)
+    storage = Storage(spark, directory)
+    found = backtest.segments(live_entries(spark, directory, replaced=True), directory)
+    names = [name for name in sorted(storage.names(CHECKPOINTS)) if name.endswith(SUFFIX)]
+    if not names:
+        return []
+    first = [segment.inputs[0] for segment in found if segment.inputs]
+    with storage.at_hand([*(f"{CHECKPOINTS}/{name}" for name in names), *first]) as folder:
+        placed = [replace(segment, directory=str(folder)) for segment in found]
+        kept = {usable.path.name for segment in placed for usable in usables(segment)}
+    removed = [name for name in names if name not in kept]
+    for name in removed:
+        storage.remove(f"{CHECKPOINTS}/{name}")
     return removed
 
 
@@ -92,7 +92,10 @@ def make(segment: Segment) -> Verdict:
     """Follow one run in this process, which can do so once, and write a checkpoint of where its files end."""
     from fila_server.recording import checkpoints, replaying
 
-    other = backtest.of_another_version(segment)
+    try:
+        other = backtest.of_another_version(segment)
+    except backtest.FileUnreadable as damaged:
+        return Verdict(segment.run, REFUSED, said=str(damaged))
     if other is not None:
         return other
     reached = checkpoints.Reached(
@@ -111,7 +114,7 @@ def make(segment: Segment) -> Verdict:
         )
     except replaying.NoBase as missing:
         return Verdict(segment.run, NO_BASE, said=str(missing))
-    except (replaying.NotReplayable, checkpoints.CheckpointRefused) as refused:
+    except (backtest.FileUnreadable, replaying.NotReplayable, checkpoints.CheckpointRefused) as refused:
         return Verdict(segment.run, REFUSED, said=str(refused))
     written = f"{path.name}, {path.stat().st_size:,} bytes" if outcome.difference is None else ""
     return backtest.verdict_of(segment, outcome, written)
@@ -133,7 +136,7 @@ def verify(segment: Segment) -> Verdict | None:
         except checkpoints.CheckpointRefused as why:
             refused = refused or str(why)
             continue
-        except replaying.NotReplayable as why:
+        except (backtest.FileUnreadable, replaying.NotReplayable) as why:
             return Verdict(segment.run, REFUSED, said=str(why))
         return backtest.verdict_of(segment, outcome, segment.gap or "", since=head.last_at)
     return Verdict(segment.run, NO_BASE, said=refused) if refused else None
@@ -147,7 +150,7 @@ def _began(entry: Row, until: datetime | None) -> bool:
 
 
 def _folder(directory: str) -> Path:
-    return Path(directory.removeprefix("file://").rstrip("/")) / FOLDER
+    return Path(directory) / CHECKPOINTS
 
 
 def _behind(segment: Segment, head: Any) -> Segment:
@@ -164,8 +167,10 @@ def _behind(segment: Segment, head: Any) -> Segment:
 
 
 def _first_pass(segment: Segment) -> int:
-    """The first pass that is left, by the statistics of the file's first rows."""
-    path = Path(segment.directory.removeprefix("file://")) / segment.inputs[0]
-    facts = pq.ParquetFile(path).metadata
+    """The first pass that is left, by the statistics of the file's first rows; 0 where the file cannot be read."""
+    try:
+        facts = backtest.opened(segment, segment.inputs[0]).metadata
+    except backtest.FileUnreadable:
+        return 0
     column = facts.schema.to_arrow_schema().get_field_index("pass")
     return int(facts.row_group(0).column(column).statistics.min)

@@ -126,7 +126,8 @@ def _whole_rows(spark: SparkSession, directory: str, table: str, listed: Sequenc
         .option("parquet.page.verify-checksum.enabled", "true")
     )
     storage = Storage(spark, directory)
-    present = [f"{directory}/{entry.file}" for entry in listed if storage.exists(entry.file)]
+    there = storage.present([entry.file for entry in listed])
+    present = [f"{directory}/{entry.file}" for entry in listed if entry.file in there]
     if not present:
         return {}
     rows = (

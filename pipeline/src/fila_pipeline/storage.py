@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+PIECE = 1 << 20
+"""Bytes that are handed to Java at once."""
 
 
 class Storage:
@@ -18,13 +25,41 @@ class Storage:
         # A checksum file beside each small file would be one more file that says nothing to the next reader.
         self._files.setWriteChecksum(False)
 
+    @property
+    def local(self) -> Path | None:
+        """The directory as a path, where it is on a disk of this machine (or one mounted like a disk); else None."""
+        if self._files.getUri().getScheme() != "file":
+            return None
+        return Path(self._files.makeQualified(self._path("")).toUri().getPath())
+
+    @contextmanager
+    def at_hand(self, files: Sequence[str]) -> Iterator[Path]:
+        """Give a folder in which these files can be opened by path: the directory, or for a while a copy of them."""
+        if self.local is not None:
+            yield self.local
+            return
+        with TemporaryDirectory(prefix="fila-history-") as folder:
+            for file in files:
+                target = Path(folder) / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                to = self._jvm.org.apache.hadoop.fs.Path(str(target))
+                self._files.copyToLocalFile(False, self._path(file), to, True)
+            yield Path(folder)
+
     def exists(self, path: str) -> bool:
         """Return whether there is such a file or folder."""
         return bool(self._files.exists(self._path(path)))
 
     def names(self, folder: str) -> list[str]:
-        """Return the names in a folder."""
+        """Return the names in a folder; none where there is no such folder."""
+        if not self.exists(folder):
+            return []
         return [status.getPath().getName() for status in self._files.listStatus(self._path(folder))]
+
+    def present(self, files: Sequence[str]) -> set[str]:
+        """Return which of these files are there: an object store takes as long to tell of one as of a folder."""
+        folders = {file.rpartition("/")[0] for file in files}
+        return {f"{folder}/{name}" for folder in folders for name in self.names(folder)} & set(files)
 
     def copy(self, source: str, target: str) -> None:
         """Copy a file over whatever is there; object stores have no other way to name one anew."""
@@ -34,11 +69,13 @@ class Storage:
         if not copied:
             raise OSError(f"{self.directory}/{source} could not be copied to {target}")
 
-    def write(self, path: str, text: str) -> None:
-        """Write a small file over whatever is there."""
+    def write(self, path: str, content: str | bytes) -> None:
+        """Write a file over whatever is there."""
+        data = content.encode() if isinstance(content, str) else content
         stream = self._files.create(self._path(path), True)
         try:
-            stream.write(text.encode())
+            for at in range(0, len(data), PIECE):
+                stream.write(data[at : at + PIECE])
         finally:
             stream.close()
 
