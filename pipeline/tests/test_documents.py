@@ -78,6 +78,8 @@ def test_the_tutorial_runs_as_it_is_written(tmp_path):
     for arguments in commands(TUTORIAL):
         command = [sys.executable, "-m", "fila_pipeline.main", *arguments]
         subprocess.run(command, cwd=tmp_path, check=True, env=_environ(), timeout=600)
+    for code in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=600)
     assert (tmp_path / "report/index.html").stat().st_size < 100_000
     assert (tmp_path / "verdict/policy/index.html").exists()
 
