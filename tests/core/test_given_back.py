@@ -181,6 +181,21 @@ def test_a_purge_takes_what_was_not_begun_and_leaves_the_rest_to_its_holder(engi
     assert engine.stats("q").depth == engine.stats("q").in_flight == 0
 
 
+def test_a_purge_takes_what_a_session_returned_as_it_left_though_it_has_yet_to_come_back(
+    engine: DrivenEngine,
+) -> None:
+    filled(engine, 2)
+    session = DrivenSession(engine)
+    session.begin(0, 1)
+
+    engine.submit(commands.SESSION, service.ConsumeSessionRequest(close={"release": True}), session.token)
+    purge = admin.PurgeQueueRequest(queue="q")  # taken in the same pass
+    answer = engine.call(commands.PURGE_QUEUE, purge, admin.PurgeQueueResponse)
+
+    assert answer.purged == 2
+    assert engine.payloads("q") == []
+
+
 @pytest.mark.parametrize(
     ("kind", "request_", "reason", "ended"),
     [

@@ -12,6 +12,7 @@ from fila_server.core.doors.mailbox cimport command_free
 from fila_server.core.life.answers cimport answer, answer_audited, answer_no_channel, answer_no_queue
 from fila_server.core.life.ending cimport slot_done
 from fila_server.core.life.seek cimport channel_rebuild
+from fila_server.core.life.settle cimport lease_given_back
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, queue_revealed_below
 from fila_server.core.state.kinds cimport DELAYED, LEASED, READY
@@ -202,8 +203,10 @@ cdef bint _purge_some(Core* core, Queue* queue, Chore* chore) noexcept nogil:
 
 
 cdef bint _is_idle(Slot* slot) noexcept nogil:
+    cdef Lease* lease
     if slot.state == LEASED:
-        return slot.owner != NULL and not (<Lease*> slot.owner).begun
+        lease = <Lease*> slot.owner
+        return lease != NULL and (not lease.begun or lease_given_back(lease))
     return slot.state == READY or slot.state == DELAYED
 
 

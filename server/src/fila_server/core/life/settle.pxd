@@ -37,6 +37,9 @@ cdef Lease* lease_find(
 cdef Wishes wishes_of(
     const Fields* fields, uint32_t error, uint32_t delay, uint32_t dead_letter,
     uint32_t release) noexcept nogil
+# Its holder left and returned all. Many come back over several passes; none is settled meanwhile, and a
+# purge takes them as it takes what waits.
+cdef bint lease_given_back(Lease* lease) noexcept nogil
 cdef void lease_ack(Core* core, Lease* lease) noexcept nogil
 cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, OpenReply* reply) noexcept nogil
 cdef void lease_begin(Core* core, Lease* lease) noexcept nogil           # its consumer works on it

@@ -33,8 +33,7 @@ cdef Verdict verdict(int32_t code, const char* reason, const char* text) noexcep
     return v
 
 
-cdef bint _given_back(Lease* lease) noexcept nogil:
-    """Its holder left and returned all. Many come back over several passes; none is settled meanwhile."""
+cdef bint lease_given_back(Lease* lease) noexcept nogil:
     return lease.consumer != NULL and lease.consumer.fate == RETURN_ALL
 
 
@@ -48,7 +47,7 @@ cdef Lease* lease_find(
         lease = <Lease*> map64_get(&core.leases, lease_id)
         if (
             lease != NULL and share_of(lease.slot).channel == channel and not channel.gone
-            and not _given_back(lease)
+            and not lease_given_back(lease)
         ):
             frame_id(frame_of(lease.slot), lease.slot.index, &h, &l)
             if not has_id or (h == high and l == low):
@@ -61,7 +60,7 @@ cdef Lease* lease_find(
             b"or waits")
         return NULL
     lease = lease_by_message_id(core, channel, high, low) if has_id else NULL
-    if lease != NULL and _given_back(lease):
+    if lease != NULL and lease_given_back(lease):
         lease = NULL
     if lease == NULL:
         v[0] = verdict(
