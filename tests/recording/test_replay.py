@@ -3,6 +3,7 @@
 import json
 import random
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,7 @@ from fila_server import commands
 from fila_server.core.drive.replay import NotReplayable
 from fila_server.recording import columns, replaying
 from tests.core.sink_client import SinkClient
+from tests.native.storeprobe import StoreProbe
 from tests.recording.recorded import ENDS, RecordedEngine, in_flight
 
 
@@ -92,6 +94,19 @@ def test_a_delivery_or_an_end_that_the_history_lacks_is_found(recorded):
         in_flight([without_delivery])
     without_end, messages = lacking("acked")
     assert len(in_flight([without_end])) == len(in_flight([decisions])) + messages
+
+
+def test_a_broker_whose_first_start_ended_early_is_replayed_as_one_that_did_not_make_its_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    StoreProbe(str(tmp_path)).close()  # its format is written down, and no lease id is reserved yet
+    monkeypatch.setattr("tests.core.driven_engine._families", lambda: tmp_path / "rocksdb")
+    engine = RecordedEngine()
+    busy(engine)
+    inputs, decisions = engine.table(columns.INPUTS), engine.table(columns.DECISIONS)
+    engine.remove()
+
+    assert replaying.verify([inputs], [decisions]).difference is None
 
 
 def test_a_broker_that_was_started_again_is_replayed_from_what_it_found():

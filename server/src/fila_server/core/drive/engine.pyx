@@ -150,6 +150,7 @@ cdef class CoreEngine(OpenCore):
         head = json.dumps({
             "settings": told, "mono_ns": mono_ns, "wall_ns": wall_ns, "seed": seed, "hash_seed": _hash_seed,
             "sample": self.core.history.sample, "headers": HEADERS_KEPT[self.core.history.headers],
+            "created": bool(self.core.store.created),
         }).encode()
         at, length = PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head)
         with nogil:

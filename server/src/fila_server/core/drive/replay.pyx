@@ -79,6 +79,8 @@ cdef class Replay(CoreEngine):
         if status != STORE_OK:
             raise errors.StoreError(self.core.error.text.decode("utf-8", "replace"))
         self.records = None
+        # Where no lease id is reserved it counts whether the store was new: then they begin with 1.
+        self.core.store.created = self.head.get("created", True)
         self.core.store.muted = True
         self.core.history.inputs_over = True
 
