@@ -141,6 +141,17 @@ class Failures(Deliveries):
         self.say(f"{what}: unseen until now: {unseen}")
         self.events[number] = unseen, decision
 
+    def withdraw_unasked(self) -> None:
+        """At the end of a pass. A failure is told once its bytes are here: a seek, or a deletion, that comes before
+        them takes it along, and it is never told. Its message may fail anew, brought by the seek, as often as it did
+        and by the same error: that event is the new one's."""
+        for where, rows in list(self.asked_about.items()):
+            still = [(note, decision) for note, decision in rows if is_open(note, decision)]
+            if still:
+                self.asked_about[where] = still
+            else:
+                del self.asked_about[where]
+
     @staticmethod
     def _check_event(note: Note, event: Any, what: str) -> None:
         """The script is asked with the message's own fairness key and headers; attempts and error it was found by."""

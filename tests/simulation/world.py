@@ -124,6 +124,7 @@ class World(Failures):
         for token, kind, _, payload in outs:
             if kind == commands.EVENT:
                 self.failure_told(token, payload)
+        self.withdraw_unasked()
         self._look()
 
     def _look(self) -> None:
