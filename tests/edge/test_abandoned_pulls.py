@@ -124,6 +124,21 @@ async def test_an_answer_that_comes_at_the_moment_its_pull_is_abandoned_is_given
     assert _given_back(engine) == [7]
 
 
+async def test_an_answer_that_comes_before_an_abandoned_pull_has_heard_of_it_is_given_back(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    pull = asyncio.ensure_future(broker.lease(b"pull"))
+    await _turns(2)
+    [(token, _)] = engine.of(commands.LEASE)
+    pull.cancel()
+    engine.say(token, commands.REPLY, _leased(7))
+    broker._on_wake()  # the future is cancelled, and the task has not run yet
+    with pytest.raises(asyncio.CancelledError):
+        await pull
+
+    assert _given_back(engine) == [7]
+
+
 async def test_an_empty_answer_to_nobody_gives_nothing_back(engine: FakeEngine, broker: Broker) -> None:
     await _abandon(broker)
     [(token, _)] = engine.of(commands.LEASE)

@@ -432,15 +432,7 @@ class Broker:
             try:
                 if reply_kind == commands.REPLY:
                     waiter = waiters.pop(token, None)
-                    if waiter is None:
-                        # Only a pull leaves before its answer: what it was given is nobody's.
-                        if status == errors.OK and payload:
-                            self.give_back(payload)
-                    elif not waiter.done():
-                        if status == errors.OK:
-                            waiter.set_result(payload)
-                        else:
-                            waiter.set_exception(_error_of(status, payload))
+                    self._reply(token, waiter, status, payload)
                 elif reply_kind == commands.LOST:
                     report_lost(token, payload)
                 elif reply_kind == commands.NOTICE:
@@ -458,6 +450,17 @@ class Broker:
                 _fail(waiter, stream)
         if self._draining and not waiters:
             self._idle.set()
+
+    def _reply(self, token: int, waiter: asyncio.Future[bytes] | None, status: int, payload: bytes) -> None:
+        if waiter is not None and not waiter.done():
+            if status == errors.OK:
+                waiter.set_result(payload)
+            else:
+                waiter.set_exception(_error_of(status, payload))
+        # Only a pull leaves before its answer: what it was given is nobody's. One that was cancelled and whose task has
+        # not run since will find that the answer was taken.
+        elif (waiter is None or token in self._pulls) and status == errors.OK and payload:
+            self.give_back(payload)
 
     def _hear(self, notice: Notice) -> None:
         notice.log()
