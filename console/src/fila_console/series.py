@@ -7,9 +7,9 @@ gives no rate until it was seen twice, so that a restart is a gap and no spike.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from fila.watched import Series
+from fila.watched import KeySeriesPoint, Series, SeriesPoint
 
 STEP_S = 10
 STEPS_MAX = 360
@@ -106,13 +106,16 @@ class Hour:
 
 def point_times(series: Series) -> tuple[list[int], int]:
     """When each point of a broker's series began, in seconds since 1970, from the first that was recorded; and which
-    that is."""
-    first = next((place for place, point in enumerate(series.points) if point.recorded), len(series.points))
-    if series.first_at is None or first == len(series.points):
-        return [], len(series.points)
+    that is. A tenant is told no points of the whole: those of its key say it."""
+    points: Sequence[SeriesPoint | KeySeriesPoint] = series.points
+    if not points and series.keys:
+        points = series.keys[0].points
+    first = next((place for place, point in enumerate(points) if point.recorded), len(points))
+    if series.first_at is None or first == len(points):
+        return [], len(points)
     step_s = series.step_ms // 1000
     begin = int(series.first_at.timestamp()) - step_s
-    return [begin + place * step_s for place in range(first, len(series.points))], first
+    return [begin + place * step_s for place in range(first, len(points))], first
 
 
 def _rounded(value: float | None) -> float | None:

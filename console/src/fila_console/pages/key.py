@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from fila.explanation import ChannelConsumers, Forecast, KeyExplanation, KeyPolicyPreview
 from fila.observations import KeyPolicyState
+from fila.watched import SeriesPoint
 from fila_console.addresses import key_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.dues import due_now, due_then
@@ -98,13 +99,15 @@ class KeyTopic(FeedTopic):
         )
         times, first = point_times(series)
         points = series.keys[0].points[first:] if series.keys else []
-        channel = series.points[first:] if points else []
+        channel: list[SeriesPoint | None] = [*series.points[first:]] if points else []
+        if not series.points:  # a tenant is told nothing of the whole
+            channel = [None] * len(points)
         seconds = series.step_ms / 1000
         lines: dict[str, list[float | None]] = {
             "arrived": [each.arrived / seconds if each.recorded else None for each in points],
             "served": [each.served / seconds if each.recorded else None for each in points],
             "due": [
-                None if (due := due_then(each, all_of)) is None else due / seconds
+                None if all_of is None or (due := due_then(each, all_of)) is None else due / seconds
                 for each, all_of in zip(points, channel, strict=True)
             ],
         }

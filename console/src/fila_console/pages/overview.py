@@ -202,7 +202,7 @@ class Overview(FeedTopic):
         told = await asyncio.gather(*(_series(upstream, name) for name in [*busy, *dead]))
         steps: dict[int, dict[str, float]] = {}
         for name, series in zip([*busy, *dead], told, strict=True):
-            if series is None:
+            if series is None or not series.points:  # a tenant is told nothing of the whole
                 continue
             times, first = point_times(series)
             for at, point in zip(times, series.points[first:], strict=True):

@@ -203,7 +203,7 @@ class QueueTopic(FeedTopic):
                 _part_of(point.served, all_of) for point, all_of in zip(of_keys[place], whole, strict=True)
             ]
             colors[label] = upstream.color(self._queue, each.fairness_key)
-            if place < DUE_LINES:
+            if points and place < DUE_LINES:
                 due = f"{label}, due"
                 lines[due] = [
                     None if (cost := due_then(point, channel)) is None else _part_of(cost, all_of)
