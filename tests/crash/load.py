@@ -332,9 +332,12 @@ class Load:
             await asyncio.sleep(self.random.uniform(0.05, 0.4))
             before = book.owed()
             _may_go(book)
-            await self.admin.PurgeQueue(admin_pb2.PurgeQueueRequest(queue=book.name))
-            # What was sent meanwhile may have come to the broker before the purge did, over another connection.
-            _may_go(book)
+            try:
+                await self.admin.PurgeQueue(admin_pb2.PurgeQueueRequest(queue=book.name))
+            finally:
+                # What was sent meanwhile may have come to the broker before the purge did, over another connection;
+                # also where the process was killed before the purge's answer was here.
+                _may_go(book)
             for copy in before:
                 copy.settled, copy.asked = True, False
             self.witness.count("purges")
