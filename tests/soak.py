@@ -81,6 +81,8 @@ AT_LENGTH = (
 """Tests that do more when FILA_SOAK is set."""
 PATIENT = {"FILA_TESTS_START_S_MAX": "600"}
 """How long a server may take to start where the long runs get what others leave of the machine."""
+AT_LEISURE = ("-q", "-s", "--timeout", "0", "-o", "faulthandler_timeout=0")
+"""What pytest is told where a test may take hours."""
 BUILD_A_COPY = ("faults", "sanitized", "fuzz", "threads")
 ON_THE_OTHER_EDGE = ("e2e", "crash", "liveness")
 WITH_TWO_THREADS = ("e2e", "grpc_edge", "access")
@@ -128,7 +130,7 @@ def slices() -> Iterator[Slice]:
     for fault in FAULTS:
         yield Slice("faults", fault.name, ("-m", "tests.faults.plant", fault.name), CORE)
     for path in SANITIZED:
-        command = ("-m", "tests.sanitized", "pytest", "-q", "-s", "--timeout", "0", f"tests/{path}")
+        command = ("-m", "tests.sanitized", "pytest", *AT_LEISURE, f"tests/{path}")
         yield Slice("sanitized", path, command, CORE)
     for kind, world in WORLDS.items():
         for first in range(1, SANITIZED_SEEDS + 1, SEEDS_A_SLICE):
@@ -152,7 +154,7 @@ def slices() -> Iterator[Slice]:
 
 
 def _tests(path: str) -> tuple[str, ...]:
-    return ("-m", "pytest", "-q", "-s", "--timeout", "0", path)
+    return ("-m", "pytest", *AT_LEISURE, path)
 
 
 def in_turn(chosen: list[Slice]) -> list[Slice]:

@@ -380,24 +380,23 @@ class Consumers:
         consumer.ended = True
         world.ended_by_us.add(consumer.token)
         world.unanswered.pop(consumer.token, None)
-        back = [n for delivery in consumer.unwritten for n in delivery if n.holder == consumer.token]
+        unwritten = [n for delivery in consumer.unwritten for n in delivery if n.holder == consumer.token]
+        back = unwritten
         if asked.notes["release"]:
             back = [n for n in world.model.leases.values() if n.holder == consumer.token]
         for note in back:
             if note.state == LEASED and note.holder == consumer.token and note.lease_id in world.model.leases:
                 world.end_lease(note)
                 self.returned(note)
+                if note in unwritten and 0 < note.entry.expires_ms <= world.engine.wall_ms:
+                    world.drop(note)
 
     def returned(self, note: Note) -> None:
-        """As if it had never been delivered."""
+        """As if it had never been delivered. What was written and is over by now dies as the pass ends, with what else
+        is over then: a seek that comes before has it forgotten, like all that is leased."""
         world = self.world
         note.state, note.returned_pass = READY, world.pass_number
         for name in note.entry.throttles:
             if name in world.model.buckets and not note.channel.queue.is_dlq:
                 world.on_curve.given_back(world.model.buckets[name], len(world.unseen))
         world.fair.given_back(note)
-        if 0 < note.entry.expires_ms <= world.engine.wall_ms:
-            if note.channel.queue.config.get("ttl_to_dlq") and not note.channel.queue.is_dlq:
-                world.dead_letter(note)
-            else:
-                note.state, note.ended_ms = DONE, world.engine.wall_ms

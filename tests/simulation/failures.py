@@ -52,7 +52,7 @@ class Failures(Deliveries):
         if cap and not queue.is_dlq and note.attempts is not None and note.attempts >= cap:
             self.dead_letter(note)
         elif 0 < note.entry.expires_ms <= self.engine.wall_ms:
-            self._drop(note)
+            self.drop(note)
         elif policy.get("on_failure"):
             note.state, note.decision = DECIDING, Decision(delay_ms, error, nack=nack)
             where = (queue.name, note.channel.name, note.entry.id)
@@ -62,7 +62,8 @@ class Failures(Deliveries):
         else:
             self._by_policy(note, delay_ms, place)
 
-    def _drop(self, note: Note) -> None:
+    def drop(self, note: Note) -> None:
+        """Its time to live is over."""
         queue = note.channel.queue
         if queue.config.get("ttl_to_dlq") and not queue.is_dlq:
             self.dead_letter(note)
@@ -174,7 +175,7 @@ class Failures(Deliveries):
         if asked.notes["action"] == seam_frames.DEAD_LETTER and not note.channel.queue.is_dlq:
             self.dead_letter(note)
         elif 0 < note.entry.expires_ms <= self.engine.wall_ms:
-            self._drop(note)  # its time ended while it was in flight: as if its lease had ended now
+            self.drop(note)  # its time ended while it was in flight: as if its lease had ended now
         elif asked.notes["action"] == seam_frames.RETRY and asked.notes["delay_ms"] is not None:
             self._by_policy(note, asked.notes["delay_ms"], place)
         else:

@@ -231,8 +231,8 @@ class Storage(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(
             ge=MIB,
             le=16 * GIB,
-            description="One write buffer of the storage engine. Four are merged before they are flushed, so "
-            "that a message acked soon after it came is never written to a table at all.",
+            description="One write buffer of the storage engine. A message acked before the buffer it lies in "
+            "is full is never written to a table at all.",
         ),
     ] = 12 * MIB
     memtable_count: Annotated[
