@@ -255,6 +255,13 @@ FAULTS = (
         ("core/test_weights.py::test_a_message_that_a_stall_refuses_gives_its_key_no_weight",),
     ),
     Fault(
+        "a-refused-weight-takes-a-moved-ones-place",
+        "life/weights.pyx",
+        "    for i in range(count if refused else 0):\n        if core.brought[i].is_moved:\n",
+        "    for i in range(0):\n        if core.brought[i].is_moved:\n",
+        ("core/test_weights.py::test_a_message_that_is_moved_keeps_its_weight_where_others_are_refused_beside_it",),
+    ),
+    Fault(
         "what-settles-is-written-behind-the-frames",
         "drive/commit.pyx",
         "    if batch_count(core.settles):\n",
