@@ -126,6 +126,45 @@ def test_a_made_up_history_goes_to_a_directory_and_to_no_url(tmp_path, capsys, m
     assert not list(tmp_path.iterdir())
 
 
+S3_CLIENT = "spark.jars.packages=org.apache.hadoop:hadoop-aws:3.5.0"
+NO_CLIENT = (
+    "PySpark comes without what opens {}:// (Class org.apache.hadoop.fs.{} not found); give --conf {}, or its jars "
+    "as --conf spark.jars=A.jar,B.jar"
+)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("s3a://bucket/h", NO_CLIENT.format("s3a", "s3a.S3AFileSystem", S3_CLIENT)),
+        ("s3://bucket/h", f"Spark calls it s3a:// and needs --conf {S3_CLIENT}"),
+        (
+            "gs://bucket/h",
+            NO_CLIENT.format(
+                "gs",
+                "gs.GoogleHadoopFileSystem",
+                "spark.jars.packages=GROUP:ARTIFACT:VERSION of what has it",
+            ),
+        ),
+        ("s 3://bucket/h", "it is no URL (java.net.URISyntaxException: Illegal character in scheme name"),
+        ("viewfs://nowhere/h", "IOException: ViewFs: Cannot initialize: Empty Mount table"),
+    ],
+)
+@pytest.mark.parametrize("flag", ["--history", "--out"])
+def test_a_url_that_cannot_be_opened_is_refused_before_the_first_task_with_what_to_do(
+    spark, tmp_path, capsys, monkeypatch, flag, url, said
+):
+    monkeypatch.setattr("fila_pipeline.main.session", lambda *_: spark)
+    monkeypatch.setattr(spark, "stop", lambda: None)
+    given = {"--history": str(tmp_path), "--out": str(tmp_path / "out"), flag: url}
+    assert main(["fairness", *(word for pair in given.items() for word in pair)]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"fila-pipeline: {flag} {url} cannot be opened: {said}")
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("ms", "said"), [(12.3, "12 ms"), (1500, "1.5 s"), (180_000, "3.0 min"), (9e6, "2.5 h")]
 )

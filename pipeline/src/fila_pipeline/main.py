@@ -33,7 +33,7 @@ from fila_pipeline.pages.overview import overview
 from fila_pipeline.pages.page import Page, render
 from fila_pipeline.pages.policy import compare, policy_page
 from fila_pipeline.runs import JOBS, Choices, notes, run_job
-from fila_pipeline.storage import Storage
+from fila_pipeline.storage import Storage, StorageUnreachable
 from fila_pipeline.synthetic import noisy_neighbours, record
 
 ABOUT = {
@@ -58,8 +58,8 @@ SETTINGS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. 0 when it ran, also on too little data; 2 for a wrong argument or no history; 3 for a
-    backtest that came to other decisions.
+    """Run one command. 0 when it ran, also on too little data; 2 for a wrong argument, no history or a URL that
+    cannot be opened; 3 for a backtest that came to other decisions.
     """
     given = _parser().parse_args(arguments)
     if given.command == "synthetic":
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     spark = session(given.master, given.conf)
     try:
         return _run(spark, given)
-    except (HistoryMissing, BacktestMissing, PolicyNotTried) as missing:
+    except (HistoryMissing, BacktestMissing, PolicyNotTried, StorageUnreachable) as missing:
         print(f"fila-pipeline: {missing}", file=sys.stderr)
         return 2
     finally:
@@ -99,6 +99,7 @@ def session(master: str, settings: Sequence[str]) -> SparkSession:
 
 
 def _run(spark: SparkSession, given: argparse.Namespace) -> int:
+    _reach(spark, given)
     print(f"Reading the list of {given.history}", flush=True)
     history = open_history(spark, given.history)
     for note in notes(history):
@@ -124,6 +125,17 @@ def _run(spark: SparkSession, given: argparse.Namespace) -> int:
         return _report(history, given.out, choices, facts)
     _said(given.command, run_job(given.command, history, given.out, choices), given.out)
     return 0
+
+
+def _reach(spark: SparkSession, given: argparse.Namespace) -> None:
+    """Open both ends at once: a job of an hour should not find at its end that it has nowhere to write."""
+    for flag in ("history", "out"):
+        directory = getattr(given, flag, None)
+        try:
+            if directory is not None:
+                Storage.reached(spark, directory)
+        except StorageUnreachable as why:
+            raise StorageUnreachable(f"--{flag} {directory} cannot be opened: {why}") from None
 
 
 def _report(history: History, out: str, choices: Choices, facts: str) -> int:

@@ -8,10 +8,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
 PIECE = 1 << 20
 """Bytes that are handed to Java at once."""
+
+S3_CLIENT = "org.apache.hadoop:hadoop-aws"
+"""What PySpark lacks to read s3a://; it must be of the version of Hadoop that PySpark brings along."""
+
+
+class StorageUnreachable(Exception):
+    """Nothing that Spark has can open a URL, or what it leads to does not answer."""
 
 
 class Storage:
@@ -24,6 +33,21 @@ class Storage:
         self._files = self._path("").getFileSystem(self._conf)
         # A checksum file beside each small file would be one more file that says nothing to the next reader.
         self._files.setWriteChecksum(False)
+
+    @classmethod
+    def reached(cls, spark: SparkSession, directory: str) -> Storage:
+        """Return the storage once it has answered, though the directory need not exist.
+
+        Raises StorageUnreachable, which says why not and what to do.
+        """
+        try:
+            storage = cls(spark, directory)
+            storage.exists("")
+        except IllegalArgumentException as error:
+            raise StorageUnreachable(f"it is no URL ({error})") from None
+        except Py4JJavaError as error:
+            raise StorageUnreachable(_why_unreachable(spark, directory, error.java_exception)) from None
+        return storage
 
     @property
     def local(self) -> Path | None:
@@ -85,3 +109,20 @@ class Storage:
 
     def _path(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.directory}/{path}" if path else self.directory)
+
+
+def _why_unreachable(spark: SparkSession, directory: str, error: Any) -> str:
+    """Say it from the first of the causes, where Java puts what happened."""
+    while error.getCause() is not None:
+        error = error.getCause()
+    kind, said = error.getClass().getSimpleName(), error.getMessage()
+    scheme = directory.partition("://")[0]
+    jvm: Any = spark._jvm
+    package = f"{S3_CLIENT}:{jvm.org.apache.hadoop.util.VersionInfo.getVersion()}"
+    if scheme == "s3" and kind == "UnsupportedFileSystemException":
+        return f"Spark calls it s3a:// and needs --conf spark.jars.packages={package}"
+    if kind == "ClassNotFoundException":
+        missing = f"PySpark comes without what opens {scheme}:// ({said})"
+        wanted = package if scheme == "s3a" else "GROUP:ARTIFACT:VERSION of what has it"
+        return f"{missing}; give --conf spark.jars.packages={wanted}, or its jars as --conf spark.jars=A.jar,B.jar"
+    return f"{kind}: {said}"
