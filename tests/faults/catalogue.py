@@ -259,7 +259,9 @@ FAULTS = (
         "life/weights.pyx",
         "    for i in range(count if refused else 0):\n        if core.brought[i].is_moved:\n",
         "    for i in range(0):\n        if core.brought[i].is_moved:\n",
-        ("core/test_weights.py::test_a_message_that_is_moved_keeps_its_weight_where_others_are_refused_beside_it",),
+        (
+            "core/test_weights.py::test_a_message_that_is_moved_keeps_its_weight_where_others_are_refused_beside_it",
+        ),
     ),
     Fault(
         "what-settles-is-written-behind-the-frames",
@@ -270,6 +272,20 @@ FAULTS = (
         "        if status == STORE_OK:\n            batch_clear(core.enqueues)\n"
         "    if status == STORE_OK and batch_count(core.settles):\n",
         ("core/test_refused_writes.py",),
+    ),
+    Fault(
+        "a-frame-of-another-version-is-cut-up",
+        "life/sending.pyx",
+        "load.length == frame.body_bytes",
+        "load.length >= frame.body_bytes",
+        ("store/test_lost_files.py::test_an_older_version_of_a_frame_that_comes_to_light_is_never_cut_up",),
+    ),
+    Fault(
+        "what-was-done-of-another-version-is-believed",
+        "care/placing.pyx",
+        "if bits != NULL and bits.count and bits.count != frame.count:",
+        "if False:",
+        ("store/test_lost_files.py::test_what_was_done_of_another_version_of_a_frame_is_not_believed",),
     ),
     Fault(
         "an-index-record-may-point-anywhere",

@@ -139,6 +139,8 @@ class Failures(Deliveries):
         decision = Decision(None, EXPIRED)
         if unseen is not None:
             unseen.state, unseen.decision, unseen.attempts = DECIDING, decision, event.attempts
+            # Of the lease that failed nothing is known but that it is over; what the note has is an earlier one's.
+            unseen.lease_id = unseen.leased_ms = unseen.expires_ms = 0
         self.say(f"{what}: unseen until now: {unseen}")
         self.events[number] = unseen, decision
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.native.storeprobe import StoreProbe, StoreRefused, scan_wal_of
 
-FRAMES, INDEX, QUEUES = 1, 2, 6
+FRAMES, INDEX, SETTLED, QUEUES = 1, 2, 3, 6
 FAMILIES = (FRAMES, INDEX, QUEUES)
 FAMILY_COUNT = 11
 DAMAGED = 7

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands, errors
 from tests.core.driven_engine import DrivenEngine
@@ -16,6 +17,7 @@ from tests.store.test_damage import (
     FRAMES,
     INDEX,
     QUEUES,
+    SETTLED,
     directory,
     fill,
     lost,
@@ -258,6 +260,69 @@ def test_index_records_that_say_what_cannot_be_are_lost_and_counted_and_others_a
     served = {what: engine.payloads(queue) for what, queue in queues.items()}
     assert {what: payloads for what, payloads in served.items() if payloads != [b"second"]} == {}
     assert engine.core.open_report()["lost_ranges"] == len(FORGERIES)
+
+
+@pytest.mark.parametrize("done_since", [b"x", LARGE], ids=["a-byte", "a-message"])
+def test_an_older_version_of_a_frame_that_comes_to_light_is_never_cut_up(
+    engine: DrivenEngine, done_since: bytes
+) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", b"first")
+    engine.enqueue("q", b"second")
+    engine.stop()
+    probe = StoreProbe(str(engine.directory))
+    [(key, body), _] = probe.scan(FRAMES)
+    probe.write([(FRAMES, key, done_since + body)])  # as it was before it was written anew
+    probe.close()
+    engine.reopen()
+
+    with pytest.raises(errors.LogDamaged):
+        engine.core.log_reader(admin.ReadLogRequest(queue="q").SerializeToString()).read()
+    assert engine.payloads("q") == [b"second"]
+    assert engine.core.counters()["lost_messages"] == 1
+
+
+@pytest.mark.parametrize("count", [9, 20], ids=["newer", "older"])
+def test_what_was_done_of_another_version_of_a_frame_is_not_believed(
+    engine: DrivenEngine, count: int
+) -> None:
+    engine.create_queue("q")
+    payloads = [b"%d" % number for number in range(12)]
+    messages = [service.EnqueueMessage(queue="q", payload=payload) for payload in payloads]
+    batch = service.EnqueueBatchRequest(queue="q", messages=messages)
+    engine.call(commands.ENQUEUE_BATCH, batch, service.EnqueueBatchResponse)
+    engine.ack("q", engine.lease("q", 3))
+    engine.stop()
+    probe = StoreProbe(str(engine.directory))
+    [(key, done)] = [row for row in probe.scan(SETTLED) if len(row[0]) == 24]
+    assert done == b"\x02\x07\x00" + (12).to_bytes(4)
+    probe.write(
+        [(SETTLED, key, b"\x02\x38\x00" + (9).to_bytes(4))]
+    )  # of the nine that are left: three of those
+    probe.close()
+
+    engine.reopen()
+
+    assert engine.core.open_report()["lost_ranges"] == 1
+    assert engine.payloads("q") == payloads  # what was acked comes again, and nothing is lost
+
+
+def test_what_was_done_is_believed_of_a_record_that_does_not_say_of_how_many(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    messages = [service.EnqueueMessage(queue="q", payload=b"%d" % number) for number in range(12)]
+    batch = service.EnqueueBatchRequest(queue="q", messages=messages)
+    engine.call(commands.ENQUEUE_BATCH, batch, service.EnqueueBatchResponse)
+    engine.ack("q", engine.lease("q", 3))
+    engine.stop()
+    probe = StoreProbe(str(engine.directory))
+    [(key, done)] = [row for row in probe.scan(SETTLED) if len(row[0]) == 24]
+    probe.write([(SETTLED, key, b"\x01" + done[1:-4])])
+    probe.close()
+
+    engine.reopen()
+
+    assert engine.core.open_report()["lost_ranges"] == 0
+    assert engine.payloads("q") == [b"%d" % number for number in range(3, 12)]
 
 
 def test_a_log_that_was_deleted_is_told_with_what_it_held(engine: DrivenEngine) -> None:

@@ -8,6 +8,7 @@ from fila_server.core.structures.buffer cimport Cursor
 from fila_server.core.structures.maps cimport Map64
 
 cdef struct Bits:                   # a SETTLED record
+    uint32_t count                  # of the frame's messages; 0 = it does not say
     uint32_t length
     uint8_t bytes[1]
 

@@ -8,10 +8,13 @@ from libc.string cimport memcpy, memset
 from fila_server.core.holdings.groups cimport MARK_BEGUN, group_leave, group_new, mark_at
 from fila_server.core.holdings.ids cimport note_offset
 from fila_server.core.records.records cimport (
-    MARKS_OF, VERSION_TRACKED, lease_extension_delete, lease_marks_delete, lease_record_delete,
+    MARKS_OF, VERSION_COUNTED, VERSION_TRACKED, lease_extension_delete, lease_marks_delete,
+    lease_record_delete,
 )
 from fila_server.core.state.state cimport Queue
-from fila_server.core.structures.buffer cimport must_malloc, must_realloc, read_u64be, take_u8, take_varint
+from fila_server.core.structures.buffer cimport (
+    must_malloc, must_realloc, read_u32be, read_u64be, take_u8, take_varint,
+)
 from fila_server.core.structures.maps cimport map64_free, map64_get, map64_next, map64_put
 
 
@@ -39,6 +42,10 @@ cdef void note_settled(Core* core, const char* key, const char* value, size_t le
     if notes == NULL or length < 2:
         return
     bits = <Bits*> must_malloc(sizeof(Bits) + length)
+    bits.count = 0
+    if <uint8_t> value[0] == VERSION_COUNTED and length > 5:
+        length -= 4
+        bits.count = read_u32be(value + length)
     bits.length = <uint32_t> (length - 1)
     memcpy(bits.bytes, value + 1, length - 1)
     note_offset(core, read_u64be(key), read_u64be(key + 16))

@@ -89,8 +89,8 @@ cdef int64_t _frame(
     cdef View view
     if not index_begin(&record, first_offset, index.at, index.length):
         return -1
-    # what was read of it is what there is
-    record.body_bytes = min(record.body_bytes, <uint64_t> body.length)
+    if record.body_bytes != body.length:        # another version's, which a lost table brought to light
+        return -1
     memset(&view, 0, sizeof(View))
     routings = <Routing*> must_malloc(record.count * sizeof(Routing))
     while index_next(&record, &entry):

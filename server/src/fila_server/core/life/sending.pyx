@@ -285,7 +285,9 @@ cdef void deliveries_loaded(Core* core) noexcept nogil:
         frame = directory_at(&queue.directory, load.first_offset) if queue != NULL else NULL
         if frame != NULL and frame.first_offset == load.first_offset and frame.loading:
             frame.loading = False
-            if load.status == STORE_OK and load.length >= frame.body_bytes and frame.body == NULL:
+            # Of another length it is another version of the frame, which a lost table brought to light: the
+            # entries' places would cut it up anywhere.
+            if load.status == STORE_OK and load.length == frame.body_bytes and frame.body == NULL:
                 body_new(core, frame, load.bytes, <uint32_t> load.length)
                 core.counters.loads_bytes += load.length
                 frame.loaded_seen = True

@@ -4,7 +4,8 @@
     FRAMES   queue | first offset                    the frame's bytes, as they arrived
     INDEX    queue | first offset                    count, ids, times, its one channel; then of each message:
                                                      routing, place, times
-    SETTLED  queue | channel | first offset          bitmap, one bit a message: done in this channel
+    SETTLED  queue | channel | first offset          bitmap, one bit a message: done in this channel; then of
+                                                     how many (version 2)
              queue, and queue | channel              what QUEUES says of them, once more (see below)
              "leases", "numbers", "id"               what META says, once more
     LEASES   queue | channel | first lease id        the consumer that tracks them (version 2), expiry, then
@@ -58,6 +59,7 @@ cdef enum:                          # STATES: what the message is
 cdef enum:
     AUDIT_MAX = 10000               # records of what admins did; the oldest goes with each that is new
     VERSION = 1
+    VERSION_COUNTED = 2             # SETTLED: with the number of messages
     VERSION_TRACKED = 2             # LEASES: a consumer's, that says what it has begun
     VERSION_PACED = 2               # KEYS: with a rate
     KEY_BYTES = 10

@@ -16,7 +16,7 @@ from fila_server.core.store.families cimport (
 )
 from fila_server.core.store.store cimport batch_delete, batch_delete_range, batch_put, batch_put_parts
 from fila_server.core.structures.buffer cimport (
-    Buffer, put_bytes, put_u64be, put_u8, put_varint, put_zigzag, write_u64be,
+    Buffer, put_bytes, put_u32be, put_u64be, put_u8, put_varint, put_zigzag, write_u64be,
 )
 
 cdef enum:
@@ -126,13 +126,14 @@ cdef void settled_record_put(Core* core, Share* share) noexcept nogil:
     cdef uint32_t i, count = share.frame.count
     cdef uint8_t byte = 0
     b.length = 0
-    put_u8(b, VERSION)
+    put_u8(b, VERSION_COUNTED)
     for i in range(count):
         if share.slots[i].state == DONE:
             byte |= <uint8_t> (1 << (i & 7))
         if i & 7 == 7 or i == count - 1:
             put_u8(b, byte)
             byte = 0
+    put_u32be(b, count)
     _key24(key, share.frame.queue.number, share.channel.number, share.frame.first_offset)
     batch_put(&core.store, core.settles, SETTLED, key, 24, b.data, b.length)
     share.recorded = True
