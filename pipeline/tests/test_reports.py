@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
+from shutil import copytree, rmtree
 
 import pandas as pd
 import pytest
 from browser import browsed
+from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql.readwriter import DataFrameWriter
 
-from fila_pipeline.history import open_history
+from fila_pipeline.history import HistoryMissing, open_history
 from fila_pipeline.main import _parser, main
 from fila_pipeline.pages.page import Page, Table, amount, length, render
 from fila_pipeline.pages.waiting import delays_page
 from fila_pipeline.recording import HistoryWriter
 from fila_pipeline.runs import JOBS, Choices, run_job
 from fila_pipeline.schema import CAUSES
+from fila_pipeline.storage import StorageUnreachable
 from fila_pipeline.synthetic import START, noisy_neighbours, record
 
 PAGE_BYTES_MAX = 6 * 1024 * 1024
@@ -163,6 +169,54 @@ def test_a_url_that_cannot_be_opened_is_refused_before_the_first_task_with_what_
     assert printed.err.count("\n") == 1
     assert printed.out == ""
     assert not (tmp_path / "out").exists()
+
+
+def test_a_table_that_went_to_the_disks_of_executors_is_no_empty_answer(
+    spark, reports, tmp_path, monkeypatch
+):
+    """A directory that not all machines of a cluster have mounted is as many: the driver's gets a mark alone."""
+
+    def written_elsewhere(_: DataFrameWriter, path: str) -> None:
+        Path(path).mkdir(parents=True)
+        (Path(path) / "_SUCCESS").touch()
+
+    monkeypatch.setattr(DataFrameWriter, "parquet", written_elsewhere)
+    history = open_history(spark, str(reports / "history"))
+    with pytest.raises(
+        StorageUnreachable, match=r"the executors wrote by_hour\.parquet where .* --out is a directory"
+    ):
+        run_job("delays", history, str(tmp_path / "out"), Choices())
+
+
+def test_a_history_that_executors_do_not_see_is_told_from_none(spark, reports, tmp_path, monkeypatch):
+    directory = tmp_path / "history"
+    copytree(reports / "history", directory)
+    read = DataFrameReader.json
+
+    def gone_meanwhile(reader: DataFrameReader, path: str) -> DataFrame:
+        listed = read(reader, path)
+        rmtree(path)
+        return listed
+
+    monkeypatch.setattr(DataFrameReader, "json", gone_meanwhile)
+    with pytest.raises(HistoryMissing, match=r"not the same place everywhere: .* --history is a directory"):
+        open_history(spark, str(directory))
+
+
+def test_a_master_that_spark_does_not_know_is_named(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "fila_pipeline.main",
+        "compact",
+        "--history",
+        str(tmp_path),
+        "--master",
+        "moon",
+    ]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 2
+    assert ran.stderr.splitlines()[-1].startswith("fila-pipeline: Spark did not start with --master moon; ")
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from fila_pipeline import schema
-from fila_pipeline.storage import Storage
+from fila_pipeline.storage import EVERYWHERE, Storage
 
 
 class HistoryMissing(Exception):
@@ -95,6 +96,13 @@ def live_entries(spark: SparkSession, directory: str, *, replaced: bool = False)
         raise HistoryMissing(
             f"{directory} holds no history: it has no folder {schema.LIST}; give the directory that the broker "
             f"records to ({error.getCondition()})"
+        ) from None
+    except Py4JJavaError as error:
+        if "FAILED_READ_FILE.FILE_NOT_EXIST" not in str(error):
+            raise
+        raise HistoryMissing(
+            f"{directory} is not the same place everywhere: an executor does not see files of its list; on a "
+            f"cluster --history is {EVERYWHERE}"
         ) from None
     gone = set() if replaced else {file for entry in entries for file in entry.replaces or ()}
     # An entry that is itself half written has no version: it lists nothing.

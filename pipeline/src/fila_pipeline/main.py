@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from fila_pipeline.backtest import (
@@ -57,9 +59,13 @@ SETTINGS = {
 }
 
 
+class SparkNotStarted(Exception):
+    """There is no Spark to run in: no cluster where one is named, a setting that it does not take, no Java."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. 0 when it ran, also on too little data; 2 for a wrong argument, no history or a URL that
-    cannot be opened; 3 for a backtest that came to other decisions.
+    """Run one command. 0 when it ran, also on too little data; 2 for a wrong argument, no history, a URL that
+    cannot be opened or no Spark; 3 for a backtest that came to other decisions.
     """
     given = _parser().parse_args(arguments)
     if given.command == "synthetic":
@@ -72,14 +78,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         count = record(noisy_neighbours(given.seconds, given.seed), Path(given.out))
         print(f"{given.out}: a made-up history of {count:,} messages")
         return 0
-    spark = session(given.master, given.conf)
     try:
-        return _run(spark, given)
-    except (HistoryMissing, BacktestMissing, PolicyNotTried, StorageUnreachable) as missing:
+        spark = session(given.master, given.conf)
+        try:
+            return _run(spark, given)
+        finally:
+            spark.stop()
+    except (SparkNotStarted, HistoryMissing, BacktestMissing, PolicyNotTried, StorageUnreachable) as missing:
         print(f"fila-pipeline: {missing}", file=sys.stderr)
         return 2
-    finally:
-        spark.stop()
 
 
 def session(master: str, settings: Sequence[str]) -> SparkSession:
@@ -94,7 +101,13 @@ def session(master: str, settings: Sequence[str]) -> SparkSession:
     chosen = dict(pair.split("=", 1) for pair in settings)
     for name, value in (SETTINGS | chosen).items():
         builder = builder.config(name, value)
-    made: SparkSession = builder.getOrCreate()
+    try:
+        made: SparkSession = builder.getOrCreate()
+    except (Py4JJavaError, PySparkException):
+        raise SparkNotStarted(
+            f"Spark did not start with --master {master}; what it printed above says why: "
+            "look at --master and --conf, and whether Java 17 is there"
+        ) from None
     return made
 
 
@@ -187,10 +200,8 @@ def _verdict(history: History, verdicts: Sequence[Verdict], out: str) -> Page:
             + (f" ({verdict.said})" if verdict.said else "")
         )
     page = replace(verdict_page(verdicts), notes=notes(history))
-    spark, storage = history.spark, Storage(history.spark, out)
-    _written(
-        spark, pd.DataFrame([asdict(verdict) for verdict in verdicts]), f"{out.rstrip('/')}/verdicts.parquet"
-    )
+    storage = Storage(history.spark, out)
+    _written(storage, "verdicts", pd.DataFrame([asdict(verdict) for verdict in verdicts]))
     storage.write("index.html", render(page, datetime.now(UTC), history.directory))
     _said("backtest", page, out)
     return page
@@ -216,18 +227,19 @@ def _policy(
     courses = try_policy(spark, history.directory, policy, runs, given.seeds)
     compared = compare(courses.recorded, courses.as_it_was, courses.with_policy)
     out = f"{given.out.rstrip('/')}/policy"
-    _written(spark, compared, f"{out}/keys.parquet")
+    storage = Storage(spark, out)
+    _written(storage, "keys", compared)
     page = policy_page(
         compared, given.seeds, courses.drawn, courses.unknown, courses.refused, courses.script_failures
     )
     page = replace(page, notes=[*page.notes, *notes(history)])
-    Storage(spark, out).write("index.html", render(page, datetime.now(UTC), history.directory))
+    storage.write("index.html", render(page, datetime.now(UTC), history.directory))
     _said("policy", page, out)
 
 
-def _written(spark: SparkSession, rows: pd.DataFrame, path: str) -> None:
+def _written(storage: Storage, table: str, rows: pd.DataFrame) -> None:
     if len(rows):
-        spark.createDataFrame(rows).coalesce(1).write.mode("overwrite").parquet(path)
+        storage.write_table(table, storage.spark.createDataFrame(rows))
 
 
 def _said(name: str, page: Page, out: str) -> None:

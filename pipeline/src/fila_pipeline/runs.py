@@ -60,8 +60,7 @@ def run_job(name: str, history: History, out: str, choices: Choices) -> Page:
     job, storage = JOBS[name], Storage(history.spark, out)
     rows: dict[str, pd.DataFrame] = {}
     for table, frame in job.tables(history, choices).items():
-        path = f"{storage.directory}/{table}.parquet"
-        frame.coalesce(1).write.mode("overwrite").parquet(path)
+        path = storage.write_table(table, frame)
         written = history.spark.read.schema(frame.schema).parquet(path)
         rows[table] = written.limit(ROWS_SHOWN_MAX).toPandas()
     if rows[job.needs].empty:

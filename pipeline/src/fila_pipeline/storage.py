@@ -10,13 +10,15 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 PIECE = 1 << 20
 """Bytes that are handed to Java at once."""
 
 S3_CLIENT = "org.apache.hadoop:hadoop-aws"
 """What PySpark lacks to read s3a://; it must be of the version of Hadoop that PySpark brings along."""
+
+EVERYWHERE = "a directory that every machine has mounted, or a URL"
 
 
 class StorageUnreachable(Exception):
@@ -27,6 +29,7 @@ class Storage:
     """The files below one directory, by paths relative to it."""
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
+        self.spark = spark
         self.directory = directory.rstrip("/")
         self._jvm: Any = spark._jvm
         self._conf = spark._jsparkSession.sessionState().newHadoopConf()
@@ -102,6 +105,20 @@ class Storage:
                 stream.write(data[at : at + PIECE])
         finally:
             stream.close()
+
+    def write_table(self, table: str, frame: DataFrame) -> str:
+        """Write a table as one file, over whatever is there; returns its path.
+
+        Raises StorageUnreachable where executors wrote it to disks of their own: what is read back would be empty.
+        """
+        path = f"{self.directory}/{table}.parquet"
+        frame.coalesce(1).write.mode("overwrite").parquet(path)
+        if not any(name.startswith("part-") for name in self.names(f"{table}.parquet")):
+            raise StorageUnreachable(
+                f"{self.directory} is not the same place everywhere: the executors wrote {table}.parquet where this "
+                f"process does not see it; on a cluster --out is {EVERYWHERE}"
+            )
+        return path
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder and what is in it; nothing where there is none."""
