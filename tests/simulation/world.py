@@ -1,6 +1,7 @@
 """The core, its model and its judges side by side: an effect is predicted when a pass carries the command out."""
 
 import copy
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,8 @@ from tests.simulation.oracles import Broken
 
 COMMANDS_PER_PASS = 64
 FRAMES_REBUILT_PER_PASS = 64
+# A copy of the model goes from message to message, over leases, consumers and dead letters: some thousand calls deep.
+sys.setrecursionlimit(50_000)
 DELETIONS = (commands.DELETE_QUEUE, commands.DELETE_CHANNEL)
 
 
