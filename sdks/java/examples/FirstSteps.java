@@ -9,13 +9,13 @@ class FirstSteps {
     public static void main(String[] args) {
         try (FilaClient client = FilaClient.connect("localhost:5555")) {
             client.createQueue(
-                    "orders", QueueSettings.builder().fairnessKeyHeader("tenant").build());
+                    "coffee", QueueSettings.builder().fairnessKeyHeader("tenant").build());
 
             MessageId id =
-                    client.enqueue("orders", Map.of("tenant", "acme"), "one coffee".getBytes());
+                    client.enqueue("coffee", Map.of("tenant", "acme"), "one coffee".getBytes());
             System.out.println("stored at offset " + id.offset());
 
-            try (Consumer consumer = client.consume("orders")) {
+            try (Consumer consumer = client.consume("coffee")) {
                 for (Message message : consumer) {
                     System.out.println(
                             message.headers().get("tenant") + " wants " + message.payloadText());

@@ -12,22 +12,22 @@ class Producing {
     public static void main(String[] args) {
         try (FilaClient client = FilaClient.connect("localhost:5555")) {
             client.enqueue(
-                    "orders",
+                    "coffee",
                     NewMessage.builder().payload("soon").delay(Duration.ofMillis(500)).build());
             Instant tomorrow = Instant.now().plus(Duration.ofDays(1));
             client.enqueue(
-                    "orders", NewMessage.builder().payload("tomorrow").deliverAt(tomorrow).build());
+                    "coffee", NewMessage.builder().payload("tomorrow").deliverAt(tomorrow).build());
             client.enqueue(
-                    "orders",
+                    "coffee",
                     NewMessage.builder().payload("stale").ttl(Duration.ofMinutes(1)).build());
             client.enqueue(
-                    "orders", NewMessage.builder().payload("once").dedupKey("order-4711").build());
+                    "coffee", NewMessage.builder().payload("once").dedupKey("order-4711").build());
 
             // Concurrent calls travel together, so this costs little more than one.
             List<CompletableFuture<MessageId>> stored =
                     IntStream.range(0, 100)
                             .mapToObj(
-                                    i -> client.enqueueAsync("orders", NewMessage.of("order " + i)))
+                                    i -> client.enqueueAsync("coffee", NewMessage.of("order " + i)))
                             .toList();
             stored.forEach(CompletableFuture::join);
 
@@ -44,7 +44,7 @@ class Producing {
                                                             .build())
                                     .iterator();
             try {
-                System.out.println(client.enqueueMany("orders", many).size() + " stored");
+                System.out.println(client.enqueueMany("coffee", many).size() + " stored");
             } catch (SomeFailedException failed) {
                 System.out.println("refused: " + failed.failures());
             }

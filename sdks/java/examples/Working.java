@@ -18,12 +18,12 @@ class Working {
             CountDownLatch ten = new CountDownLatch(10);
             try (Handling work =
                     client.handle(
-                            "orders", HandlerOptions.concurrency(16), message -> ten.countDown())) {
+                            "coffee", HandlerOptions.concurrency(16), message -> ten.countDown())) {
                 ten.await();
             }
 
             // A loop, which settles by itself.
-            try (Consumer consumer = client.consume("orders", untilIdle)) {
+            try (Consumer consumer = client.consume("coffee", untilIdle)) {
                 Message message = consumer.iterator().next();
                 try {
                     settle(message);
@@ -34,7 +34,7 @@ class Working {
 
             // The fastest way: all that has arrived, acked together.
             int acked = 0;
-            try (Consumer consumer = client.consume("orders", untilIdle)) {
+            try (Consumer consumer = client.consume("coffee", untilIdle)) {
                 for (List<Message> batch : consumer.batches()) {
                     client.ackMany(batch);
                     acked += batch.size();
@@ -43,7 +43,7 @@ class Working {
             System.out.println("acked " + (acked > 0 ? "the rest" : "nothing"));
 
             // Pull instead of stream, at your own pace.
-            client.lease("orders", 10).forEach(Message::ack);
+            client.lease("coffee", 10).forEach(Message::ack);
         }
     }
 

@@ -19,16 +19,16 @@ func main() {
 	}
 	defer client.Close()
 
-	if err := client.CreateQueue(ctx, "orders", fila.FairnessKeyHeader("tenant")); err != nil {
+	if err := client.CreateQueue(ctx, "coffee", fila.FairnessKeyHeader("tenant")); err != nil {
 		log.Fatal(err)
 	}
-	id, err := client.Enqueue(ctx, "orders", map[string]string{"tenant": "acme"}, []byte("one coffee"))
+	id, err := client.Enqueue(ctx, "coffee", map[string]string{"tenant": "acme"}, []byte("one coffee"))
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("stored as", id)
 
-	for msg, err := range client.Messages(ctx, "orders") {
+	for msg, err := range client.Messages(ctx, "coffee") {
 		if err != nil {
 			log.Fatal(err)
 		}
