@@ -22,3 +22,10 @@ def browsed(page: Path, profile: Path) -> str:
     more = f"--disable-component-update --disable-sync --user-data-dir={profile} --virtual-time-budget=10000"
     command = [chromium, *flags.split(), *more.split(), "--dump-dom", page.as_uri()]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=100).stdout
+
+
+def plots_drawn(seen: str) -> list[bool]:
+    """For each plot of a page whether it is there: one that failed leaves its container empty, and a container that
+    did not has several drawings, so that counting them all tells nothing.
+    """
+    return ['class="main-svg"' in container for container in seen.split('<div id="')[1:]]

@@ -16,6 +16,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -89,6 +90,7 @@ def segments(entries: Sequence[Row], directory: str) -> list[Segment]:
         gaps = sorted((entry.last_at, entry.gap) for entry in of_run if entry.gap is not None)
         end, why = gaps[0] if gaps else (None, None)
         files = [entry for entry in of_run if entry.file and (end is None or entry.first_at < end)]
+        files, why = _followable(files, why)
 
         def of(table: str, files: list[Row] = files) -> tuple[str, ...]:
             return tuple(sorted(entry.file for entry in files if entry.table == table))
@@ -110,6 +112,25 @@ def backtest(spark: SparkSession, directory: str) -> list[Verdict]:
     found = segments(live_entries(spark, directory, replaced=True), directory)
     done = in_tasks(spark, directory, [Wanted("verify", segment) for segment in found])
     return [Verdict(**told) for told in done]
+
+
+def _followable(files: list[Row], why: str | None) -> tuple[list[Row], str | None]:
+    """Leave out decisions behind the last inputs: nobody can say what they should have been.
+
+    A broker that is killed, or left while it closes the files of one stretch, may have closed only some of them.
+    """
+    through = max((entry.last_at for entry in files if entry.table == schema.INPUTS), default=None)
+    if through is None:
+        return files, why
+    late = [entry for entry in files if entry.table == schema.DECISIONS and entry.first_at > through]
+    if not late:
+        return files, why
+    count = sum(entry.messages or 0 for entry in late)
+    said = (
+        f"{count:,} decisions after {datetime.fromisoformat(through):%Y-%m-%d %H:%M:%S} are left out: the file with "
+        "the inputs that led to them was not closed"
+    )
+    return [entry for entry in files if entry not in late], said
 
 
 class PolicyNotTried(Exception):
@@ -201,9 +222,11 @@ def answer(verdicts: Sequence[Verdict]) -> str:
     decisions = sum(verdict.decisions for verdict in same)
     deliveries = sum(verdict.deliveries for verdict in same)
     rest = len(verdicts) - len(same)
+    cut = [verdict.said for verdict in same if verdict.said]
     return (
         f"The core decided the same again, {decisions:,} of {decisions:,} decisions, {deliveries:,} of them deliveries"
-        + (f"; {rest} starts could not be replayed." if rest else ".")
+        + (f"; {rest} starts could not be replayed" if rest else "")
+        + (f"; not all that was recorded could be followed: {cut[0]}." if cut else ".")
     )
 
 

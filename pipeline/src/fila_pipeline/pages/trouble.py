@@ -126,7 +126,8 @@ def _anomalies_answer(found: pd.DataFrame) -> str:
     )
     runs = runs.sort_values("windows", ascending=False)
     said = [
-        f"{row.fairness_key}'s {row.what} from {pd.to_datetime(row.first, unit='s'):%H:%M} on ({row.windows} windows)"
+        f"{row.fairness_key}'s {row.what} from {pd.to_datetime(row.first, unit='s'):%H:%M} on "
+        f"({row.windows} {'window' if row.windows == 1 else 'windows'})"
         for row in runs.head(3).itertuples()
     ]
     more = len(runs) - len(said)
