@@ -87,24 +87,14 @@ import os, sys
 from pyspark.sql import SparkSession
 import pyspark_fila.writing as writing
 
-address, queue, source, checkpoint, how = sys.argv[1:]
+address, queue, source, checkpoint = sys.argv[1:]
 spark = (
     SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
     .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
     .config("spark.sql.shuffle.partitions", "2").getOrCreate()
 )
-if how == "task fails once":
-    import pyspark.sql.functions as F
-    @F.udf("string")
-    def once(text):
-        from pyspark import TaskContext
-        if TaskContext.get().attemptNumber() == 0 and text == "37":
-            raise RuntimeError("the first try fails")
-        return text
 rows = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(source)
 rows = rows.withColumnRenamed("value", "payload")
-if how == "task fails once":
-    rows = rows.select(once("payload").alias("payload"))
 writer = rows.writeStream.format("fila").option("address", address).option("checkpointLocation", checkpoint)
 writer.option("batchSize", 10).trigger(availableNow=True).queryName("q").start(queue).awaitTermination()
 """
@@ -137,23 +127,42 @@ def dying(self, epoch, batch, attempts, *, accept_gap):
 broker_sink.BrokerSink.publish = dying
 """
 
+TRYING_TWICE = """
+import os
+from pyspark import TaskContext
+from pyspark_fila import writing
 
-def run_query(broker, queue, folder, how="", dies=""):
-    """Run the streaming query in a process of its own; `dies`: its commit of batch 1 fails, before or after it took, or
-    the driver is killed behind it."""
+stage_all = writing._Task.stage_all
+
+def staged_twice(self, batches):
+    told = stage_all(self, batches)
+    if TaskContext.get().attemptNumber() == 0:
+        with open(os.environ["FILA_TEST_TRIES"], "a") as tries:
+            tries.write(f"{told.messages}\\n")
+        raise RuntimeError("the first try fails when everything is staged")
+    return told
+
+writing._Task.stage_all = staged_twice
+"""
+
+
+def run_query(broker, queue, folder, site_code="", dies=""):
+    """Run the streaming query in a process of its own; `site_code` runs first in each of its Pythons.
+    `dies`: its commit of batch 1 fails, before or after it took, or the driver is killed behind it."""
     script = folder / "query.py"
     script.write_text(QUERY)
     site = folder / "site"
     site.mkdir(exist_ok=True)
-    (site / "sitecustomize.py").write_text(DYING if dies else "")
+    (site / "sitecustomize.py").write_text(DYING if dies else site_code)
     paths = [str(site), str(ROOT / "pipeline/src"), str(ROOT / "sdks/python/src")]
     environ = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(paths),
         "PYSPARK_PYTHON": sys.executable,
         "FILA_TEST_DIES": dies,
+        "FILA_TEST_TRIES": str(folder / "tries"),
     }
-    arguments = [broker.address, queue, str(folder / "in"), str(folder / "checkpoint"), how]
+    arguments = [broker.address, queue, str(folder / "in"), str(folder / "checkpoint")]
     return subprocess.run(
         [sys.executable, str(script), *arguments],
         env=environ,
@@ -192,9 +201,11 @@ def test_a_task_that_runs_twice_writes_once(broker, queue, tmp_path):
     broker.create(queue)
     expected = files(tmp_path, 2, 25)
 
-    ran = run_query(broker, queue, tmp_path, how="task fails once")
+    ran = run_query(broker, queue, tmp_path, TRYING_TWICE)
 
     assert ran.returncode == 0, ran.stderr[-3000:]
+    tried = (tmp_path / "tries").read_text().split()
+    assert sum(map(int, tried)) == len(expected), "each row was staged once in vain"
     assert payloads(broker, queue) == expected
 
 
