@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import time
+from typing import Any
 
 import grpc
 import pytest
 
-from fila.v1 import admin_pb2, auth_pb2, service_pb2
+from fila.v1 import admin_pb2, auth_pb2, service_pb2, sink_pb2, watch_pb2
+from fila_server.edges.grpc.admin import OF_A_NAME_MAX
 from tests.access.guarded_server import Client, Guarded, details_of, make_queue, refusal
 from tests.access.test_keys_and_rights import enqueue
 from tests.e2e.conftest import StartServer
@@ -48,6 +51,54 @@ def test_a_rate_that_would_never_be_earned_or_is_none_is_refused_with_its_bounds
         "INVALID_ARGUMENT",
         True,
     )
+
+
+def test_what_is_staged_counts_as_what_is_enqueued_does(guarded: Guarded):
+    queue = make_queue(guarded, "staged")
+    client = guarded.make_key("stager", "produce staged", "produce job")
+    epoch = client.sink.OpenSink(sink_pb2.OpenSinkRequest(sink_id="job", run_id="1")).epoch
+    guarded.admin.auth.SetQuotas(
+        auth_pb2.SetQuotasRequest(name="stager", quotas=auth_pb2.Quotas(messages_per_second=5))
+    )
+
+    def stage_on() -> None:
+        messages = [service_pb2.EnqueueMessage()] * 100
+        deadline = time.monotonic() + PATIENCE_S
+        for frame in itertools.count():
+            request = sink_pb2.StageRequest(
+                queue=queue, sink_id="job", epoch=epoch, frame=frame, messages=messages
+            )
+            client.sink.Stage(request)
+            assert time.monotonic() < deadline
+
+    with pytest.raises(grpc.RpcError) as caught:
+        stage_on()
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "at most 5 messages a second" in caught.value.details()
+
+
+def test_a_stage_request_of_millions_of_messages_is_refused_before_they_are_looked_at(guarded: Guarded):
+    client = guarded.make_key("no-stager", "produce elsewhere")
+    stage: Any = client.channel.unary_unary("/fila.v1.FilaSink/Stage")
+    head = sink_pb2.StageRequest(queue="staged", sink_id="job").SerializeToString()
+    with pytest.raises(grpc.RpcError) as caught:
+        stage(head + b"\x12\x00" * 2_000_000)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "messages: at most" in caught.value.details()
+
+
+def test_one_name_has_half_of_the_places_of_those_who_watch(guarded: Guarded):
+    queue = make_queue(guarded, "watched")
+    viewer = guarded.make_key("viewer", "view watched")
+    request = watch_pb2.WatchStatsRequest(queues=[queue])
+    streams = [viewer.admin.WatchStats(request) for _ in range(OF_A_NAME_MAX)]
+    for stream in streams:
+        next(stream)
+    code, sentence, _ = refusal(lambda: next(viewer.admin.WatchStats(request)))
+    assert (code, f"has {OF_A_NAME_MAX} open" in sentence) == ("RESOURCE_EXHAUSTED", True)
+    assert next(guarded.admin.admin.WatchStats(request))
+    for stream in streams:
+        stream.cancel()
 
 
 def test_a_producers_stream_is_slowed_down_to_its_quota(guarded: Guarded):

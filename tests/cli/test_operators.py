@@ -142,6 +142,13 @@ def test_ctrl_c_says_how_far_a_seek_has_come_and_that_the_broker_goes_on(
     assert "stopped: 100 of 400 messages can be delivered again; the broker brings back the rest" in ran.err
 
 
+@pytest.mark.parametrize("offset", [str(2**64), "9" * 5000])
+def test_an_offset_that_is_none_is_refused_with_the_largest(fila, offset: str):
+    ran = fila("channel", "seek", "q", "default", "--to", offset)
+    assert ran.code == 2
+    assert f"is no offset; they go up to {2**64 - 1}" in ran.err
+
+
 def test_a_seek_in_a_script_does_not_wait(fila, broker: FakeBroker):
     broker.answers["SeekChannel"] = admin_pb2.SeekChannelResponse(offset=88)
 

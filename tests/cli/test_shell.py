@@ -153,7 +153,7 @@ def test_an_address_needs_neither_scheme_nor_port(address, target):
 
 
 @pytest.mark.parametrize(
-    "address", ["", "ftp://x", "localhost:port", "http://", "localhost:99999", "host/path"]
+    "address", ["", "ftp://x", "localhost:port", "http://", "localhost:99999", "host/path", "http://[::1"]
 )
 def test_a_bad_address_is_bad_usage(fila, address):
     ran = fila("queue", "list", "--addr", address)

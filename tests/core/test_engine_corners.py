@@ -343,3 +343,23 @@ def test_appended_at_does_not_fall_behind_what_was_acked_before_a_crash(opened: 
     [after] = engine.lease("q")
     assert after.timestamps.appended_at.ToMilliseconds() >= before.timestamps.appended_at.ToMilliseconds()
     assert after.id > before.id
+
+
+# --- settling ------------------------------------------------------------------------------------
+
+
+def test_a_batch_of_nacks_with_an_error_that_is_no_text_is_refused(engine: DrivenEngine) -> None:
+    """It would be kept with the dead letter, and no client could read an answer that it is in."""
+    engine.create_queue("q", max_attempts=1)
+    engine.enqueue("q", b"x")
+    [leased] = engine.lease("q")
+    item = service.SettleItem(message_id=leased.id, lease_id=leased.metadata.lease_id).SerializeToString()
+    request = service.NackBatchRequest(queue="q").SerializeToString()
+
+    with pytest.raises(errors.Invalid, match=r"items\.error: must be valid UTF-8"):
+        engine.submit(commands.NACK_BATCH, request + text_field(3, item + text_field(3, b"\xff")))
+    engine.submit(commands.NACK_BATCH, request + text_field(3, item + text_field(3, "\u00e9".encode())))
+    engine.settle_down()
+
+    [letter] = engine.lease("q.dlq")
+    assert letter.metadata.dead_letter.last_error == "\u00e9"

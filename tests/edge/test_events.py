@@ -12,7 +12,7 @@ import pytest
 from fila.v1 import admin_pb2, events_pb2
 from fila_server import events
 from fila_server.edges.grpc.watching import WATCHERS_MAX, Watching, on_the_wire
-from fila_server.errors import Invalid, LimitExceeded
+from fila_server.errors import Invalid, Overloaded
 from fila_server.events import FAMILIES, KINDS, MISSED, PER_KIND_A_SECOND, Ring, matches
 from fila_server.operations import changes
 
@@ -175,7 +175,7 @@ async def test_more_watchers_than_there_may_be_are_refused(ring: Ring):
     for stream in streams:
         await anext(stream)
 
-    with pytest.raises(LimitExceeded):
+    with pytest.raises(Overloaded, match="100 watch already"):
         await anext(watching.watch(events_pb2.WatchEventsRequest()))
     for stream in streams:
         await stream.aclose()

@@ -228,6 +228,6 @@ async def test_watchers_and_the_keys_they_name_are_bounded(
         await anext(stats.watch(watcher(keys=("a", "b", "c", "d")), everything))
     stream = stats.watch(watcher(), everything)
     await next_of(stream)
-    with pytest.raises(errors.LimitExceeded, match="must be at most 1 at a time"):
+    with pytest.raises(errors.Overloaded, match="1 watch already"):
         await anext(stats.watch(watcher(), everything))
     await stream.aclose()

@@ -120,11 +120,11 @@ class Session:
 
 def target_of(address: str) -> tuple[str, bool]:
     """Return (host:port, whether by TLS) of `http://host:port`, `https://host`, `host:port` or `host`."""
-    parts = urlsplit(address if "://" in address else f"http://{address}")
     try:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
         port = parts.port or DEFAULT_PORT
-    except ValueError:
-        port = 0
+    except ValueError:  # of a port that is none, or of half a bracket
+        parts, port = urlsplit(""), 0
     if parts.scheme not in ("http", "https") or not parts.hostname or not port or parts.path.strip("/"):
         raise click.BadParameter(
             f"{address!r} is no address; write it like {DEFAULT_ADDRESS}", param_hint="'--addr'"

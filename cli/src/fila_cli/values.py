@@ -209,6 +209,9 @@ class Moment(click.ParamType[datetime]):
             self.fail(f"{value!r} is no time; write it like 2026-11-20T14:00:00Z, or -10m", param, ctx)
 
 
+OFFSET_MAX = 2**64 - 1
+
+
 class Position(click.ParamType["int | datetime | str"]):
     """Where in a queue's log: an offset, a moment, or one of the words `head` and `oldest`."""
 
@@ -220,6 +223,9 @@ class Position(click.ParamType["int | datetime | str"]):
         if not isinstance(value, str) or value in ("head", "oldest"):
             return value  # type: ignore[no-any-return]
         if value.isascii() and value.isdigit():
+            # Python reads no number of thousands of digits.
+            if len(value) > 20 or int(value) > OFFSET_MAX:
+                self.fail(f"{value[:30]!r} is no offset; they go up to {OFFSET_MAX}", param, ctx)
             return int(value)
         return MOMENT.convert(value, param, ctx)
 

@@ -22,7 +22,7 @@ import contextlib
 import itertools
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import structlog
@@ -30,7 +30,7 @@ import structlog
 from fila.v1.messages_pb2 import ItemStatus
 from fila.v1.service_pb2 import LeaseRequest, LeaseResponse, Settle
 from fila_server import commands, errors
-from fila_server.broker.interfaces import Engine, EnqueueHooks, EventHandler, NoHooks
+from fila_server.broker.interfaces import Engine, EnqueueHooks, EventHandler, NoHooks, StagedFrame
 from fila_server.broker.mirror import QueueMirror
 from fila_server.broker.notices import Notice, report_lost
 from fila_server.broker.pulls import PullWait
@@ -63,7 +63,6 @@ _ENQUEUES = frozenset(
         commands.ENQUEUE_BATCH,
         commands.ENQUEUE_STREAM,
         commands.ENQUEUE_ATOMIC,
-        commands.STAGE,
     )
 )
 
@@ -217,6 +216,16 @@ class Broker:
             return self.mirror.call(kind, frame)
         return self._call(kind, frame, caller)
 
+    def stage(self, frame: bytes, caller: int | None, check: Callable[[str, str], None]) -> Awaitable[bytes]:
+        """A Stage request. `check` is told the names of its queue and its sink before anything is staged, and raises
+        what refuses it."""
+        self._check_open()
+        parsed = self._parse(commands.STAGE, frame, caller)
+        check(*parsed.staged())
+        if self._hooks.scripted and self._hooks.concerns(parsed):
+            return self._route_and_submit(parsed)
+        return self._submit_parsed(parsed)
+
     async def admit(self, kind: int, frame: bytes, caller: int | None = None) -> asyncio.Future[bytes]:
         """Submit an enqueue frame and return once it is in the mailbox, its answer still to come.
 
@@ -315,8 +324,11 @@ class Broker:
             raise
         return stream
 
-    async def read_log(self, frame: bytes) -> AsyncIterator[bytes]:
-        """The pieces of a ReadLog, each read in a thread that the loop can spare."""
+    async def read_log(self, frame: bytes) -> AsyncGenerator[bytes, None]:
+        """The pieces of a ReadLog, each read in a thread that the loop can spare.
+
+        Whoever stops reading has to close it: a piece is counted in `unwritten` until the next one is asked for.
+        """
         self._check_open()
         reader = self._engine.log_reader(frame)
         self.unwritten.set_page_aside()
@@ -382,7 +394,7 @@ class Broker:
             raise
         return waiter
 
-    def _parse(self, kind: int, frame: bytes, caller: int | None) -> ParsedFrame:
+    def _parse(self, kind: int, frame: bytes, caller: int | None) -> StagedFrame:
         if caller is None:
             return self._engine.parse(kind, frame)
         return self._engine.parse(kind, frame, caller, time.monotonic_ns())

@@ -18,6 +18,14 @@ class LogReader(Protocol):
     def read(self) -> bytes | None: ...
 
 
+class StagedFrame(ParsedFrame, Protocol):
+    """A parsed frame that may be a Stage request's."""
+
+    def staged(self) -> tuple[str, str]:
+        """The names of its queue and its sink."""
+        ...
+
+
 class Engine(Protocol):
     """The compiled core, as the broker sees it (see core/drive/engine.pyi)."""
 
@@ -28,7 +36,7 @@ class Engine(Protocol):
     def submit(
         self, kind: int, token: int, frame: bytes, caller: int | None = None, now_ns: int = 0
     ) -> None: ...
-    def parse(self, kind: int, frame: bytes, caller: int | None = None, now_ns: int = 0) -> ParsedFrame: ...
+    def parse(self, kind: int, frame: bytes, caller: int | None = None, now_ns: int = 0) -> StagedFrame: ...
     def submit_parsed(self, token: int, parsed: Any) -> None: ...  # what its own parse() gave
     def drain(self) -> list[tuple[int, int, int, bytes]]: ...
     def log_reader(self, request: bytes) -> LogReader: ...

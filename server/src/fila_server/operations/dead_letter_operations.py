@@ -133,10 +133,10 @@ class DeadLetterOperations:
         return run.operation
 
     async def watch(self, dlq: str, operation_id: str) -> AsyncGenerator[bytes, None]:
-        """How it stands, until it has ended. Raises NotFound, LimitExceeded."""
+        """How it stands, until it has ended. Raises NotFound, Overloaded."""
         run = await self._find(dlq, operation_id)
         if self._watchers >= WATCHERS_MAX:
-            raise errors.LimitExceeded("watchers", f"must be at most {WATCHERS_MAX} at a time; end one first")
+            raise errors.Overloaded(f"watchers: {WATCHERS_MAX} watch already, and no more may; end one first")
         self._watchers += 1
         draining = asyncio.Event()
 

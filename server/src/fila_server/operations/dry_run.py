@@ -7,6 +7,7 @@ tenant stays the tenant's. A test holds this against messages that are really en
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import time
 from collections.abc import Mapping
@@ -69,10 +70,11 @@ class DryRun:
     async def _log(self, queue: str, first: int, most: int) -> list[Message]:
         asked = pb.ReadLogRequest(queue=queue, from_offset=first, max_batch=most)
         found: list[Message] = []
-        async for piece in self._broker.read_log(asked.SerializeToString()):
-            found += pb.ReadLogResponse.FromString(piece).messages
-            if len(found) >= most:
-                break
+        async with contextlib.aclosing(self._broker.read_log(asked.SerializeToString())) as pieces:
+            async for piece in pieces:
+                found += pb.ReadLogResponse.FromString(piece).messages
+                if len(found) >= most:
+                    break
         return found[:most]
 
     def _router(self) -> OnEnqueue | None:

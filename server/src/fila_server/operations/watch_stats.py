@@ -123,9 +123,9 @@ class StatsWatch:
         return len(set().union(self._all.watchers, *(look.watchers for look in self._looks.values())))
 
     async def watch(self, watcher: Watcher, sees: Sees) -> AsyncGenerator[bytes, None]:
-        """Tell everything, then what changes. Raises QueueNotFound, ChannelNotFound, LimitExceeded."""
+        """Tell everything, then what changes. Raises QueueNotFound, ChannelNotFound, Overloaded."""
         if self.watchers >= WATCHERS_MAX:
-            raise errors.LimitExceeded("watchers", f"must be at most {WATCHERS_MAX} at a time; end one first")
+            raise errors.Overloaded(f"watchers: {WATCHERS_MAX} watch already, and no more may; end one first")
         self._join(watcher)
         draining = asyncio.Event()
 

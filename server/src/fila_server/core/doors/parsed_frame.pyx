@@ -136,6 +136,16 @@ cdef class ParsedFrame:
                 found.add((<const char*> last.at)[:last.length])
         return found
 
+    def staged(self):
+        """Of a Stage request: the names of its queue and its sink."""
+        cdef Command* command = self.command
+        if command == NULL or command.stage == NULL:
+            raise ValueError("the frame stages nothing, or was submitted already")
+        return (
+            (<const char*> command.queue.at)[:command.queue.length].decode(),
+            (<const char*> command.stage.sink.at)[:command.stage.sink.length].decode(),
+        )
+
     def frame_bytes(self):
         """Bytes of the whole frame, which stay in memory for as long as it is not submitted."""
         return self.command.length if self.command != NULL else 0

@@ -17,7 +17,7 @@ from fila_server.core.structures.maps cimport (
 )
 from fila_server.core.wire.commands cimport (
     ACK, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, EXTEND_LEASE, LEASE, NACK, RESOURCE_EXHAUSTED, SESSION_OPEN,
-    UNAUTHENTICATED,
+    STAGE, UNAUTHENTICATED,
 )
 from fila_server.core.wire.protobuf cimport Fields, Item, fields_parse, next_field
 from fila_server.core.wire.refusals cimport REFUSED_NO_RIGHT, REFUSED_QUEUE_UNKNOWN
@@ -226,7 +226,7 @@ cdef bint rights_admit(
     cdef const char* what = b"messages"
     cdef double rate = 0
     cdef bint is_full = False
-    if not table.is_on or not ENQUEUE <= kind <= ENQUEUE_ATOMIC:
+    if not table.is_on or not (ENQUEUE <= kind <= ENQUEUE_ATOMIC or kind == STAGE):
         return True
     pthread_mutex_lock(&table.lock)
     p = principal_of(table, caller)
@@ -469,12 +469,14 @@ cdef bint rights_judge(
         return True
     if not (
         ENQUEUE <= kind <= EXTEND_LEASE or kind == LEASE or kind == CONSUME_OPEN or kind == SESSION_OPEN
+        or kind == STAGE
     ):
         return True                     # judged by who sends it, as rights_on says
     pthread_mutex_lock(&table.lock)
     p = principal_of(table, caller)
-    if p != NULL and kind <= ENQUEUE_ATOMIC:
-        _judge_items(p, command)
+    if p != NULL and (kind <= ENQUEUE_ATOMIC or kind == STAGE):
+        if kind != STAGE:               # of which who sends it judges queue and sink, and refuses tenants' keys
+            _judge_items(p, command)
         _refill(&p.messages, now_ns)
         _refill(&p.bytes, now_ns)
         p.messages.level -= command.count
@@ -483,7 +485,7 @@ cdef bint rights_judge(
         length += command.count * (TENANT_ENTRY_BYTES + p.tenant.length) if p.tenant.length else 0
         p.stored += length              # before the core has counted it
         p.let_in += length
-        if p.tenant.length and p.tenant.length <= sizeof(name):
+        if kind != STAGE and p.tenant.length and p.tenant.length <= sizeof(name):
             memcpy(name, p.tenant.at, p.tenant.length)
             tenant.length = p.tenant.length
     elif p != NULL:

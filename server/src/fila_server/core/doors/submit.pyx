@@ -161,6 +161,23 @@ cdef bint _parse_single(Command* command, const Limits* limits, Problem* problem
     return True
 
 
+cdef bint _errors_are_text(const char* bytes, size_t length) noexcept nogil:
+    """Each is kept with its dead letter: one that is no UTF-8 would spoil every answer that the letter is in."""
+    cdef Cursor c
+    cdef Fields item
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number
+    c.at, c.end, c.bad = bytes, bytes + length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if (
+            field == 3 and kind == 2 and fields_parse(&item, text.at, text.length)
+            and not utf8_valid(item.text[3].at, item.text[3].length)
+        ):
+            return False
+    return True
+
+
 cdef bint _check_settle(Command* command, const Limits* limits, Problem* problem) noexcept nogil:
     """AckRequest and NackRequest carry the message at 2, the batches their items at 3."""
     cdef Fields fields
@@ -202,6 +219,9 @@ cdef bint _check_settle(Command* command, const Limits* limits, Problem* problem
         problem_is(
             problem, b"LIMIT_EXCEEDED", b"items: at most %llu a batch; send several",
             limits.batch_messages_max)
+        return False
+    elif command.kind == NACK_BATCH and not _errors_are_text(command.bytes, command.length):
+        problem_is(problem, b"INVALID_FIELD", b"items.error: must be valid UTF-8", 0)
         return False
     return True
 

@@ -7,7 +7,10 @@ request's type and who answers it, in operations/.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -31,7 +34,7 @@ from fila_server.edges.grpc.service import Context, until_written
 from fila_server.edges.grpc.status import abort
 from fila_server.edges.grpc.watching import Watching
 from fila_server.edges.grpc.wire_fault import explain
-from fila_server.errors import ChannelNotFound, FilaServerError
+from fila_server.errors import ChannelNotFound, FilaServerError, Overloaded
 from fila_server.operations import changes
 from fila_server.operations.audit import carry_out
 from fila_server.operations.dead_letter_calls import DeadLetterCalls
@@ -50,6 +53,9 @@ Check = Callable[[Any], None]
 Call = Callable[[bytes, Caller], Awaitable[bytes]]
 Answer = Callable[[Any, Caller], Awaitable[bytes]]
 """What a request is answered with, once its caller may ask it."""
+
+OF_A_NAME_MAX = 50
+"""Of the hundred who may watch by one method, those of one name: with them it takes no more than half."""
 
 LARGE_REST_S = 0.05
 """After a request of many entries, before the next one is looked at: such a one takes about as long."""
@@ -167,19 +173,19 @@ def _add_streams(
     watching = Watching(broker.at_drain)
     stats = StatsWatch(broker)
 
-    def events(request: Any, caller: Caller, _frame: bytes) -> AsyncIterator[bytes]:
+    def events(request: Any, caller: Caller, _frame: bytes) -> AsyncGenerator[bytes, None]:
         return watching.watch(request, partial(door.may_watch, caller), partial(door.sees_messages, caller))
 
-    def log(request: Any, _caller: Caller, frame: bytes) -> AsyncIterator[bytes]:
+    def log(request: Any, _caller: Caller, frame: bytes) -> AsyncGenerator[bytes, None]:
         check.read_log(request)
         return broker.read_log(frame)
 
-    def numbers(request: Any, caller: Caller, _frame: bytes) -> AsyncIterator[bytes]:
+    def numbers(request: Any, caller: Caller, _frame: bytes) -> AsyncGenerator[bytes, None]:
         check.watch_stats(request)
         pieces = stats.watch(watcher_of(request, caller), partial(door.sees_channel, caller))
         return _naming_no_hidden_channel(door, caller, request, pieces)
 
-    def operation(request: Any, _caller: Caller, _frame: bytes) -> AsyncIterator[bytes]:
+    def operation(request: Any, _caller: Caller, _frame: bytes) -> AsyncGenerator[bytes, None]:
         return dead_letters.watch(request)
 
     methods["WatchOperation"] = _streaming(
@@ -195,8 +201,8 @@ def _add_streams(
 
 
 async def _naming_no_hidden_channel(
-    door: Door, caller: Caller, request: watch_pb2.WatchStatsRequest, pieces: AsyncIterator[bytes]
-) -> AsyncIterator[bytes]:
+    door: Door, caller: Caller, request: watch_pb2.WatchStatsRequest, pieces: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
     """To whoever may not name all channels of a queue, one that it may not name and one that is not there are the
     same, and the refusal names no others."""
     channel = request.channel or DEFAULT_CHANNEL
@@ -207,8 +213,9 @@ async def _naming_no_hidden_channel(
         if not door.sees_channel(caller, queue, channel):
             raise ChannelNotFound(queue, channel)
     try:
-        async for piece in pieces:
-            yield piece
+        async with contextlib.aclosing(pieces):
+            async for piece in pieces:
+                yield piece
     except ChannelNotFound:
         if not short_sighted:
             raise
@@ -297,19 +304,23 @@ def _streaming(
     request_type: type[Any],
     admission: Admission,
     identity: Identity,
-    begin: Callable[[Any, Caller, bytes], AsyncIterator[bytes]],
+    begin: Callable[[Any, Caller, bytes], AsyncGenerator[bytes, None]],
     right: int = 0,
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """A stream of answers; it ends when its caller loses the key, or `right` on the queue, or what let it in."""
     need = RPCS[f"FilaAdmin/{method}"]
+    own: Counter[str] = Counter()
+    most = sys.maxsize if method == "ReadLog" else OF_A_NAME_MAX
 
-    async def handle(frame: bytes, context: Context) -> AsyncIterator[bytes]:
+    async def handle(frame: bytes, context: Context) -> AsyncGenerator[bytes, None]:
         try:
             caller = identity.enter(context)
             admission.check_bytes(method, frame)
             request = parse(request_type, frame)
             door = identity.door
             authorize(door, caller, need, request)
+            if own[caller.name] >= most:
+                raise Overloaded(f"{method}: this key's name has {most} open, and no more may; end one first")
             pieces = begin(request, caller, frame)
             give_back = door.take_stream(caller)
         except Exception as error:
@@ -320,9 +331,11 @@ def _streaming(
             # Without a queue it goes on for whoever may see some; what it tells is judged event by event.
             held, queue = (need.right, request.queue) if request.queue else (ADMIN * caller.is_admin, "")
         release = door.hold(caller, held, queue, "", _ending_this_task(ended))
+        own[caller.name] += caller.number is not None
         try:
-            async for piece in pieces:
-                yield piece
+            async with contextlib.aclosing(pieces):
+                async for piece in pieces:
+                    yield piece
         except asyncio.CancelledError:
             if not ended:
                 raise
@@ -332,6 +345,9 @@ def _streaming(
         finally:
             release()
             give_back()
+            own[caller.name] -= caller.number is not None
+            if not own[caller.name]:
+                del own[caller.name]
 
     return grpc.unary_stream_rpc_method_handler(handle)
 

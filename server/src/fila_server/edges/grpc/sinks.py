@@ -15,7 +15,7 @@ from fila_server.broker.calls import Broker
 from fila_server.config.schema import KIB, Config
 from fila_server.edges.grpc.admin import authorize, parse
 from fila_server.edges.grpc.identity import Identity
-from fila_server.edges.grpc.service import Context, UnaryHandler, unary_handler
+from fila_server.edges.grpc.service import Context, UnaryHandler
 from fila_server.edges.grpc.status import abort
 from fila_server.errors import LimitExceeded
 from fila_server.operations.requests import AdminRules
@@ -47,20 +47,21 @@ def handlers(broker: Broker, config: Config, identity: Identity) -> grpc.Generic
 
 def _staging(broker: Broker, identity: Identity) -> UnaryHandler:
     """Judged by the queue and by the sink's own name: who may stage may not yet publish as another sink."""
-    stage = unary_handler(broker, commands.STAGE, identity)
     need, of_sink = RPCS["FilaSink/Stage"], RPCS["FilaSink/Publish"]
 
     async def handle(frame: bytes, context: Context) -> bytes:
         try:
             caller = identity.enter(context)
-            if caller.number is not None:
-                request = parse(pb.StageRequest, frame)
-                authorize(identity.door, caller, need, request)
-                authorize(identity.door, caller, of_sink, request)
+            broker.unwritten.check_write()
+
+            def check(queue: str, sink: str) -> None:
+                identity.door.check(caller, need, queue)
+                identity.door.check(caller, of_sink, sink)
+
+            return await broker.stage(frame, caller.number, check)
         except Exception as error:
             frame = b""  # see abort()
             await abort(context, error)
-        return await stage(frame, context)
 
     return handle
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 
 from fila.v1 import events_pb2 as pb
-from fila_server.errors import Invalid, LimitExceeded
+from fila_server.errors import Invalid, LimitExceeded, Overloaded
 from fila_server.events import FAMILIES, KINDS, MISSED, RING, Happening, Ring, matches, unknown_kinds
 
 EVENTS_A_FRAME = 100
@@ -32,7 +32,7 @@ class Watching:
         sees: Callable[[str, str], bool] = lambda _queue, _channel: True,
         quotes: Callable[[str], bool] = lambda _queue: True,
     ) -> AsyncGenerator[bytes, None]:
-        """Tell what is kept, and go on where that was asked for. Raises Invalid, LimitExceeded.
+        """Tell what is kept, and go on where that was asked for. Raises Invalid, LimitExceeded, Overloaded.
 
         `sees` gets an event's queue and channel, both may be empty, and says whether the watcher may know of it;
         `quotes` gets the queue, and says whether it may know what the event quotes of messages.
@@ -42,7 +42,7 @@ class Watching:
         if unknown := unknown_kinds(request.kinds):
             raise Invalid("kinds", _advice(unknown[0]))
         if self._watchers >= WATCHERS_MAX:
-            raise LimitExceeded("follow", f"of at most {WATCHERS_MAX} watchers at a time; end one first")
+            raise Overloaded(f"follow: {WATCHERS_MAX} watch already, and no more may; end one first")
         draining = asyncio.Event()
         stay = self._at_drain(draining.set)
         self._watchers += 1

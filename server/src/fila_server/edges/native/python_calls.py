@@ -270,13 +270,14 @@ def _nobody(_what: int, _token: int, _number: int, _payload: bytes) -> None:
 
 
 async def _write_all(context: CallContext, answer: Any) -> None:
-    async for message in answer:
-        try:
-            await context.write(message)
-        except asyncio.CancelledError as cancelled:
-            # Whoever took back the right to it ends the call from inside, also while its client does not read.
-            await answer.athrow(cancelled)
-            raise
+    async with contextlib.aclosing(answer):
+        async for message in answer:
+            try:
+                await context.write(message)
+            except asyncio.CancelledError as cancelled:
+                # Whoever took back the right to it ends the call from inside, also while its client does not read.
+                await answer.athrow(cancelled)
+                raise
 
 
 async def _requests(context: CallContext, deserialize: Any) -> AsyncIterator[Any]:
