@@ -19,6 +19,7 @@ import os
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -199,12 +200,16 @@ def write(path: Path, head: Head, replay: Replay, inputs: pa.Table, decisions: p
         aside.unlink(missing_ok=True)
 
 
+_UNREADABLE = (OSError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+"""What `zipfile` raises at damage: a method that nobody knows may be a flipped bit, too."""
+
+
 def read_head(path: Path) -> Head:
     """What a checkpoint is of, without taking it up. Raises CheckpointRefused."""
     try:
         with zipfile.ZipFile(path) as archive:
             return _head(path, archive)[0]
-    except (OSError, zipfile.BadZipFile, KeyError) as error:
+    except (*_UNREADABLE, KeyError) as error:
         raise CheckpointRefused(f"{path.name} cannot be read: {error}") from None
 
 
@@ -222,7 +227,7 @@ def take_up(path: Path, run: str, folder: Path) -> Beginning:
                 replay = Resumed(str(folder), base, facts, source)
     except NotTaken as why:
         raise CheckpointRefused(f"{path.name} cannot be taken up: {why}") from None
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, pa.ArrowException) as error:
+    except (*_UNREADABLE, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise CheckpointRefused(f"{path.name} is damaged: {error}") from None
     return Beginning(head, Start(replay, inputs, decisions))
 
