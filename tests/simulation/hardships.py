@@ -183,11 +183,13 @@ class Hardships(TroubledBroker):
         """A page of dead letters, each routed anew as a script would have it."""
         self.quiet()
         peek = admin.PeekMessagesRequest(queue=f"work{DLQ}", max_messages=100)
-        letters = self.engine.call(commands.PEEK_MESSAGES, peek, admin.PeekMessagesResponse).messages
+        page_read = self.engine.call(commands.PEEK_MESSAGES, peek, admin.PeekMessagesResponse)
         self.hear()
         # A lease that ends as the page is read makes its letter ready, and a pull that waits takes it.
         pulled = {told.token for queue, told in self.held.values() if queue == peek.queue}
-        letters = [letter for letter in letters if int(letter.payload.split(b"|")[0]) not in pulled]
+        letters = [
+            letter for letter in page_read.messages if int(letter.payload.split(b"|")[0]) not in pulled
+        ]
         if not letters:
             return
         page = seam_frames.RedrivePage(

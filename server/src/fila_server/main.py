@@ -43,8 +43,9 @@ log = structlog.get_logger("fila_server.main")
 
 DRAIN_S_MAX = 9.5
 """A supervisor that asked politely waits ten seconds before it kills."""
-HISTORY_ENDS_S = 4.0
-"""For the history's last files, after everything else; within DRAIN_S_MAX whatever is left of it."""
+HISTORY_ENDS_S = 8.0
+"""For the history's last files, after everything else, within what is left of DRAIN_S_MAX: a thread of the lowest
+priority gets little of a busy machine, and half of this was too little five times of six."""
 
 _config_option = click.option(
     "--config",
