@@ -24,6 +24,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 
 import structlog
 
@@ -57,14 +58,7 @@ REPOST_DELAY_S = 0.002
 DRAIN_TOLD_EVERY_S = 1.0
 """While calls in hand are finished at a stop, how many are left goes to the log so often."""
 
-_ENQUEUES = frozenset(
-    (
-        commands.ENQUEUE,
-        commands.ENQUEUE_BATCH,
-        commands.ENQUEUE_STREAM,
-        commands.ENQUEUE_ATOMIC,
-    )
-)
+_ENQUEUES = range(commands.ENQUEUE, commands.ENQUEUE_ATOMIC + 1)
 
 
 class Broker:
@@ -211,20 +205,18 @@ class Broker:
         """
         if kind in _ENQUEUES:
             if self._hooks.scripted:
-                return self._routed_call(kind, frame, caller)
+                self._check_open()
+                return self._routed(self._parse(kind, frame, caller))
         elif kind in self.mirror.kinds:
             return self.mirror.call(kind, frame)
         return self._call(kind, frame, caller)
 
     def stage(self, frame: bytes, caller: int | None, check: Callable[[str, str], None]) -> Awaitable[bytes]:
-        """A Stage request. `check` is told the names of its queue and its sink before anything is staged, and raises
-        what refuses it."""
+        """A Stage request. `check` is told its queue's name and its sink's first, and raises what refuses it."""
         self._check_open()
-        parsed = self._parse(commands.STAGE, frame, caller)
+        parsed = cast("StagedFrame", self._parse(commands.STAGE, frame, caller))
         check(*parsed.staged())
-        if self._hooks.scripted and self._hooks.concerns(parsed):
-            return self._route_and_submit(parsed)
-        return self._submit_parsed(parsed)
+        return self._routed(parsed)
 
     async def admit(self, kind: int, frame: bytes, caller: int | None = None) -> asyncio.Future[bytes]:
         """Submit an enqueue frame and return once it is in the mailbox, its answer still to come.
@@ -325,10 +317,8 @@ class Broker:
         return stream
 
     async def read_log(self, frame: bytes) -> AsyncGenerator[bytes, None]:
-        """The pieces of a ReadLog, each read in a thread that the loop can spare.
-
-        Whoever stops reading has to close it: a piece is counted in `unwritten` until the next one is asked for.
-        """
+        """The pieces of a ReadLog, each read in a thread that the loop can spare. Whoever stops reading closes it: a
+        piece is counted in `unwritten` until the next one is asked for."""
         self._check_open()
         reader = self._engine.log_reader(frame)
         self.unwritten.set_page_aside()
@@ -374,10 +364,8 @@ class Broker:
     def _call(self, kind: int, frame: bytes, caller: int | None = None) -> asyncio.Future[bytes]:
         return self._submit(kind, frame, caller)[1]
 
-    def _routed_call(self, kind: int, frame: bytes, caller: int | None) -> Awaitable[bytes]:
-        self._check_open()
-        parsed = self._parse(kind, frame, caller)
-        if self._hooks.concerns(parsed):
+    def _routed(self, parsed: ParsedFrame) -> Awaitable[bytes]:
+        if self._hooks.scripted and self._hooks.concerns(parsed):
             return self._route_and_submit(parsed)
         return self._submit_parsed(parsed)
 
@@ -394,7 +382,7 @@ class Broker:
             raise
         return waiter
 
-    def _parse(self, kind: int, frame: bytes, caller: int | None) -> StagedFrame:
+    def _parse(self, kind: int, frame: bytes, caller: int | None) -> ParsedFrame:
         if caller is None:
             return self._engine.parse(kind, frame)
         return self._engine.parse(kind, frame, caller, time.monotonic_ns())

@@ -467,15 +467,12 @@ cdef bint rights_judge(
     tenant.at, tenant.length = name, 0
     if not table.is_on:
         return True
-    if not (
-        ENQUEUE <= kind <= EXTEND_LEASE or kind == LEASE or kind == CONSUME_OPEN or kind == SESSION_OPEN
-        or kind == STAGE
-    ):
+    if not (ENQUEUE <= kind <= EXTEND_LEASE or kind in (LEASE, CONSUME_OPEN, SESSION_OPEN, STAGE)):
         return True                     # judged by who sends it, as rights_on says
     pthread_mutex_lock(&table.lock)
     p = principal_of(table, caller)
     if p != NULL and (kind <= ENQUEUE_ATOMIC or kind == STAGE):
-        if kind != STAGE:               # of which who sends it judges queue and sink, and refuses tenants' keys
+        if kind != STAGE:               # who sends that judges queue and sink, and refuses tenants' keys
             _judge_items(p, command)
         _refill(&p.messages, now_ns)
         _refill(&p.bytes, now_ns)

@@ -162,7 +162,7 @@ cdef bint _parse_single(Command* command, const Limits* limits, Problem* problem
 
 
 cdef bint _errors_are_text(const char* bytes, size_t length) noexcept nogil:
-    """Each is kept with its dead letter: one that is no UTF-8 would spoil every answer that the letter is in."""
+    """Each is kept with its dead letter, and one that is no UTF-8 spoils every answer that letter is in."""
     cdef Cursor c
     cdef Fields item
     cdef uint32_t field, kind
