@@ -92,6 +92,11 @@ def test_no_module_is_longer_than_anybody_reads():
     assert not named(too_long), f"more than {LINES_MAX} lines: look for the missing noun"
 
 
+def test_nobody_elses_packages_are_in_the_repository():
+    """They come from where they are published, at set-up, by version and hash."""
+    assert not named(files({".whl", ".jar", ".egg", ".deb", ".tgz"}))
+
+
 def test_compiled_code_keeps_to_110_columns():
     wide = [
         f"{path.relative_to(ROOT)}:{number}"
