@@ -16,6 +16,9 @@ from tests.simulation.producers import FAIRNESS_KEYS, Producers
 from tests.simulation.starts import start_at
 from tests.simulation.world import World
 
+PASSES_OF_A_SEEK = 4
+"""In which it may still be taking apart what it left."""
+
 
 class ChannelOperators:
     """What is done to the channels of a queue, at random; Operators adds what is done to queues."""
@@ -112,8 +115,21 @@ class ChannelOperators:
         if channel is None:
             return
         to = asked.notes["to"]
+        self._may_die_first(channel)
         self.world.say(f"seek {channel.queue.name}/{channel.name} to {to}")
         start_at(self.world, channel, None if to >= 1 << 59 else to, asked)
+
+    def _may_die_first(self, channel: ChannelModel) -> None:
+        """A seek that comes close behind another waits until that one has taken apart what it left: to the end of the pass
+        or longer, and what is over by then dies before it."""
+        world, queue = self.world, channel.queue
+        if world.pass_number <= queue.sought_pass + PASSES_OF_A_SEEK:
+            for note in channel.all_notes():
+                if note.state in (READY, DELAYED) and 0 < note.entry.expires_ms <= world.engine.wall_ms:
+                    world.drop(note)
+                    for letter in note.buried:
+                        letter.maybe = True
+        queue.sought_pass = world.pass_number
 
     def delete_channel(self) -> None:
         queue = self._source()

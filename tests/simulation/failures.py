@@ -185,13 +185,20 @@ class Failures(Deliveries):
         if len(decision.twins) > 1:
             note.place = None  # nobody knows which of them was meant
 
-    def forget_decisions(self) -> None:
-        """After a crash: nobody nacked, nothing expired, until it does again."""
+    def forget_decisions(self) -> int:
+        """After a crash: nobody nacked, nothing expired, until it does again. Returns how many leases there may be again
+        that nobody ever saw: nobody knows until when, since the clock may have been set back."""
         self.asked_about.clear()
         self.events.clear()
         self.nacks.clear()
+        unseen = 0
         for note in self.model.all_notes():
-            if note.state == DECIDING:
+            if note.state == DECIDING and not note.lease_id:
+                note.state, note.decision, note.place, note.holder = READY, None, None, 0
+                note.attempts = note.attempts - 1 if note.attempts is not None else None
+                unseen += 1
+            elif note.state == DECIDING:
                 note.state, note.decision, note.holder = LEASED, None, 0
                 note.attempts = note.attempts - 1 if note.attempts is not None else None
                 self.model.leases[note.lease_id] = note
+        return unseen

@@ -221,6 +221,7 @@ class QueueModel:
     dlq: "QueueModel | None" = None
     origin: "QueueModel | None" = None  # a dead-letter queue's
     gone: bool = False
+    sought_pass: int = -100  # when a channel of it was sought the last time
     channels: dict[str, ChannelModel] = field(default_factory=dict)
     keys: dict[str, KeyModel] = field(default_factory=dict)
     log: list[Entry] = field(default_factory=list)

@@ -303,7 +303,9 @@ class World(Failures):
         self.unseen.clear()
         self.loaded = 0
         self.model.consumers.clear()  # what was sent stays leased
-        self.forget_decisions()
+        again = self.forget_decisions()
+        self.lost += [mono + LONGEST_LEASE_MS] * again
+        self.failed_unseen += again
         haunt(self, ghosts)
         for bucket in self.model.buckets.values():
             bucket.level = min(bucket.burst, bucket.level + bucket.rate * max(0, wall - bucket.at_ms) / 1000)
