@@ -120,8 +120,8 @@ class ChannelOperators:
         start_at(self.world, channel, None if to >= 1 << 59 else to, asked)
 
     def _may_die_first(self, channel: ChannelModel) -> None:
-        """A seek that comes close behind another waits until that one has taken apart what it left: to the end of the pass
-        or longer, and what is over by then dies before it."""
+        """A seek that comes close behind another waits until that one has taken apart what it left, to the end of the
+        pass or longer, and what is over by then dies before it."""
         world, queue = self.world, channel.queue
         if world.pass_number <= queue.sought_pass + PASSES_OF_A_SEEK:
             for note in channel.all_notes():

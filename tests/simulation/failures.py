@@ -186,8 +186,8 @@ class Failures(Deliveries):
             note.place = None  # nobody knows which of them was meant
 
     def forget_decisions(self) -> int:
-        """After a crash: nobody nacked, nothing expired, until it does again. Returns how many leases there may be again
-        that nobody ever saw: nobody knows until when, since the clock may have been set back."""
+        """After a crash: nobody nacked, nothing expired, until it does again. Returns how many leases there may be
+        again that nobody ever saw: nobody knows until when, since the clock may have been set back."""
         self.asked_about.clear()
         self.events.clear()
         self.nacks.clear()
