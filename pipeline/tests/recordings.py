@@ -39,7 +39,8 @@ def closed_recording(
 
 
 def _wait_until_closed(broker: BrokerProcess, directory: Path) -> None:
-    """A stop gives the history's thread eight seconds at most, and it has the lowest priority: too few on a busy machine."""
+    """A stop gives the history's thread eight seconds at most, and it has the lowest priority: too few on a busy
+    machine."""
     done = time.time() - 0.001  # the broker's clock has milliseconds
     broker.admin.SetConfig(admin_pb2.SetConfigRequest(key="all.done", value="yes"))
     deadline = time.monotonic() + CLOSED_S_MAX
