@@ -282,32 +282,9 @@ def test_an_older_version_of_a_frame_that_comes_to_light_is_never_cut_up(
     assert engine.core.counters()["lost_messages"] == 1
 
 
-@pytest.mark.parametrize("count", [9, 20], ids=["newer", "older"])
-def test_what_was_done_of_another_version_of_a_frame_is_not_believed(
-    engine: DrivenEngine, count: int
-) -> None:
-    engine.create_queue("q")
-    payloads = [b"%d" % number for number in range(12)]
-    messages = [service.EnqueueMessage(queue="q", payload=payload) for payload in payloads]
-    batch = service.EnqueueBatchRequest(queue="q", messages=messages)
-    engine.call(commands.ENQUEUE_BATCH, batch, service.EnqueueBatchResponse)
-    engine.ack("q", engine.lease("q", 3))
-    engine.stop()
-    probe = StoreProbe(str(engine.directory))
-    [(key, done)] = [row for row in probe.scan(SETTLED) if len(row[0]) == 24]
-    assert done == b"\x02\x07\x00" + (12).to_bytes(4)
-    probe.write(
-        [(SETTLED, key, b"\x02\x38\x00" + (9).to_bytes(4))]
-    )  # of the nine that are left: three of those
-    probe.close()
-
-    engine.reopen()
-
-    assert engine.core.open_report()["lost_ranges"] == 1
-    assert engine.payloads("q") == payloads  # what was acked comes again, and nothing is lost
-
-
-def test_what_was_done_is_believed_of_a_record_that_does_not_say_of_how_many(engine: DrivenEngine) -> None:
+@pytest.fixture
+def three_of_twelve_done(engine: DrivenEngine) -> tuple[bytes, bytes]:
+    """The record that says so of a frame, in a store that is closed."""
     engine.create_queue("q")
     messages = [service.EnqueueMessage(queue="q", payload=b"%d" % number) for number in range(12)]
     batch = service.EnqueueBatchRequest(queue="q", messages=messages)
@@ -316,10 +293,35 @@ def test_what_was_done_is_believed_of_a_record_that_does_not_say_of_how_many(eng
     engine.stop()
     probe = StoreProbe(str(engine.directory))
     [(key, done)] = [row for row in probe.scan(SETTLED) if len(row[0]) == 24]
-    probe.write([(SETTLED, key, b"\x01" + done[1:-4])])
     probe.close()
+    assert done == b"\x02\x07\x00" + (12).to_bytes(4)
+    return key, done
 
+
+def reopen_with(engine: DrivenEngine, key: bytes, done: bytes) -> None:
+    probe = StoreProbe(str(engine.directory))
+    probe.write([(SETTLED, key, done)])
+    probe.close()
     engine.reopen()
+
+
+@pytest.mark.parametrize("count", [9, 20], ids=["newer", "older"])
+def test_what_was_done_of_another_version_of_a_frame_is_not_believed(
+    engine: DrivenEngine, three_of_twelve_done: tuple[bytes, bytes], count: int
+) -> None:
+    key, _ = three_of_twelve_done
+    reopen_with(engine, key, b"\x02\x38\x00" + count.to_bytes(4))
+
+    assert engine.core.open_report()["lost_ranges"] == 1
+    # What was acked comes again, and nothing is lost.
+    assert engine.payloads("q") == [b"%d" % number for number in range(12)]
+
+
+def test_what_was_done_is_believed_of_a_record_that_does_not_say_of_how_many(
+    engine: DrivenEngine, three_of_twelve_done: tuple[bytes, bytes]
+) -> None:
+    key, done = three_of_twelve_done
+    reopen_with(engine, key, b"\x01" + done[1:-4])
 
     assert engine.core.open_report()["lost_ranges"] == 0
     assert engine.payloads("q") == [b"%d" % number for number in range(3, 12)]
