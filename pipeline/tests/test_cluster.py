@@ -67,6 +67,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         master.wait(60)
 
 
+def said_by(*command: str) -> str:
+    """What a driver in a process of its own printed."""
+    ran = subprocess.run(
+        [sys.executable, *command],
+        env=environ(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return ran.stdout
+
+
 def test_a_job_says_on_a_cluster_what_it_says_without_one(spark, cluster, tmp_path):
     record(noisy_neighbours(300), tmp_path / "history")
     history = open_history(spark, str(tmp_path / "history"))
@@ -81,16 +95,7 @@ def test_a_job_says_on_a_cluster_what_it_says_without_one(spark, cluster, tmp_pa
         "--conf",
         "spark.driver.host=127.0.0.1",
     ]
-    ran = subprocess.run(
-        [sys.executable, "-m", "fila_pipeline.main", *asked, *there],
-        env=environ(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    assert f"throttles: {alone.answer}\n" in ran.stdout
+    assert f"throttles: {alone.answer}\n" in said_by("-m", "fila_pipeline.main", *asked, *there)
 
 
 READ = """
@@ -118,13 +123,10 @@ def test_a_queue_is_read_and_copied_once_by_executors(broker, cluster, queue, tm
     broker.fill(queue, 3000)
     (tmp_path / "read.py").write_text(READ)
     arguments = [broker.address, queue, copies, cluster, str(tmp_path / "checkpoint")]
-    ran = subprocess.run(
-        [sys.executable, str(tmp_path / "read.py"), *arguments],
-        env=environ(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    assert ran.stdout.split() == ["read", "3000", "copied", "3000", "3000"]
+    assert said_by(str(tmp_path / "read.py"), *arguments).split() == [
+        "read",
+        "3000",
+        "copied",
+        "3000",
+        "3000",
+    ]

@@ -8,7 +8,7 @@ import time
 import grpc
 import pytest
 
-from fila.v1 import admin_pb2, admin_pb2_grpc, events_pb2, service_pb2, service_pb2_grpc, watch_pb2
+from fila.v1 import admin_pb2, admin_pb2_grpc, events_pb2, watch_pb2
 from tests.e2e.conftest import StartServer
 from tests.grpc_edge.raw_http2 import DATA, END_STREAM, RST_STREAM, RawClient, frame, message
 
@@ -16,28 +16,19 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 INITIAL_WINDOW_SIZE = 4
 CANCEL = 8
-MIB = 1 << 20
 PATIENCE_S = 30.0
 
 
 class Guarded:
-    """A server that asks for keys, with the smallest budget of answers that nobody has read, and a log to read."""
+    """A server that asks for keys, and a queue to watch."""
 
     def __init__(self, start_server: StartServer) -> None:
-        running = start_server(
-            FILA_SERVER__EDGE="native",
-            FILA_AUTH__ENABLED="true",
-            FILA_LIMITS__UNWRITTEN_BYTES_MAX=str(16 * MIB),
-        )
+        running = start_server(FILA_SERVER__EDGE="native", FILA_AUTH__ENABLED="true")
         self.address = running.addresses["grpc"]
         self.bearer = "Bearer " + (running.data_dir / "bootstrap-key").read_text().strip()
         self.metadata = (("authorization", self.bearer),)
-        self.service = service_pb2_grpc.FilaServiceStub(running.channel())
         self.admin = admin_pb2_grpc.FilaAdminStub(running.channel())
-        self.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="log"), metadata=self.metadata)
-        messages = [service_pb2.EnqueueMessage(payload=bytes(900_000))] * 8
-        batch = service_pb2.EnqueueBatchRequest(queue="log", messages=messages)
-        self.service.EnqueueBatch(batch, metadata=self.metadata)
+        self.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="watched"), metadata=self.metadata)
 
     def cancel_unread(self, path: str, request: bytes, calls: int) -> None:
         """Begin as many calls, take nothing of their answers, cancel them, and leave."""
@@ -56,22 +47,10 @@ def guarded(start_server: StartServer) -> Guarded:
     return Guarded(start_server)
 
 
-def test_a_cancelled_read_of_a_log_gives_its_part_of_the_budget_back(guarded: Guarded) -> None:
-    request = admin_pb2.ReadLogRequest(queue="log", max_batch=1000)
-    guarded.cancel_unread("ReadLog", request.SerializeToString(), calls=60)
-
-    pull = service_pb2.LeaseRequest(queue="log", max_messages=3, wait_ms=int(PATIENCE_S * 1000))
-    answer = guarded.service.Lease(pull, timeout=PATIENCE_S + 5, metadata=guarded.metadata)
-    read = list(guarded.admin.ReadLog(request, metadata=guarded.metadata))
-
-    assert len(answer.messages) == 3
-    assert sum(len(piece.messages) for piece in read) == 8
-
-
 @pytest.mark.parametrize(
     ("path", "request_"),
     [
-        ("WatchStats", watch_pb2.WatchStatsRequest(queues=["log"])),
+        ("WatchStats", watch_pb2.WatchStatsRequest(queues=["watched"])),
         ("WatchEvents", events_pb2.WatchEventsRequest(follow=True)),
     ],
     ids=["WatchStats", "WatchEvents"],
