@@ -154,6 +154,10 @@ NO_CLIENT = (
             ),
         ),
         ("s 3://bucket/h", "it is no URL (java.net.URISyntaxException: Illegal character in scheme name"),
+        (
+            "http://127.0.0.1:1/h",
+            "files of http:// cannot be listed, nor written; give a directory, or the URL of an",
+        ),
         ("viewfs://nowhere/h", "IOException: ViewFs: Cannot initialize: Empty Mount table"),
     ],
 )

@@ -352,6 +352,20 @@ def test_an_address_wins_over_the_context_in_use(fila, broker: FakeBroker, home)
     assert fila("queue", "list").code == 0  # FILA_ADDR is the fake's
 
 
+def test_what_is_typed_wins_over_the_environment(fila, broker: FakeBroker, home, monkeypatch):
+    address = broker.address
+    assert fila("context", "add", "fake", "--addr", f"http://{address}").code == 0
+    assert fila("context", "add", "none", "--addr", "127.0.0.1:1").code == 0
+    monkeypatch.setenv("FILA_ADDR", "127.0.0.1:1")
+
+    assert fila("queue", "list").code == 1
+    assert fila("queue", "list", "--context", "fake").code == 0
+    assert fila("--context", "fake", "queue", "list").code == 0
+    assert fila("queue", "list", "--addr", address, "--context", "none").code == 0
+    monkeypatch.setenv("FILA_CONTEXT", "fake")
+    assert fila("queue", "list").code == 1
+
+
 def test_a_broken_file_of_contexts_is_named(fila, broker: FakeBroker, home, monkeypatch):
     monkeypatch.delenv("FILA_ADDR")
     (home / "fila").mkdir()

@@ -1,6 +1,6 @@
 """Named brokers: `fila context use prod`, and every command goes there until another is chosen.
 
-    address: --addr, FILA_ADDR, --context, FILA_CONTEXT, the context in use, http://localhost:5555
+    address: --addr, --context, FILA_ADDR, FILA_CONTEXT, the context in use, http://localhost:5555
 
 They are kept in `fila/contexts.json` below XDG_CONFIG_HOME (~/.config), readable by their owner alone.
 """

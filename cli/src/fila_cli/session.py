@@ -46,6 +46,7 @@ class Session:
     def __init__(self) -> None:
         self.given_address = ""
         self.context = ""
+        self.typed: set[str] = set()
         self.format = Format.TABLE
         self.color = "auto"
         self.timeout_s = 30.0
@@ -55,8 +56,13 @@ class Session:
 
     @property
     def address(self) -> str:
-        """Where the broker is: as it was given, else by the context that was named or is in use, else here."""
-        return self.given_address or contexts().address_of(self.context) or DEFAULT_ADDRESS
+        """Where the broker is: as it was given, else by the context that was named or is in use, else here.
+
+        A context that was typed is meant, whatever address the environment has.
+        """
+        by_context = "context" in self.typed and "given_address" not in self.typed
+        given = "" if by_context else self.given_address
+        return given or contexts().address_of(self.context) or DEFAULT_ADDRESS
 
     @property
     def is_address_given(self) -> bool:
@@ -153,6 +159,7 @@ def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], None
         if value is not None and (typed or ctx.parent is None):
             if name == "given_address":
                 target_of(value)
+            session.typed |= {name} if typed else set()
             setattr(session, name, Format(value) if name == "format" else value)
             colors.choose(session.color)
 

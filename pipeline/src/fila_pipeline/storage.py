@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import IllegalArgumentException
+from pyspark.errors import IllegalArgumentException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
 
 PIECE = 1 << 20
@@ -45,9 +45,14 @@ class Storage:
         """
         try:
             storage = cls(spark, directory)
-            storage.exists("")
+            storage.names("")
         except IllegalArgumentException as error:
             raise StorageUnreachable(f"it is no URL ({error})") from None
+        except UnsupportedOperationException:
+            scheme = directory.partition("://")[0]
+            raise StorageUnreachable(
+                f"files of {scheme}:// cannot be listed, nor written; give a directory, or the URL of an object store"
+            ) from None
         except Py4JJavaError as error:
             raise StorageUnreachable(_why_unreachable(spark, directory, error.java_exception)) from None
         return storage
