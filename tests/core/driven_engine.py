@@ -27,8 +27,8 @@ WALL_START_NS = 1_700_000_000_000 * MS
 PASSES_MAX = 200
 BALLAST_BYTES = 65_536
 """A thousandth of what a server keeps there: in memory all of it is written, each time a store is made."""
-WAL_BYTES_MAX = 8 << 20
-"""RocksDB sets room for a log aside, and in memory that room is written: 31 MB a start where that much may be in it."""
+WAL_BYTES_MAX = 2 << 20
+"""RocksDB sets room for a log aside, and in memory that room is written, each time a store is opened or made."""
 
 P = TypeVar("P", bound=Proto)
 Out = tuple[int, int, int, bytes]
