@@ -7,6 +7,7 @@ import gc
 import pickle
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 
 import grpc
 import pytest
@@ -153,8 +154,12 @@ async def test_an_enqueue_whose_answer_is_lost_is_not_repeated(
         await call
 
     broker.answering.set()
-    await client.enqueue("orders", b"next")
-    assert [message.payload for message in broker.queues["orders"].log] == [b"once", b"next"]
+    # On a busy machine gRPC may hand this one to the connection that is just breaking.
+    with suppress(AnswerLost):
+        await client.enqueue("orders", b"next")
+    await client.enqueue("orders", b"last")
+    stored = [message.payload for message in broker.queues["orders"].log]
+    assert stored in ([b"once", b"next", b"last"], [b"once", b"last"])
 
 
 async def test_an_enqueue_with_a_dedup_key_is_repeated_and_stored_once(
