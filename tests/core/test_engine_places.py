@@ -80,6 +80,24 @@ def test_a_message_whose_time_to_live_ends_cold_reaches_the_dlq() -> None:
     engine.remove()
 
 
+@pytest.mark.parametrize(
+    ("end", "told"), [("nack", "no"), ("lease", "visibility timeout expired"), ("", "time to live is over")]
+)
+def test_a_dead_letter_of_a_time_to_live_tells_what_its_last_consumer_said(
+    engine: DrivenEngine, end: str, told: str
+) -> None:
+    engine.create_queue("q", ttl_to_dlq=True, visibility_timeout_ms=1_000)
+    engine.enqueue("q", b"short", ttl_ms=400)
+    leased = engine.lease("q") if end else []
+    engine.sleep(500)
+    if end == "nack":
+        engine.nack("q", leased)
+    engine.sleep(1_000)
+
+    (letter,) = engine.lease("q.dlq")
+    assert (letter.metadata.dead_letter.reason, letter.metadata.dead_letter.last_error) == ("ttl", told)
+
+
 @pytest.mark.parametrize("kind", ["stream", "pull"])
 def test_a_lease_that_runs_out_while_its_bytes_are_read_back_counts_no_attempt(kind: str) -> None:
     engine = DrivenEngine({"storage.hot_payload_bytes": 1})

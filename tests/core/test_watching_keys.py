@@ -253,6 +253,26 @@ def test_a_seek_does_what_its_preview_says(engine: DrivenEngine, target: int) ->
     assert after.depth == before.depth + before.in_flight + replayed - skipped
 
 
+@pytest.mark.parametrize("target", [1, 3, 6])
+def test_a_preview_counts_no_message_whose_time_to_live_is_over(engine: DrivenEngine, target: int) -> None:
+    engine.create_queue("short", retention=admin.Retention(soft_period_ms=3_600_000))
+    for ttl_ms in (100, 0, 100, 0, 60_000):
+        request = service.EnqueueBatchRequest(queue="short")
+        for _ in range(2):
+            request.messages.add(options={"ttl_ms": ttl_ms} if ttl_ms else {})
+        engine.call(commands.ENQUEUE_BATCH, request, service.EnqueueBatchResponse)
+    engine.sleep(200)
+    engine.ack("short", engine.lease("short", 10))
+
+    part = seam_frames.SeekPart(queue=b"short", offset=target)
+    told = engine.call(commands.SEEK_PREVIEW, part, seam_frames.SeekCount)
+    request_seek = admin.SeekChannelRequest(queue="short", offset=target)
+    engine.call(commands.SEEK_CHANNEL, request_seek, admin.SeekChannelResponse)
+
+    assert told.replayed == {1: 6, 3: 6, 6: 4}[target]
+    assert engine.stats("short").depth == told.replayed
+
+
 # --- what it costs ---------------------------------------------------------------------------
 
 LOOKS_MAX = 100_000

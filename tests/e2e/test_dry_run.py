@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import grpc
 import pytest
 
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import service_pb2
+from fila.v1.messages_pb2 import Message
+from fila_server.operations.dry_run import newest
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -128,3 +132,54 @@ def test_what_is_wrong_with_a_dry_run_is_said(server, queue):
     ):
         with pytest.raises(grpc.RpcError, match=sentence):
             server.admin.DryRunPolicy(request)
+
+
+def test_after_a_crash_the_newest_messages_are_found_across_the_offsets_it_left_out(start_server, tmp_path):
+    server = start_server()
+    server.admin.CreateQueue(pb.CreateQueueRequest(name="q", config=pb.QueueConfig(max_attempts=1)))
+    enqueue(server, "q")
+    (leased,) = server.service.Lease(service_pb2.LeaseRequest(queue="q", max_messages=1)).messages
+    server.service.Nack(
+        service_pb2.NackRequest(queue="q", message_id=leased.id, lease_id=leased.metadata.lease_id)
+    )
+    server.process.kill()
+    server.process.wait()
+    server = start_server()
+    asked = pb.DryRunPolicyRequest(
+        queue="q",
+        config=pb.QueueConfig(on_failure_script="function on_failure(m) return {action = 'dlq'} end"),
+        update_mask={"paths": ["on_failure_script"]},
+    )
+
+    told = server.admin.DryRunPolicy(asked)
+    assert [each.offset for each in told.messages] == list(range(1, len(HEADERS) + 1))
+    assert (told.retained, len(told.dead_letters)) == (len(HEADERS), 1)
+
+    enqueue(server, "q")
+    asked.last = len(HEADERS) + 2
+    offsets = [each.offset for each in server.admin.DryRunPolicy(asked).messages]
+    assert offsets[:2] == [len(HEADERS) - 1, len(HEADERS)]
+    assert len(offsets) == len(HEADERS) + 2
+    assert offsets[2] > 1_000, "or there is no gap to be crossed"
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_the_newest_messages_are_the_last_of_all_whatever_gaps_there_are(seed: int):
+    chance = random.Random(seed)
+    head = chance.choice([2, 30, 3_000])
+    there = sorted(chance.sample(range(1, head), chance.randrange(0, min(head - 1, 40))))
+    if chance.random() < 0.5:
+        head += 1_000_000
+    reads: list[int] = []
+
+    async def read(first: int, most: int) -> list[Message]:
+        reads.append(first)
+        found = [offset for offset in there if offset >= first][:most]
+        return [Message(metadata={"offset": offset}) for offset in found]
+
+    for most in (1, 2, 7, 100):
+        oldest = there[0] if there and chance.random() < 0.5 else 1
+        reads.clear()
+        found = await newest(read, oldest, head, most)
+        assert [each.metadata.offset for each in found] == there[-most:]
+        assert len(reads) < 50

@@ -77,12 +77,25 @@ class Cramped(Liar):
 
 
 class Forgetful(Liar):
-    """Decides for itself, and the world is asked all the same."""
+    """Decides for itself, and the world is asked all the same; its own commands are not among those it counts."""
+
+    submitted = ran = 0
+
+    def run_pass(self, mono_ns: int, wall_ns: int) -> int | None:
+        submitted = self.submitted
+        following: int | None = self.core.run_pass(mono_ns, wall_ns)
+        self.ran = submitted
+        return following
+
+    def counters(self) -> dict[str, Any]:
+        told: dict[str, Any] = self.core.counters()
+        return told | {"commands": told["commands"] - self.ran}
 
     def telling(self, token: int, kind: int, status: int, payload: bytes) -> Out | None:
         if kind == commands.EVENT:
             hasty = seam_frames.Decision(action=seam_frames.RETRY, delay_ms=0)
             self.core.submit(commands.DECIDE, token, hasty.SerializeToString())
+            self.submitted += 1
         return token, kind, status, payload
 
 

@@ -1145,7 +1145,7 @@ type DryRunPolicyResponse struct {
 	Messages []*DryRunMessage `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
 	// The dead letters, oldest first, where the settings have an `on_failure` script.
 	DeadLetters []*DryRunDeadLetter `protobuf:"bytes,2,rep,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
-	// Messages that are retained.
+	// Messages that are retained. Of more than were asked for, offsets count: from the oldest to the newest of them.
 	Retained uint64 `protobuf:"varint,3,opt,name=retained,proto3" json:"retained,omitempty"`
 	// The time for it, two seconds, was over before all were judged.
 	Cut           bool `protobuf:"varint,4,opt,name=cut,proto3" json:"cut,omitempty"`

@@ -334,7 +334,7 @@ type DeadLetter struct {
 	SourceChannel string `protobuf:"bytes,2,opt,name=source_channel,json=sourceChannel,proto3" json:"source_channel,omitempty"`
 	// `max_attempts`, `on_failure`, `ttl` or `rejected`.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The last nack's error, or "visibility timeout expired".
+	// The last nack's error, "visibility timeout expired", or "time to live is over"; cut to 1,024 bytes.
 	LastError string `protobuf:"bytes,4,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
 	// How often a delivery of it was begun and failed.
 	Attempts uint32 `protobuf:"varint,5,opt,name=attempts,proto3" json:"attempts,omitempty"`

@@ -35,6 +35,18 @@ def _none(dlq: str) -> str:
     return f"{dlq} has no such dead letters"
 
 
+def _is_by_hand(message: Message) -> bool:
+    """Whether somebody put it into the queue: it came from nowhere, and cannot be moved back."""
+    return not message.metadata.HasField("dead_letter")
+
+
+def _died_at(message: Message) -> datetime:
+    """When it died; what was put there by hand counts from then."""
+    by_hand = _is_by_hand(message)
+    at = message.timestamps.appended_at if by_hand else message.metadata.dead_letter.at
+    return at.ToDatetime(UTC)
+
+
 class Chosen:
     """Which dead letters a command is about."""
 
@@ -66,7 +78,7 @@ class Chosen:
     def takes(self, message: Message, now: datetime) -> bool:
         """Whether this one is meant."""
         dead = message.metadata.dead_letter
-        age_ms = (now - dead.at.ToDatetime(UTC)).total_seconds() * 1000
+        age_ms = (now - _died_at(message)).total_seconds() * 1000
         return (
             (not self._reason or dead.reason == self._reason)
             and bool(self._error.search(dead.last_error))
@@ -165,23 +177,35 @@ def show_(session: Session, dlq: str, message_id: str) -> None:
     """Show one dead letter: headers, history and payload."""
     found = list(Chosen("", "", None, None, None, (message_id,)).found(session, dlq, 1))
     if not found:
-        raise BrokerError(f"{dlq} has no message {message_id}; 'fila dlq list {dlq}' shows those it has")
+        meant = " (an ID is meant here, and no offset)" if message_id.isdigit() else ""
+        raise BrokerError(
+            f"{dlq} has no message {message_id}{meant}; 'fila dlq list {dlq}' shows those it has"
+        )
     (message,) = found
     if session.format is not Format.TABLE:
         session.show(message, "")
         return
     dead = message.metadata.dead_letter
+    came: list[tuple[str, Cell]] = [
+        ("from", f"{dead.source_queue}, channel {dead.source_channel}"),
+        ("key", message.metadata.fairness_key),
+        ("reason", dead.reason),
+        ("last error", dead.last_error),
+        ("attempts", dead.attempts),
+        ("died", dead.at.ToJsonString()),
+    ]
+    if _is_by_hand(message):
+        came = [
+            ("from", "put here by hand"),
+            ("key", message.metadata.fairness_key),
+            ("put here", message.timestamps.appended_at.ToJsonString()),
+        ]
     print(
         facts(
             [
                 ("id", message.id),
                 ("offset", message.metadata.offset),
-                ("from", f"{dead.source_queue}, channel {dead.source_channel}"),
-                ("key", message.metadata.fairness_key),
-                ("reason", dead.reason),
-                ("last error", dead.last_error),
-                ("attempts", dead.attempts),
-                ("died", dead.at.ToJsonString()),
+                *came,
                 *((f"header {name}", message.headers[name]) for name in sorted(message.headers)),
             ]
         )
@@ -219,7 +243,7 @@ def group(session: Session, dlq: str, by: str, chosen: Chosen) -> None:
         place = (dead.reason, *what[by])
         counts[place] += 1
         keys[place].add(message.metadata.fairness_key)
-        age_ms = int((now - dead.at.ToDatetime(UTC)).total_seconds() * 1000)
+        age_ms = int((now - _died_at(message)).total_seconds() * 1000)
         oldest[place] = max(oldest.get(place, 0), age_ms)
     rows: list[tuple[Cell, ...]] = [
         (count, *place, len(keys[place]), age_text(oldest[place])) for place, count in counts.most_common()
@@ -301,11 +325,10 @@ def redrive(
         return
     found = list(chosen.found(session, dlq, count))
     if dry_run:
-        show(
-            session.format,
-            {"would_redrive": len(found)},
-            f"{counted(len(found), 'dead letter')} would be moved back",
-        )
+        stuck = sum(map(_is_by_hand, found))
+        told = f"{counted(len(found) - stuck, 'dead letter')} would be moved back"
+        told += f"; put into {dlq} by hand, so they cannot be moved: {stuck}" if stuck else ""
+        show(session.format, {"would_redrive": len(found) - stuck, "stuck": stuck}, told)
     elif edits:
         _move_edited(session, dlq, found, edits)
     else:

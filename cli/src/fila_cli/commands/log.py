@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from fila.v1.admin_pb2 import ReadLogRequest
 
 _LOOK_AGAIN_S = 0.5
+_BATCH_MAX = 1_000
 
 
 @click.group(cls=Group, examples="fila log tail orders --follow")
@@ -79,8 +81,42 @@ def _begin_at(
         request.from_offset = start
     elif start != "oldest":
         asked = admin_pb2.GetStatsRequest(queue=request.queue, max_keys=1)
-        head = session.admin.GetStats(asked, timeout=session.timeout_s).head_offset
-        request.from_offset = max(1, head - (0 if start == "head" else count))
+        stats = session.admin.GetStats(asked, timeout=session.timeout_s)
+        request.from_offset = stats.head_offset
+        if start != "head" and count:
+            request.from_offset = _newest(session, request, stats.tail_offset, stats.head_offset, count)
+
+
+def _newest(session: Session, request: ReadLogRequest, oldest: int, head: int, count: int) -> int:
+    """The offset from which on there are `count` messages below `head`, or all.
+
+    Offsets have gaps: a crash leaves out up to a million of them, and retention may take a message among others.
+    """
+    from fila.v1 import admin_pb2
+
+    def are_there(most: int, offset: int) -> bool:
+        asked = admin_pb2.ReadLogRequest(
+            queue=request.queue, from_offset=offset, max_batch=min(most, _BATCH_MAX)
+        )
+        found = 0
+        pieces = session.admin.ReadLog(asked, timeout=session.timeout_s)
+        for piece in pieces:
+            found += len(piece.messages)
+            if found >= most:
+                pieces.cancel()
+                return True
+        return False
+
+    def highest(most: int, high: int) -> int:
+        """The highest offset below `high` from which on so many are there; the oldest where there is none."""
+        at = bisect_left(range(low, high), True, key=lambda offset: not are_there(most, offset))
+        return max(low, low + at - 1)
+
+    low = max(1, oldest)
+    if not are_there(1, max(low, head - 1)):  # single messages first: these are many reads, across a wide gap
+        head = highest(1, head) + 1
+    first = max(low, head - count)
+    return first if are_there(count, first) else highest(count, first)
 
 
 def _print_on(session: Session, request: ReadLogRequest, outage: Outage | None, *, verbose: bool) -> None:

@@ -333,7 +333,9 @@ def means(wanted: pb.DeadLetterFilter, message: Message) -> bool:
     if wanted == _NO_FILTER:
         return True
     letter = message.metadata.dead_letter
-    at_ms = letter.at.ToMilliseconds()
+    # What somebody put there by hand died of nothing: it counts from when it was put there.
+    by_hand = not message.metadata.HasField("dead_letter")
+    at_ms = (message.timestamps.appended_at if by_hand else letter.at).ToMilliseconds()
     return (
         wanted.fairness_key in ("", message.metadata.fairness_key)
         and wanted.reason in ("", letter.reason)

@@ -10,7 +10,8 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from fila.v1 import admin_pb2 as pb
@@ -49,10 +50,12 @@ class DryRun:
         """Raises QueueNotFound, and what is wrong with a script."""
         told = pb.DryRunPolicyResponse()
         stats = await self._stats(queue)
-        told.retained = max(0, stats.head_offset - stats.tail_offset)
-        first = max(1, stats.tail_offset, stats.head_offset - last)
+        found = await newest(partial(self._log, queue), stats.tail_offset, stats.head_offset, last)
+        told.retained = len(found)
+        if len(found) == last:
+            told.retained = found[-1].metadata.offset + 1 - max(1, stats.tail_offset)
         router = self._router()
-        for message in await self._log(queue, first, last):
+        for message in found:
             if time.monotonic() > self._ends_s:
                 told.cut = True
                 return told
@@ -76,6 +79,11 @@ class DryRun:
                 if len(found) >= most:
                     break
         return found[:most]
+
+    async def _peek(self, dlq: str, first: int, most: int) -> list[Message]:
+        asked = pb.PeekMessagesRequest(queue=dlq, max_messages=most, after_offset=first - 1)
+        reply = await self._broker.call(commands.PEEK_MESSAGES, asked.SerializeToString())
+        return list(pb.PeekMessagesResponse.FromString(reply).messages)
 
     def _router(self) -> OnEnqueue | None:
         if not self._config.on_enqueue_script:
@@ -155,11 +163,7 @@ class DryRun:
         )
         dlq = queue + DLQ_SUFFIX
         stats = await self._stats(dlq)
-        asked = pb.PeekMessagesRequest(
-            queue=dlq, max_messages=last, after_offset=max(0, stats.head_offset - 1 - last)
-        )
-        reply = await self._broker.call(commands.PEEK_MESSAGES, asked.SerializeToString())
-        for message in pb.PeekMessagesResponse.FromString(reply).messages:
+        for message in await newest(partial(self._peek, dlq), stats.tail_offset, stats.head_offset, last):
             if time.monotonic() > self._ends_s:
                 told.cut = True
                 return
@@ -183,6 +187,36 @@ class DryRun:
             else:
                 row.action, row.delay_ms = "retry", judged.delay_ms or 0
             await asyncio.sleep(0)
+
+
+async def newest(
+    read: Callable[[int, int], Awaitable[list[Message]]], oldest: int, head: int, most: int
+) -> list[Message]:
+    """The newest messages below offset `head`, at most so many; `read` gives the first ones from an offset on.
+
+    Offsets have gaps: a crash leaves out up to a million of them, and retention may take a message among others.
+    """
+
+    async def bisected(most: int, high: int) -> tuple[int, list[Message]]:
+        """The highest offset from which on there are so many, and these; where there is none, all and the oldest."""
+        low = max(1, oldest)
+        found = await read(low, most)
+        while len(found) == most and high - low > 1:
+            middle = (low + high) // 2
+            if len(fewer := await read(middle, most)) == most:
+                low, found = middle, fewer
+            else:
+                high = middle
+        return low, found
+
+    if not await read(max(1, head - 1), 1):  # single messages first: these are many reads, across a wide gap
+        last, _ = await bisected(1, head)
+        head = last + 1
+    first = max(1, oldest, head - most)
+    found = await read(first, most)
+    if len(found) == most or first <= max(1, oldest):
+        return found
+    return (await bisected(most, first))[1]
 
 
 def _number(text: str) -> float:

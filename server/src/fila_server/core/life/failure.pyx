@@ -109,7 +109,7 @@ cdef void lease_fail(
         _dead_letter(core, slot, b"max_attempts", error, &kept, reply)
     elif message_is_over(core, slot):   # while it was leased: it is not waited for again
         queue.counters.ttl_dropped += 1
-        slot_expire(core, slot)
+        _outlived(core, slot, error)
     elif policy.has_on_failure:
         _ask(core, slot, NULL, error, delay_ms, &kept, reply)
     else:
@@ -129,15 +129,20 @@ cdef void lease_reject(Core* core, Lease* lease, Slice error, OpenReply* reply) 
 
 
 cdef void slot_expire(Core* core, Slot* slot) noexcept nogil:
-    cdef Queue* queue = share_of(slot).channel.queue
     cdef Slice error
+    error.at, error.length = b"time to live is over", 20
+    _outlived(core, slot, error)
+
+
+cdef void _outlived(Core* core, Slot* slot, Slice error) noexcept nogil:
+    """Its letter tells what its last consumer said of it, if one had it to the end."""
+    cdef Queue* queue = share_of(slot).channel.queue
     if not queue.policy.ttl_to_dlq or queue.dlq == NULL:
         ending_is(core, DROPPED, b"ttl", 0, 0)
         slot_done(core, slot)
         return
     slot_detach(core, slot)             # its bytes may have to be read back first
     slot_count(core, slot, DECIDING)
-    error.at, error.length = b"time to live is over", 20
     _dead_letter(core, slot, b"ttl", error, NULL, NULL)
 
 

@@ -569,7 +569,7 @@ export type DryRunPolicyResponse = Message<"fila.v1.DryRunPolicyResponse"> & {
   deadLetters: DryRunDeadLetter[];
 
   /**
-   * Messages that are retained.
+   * Messages that are retained. Of more than were asked for, offsets count: from the oldest to the newest of them.
    *
    * @generated from field: uint64 retained = 3;
    */

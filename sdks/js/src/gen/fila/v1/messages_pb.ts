@@ -236,7 +236,7 @@ export type DeadLetter = Message$1<"fila.v1.DeadLetter"> & {
   reason: string;
 
   /**
-   * The last nack's error, or "visibility timeout expired".
+   * The last nack's error, "visibility timeout expired", or "time to live is over"; cut to 1,024 bytes.
    *
    * @generated from field: string last_error = 4;
    */

@@ -203,7 +203,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object lastError_ = "";
   /**
    * <pre>
-   * The last nack's error, or "visibility timeout expired".
+   * The last nack's error, "visibility timeout expired", or "time to live is over"; cut to 1,024 bytes.
    * </pre>
    *
    * <code>string last_error = 4 [json_name = "lastError"];</code>
@@ -224,7 +224,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The last nack's error, or "visibility timeout expired".
+   * The last nack's error, "visibility timeout expired", or "time to live is over"; cut to 1,024 bytes.
    * </pre>
    *
    * <code>string last_error = 4 [json_name = "lastError"];</code>
@@ -1017,7 +1017,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object lastError_ = "";
     /**
      * <pre>
-     * The last nack's error, or "visibility timeout expired".
+     * The last nack's error, "visibility timeout expired", or "time to live is over"; cut to 1,024 bytes.
      * </pre>
      *
      * <code>string last_error = 4 [json_name = "lastError"];</code>
@@ -1037,7 +1037,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The last nack's error, or "visibility timeout expired".
+     * The last nack's error, "visibility timeout expired", or "time to live is over"; cut to 1,024 bytes.
      * </pre>
      *
      * <code>string last_error = 4 [json_name = "lastError"];</code>
@@ -1058,7 +1058,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The last nack's error, or "visibility timeout expired".
+     * The last nack's error, "visibility timeout expired", or "time to live is over"; cut to 1,024 bytes.
      * </pre>
      *
      * <code>string last_error = 4 [json_name = "lastError"];</code>
@@ -1075,7 +1075,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The last nack's error, or "visibility timeout expired".
+     * The last nack's error, "visibility timeout expired", or "time to live is over"; cut to 1,024 bytes.
      * </pre>
      *
      * <code>string last_error = 4 [json_name = "lastError"];</code>
@@ -1089,7 +1089,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The last nack's error, or "visibility timeout expired".
+     * The last nack's error, "visibility timeout expired", or "time to live is over"; cut to 1,024 bytes.
      * </pre>
      *
      * <code>string last_error = 4 [json_name = "lastError"];</code>

@@ -72,7 +72,7 @@ public interface DeadLetterOrBuilder extends
 
   /**
    * <pre>
-   * The last nack's error, or "visibility timeout expired".
+   * The last nack's error, "visibility timeout expired", or "time to live is over"; cut to 1,024 bytes.
    * </pre>
    *
    * <code>string last_error = 4 [json_name = "lastError"];</code>
@@ -81,7 +81,7 @@ public interface DeadLetterOrBuilder extends
   java.lang.String getLastError();
   /**
    * <pre>
-   * The last nack's error, or "visibility timeout expired".
+   * The last nack's error, "visibility timeout expired", or "time to live is over"; cut to 1,024 bytes.
    * </pre>
    *
    * <code>string last_error = 4 [json_name = "lastError"];</code>

@@ -180,7 +180,7 @@ private static final long serialVersionUID = 0L;
   private long retained_ = 0L;
   /**
    * <pre>
-   * Messages that are retained.
+   * Messages that are retained. Of more than were asked for, offsets count: from the oldest to the newest of them.
    * </pre>
    *
    * <code>uint64 retained = 3 [json_name = "retained"];</code>
@@ -1295,7 +1295,7 @@ private static final long serialVersionUID = 0L;
     private long retained_ ;
     /**
      * <pre>
-     * Messages that are retained.
+     * Messages that are retained. Of more than were asked for, offsets count: from the oldest to the newest of them.
      * </pre>
      *
      * <code>uint64 retained = 3 [json_name = "retained"];</code>
@@ -1307,7 +1307,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Messages that are retained.
+     * Messages that are retained. Of more than were asked for, offsets count: from the oldest to the newest of them.
      * </pre>
      *
      * <code>uint64 retained = 3 [json_name = "retained"];</code>
@@ -1323,7 +1323,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Messages that are retained.
+     * Messages that are retained. Of more than were asked for, offsets count: from the oldest to the newest of them.
      * </pre>
      *
      * <code>uint64 retained = 3 [json_name = "retained"];</code>

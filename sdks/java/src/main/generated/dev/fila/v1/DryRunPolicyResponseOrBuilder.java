@@ -100,7 +100,7 @@ public interface DryRunPolicyResponseOrBuilder extends
 
   /**
    * <pre>
-   * Messages that are retained.
+   * Messages that are retained. Of more than were asked for, offsets count: from the oldest to the newest of them.
    * </pre>
    *
    * <code>uint64 retained = 3 [json_name = "retained"];</code>
