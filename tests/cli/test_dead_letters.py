@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from grpc import StatusCode
@@ -74,6 +74,42 @@ def test_moving_none_back_is_not_told_as_a_trial(fila, broker: FakeBroker):
     ran = fila("dlq", "redrive", "o.dlq", "--key", "acme", "-o", "json")
     assert json.loads(ran.out)["redriven"] == 0
     assert fila("dlq", "redrive", "o.dlq", "--dry-run").out == "0 dead letters would be moved back\n"
+
+
+def by_hand(offset: int) -> messages_pb2.Message:
+    """What somebody put into the queue himself, a minute ago."""
+    message = messages_pb2.Message(id=f"m{offset}", metadata={"offset": offset})
+    message.timestamps.appended_at.FromDatetime(datetime.now(UTC) - timedelta(minutes=1))
+    return message
+
+
+def test_what_was_put_there_by_hand_counts_from_then_and_not_from_1970(fila, broker: FakeBroker):
+    pending(broker, by_hand(1), letter(2))
+
+    assert (
+        fila("dlq", "delete", "o.dlq", "--older-than", "1h", "--dry-run").out
+        == "1 dead letter would be dropped\n"
+    )
+    listed = json.loads(fila("dlq", "list", "o.dlq", "--newer-than", "1h", "-o", "json").out)["messages"]
+    assert [each["id"] for each in listed] == ["m1"]
+    groups = json.loads(fila("dlq", "group", "o.dlq", "-o", "json").out)["groups"]
+    assert 60_000 <= groups[0]["oldest_ms"] < 600_000
+    shown = fila("dlq", "show", "o.dlq", "m1").out
+    assert "put here by hand" in shown
+    assert "1970" not in shown
+
+
+def test_a_trial_of_a_redrive_counts_nothing_that_cannot_be_moved(fila, broker: FakeBroker):
+    pending(broker, by_hand(1), letter(2))
+
+    told = "1 dead letter would be moved back; put into o.dlq by hand, so they cannot be moved: 1\n"
+    assert fila("dlq", "redrive", "o.dlq", "--dry-run").out == told
+
+
+def test_an_offset_where_an_id_is_meant_is_told_as_one(fila, broker: FakeBroker):
+    pending(broker, letter(7))
+
+    assert "has no message 7 (an ID is meant here, and no offset)" in fila("dlq", "show", "o.dlq", "7").err
 
 
 def test_a_redrive_of_some_moves_no_more_than_it_was_told(fila, broker: FakeBroker):

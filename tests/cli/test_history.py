@@ -84,7 +84,7 @@ def test_tail_prints_the_newest_decisions_of_a_key(history, capsys):
 @pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
 def test_export_writes_what_lies_between_two_moments(history, tmp_path, name):
     out = tmp_path / name
-    given = ["--from", "2026-03-02T14:01", "--to", "2026-03-02T14:02", "--out", str(out)]
+    given = ["--from", "2026-03-02T14:01Z", "--to", "2026-03-02T16:02+02:00", "--out", str(out)]
     assert main.run(["history", "export", "--dir", str(history), *given]) == 0
     if name.endswith("parquet"):
         assert pq.read_table(out).column("kind").to_pylist() == ["delivered"]

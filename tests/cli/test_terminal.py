@@ -284,7 +284,7 @@ def test_one_of_a_thing_is_told_as_one(fila, broker: FakeBroker):
         active_fairness_keys=2, per_key_stats=[admin_pb2.PerFairnessKeyStats(key="a", pending_count=2)]
     )
     broker.answers["GetStatus"] = events_pb2.GetStatusResponse(
-        lost_ranges=1, lost_messages=1, cpus=1, syncs=1
+        data_dir="/data", lost_ranges=1, lost_messages=1, cpus=1, syncs=1
     )
 
     assert fila("late").out.endswith("1 more key waits\n")
@@ -314,13 +314,50 @@ def test_a_nack_says_why_and_when(fila, broker: FakeBroker):
     assert (item.message_id, item.lease_id, item.error, item.delay_ms) == ("a", 7, "card declined", 600_000)
 
 
-def test_log_tail_begins_so_many_from_the_end(fila, broker: FakeBroker):
-    broker.answers["GetStats"] = admin_pb2.GetStatsResponse(head_offset=101)
-    piece = admin_pb2.ReadLogResponse(messages=[messages_pb2.Message(payload=b"last")], next_offset=101)
-    broker.answers["ReadLog"] = [piece]
+def test_what_a_status_withholds_is_not_told_as_nothing(fila, broker: FakeBroker):
+    withheld = events_pb2.GetStatusResponse(version="0.1.0", disk_level=events_pb2.DISK_LEVEL_OK)
+    withheld.started_at.FromSeconds(1_790_000_000)
+    broker.answers["GetStatus"] = withheld
 
-    assert fila("log", "tail", "orders", "-n", "5").out == "last\n"
-    assert broker.request("ReadLog").from_offset == 96
+    told = fila("status").out
+    assert "roomy" in told
+    assert "told to admins alone" in told
+    assert "nothing" not in told
+    assert "bytes" not in told
+
+    broker.answers["GetStatus"] = events_pb2.GetStatusResponse(version="0.1.0", data_dir="/data", cpus=2)
+    assert "nothing" in fila("status").out
+
+
+@pytest.mark.parametrize(
+    ("there", "count", "printed"),
+    [
+        (range(1, 101), 5, range(96, 101)),
+        (range(1, 4), 5, range(1, 4)),
+        ([*range(1, 4), *range(1_000_000, 1_000_002)], 4, [2, 3, 1_000_000, 1_000_001]),
+        (range(1, 9), 2, [7, 8]),  # and a million that a crash left out
+        ([], 5, []),
+        (range(1, 9), 0, []),
+    ],
+)
+def test_log_tail_begins_so_many_from_the_end_whatever_offsets_were_left_out(
+    fila, broker: FakeBroker, there, count, printed
+):
+    head = 1_000_000 if there == range(1, 9) else max(there, default=0) + 1
+    broker.answers["GetStats"] = admin_pb2.GetStatsResponse(head_offset=head, tail_offset=1)
+
+    def log(request: admin_pb2.ReadLogRequest):
+        found = [offset for offset in there if offset >= request.from_offset]
+        for at in range(0, len(found), request.max_batch):
+            batch = found[at : at + request.max_batch]
+            messages = [messages_pb2.Message(payload=str(offset).encode()) for offset in batch]
+            yield admin_pb2.ReadLogResponse(messages=messages, next_offset=batch[-1] + 1)
+
+    broker.answers["ReadLog"] = log
+
+    ran = fila("log", "tail", "orders", "-n", str(count))
+    assert (ran.code, ran.out.split()) == (0, [str(offset) for offset in printed])
+    assert len(broker.asked) < 60
 
 
 # --- named brokers ---------------------------------------------------------------------------

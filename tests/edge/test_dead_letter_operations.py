@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.v1 import admin_pb2
 from fila.v1 import operation_pb2 as pb
+from fila.v1.messages_pb2 import Message
 from fila_server import commands, errors, seam_frames
 from fila_server.access.door import Caller
 from fila_server.broker.calls import Broker
 from fila_server.hooks.packed import KeyLimits
-from fila_server.operations.dead_letter_operations import DeadLetterOperations
+from fila_server.operations.dead_letter_operations import DeadLetterOperations, means
 from fila_server.operations.redrive import PAGE_MESSAGES_MAX
 from tests.edge.fake_engine import Answer, FakeEngine, item_status, ok, refused
 
@@ -244,3 +246,19 @@ async def test_who_watches_is_told_of_an_end_that_came_while_it_read(
     assert second.operation.done == 3
     with pytest.raises(StopAsyncIteration):
         await anext(watching)
+
+
+def test_what_was_put_there_by_hand_counts_from_then_and_not_from_1970():
+    by_hand = Message(id="a", metadata={"offset": 1}, timestamps={"appended_at": Timestamp(seconds=5_000)})
+    letter = Message(
+        id="b",
+        metadata={"offset": 2, "dead_letter": {"at": Timestamp(seconds=3_000)}},
+        timestamps={"appended_at": Timestamp(seconds=9_000)},
+    )
+
+    def meant(wanted: pb.DeadLetterFilter) -> list[str]:
+        return [each.id for each in (by_hand, letter) if means(wanted, each)]
+
+    assert meant(pb.DeadLetterFilter(died_before=Timestamp(seconds=4_000))) == ["b"]
+    assert meant(pb.DeadLetterFilter(died_before=Timestamp(seconds=6_000))) == ["a", "b"]
+    assert meant(pb.DeadLetterFilter(died_from=Timestamp(seconds=4_000))) == ["a"]

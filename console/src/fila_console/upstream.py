@@ -268,6 +268,17 @@ class Upstream:
 
         return await self._told(read())
 
+    async def newest_offset(self, queue: str, oldest: int, head: int) -> int:
+        """The newest retained offset; `oldest` is there, and below `head` a crash leaves out up to a million."""
+        behind, middle = head, head - 1
+        while behind - oldest > 1:
+            if found := await self.read_log(queue, 1, middle):
+                oldest = found[0].offset
+            else:
+                behind = middle
+            middle = (oldest + behind) // 2
+        return oldest
+
     async def events(
         self, queue: str, kinds: Sequence[str], key: str, after_position: int, *, follow: bool
     ) -> AsyncIterator[Event]:

@@ -6,7 +6,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import click
 from fila_cli.arguments import complete_queue
 from fila_cli.output import Cell, counted, facts, show, table
 from fila_cli.session import Command, Group, Session
+from fila_cli.values import MOMENT
 
 KINDS = ("decisions", "changes")
 _OF_EACH = {
@@ -155,16 +156,16 @@ def tail(session: Session, directory: Path, queue: str, key: str | None, count: 
 @click.option(
     "--from",
     "since",
-    type=click.DateTime(["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]),
+    type=MOMENT,
     metavar="TIME",
-    help="Only from this moment on (UTC)",
+    help="Only from this moment on",
 )
 @click.option(
     "--to",
     "until",
-    type=click.DateTime(["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]),
+    type=MOMENT,
     metavar="TIME",
-    help="Only before this moment (UTC)",
+    help="Only before this moment",
 )
 def export(
     directory: Path,
@@ -247,11 +248,9 @@ def _spread(row: dict[str, Any]) -> dict[str, Any]:
 def _between(
     parts: Iterator[list[dict[str, Any]]], since: datetime | None, until: datetime | None
 ) -> Iterator[dict[str, Any]]:
-    first = since.replace(tzinfo=UTC) if since is not None else None
-    end = until.replace(tzinfo=UTC) if until is not None else None
     for rows in parts:
         for row in rows:
-            if (first is None or row["at"] >= first) and (end is None or row["at"] < end):
+            if (since is None or row["at"] >= since) and (until is None or row["at"] < until):
                 yield row
 
 

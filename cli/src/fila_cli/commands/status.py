@@ -50,13 +50,19 @@ def _facts(address: str, answer: GetStatusResponse) -> list[tuple[str, Cell]]:
     up_ms = int((datetime.now(UTC) - answer.started_at.ToDatetime(UTC)).total_seconds() * 1000)
     level = events_pb2.DiskLevel.Name(answer.disk_level)
     damage = f"{counted(answer.lost_ranges, 'range')}, {counted(answer.lost_messages, 'message')}"
-    return [
+    told: list[tuple[str, Cell]] = [
         ("broker", address),
         ("version", f"{answer.version} (commit {answer.commit})"),
         ("state", Meant("stopping", Meaning.HELD) if answer.draining else Meant("serving", Meaning.GOOD)),
         ("up for", f"{age_text(max(0, up_ms))}, since {answer.started_at.ToJsonString()}"),
+    ]
+    disk = _DISK.get(level, level)
+    if not answer.data_dir:  # every broker has one, and tells it to admins: what is 0 here is not known
+        return [*told, ("disk", disk), ("all else", "told to admins alone")]
+    return [
+        *told,
         ("data directory", answer.data_dir),
-        ("disk", _DISK.get(level, level)),
+        ("disk", disk),
         ("free", rough_size_text(answer.disk_free_bytes)),
         ("processor time", f"{age_text(answer.cpu_ms)} on {counted(answer.cpus, 'processor')}"),
         ("memory", f"{rough_size_text(answer.memory_bytes)} of {rough_size_text(answer.memory_bytes_max)}"),

@@ -32,25 +32,26 @@ async def page(visit: Visit) -> Response:
     """The log."""
     queue, key = visit.path("queue"), visit.query("key")
     stats = await visit.upstream.stats(queue)
-    oldest = min([stats.tail_offset, *(each.tail_offset for each in stats.channels)], default=0)
     since = _when(visit.query("time"))
     asked = visit.number("from")
-    first = asked if asked or since is not None else max(0, stats.head_offset - SHOWN)
-    messages = await visit.upstream.read_log(queue, SHOWN, first, since, key)
     retained = await visit.upstream.read_log(queue, 1)
     oldest = retained[0].offset if retained else stats.head_offset
+    newest = await visit.upstream.newest_offset(queue, oldest, stats.head_offset) if retained else 0
+    first = asked if asked or since is not None else max(0, newest + 1 - SHOWN)
+    messages = await visit.upstream.read_log(queue, SHOWN, first, since, key)
     return visit.page(
         "log.html",
         here="log",
         queue=queue,
         stats=stats,
         oldest=oldest,
+        newest=newest,
         oldest_at=retained[0].appended_at if retained else None,
         channels=[(each, _place(each.tail_offset, oldest, stats.head_offset)) for each in stats.channels],
         window=_window(messages, oldest, stats.head_offset),
         messages=[(each, _first_line(each)) for each in messages],
         newer=messages[-1].offset + 1 if len(messages) == SHOWN else 0,
-        older=max(1, (messages[0].offset if messages else stats.head_offset) - SHOWN) if not key else 0,
+        older=max(1, (messages[0].offset if messages else newest + 1) - SHOWN) if not key else 0,
         key=key,
         asked_from=visit.query("from"),
         asked_time=visit.query("time"),
