@@ -44,7 +44,8 @@ def test_a_script_that_does_not_compile_is_told_and_not_run():
 
 
 def test_a_script_without_end_is_cut_off():
-    assert "ms" in tried("function on_enqueue(m) while true do end end").problem
+    # By its time or by its instructions, whichever comes first on this machine.
+    assert "the script took more than" in tried("function on_enqueue(m) while true do end end").problem
 
 
 def test_on_failure_is_told_apart_and_sees_its_attempts():
