@@ -177,7 +177,8 @@ def main(words: list[str]) -> int:
         data = last[8 : 8 + int.from_bytes(last[:8], "big")]
         broken = FOUND / f"{name}-broken-{hashlib.sha256(data).hexdigest()[:16]}"
         broken.write_bytes(data)
-        print(f"{name}: ended with {done.returncode}; again: python -m tests.fuzz.run {name} 0 {broken}")
+        again = f"python -m tests.fuzz.run {name} 0 {broken.relative_to(ROOT)}"
+        print(f"{name}: ended with {done.returncode}; again: {again}")
     return 1 if done.returncode else 0
 
 
