@@ -42,6 +42,14 @@ def test_enqueue_sends_payload_headers_and_options(fila, broker: FakeBroker):
     )
 
 
+def test_enqueue_names_no_offset_where_none_was_told(fila, broker: FakeBroker):
+    broker.answers["Enqueue"] = service_pb2.EnqueueResponse(
+        message_id="0198"
+    )  # as a tenant's key is answered
+
+    assert fila("enqueue", "orders", "hello") == (0, "0198\n", "")
+
+
 def test_enqueue_without_a_payload_reads_every_byte_of_stdin(fila, broker: FakeBroker):
     fila("enqueue", "orders", stdin=b"\x00\xffbinary\n")
 

@@ -199,13 +199,28 @@ def test_explain_says_which_bucket_and_where_the_hour_went(fila, broker: FakeBro
         pending=40,
         oldest_age_ms=125_500,
         weight=3,
+        consumers=events_pb2.ChannelConsumers(count=2, window=20, begun=1),
     )
 
     assert_golden("explain.txt", fila("explain", "orders", "acme").out)
 
 
+def test_an_explanation_without_shares_tells_none(fila, broker: FakeBroker):
+    # As a tenant's key is answered: its own numbers, and nothing that others make up.
+    broker.answers["ExplainKey"] = admin_pb2.ExplainKeyResponse(
+        state="STATE_NO_CONSUMER", pending=1, weight=1
+    )
+
+    told = fila("explain", "orders", "acme").out
+    assert "pending        1\n" in told
+    assert "share" not in told
+    assert "%" not in told
+
+
 def test_an_interval_that_reads_the_same_at_both_ends_is_one_moment(fila, broker: FakeBroker):
-    answer = admin_pb2.ExplainKeyResponse(state="STATE_THROTTLED", pending=2)
+    answer = admin_pb2.ExplainKeyResponse(
+        state="STATE_THROTTLED", pending=2, consumers=events_pb2.ChannelConsumers()
+    )
     answer.head_forecast.CopyFrom(events_pb2.Forecast(earliest_ms=5_100, likely_ms=5_200, latest_ms=5_300))
     broker.answers["ExplainKey"] = answer
 
@@ -278,7 +293,9 @@ def test_hook_show_names_what_a_script_returns_in_vain(fila, broker: FakeBroker)
 
 
 def test_explain_says_why_nobody_knows_when_it_goes(fila, broker: FakeBroker):
-    answer = admin_pb2.ExplainKeyResponse(state="STATE_PAUSED", pending=40)
+    answer = admin_pb2.ExplainKeyResponse(
+        state="STATE_PAUSED", pending=40, consumers=events_pb2.ChannelConsumers()
+    )
     answer.head_forecast.unknown = events_pb2.Forecast.UNKNOWN_PAUSED
     answer.tail_forecast.unknown = events_pb2.Forecast.UNKNOWN_PAUSED
     broker.answers["ExplainKey"] = answer

@@ -107,10 +107,29 @@ def test_inspect_lists_keys_by_backlog_and_the_buckets_that_hold_them(fila, brok
 
 def test_inspect_shows_trouble_unasked(fila, broker: FakeBroker):
     broker.answers["GetStats"] = admin_pb2.GetStatsResponse(
-        hook_fallbacks=17, hard_dropped=3, breaker_state="BREAKER_STATE_OPEN"
+        quantum=1000, hook_fallbacks=17, hard_dropped=3, breaker_state="BREAKER_STATE_OPEN"
     )
 
     assert_golden("queue_inspect_trouble.txt", fila("queue", "inspect", "orders").out)
+
+
+@pytest.mark.parametrize("flags", [(), ("--wide",)])
+def test_inspect_tells_a_tenants_own_numbers_and_no_zeros_for_what_it_may_not_know(
+    fila, broker: FakeBroker, flags
+):
+    broker.answers["GetStats"] = admin_pb2.GetStatsResponse(
+        depth=7,
+        in_flight=2,
+        oldest_age_ms=65_250,
+        replication_count=1,
+        per_key_stats=[
+            admin_pb2.PerFairnessKeyStats(
+                key="acme", pending_count=7, weight=3, in_flight=2, oldest_age_ms=65_250, paused=True
+            )
+        ],
+    )
+
+    assert_golden("queue_inspect_tenant.txt", fila("queue", "inspect", "orders", *flags).out)
 
 
 def test_inspect_settings_speaks_the_words_of_create(fila, broker: FakeBroker):

@@ -270,6 +270,7 @@ def test_a_bucket_stands_once_in_the_list_of_config(fila, broker: FakeBroker):
 
 def test_inspect_says_how_many_keys_it_left_out(fila, broker: FakeBroker):
     broker.answers["GetStats"] = admin_pb2.GetStatsResponse(
+        quantum=1000,
         active_fairness_keys=1_500,
         per_key_stats=[admin_pb2.PerFairnessKeyStats(key="a", pending_count=2)],
     )
@@ -281,7 +282,9 @@ def test_one_of_a_thing_is_told_as_one(fila, broker: FakeBroker):
     waits = events_pb2.LateKey(queue="orders", fairness_key="a", waiting_ms=900, pending=1)
     broker.answers["ListLate"] = events_pb2.ListLateResponse(keys=[waits], waiting_keys=2)
     broker.answers["GetStats"] = admin_pb2.GetStatsResponse(
-        active_fairness_keys=2, per_key_stats=[admin_pb2.PerFairnessKeyStats(key="a", pending_count=2)]
+        quantum=1000,
+        active_fairness_keys=2,
+        per_key_stats=[admin_pb2.PerFairnessKeyStats(key="a", pending_count=2)],
     )
     broker.answers["GetStatus"] = events_pb2.GetStatusResponse(
         data_dir="/data", lost_ranges=1, lost_messages=1, cpus=1, syncs=1

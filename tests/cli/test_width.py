@@ -121,7 +121,10 @@ def test_an_event_goes_on_below_on_a_narrow_terminal(fila, broker: FakeBroker, m
 
 def test_a_paused_key_is_due_nothing(fila, broker: FakeBroker):
     broker.answers["ExplainKey"] = admin_pb2.ExplainKeyResponse(
-        state=admin_pb2.ExplainKeyResponse.STATE_PAUSED, pending=5, due_share=1.0
+        state=admin_pb2.ExplainKeyResponse.STATE_PAUSED,
+        pending=5,
+        due_share=1.0,
+        consumers=events_pb2.ChannelConsumers(),
     )
 
     assert "0.0% of the last hour, due nothing while it is paused" in fila("explain", "orders", "acme").out

@@ -28,6 +28,8 @@ _WIDE_SPARE = ("COST", "DEFICIT", "DELIVERED", "IN FLIGHT", "WEIGHT")
 
 def inspection(queue: str, channel: str, stats: GetStatsResponse, *, max_keys: int, wide: bool) -> str:
     """The queue's facts, its channels where there are several, its keys and the buckets that hold them."""
+    if not stats.quantum:  # every queue has one, and a tenant is not told it: what is 0 here is not known
+        return _of_a_tenant(queue, channel, stats)
     parts = [facts(_facts(queue, channel, stats, wide=wide)), _channels(stats, wide=wide)]
     if wide:
         keys = table(_WIDE_HEADINGS, [_wide_row(key) for key in stats.per_key_stats], _WIDE_SPARE, ("KEY",))
@@ -53,6 +55,31 @@ def inspection(queue: str, channel: str, stats: GetStatsResponse, *, max_keys: i
     return "\n\n".join(part for part in parts if part)
 
 
+def _of_a_tenant(queue: str, channel: str, stats: GetStatsResponse) -> str:
+    """What a key that is bound to a tenant is told: its own messages, and nothing that others make up."""
+    keys = [
+        (
+            key.key,
+            key.pending_count,
+            key.weight,
+            key.in_flight,
+            age_text(key.oldest_age_ms) if key.pending_count else "-",
+            _paused(key),
+        )
+        for key in stats.per_key_stats
+    ]
+    return "\n\n".join(
+        (
+            facts([("queue", _name(queue, channel)), ("all else", "not told to a tenant's key")]),
+            table(("KEY", "PENDING", "WEIGHT", "IN FLIGHT", "OLDEST", "PAUSED"), keys, cut=("KEY",)),
+        )
+    )
+
+
+def _name(queue: str, channel: str) -> str:
+    return f"{queue}, channel {channel}" if channel else queue
+
+
 def _channels(stats: GetStatsResponse, *, wide: bool) -> str:
     if len(stats.channels) < 2 and not wide:
         return ""
@@ -64,7 +91,7 @@ def _facts(queue: str, channel: str, stats: GetStatsResponse, *, wide: bool) -> 
     from fila.v1 import admin_pb2
 
     always: list[tuple[str, Cell]] = [
-        ("queue", f"{queue}, channel {channel}" if channel else queue),
+        ("queue", _name(queue, channel)),
         ("depth", stats.depth),
         ("in flight", stats.in_flight),
         ("not begun", stats.unbegun),
@@ -128,5 +155,9 @@ def _wide_row(key: PerFairnessKeyStats) -> tuple[Cell, ...]:
         key.delivered_total,
         key.served_cost_total,
         key.max_in_flight or "-",
-        Meant("yes", Meaning.HELD) if key.paused else "no",
+        _paused(key),
     )
+
+
+def _paused(key: PerFairnessKeyStats) -> Cell:
+    return Meant("yes", Meaning.HELD) if key.paused else "no"

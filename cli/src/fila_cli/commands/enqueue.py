@@ -74,7 +74,9 @@ def enqueue(
     content = sys.stdin.buffer.read() if payload in (None, "-") else payload.encode(errors="surrogateescape")
     request = service_pb2.EnqueueRequest(queue=queue, headers=dict(headers), payload=content, options=options)
     answer = session.service.Enqueue(request, timeout=session.timeout_s)
-    session.show(answer, f"{answer.message_id} at offset {answer.offset}")
+    # Offsets begin at 1 and count everybody's messages, so a tenant's key is told none.
+    place = f" at offset {answer.offset}" if answer.offset else ""
+    session.show(answer, f"{answer.message_id}{place}")
     return 0
 
 
