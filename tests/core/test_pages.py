@@ -9,7 +9,7 @@ from fila.v1 import service_pb2 as service
 from fila_server import commands
 from tests.core.driven_engine import DrivenEngine
 
-LOOKS_PER_PASS = 262_144  # as in peek.pyx
+LOOKS_PER_PASS = 65_536  # as in peek.pyx
 U64_MAX = 2**64 - 1
 
 

@@ -1,5 +1,7 @@
 """Hard retention drops what nobody took, by age or by size; soft retention keeps what is done."""
 
+import pytest
+
 from fila.v1 import admin_pb2 as admin
 from fila_server import commands
 from tests.core.driven_engine import DrivenEngine
@@ -53,3 +55,20 @@ def test_what_is_done_can_be_sought_back_for_its_period_and_no_longer(engine: Dr
     engine.ack("q", again)
     engine.sleep(1_500, 100)
     assert engine.stats("q").stored_bytes == 0
+
+
+@pytest.mark.parametrize("period_ms", [2**63 - 1, 2**63, 2**64 - 1])
+def test_the_longest_periods_that_older_brokers_took_keep_for_ever(
+    engine: DrivenEngine, period_ms: int
+) -> None:
+    engine.create_queue("q", retention=admin.Retention(hard_period_ms=period_ms, soft_period_ms=period_ms))
+    engine.enqueue("q", b"waits")
+    engine.enqueue("q", b"done")
+    [_, done] = engine.lease("q", 2)
+    engine.ack("q", [done])
+    stored = engine.stats("q").stored_bytes
+
+    engine.sleep(60_000, 1_000)
+
+    assert engine.stats("q").hard_dropped == 0
+    assert engine.stats("q").stored_bytes == stored

@@ -118,6 +118,14 @@ BAD_CONFIGS = [
         "config.on_enqueue_script must be at most 65536 bytes, got 65537",
     ),
     (Config(expires_after_idle_ms=999), "config.expires_after_idle_ms must be from 1000"),
+    (
+        Config(retention=admin_pb2.Retention(hard_period_ms=2**63)),
+        "config.retention.hard_period_ms must be from 0 to 31536000000000",
+    ),
+    (
+        Config(retention=admin_pb2.Retention(soft_period_ms=31536000000001)),
+        "config.retention.soft_period_ms must be from 0",
+    ),
     (Config(disconnect_grace_ms=43_200_001), "config.disconnect_grace_ms must be from 0 to 43200000"),
     (Config(dedup_window_ms=86_400_001), "config.dedup_window_ms must be from 1 to 86400000"),
 ]

@@ -67,8 +67,8 @@ async def _until(holds: Any) -> None:
             await asyncio.sleep(0.001)
 
 
-async def _unread(engine: FakeEngine, broker: Broker, address: str, count: int) -> RawHttp2:
-    """So many large answers on streams nobody reads."""
+async def _unread(engine: FakeEngine, address: str, count: int) -> RawHttp2:
+    """So many large answers on streams of one connection that nobody reads."""
     hoarder = await asyncio.to_thread(RawHttp2, address)
     engine.answers[commands.PEEK_MESSAGES] = ok(bytes(LARGE))
     for _ in range(count):
@@ -80,25 +80,45 @@ async def _unread(engine: FakeEngine, broker: Broker, address: str, count: int) 
     return hoarder
 
 
+async def _hoarders(engine: FakeEngine, broker: Broker, address: str) -> list[RawHttp2]:
+    """Two connections that leave no room for another page."""
+    hoarders = [await _unread(engine, address, 10) for _ in range(2)]
+    await _until(lambda: broker.unwritten.held_bytes == 2 * LARGE)
+    return hoarders
+
+
 async def test_answers_nobody_reads_are_held_up_to_the_budget_and_freed_with_their_connection(
     engine: FakeEngine, broker: Broker, address: str
 ) -> None:
-    hoarder = await _unread(engine, broker, address, 40)
-    await _until(lambda: broker.unwritten.held_bytes == 2 * LARGE)
+    hoarders = await _hoarders(engine, broker, address)
     await asyncio.sleep(0.1)
 
     # Beyond the first a whole page of 4 MiB has to be free before another is asked for.
     assert broker.unwritten.held_bytes == 2 * LARGE
 
-    hoarder.close()
+    for each in hoarders:
+        each.close()
     await _until(lambda: broker.unwritten.held_bytes == 0)
+
+
+async def test_one_connection_that_reads_nothing_leaves_room_for_others(
+    engine: FakeEngine, broker: Broker, address: str
+) -> None:
+    hoarder = await _unread(engine, address, 40)
+    await _until(lambda: broker.unwritten.held_bytes == LARGE)
+    await asyncio.sleep(0.1)
+    async with aio.insecure_channel(address) as channel:
+        admin: Any = admin_pb2_grpc.FilaAdminStub(channel)
+        await admin.PeekMessages(admin_pb2.PeekMessagesRequest(queue="q"))
+
+    await _until(lambda: broker.unwritten.held_bytes == LARGE)
+    hoarder.close()
 
 
 async def test_a_read_beyond_the_budget_is_refused_and_says_when_to_try_again(
     engine: FakeEngine, broker: Broker, address: str
 ) -> None:
-    hoarder = await _unread(engine, broker, address, 10)
-    await _until(lambda: broker.unwritten.held_bytes > BUDGET - LARGE)
+    hoarders = await _hoarders(engine, broker, address)
     async with aio.insecure_channel(address) as channel:
         admin: Any = admin_pb2_grpc.FilaAdminStub(channel)
         with pytest.raises(aio.AioRpcError) as raised:
@@ -107,7 +127,8 @@ async def test_a_read_beyond_the_budget_is_refused_and_says_when_to_try_again(
     assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "limits.unwritten_bytes_max is 8388608" in raised.value.details()
     assert b"google.rpc.RetryInfo" in dict(raised.value.trailing_metadata())["grpc-status-details-bin"]
-    hoarder.close()
+    for each in hoarders:
+        each.close()
 
 
 async def test_small_answers_are_given_beyond_the_budget(
@@ -239,6 +260,43 @@ async def test_reading_the_log_is_refused_at_its_start_and_waits_in_its_middle(
     assert len(await following) == LARGE
     await pieces.aclose()
     assert broker.unwritten.held_bytes == 0
+
+
+def test_a_connection_may_hold_what_is_left_for_others() -> None:
+    budget = Unwritten(12 * LARGE)
+
+    for _ in range(6):
+        assert budget.take(LARGE, "one")
+    assert not budget.take(LARGE, "one")
+    for _ in range(3):
+        assert budget.take(LARGE, "two")
+    assert not budget.take(LARGE, "two")
+    assert budget.take(LARGE, "three")
+
+    for _ in range(6):
+        budget.give(LARGE, "one")
+    for _ in range(3):
+        budget.give(LARGE, "two")
+    budget.give(LARGE, "three")
+    assert budget.held_bytes == 0
+    assert budget.take(6 * LARGE, "one"), "what was given back counts for nobody"
+
+
+def test_who_waits_for_room_is_not_kept_by_one_that_has_its_share() -> None:
+    budget = Unwritten(12 * LARGE)
+    assert budget.take(6 * LARGE, "one")
+    assert budget.take(6 * LARGE)
+    told: list[str] = []
+    budget.at_room(LARGE, lambda: told.append("one"), "one")
+    budget.at_room(LARGE, lambda: told.append("two"), "two")
+    budget.at_room(2 * LARGE, lambda: told.append("two again"), "two")
+
+    budget.give(2 * LARGE)
+    assert told == ["two"]
+    budget.give(4 * LARGE)
+    assert told == ["two", "two again"]
+    budget.give(6 * LARGE, "one")
+    assert told == ["two", "two again", "one"]
 
 
 async def test_a_drain_waits_for_nobody_who_waits_for_room(engine: FakeEngine, broker: Broker) -> None:

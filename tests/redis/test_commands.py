@@ -337,6 +337,7 @@ async def test_config_of_a_queue_changes_what_it_names_and_nothing_else(
         ("server.data_directory", "x", "IPA"), ("server.max_connections", "0", "IPA"),
         ("server.max_connections", "x", "IPA"), ("server.message_timeout", "0", "IPA"),
         ("server.message_timeout", "13h", "IPA"), ("server.retention_period", "1 fortnight", "IPA"),
+        ("server.hard_retention_period", "365001d", "IPA"), ("queues.orders.hard_retention_period", "365001d", "IPA"),
         ("queues.orders.message_timeout", "10ms", "IPA"), ("queues.orders.colour", "red", "IPA"),
         ("queues.orders.retention_size", "1s", "IPA"), ("queues.nowhere.message_timeout", "10s", "QNF"),
         ("queues.message_timeout", "10s", "IPA"), ("maxmemory", "1gb", "IPA"), ("", "", "IPA"),

@@ -316,28 +316,28 @@ class Broker:
             raise
         return stream
 
-    async def read_log(self, frame: bytes) -> AsyncGenerator[bytes, None]:
+    async def read_log(self, frame: bytes, peer: str = "") -> AsyncGenerator[bytes, None]:
         """The pieces of a ReadLog, each read in a thread that the loop can spare. Whoever stops reading closes it: a
-        piece is counted in `unwritten` until the next one is asked for."""
+        piece is counted in `unwritten`, in the share of the connection `peer`, until the next one is asked for."""
         self._check_open()
         reader = self._engine.log_reader(frame)
-        self.unwritten.set_page_aside()
+        self.unwritten.set_page_aside(peer)
         while True:
             size = 0
             try:
                 piece = await self._loop.run_in_executor(self._log_threads, reader.read)
                 size = len(piece or b"")
             finally:
-                self.unwritten.page_is(size)
+                self.unwritten.page_is(size, peer)
             if piece is None:
                 return
             try:
                 yield piece
             finally:
-                self.unwritten.give(size)
+                self.unwritten.give(size, peer)
             self._check_open()
-            while not self.unwritten.take(PAGE_BYTES_MAX):
-                await self.unwritten.room(PAGE_BYTES_MAX)
+            while not self.unwritten.take(PAGE_BYTES_MAX, peer):
+                await self.unwritten.room(PAGE_BYTES_MAX, peer=peer)
                 self._check_open()
 
     def post(self, kind: int, token: int, frame: bytes) -> None:

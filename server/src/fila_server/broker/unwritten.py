@@ -5,6 +5,9 @@ are owed together fills the memory. So every larger answer is counted from the m
 until the transport has taken it. Beyond the budget pulls wait, reads are refused, and consumers get no
 deliveries: their messages go to those who read. Small answers are not counted, so that clients who read
 are served while others hoard.
+
+Where a caller's connection is known, it may have as many bytes as are still free: one that reads nothing has half of
+the budget at most, two a third each (edges/native/unread.pxd says where this is from).
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ class Unwritten:
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.held_bytes = 0
-        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._held_of: dict[str, int] = {}
+        """By connection; of those that hold something."""
+        self._waiting: deque[tuple[int, str, Callable[[], None]]] = deque()
         self._is_closed = False
         self._elsewhere: Callable[[], int] = lambda: 0
         self._tell: Callable[[int], None] | None = None
@@ -43,24 +48,27 @@ class Unwritten:
         """Have the budget in common with threads of an edge: `elsewhere` is what they hold, `tell` says what we do."""
         self._elsewhere, self._tell = elsewhere, tell
 
-    def take(self, size: int) -> bool:
-        """Count an answer in when there is room for it. True: `give(size)` when it is written or dropped."""
+    def take(self, size: int, peer: str = "") -> bool:
+        """Count an answer in when there is room for it. True: `give(size, peer)` when it is written or dropped.
+
+        `peer` is the connection whose share it counts in, empty where none is known.
+        """
         if size < COUNTED_FROM_BYTES:
             return True
-        if not self._fits(size):
+        if not self._fits(size, peer):
             return False
-        self._count(size)
+        self._count(size, peer)
         return True
 
-    def add(self, size: int) -> None:
+    def add(self, size: int, peer: str = "") -> None:
         """Count in what cannot be refused any more."""
         if size >= COUNTED_FROM_BYTES:
-            self._count(size)
+            self._count(size, peer)
 
-    def give(self, size: int) -> None:
+    def give(self, size: int, peer: str = "") -> None:
         """An answer has been written, or dropped."""
         if size >= COUNTED_FROM_BYTES:
-            self._count(-size)
+            self._count(-size, peer)
             self._wake()
 
     def refusal(self) -> Overloaded:
@@ -71,27 +79,29 @@ class Unwritten:
             retry_after_ms=RETRY_AFTER_MS,
         )
 
-    def set_page_aside(self) -> None:
-        """Count a whole page in before it is read. Raises Overloaded. Then `page_is(size)`, then `give(size)`."""
-        if not self.take(PAGE_BYTES_MAX):
+    def set_page_aside(self, peer: str = "") -> None:
+        """Count a whole page in before it is read; then `page_is`, then `give`, for the same peer. Raises
+        Overloaded."""
+        if not self.take(PAGE_BYTES_MAX, peer):
             raise self.refusal()
 
-    def page_is(self, size: int) -> None:
+    def page_is(self, size: int, peer: str = "") -> None:
         """The page that was set aside has been read, and is so large."""
-        self.add(size)
-        self.give(PAGE_BYTES_MAX)
+        self.add(size, peer)
+        self.give(PAGE_BYTES_MAX, peer)
 
     def check_write(self) -> None:
         """For calls whose answers are counted but must not be refused: raise Overloaded at twice the budget."""
         if self._total() >= 2 * self.bytes_max:
             raise self.refusal()
 
-    def at_room(self, size: int, call: Callable[[], None]) -> None:
-        """Call once, when there is room for so much and for those who asked before."""
-        self._waiting.append((size, call))
+    def at_room(self, size: int, call: Callable[[], None], peer: str = "") -> None:
+        """Call once, when there is room for so much and for those who asked before, but for connections that have all
+        of their share."""
+        self._waiting.append((size, peer, call))
         self._wake()
 
-    async def room(self, size: int, timeout_s: float | None = None) -> None:
+    async def room(self, size: int, timeout_s: float | None = None, peer: str = "") -> None:
         """Return when there may be room for so much. Raises Overloaded after `timeout_s`."""
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -99,7 +109,7 @@ class Unwritten:
             if not woken.done():
                 woken.set_result(None)
 
-        self.at_room(size, wake)
+        self.at_room(size, wake, peer)
         try:
             # Not asyncio.wait_for, which swallows a cancellation that comes as it is woken (Python 3.11).
             async with asyncio.timeout(timeout_s):
@@ -107,24 +117,28 @@ class Unwritten:
         except TimeoutError:
             raise self.refusal() from None
         finally:
-            if (size, wake) in self._waiting:
-                self._waiting.remove((size, wake))
+            if (size, peer, wake) in self._waiting:
+                self._waiting.remove((size, peer, wake))
 
     def close(self) -> None:
         """The server drains: nobody waits any more."""
         self._is_closed = True
         self._wake()
 
-    def _fits(self, size: int) -> bool:
+    def _fits(self, size: int, peer: str = "") -> bool:
         # One that is larger than the whole budget goes when it is alone.
         held_bytes = self._total()
-        return held_bytes + size <= self.bytes_max or held_bytes == 0
+        return held_bytes + self._held_of.get(peer, 0) + size <= self.bytes_max or held_bytes == 0
 
     def _total(self) -> int:
         return self.held_bytes + self._elsewhere()
 
-    def _count(self, size: int) -> None:
+    def _count(self, size: int, peer: str) -> None:
         self.held_bytes += size
+        if peer:
+            held_bytes = self._held_of.pop(peer, 0) + size
+            if held_bytes:
+                self._held_of[peer] = held_bytes
         if self._tell is not None:
             self._tell(self.held_bytes)
 
@@ -134,10 +148,16 @@ class Unwritten:
 
     def _wake(self) -> None:
         promised = 0
+        passed_over: deque[tuple[int, str, Callable[[], None]]] = deque()
         while self._waiting and (self._is_closed or self._fits(promised + self._waiting[0][0])):
-            size, call = self._waiting.popleft()
+            size, peer, call = self._waiting.popleft()
+            if not self._is_closed and not self._fits(promised + size, peer):
+                passed_over.append((size, peer, call))  # others do not wait for it to read
+                continue
             promised += size
             call()
+        passed_over.extend(self._waiting)
+        self._waiting = passed_over
         if self._waiting and self._tell is not None and self._looking is None:
             # What is read elsewhere makes room here, and nobody says so.
             self._looking = asyncio.get_running_loop().call_later(LOOK_ELSEWHERE_S, self._look_again)

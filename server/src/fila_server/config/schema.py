@@ -326,6 +326,7 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
             le=1024 * GIB,
             description="Answers their clients have not read yet, over all connections. Beyond it pulls wait, peeks, "
             "statistics and reads of the log are refused with RESOURCE_EXHAUSTED, and consumers get no deliveries. "
+            "A connection has as many of them as are left for others: half, if it is the only one that does not read. "
             "Answers under 4 KiB are not counted.",
         ),
     ] = 256 * MIB

@@ -36,6 +36,7 @@ DISCONNECT_GRACE_MS_DEFAULT = 5_000
 DISCONNECT_GRACE_MS_MAX = 12 * 3600 * 1000
 EXPIRES_AFTER_IDLE_MS_MIN = 1_000
 EXPIRES_AFTER_IDLE_MS_MAX = 365 * 24 * 3600 * 1000
+RETENTION_MS_MAX = 1_000 * 365 * 24 * 3600 * 1000
 WEIGHT_MAX = 1000
 WEIGHTS_MAX = 10_000
 CHANNELS_MAX = 1_000
@@ -82,6 +83,8 @@ def complete(config: _Config, limits: Limits, *, default_channel: bool = True) -
         full.disconnect_grace_ms = DISCONNECT_GRACE_MS_DEFAULT
     _check_between("config.disconnect_grace_ms", full.disconnect_grace_ms, 0, DISCONNECT_GRACE_MS_MAX)
     check_idle("config.expires_after_idle_ms", full.expires_after_idle_ms)
+    for period in ("soft_period_ms", "hard_period_ms"):
+        _check_between(f"config.retention.{period}", getattr(full.retention, period), 0, RETENTION_MS_MAX)
     _complete_retry(full)
     if default_channel and not full.channels:
         full.channels.append("default")

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from fila_server.core.desk.chores cimport remains_begin
 from fila_server.core.desk.deleting cimport channel_delete, queue_delete
 from fila_server.core.life.notices cimport CHANNEL_EXPIRED, DEAD_LETTERS_DROPPED, QUEUE_EXPIRED, notice
+from fila_server.core.state.paths cimport dlq_source
 from fila_server.core.state.state cimport Channel, Queue
 from fila_server.core.structures.maps cimport textmap_next
 
@@ -41,6 +42,9 @@ cdef void _channels_expire(Core* core, Queue* queue) noexcept nogil:
 cdef bint _queue_expires(Core* core, Queue* queue) noexcept nogil:
     cdef Channel* channel = queue.channels
     if not queue.policy.idle_ms or queue.chore != NULL:
+        return False
+    if dlq_source(core, queue) != NULL:                 # dead letters need it, however seldom they come
+        queue.used_ms = core.heard_ms
         return False
     if queue.idle_offset != queue.next_offset:          # something was enqueued since the last look
         queue.idle_offset = queue.next_offset

@@ -22,10 +22,12 @@ from fila_server.core.records.records cimport (
 )
 from fila_server.core.records.reservations cimport OFFSETS_RESERVED
 from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
-from fila_server.core.state.paths cimport channel_find, key_cap, key_has_policy, key_pace, queue_find
+from fila_server.core.state.paths cimport (
+    channel_find, dlq_source, key_cap, key_has_policy, key_pace, queue_find,
+)
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
-from fila_server.core.structures.maps cimport textmap_get, textmap_next
+from fila_server.core.structures.maps cimport textmap_get
 from fila_server.core.turns.flows cimport key_reconsider
 from fila_server.core.turns.pace cimport cap_set, pace_set
 from fila_server.core.turns.parking cimport channel_activate
@@ -136,6 +138,15 @@ cdef void _make_channels(Core* core, Queue* queue, Slice config) noexcept nogil:
     queue_changed(core, CHANGED_QUEUE_CREATED, queue)
 
 
+cdef void _connect(Core* core, Queue* dlq) noexcept nogil:
+    """Give it to the queue whose dead letters its name says it takes, where that one has lost its own: to
+    damage, or to an operator of a Fila that let it be deleted. One that expires never had any."""
+    cdef Queue* source = queue_find(core, _text(dlq.text.bytes, dlq.text.length - 4))
+    if source != NULL and source.dlq == NULL and not source.policy.idle_ms:
+        source.dlq, source.owns_dlq = dlq, False
+        queue_record_put(core, source)
+
+
 cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept nogil:
     cdef Slice name = fields.text[1]
     cdef Queue* queue
@@ -152,6 +163,8 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
         return
     queue = _make(core, name, fields.text[2])
     _make_channels(core, queue, fields.text[2])
+    if queue.is_dlq:
+        _connect(core, queue)
     if not queue.is_dlq and not queue.policy.idle_ms:   # one that expires leaves no dead letters behind
         buffer_init(&buffer)
         put_bytes(&buffer, name.at, name.length)
@@ -193,8 +206,7 @@ cdef void _update_queue(Core* core, Command* command, Fields* fields, Queue* que
 
 
 cdef void _delete_queue(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
-    cdef uint32_t cursor = 0
-    cdef Queue* other
+    cdef Queue* source = dlq_source(core, queue)
     cdef Queue* dlq
     cdef Buffer buffer
     cdef char refusal[384]
@@ -207,17 +219,15 @@ cdef void _delete_queue(Core* core, Command* command, Fields* fields, Queue* que
             <unsigned long long> queue.promised, <int> queue.text.length, queue.text.bytes)
         answer_status(core, command.token, FAILED_PRECONDITION, refusal, b"SINK_PUBLISHING")
         return
-    while True:
-        other = <Queue*> textmap_next(&core.queues, &cursor)
-        if other == NULL:
-            break
-        if other.dlq == queue and other.owns_dlq:
-            answer_status(
-                core, command.token, FAILED_PRECONDITION,
-                b"queue: it is the dead-letter queue of another queue and goes with that one; purge it "
-                b"instead",
-                b"DLQ_IN_USE")
-            return
+    if source != NULL:                  # without it, what fails for good there had nowhere to go
+        answer_status(
+            core, command.token, FAILED_PRECONDITION,
+            b"queue: it is the dead-letter queue of another queue and goes with that one; purge it "
+            b"instead" if source.owns_dlq else
+            b"queue: it is the dead-letter queue of another queue; delete that one first, or purge this "
+            b"one instead",
+            b"DLQ_IN_USE")
+        return
     dlq = queue.dlq if queue.owns_dlq else NULL
     queue_delete(core, queue)
     if dlq != NULL:

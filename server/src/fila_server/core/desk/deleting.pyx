@@ -25,7 +25,7 @@ from fila_server.core.records.records cimport channel_records_delete, queue_reco
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, directory_first, directory_free, directory_pop
 from fila_server.core.state.kinds cimport DELETED, DONE, SOUGHT
-from fila_server.core.state.paths cimport frame_last_offset, frame_offset, share_find
+from fila_server.core.state.paths cimport dlq_source, frame_last_offset, frame_offset, share_find
 from fila_server.core.state.pending cimport Dedup
 from fila_server.core.state.state cimport Flow, Frame, Key, Share
 from fila_server.core.structures.buffer cimport buffer_free
@@ -49,19 +49,14 @@ cdef void channel_delete(Core* core, Channel* channel) noexcept nogil:
 
 cdef void queue_delete(Core* core, Queue* queue) noexcept nogil:
     cdef Queue** link = &core.gone
-    cdef Queue* other
-    cdef uint32_t cursor = 0
+    cdef Queue* source = dlq_source(core, queue)
     queue_changed(core, CHANGED_QUEUE_DELETED, queue)
     settled_flush(core)
     answers_forget(core, queue)
     while queue.channels != NULL:
         channel_part(core, queue.channels, DELETED)
-    while True:                         # whoever moved dead letters here has nowhere to move them now
-        other = <Queue*> textmap_next(&core.queues, &cursor)
-        if other == NULL:
-            break
-        if other.dlq == queue:
-            other.dlq = NULL
+    if source != NULL:                  # it has nowhere to move its dead letters to now
+        source.dlq = NULL
     queue_records_delete(core, queue)
     textmap_remove(&core.queues, &queue.text)
     map64_remove(&core.queues_by_number, queue.number)

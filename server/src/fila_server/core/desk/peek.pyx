@@ -30,8 +30,8 @@ cdef enum:
     PEEK_DEFAULT = 1
     BYTES_MAX = 4000000
     WAITED_IN_VAIN_MAX = 64         # loads, of this page's frames or others', that brought it no further
-    LOOKS_PER_PASS = 262144         # messages that the pages of a pass look at
-                                    # together, a millisecond or two,
+    LOOKS_PER_PASS = 65536          # messages that the pages of a pass look at together, a millisecond
+                                    # or two where each is of another key and far from the last,
     PAGES_MAX = 256                 # under way at a time, of 8 KiB each
     FRAME_LOOKS = 16                # and what a frame costs beside its messages
 

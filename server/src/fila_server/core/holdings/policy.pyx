@@ -1,6 +1,6 @@
 """The stored config is walked field by field; what it does not name keeps its default."""
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
@@ -88,9 +88,9 @@ cdef void _policy_nested(Policy* policy, uint32_t field, Slice text) noexcept no
         elif inner.seen & (1 << 2):
             policy.retry_jitter = 0
     elif field == 15:
-        policy.soft_period_ms = inner.number[1]
+        policy.soft_period_ms = min(inner.number[1], <uint64_t> INT64_MAX)     # of older brokers: for ever,
         policy.soft_bytes = inner.number[2]
-        policy.hard_period_ms = inner.number[3]
+        policy.hard_period_ms = min(inner.number[3], <uint64_t> INT64_MAX)     # not a time before any
         policy.hard_bytes = inner.number[4]
 
 

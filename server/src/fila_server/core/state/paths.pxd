@@ -27,6 +27,9 @@ cdef extern from *:
 
 cdef Queue* queue_find(Core* core, Slice name) noexcept nogil
 
+# The queue whose dead letters this one takes, made with it or there before; NULL where there is none.
+cdef Queue* dlq_source(Core* core, Queue* queue) noexcept nogil
+
 cdef Share* share_find(Frame* frame, Channel* channel) noexcept nogil
 
 cdef inline Share* share_of(Slot* slot) noexcept nogil:

@@ -11,6 +11,16 @@ cdef Queue* queue_find(Core* core, Slice name) noexcept nogil:
     return <Queue*> textmap_get(&core.queues, name.at, name.length)
 
 
+cdef Queue* dlq_source(Core* core, Queue* queue) noexcept nogil:
+    cdef Slice name
+    cdef Queue* source
+    if not queue.is_dlq:
+        return NULL
+    name.at, name.length = queue.text.bytes, queue.text.length - 4      # without ".dlq"
+    source = queue_find(core, name)
+    return source if source != NULL and source.dlq == queue else NULL
+
+
 cdef Share* share_find(Frame* frame, Channel* channel) noexcept nogil:
     cdef Share* share = frame.shares
     while share != NULL and share.channel != channel:

@@ -11,6 +11,7 @@ import contextlib
 import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -53,6 +54,15 @@ Check = Callable[[Any], None]
 Call = Callable[[bytes, Caller], Awaitable[bytes]]
 Answer = Callable[[Any, Caller], Awaitable[bytes]]
 """What a request is answered with, once its caller may ask it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What began a stream of answers: the request's bytes, and the connection on which they came."""
+
+    frame: bytes
+    peer: str
+
 
 OF_A_NAME_MAX = 50
 """Of the hundred who may watch by one method, those of one name: with them it takes no more than half."""
@@ -173,19 +183,19 @@ def _add_streams(
     watching = Watching(broker.at_drain)
     stats = StatsWatch(broker)
 
-    def events(request: Any, caller: Caller, _frame: bytes) -> AsyncGenerator[bytes, None]:
+    def events(request: Any, caller: Caller, _asked: Asked) -> AsyncGenerator[bytes, None]:
         return watching.watch(request, partial(door.may_watch, caller), partial(door.sees_messages, caller))
 
-    def log(request: Any, _caller: Caller, frame: bytes) -> AsyncGenerator[bytes, None]:
+    def log(request: Any, _caller: Caller, asked: Asked) -> AsyncGenerator[bytes, None]:
         check.read_log(request)
-        return broker.read_log(frame)
+        return broker.read_log(asked.frame, asked.peer)
 
-    def numbers(request: Any, caller: Caller, _frame: bytes) -> AsyncGenerator[bytes, None]:
+    def numbers(request: Any, caller: Caller, _asked: Asked) -> AsyncGenerator[bytes, None]:
         check.watch_stats(request)
         pieces = stats.watch(watcher_of(request, caller), partial(door.sees_channel, caller))
         return _naming_no_hidden_channel(door, caller, request, pieces)
 
-    def operation(request: Any, _caller: Caller, _frame: bytes) -> AsyncGenerator[bytes, None]:
+    def operation(request: Any, _caller: Caller, _asked: Asked) -> AsyncGenerator[bytes, None]:
         return dead_letters.watch(request)
 
     methods["WatchOperation"] = _streaming(
@@ -288,9 +298,9 @@ def answering_handler(
                 changes.tell(method, request_type.FromString(frame), context.peer() or "", who, reply)
             if len(reply) >= COUNTED_FROM_BYTES:
                 # What changes something answers with little: only what was read can be refused here.
-                if not unwritten.take(len(reply)):
+                if not unwritten.take(len(reply), peer := context.peer() or ""):
                     raise unwritten.refusal()
-                until_written(context, unwritten, len(reply))
+                until_written(context, unwritten, len(reply), peer)
             return reply
         except Exception as error:
             frame = b""  # see abort()
@@ -304,7 +314,7 @@ def _streaming(
     request_type: type[Any],
     admission: Admission,
     identity: Identity,
-    begin: Callable[[Any, Caller, bytes], AsyncGenerator[bytes, None]],
+    begin: Callable[[Any, Caller, Asked], AsyncGenerator[bytes, None]],
     right: int = 0,
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """A stream of answers; it ends when its caller loses the key, or `right` on the queue, or what let it in."""
@@ -321,7 +331,7 @@ def _streaming(
             authorize(door, caller, need, request)
             if own[caller.name] >= most:
                 raise Overloaded(f"{method}: this key's name has {most} open, and no more may; end one first")
-            pieces = begin(request, caller, frame)
+            pieces = begin(request, caller, Asked(frame, context.peer() or ""))
             give_back = door.take_stream(caller)
         except Exception as error:
             await abort(context, error)

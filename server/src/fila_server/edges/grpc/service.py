@@ -111,9 +111,9 @@ def enqueue_handler(broker: Broker, headers_max: int, identity: Identity) -> Una
     return handle
 
 
-def until_written(context: Context, unwritten: Unwritten, size: int) -> None:
+def until_written(context: Context, unwritten: Unwritten, size: int, peer: str = "") -> None:
     """Give the budget back what an answer took of it, when its call is over: written, or its client gone."""
-    written: Any = lambda _: unwritten.give(size)  # noqa: E731 - grpc's own type of it is too narrow
+    written: Any = lambda _: unwritten.give(size, peer)  # noqa: E731 - grpc's own type of it is too narrow
     context.add_done_callback(written)
 
 

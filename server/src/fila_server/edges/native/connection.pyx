@@ -119,7 +119,7 @@ cdef void connection_close(Connection* connection) noexcept nogil:
     while connection.calls != NULL:
         call_gone(connection.calls)
     for i in range(connection.marks_count):
-        unread_give(io.common, connection.marks[
+        unread_give(connection, connection.marks[
             (connection.marks_first + i) % connection.marks_capacity].counted)
     caller_disconnects(connection)
     if connection.redis != NULL:
@@ -245,7 +245,7 @@ cdef void _reached(Connection* connection) noexcept nogil:
     cdef Slot* slot
     while connection.marks_count and connection.marks[connection.marks_first].at <= taken:
         mark = &connection.marks[connection.marks_first]
-        unread_give(io.common, mark.counted)
+        unread_give(connection, mark.counted)
         slot = slot_find(io, mark.token) if mark.token else NULL
         if slot != NULL and mark.is_delivery:
             post_surely(io, WRITTEN, mark.token, b"", 0)

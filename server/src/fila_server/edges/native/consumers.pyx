@@ -176,7 +176,7 @@ cdef void _put(Call* call, Out* answer, bint is_delivery) noexcept nogil:
     parcel.is_delivery = is_delivery
     parcel_fill(
         call, parcel, answer.payload, answer.length,
-        unread_add(call.connection.thread.common, answer.length))
+        unread_add(call.connection, answer.length))
 
 
 cdef int64_t _wait_ns(const Call* call) noexcept nogil:
@@ -194,7 +194,7 @@ cdef void _pulled(Call* call, Out* answer) noexcept nogil:
         status_of_reply(call, answer.status, answer.payload, answer.length)
         free(answer.payload)
         call_end(call)
-    elif unread_has_room(io.common, answer.length):
+    elif unread_has_room(call.connection, answer.length):
         _put(call, answer, False)
         call_finish(call)
     else:
@@ -238,7 +238,7 @@ cdef void consumer_answer(Call* call, Out* answer) noexcept nogil:
             status_of_reply(call, answer.status, answer.payload, answer.length)
         free(answer.payload)
         call_end(call)
-    elif answer.kind == DELIVERY and not unread_has_room(io.common, answer.length):
+    elif answer.kind == DELIVERY and not unread_has_room(call.connection, answer.length):
         # Not reported as written it still fills its place in the core, which sends no more.
         leases_give_back(io, answer.payload, answer.length, call.method.kind)
         call.room_bytes = <uint32_t> answer.length
@@ -269,7 +269,7 @@ cdef void consumer_room(Call* call) noexcept nogil:
         call.waits_for_room = False
         refuse_unread(call)
         return
-    if not unread_has_room(io.common, call.room_bytes):
+    if not unread_has_room(call.connection, call.room_bytes):
         return
     if call.waits_for_room:
         call.waits_for_room = False

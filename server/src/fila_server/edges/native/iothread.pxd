@@ -242,6 +242,7 @@ cdef struct Connection:
     bint     wants_out              # epoll tells when the socket takes more
     bint     is_dirty
     Connection* next_dirty
+    int64_t  unread_bytes           # of the budget, of its answers
     bint     is_paused              # not read: what it sent before is to be carried out first
     bint     is_over                # closed at the end of the turn
     bint     is_queued              # in the thread's line of Redis clients with something to start

@@ -163,7 +163,7 @@ cdef void parcel_answer(Call* call, Parcel* parcel, Out* answer) noexcept nogil:
         free(answer.payload)
         call_end(call)
         return
-    parcel_fill(call, parcel, answer.payload, answer.length, unread_add(io.common, answer.length))
+    parcel_fill(call, parcel, answer.payload, answer.length, unread_add(call.connection, answer.length))
     if call.shape != PRODUCER:
         call_finish(call)
     elif call.last_is_known and call.owed == 0:

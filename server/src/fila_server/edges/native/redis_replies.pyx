@@ -127,7 +127,7 @@ cdef void _leased_leave(Connection* connection, Reply* reply) noexcept nogil:
 
 
 cdef void _free(Reply* reply) noexcept nogil:
-    unread_give(reply.connection.thread.common, reply.counted)
+    unread_give(reply.connection, reply.counted)
     free(reply.leased)
     buffer_free(&reply.text)
     buffer_free(&reply.frames)

@@ -293,9 +293,9 @@ cdef void _leased(Reply* reply, Out* answer) noexcept nogil:
     cdef char text[256]
     if answer.length == 0 and reply.wait_ms:
         _put_null(reply)
-    elif unread_has_room(io.common, answer.length):
+    elif unread_has_room(reply.connection, answer.length):
         reply.leased, reply.leased_length = answer.payload, answer.length
-        reply.counted = unread_add(io.common, answer.length)
+        reply.counted = unread_add(reply.connection, answer.length)
         answer.payload = NULL
         if reply.leased == NULL:
             put_bytes(&reply.text, b"*0\r\n", 4)

@@ -70,7 +70,7 @@ cdef void _parcel_free(Call* call, Parcel* parcel) noexcept nogil:
         atomic_add(&io.common.calls_outstanding, -1)
     if not parcel.is_ready:
         call.owed -= 1
-    unread_give(io.common, parcel.counted)
+    unread_give(call.connection, parcel.counted)
     call.parcels -= 1
     free(parcel.payload)
     free(parcel)

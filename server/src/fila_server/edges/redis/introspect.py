@@ -193,9 +193,7 @@ def _set(client: Client, key: str, text: str) -> Awaitable[bytes]:
 
 
 async def _set_server(client: Client, name: str, text: str) -> bytes:
-    value = read_setting(name, text)
-    if name == "message_timeout":
-        _check_timeout(client, value)
+    _check(client, name, read_setting(name, text))
     await client.server.overrides.set(name, text, client.entry.caller)
     return OK
 
@@ -212,8 +210,7 @@ async def _set_queue(client: Client, queue: str, name: str, text: str) -> bytes:
         if name == "segment_size":
             await client.server.overrides.set_segment_size(queue, text, client.entry.caller)
             return OK
-        if name == "message_timeout":
-            _check_timeout(client, value)
+        _check(client, name, value)
         before = current
         request = admin_pb2.UpdateQueueRequest(queue=queue, config=current)
         request.update_mask.paths.append(_PATHS[name])
@@ -225,6 +222,15 @@ async def _set_queue(client: Client, queue: str, name: str, text: str) -> bytes:
             broker.call, "UpdateQueue", commands.UPDATE_QUEUE, request, caller, kept=kept
         )
     return OK
+
+
+def _check(client: Client, name: str, value: int) -> None:
+    """The bounds of a queue's times. What was kept by an older broker is not judged again."""
+    if name == "message_timeout":
+        _check_timeout(client, value)
+    elif name.endswith("retention_period") and value > queue_rules.RETENTION_MS_MAX:
+        most = duration_text(queue_rules.RETENTION_MS_MAX)
+        raise errors.Invalid(name, f"must be at most {most}, got {duration_text(value)}")
 
 
 def _check_timeout(client: Client, milliseconds: int) -> None:
