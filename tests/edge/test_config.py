@@ -163,6 +163,70 @@ def test_config_check_prints_a_file_that_reads_back_the_same(tmp_path: Path) -> 
     assert again.config.redis == config.Config().redis
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "require_client_cert = true",
+            (
+                "tls.require_client_cert is given without tls.cert_file, tls.key_file and tls.client_ca_file: "
+                "connections would not be encrypted, and no certificate would be asked for. Give what is missing, "
+                "or take tls.require_client_cert away"
+            ),
+        ),
+        (
+            'ciphers = "ECDHE+AESGCM"\nmin_version = "1.3"',
+            (
+                "tls.min_version and tls.ciphers are given without tls.cert_file and tls.key_file: connections would "
+                "not be encrypted. Give what is missing, or take tls.min_version and tls.ciphers away"
+            ),
+        ),
+        (
+            'client_ca_file = "ca.pem"',
+            (
+                "tls.client_ca_file is given without tls.cert_file and tls.key_file: connections would not be "
+                "encrypted. Give what is missing, or take tls.client_ca_file away"
+            ),
+        ),
+        (
+            'cert_file = "server.pem"',
+            (
+                "tls.cert_file is given without tls.key_file: connections would not be encrypted. Give what is "
+                "missing, or take tls.cert_file away"
+            ),
+        ),
+        (
+            'cert_file = "server.pem"\nkey_file = "server.key"\nrequire_client_cert = true',
+            (
+                "tls.require_client_cert is given without tls.client_ca_file: no certificate would be asked for. Give "
+                "what is missing, or take tls.require_client_cert away"
+            ),
+        ),
+    ],
+)
+def test_tls_settings_that_would_do_nothing_are_refused(tmp_path: Path, text: str, line: str) -> None:
+    with pytest.raises(errors.ConfigInvalid) as raised:
+        _load(tmp_path, f"[tls]\n{text}\n")
+
+    at = 4 if "server.key" in text else 3 if "ciphers" in text else 2
+    assert str(raised.value) == f"{tmp_path}/fila.toml:{at}: {line}"
+
+
+def test_a_required_certificate_that_nobody_would_ask_for_stops_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(main, "run", lambda _settings: pytest.fail("started"))
+    given = {"FILA_TLS__REQUIRE_CLIENT_CERT": "true", "FILA_DATA_DIR": str(tmp_path / "data")}
+
+    result = CliRunner().invoke(main.main, ["--listen", "127.0.0.1:0"], env=given)
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        "fila-server: environment variable FILA_TLS__REQUIRE_CLIENT_CERT: tls.require_client_cert is given without "
+    )
+    assert not (tmp_path / "data").exists()
+
+
 @pytest.mark.parametrize("command", [[], ["config", "check"]])
 def test_a_broken_file_exits_2_with_one_line(tmp_path: Path, command: list[str]) -> None:
     file = tmp_path / "fila.toml"

@@ -252,7 +252,7 @@ def _serving_imported() -> Iterator[None]:
 
 def _check_tls(settings: Config) -> None:
     """Before anything is opened: files that are missing or do not fit together cost no recovery."""
-    if settings.tls.cert_file or settings.tls.key_file or settings.tls.client_ca_file:
+    if settings.tls.cert_file:
         from fila_server.access.tls import Tls
 
         Tls(settings.tls)

@@ -14,6 +14,7 @@ import structlog
 
 from fila_server import errors
 from fila_server.config.sections import Tls as Settings
+from fila_server.config.together import check_tls
 
 log = structlog.get_logger("fila_server.access")
 
@@ -41,24 +42,15 @@ class Tls:
     """The settings `tls.*`, and the files they name."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises ConfigInvalid when a file is missing or is not what it should be."""
+        """Raises ConfigInvalid when a file or a setting is missing, or a file is not what it should be."""
         self._settings = settings
         self._context: ssl.SSLContext | None = None
         self._stamp: tuple[int, ...] = ()
         self._at_change: list[Callable[[Files], None]] = []
-        self.is_on = bool(settings.cert_file or settings.key_file or settings.client_ca_file)
+        check_tls(settings)
+        self.is_on = bool(settings.cert_file)
         if not self.is_on:
             return
-        for name in ("cert_file", "key_file"):
-            if not getattr(settings, name):
-                raise errors.ConfigInvalid(
-                    f"tls.{name} must be given with the other tls settings", key=f"tls.{name}"
-                )
-        if settings.require_client_cert and not settings.client_ca_file:
-            raise errors.ConfigInvalid(
-                "tls.require_client_cert needs tls.client_ca_file, whose certificates are taken",
-                key="tls.require_client_cert",
-            )
         self.files = self._read()
         self._context = self._new_context()
         self._stamp = self._times()

@@ -27,6 +27,7 @@ import orjson
 
 from fila_server.config.schema import Address, AddressOrOff, Config, Duration, Size
 from fila_server.config.sections import Section
+from fila_server.config.together import check_tls
 from fila_server.errors import ConfigInvalid
 
 __all__ = [
@@ -160,7 +161,18 @@ def load(
         _set_from_text(_SETTINGS[section_name][key], flag, text, values, loaded)
     sections = {name: section(**values[name]) for name, section in typing.get_type_hints(Config).items()}
     loaded.config = Config(**sections)
+    try:
+        check_tls(loaded.config.tls)
+    except ConfigInvalid as error:
+        raise ConfigInvalid(str(error), source=_place(origins[error.key]), key=error.key) from None
     return loaded
+
+
+def _place(origin: str) -> str:
+    """Where a value came from, as an error names it; nothing for a default."""
+    if origin == "default":
+        return ""
+    return f"environment variable {origin}" if origin.startswith("FILA_") else origin
 
 
 def as_toml(value: object) -> str:
