@@ -109,14 +109,14 @@ def test_a_mistyped_setting_is_exit_2(tmp_path: Path) -> None:
     assert "scheduler.quantum must be a whole number" in line
 
 
-def test_a_certificate_that_is_not_there_is_exit_1_before_a_store_is_made(tmp_path: Path) -> None:
+def test_a_certificate_that_is_not_there_is_exit_2_before_a_store_is_made(tmp_path: Path) -> None:
     missing = {
         "FILA_TLS__CERT_FILE": str(tmp_path / "none.pem"),
         "FILA_TLS__KEY_FILE": str(tmp_path / "none.key"),
     }
     code, line = _fails(launch(tmp_path / "data", tmp_path / "log", **missing))
 
-    assert code == 1
+    assert code == 2
     assert f"tls.cert_file: {tmp_path / 'none.pem'} cannot be read" in line
     assert not (tmp_path / "data" / "rocksdb").exists()
 

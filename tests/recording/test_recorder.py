@@ -185,7 +185,7 @@ def test_without_pyarrow_the_server_says_what_is_missing(tmp_path: Path) -> None
         text=True,
         check=False,
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "pip install fila-server[history]" in done.stderr
 
 

@@ -1,6 +1,6 @@
 """`fila-server`: config → open → recover → bind → serve → drain.
 
-    load()        every setting checked, or one line and exit 2
+    load()        every setting checked, and what start_checks.py finds of files, or one line and exit 2
     open_engine() the data directory locked, recovered, or one line and exit 1
     serve()       serving.py: until a signal; then exit 0 within DRAIN_S_MAX
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import os
 import sys
 import threading
@@ -25,7 +24,7 @@ import click
 import msgspec
 import structlog
 
-from fila_server import errors, logs
+from fila_server import errors, logs, start_checks
 from fila_server.backup import command_line as backup_commands
 from fila_server.config import load as config
 from fila_server.config.schema import Config
@@ -107,6 +106,8 @@ def main(
     logs.setup(level=loaded.config.log.level, form=loaded.config.log.format)
     try:
         run(loaded.config)
+    except errors.ConfigInvalid as error:
+        fail(error, EXIT_USAGE)
     except errors.StartError as error:
         fail(error, EXIT_FAILED)
 
@@ -122,11 +123,17 @@ def config_group() -> None:
 def config_check(asked: Asked, config_path: Path | None) -> None:
     """Check the configuration and print what is in effect, and where each value comes from.
 
+    What of it would stop a start is told, files that it names included. Ports and the data directory are left alone.
+
     \b
     Example:
       fila-server config check --config fila.toml
     """
     loaded = load_or_exit(Asked(config_path or asked.config_path, asked.flags))
+    try:
+        start_checks.check(loaded.config)
+    except errors.ConfigInvalid as error:
+        fail(error, EXIT_USAGE)
     for section, settings in config.settings_by_section().items():
         click.echo(f"[{section}]")
         for key, setting in settings.items():
@@ -211,9 +218,8 @@ def run(settings: Config) -> None:
     """Open the store and serve until a signal."""
     os.umask(OURS_ALONE)
     limit = raise_limit()
-    _check_history(settings)
-    _check_spans(settings)
-    _check_tls(settings)
+    start_checks.check(settings)
+    start_checks.make_history(settings)
     loading = LoadingPage.at(settings.metrics.listen_addr)
     with _serving_imported():
         engine = open_engine(settings)
@@ -248,46 +254,6 @@ def _serving_imported() -> Iterator[None]:
         yield
     finally:
         thread.join()
-
-
-def _check_tls(settings: Config) -> None:
-    """Before anything is opened: files that are missing or do not fit together cost no recovery."""
-    if settings.tls.cert_file:
-        from fila_server.access.tls import Tls
-
-        Tls(settings.tls)
-
-
-def _check_spans(settings: Config) -> None:
-    if settings.telemetry.trace_sample and not settings.telemetry.otlp_endpoint:
-        raise errors.StartError(
-            "telemetry.trace_sample: spans are sent to telemetry.otlp_endpoint, which is empty. Set it, or set "
-            "telemetry.trace_sample to 0"
-        )
-
-
-def _check_history(settings: Config) -> None:
-    """Before anything is opened: a history that cannot be written should not be found out in a week."""
-    if not settings.history.enabled:
-        return
-    if importlib.util.find_spec("pyarrow") is None:
-        raise errors.StartError(
-            "history.enabled: recording needs pyarrow, which is not installed. Run "
-            "`pip install fila-server[history]`, or set history.enabled to false"
-        )
-    directory = Path(settings.history.dir)
-    try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise errors.StartError(
-            f"history.dir: {directory} cannot be made: {error.strerror or error}. Give a directory that the "
-            f"server may write to, or set history.enabled to false"
-        ) from error
-    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
-        raise errors.StartError(
-            f"history.dir: {directory} cannot be written to. Give a directory that the server may write to, or "
-            f"set history.enabled to false"
-        )
 
 
 def _record(engine: Engine, settings: Config) -> Recorder | None:

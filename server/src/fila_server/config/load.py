@@ -27,7 +27,7 @@ import orjson
 
 from fila_server.config.schema import Address, AddressOrOff, Config, Duration, Size
 from fila_server.config.sections import Section
-from fila_server.config.together import check_tls
+from fila_server.config.together import check
 from fila_server.errors import ConfigInvalid
 
 __all__ = [
@@ -162,7 +162,7 @@ def load(
     sections = {name: section(**values[name]) for name, section in typing.get_type_hints(Config).items()}
     loaded.config = Config(**sections)
     try:
-        check_tls(loaded.config.tls)
+        check(loaded.config)
     except ConfigInvalid as error:
         raise ConfigInvalid(str(error), source=_place(origins[error.key]), key=error.key) from None
     return loaded

@@ -2,10 +2,68 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+from itertools import combinations
+from urllib.parse import urlsplit
+
 import msgspec
 
-from fila_server.config.sections import Tls
+from fila_server.config.schema import Address, Config
+from fila_server.config.sections import Telemetry, Tls
 from fila_server.errors import ConfigInvalid
+
+
+def check(config: Config) -> None:
+    """Raises ConfigInvalid, whose key is the setting to look at first."""
+    _check_addresses(config)
+    _check_telemetry(config.telemetry)
+    check_tls(config.tls)
+
+
+def _check_addresses(config: Config) -> None:
+    """Each port is listened on once, or the start would call for a program that holds it."""
+    places = {"server.listen_addr": config.server.listen_addr}
+    if config.metrics.listen_addr:
+        places["metrics.listen_addr"] = Address(config.metrics.listen_addr)
+    if config.redis.enabled:
+        places["redis.bind_address"] = config.redis.bind_address
+    for (name, address), (later, other) in combinations(places.items(), 2):
+        if _overlap(address, other):
+            raise ConfigInvalid(
+                f"{later} and {name} cannot both listen on port {other.port}: give one of them another port",
+                key=later,
+            )
+
+
+def _overlap(one: Address, other: Address) -> bool:
+    """Whether one of them takes the other's place for certain; names of hosts are looked up by whoever binds them."""
+    if not one.port or one.port != other.port:
+        return False
+    hosts = {"127.0.0.1" if host == "localhost" else host for host in (one.host.lower(), other.host.lower())}
+    if len(hosts) == 1:
+        return True
+    try:
+        first, second = (ip_address(host) for host in hosts)
+    except ValueError:
+        return False
+    return first.version == second.version and (first.is_unspecified or second.is_unspecified)
+
+
+def _check_telemetry(telemetry: Telemetry) -> None:
+    try:
+        urlsplit(telemetry.otlp_endpoint)
+    except ValueError as error:
+        raise ConfigInvalid(
+            f"telemetry.otlp_endpoint: {telemetry.otlp_endpoint} is no address ({error}). Write such as "
+            "http://collector:4317",
+            key="telemetry.otlp_endpoint",
+        ) from None
+    if telemetry.trace_sample and not telemetry.otlp_endpoint:
+        raise ConfigInvalid(
+            "telemetry.trace_sample: spans are sent to telemetry.otlp_endpoint, which is empty. Set it, or set "
+            "telemetry.trace_sample to 0",
+            key="telemetry.trace_sample",
+        )
 
 
 def check_tls(tls: Tls) -> None:
