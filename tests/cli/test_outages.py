@@ -1,5 +1,5 @@
 """Commands that go on while a broker restarts, and what streams print: one line when nobody answers, one when somebody
-does again, one of json an answer."""
+does again, one of json an answer; and what a screen that goes on keeps of them."""
 
 from __future__ import annotations
 
@@ -82,3 +82,60 @@ def test_a_streams_answers_are_a_line_of_json_each(
 
     assert len([json.loads(each) for each in lines]) == 2
     assert not pauses
+
+
+def watched(*keys: str, leading: str, full: bool = False) -> watch_pb2.WatchStatsResponse:
+    """What is told of a queue of which those keys are new or changed, each with a message that waits."""
+    told = watch_pb2.WatchStatsResponse(full=full)
+    channel = told.channels.add(leading=leading.split())
+    channel.state.queue, channel.state.channel = "orders", "default"
+    for key in keys:
+        channel.keys.add(fairness_key=key, ready=1)
+    return told
+
+
+def shown_last(out: str) -> list[str]:
+    """The keys of the last table, in its order."""
+    return [line.split()[0] for line in out.rsplit("KEY ", maxsplit=1)[-1].splitlines()[1:] if line]
+
+
+@pytest.mark.parametrize(
+    ("named", "messages", "shown"),
+    [
+        ((), [watched("a", "b", leading="a b", full=True), watched(leading="b")], ["b"]),
+        (("a",), [watched("a", "b", leading="a b", full=True), watched(leading="b")], ["b", "a"]),
+        ((), [watched("a", leading="a", full=True), watched(leading=""), watched("a", leading="a")], ["a"]),
+        # As a tenant's key is told: of its own key, which it need not name, and nobody leads.
+        ((), [watched("acme", leading="", full=True), watched(leading="")], ["acme"]),
+    ],
+    ids=["no longer leads", "was named", "leads again", "a tenant's own"],
+)
+def test_a_key_that_neither_leads_nor_was_named_is_on_the_screen_no_more(
+    fila,
+    broker: FakeBroker,
+    pauses: list[Callable[[], Any]],
+    named: tuple[str, ...],
+    messages: list[watch_pb2.WatchStatsResponse],
+    shown: list[str],
+):
+    broker.answers["WatchStats"] = messages
+
+    out = fila("watch", "orders", *(word for key in named for word in ("--key", key))).out
+
+    assert not pauses
+    assert shown_last(out) == shown
+
+
+def test_a_channel_made_anew_under_its_name_has_no_keys_of_the_one_before(
+    fila, broker: FakeBroker, pauses: list[Callable[[], Any]]
+):
+    gone = watch_pb2.WatchStatsResponse()
+    gone.gone.add(queue="orders", channel="default")
+    broker.answers["WatchStats"] = [
+        watched("a", leading="a", full=True), gone, watched("b", leading="b"),
+    ]  # fmt: skip
+
+    out = fila("watch", "orders", "--key", "a").out
+
+    assert not pauses
+    assert shown_last(out) == ["b"]

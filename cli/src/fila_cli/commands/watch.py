@@ -70,7 +70,7 @@ def watch(
         top=count,
         keys=keys,
     )
-    screen = Screen()
+    screen = Screen(keys)
     if once:
         stream = session.admin.WatchStats(request, timeout=session.timeout_s)
         screen.take(told := next(stream))
@@ -104,17 +104,23 @@ def _follow(session: Session, request: WatchStatsRequest, screen: Screen) -> Non
 
 
 class Screen:
-    """What was told so far, put together."""
+    """What was told so far and still holds, put together."""
 
-    def __init__(self) -> None:
+    def __init__(self, named: Sequence[str] = ()) -> None:
+        self._named = named
+        self._forget()
+
+    def _forget(self) -> None:
         self._states: dict[tuple[str, str], list[Cell]] = {}
         self._keys: dict[tuple[str, str], dict[str, KeyState]] = {}
         self._leading: dict[tuple[str, str], list[str]] = {}
+        self._own: set[str] = set()
+        """Keys that were told though they neither led nor were named: a tenant's key is told of its own so."""
 
     def take(self, told: WatchStatsResponse) -> None:
-        """Take in what changed."""
+        """Take in what changed. Of a key that neither leads nor was named nothing is told any more: it goes."""
         if told.full:
-            self.__init__()  # type: ignore[misc]
+            self._forget()
         for each in told.channels:
             place = (each.state.queue, each.state.channel)
             state = each.state
@@ -129,10 +135,15 @@ class Screen:
                 state.consumers,
                 state.active_keys,
             ]
-            self._keys.setdefault(place, {}).update({key.fairness_key: key for key in each.keys})
+            changed = {key.fairness_key: key for key in each.keys}
+            self._own |= changed.keys() - {*each.leading}
+            kept = {*each.leading, *self._named} | self._own
+            known = self._keys.get(place, {}) | changed
+            self._keys[place] = {name: key for name, key in known.items() if name in kept}
             self._leading[place] = list(each.leading)
         for gone in told.gone:
-            self._states.pop((gone.queue, gone.channel), None)
+            for table_of in (self._states, self._keys, self._leading):
+                table_of.pop((gone.queue, gone.channel), None)
 
     def shown(self) -> str:
         """The tables: the channels, then the keys of each."""
