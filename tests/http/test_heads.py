@@ -153,6 +153,36 @@ def test_a_host_that_is_no_name_is_refused(door, host):
     assert door.get("/healthz", headers={"Host": host}).refusal == (400, "INVALID_HTTP")
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/v1/queues/{queue}/explain?fairnessKey=%ed%a0%80",
+        "/v1/queues/{queue}/explain?fairnessKey=a%ff",
+        "/v1/queues/{queue}/explain?%c3=1&fairnessKey=a",
+        "/v1/queues/{queue}/explain?fairnessKey=\xfc",
+        "/v1/queues/{queue}%e2%80/explain?fairnessKey=a",
+    ],
+)
+def test_a_target_that_is_no_text_is_refused_and_not_read_as_another(door, queue, target):
+    line = f"GET {target.format(queue=queue)} HTTP/1.1\r\nHost: localhost\r\n"
+    assert status(talk(door, line.encode("latin-1") + CLOSE + b"\r\n")) == 400
+    assert door.get(f"/v1/queues/{queue}/explain?fairnessKey=%c3%bc+%f0%9f%9a%80").status == 200
+
+
+def test_an_idempotency_key_that_is_no_text_is_refused_and_not_taken_for_another(door, queue):
+    for key in (b"\xff", b"\xed\xa0\x80"):
+        head = f"POST /v1/queues/{queue}/messages HTTP/1.1\r\nHost: localhost\r\ncontent-length: 1\r\n"
+        said = talk(door, head.encode() + b"Idempotency-Key: " + key + b"\r\n" + CLOSE + b"\r\nx")
+        assert problem_in(said) == (400, "INVALID_FIELD")
+    assert depth(door, queue) == "0"
+
+
+def test_offsets_of_a_time_up_to_a_day_are_taken(door, queue):
+    for offset in ("Z", "+23:59", "-12:00"):
+        body = {"options": {"deliverAt": f"2126-11-23T00:00:00{offset}"}}
+        assert door.post(f"/v1/queues/{queue}/messages", body).status == 200
+
+
 def test_a_host_is_given_once(door):
     for lines in (
         b"",
@@ -216,6 +246,13 @@ def test_a_field_is_given_once(door, queue, body, names):
         ({"options": {"delayMs": "soon"}}, f'options.delayMs must be a whole number {U64}, got "soon"'),
         ({"options": {"delayMs": 1.5}}, f"options.delayMs must be a whole number {U64}, got 1.5"),
         ({"options": {"deliverAt": "2026-02-31T00:00:00Z"}}, f"options.deliverAt must be {TIME}, got"),
+        *(
+            (
+                {"options": {"deliverAt": f"2026-11-23T00:00:00{offset}"}},
+                f"options.deliverAt must be {TIME}, got",
+            )
+            for offset in ("+99:99", "+24:00", "-00:60", "+1:1", "+-1:00", "+ 1:00")
+        ),
         ({"options": {"deliverAt": 7}}, f"options.deliverAt must be {TIME}, got 7"),
         ({"options": {"dedupKey": ["a"]}}, "options.dedupKey must be text, got a list"),
         ({"options": {"urgent": True}}, "there is no field 'urgent' in options; there are dedupKey"),

@@ -200,7 +200,10 @@ def _take_raw(request: Message, query: QueryParams, headers: Headers, body: byte
 
 def _take_idempotency_key(request: Message, key: str, *, is_raw: bool) -> None:
     # Headers come as Latin-1; whoever wrote UTF-8 means that.
-    key = key.encode("latin-1").decode("utf-8", "replace")
+    try:
+        key = key.encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError:
+        raise invalid("Idempotency-Key must be UTF-8") from None
     if not key:
         raise invalid("Idempotency-Key must not be empty; leave it out")
     if isinstance(request, EnqueueRequest):

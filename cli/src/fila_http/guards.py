@@ -3,7 +3,8 @@
     Host      a page of another site can point a name of its own at this machine (DNS rebinding), and its script would
               be answered: so only the names that are the door's own are
     Origin    a page of another site can send a POST without asking; a browser says whose page it is
-    target    what a proxy before the door may have read in another way: another host than Host's, a slash in disguise
+    target    what a proxy before the door may have read in another way: another host than Host's, a slash in disguise,
+              bytes that are no text
     framing   versions, transfer codings and expectations that are not this door's: a body would be read by other rules
               than its sender's
 
@@ -13,6 +14,7 @@ None is a key. Where the broker asks for keys they come on top.
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -135,4 +137,9 @@ def _target_problem(scope: Scope, headers: Headers) -> Problem | None:
             "the path has a %2F: names of queues and channels hold no slash; keys and ids go into query or body",
             reason="INVALID_HTTP",
         )
+    for part, said in (("path", scope["raw_path"]), ("query", scope["query_string"])):
+        try:
+            unquote_to_bytes(said).decode("utf-8")
+        except UnicodeDecodeError:
+            return invalid(f"the {part} has percent-encoded bytes that are no UTF-8", reason="INVALID_HTTP")
     return None

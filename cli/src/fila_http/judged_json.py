@@ -1,7 +1,8 @@
 """What JSON may say of a message, judged field by field before the protobuf library makes the message of it.
 
 The library takes the last of a field that is given by both of its names; it skips what is no base64, so that a payload
-sent as plain text would be stored as other bytes than its sender meant; and its refusals are in words of Python.
+sent as plain text would be stored as other bytes than its sender meant; it reads +99:99 as an offset of a time; and its
+refusals are in words of Python.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ AS_THEY_ARE = "to send bytes as they are, POST one message with another content 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}|[A-Za-z0-9_-]*={0,2}")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_ZONE = re.compile(r"[0-9](Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])\Z")
+"""How a time ends, behind a digit of its seconds; the library takes offsets that no clock has."""
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
 _Field = FieldDescriptor
@@ -131,6 +134,8 @@ def _check_scalar(place: str, field: FieldDescriptor, given: object) -> None:
 
 
 def _reads(message: Any, text: str) -> bool:
+    if isinstance(message, Timestamp) and not _ZONE.search(text):
+        return False
     try:
         message.FromJsonString(text)
     except (ValueError, OverflowError):
