@@ -21,8 +21,8 @@ type ConnectionEvent struct {
 	Channel string
 	// Err is why the stream broke.
 	Err error
-	// Outage is how long it was gone, LeasesLost how many messages in hand or in the buffer were given to
-	// others meanwhile; of a stream that is back.
+	// Outage is how long it was gone, LeasesLost how many messages lost their lease meanwhile, of those in
+	// hand and in the buffer; of a stream that is back.
 	Outage     time.Duration
 	LeasesLost int
 }

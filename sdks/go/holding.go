@@ -257,10 +257,11 @@ func (h *holding) settlingAll(messages []*Message) {
 	}
 }
 
-// lose drops leases that the broker has ended, and tells those who work on them.
-func (h *holding) lose(leases []uint64, reason string) {
+// lose drops leases that the broker has ended, and tells those who work on them. It returns how many of them
+// were held: of a lease that was settled before, or is being settled, the program loses nothing.
+func (h *holding) lose(leases []uint64, reason string) int {
 	if len(leases) == 0 {
-		return
+		return 0
 	}
 	gone := make(map[uint64]bool, len(leases))
 	for _, lease := range leases {
@@ -268,17 +269,20 @@ func (h *holding) lose(leases []uint64, reason string) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if dropped := h.buffer.remove(gone); dropped > 0 {
-		h.control.Dropped(dropped)
+	held := h.buffer.remove(gone)
+	if held > 0 {
+		h.control.Dropped(held)
 	}
 	for _, m := range h.inHand {
 		if gone[m.LeaseID] {
+			held++
 			lost := newError(ErrLeaseLost, "the lease of message %s is lost: %s", m.ID, reason)
 			lost.Reason, lost.MessageID, lost.LeaseID = reason, m.ID, m.LeaseID
 			lost.Queue, lost.Channel = m.Queue, m.Channel
 			h.done(m, lost)
 		}
 	}
+	return held
 }
 
 // isHeld reports whether the message is still the program's.

@@ -18,10 +18,12 @@ func TestABrokenStreamIsResumedWithWhatIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var events []ConnectionEventKind
+		var leasesLost int
 		broker, client := startFake(t, WithConnectionEvents(func(event ConnectionEvent) {
 			mu.Lock()
 			defer mu.Unlock()
 			events = append(events, event.Kind)
+			leasesLost = event.LeasesLost
 		}))
 		stream, session := consume(t, broker, client, Prefetch(10))
 		session.deliver(false, 1, 2, 3)
@@ -34,7 +36,7 @@ func TestABrokenStreamIsResumedWithWhatIsHeld(t *testing.T) {
 		if resume.GetConsumerId() != 7 || !slices.Equal(leases, []uint64{1, 2, 3}) {
 			t.Errorf("resumed with %v", resume)
 		}
-		session.accept(1)
+		session.accept(1, 99) // of 99 the consumer knows nothing any more: it was settled, say
 		<-inHand.Context().Done()
 		if !errors.Is(context.Cause(inHand.Context()), ErrLeaseLost) {
 			t.Error("a lease that did not survive is not told")
@@ -53,6 +55,9 @@ func TestABrokenStreamIsResumedWithWhatIsHeld(t *testing.T) {
 		defer mu.Unlock()
 		if !slices.Equal(events, []ConnectionEventKind{ConnectionLost, ConnectionBack}) {
 			t.Errorf("told %v", events)
+		}
+		if leasesLost != 1 {
+			t.Errorf("%d leases lost, but the consumer held one of those", leasesLost)
 		}
 	})
 }

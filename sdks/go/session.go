@@ -290,7 +290,7 @@ func (s *session) takeOpened(
 	s.lostAt = time.Time{}
 	s.mu.Unlock()
 
-	s.holding.lose(opened.GetLostLeaseIds(), "LEASE_LOST")
+	leasesLost := s.holding.lose(opened.GetLostLeaseIds(), "LEASE_LOST")
 	s.settler.useSession(s.writer)
 	s.writer.attach(stream, cancel, timeout)
 	s.writer.heard(0, sentAt.Add(timeout))
@@ -302,7 +302,7 @@ func (s *session) takeOpened(
 	if !lostAt.IsZero() {
 		s.connection.tell(ConnectionEvent{
 			Kind: ConnectionBack, Queue: s.plan.queue, Channel: s.plan.channel,
-			Outage: time.Since(lostAt), LeasesLost: len(opened.GetLostLeaseIds()),
+			Outage: time.Since(lostAt), LeasesLost: leasesLost,
 		})
 	}
 	if leaving {

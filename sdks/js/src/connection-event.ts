@@ -15,6 +15,6 @@ export interface ConnectionEvent {
   readonly error?: FilaError;
   /** When it is back: for how many milliseconds it was gone. */
   readonly outageMs?: number;
-  /** When it is back: how many leases were lost with it. */
+  /** When it is back: how many messages lost their lease, of those in hand and in the buffer. */
   readonly leasesLost?: number;
 }

@@ -184,17 +184,29 @@ export class Holding implements HeldLeases {
     if (--sample.unsettled === 0 && sample.asked) this.#handled(sample, now, undefined);
   }
 
-  /** The broker took these leases back: drops what waits, tells the program of what it has in hand. */
-  lose(leaseIds: readonly bigint[], reason: string): void {
-    if (leaseIds.length === 0) return;
+  /**
+   * The broker took these leases back: drops what waits, tells the program of what it has in hand. Returns how
+   * many of them were held: of a lease that was settled before, or is being settled, the program loses nothing.
+   */
+  lose(leaseIds: readonly bigint[], reason: string): number {
+    if (leaseIds.length === 0) return 0;
     const lost = new Set(leaseIds);
+    let held = 0;
     for (const message of this.ready.takeAll()) {
-      if (lost.has(message.leaseId)) this.control.dropped(1);
-      else this.ready.push(message);
+      if (lost.has(message.leaseId)) {
+        held++;
+        this.control.dropped(1);
+      } else {
+        this.ready.push(message);
+      }
     }
     for (const message of [...this.inHand.values()]) {
-      if (lost.has(message.leaseId)) this.#lose(message, reason);
+      if (lost.has(message.leaseId)) {
+        held++;
+        this.#lose(message, reason);
+      }
     }
+    return held;
   }
 
   #lose(message: Message, reason: string): void {

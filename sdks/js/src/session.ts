@@ -225,12 +225,13 @@ export class Session {
 
   #takeOpened(opened: ConsumeSessionResponse_Opened, sentAt: number): void {
     this.#tracked = opened.visibilityTimeoutMs > 0n;
+    let leasesLost = 0;
     if (this.#tracked) {
       this.#consumerId = opened.consumerId;
       this.#timeoutMs = Number(opened.visibilityTimeoutMs);
       this.#graceMs = Number(opened.disconnectGraceMs);
       this.holding.renewalMs = Number(opened.maxLeaseRenewalMs);
-      this.holding.lose(opened.lostLeaseIds, 'LEASE_LOST');
+      leasesLost = this.holding.lose(opened.lostLeaseIds, 'LEASE_LOST');
       this.#liveness.opened(sentAt, this.#timeoutMs);
       this.#sayAliveLater();
     } else {
@@ -241,7 +242,7 @@ export class Session {
     this.settler.useStream((frame) => this.#words.settle(frame));
     this.settler.extender.useStream((frame) => this.#words.extend(frame));
     if (this.#tracked) this.#begun.declareAnew();
-    this.#tellBack(opened.lostLeaseIds.length);
+    this.#tellBack(leasesLost);
     if (this.leaving) {
       this.#giveBackBuffer();
       this.#closeWhenSettled();

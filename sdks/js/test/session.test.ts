@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import { test } from 'node:test';
 
 import type { Connection } from '../src/connection.js';
+import type { ConnectionEvent } from '../src/connection-event.js';
 import type { ConsumeSessionRequest, ConsumeSessionRequest_Open } from '../src/gen/fila/v1/service_pb.js';
 import { settingsOf } from '../src/options.js';
 import { Session } from '../src/session.js';
@@ -89,11 +90,12 @@ async function reopening(prefetch: number | 'auto') {
     },
   };
   const plan = { queue: 'q', channel: '', prefetch, name: '', maxLeaseRenewalMs: undefined };
-  const listener = { refused: () => {}, connection: () => {} };
+  const events: ConnectionEvent[] = [];
+  const listener = { refused: () => {}, connection: (event: ConnectionEvent) => void events.push(event) };
   const session = new Session(connection as unknown as Connection, plan, listener);
   const loop = session.holding.join(1);
   await turns();
-  return { session, loop, streams };
+  return { session, loop, streams, events };
 }
 
 test('a broker that knows no windows is asked again for one of 256', async () => {
@@ -127,6 +129,27 @@ test('a resume names no more leases than it may, and those of unanswered acks la
   const named = streams[1]?.openFrame?.resume?.leaseIds;
   assert.equal(named?.length, 10_000);
   assert.ok(!named.includes(1n));
+});
+
+test('what is back tells how many messages lost their leases, and not how many the broker names', async () => {
+  const { session, loop, streams, events } = await reopening(10);
+  const times = { visibilityTimeoutMs: 30_000n, disconnectGraceMs: 5_000n, maxLeaseRenewalMs: 600_000n };
+  streams[0]?.say('opened', { consumerId: 1n, lostLeaseIds: [], ...times });
+  streams[0]?.say('delivery', { messages: [delivery(1n), delivery(2n), delivery(3n)] });
+  const [, acked] = await session.take(loop, 2);
+  void acked?.ack();
+  await turns();
+  streams[0]?.emit('error', new Error('reset'));
+  await turns();
+  // 1 is in hand and 3 in the buffer; 2 is being settled, and 99 was settled long ago.
+  streams[1]?.say('opened', { consumerId: 1n, lostLeaseIds: [1n, 2n, 3n, 99n], ...times });
+  assert.deepEqual(
+    events.map(({ kind, leasesLost }) => [kind, leasesLost]),
+    [
+      ['lost', undefined],
+      ['back', 2],
+    ],
+  );
 });
 
 test('a first delivery is handed out at once', async () => {

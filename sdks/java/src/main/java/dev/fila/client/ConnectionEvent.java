@@ -12,7 +12,8 @@ import java.util.Optional;
  * @param channel the channel it consumes; empty means {@code default}
  * @param error why it was lost; empty when it is back
  * @param outage when it is back: for how long it was gone
- * @param leasesLost when it is back: how many leases were lost with it
+ * @param leasesLost when it is back: how many messages lost their lease, of those in hand and in
+ *     the buffer
  */
 public record ConnectionEvent(
         Kind kind,

@@ -176,10 +176,13 @@ final class HandOut {
         watch();
     }
 
-    void lose(List<Long> leases, String reason) {
+    /** The broker took these leases back; returns how many of them were held. */
+    int lose(List<Long> leases, String reason) {
         leases.forEach(begun::settled);
-        notice(holding.lose(leases), reason);
+        Holding.Lost lost = holding.lose(leases);
+        notice(lost.inHand(), reason);
         changed.signalAll();
+        return lost.count();
     }
 
     private void notice(List<Message> lost, String reason) {

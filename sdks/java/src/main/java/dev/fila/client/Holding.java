@@ -165,22 +165,31 @@ final class Holding {
         return true;
     }
 
+    /** What became of leases that the broker took back. */
+    record Lost(List<Message> inHand, int waiting) {
+        /** How many of them were held; one that was settled before is not. */
+        int count() {
+            return inHand.size() + waiting;
+        }
+    }
+
     /**
      * The broker took these leases back: drops what waits, returns what the program has in hand.
      */
-    List<Message> lose(Collection<Long> leases) {
+    Lost lose(Collection<Long> leases) {
         Set<Long> lost = Set.copyOf(leases);
         int waited = ready.size();
         ready.removeIf(message -> lost.contains(message.leaseId()));
-        if (ready.size() < waited) {
-            control.dropped(waited - ready.size());
+        int dropped = waited - ready.size();
+        if (dropped > 0) {
+            control.dropped(dropped);
         }
         List<Message> lostInHand =
                 inHand.values().stream()
                         .filter(message -> lost.contains(message.leaseId()))
                         .toList();
         lostInHand.forEach(this::drop);
-        return lostInHand;
+        return new Lost(lostInHand, dropped);
     }
 
     /** What was in hand of messages that were handed out again: their former leases are over. */

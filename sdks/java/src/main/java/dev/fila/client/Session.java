@@ -257,18 +257,19 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
             current.close();
             return;
         }
-        outage.end(Duration.ofMillis(opened.getDisconnectGraceMs()), opened.getLostLeaseIdsCount());
+        int leasesLost = 0;
         settler.useSession(this, this::closeWhenSettled);
         if (current.hasRules()) {
             consumerId = opened.getConsumerId();
             visibilityTimeout = Duration.ofMillis(opened.getVisibilityTimeoutMs());
             renewal = Duration.ofMillis(opened.getMaxLeaseRenewalMs());
             holding.renewFor(renewal);
-            lose(opened.getLostLeaseIdsList(), "LEASE_LOST");
+            leasesLost = lose(opened.getLostLeaseIdsList(), "LEASE_LOST");
             handOut.begun.restart(holding.leasesInHand());
             tellWindow(holding.control.window(), List.of());
             sayAlive(current);
         }
+        outage.end(Duration.ofMillis(opened.getDisconnectGraceMs()), leasesLost);
         handOut.wakeAll();
         if (leaving) {
             leaveStream();
@@ -288,9 +289,10 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
         handOut.deliver(messages);
     }
 
-    private void lose(List<Long> leases, String reason) {
-        handOut.lose(leases, reason);
+    private int lose(List<Long> leases, String reason) {
+        int held = handOut.lose(leases, reason);
         closeWhenSettled();
+        return held;
     }
 
     private void heard(long sequence) {

@@ -44,6 +44,26 @@ class ResumeTest extends OpenedSessionTest {
     }
 
     @Test
+    void whatIsBackTellsHowManyMessagesLostTheirLeasesAndNotHowManyTheBrokerNames() {
+        List<ConnectionEvent> events = new CopyOnWriteArrayList<>();
+        var first =
+                consume(
+                        quick().connectionListener(events::add),
+                        ConsumeOptions.builder().prefetch(10).build());
+        deliver(1, 2, 3);
+        get(first);
+        get(async(() -> loop.next())).ackAsync();
+        session.next(ConsumeSessionRequest::hasAck);
+        session.fail(broker.refusal(Status.UNAVAILABLE, "SHUTTING_DOWN", "stopping"));
+        session = broker.session();
+        session.next();
+        // 1 is in hand and 3 in the buffer; 2 is being settled, and 99 was settled long ago.
+        open(session, opened -> opened.addAllLostLeaseIds(List.of(1L, 2L, 3L, 99L)));
+        until(() -> events.size() == 2);
+        assertEquals(2, events.get(1).leasesLost());
+    }
+
+    @Test
     void aResumeNamesNoMoreLeasesThanItMayAndThoseOfUnansweredAcksLast() {
         var first = consume(quick(), ConsumeOptions.builder().prefetch(10_000).build());
         deliver(LongStream.rangeClosed(1, 10_000).toArray());
