@@ -92,6 +92,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         self.refusals: deque[Refusal] = deque()
         self.stream_refusal: Refusal | None = None
         """What streams of enqueues are ended with at once."""
+        self.farewells: list[Refusal] = []  # each ends a stream that reads or answers a frame next
         self.answering = asyncio.Event()
         self.answering.set()
         self.sessions = 0
@@ -287,9 +288,13 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         try:
             async for request in requests:
                 messages = request.batch.messages
+                if self.farewells:
+                    await self.abort(context, self.farewells.pop())
                 self.enqueue_frames.append(len(messages))
                 results = [self.store(m.queue or request.batch.queue, m) for m in messages]
                 await self.answering.wait()
+                if self.farewells:
+                    await self.abort(context, self.farewells.pop())
                 yield service_pb2.EnqueueStreamResponse(sequence=request.sequence, results=results)
         finally:
             self.sessions -= 1

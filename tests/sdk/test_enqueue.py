@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import grpc
 import pytest
-from google.rpc.code_pb2 import UNAUTHENTICATED
+from google.rpc.code_pb2 import UNAUTHENTICATED, UNAVAILABLE
 
 from fila import (
     AnswerLost,
@@ -28,6 +28,8 @@ from fila import (
 )
 from tests.sdk.conftest import QUICK_BACKOFF, ManualClock, until
 from tests.sdk.fake_broker import EXHAUSTED, FakeBroker, Refusal
+
+STOPPING = Refusal(UNAVAILABLE, "SHUTTING_DOWN", "the server is shutting down; connect again in a moment")
 
 
 async def test_calls_of_one_moment_travel_as_one_frame(broker: FakeBroker, client: FilaClient) -> None:
@@ -160,6 +162,58 @@ async def test_an_enqueue_whose_answer_is_lost_is_not_repeated(
     await client.enqueue("orders", b"last")
     stored = [message.payload for message in broker.queues["orders"].log]
     assert stored in ([b"once", b"next", b"last"], [b"once", b"last"])
+
+
+async def test_what_a_stopping_broker_has_not_taken_is_sent_again_and_stored_once(
+    broker: FakeBroker, client: FilaClient
+) -> None:
+    await client.enqueue("orders", b"before")
+    broker.farewells.append(STOPPING)
+    calls = [client.enqueue("orders", payload) for payload in (b"a", b"b")]
+
+    assert [each.offset for each in await asyncio.gather(*calls)] == [2, 3]
+    assert [message.payload for message in broker.queues["orders"].log] == [b"before", b"a", b"b"]
+    assert broker.enqueue_frames == [1, 2]
+
+
+async def test_of_several_frames_that_a_stopping_broker_left_unanswered_only_the_last_is_sent_again(
+    broker: FakeBroker,
+) -> None:
+    async with FilaClient.connect(
+        broker.address, frame_messages_max=1, retry_for_s=30.0, call_timeout_s=30.0, backoff=QUICK_BACKOFF
+    ) as client:
+        broker.answering.clear()
+        payloads = (b"taken", b"not taken")
+        calls = [asyncio.create_task(client.enqueue("orders", payload)) for payload in payloads]
+        await asyncio.sleep(0)
+        producer = client._producer
+        assert producer is not None
+        await until(lambda: broker.enqueue_frames and len(producer._in_flight) == 2)
+        broker.farewells.append(STOPPING)
+        broker.answering.set()
+
+        with pytest.raises(AnswerLost, match="shutting down"):
+            await calls[0]
+        await calls[1]
+
+    assert [message.payload for message in broker.queues["orders"].log] == [b"taken", b"not taken"]
+
+
+async def test_an_impatient_client_learns_that_a_stopping_broker_did_not_take_its_message(
+    broker: FakeBroker,
+) -> None:
+    clock = ManualClock()
+    async with FilaClient.connect(broker.address, retry_for_s=5.0, clock=clock) as client:
+        await client.enqueue("orders", b"before")
+        broker.farewells.append(STOPPING)
+        call = asyncio.create_task(client.enqueue("orders", b"x"))
+        await asyncio.sleep(0)
+        clock.advance(6.0)
+
+        with pytest.raises(Unavailable, match="shutting down") as failed:
+            await call
+
+    assert not isinstance(failed.value, AnswerLost), "it was certainly not stored"
 
 
 async def test_an_enqueue_with_a_dedup_key_is_repeated_and_stored_once(

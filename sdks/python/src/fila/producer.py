@@ -15,6 +15,9 @@ So a busy producer's frames grow by themselves.
 When the stream breaks, the answers of what was in flight are lost. A message with a dedup_key is
 sent again: the broker recognises it. Any other is not, for it may have been stored: its caller gets
 AnswerLost and decides. What had not been sent stays here and goes over the next stream.
+
+A broker that stops says so as it ends the stream, and takes no frame after that. So what was sent last was not taken,
+and is sent again (see `_not_taken`).
 """
 
 from __future__ import annotations
@@ -58,6 +61,10 @@ the messages of everybody that were in flight; a call that is too large is refus
 SECOND_FRAME_LEAST = 32
 """A second frame of at least so many leaves beside the first: while the broker syncs one, the callers of the other
 are served. Smaller ones cost more than the wait does."""
+
+READ_AHEAD_MAX = 32
+"""A broker that reads streams in Python (`server.edge = "python"`) may drop the last frame that it took when so many
+before it are unanswered."""
 
 CLOSING_POLL_S = 0.002
 """How often a closing producer looks whether everything is answered."""
@@ -394,19 +401,35 @@ class Producer:
     def _lose_in_flight(self, failure: FilaError) -> None:
         """The stream is over: what may be repeated goes back to the front, the rest is answered with why."""
         lost_at_s = self._clock.now_s()
+        not_taken = self._not_taken(failure)
         frames = [*self._in_flight.values()]
         self._in_flight.clear()
         for frame in reversed(frames):
             again: list[int] = []
             patient = lost_at_s - frame.first_at_s < self._options.retry_for_s
             for index, message in enumerate(frame.messages):
-                if message.options.dedup_key and patient and isinstance(failure, Unavailable):
+                may_repeat = frame is not_taken or message.options.dedup_key
+                if may_repeat and patient and isinstance(failure, Unavailable):
                     again.append(index)
+                elif frame is not_taken:
+                    frame.resolve(index, failure)
                 else:
                     frame.resolve(index, as_lost(failure, message.queue or frame.queue))
             if again:
                 self._full.appendleft(frame.part(again))
                 self._wake.set()
+
+    def _not_taken(self, failure: FilaError) -> Frame | None:
+        """Return the frame in flight of which the broker, which stops, said that it did not take it.
+
+        It answers what it has taken and then ends the stream, with one exception: a frame that waits for its queue's
+        script is refused by the end of the stream at once, and the answers of frames before it are dropped, though
+        they may be stored. It reads nothing behind such a frame. So the last one that was sent was not taken in either
+        case; of those before it nobody can tell.
+        """
+        if not says_that_it_stops(failure) or len(self._in_flight) > READ_AHEAD_MAX:
+            return None
+        return self._in_flight.get(self._sequence)
 
     def _fail_waiting(self, failure: FilaError) -> None:
         waiting: list[Frame] = [*self._full]
@@ -446,6 +469,11 @@ def travels_alone(payload: object) -> bool:
 def payload_size(message: object) -> int:
     payload = message.payload if isinstance(message, NewMessage) else message
     return len(payload) if isinstance(payload, bytes) else 0  # what is no bytes is refused a moment later
+
+
+def says_that_it_stops(failure: FilaError) -> bool:
+    """Whether the broker itself ended the stream because it stops; else the connection broke."""
+    return isinstance(failure, Unavailable) and failure.reason == "SHUTTING_DOWN"
 
 
 def as_lost(failure: FilaError, queue: str) -> FilaError:
