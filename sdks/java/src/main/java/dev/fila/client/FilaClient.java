@@ -206,11 +206,15 @@ public final class FilaClient extends KeyCalls implements AutoCloseable {
                 options.stopWhenIdle().orElse(null));
     }
 
-    /** Runs a handler on a queue's messages until the result is closed. */
+    /**
+     * Runs a handler on a queue's messages until the result is closed. Whether the queue exists is
+     * known later: what ends the handlers is logged, and {@link Handling#done()} fails with it.
+     */
     public Handling handle(String queue, HandlerOptions options, MessageHandler handler) {
         Objects.requireNonNull(handler, "handler");
         Consumer consumer = consume(queue, options.consume());
         return new Handling(
+                queue,
                 consumer,
                 options.concurrency(),
                 handler,

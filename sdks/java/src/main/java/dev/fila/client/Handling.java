@@ -13,23 +13,32 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
 
 /**
  * A handler at work on a queue's messages, on so many threads at once as was asked for.
  *
  * <p>{@link #close()} takes nothing more, lets the handlers finish what they have in hand, and then
- * returns. When the queue is deleted, or anything else ends the consumer, {@link #done()} fails
- * with it.
+ * returns. When the queue does not exist or is deleted, or anything else ends the consumer, {@link
+ * #done()} fails with it, and it is logged once.
  */
 public final class Handling implements AutoCloseable {
     private static final System.Logger LOG = System.getLogger("dev.fila.client");
 
+    private final String queue;
     private final Consumer consumer;
     private final MessageHandler handler;
+    private final AtomicBoolean isEndLogged = new AtomicBoolean();
     private final CompletableFuture<Void> done;
 
-    Handling(Consumer consumer, int concurrency, MessageHandler handler, Executor executor) {
+    Handling(
+            String queue,
+            Consumer consumer,
+            int concurrency,
+            MessageHandler handler,
+            Executor executor) {
+        this.queue = queue;
         this.consumer = consumer;
         this.handler = handler;
         List<CompletableFuture<Void>> places =
@@ -86,6 +95,15 @@ public final class Handling implements AutoCloseable {
             while (messages.hasNext()) {
                 handle(messages.next());
             }
+        } catch (ClientClosedException closed) {
+            throw closed; // whoever closed it knows
+        } catch (RuntimeException | Error ended) {
+            // The program may never ask done(). All threads end with the consumer: told once.
+            if (isEndLogged.compareAndSet(false, true)) {
+                String text = "handlers of " + queue + " have ended, and take nothing more";
+                LOG.log(Level.WARNING, text, ended);
+            }
+            throw ended;
         }
     }
 

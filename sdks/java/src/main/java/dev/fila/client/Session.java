@@ -362,17 +362,18 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
 
     private void broken(FilaException why) {
         boolean mayPass = why instanceof UnavailableException || why instanceof OverloadedException;
-        boolean isClosing = false;
+        boolean isClosing;
         boolean tryAgain;
         Duration wait;
         lock.lock();
         try {
             SessionStream ended = stream;
             stream = null;
+            // Then nothing was lost: we said that we go, or broke off ourselves.
+            isClosing = over || ended != null && ended.isCloseSent();
             if (ended != null) {
                 ended.over();
-                isClosing = ended.isCloseSent();
-                if (mayPass && ended.isOpen() && !isClosing) {
+                if (mayPass && ended.isOpen() && !isClosing && !connection.isClosed()) {
                     outage.begin(why);
                 }
             }

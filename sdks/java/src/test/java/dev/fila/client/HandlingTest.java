@@ -14,6 +14,7 @@ import io.grpc.Status;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Flow;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -65,7 +66,12 @@ class HandlingTest extends FakeBrokerTest {
     }
 
     private Handling handle(int concurrency, MessageHandler handler) {
-        connect();
+        return handle(quick(), concurrency, handler);
+    }
+
+    private Handling handle(
+            ClientOptions.Builder clientOptions, int concurrency, MessageHandler handler) {
+        connect(clientOptions);
         HandlerOptions options =
                 HandlerOptions.builder()
                         .concurrency(concurrency)
@@ -184,6 +190,42 @@ class HandlingTest extends FakeBrokerTest {
         session.fail(broker.refusal(Status.NOT_FOUND, "QUEUE_NOT_FOUND", "deleted"));
         assertThrows(QueueNotFoundException.class, () -> get(handling.done()));
         handling.close();
+    }
+
+    @Test
+    void whatEndsTheHandlingIsLoggedOnce() {
+        try (LogLines log = new LogLines()) {
+            Handling handling = handle(3, message -> {});
+            session.fail(broker.refusal(Status.NOT_FOUND, "QUEUE_NOT_FOUND", "deleted"));
+            assertThrows(QueueNotFoundException.class, () -> get(handling.done()));
+            assertEquals(
+                    List.of("handlers of orders have ended, and take nothing more"),
+                    log.warnings());
+        }
+    }
+
+    @Test
+    void closingTheClientWhileHandlersRunIsNoLossOfAConnection() throws InterruptedException {
+        List<ConnectionEvent> events = new CopyOnWriteArrayList<>();
+        CountDownLatch started = new CountDownLatch(1);
+        CountDownLatch go = new CountDownLatch(1);
+        try (LogLines log = new LogLines()) {
+            Handling handling =
+                    handle(
+                            quick().connectionListener(events::add),
+                            1,
+                            message -> {
+                                started.countDown();
+                                go.await();
+                            });
+            deliver(1, 2);
+            started.await();
+            client.close();
+            go.countDown();
+            until(handling.done()::isDone);
+            assertEquals(List.of(), log.warnings());
+            assertEquals(List.of(), events);
+        }
     }
 
     @Test
