@@ -210,6 +210,11 @@ func stoppedBefore(ctx context.Context) error {
 	return fmt.Errorf("fila: stopped before anything was sent: %w", context.Cause(ctx))
 }
 
+// stoppedConsuming is what a consumer ends with whose context ended.
+func stoppedConsuming(ctx context.Context) error {
+	return fmt.Errorf("fila: the consumer was left, for its context ended: %w", context.Cause(ctx))
+}
+
 // stoppedAfter is the failure of a call that its context ended while the answer was awaited.
 func stoppedAfter(ctx context.Context) *Error {
 	return newError(ErrAnswerLost, "stopped waiting for the answer (%v); it may or may not have happened",

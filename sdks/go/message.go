@@ -131,6 +131,9 @@ func (m *Message) Extend(ctx context.Context, by time.Duration) (time.Time, erro
 func (m *Message) Context() context.Context { return m.lease.context() }
 
 func (m *Message) settle(ctx context.Context, v verdict) error {
+	if ctx.Err() != nil {
+		return stoppedBefore(ctx) // and it is still in hand
+	}
 	_, err := m.settler.settle(ctx, v, m.ID, m.LeaseID)
 	m.lease.end(errSettled)
 	return err

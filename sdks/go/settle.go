@@ -128,6 +128,9 @@ func settleMany(ctx context.Context, v verdict, messages []*Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
+	if ctx.Err() != nil {
+		return stoppedBefore(ctx)
+	}
 	call := newSettleCall(len(messages))
 	for first := 0; first < len(messages); {
 		end := first + 1

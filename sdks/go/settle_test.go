@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -227,6 +228,52 @@ func TestWaitingForASettlementEndsWithTheContext(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		go session.settleAll()
+	})
+}
+
+func TestNothingIsSettledWithAContextThatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		stream, session := consume(t, broker, client)
+		session.deliver(false, 1)
+		m := receive(t, stream)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, extending := m.Extend(ended, time.Hour)
+		for name, err := range map[string]error{
+			"Ack":     m.Ack(ended),
+			"AckMany": client.AckMany(ended, []*Message{m}),
+			"by id":   client.Ack(ended, "q", m.ID),
+			"Extend":  extending,
+		} {
+			if !errors.Is(err, context.Canceled) || errors.Is(err, ErrAnswerLost) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if m.Context().Err() != nil {
+			t.Error("its context ended, as if it were settled")
+		}
+		go session.settleAll()
+		if err := m.Ack(t.Context()); err != nil {
+			t.Errorf("it is in hand still, and could not be acked: %v", err)
+		}
+	})
+}
+
+func TestALoopThatItsContextEndsSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			(<-broker.sessions).accept()
+			synctest.Wait()
+			cancel()
+		}()
+		for _, err := range client.Messages(ctx, "q") {
+			if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "sent") {
+				t.Errorf("the loop ended with %v", err)
+			}
+		}
 	})
 }
 

@@ -131,6 +131,9 @@ func newSettler(c *connection, queue, channel string, settling func(string, uint
 func (s *settler) settle(
 	ctx context.Context, v verdict, messageID string, leaseID uint64,
 ) (time.Time, error) {
+	if ctx.Err() != nil {
+		return time.Time{}, stoppedBefore(ctx)
+	}
 	call, _ := s.singles.Get().(*settleCall)
 	if call == nil {
 		call = newSettleCall(1)

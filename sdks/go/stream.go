@@ -96,7 +96,7 @@ func (c *Client) Consume(ctx context.Context, queue string, opts ...ConsumeOptio
 		s.leave(io.EOF)
 		return nil, stoppedBefore(ctx)
 	}
-	stop := context.AfterFunc(ctx, func() { s.leave(stoppedBefore(ctx)) })
+	stop := context.AfterFunc(ctx, func() { s.leave(stoppedConsuming(ctx)) })
 	context.AfterFunc(s.ctx, func() { stop() })
 	return stream, nil
 }
