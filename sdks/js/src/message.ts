@@ -184,7 +184,7 @@ export class Message extends StoredMessage {
 
   /**
    * Aborts, with a LeaseLost as its reason, when the broker tells that it has ended this delivery's lease: by
-   * a seek, a purge, a deletion, or because it expired. Hand it to whatever does the work.
+   * a seek or a deletion, or because it expired. A purge leaves it alone. Hand it to whatever does the work.
    */
   get signal(): AbortSignal {
     if (this.#notice === undefined) {

@@ -246,7 +246,7 @@ class LeasedMessage(StoredMessage):
 
     @property
     def lost(self) -> str:
-        """Why the broker took the lease back while you worked (EXPIRED, SEEK, PURGE, QUEUE_DELETED, LEASE_LOST, ...);
+        """Why the broker took the lease back while you worked (EXPIRED, SEEK, QUEUE_DELETED, LEASE_LOST, ...);
         empty while the message is yours. An ack of a lost message is refused."""
         return self._settler.lost.reason(self.lease_id)
 

@@ -179,8 +179,8 @@ public final class Message extends StoredMessage {
     }
 
     /**
-     * Why the lease is over, where it is: a word of the broker's such as {@code EXPIRED}, {@code
-     * SEEK}, {@code PURGE}.
+     * Why the lease is over, where it is: a word of the broker's such as {@code EXPIRED} or {@code
+     * SEEK}. A purge leaves begun messages alone.
      */
     public synchronized Optional<String> lostReason() {
         return Optional.ofNullable(lostReason);
