@@ -30,7 +30,10 @@ CALLS: list[tuple[str, Call]] = [
     ("messages[2]: headers['a'] must be str, got int", lambda c: c.enqueue_many("q", [b"x", b"y", BAD_HEADER])),
     ("queue must be str, got int", lambda c: c.enqueue_many(5, [b"x"])),  # type: ignore[arg-type]
     ("queue must be str, got int", lambda c: c.lease(5)),  # type: ignore[arg-type]
-    ("max_messages must be from 0 to 4294967295, got -1", lambda c: c.lease("q", -1)),
+    ("max_messages must be from 1 to 4294967295, got -1", lambda c: c.lease("q", -1)),
+    ("max_messages must be from 1 to 4294967295, got 0", lambda c: c.lease("q", 0)),
+    ("max_messages must be from 1 to 4294967295, got 0", lambda c: c.peek("q", max_messages=0)),
+    ("max_messages must be int, got str", lambda c: c.peek("q", max_messages="5")),  # type: ignore[arg-type]
     ("channel must be str, got int", lambda c: c.lease("q", channel=5)),  # type: ignore[arg-type]
     ("queue must be str, got int", lambda c: c.nack(5, "id")),  # type: ignore[arg-type]
     ("message_id must be str, got int", lambda c: c.ack("q", 5)),  # type: ignore[arg-type]

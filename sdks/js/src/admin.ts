@@ -21,6 +21,7 @@ import type {
   UpdateQueueOptions,
 } from './admin-options.js';
 import {
+  requireCount,
   requireMoment,
   requireRange,
   requireText,
@@ -199,7 +200,7 @@ export abstract class AdminCalls {
   async peek(queue: string, options: PeekOptions = {}): Promise<StoredMessage[]> {
     const { maxMessages = 10, afterOffset = 0, fairnessKey = '', channel = '' } = options;
     requireNames(queue, channel);
-    requireWhole('maxMessages', maxMessages, UINT32_MAX);
+    requireCount('maxMessages', maxMessages, UINT32_MAX);
     requireText('fairnessKey', fairnessKey);
     const request = {
       queue,

@@ -45,6 +45,12 @@ export function requireWhole(
   if (!Number.isInteger(value)) throw new RangeError(`${name} must be a whole number, got ${value}`);
 }
 
+/** Refuses what is no whole number from 1 to `most`: on the wire 0 means that nothing was said. */
+export function requireCount(name: string, value: unknown, most: number): asserts value is number {
+  requireRange(name, value, 1, most);
+  requireWhole(name, value, most);
+}
+
 /** The most that a uint32 of the wire holds. */
 export const UINT32_MAX = 2 ** 32 - 1;
 

@@ -4,7 +4,7 @@
  */
 
 import type { ChannelOption, SignalOption } from './admin-options.js';
-import { requireText, requireWhole, UINT32_MAX } from './arguments.js';
+import { requireCount, requireText, requireWhole, UINT32_MAX } from './arguments.js';
 import { Connection } from './connection.js';
 import type { ConnectionEvent } from './connection-event.js';
 import { Consumer } from './consumer.js';
@@ -223,7 +223,7 @@ export class FilaClient extends KeyCalls {
     const { channel = '', maxMessages = 1, waitMs = 0, signal } = options;
     requireText('queue', queue);
     requireText('channel', channel);
-    requireWhole('maxMessages', maxMessages, UINT32_MAX);
+    requireCount('maxMessages', maxMessages, UINT32_MAX);
     requireWhole('waitMs', waitMs, UINT32_MAX);
     const { messages } = await this.connection.call(
       FilaService.method.lease,

@@ -363,3 +363,12 @@ test('close gives back what is in hand too, uncounted', async (t) => {
   assert.ok((await rejection(loop.next())) instanceof ClientClosed);
   assert.ok((await rejection(message.ack())) instanceof ClientClosed);
 });
+
+test('a lease or a peek of no message at all is refused, and nothing is asked', async (t) => {
+  const { client } = await connected(t);
+  for (const asked of [client.lease('q', { maxMessages: 0 }), client.peek('q', { maxMessages: 0 })]) {
+    const refused = await rejection(asked);
+    assert.ok(refused instanceof RangeError, String(refused));
+    assert.match(refused.message, /maxMessages must be from 1 to 4294967295, got 0/);
+  }
+});

@@ -24,7 +24,7 @@ from fila.answers import (
     Stats,
     answer,
 )
-from fila.arguments import make, require_number, require_text
+from fila.arguments import make, require_count, require_number, require_text
 from fila.connection import Connection
 from fila.errors import ChannelExists, QueueExists
 from fila.explanation import KeyExplanation, KeyPolicyPreview
@@ -184,6 +184,7 @@ class AdminCalls:
     ) -> list[StoredMessage]:
         """Look at pending messages in offset order without leasing them (at most 1,000; `after_offset` turns
         the page). Raises QueueNotFound, ChannelNotFound."""
+        require_count("max_messages", max_messages)
         request = make(
             wire.PeekMessagesRequest,
             queue=queue,

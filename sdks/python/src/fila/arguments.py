@@ -39,6 +39,15 @@ def require_text(name: str, value: object) -> None:
         raise _wrong_type(name, "str", value)
 
 
+def require_count(name: str, value: object) -> None:
+    """Refuse what asks for no message at all: on the wire 0 means that nothing was said."""
+    most = _MOST_BY_INTEGER[FieldDescriptor.CPPTYPE_UINT32]
+    if not isinstance(value, int):
+        raise _wrong_type(name, "int", value)
+    if not 1 <= value <= most:
+        raise ValueError(f"{name} must be from 1 to {most}, got {value}")
+
+
 def require_number(name: str, value: object) -> None:
     """Refuse what is no unsigned number of 64 bits."""
     if not isinstance(value, int):

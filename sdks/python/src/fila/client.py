@@ -17,7 +17,7 @@ from weakref import WeakSet
 import grpc
 
 from fila.admin import AdminCalls
-from fila.arguments import make, require_number, require_text
+from fila.arguments import make, require_count, require_number, require_text
 from fila.connection import Connection
 from fila.consumer import Consumer
 from fila.dead_letters import DeadLetterCalls
@@ -341,6 +341,7 @@ class FilaClient(AdminCalls, WatchCalls, DeadLetterCalls, KeyCalls, ObservingCal
         make_message: MakeMessage[MessageT],
     ) -> list[MessageT]:
         require_text("queue", queue)
+        require_count("max_messages", max_messages)
         request = make(
             LeaseRequest, queue=queue, channel=channel or "", max_messages=max_messages, wait_ms=wait_ms
         )

@@ -5,6 +5,8 @@ import java.time.Instant;
 
 /** Arguments that are out of range, told by their name where they were given. */
 final class Arguments {
+    private static final Duration MILLIS_MOST = Duration.ofMillis(Long.MAX_VALUE);
+
     private Arguments() {}
 
     static Duration positive(String name, Duration value) {
@@ -46,7 +48,7 @@ final class Arguments {
      * none.
      */
     static long millis(String name, Duration value) {
-        notNegative(name, value);
+        atMost(name, notNegative(name, value), MILLIS_MOST);
         long whole = value.toMillis();
         return value.compareTo(Duration.ofMillis(whole)) > 0 ? whole + 1 : whole;
     }

@@ -146,6 +146,17 @@ class ProducerTest extends FakeBrokerTest {
     }
 
     @Test
+    void aDurationThatTheWireCannotHoldIsRefusedWithItsBound() {
+        Duration endless = Duration.ofSeconds(Long.MAX_VALUE);
+        var refused =
+                assertThrows(
+                        IllegalArgumentException.class, () -> NewMessage.builder().delay(endless));
+        assertEquals(
+                "delay must be at most PT2562047788015H12M55.807S, got " + endless,
+                refused.getMessage());
+    }
+
+    @Test
     void aRefusedMessageDoesNotFailItsNeighbours() {
         EnqueueStreamRequest first = holdBack(quick());
         var bad = client.enqueueAsync("nope", NewMessage.of("bad"));
