@@ -362,14 +362,13 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
 
     private void broken(FilaException why) {
         boolean mayPass = why instanceof UnavailableException || why instanceof OverloadedException;
-        boolean isClosing;
+        boolean isClosing; // nothing was lost then: we said that we go, or broke off ourselves
         boolean tryAgain;
         Duration wait;
         lock.lock();
         try {
             SessionStream ended = stream;
             stream = null;
-            // Then nothing was lost: we said that we go, or broke off ourselves.
             isClosing = over || ended != null && ended.isCloseSent();
             if (ended != null) {
                 ended.over();
