@@ -35,7 +35,7 @@ export type { ConnectionEvent } from './connection-event.js';
 export { Consumer } from './consumer.js';
 export type { Messages } from './enqueue-many.js';
 export * from './errors.js';
-export type { AuditRecord, Identity, NewKey, Principal } from './keys.js';
+export type { AuditRecord, Identity, NewKey, NewTenantLink, Principal, TenantLink } from './keys.js';
 export { KeyCalls } from './keys.js';
 export type { Operation } from './dead-letters.js';
 export { DeadLetterCalls } from './dead-letters.js';
