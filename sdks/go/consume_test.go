@@ -363,6 +363,48 @@ func TestALoopStopsWhenIdleIfAskedTo(t *testing.T) {
 	})
 }
 
+func TestTimeWithoutABrokerIsNotIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		stream, _ := consume(t, broker, client, StopWhenIdle(2*time.Second))
+		broker.network.cut(false)
+		session := <-broker.sessions
+		began := time.Now()
+		go func() {
+			time.Sleep(5 * time.Second)
+			session.accept()
+		}()
+		if m, err := stream.Recv(); !errors.Is(err, io.EOF) || time.Since(began) != 7*time.Second {
+			t.Errorf("%v, %v after %v", m, err, time.Since(began))
+		}
+	})
+}
+
+func TestWhatOtherReceiversGotKeepsOneFromBeingIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		stream, session := consume(t, broker, client, StopWhenIdle(2*time.Second))
+		began, ended := time.Now(), make(chan time.Duration, 2)
+		for range 2 {
+			go func() {
+				_, err := stream.Recv()
+				for err == nil {
+					_, err = stream.Recv()
+				}
+				ended <- time.Since(began)
+			}()
+		}
+		synctest.Wait()
+		time.Sleep(1500 * time.Millisecond)
+		session.deliver(false, 1)
+		for range 2 {
+			if after := <-ended; after != 3500*time.Millisecond {
+				t.Errorf("one stopped after %v", after)
+			}
+		}
+	})
+}
+
 func TestEachMessageGoesToOneOfSeveralReceivers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)

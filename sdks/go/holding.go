@@ -29,7 +29,9 @@ type holding struct {
 	lastSample   int64
 	// Nothing is handed out from this moment on, unless the broker is heard again. Zero: the stream is down.
 	until time.Time
-	over  error // why nothing more is handed out; nil while the session lives
+	// The last delivery, or when the broker was heard again, if that is later.
+	quietSince time.Time
+	over       error // why nothing more is handed out; nil while the session lives
 }
 
 // loop is one worker: it takes messages, works, and asks for more.
@@ -234,6 +236,7 @@ func (h *holding) deliver(messages []Message) {
 	for i := range messages {
 		h.buffer.push(&messages[i])
 	}
+	h.quietSince = time.Now()
 	h.follow(h.control.Delivered(h.now(), len(messages)))
 	h.wake(len(messages))
 }
@@ -353,8 +356,25 @@ func (h *holding) isEmpty() bool {
 func (h *holding) handOutUntil(moment time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if now := time.Now(); !now.Before(h.until) {
+		h.quietSince = now
+	}
 	h.until = moment
 	h.wake(h.buffer.len())
+}
+
+// quietFor is for how long messages could have come since then, and none did.
+func (h *holding) quietFor(since time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	if !now.Before(h.until) {
+		return 0
+	}
+	if h.quietSince.After(since) {
+		since = h.quietSince
+	}
+	return now.Sub(since)
 }
 
 // due returns the leases to declare now, ticks the prefetch control, and says when to look again.

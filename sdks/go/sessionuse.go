@@ -8,11 +8,14 @@ import (
 // Handing out.
 
 // receive returns up to max messages for a loop, waiting for the first; nil with io.EOF when the session was
-// left, or when nothing came for as long as idle allows (0: any time).
+// left, or when nothing came for as long as idle allows (0: any time). What came for other loops counts, and
+// time in which the broker is not heard does not: an outage is not an empty queue.
 func (s *session) receive(l *loop, max int, idle time.Duration) ([]*Message, error) {
+	var timer *time.Timer
 	var idleOver <-chan time.Time
+	asked := time.Now()
 	if idle > 0 {
-		timer := time.NewTimer(idle)
+		timer = time.NewTimer(idle)
 		defer timer.Stop()
 		idleOver = timer.C
 	}
@@ -33,6 +36,10 @@ func (s *session) receive(l *loop, max int, idle time.Duration) ([]*Message, err
 		select {
 		case <-l.woken:
 		case <-idleOver:
+			if left := idle - s.holding.quietFor(asked); left > 0 {
+				timer.Reset(left)
+				continue
+			}
 			s.holding.forget(l)
 			return nil, io.EOF
 		}

@@ -28,7 +28,8 @@ func AdaptivePrefetch() ConsumeOption {
 	return consumeOption(func(p *sessionPlan) { p.adaptive = true })
 }
 
-// StopWhenIdle ends Recv with io.EOF, and a loop, when nothing arrived for this long.
+// StopWhenIdle ends Recv with io.EOF, and a loop, when nothing arrived for this long. Time in which
+// the broker is not heard does not count: an outage is not an empty queue.
 func StopWhenIdle(d time.Duration) ConsumeOption {
 	return consumeOption(func(p *sessionPlan) { p.stopWhenIdle = d })
 }

@@ -96,6 +96,16 @@ async def test_when_what_loops_may_do_has_changed_all_of_them_look() -> None:
     assert loops.looks == [1, 1, 1]
 
 
+def session_of(arrivals: Arrivals, *, is_heard: bool = True) -> Any:
+    return SimpleNamespace(
+        holding=SimpleNamespace(arrivals=arrivals),
+        is_heard=is_heard,
+        failure=None,
+        leaving=False,
+        task=asyncio.get_running_loop().create_future(),
+    )
+
+
 async def test_messages_that_other_loops_got_keep_a_loop_from_being_idle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -103,8 +113,7 @@ async def test_messages_that_other_loops_got_keep_a_loop_from_being_idle(
     passed_s, time_s = [0.0], clock.time
     monkeypatch.setattr(clock, "time", lambda: time_s() + passed_s[0])
     arrivals = Arrivals([])
-    holding = SimpleNamespace(arrivals=arrivals)
-    session: Any = SimpleNamespace(holding=holding, failure=None, leaving=False, task=clock.create_future())
+    session = session_of(arrivals)
     other = asyncio.create_task(arrivals.wait())
     await turns()
     consumer: Consumer[Message] = Consumer(lambda: session, 10.0)
@@ -120,4 +129,26 @@ async def test_messages_that_other_loops_got_keep_a_loop_from_being_idle(
     assert not idle.done(), "9 s ago something came"
 
     passed_s[0] += 9
+    assert not await idle
+
+
+async def test_an_outage_does_not_make_a_loop_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = asyncio.get_running_loop()
+    passed_s, time_s = [0.0], clock.time
+    monkeypatch.setattr(clock, "time", lambda: time_s() + passed_s[0])
+    session = session_of(Arrivals([]), is_heard=False)
+    consumer: Consumer[Message] = Consumer(lambda: session, 10.0)
+    idle = asyncio.create_task(consumer._more(session))
+    await turns()
+
+    passed_s[0] += 60
+    await turns()
+    assert not idle.done(), "there has been no broker to hear from"
+
+    session.is_heard = True
+    passed_s[0] += 9
+    await turns()
+    assert not idle.done(), "it may be back for a moment only"
+
+    passed_s[0] += 2
     assert not await idle

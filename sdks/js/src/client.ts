@@ -29,7 +29,10 @@ const LEASE_GRACE_MS = 10_000;
 export interface ConsumeOptions extends ChannelOption {
   /** Messages held at once, those in your hands included; the client's `prefetch` when left out. */
   readonly prefetch?: Prefetch;
-  /** End the loop when nothing arrived for so many milliseconds; never when left out. */
+  /**
+   * End the loop when nothing arrived for so many milliseconds; never when left out. Time in which the broker
+   * is not heard does not count: an outage is not an empty queue.
+   */
   readonly stopWhenIdleMs?: number;
   /** The consumer's name for people, at most 128 bytes; `listConsumers` shows it. */
   readonly name?: string;

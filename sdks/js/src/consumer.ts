@@ -155,8 +155,16 @@ class ConsumerLoop {
       };
       const look = () => over(true);
       const ignore = session.holding.whenArrived(look);
-      const cancelIdle =
-        stopWhenIdleMs === undefined ? undefined : clock.after(stopWhenIdleMs, () => over(false));
+      let cancelIdle: (() => void) | undefined;
+      if (stopWhenIdleMs !== undefined) {
+        const askedAt = clock.now();
+        const stopOnceIdle = () => {
+          const leftMs = stopWhenIdleMs - session.quietForMs(askedAt);
+          if (leftMs > 0) cancelIdle = clock.after(leftMs, stopOnceIdle);
+          else over(false);
+        };
+        cancelIdle = clock.after(stopWhenIdleMs, stopOnceIdle);
+      }
       if (signal !== undefined) onAbort(signal, look);
       this.#stopWaiting = look;
     });

@@ -82,6 +82,8 @@ export class Session {
   #graceMs = 0;
   readonly #words = new SessionWords();
   #open = false;
+  /** The last delivery, or when the stream opened, if that is later. */
+  #quietSince = -Infinity;
   #lostAt: number | undefined;
   #closeSent = false;
   #reopening = false;
@@ -239,6 +241,7 @@ export class Session {
       if (this.holding.control instanceof AdaptivePrefetch) return this.#reopenWithNumber();
     }
     this.#open = true;
+    this.#quietSince = this.#now();
     this.settler.useStream((frame) => this.#words.settle(frame));
     this.settler.extender.useStream((frame) => this.#words.extend(frame));
     if (this.#tracked) this.#begun.declareAnew();
@@ -255,6 +258,12 @@ export class Session {
     this.#reopening = true;
     this.holding.control = new FixedPrefetch(OLDER_BROKER_WINDOW);
     this.#words.close(true);
+  }
+
+  /** For how long messages could have come since then, and none did. */
+  quietForMs(since: number): number {
+    const now = this.#now();
+    return now < this.#liveness.handOutUntil ? now - Math.max(since, this.#quietSince) : 0;
   }
 
   #loseStream(error: FilaError): void {
@@ -319,7 +328,8 @@ export class Session {
     // The broker's clock tells how long the lease is; ours, from when it runs.
     const leaseMs =
       this.holding.renewalMs || toMs(first.timestamps?.leaseExpiresAt) - toMs(first.timestamps?.leasedAt);
-    const heldUntil = leaseMs > 0 ? this.#now() + leaseMs : Infinity;
+    this.#quietSince = this.#now();
+    const heldUntil = leaseMs > 0 ? this.#quietSince + leaseMs : Infinity;
     this.holding.deliver(messages.map((message) => new Message(message, this.settler, heldUntil)));
   }
 

@@ -252,6 +252,48 @@ test('a loop ends when nothing came for stopWhenIdleMs', async (t) => {
   assert.equal((await step).done, true);
 });
 
+test('time without a broker is not idle', async (t) => {
+  const clock = new ManualClock();
+  const { broker, client } = await connected(t, { clock });
+  let ended = false;
+  const step = client.consume('q', { stopWhenIdleMs: 100 })[Symbol.asyncIterator]().next();
+  void step.then(() => (ended = true));
+  const session = await broker.session();
+  await turns(10);
+  clock.advance(1000);
+  await turns(10);
+  assert.equal(ended, false);
+  await session.opened();
+  await turns(10);
+  clock.advance(99);
+  await turns(10);
+  assert.equal(ended, false);
+  clock.advance(1);
+  assert.equal((await step).done, true);
+});
+
+test('what other loops got keeps a loop from being idle', async (t) => {
+  const clock = new ManualClock();
+  const { broker, client } = await connected(t, { clock });
+  const consumer = client.consume('q', { stopWhenIdleMs: 100 });
+  const [first, second] = [consumer[Symbol.asyncIterator](), consumer[Symbol.asyncIterator]()];
+  const got = first.next();
+  let ended = false;
+  const idle = second.next();
+  void idle.then(() => (ended = true));
+  const session = await broker.session();
+  await session.opened();
+  await turns(10);
+  clock.advance(60);
+  session.deliver(delivery(1n));
+  assert.equal((await got).done, false);
+  clock.advance(60);
+  await turns(10);
+  assert.equal(ended, false);
+  clock.advance(40);
+  assert.equal((await idle).done, true);
+});
+
 test('a queue that is deleted under a consumer ends its loops with QueueNotFound', async (t) => {
   const { broker, client } = await connected(t);
   const consumer = client.consume('q');

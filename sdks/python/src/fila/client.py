@@ -261,7 +261,8 @@ class FilaClient(AdminCalls, WatchCalls, DeadLetterCalls, KeyCalls, ObservingCal
         channel               the channel; None means `default`
         prefetch              how many messages are leased to this consumer at once, those in your hands included;
                               "auto" follows how fast you work, None takes the client's setting, which is "auto"
-        stop_when_idle_s      end the loop when nothing arrived for this many seconds; None: never
+        stop_when_idle_s      end the loop when nothing arrived for this many seconds; None: never. Time in which
+                              the broker is not heard does not count: an outage is not an empty queue
         name                  the consumer's name for people; None takes the client's
         max_lease_renewal_ms  how long the broker keeps the lease of a message from when you got it, as long as this
                               consumer is alive: at most 43,200,000 (12 h); None: 600,000 (10 min); 0: only the

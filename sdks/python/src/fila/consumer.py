@@ -155,7 +155,8 @@ class Consumer(Generic[MessageT]):
                 async with asyncio.timeout_at(until_s):
                     await arrivals.wait()
                     return True
-            idle_since_s = max(idle_since_s, arrivals.came_at_s)  # what other loops got has arrived too
+            # What other loops got has arrived, too; and an outage is not an empty queue.
+            idle_since_s = max(idle_since_s, arrivals.came_at_s) if session.is_heard else clock()
         return False
 
     def _leave(self) -> None:

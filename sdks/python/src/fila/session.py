@@ -97,6 +97,11 @@ class Session(Generic[MessageT]):
         self._event_loop = asyncio.get_running_loop()
         self.task = self._event_loop.create_task(self._run())
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether messages could come and be handed out now: the broker was heard from lately enough."""
+        return self._clock.now_s() < self._liveness.hand_out_until_s
+
     # Life.
 
     async def _run(self) -> None:

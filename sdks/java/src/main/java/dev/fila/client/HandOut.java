@@ -55,6 +55,7 @@ final class HandOut {
     private final List<Runnable> toTell = new ArrayList<>();
     private volatile boolean hasToTell; // so that most looks at it take no lock
     private Timers.@Nullable Timer tick;
+    private long deliveredAt = Long.MIN_VALUE;
 
     HandOut(
             ReentrantLock lock,
@@ -105,6 +106,7 @@ final class HandOut {
                 }
                 long now = timers.now();
                 long patienceLeft = left(patience, beganAt, now);
+                idleSince = Math.max(idleSince, deliveredAt); // also what other loops got
                 long idleLeft = left(idle, idleSince, now);
                 if (idleLeft <= 0) {
                     return List.of();
@@ -172,6 +174,7 @@ final class HandOut {
 
     void deliver(List<Message> messages) {
         holding.deliver(messages);
+        deliveredAt = timers.now();
         messages.forEach(message -> arrived.signal());
         watch();
     }

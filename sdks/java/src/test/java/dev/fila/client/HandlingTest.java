@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.Flow;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -63,6 +64,15 @@ class HandlingTest extends FakeBrokerTest {
                                                         : request.getNack().getSequence()))
                         .build());
         return request;
+    }
+
+    /** Three threads that all take part in the session: one that came later would open another. */
+    private Handling handleWithAllAtWork() throws Exception {
+        CyclicBarrier allAtWork = new CyclicBarrier(4);
+        Handling handling = handle(3, message -> allAtWork.await());
+        deliver(1, 2, 3);
+        allAtWork.await();
+        return handling;
     }
 
     private Handling handle(int concurrency, MessageHandler handler) {
@@ -185,17 +195,17 @@ class HandlingTest extends FakeBrokerTest {
     }
 
     @Test
-    void aQueueThatIsDeletedEndsTheHandlingWithWhatHappened() {
-        Handling handling = handle(3, message -> {});
+    void aQueueThatIsDeletedEndsTheHandlingWithWhatHappened() throws Exception {
+        Handling handling = handleWithAllAtWork();
         session.fail(broker.refusal(Status.NOT_FOUND, "QUEUE_NOT_FOUND", "deleted"));
         assertThrows(QueueNotFoundException.class, () -> get(handling.done()));
         handling.close();
     }
 
     @Test
-    void whatEndsTheHandlingIsLoggedOnce() {
+    void whatEndsTheHandlingIsLoggedOnce() throws Exception {
         try (LogLines log = new LogLines()) {
-            Handling handling = handle(3, message -> {});
+            Handling handling = handleWithAllAtWork();
             session.fail(broker.refusal(Status.NOT_FOUND, "QUEUE_NOT_FOUND", "deleted"));
             assertThrows(QueueNotFoundException.class, () -> get(handling.done()));
             assertEquals(
