@@ -159,9 +159,12 @@ def outcome(callers: Callers, client: Client, name: str, need: Need, queue: str)
     try:
         answer = client.method(name)(request_of(name, need, queue), timeout=20)
         if method in ("Consume", "ConsumeSession"):
-            # A stream that is let in says nothing by itself; the queue says that it has a consumer.
             admin = callers.keys["admin"]
-            until(lambda: not answer.is_active() or consumer_count(admin, queue))
+            if method == "ConsumeSession":
+                next(answer)  # that it is open
+            else:
+                # A stream that is let in says nothing by itself; the queue says that it has a consumer.
+                until(lambda: not answer.is_active() or consumer_count(admin, queue))
             answer.cancel()
             if answer.code() is not grpc.StatusCode.CANCELLED:
                 list(answer)
