@@ -227,8 +227,8 @@ public final class FilaClient extends KeyCalls implements AutoCloseable {
     }
 
     /**
-     * Pulls up to so many messages, at most 10,000, that are ready. Empty when there were none.
-     * Throws {@link dev.fila.client.errors.QueueNotFoundException}, {@link
+     * Pulls up to so many messages, 1 to 10,000, that are ready. Empty when there were none. Throws
+     * {@link dev.fila.client.errors.QueueNotFoundException}, {@link
      * dev.fila.client.errors.ChannelNotFoundException}, {@link
      * dev.fila.client.errors.InvalidException}.
      */
@@ -240,7 +240,7 @@ public final class FilaClient extends KeyCalls implements AutoCloseable {
                         .setQueue(queue)
                         .setChannel(options.channel().orElse(""))
                         .setMaxMessages(
-                                Arguments.inRange("maxMessages", maxMessages, 0, Integer.MAX_VALUE))
+                                Arguments.inRange("maxMessages", maxMessages, 1, Integer.MAX_VALUE))
                         .setWaitMs(
                                 (int) Math.min(Arguments.millis("wait", wait), Integer.MAX_VALUE))
                         .build();

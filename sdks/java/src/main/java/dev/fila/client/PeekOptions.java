@@ -33,7 +33,7 @@ public final class PeekOptions {
         return Optional.ofNullable(channel);
     }
 
-    /** Most messages wanted, up to 1,000; empty means 10. */
+    /** Most messages wanted, 1 to 1,000; empty means 10. */
     public Optional<Integer> maxMessages() {
         return Optional.ofNullable(maxMessages);
     }
@@ -65,7 +65,7 @@ public final class PeekOptions {
 
         /** Sets {@link PeekOptions#maxMessages()}. */
         public Builder maxMessages(int value) {
-            maxMessages = Arguments.inRange("maxMessages", value, 0, Integer.MAX_VALUE);
+            maxMessages = Arguments.inRange("maxMessages", value, 1, Integer.MAX_VALUE);
             return this;
         }
 
