@@ -21,8 +21,13 @@ PAGES = (
     "README.md",
     "cli/README.md",
     "docs/coming-from/*.md",
+    "docs/README.md",
+    "docs/beyond-one-machine.md",
     "docs/concepts.md",
+    "docs/message-sizes.md",
+    "docs/order.md",
     "docs/prefetch.md",
+    "docs/scheduling.md",
 )
 
 _FENCE = re.compile(r" *(`{3,}|~{3,})")
