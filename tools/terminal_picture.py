@@ -24,7 +24,7 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
-COLUMNS = 92
+COLUMNS = 110
 PAGE = """<!doctype html><meta charset="utf-8"><style>
 body {{ margin: 0; background: #0c0c0c }}
 pre {{ margin: 0; padding: 18px 22px; font: 15px/20px "DejaVu Sans Mono", monospace; color: #d9d9d9 }}

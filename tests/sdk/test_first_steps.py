@@ -1,4 +1,4 @@
-"""The calls everybody starts with, exactly as the README has them."""
+"""The calls everybody starts with, as the SDK's README has them."""
 
 from __future__ import annotations
 
