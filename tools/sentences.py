@@ -23,11 +23,14 @@ PAGES = (
     "docs/coming-from/*.md",
     "docs/README.md",
     "docs/beyond-one-machine.md",
+    "docs/channels.md",
     "docs/concepts.md",
     "docs/message-sizes.md",
     "docs/order.md",
+    "docs/patterns/*.md",
     "docs/prefetch.md",
     "docs/scheduling.md",
+    "docs/tutorials/*.md",
 )
 
 _FENCE = re.compile(r" *(`{3,}|~{3,})")
