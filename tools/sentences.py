@@ -25,6 +25,7 @@ PAGES = (
     "docs/beyond-one-machine.md",
     "docs/channels.md",
     "docs/concepts.md",
+    "docs/http.md",
     "docs/message-sizes.md",
     "docs/order.md",
     "docs/patterns/*.md",

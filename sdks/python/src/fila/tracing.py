@@ -1,4 +1,4 @@
-"""Trace context in message headers, for programs that use OpenTelemetry: `pip install fila[opentelemetry]`.
+"""Trace context in message headers, for programs that use OpenTelemetry: `pip install opentelemetry-api`.
 
     await client.enqueue("orders", headers=traced({"tenant": "acme"}), payload=b"...")
 
