@@ -394,6 +394,8 @@ def test_a_server_that_stops_says_so_twice_and_finishes_what_it_has(start_server
         server.process.send_signal(signal.SIGTERM)
         notice = client.until(lambda f: f.kind == GOAWAY)
         assert int.from_bytes(notice.payload[:4]) == 2**31 - 1
+        end = client.until(lambda f: f.kind == HEADERS and bool(f.flags & END_STREAM))
+        assert end.stream == 1, "an idle stream is told that the server goes"
         last = client.until(lambda f: f.kind == GOAWAY)
         assert (int.from_bytes(last.payload[:4]), last.number) == (1, NO_ERROR)
     assert server.process.wait(10) == 0
@@ -460,6 +462,19 @@ def test_connections_are_spread_over_the_threads(start_server: StartServer) -> N
         one for one in server.admin.ListQueues(admin_pb2.ListQueuesRequest()).queues if one.name == "q"
     ]
     assert queue.depth == 450
+
+
+def test_a_session_without_a_first_frame_is_told_what_was_missing(server: RunningServer) -> None:
+    error = refusal(lambda: list(server.service.ConsumeSession(iter([]))))
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "open must be the first frame of a session" in error.details()
+
+
+def test_a_method_that_there_is_not_is_unimplemented_and_named(server: RunningServer) -> None:
+    nope: Any = server.channel().unary_unary("/fila.v1.FilaService/Nope")
+    error = refusal(lambda: nope(b""))
+    assert error.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert "/fila.v1.FilaService/Nope" in error.details()
 
 
 def test_reflection_answers_by_its_newer_name_too(server: RunningServer) -> None:

@@ -1,69 +1,92 @@
-"""A Redis edge on a free port over the model of a core, and a client that speaks raw bytes."""
+"""A real server for a module's tests, emptied after each of them, and clients that speak raw bytes to it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
-import uvloop
 
-from fila_server.broker.calls import Broker
-from fila_server.config.schema import Address, Limits, Redis
-from fila_server.edges.redis import server as redis_server
-from tests.doors import PLAIN, open_door
-from tests.redis.model_engine import ModelEngine
-from tests.redis.raw_client import RawClient
+from fila.v1 import admin_pb2
+from tests.e2e.conftest import RunningServer, launch, start_server, wait_until_started
+from tests.redis.raw_client import RawClient, Status
+
+__all__ = ["start_server"]
 
 Connect = Callable[[], Awaitable[RawClient]]
+NOTICED_S_MAX = 30.0
 
 
-def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """The loop of the real server: its transports differ from asyncio's in when they pause and close."""
-    return {"uvloop": uvloop.new_event_loop}
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("redis")
+    running = wait_until_started(
+        launch(folder / "data", folder / "server.log", FILA_STORAGE__DURABILITY="os")
+    )
+    yield running
+    assert running.stop() == 0, running.log_file.read_text()
 
 
-@pytest.fixture
-def engine() -> ModelEngine:
-    return ModelEngine()
+@pytest.fixture(scope="module")
+def admin(server: RunningServer) -> Any:
+    """The server's admin calls over gRPC: how a test looks at what its commands did."""
+    return server.admin
 
 
-@pytest.fixture
-def settings() -> Redis:
-    return Redis(bind_address=Address("127.0.0.1:0"), max_connections=50)
-
-
-@pytest.fixture
-def limits() -> Limits:
-    return Limits()
-
-
-@pytest.fixture
-async def server(
-    engine: ModelEngine, settings: Redis, limits: Limits, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[redis_server.Server]:
-    monkeypatch.setattr("fila_server.edges.redis.connection.LINGER_S", 0.05)
-    broker = Broker(engine)
-    await broker.start()
-    server = await redis_server.start(broker, settings, limits, data_dir="data", door=open_door(), tls=PLAIN)
-    yield server
-    await server.close()
-    await broker.stop()
+async def connected_to(server: RunningServer) -> RawClient:
+    host, _, port = server.addresses["redis"].rpartition(":")
+    return RawClient(*await asyncio.open_connection(host, int(port)))
 
 
 @pytest.fixture
-async def connect(server: redis_server.Server) -> AsyncIterator[Connect]:
+async def connect(server: RunningServer, admin: Any) -> AsyncIterator[Connect]:
+    """Makes clients of one test, whose queues go with it."""
     clients: list[RawClient] = []
 
     async def connect() -> RawClient:
-        clients.append(RawClient(*await asyncio.open_connection(*server.address)))
+        clients.append(await connected_to(server))
         return clients[-1]
 
     yield connect
     for client in clients:
         await client.close()
+    for queue in admin.ListQueues(admin_pb2.ListQueuesRequest()).queues:
+        if not queue.name.endswith(".dlq"):
+            admin.DeleteQueue(admin_pb2.DeleteQueueRequest(queue=queue.name))
 
 
 @pytest.fixture
 async def client(connect: Connect) -> RawClient:
-    return await connect()
+    """A client, when those of earlier tests are gone."""
+    client = await connect()
+    await until_connected(client, 1)
+    return client
+
+
+@pytest.fixture
+async def orders(client: RawClient) -> RawClient:
+    """A client that has made a queue `orders` with a channel `mail`."""
+    assert await client("SET", "orders", "mail") == Status("OK")
+    return client
+
+
+async def info(client: RawClient) -> dict[str, Any]:
+    """What INFO server says: client_count, blocked_client_count, ..."""
+    about: dict[str, Any] = json.loads((await client("INFO", "server"))[0])
+    return about
+
+
+async def until_connected(client: RawClient, count: int) -> None:
+    """Return when so many clients are connected, this one among them."""
+    async with asyncio.timeout(NOTICED_S_MAX):
+        while (await info(client))["client_count"] != count:
+            pass
+
+
+async def until_blocked(client: RawClient, count: int) -> None:
+    """Return when so many clients wait for messages."""
+    async with asyncio.timeout(NOTICED_S_MAX):
+        while (await info(client))["blocked_client_count"] != count:
+            pass

@@ -1,8 +1,7 @@
 """Random pipelines, sent to a server and carried out by a model that fits on a page.
 
 The model knows what each command must answer; the server's tickets and offsets are learned from
-its replies and must stay what they were. Used on the edge over the model of a core, and on a real
-server.
+its replies and must stay what they were.
 """
 
 from __future__ import annotations

@@ -2,69 +2,27 @@
 
 from __future__ import annotations
 
-import select
 import socket
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from fila_server.core.drive.engine import CoreEngine
-from fila_server.edges.native.edge import NativeEdge
 from fila_server.edges.native.redis_client import KNOWN
 from fila_server.edges.native.redis_port import REDIS_COMMAND, REDIS_OPENED
+from tests.grpc_edge.told_edge import WAIT_S, ToldEdge
 from tests.redis.raw_client import command
-
-WAIT_S = 10.0
-
-
-class Edge:
-    """Threads whose loop is this test."""
-
-    def __init__(self, data_dir: Path) -> None:
-        self._engine = CoreEngine(str(data_dir), {}, mono_ns=1, wall_ns=time.time_ns(), seed=1)
-        self._edge = NativeEdge(
-            self._engine,
-            threads=1,
-            message_bytes_max=1 << 20,
-            unread_bytes_max=1 << 20,
-            calls_outstanding_max=9,
-        )
-        listener = socket.create_server(("127.0.0.1", 0))
-        listener.setblocking(False)
-        self.address = listener.getsockname()
-        self._edge.listen_redis([listener.detach()])
-        self._edge.start([])
-
-    def told(self) -> tuple[int, int]:
-        """What comes next, and of which client."""
-        assert select.select([self._edge.event_fd], [], [], WAIT_S)[0], "nothing was told"
-        ((what, token, *_),) = self._edge.take()
-        return what, token
-
-    def let_in(self, token: int, client_is: int) -> None:
-        self._edge.redis_reply(token, client_is, 0, b"")
-
-    def has_told(self) -> bool:
-        return bool(self._edge.take())
-
-    def close(self) -> None:
-        self._edge.drain(0)
-        self._edge.join()
-        self._engine.close()
 
 
 @pytest.fixture
-def edge(tmp_path: Path) -> Iterator[Edge]:
-    edge = Edge(tmp_path / "data")
+def edge() -> Iterator[ToldEdge]:
+    edge = ToldEdge()
     yield edge
     edge.close()
 
 
 @pytest.fixture
-def client(edge: Edge) -> Iterator[socket.socket]:
-    with socket.create_connection(edge.address, timeout=WAIT_S) as sock:
+def client(edge: ToldEdge) -> Iterator[socket.socket]:
+    with socket.create_connection(edge.redis_address, timeout=WAIT_S) as sock:
         yield sock
 
 
@@ -77,7 +35,7 @@ def received(client: socket.socket, expected: bytes) -> bytes:
     return data
 
 
-def test_ping_and_echo_wait_for_nobody(edge: Edge, client: socket.socket):
+def test_ping_and_echo_wait_for_nobody(edge: ToldEdge, client: socket.socket):
     what, token = edge.told()
     assert what == REDIS_OPENED
     edge.let_in(token, KNOWN)
@@ -96,7 +54,7 @@ def test_ping_and_echo_wait_for_nobody(edge: Edge, client: socket.socket):
     "words", [("PING", "a", "b"), ("ECHO",), ("ECHO", "a", "b"), ("PINGS",), ("INFO",), ("HINT", "a")]
 )
 def test_what_is_asked_wrongly_is_for_python_to_explain(
-    edge: Edge, client: socket.socket, words: tuple[str, ...]
+    edge: ToldEdge, client: socket.socket, words: tuple[str, ...]
 ):
     _, token = edge.told()
     edge.let_in(token, KNOWN)
@@ -105,7 +63,7 @@ def test_what_is_asked_wrongly_is_for_python_to_explain(
     assert edge.told() == (REDIS_COMMAND, token)
 
 
-def test_without_a_key_even_a_ping_is_for_python_to_refuse(edge: Edge, client: socket.socket):
+def test_without_a_key_even_a_ping_is_for_python_to_refuse(edge: ToldEdge, client: socket.socket):
     _, token = edge.told()
     edge.let_in(token, 0)
     client.sendall(command("PING"))

@@ -5,61 +5,49 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits, Redis
 from fila_server.edges.native.redis_client import RedisClient
+from fila_server.edges.native.redis_port import RedisPort
 from fila_server.edges.redis import entry
-from fila_server.edges.redis import server as redis_server
-from tests.doors import PLAIN, keyed_door
-from tests.redis.model_engine import ModelEngine
-from tests.redis.raw_client import RawClient, Status, command, until
+from tests.doors import keyed_door
+from tests.e2e.conftest import RunningServer, launch, wait_until_started
+from tests.redis.conftest import connected_to
+from tests.redis.raw_client import Status, command, until
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server that asks for keys."""
+    folder = tmp_path_factory.mktemp("guarded")
+    running = wait_until_started(launch(folder / "data", folder / "server.log", FILA_AUTH__ENABLED="true"))
+    yield running
+    assert running.stop() == 0, running.log_file.read_text()
 
 
 @pytest.fixture
-async def guarded(engine: ModelEngine, settings: Redis, tmp_path: Path) -> AsyncIterator[Guarded]:
-    """A server that asks for keys, and one."""
-    door, key = await keyed_door(tmp_path)
-    broker = Broker(engine)
-    await broker.start()
-    server = await redis_server.start(broker, settings, Limits(), data_dir="data", door=door, tls=PLAIN)
-    yield Guarded(server, key)
-    await server.close()
-    await broker.stop()
+def key(guarded: RunningServer) -> str:
+    return (guarded.data_dir / "bootstrap-key").read_text().strip()
 
 
-@dataclass
-class Guarded:
-    server: redis_server.Server
-    key: str
-
-    async def receives(self, *pieces: bytes) -> RawClient:
-        """A client whose bytes come in these pieces, one right after the other."""
-        client = RawClient(*await asyncio.open_connection(*self.server.address))
-        await until(lambda: self.server.connections)
-        connection: Any = next(iter(self.server.connections))
-        for piece in pieces:
-            connection.data_received(piece)
-        return client
-
-
+@pytest.mark.e2e
 async def test_what_lies_behind_a_key_is_no_strangers_though_it_comes_before_the_key_is_judged(
-    guarded: Guarded,
+    guarded: RunningServer, key: str
 ):
-    large = command("ECHO", "x" * 300_000)
-    client = await guarded.receives(command("AUTH", guarded.key) + large[:1000], large[1000:200_000])
-    client.send(large[200_000:] + command("PING"))
+    client = await connected_to(guarded)
+    client.send(command("AUTH", key) + command("ECHO", "x" * 300_000) + command("PING"))
 
     assert await client.replies(3) == [Status("OK"), b"x" * 300_000, Status("PONG")]
     await client.close()
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("stream", "told"),
     [
@@ -71,8 +59,9 @@ async def test_what_lies_behind_a_key_is_no_strangers_though_it_comes_before_the
     ],
     ids=["one command", "a half of one", "many", "many behind a wrong key", "nothing"],
 )
-async def test_a_stranger_is_sent_away_after_64_kib(guarded: Guarded, stream: bytes, told: int):
-    client = await guarded.receives(stream[:100_000], stream[100_000:])
+async def test_a_stranger_is_sent_away_after_64_kib(guarded: RunningServer, stream: bytes, told: int):
+    client = await connected_to(guarded)
+    client.send(stream)
 
     replies: list[str] = []
     is_over = False
@@ -86,8 +75,8 @@ async def test_a_stranger_is_sent_away_after_64_kib(guarded: Guarded, stream: by
     await client.close()
 
 
-class _Orders:
-    """What the threads of the native edge would be told."""
+class _Threads:
+    """What the edge's threads would be told."""
 
     def __init__(self) -> None:
         self.ended: list[bool] = []
@@ -99,10 +88,35 @@ class _Orders:
         self.ended.append(at_once)
 
 
-def a_stranger_of_the_threads(guarded: Guarded, orders: _Orders) -> RedisClient:
-    client = RedisClient(guarded.server, orders, 1, [b":peer", b"ipv4:127.0.0.1:4711"])
-    client.come_in(3)
-    return client
+@dataclass
+class Port:
+    """A Redis port that asks for keys, over threads that are none, and one key."""
+
+    port: RedisPort
+    threads: _Threads
+    key: str
+
+    def stranger(self) -> RedisClient:
+        client = RedisClient(self.port, self.threads, 1, [b":peer", b"ipv4:127.0.0.1:4711"])
+        client.come_in(3)
+        return client
+
+
+@pytest.fixture
+async def port(tmp_path: Path) -> Port:
+    door, key = await keyed_door(tmp_path)
+    threads, no_broker = _Threads(), cast("Any", _NoBroker())
+    return Port(
+        RedisPort(cast("Any", threads), no_broker, Redis(), Limits(), "data", lambda _: True, door),
+        threads,
+        key,
+    )
+
+
+class _NoBroker:
+    """Strangers reach none; what was set while running is nothing."""
+
+    runtime_config: dict[str, str] = {}  # noqa: RUF012 - nobody writes it
 
 
 def is_gone(kept: weakref.ref[Any]) -> bool:
@@ -111,28 +125,22 @@ def is_gone(kept: weakref.ref[Any]) -> bool:
 
 
 async def test_a_stranger_that_leaves_is_kept_by_nothing_until_its_time_would_be_over(
-    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+    port: Port, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(entry, "WITHOUT_KEY_S_MAX", 3600.0)
-    client = await guarded.receives()
-    kept = weakref.ref(next(iter(guarded.server.connections)))
-    await client.close()
-    await until(lambda: is_gone(kept))
-
-    of_the_threads = a_stranger_of_the_threads(guarded, _Orders())
-    kept = weakref.ref(of_the_threads)
-    of_the_threads.gone()
-    del of_the_threads
+    stranger = port.stranger()
+    kept = weakref.ref(stranger)
+    stranger.gone()
+    del stranger
     assert is_gone(kept)
 
 
-async def test_a_client_that_said_who_it_is_stays(guarded: Guarded, monkeypatch: pytest.MonkeyPatch):
+async def test_a_client_that_said_who_it_is_stays(port: Port, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(entry, "WITHOUT_KEY_S_MAX", 0.2)
-    orders = _Orders()
-    known, stranger = (a_stranger_of_the_threads(guarded, orders) for _ in range(2))
-    known.entry.authenticate(guarded.key.encode())
+    known, stranger = port.stranger(), port.stranger()
+    known.entry.authenticate(port.key.encode())
 
-    await until(lambda: orders.ended)
-    assert (known.entry.caller is not None, stranger.entry.caller, orders.ended) == (True, None, [True])
+    await until(lambda: port.threads.ended)
+    assert (known.entry.caller is not None, stranger.entry.caller, port.threads.ended) == (True, None, [True])
     for client in (known, stranger):
         client.gone()

@@ -137,16 +137,25 @@ cdef bint put_pushed(Buffer* to, const char* answer, size_t length, uint32_t cou
 
 
 cdef bint put_pushed_many(Buffer* to, const char* answer, size_t length, uint32_t count) noexcept nogil:
-    """`:N`, or the first error: then nothing was pushed."""
+    """`:N`, or the first error that says why nothing was pushed: its neighbours' only say that it was."""
     cdef Cursor c = _cursor(answer, length)
     cdef Slice result, status
+    cdef Slice why
     cdef uint32_t seen = 0
+    why.at, why.length = answer, 0
     while _next_message(&c, 1, &result):
         seen += 1
         status = _submessage(result, 3)
-        if _number_field(status, 1) != 0:
+        if _number_field(status, 1) == 0:
+            continue
+        if why.length == 0:
+            why = status
+        if not _is(_submessage(status, 3), b"NEIGHBOUR_REFUSED"):
             put_status(to, status)
             return True
+    if why.length:
+        put_status(to, why)
+        return True
     if c.bad or seen != count:
         return False
     put_integer(to, count)

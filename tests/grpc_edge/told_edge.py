@@ -1,0 +1,102 @@
+"""The edge's threads over a core whose passes a test runs, with the test as their loop: nothing is answered, and no
+time goes by, until the test says so."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections.abc import Callable
+
+from fila_server.edges.native.edge import NativeEdge
+from fila_server.edges.native.redis_client import KNOWN
+from fila_server.edges.native.redis_port import REDIS_OPENED
+from tests.core.driven_engine import DrivenEngine
+
+WAIT_S = 10.0
+MESSAGE_BYTES_MAX = 1 << 20
+UNREAD_BYTES_MAX = 16 << 20
+
+
+class ToldEdge:
+    """One thread, a gRPC and a Redis port."""
+
+    def __init__(self, settings: dict[str, int | str] | None = None, calls_max: int = 1000) -> None:
+        self.engine = DrivenEngine(settings)
+        self._edge = NativeEdge(
+            self.engine.core,
+            threads=1,
+            message_bytes_max=MESSAGE_BYTES_MAX,
+            unread_bytes_max=UNREAD_BYTES_MAX,
+            calls_outstanding_max=calls_max,
+        )
+        listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+        for listener in listeners:
+            listener.setblocking(False)
+        grpc, self.redis_address = (listener.getsockname() for listener in listeners)
+        self.grpc_address = f"{grpc[0]}:{grpc[1]}"
+        self._edge.listen_redis([listeners[1].detach()])
+        self._edge.start([listeners[0].detach()])
+
+    # --- what the threads say, and are told -------------------------------------------------
+
+    def told(self) -> tuple[int, int]:
+        """What comes next, and of which client or call."""
+        assert select.select([self._edge.event_fd], [], [], WAIT_S)[0], "nothing was told"
+        ((what, token, *_),) = self._edge.take()
+        return what, token
+
+    def has_told(self) -> bool:
+        return bool(self._edge.take())
+
+    def let_in(self, token: int, client_is: int) -> None:
+        self._edge.redis_reply(token, client_is, 0, b"")
+
+    def redis_client(self) -> socket.socket:
+        """A client of Redis that was let in."""
+        client = socket.create_connection(self.redis_address, timeout=WAIT_S)
+        what, token = self.told()
+        assert what == REDIS_OPENED
+        self.let_in(token, KNOWN)
+        return client
+
+    def drain(self) -> None:
+        """Begin to stop: whoever waits is sent home."""
+        self._edge.drain(int(WAIT_S * 1000))
+
+    # --- what has come to the core ----------------------------------------------------------
+
+    def count(self, name: str) -> int:
+        """One of the core's counters: `mailbox` is how many commands lie there, `commands` how many were taken. Threads
+        put one in themselves each 0.1 s, that they read their sockets."""
+        number = self.engine.core.counters()[name]
+        assert isinstance(number, int)
+        return number
+
+    def until_waiting(self, count: int) -> None:
+        """Return when so many commands lie in the mailbox; no pass runs meanwhile."""
+        self._until(lambda: self.count("mailbox") >= count, "commands came")
+
+    def until_blocked(self, count: int) -> None:
+        """Return when so many clients of Redis wait for messages."""
+        self._until(lambda: self._edge.counters()["redis_blocked"] == count, "reads waited")
+
+    def run_until(self, holds: Callable[[], bool], what: str) -> None:
+        """Run passes until something holds."""
+
+        def now() -> bool:
+            self.engine.others += self.engine.settle_down()
+            return holds()
+
+        self._until(now, what)
+
+    def _until(self, holds: Callable[[], bool], what: str) -> None:
+        ends_s = time.monotonic() + WAIT_S
+        while not holds():
+            assert time.monotonic() < ends_s, f"no {what}"
+            time.sleep(0.001)
+
+    def close(self) -> None:
+        self._edge.drain(0)
+        self._edge.join()
+        self.engine.remove()
