@@ -1,7 +1,7 @@
 # Everything a developer does, one word each. `make help` lists the words.
 #
 # Stamps live inside .venv, so removing .venv starts over. Nothing is installed twice: a second `make run` finds
-# every stamp newer than what it depends on and starts the server at once.
+# every stamp newer than what it depends on, and no module of the core changed.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -14,8 +14,6 @@ BUF := proto/node_modules/.bin/buf
 # Go comes from where its installer puts it, unless the PATH has another.
 export PATH := $(CURDIR)/$(BIN):$(PATH):/usr/local/go/bin
 
-# What the compiled core is made from; `make` looks at their times, setup.py at their contents.
-CORE := $(shell find server/src tests/native -name '*.pyx' -o -name '*.pxd')
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
 PYTEST ?= pytest
@@ -36,7 +34,9 @@ help: ## Show these words
 
 setup: $(VENV)/.system-dev $(VENV)/.dev $(BUF) build $(SETUP) ## Install everything that developing takes
 
-build: $(VENV)/.core ## Build the server and the CLI into .venv/bin
+# setup.py finds what changed by content, in half a second; times would miss a module that was renamed or removed.
+build: $(VENV)/.commands ## Build the server and the CLI into .venv/bin
+	@$(BIN)/python setup.py --quiet build_ext --inplace
 
 run: build ## Build, then start fila-server on port 5555 with its data in ./data
 	@exec $(BIN)/fila-server
@@ -139,10 +139,6 @@ $(VENV)/.dev: $(VENV)/.build $(VENV)/.system-dev requirements/dev.txt
 # The two commands, importing from this tree; the compiled modules are the next target's business.
 $(VENV)/.commands: $(VENV)/.build pyproject.toml
 	@FILA_MODULES=none $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
-	@touch $@
-
-$(VENV)/.core: $(VENV)/.commands setup.py $(CORE)
-	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
 $(BUF): proto/package-lock.json proto/package.json $(VENV)/.system-dev

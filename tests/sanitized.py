@@ -51,13 +51,10 @@ def prepare(copy: Path, modules: Iterable[Path]) -> None:
         there = copy / path.relative_to(ROOT)
         if path.suffix == ".so" and path.with_name(path.name.partition(".")[0]) in anew:
             continue
-        is_changed = there.exists()
-        if is_changed and there.read_bytes() == path.read_bytes():
+        if there.exists() and there.read_bytes() == path.read_bytes():
             continue
         there.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, there)
-        if is_changed:  # however old the source is, what was built here is older
-            there.touch()
 
 
 def build(copy: Path, modules: Iterable[Path], flags: str = "", sanitizers: str = SANITIZERS) -> None:

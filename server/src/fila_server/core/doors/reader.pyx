@@ -1,4 +1,3 @@
-# distutils: libraries = rocksdb pthread
 """One list of what is asked for and one of what came back, under one lock that is never held over a
 read.
 """

@@ -78,7 +78,7 @@ cdef uint32_t _take(Traces* traces, Span* to, uint32_t most) noexcept nogil:
 
 cdef tuple _texts(const Span* span):
     cdef list found = []
-    cdef const char* at = span.texts
+    cdef const char* at = <const char*>span.texts
     cdef int i
     for i in range(TEXT_COUNT):
         found.append(at[:span.lengths[i]].decode("utf-8", "replace"))
