@@ -35,6 +35,10 @@ PAGES = (
     "docs/redis.md",
     "docs/scheduling.md",
     "docs/tutorials/*.md",
+    "sdks/go/README.md",
+    "sdks/java/README.md",
+    "sdks/js/README.md",
+    "sdks/python/README.md",
 )
 
 _FENCE = re.compile(r" *(`{3,}|~{3,})")
