@@ -18,6 +18,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 WORDS_MAX = 35
 PAGES = (
+    "CHANGELOG.md",
     "README.md",
     "cli/README.md",
     "docs/coming-from/*.md",
@@ -35,6 +36,7 @@ PAGES = (
     "docs/redis.md",
     "docs/scheduling.md",
     "docs/tutorials/*.md",
+    "sdks/*/CHANGELOG.md",
     "sdks/go/README.md",
     "sdks/java/README.md",
     "sdks/js/README.md",
