@@ -40,7 +40,7 @@ GENERATED = [
     if "linguist-generated=true" in line
 ]
 GENERATED_MARK = re.compile(
-    r"^((#|//) (Code |@)?generated (from proto/|by )|@io\.grpc\.stub\.annotations\.GrpcGenerated$)",
+    r"^(#|//) (Code |@)?generated (from proto/|by )",
     re.MULTILINE | re.IGNORECASE,
 )
 
