@@ -10,8 +10,8 @@ import click
 import pytest
 from grpc import StatusCode
 
+from fila_cli.address import target_of
 from fila_cli.main import fila as root
-from fila_cli.session import target_of
 from tests.cli.fake_broker import FakeBroker, Refusal, assert_golden
 
 

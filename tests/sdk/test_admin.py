@@ -25,7 +25,8 @@ from fila import (
     watched,
 )
 from fila.answers import RetryPolicy
-from fila.messages import encode_options, to_timestamp
+from fila.messages import encode_options
+from fila.moments import to_timestamp
 from fila.settings import QueueSettings, encode_settings, mask_of, resolve
 from fila.v1 import admin_pb2, auth_pb2, events_pb2, operation_pb2, version_pb2, watch_pb2
 from tests.sdk.fake_broker import FakeBroker, Refusal

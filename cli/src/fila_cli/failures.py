@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fila_cli.address import target_of
+from fila_cli.settings import SETTINGS
+from fila_cli.values import Duration, Size, duration_text, size_text
+
 if TYPE_CHECKING:
     import grpc
 
@@ -67,7 +71,6 @@ def from_rpc(error: grpc.RpcError, address: str) -> BrokerError:
 
 def _why_nobody_answers(address: str) -> str:
     from fila_cli.probe import diagnosis
-    from fila_cli.session import target_of
 
     target, by_tls = target_of(address)
     host, _, port = target.rpartition(":")
@@ -138,9 +141,6 @@ def _without_field(field: str, rest: str) -> str:
 
 def _words_of(field: str) -> tuple[str, Any] | None:
     """The flag that sets `field`, and how its numbers are written."""
-    from fila_cli.settings import SETTINGS
-    from fila_cli.values import Duration, Size, duration_text, size_text
-
     if field in ("retry.base_ms", "retry.cap_ms", "retry.jitter"):
         which = {"base_ms": "first delay", "cap_ms": "longest delay", "jitter": "jitter"}[
             field.partition(".")[2]

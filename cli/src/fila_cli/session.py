@@ -12,13 +12,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
 
 from fila_cli import colors, failures
+from fila_cli.address import DEFAULT_ADDRESS, target_of
 from fila_cli.contexts import contexts
 from fila_cli.credentials import channel_credentials, key_of, with_key
+from fila_cli.help import CommonOption, write_examples, write_options
 from fila_cli.output import Format, show, to_dict
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 # What gRPC's C core would write to stderr is told in one line of ours. It reads this when it is imported.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
-DEFAULT_ADDRESS = "http://localhost:5555"
-DEFAULT_PORT = 5555
 _SENTENCE_MAX = 300
 _NO_COMMAND = "fila_cli.no_command"
 
@@ -124,21 +123,6 @@ class Session:
             raise failures.from_rpc(error, self.address) from error
 
 
-def target_of(address: str) -> tuple[str, bool]:
-    """Return (host:port, whether by TLS) of `http://host:port`, `https://host`, `host:port` or `host`."""
-    try:
-        parts = urlsplit(address if "://" in address else f"http://{address}")
-        port = parts.port or DEFAULT_PORT
-    except ValueError:  # of a port that is none, or of half a bracket
-        parts, port = urlsplit(""), 0
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port or parts.path.strip("/"):
-        raise click.BadParameter(
-            f"{address!r} is no address; write it like {DEFAULT_ADDRESS}", param_hint="'--addr'"
-        )
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{host}:{port}", parts.scheme == "https"
-
-
 def _open_channel(address: str, api_key_file: str, ca_file: str) -> grpc.Channel:
     target, by_tls = target_of(address)
     # A raised payload limit must not stop the command line from reading what it stored.
@@ -164,10 +148,6 @@ def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], None
             colors.choose(session.color)
 
     return callback
-
-
-class CommonOption(click.Option):
-    """An option that every command has; its help stands in a section of its own."""
 
 
 def common_options() -> list[click.Option]:
@@ -248,7 +228,7 @@ class Command(click.Command):
         write_options(self, ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_examples(self.examples, formatter)
+        write_examples(self.examples, formatter)
 
 
 class Group(click.Group):
@@ -297,41 +277,7 @@ class Group(click.Group):
             )
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_examples(self.examples, formatter)
-
-
-class ThemedOption(click.Option):
-    """An option whose help stands with those of the same theme."""
-
-    def __init__(self, *args: Any, theme: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.theme = theme
-
-
-def write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """The help's options: those of the command, those of each theme, then those of every command."""
-    sections: dict[str, list[tuple[str, str]]] = {}
-    for param in command.get_params(ctx):
-        record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
-        if record is None:
-            continue
-        own = param.theme if isinstance(param, ThemedOption) else "Options"
-        title = "Of every command" if isinstance(param, CommonOption) else own
-        sections.setdefault(title, []).append(record)
-    last = sections.pop("Of every command", [])
-    for title, records in [*sections.items(), ("Of every command", last)]:
-        if records:
-            with formatter.section(title):
-                formatter.write_dl(records)
-
-
-def _write_examples(examples: list[str], formatter: click.HelpFormatter) -> None:
-    # Written line by line: click would wrap them into one paragraph.
-    if examples:
-        formatter.write_paragraph()
-        formatter.write_text("Examples:")
-        for line in examples:
-            formatter.write(f"  {line}\n")
+        write_examples(self.examples, formatter)
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fila_cli.help import ThemedOption
 from fila_cli.output import counted
-from fila_cli.session import ThemedOption
 from fila_cli.values import (
     DURATION,
     RETRY,

@@ -114,7 +114,7 @@ def _list(cockpit: Cockpit, width: int, room: int) -> Sequence[RenderableType]:
 
 
 def _explanation(cockpit: Cockpit) -> RenderableType:
-    from fila_cli.commands.explain import explained
+    from fila_cli.explanation import explained
 
     if cockpit.explanation is None:
         return Text("asking", style=QUIET)

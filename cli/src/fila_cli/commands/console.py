@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila_cli.session import DEFAULT_PORT, Command, Session, target_of
+from fila_cli.address import DEFAULT_PORT, target_of
+from fila_cli.session import Command, Session
 
 if TYPE_CHECKING:
     from fila_console.settings import Broker, Settings

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from fila_cli.address import target_of
 from fila_cli.contexts import contexts
 from fila_cli.output import show, table
-from fila_cli.session import Group, Session, complete_context, target_of
+from fila_cli.session import Group, Session, complete_context
 
 
 @click.group(

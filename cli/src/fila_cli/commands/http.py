@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from fila_cli.address import target_of
 from fila_cli.credentials import channel_credentials
-from fila_cli.session import Command, Session, target_of
+from fila_cli.session import Command, Session
 
 NOT_INSTALLED = (
     "what serves HTTP is not installed: `pip install 'fila-server[http]'` (where the command line is alone, "

@@ -8,7 +8,7 @@ import click
 
 from fila_cli.arguments import channel_option, key_argument, queue_argument, yes_option
 from fila_cli.colors import Meaning, Meant
-from fila_cli.commands.explain import when
+from fila_cli.explanation import when
 from fila_cli.output import Cell, counted, facts, table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.values import Count, age_text

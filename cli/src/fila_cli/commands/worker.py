@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fila_cli.address import DEFAULT_ADDRESS
 from fila_cli.failures import BrokerError
-from fila_cli.session import DEFAULT_ADDRESS, Command, Session
+from fila_cli.session import Command, Session
 
 if TYPE_CHECKING:
     from fila.worker import App

@@ -28,8 +28,9 @@ from fila.arguments import make, require_count, require_number, require_text
 from fila.connection import Connection
 from fila.errors import ChannelExists, QueueExists
 from fila.explanation import KeyExplanation, KeyPolicyPreview
-from fila.messages import StoredMessage, to_timestamp
+from fila.messages import StoredMessage
 from fila.methods import Method, Request, Response
+from fila.moments import to_timestamp
 from fila.resumed import responses
 from fila.settings import Duration, QueueSettings, encode_settings, mask_of, resolve
 from fila.tried import DryRun

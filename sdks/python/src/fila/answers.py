@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.explanation import WaitCauses
-from fila.messages import to_datetime
+from fila.moments import to_datetime
 
 AnswerT = TypeVar("AnswerT")
 

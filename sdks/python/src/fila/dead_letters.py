@@ -12,7 +12,7 @@ from fila import methods
 from fila.answers import answer
 from fila.arguments import make, require_number
 from fila.connection import Connection
-from fila.messages import to_timestamp
+from fila.moments import to_timestamp
 from fila.resumed import responses
 from fila.v1 import operation_pb2 as wire
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.arguments import make
+from fila.moments import to_datetime, to_timestamp
 from fila.nack import Nack
 from fila.v1 import messages_pb2 as wire
 from fila.v1.service_pb2 import EnqueueMessage, EnqueueOptions
@@ -95,20 +95,6 @@ def encode_into(
     if options is not None:
         encoded.options.CopyFrom(options)
     return encoded.ByteSize()
-
-
-def to_timestamp(moment: datetime) -> Timestamp:
-    """Return a moment as the wire wants it. A naive one is refused: it names no moment."""
-    if moment.tzinfo is None:
-        raise ValueError(f"a moment needs a time zone, got {moment!r}; use datetime.now(UTC) + ...")
-    timestamp = Timestamp()
-    timestamp.FromDatetime(moment)
-    return timestamp
-
-
-def to_datetime(timestamp: Timestamp) -> datetime:
-    """Return a wire timestamp as an aware datetime in UTC."""
-    return timestamp.ToDatetime(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,8 +29,8 @@ from fila.errors import (
     from_status,
 )
 from fila.leases import HeldLeases, LostLeases
-from fila.messages import to_datetime
 from fila.methods import ACK_BATCH, EXTEND_LEASE, NACK_BATCH
+from fila.moments import to_datetime
 from fila.nack import Nack
 from fila.v1 import messages_pb2, service_pb2
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from fila.client import FilaClient
+from fila.options import OptionFields
 from fila.sync.loop_thread import LoopThread
 from fila.worker.blocked import watch_handlers_loop
 from fila.worker.outcome import RELEASE
-from fila.worker.pipeline import Job, Pipeline
+from fila.worker.pipeline import Job, Middleware, Pipeline
+from fila.worker.plan import WorkerPlan
 from fila.worker.slots import Slot
 from fila.worker.timeouts import Timeouts
-
-if TYPE_CHECKING:
-    from fila.worker.app import App
 
 RELEASE_S = 2.0
 """How long releasing what is not finished may take."""
@@ -27,10 +26,20 @@ RELEASE_S = 2.0
 _log = logging.getLogger("fila.worker")
 
 
+class Registered(Protocol):
+    """What is to run, and for which broker: what an `App` holds."""
+
+    target: str
+    options: OptionFields
+    plans: list[WorkerPlan]
+    middlewares: list[Middleware]
+    shutdown_grace_s: float
+
+
 class Service:
     """One `App.run`."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: Registered) -> None:
         self._app = app
         self._handlers = asyncio.get_running_loop()
         self._thread = LoopThread()

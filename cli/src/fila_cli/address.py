@@ -1,0 +1,25 @@
+"""Where a broker is, as people write it."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import click
+
+DEFAULT_ADDRESS = "http://localhost:5555"
+DEFAULT_PORT = 5555
+
+
+def target_of(address: str) -> tuple[str, bool]:
+    """Return (host:port, whether by TLS) of `http://host:port`, `https://host`, `host:port` or `host`."""
+    try:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        port = parts.port or DEFAULT_PORT
+    except ValueError:  # of a port that is none, or of half a bracket
+        parts, port = urlsplit(""), 0
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port or parts.path.strip("/"):
+        raise click.BadParameter(
+            f"{address!r} is no address; write it like {DEFAULT_ADDRESS}", param_hint="'--addr'"
+        )
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{host}:{port}", parts.scheme == "https"

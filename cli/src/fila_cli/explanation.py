@@ -1,0 +1,147 @@
+"""Why a key waits, and when it will go: the broker's answer as sentences."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from fila_cli.output import Cell, counted
+from fila_cli.values import age_text
+
+if TYPE_CHECKING:
+    from fila.v1.admin_pb2 import ExplainKeyResponse
+    from fila.v1.events_pb2 import ChannelConsumers, Forecast, ServedMeanwhile
+    from fila.v1.watch_pb2 import WaitCauses
+
+_SENTENCE_BY_STATE = {
+    "STATE_NO_CONSUMER": "nobody with room consumes this channel",
+    "STATE_NOT_ITS_TURN": "ready; other keys are served before its turn",
+    "STATE_THROTTLED": "throttled",
+    "STATE_DELAYED": "all it has is delayed",
+    "STATE_LEASED": "all it has is leased to consumers",
+    "STATE_PAUSED": "paused by an operator; 'fila key resume' or 'fila queue resume' lets it go on",
+    "STATE_CAPPED": "as many messages are leased as its cap allows",
+    "STATE_RATE_LIMITED": "it has used up the rate an operator set; 'fila key rate' changes it",
+    "STATE_EMPTY": "it has nothing pending and nothing leased",
+}
+
+_UNKNOWN = {
+    "UNKNOWN_NOTHING_PENDING": "nothing is pending",
+    "UNKNOWN_PAUSED": "not before it is resumed",
+    "UNKNOWN_DELAYED": "when its delay is over",
+    "UNKNOWN_NO_CONSUMER": "nobody can say: nothing was served of late",
+    "UNKNOWN_NO_TOKENS": "never, until its bucket gets a rate",
+    "UNKNOWN_NOT_WATCHED": "not known yet; the broker has not watched this channel for long enough",
+}
+
+_COUNTED_TO = 127
+_NOW_MS = 1_000
+
+
+def explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
+    """What an answer says, as facts."""
+    listed: list[tuple[str, Cell]] = [
+        ("key", key),
+        ("waits because", _sentence(answer)),
+        *_forecasts(answer),
+        ("pending", answer.pending),
+        ("in flight", answer.in_flight),
+        ("weight", answer.weight),
+        ("oldest", age_text(answer.oldest_age_ms) if answer.pending else "-"),
+    ]
+    if answer.HasField("consumers"):  # left out of what a tenant's key is told, as are shares
+        listed.append(("share of served cost", f"{answer.share:.1%} of the last hour, due {_due(answer)}"))
+    if answer.returning_offset:
+        times = counted(answer.returning_count, "time")
+        if answer.returning_count == _COUNTED_TO:
+            times = f"{answer.returning_count}+ times"
+        listed.append(("keeps returning", f"offset {answer.returning_offset}, {times}, never begun"))
+    if answer.HasField("served_meanwhile"):
+        listed.append(("served meanwhile", _served(answer.served_meanwhile)))
+    if answer.HasField("consumers"):
+        listed.append(("consumers", _consumers(answer.consumers)))
+    return listed + _waits(answer.waits)
+
+
+def _forecasts(answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
+    if not answer.pending or not answer.HasField("head_forecast"):
+        return []
+    listed: list[tuple[str, Cell]] = [("next one goes", when(answer.head_forecast))]
+    if answer.pending > 1 and not answer.tail_forecast.unknown:
+        listed.append(("last one goes", when(answer.tail_forecast)))
+    return listed
+
+
+def when(forecast: Forecast) -> str:
+    """`in 12s to 19s, most likely 15s`."""
+    from fila.v1 import events_pb2
+
+    if forecast.unknown:
+        name = events_pb2.Forecast.Unknown.Name(forecast.unknown)
+        return _UNKNOWN.get(name, name)
+    if forecast.latest_ms < _NOW_MS:
+        return "within a second"
+    earliest, latest = age_text(forecast.earliest_ms), age_text(forecast.latest_ms)
+    if earliest == latest:
+        return f"in {latest}"
+    between = f"{earliest} to {latest}" if forecast.earliest_ms else f"at most {latest}"
+    return f"in {between}, most likely {age_text(forecast.likely_ms)}"
+
+
+def _served(served: ServedMeanwhile) -> str:
+    shown = [f"{each.fairness_key} {each.share:.0%}" for each in served.keys[:5]]
+    rest = served.others_share + sum(each.share for each in served.keys[5:])
+    if rest >= 0.005:
+        shown.append(f"others {rest:.0%}")
+    since_s = (datetime.now(UTC) - served.since.ToDatetime(UTC)).total_seconds()
+    return f"{', '.join(shown)} (last {age_text(max(0, int(since_s * 1000)))})"
+
+
+def _consumers(consumers: ChannelConsumers) -> str:
+    if not consumers.count:
+        pulls = counted(consumers.waiting_pulls, "pull")
+        return f"{pulls} waiting" if consumers.waiting_pulls else "none"
+    full = f"{consumers.with_room} with room" if consumers.with_room else "all full"
+    if consumers.at_quota:
+        full += f", {consumers.at_quota} at their name's quota of messages in flight"
+    return f"{consumers.count}, {full}: {consumers.held} of {consumers.window} held, {consumers.begun} begun"
+
+
+def _due(answer: ExplainKeyResponse) -> str:
+    from fila.v1 import admin_pb2
+
+    if answer.state == admin_pb2.ExplainKeyResponse.STATE_PAUSED:
+        return "nothing while it is paused"
+    return f"{answer.due_share:.1%}" if answer.pending else "nothing now"
+
+
+def _sentence(answer: ExplainKeyResponse) -> str:
+    from fila.v1 import admin_pb2
+
+    state = admin_pb2.ExplainKeyResponse.State.Name(answer.state)
+    sentence = _SENTENCE_BY_STATE.get(state, state)
+    if state == "STATE_NO_CONSUMER" and answer.consumers.count:
+        sentence = "its consumers hold as many messages as they may"
+        if answer.consumers.at_quota == answer.consumers.count:
+            sentence = "its consumers' names have as many messages in flight as their quotas allow"
+    if answer.blocking_bucket:
+        sentence += f" by {answer.blocking_bucket}"
+    if answer.HasField("until"):
+        left_s = (answer.until.ToDatetime(UTC) - datetime.now(UTC)).total_seconds()
+        sentence += f" until {answer.until.ToJsonString()} (in {age_text(max(0, int(left_s * 1000)))})"
+    return sentence
+
+
+def _waits(waits: WaitCauses) -> list[tuple[str, Cell]]:
+    by_cause = [
+        ("no consumer", waits.no_consumer_ms),
+        ("other keys' turns", waits.share_ms),
+        ("throttle", waits.throttle_ms),
+        ("delay or backoff", waits.delay_ms),
+        ("pause, cap or rate", waits.held_ms),
+    ]
+    total_ms = sum(ms for _, ms in by_cause)
+    if not total_ms:
+        return []
+    shown = ", ".join(f"{ms / total_ms:.0%} {cause}" for cause, ms in by_cause if ms)
+    return [("last hour's waiting", shown)]
