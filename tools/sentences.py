@@ -29,6 +29,7 @@ PAGES = (
     "docs/console.md",
     "docs/events.md",
     "docs/http.md",
+    "docs/lua-patterns.md",
     "docs/message-sizes.md",
     "docs/operations/*.md",
     "docs/order.md",
