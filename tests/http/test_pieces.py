@@ -11,14 +11,14 @@ from uvicorn.server import ServerState
 
 from fila.errors import AnswerLost, FilaError, Overloaded
 from fila.v1 import admin_pb2, events_pb2, messages_pb2, operation_pb2, service_pb2
-from fila_http.body import Budget, Gone, Hold
+from fila_http.body import Gone
 from fila_http.calls import unless_gone
+from fila_http.events import events_of
 from fila_http.options import Bounds, Door
-from fila_http.problems import STATUS_BY_CODE, Problem, from_error
+from fila_http.problems import STATUS_BY_CODE, from_error
 from fila_http.proto_json import dumps, into, loads
 from fila_http.protocol import BoundedProtocol
 from fila_http.route import Events
-from fila_http.streams import events_of
 
 
 async def test_what_nobody_waits_for_any_more_is_cancelled():
@@ -89,29 +89,6 @@ async def test_a_pull_is_told_that_its_caller_left_though_another_request_came_b
         await left.wait()
 
 
-async def test_what_is_held_is_bounded_and_given_back():
-    budget = Budget(100)
-    with Hold(budget) as first:
-        first.take(90)
-        with Hold(budget) as second, pytest.raises(Problem) as told:
-            second.take(20)
-        assert (told.value.status, told.value.reason) == (503, "OVERLOADED")
-        assert budget.held == 90
-    assert budget.held == 0
-    assert budget.take(1000), "one that is larger than all must pass alone"
-
-
-async def test_a_stream_waits_for_room_instead():
-    budget = Budget(10)
-    budget.take(10)
-    waiting = asyncio.ensure_future(budget.take_in_turn(5))
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    budget.give_back(10)
-    await waiting
-    assert budget.held == 5
-
-
 @pytest.mark.parametrize("code", list(grpc.StatusCode))
 def test_every_status_of_grpc_has_one_of_http(code):
     error = FilaError("text")
@@ -149,7 +126,7 @@ def test_json_of_every_field_that_a_message_has_is_taken_back():
         admin_pb2.UpdateQueueRequest(config=config, update_mask={"paths": ["max_attempts", "retry.base_ms"]}),
     ):
         again = type(message)()
-        into(again, loads(dumps(message)))
+        into(again, loads(dumps(message), 100), 100)
         assert again == message
 
 

@@ -6,10 +6,12 @@ server, has no key of its own, and judges no right. A request goes through these
     protocol.py     one connection: its head in time and within a bound
     guards.py       what is refused before anything is read: a foreign Host or Origin, a target with two readings
     route.py        what a route is; v1/routes.py has the table, made of proto/http.yaml
+    keys.py         whether the broker knows the caller's key: what others send is not read
     body.py         the body, within its bounds and in time
     binding.py      path, query, headers and body become the request's message; proto_json.py, judged_json.py
+    translators.py  the same in a process beside the loop, where the body is not small; translation.py
     upstream.py     the call to the broker, in the name of the caller's key
-    calls.py        answers in one piece; streams.py: answers as server-sent events
+    calls.py        answers in one piece; streams.py, events.py: answers as server-sent events
     problems.py     every way to say no
     server.py       all of it together
 """

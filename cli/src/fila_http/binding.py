@@ -27,8 +27,10 @@ _DIGITS = re.compile(r"-?[0-9]{1,20}")
 """JSON's other forms of a whole number, 1e3 and 1.0, are JSON's alone."""
 
 
-def bind(route: Route, path: Mapping[str, str], query: QueryParams, headers: Headers, body: bytes) -> Message:
-    """The request's message. Raises Problem."""
+def bind(
+    route: Route, path: Mapping[str, str], query: QueryParams, headers: Headers, body: bytes, items_max: int
+) -> Message:
+    """The request's message; a list or an object of the body has at most `items_max` members. Raises Problem."""
     for name in ONCE:
         if len(headers.getlist(name)) > 1:
             raise invalid(f"the request has more than one header {name}; send one")
@@ -37,18 +39,23 @@ def bind(route: Route, path: Mapping[str, str], query: QueryParams, headers: Hea
             "Idempotency-Key is taken with messages alone: POST /v1/queues/{queue}/messages, and .../messages/batch"
         )
     request = route.request()
-    if is_raw := route.request is EnqueueRequest and not _is_json(headers):
-        _take_raw(request, query, headers, body)
+    if is_raw := is_payload(route, headers):
+        _take_raw(request, query, headers, body, items_max)
     else:
-        _take_query(request, route, query)
-        _take_body(request, route, headers, body)
+        _take_query(request, route, query, items_max)
+        _take_body(request, route, headers, body, items_max)
     for name in route.in_path:
         setattr(request, name, path[name])
     if IDEMPOTENCY_KEY in headers:
         _take_idempotency_key(request, headers[IDEMPOTENCY_KEY], is_raw=is_raw)
     if route.events is not None and route.events.resume and "last-event-id" in headers:
-        proto_json.into(request, {route.events.resume: headers["last-event-id"]}, "Last-Event-ID")
+        proto_json.into(request, {route.events.resume: headers["last-event-id"]}, items_max, "Last-Event-ID")
     return request
+
+
+def is_payload(route: Route, headers: Headers) -> bool:
+    """Whether the body is a message's payload, to be taken as it is."""
+    return route.request is EnqueueRequest and not _is_json(headers)
 
 
 def _is_json(headers: Headers) -> bool:
@@ -58,15 +65,15 @@ def _is_json(headers: Headers) -> bool:
 # The query.
 
 
-def _take_query(request: Message, route: Route, query: QueryParams) -> None:
+def _take_query(request: Message, route: Route, query: QueryParams, items_max: int) -> None:
     fields: Iterable[Any] = request.DESCRIPTOR.fields
     if route.has_body and not route.body:
         fields = ()
     elsewhere = {*route.in_path, route.body}
-    _take_parameters(request, [field for field in fields if field.name not in elsewhere], query)
+    _take_parameters(request, [field for field in fields if field.name not in elsewhere], query, items_max)
 
 
-def _take_parameters(message: Message, fields: Iterable[Any], query: QueryParams) -> None:
+def _take_parameters(message: Message, fields: Iterable[Any], query: QueryParams, items_max: int) -> None:
     known = {name: field for field in fields for name in (field.json_name, field.name)}
     value: dict[str, Any] = {}
     for name in query:
@@ -81,7 +88,7 @@ def _take_parameters(message: Message, fields: Iterable[Any], query: QueryParams
             raise invalid(f"the query gives {name} more than once")
         elif not _is_blank(field, texts[0]):
             value[field.name] = _parameter(field, texts[0])
-    proto_json.into(message, value, "the query")
+    proto_json.into(message, value, items_max, "the query")
 
 
 def _is_blank(field: FieldDescriptor, text: str) -> bool:
@@ -104,7 +111,7 @@ def _parameter(field: FieldDescriptor, text: str) -> Any:
 # The body.
 
 
-def _take_body(request: Message, route: Route, headers: Headers, body: bytes) -> None:
+def _take_body(request: Message, route: Route, headers: Headers, body: bytes, items_max: int) -> None:
     if not route.has_body:
         if body:
             raise invalid(f"{route.verb} takes no body; the fields go into the query")
@@ -120,11 +127,11 @@ def _take_body(request: Message, route: Route, headers: Headers, body: bytes) ->
         raise invalid(
             "the body is empty, and needed here: send a JSON object, {} at least", reason="INVALID_JSON"
         )
-    value = proto_json.loads(body)
+    value = proto_json.loads(body, items_max)
     if route.body:
         part = getattr(request, route.body)
         part.SetInParent()
-        proto_json.into(part, value)
+        proto_json.check_once(body, proto_json.into(part, value, items_max))
         if MASK in request.DESCRIPTOR.fields_by_name and not request.HasField(MASK):
             mask = getattr(request, MASK)
             mask.paths.extend(paths_of(value, part.DESCRIPTOR))
@@ -134,7 +141,7 @@ def _take_body(request: Message, route: Route, headers: Headers, body: bytes) ->
             raise invalid(f"{name} stands in the path; leave it out of the body")
     if isinstance(value.get("updateMask"), str):
         value["updateMask"] = _camel_mask(value["updateMask"])
-    proto_json.into(request, value)
+    proto_json.check_once(body, proto_json.into(request, value, items_max))
 
 
 def paths_of(value: dict[str, Any], descriptor: Any) -> list[str]:
@@ -178,7 +185,7 @@ def check_coding(headers: Headers) -> None:
 # A message as it is.
 
 
-def _take_raw(request: Message, query: QueryParams, headers: Headers, body: bytes) -> None:
+def _take_raw(request: Message, query: QueryParams, headers: Headers, body: bytes, items_max: int) -> None:
     assert isinstance(request, EnqueueRequest)
     request.payload = body
     for name, value in headers.raw:
@@ -195,7 +202,7 @@ def _take_raw(request: Message, query: QueryParams, headers: Headers, body: byte
             except UnicodeDecodeError:
                 raise invalid(f"Fila-Header-{key} must be UTF-8") from None
     if query:
-        _take_parameters(request.options, request.options.DESCRIPTOR.fields, query)
+        _take_parameters(request.options, request.options.DESCRIPTOR.fields, query, items_max)
 
 
 def _take_idempotency_key(request: Message, key: str, *, is_raw: bool) -> None:

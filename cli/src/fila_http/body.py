@@ -2,6 +2,7 @@
 
 a body        at most `body_bytes_max`, whole within `body_s_max`
 all together  bodies that are read, and answers that their callers have not taken yet: `held_bytes_max`
+one caller    as much as it leaves to others: so one alone has at most half, and whoever comes next finds room
 """
 
 from __future__ import annotations
@@ -22,29 +23,40 @@ class Gone(Exception):
 
 
 class Budget:
-    """How many bytes the door may hold."""
+    """How many bytes the door may hold, and who holds them. A holder is a key, or a connection that shows none."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.held = 0
+        self._held_by: dict[str, int] = {}
         self._freed = asyncio.Event()
 
-    def take(self, count: int) -> bool:
-        """Whether there was room for so many more."""
-        if self.held + count > self.bytes_max and self.held:
+    def held_by(self, holder: str) -> int:
+        """How many of them are this one's."""
+        return self._held_by.get(holder, 0)
+
+    def take(self, holder: str, count: int) -> bool:
+        """Whether there was room for so many more of its."""
+        own, after = self.held_by(holder) + count, self.held + count
+        # What is larger than all passes alone: who set the bounds so wants it to pass.
+        if own > self.bytes_max - after and self.held:
             return False
-        self.held += count
+        self._held_by[holder] = own
+        self.held = after
         return True
 
-    async def take_in_turn(self, count: int) -> None:
+    async def take_in_turn(self, holder: str, count: int) -> None:
         """Wait until there is room for so many more."""
-        while not self.take(count):
+        while not self.take(holder, count):
             self._freed.clear()
             await self._freed.wait()
 
-    def give_back(self, count: int) -> None:
+    def give_back(self, holder: str, count: int) -> None:
         """So many are not held any more."""
         self.held -= count
+        self._held_by[holder] -= count
+        if not self._held_by[holder]:
+            del self._held_by[holder]
         self._freed.set()
 
 
@@ -53,14 +65,18 @@ class Hold:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
+        self.holder = ""
+        """Set before anything is taken."""
+
         self.count = 0
 
     def take(self, count: int) -> None:
-        """Raises Problem where the door holds too much."""
-        if not self._budget.take(count):
+        """Raises Problem where the door, or this caller, holds too much."""
+        if not self._budget.take(self.holder, count):
             raise busy(
                 f"the door holds {self._budget.held:,} bytes of requests and answers, of {self._budget.bytes_max:,} "
-                "at most: try again in a second, with smaller batches or fewer at a time"
+                f"at most, and {self._budget.held_by(self.holder):,} of them are this caller's, who may have as much "
+                "as it leaves to others: try again in a second, with smaller batches or fewer at a time"
             )
         self.count += count
 
@@ -70,7 +86,8 @@ class Hold:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._budget.give_back(self.count)
+        if self.count:
+            self._budget.give_back(self.holder, self.count)
 
 
 async def read_body(headers: Headers, receive: Receive, bounds: Bounds, hold: Hold) -> bytes:

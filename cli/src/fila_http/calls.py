@@ -17,21 +17,22 @@ from starlette.types import Receive, Scope, Send
 from fila.connection import calling_for
 from fila.errors import FilaError
 from fila.v1.service_pb2 import EnqueueRequest, LeaseRequest, LeaseResponse, NackBatchRequest
-from fila_http import proto_json
-from fila_http.binding import bind, check_coding
+from fila_http import translation
+from fila_http.binding import bind, check_coding, is_payload
 from fila_http.body import Budget, Gone, Hold, read_body
+from fila_http.keys import Keys
 from fila_http.options import Bounds
 from fila_http.problems import Code, Problem, from_error, invalid, unavailable
 from fila_http.route import Route
 from fila_http.sending import send_problem, send_whole
+from fila_http.translators import LOOP_ANSWER_BYTES, TranslatorFailed, Translators, is_for_the_loop
 from fila_http.upstream import Gate, Upstream
-
-LARGE_BYTES = 256 << 10
-"""JSON from here on is read and written beside the loop, so that it holds up nobody else."""
+from fila_http.v1.routes import ROUTES
 
 WAIT_GRACE_S = 10.0
 """How much longer than its wait a pull may go unanswered."""
 
+_NACK = next(route for route in ROUTES if route.name == "NackBatch")
 _KEY = re.compile(r"[\x21-\x7e]{1,512}")
 _log = logging.getLogger("fila.http")
 
@@ -45,6 +46,8 @@ class Service:
     upstream: Upstream
     bounds: Bounds
     budget: Budget
+    keys: Keys
+    translators: Translators
     gate: Gate | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     streams: int = 0
@@ -58,11 +61,19 @@ class Call:
     service: Service
     route: Route
     key: str
-    request: Message
+    request: Message | bytes
+    """Bytes where they were written beside the loop."""
+
     scope: Scope
     receive: Receive
     send: Send
     hold: Hold
+
+    def message(self) -> Any:
+        """The request, to look into it."""
+        return (
+            self.route.request.FromString(self.request) if isinstance(self.request, bytes) else self.request
+        )
 
 
 Answer = Callable[[Call], Coroutine[Any, Any, None]]
@@ -77,28 +88,33 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        bounds = self._service.bounds
+        service = self._service
+        bounds = service.bounds
         headers = Headers(scope=scope)
         # Of what is refused before it was read, the rest must not be taken for the next request.
         unread = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-        with Hold(self._service.budget) as hold:
+        key = ""
+        with Hold(service.budget) as hold:
             try:
                 route, answer = self._find(scope["method"])
-                if self._service.gate is not None:
-                    self._service.gate.check()
+                if service.gate is not None:
+                    service.gate.check()
                 key = key_of(headers)
+                hold.holder = key or "{}:{}".format(*(scope.get("client") or ("", "")))
+                await service.keys.check(key)
                 check_coding(headers)
                 body = await read_body(headers, receive, bounds, hold)
                 unread = False
-                arguments = (route, scope["path_params"], QueryParams(scope["query_string"]), headers, body)
-                request = await _beside(len(body), bind, *arguments)
+                request = await _read(service, hold.holder, route, scope, headers, body)
                 with calling_for((scope.get("client") or ("",))[0]):
-                    await answer(Call(self._service, route, key, request, scope, receive, send, hold))
+                    await answer(Call(service, route, key, request, scope, receive, send, hold))
             except Gone:
                 return
             except Problem as problem:
                 await _refuse(scope, send, bounds, problem, close=unread)
             except FilaError as error:
+                if error.code is Code.UNAUTHENTICATED:
+                    service.keys.forget(key)
                 await _refuse(scope, send, bounds, from_error(error), close=unread)
             except Exception:  # noqa: BLE001 - a mistake of ours is told, too, and the next request is served
                 _log.exception("%s %s failed", scope["method"], scope["path"])
@@ -145,10 +161,16 @@ def _unauthenticated() -> FilaError:
     return error
 
 
-async def _beside(size: int, work: Callable[..., T], *arguments: Any) -> T:
-    if size < LARGE_BYTES:
-        return work(*arguments)
-    return await asyncio.to_thread(work, *arguments)
+async def _read(
+    service: Service, holder: str, route: Route, scope: Scope, headers: Headers, body: bytes
+) -> Message | bytes:
+    """The request: what is small, or taken as it is, on the loop; anything else beside it."""
+    items_max = service.bounds.batch_messages_max
+    path, query = scope["path_params"], QueryParams(scope["query_string"])
+    if is_for_the_loop(body) or is_payload(route, headers):
+        return bind(route, path, query, headers, body, items_max)
+    said = translation.arguments_of(path, query, headers, items_max)
+    return await service.translators.read(holder, route, said, body)
 
 
 # The answers.
@@ -161,16 +183,15 @@ async def answer_call(call: Call) -> None:
 
 async def answer_enqueue(call: Call) -> None:
     """Store one message, together with others that come at the same time."""
-    assert isinstance(call.request, EnqueueRequest)
-    stored = await call.service.upstream.enqueue(call.key, call.request)
+    request: EnqueueRequest = call.message()
+    stored = await call.service.upstream.enqueue(call.key, request)
     body = orjson.dumps({"messageId": str(stored), "offset": str(stored.offset)})
     await send_whole(call.scope, call.send, call.service.bounds, 200, body, {})
 
 
 async def answer_lease(call: Call) -> None:
     """Wait for messages as long as the caller does. What can't be answered goes back uncounted."""
-    request = call.request
-    assert isinstance(request, LeaseRequest)
+    request: LeaseRequest = call.message()
     if request.wait_ms > call.service.bounds.wait_ms_max:
         raise invalid(
             f"waitMs may be {call.service.bounds.wait_ms_max:,} over HTTP, and is {request.wait_ms:,}; ask again when "
@@ -180,11 +201,10 @@ async def answer_lease(call: Call) -> None:
     timeout_s = request.wait_ms / 1000 + WAIT_GRACE_S
     pulling = call.service.upstream.call(call.key, call.route, request, timeout_s)
     answer = await unless_gone(call.receive, pulling, call.service.stopping)
-    assert isinstance(answer, LeaseResponse)
     try:
         await _send(call, answer)
-    except Problem:
-        await _give_back(call, request, answer)
+    except (Problem, TranslatorFailed):
+        await _give_back(call, request, LeaseResponse.FromString(answer))
         raise
 
 
@@ -192,15 +212,17 @@ async def _give_back(call: Call, request: LeaseRequest, answer: LeaseResponse) -
     settle = NackBatchRequest(queue=request.queue, channel=request.channel)
     for message in answer.messages:
         settle.items.add(message_id=message.id, lease_id=message.metadata.lease_id, release=True)
-    nack = Route("NackBatch", "POST", "", "/fila.v1.FilaService/NackBatch", NackBatchRequest, LeaseResponse)
     try:
-        await call.service.upstream.call(call.key, nack, settle)
+        await call.service.upstream.call(call.key, _NACK, settle)
     except FilaError as error:
         _log.warning("%d messages stay leased until their leases end: %s", len(answer.messages), error)
 
 
-async def _send(call: Call, answer: Message) -> None:
-    body = await _beside(answer.ByteSize(), proto_json.dumps, answer)
+async def _send(call: Call, answer: bytes) -> None:
+    if len(answer) <= LOOP_ANSWER_BYTES:
+        body = translation.write(call.route, answer)
+    else:
+        body = await call.service.translators.write(call.hold.holder, call.route, answer)
     call.hold.take(len(body))
     await send_whole(call.scope, call.send, call.service.bounds, 200, body, {})
 

@@ -20,6 +20,9 @@ class Bounds:
     held_bytes_max: int = 64 << 20
     """Bodies and answers of all requests together."""
 
+    batch_messages_max: int = 10_000
+    """Members of one list or object of a body; the broker's own bound of a batch (`limits.batch_messages_max`)."""
+
     connections_max: int = 1_000
     """Open connections; one more is closed at once."""
 

@@ -1,4 +1,4 @@
-"""Between protobuf messages and their JSON, by the protobuf library, and stricter than it (judged_json.py)."""
+"""Between protobuf messages and their JSON: read as judged_json.py judges it, written by the protobuf library."""
 
 from __future__ import annotations
 
@@ -6,34 +6,78 @@ import json
 from typing import Any
 
 import orjson
-from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from fila_http import judged_json
-from fila_http.problems import Problem, invalid
+from fila_http.problems import Problem, invalid, too_large
 
 DEPTH_MAX = 20
 """No request nests nearly so deep."""
 
 
-def loads(body: bytes) -> dict[str, Any]:
+VALUES_A_MEMBER = 20
+"""Of a batch each message may have so many values, on the average."""
+
+
+def loads(body: bytes, items_max: int) -> dict[str, Any]:
     """The object in a body; an empty body is an empty one. Raises Problem."""
     if not body.strip():
         return {}
+    _check_values(body, VALUES_A_MEMBER * items_max)
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise invalid(f"the body is no JSON: {error}", reason="INVALID_JSON") from None
     if not isinstance(value, dict):
         raise invalid("the body must be a JSON object, like {}", reason="INVALID_JSON")
+    return value
+
+
+def _check_values(body: bytes, most: int) -> None:
+    """What a body of many values costs is memory and time, many times its bytes: so they are counted before."""
+    if _values(body) <= most or (count := _values_outside_texts(body, most)) <= most:
+        return
+    raise too_large(
+        f"the body may have {most:,} values, and has {count:,} or more; send smaller batches, or start the door with a "
+        "larger --batch-messages-max where the broker takes more"
+    )
+
+
+def _values(body: bytes) -> int:
+    """How many there are at most, beside the body itself: each is the first in something, or behind a comma."""
+    return body.count(b",") + body.count(b"[") + body.count(b"{")
+
+
+def _values_outside_texts(body: bytes, most: int) -> int:
+    """Without what stands in texts, which may hold any of these; stops counting where there are more."""
+    plain = _without_escapes(body)
+    least = plain.count(b'"') // 4  # a text is a value or the name of one
+    return least if least > most else _values(_outside_texts(plain))
+
+
+def _without_escapes(body: bytes) -> bytes:
+    return body.replace(b"\\\\", b"").replace(b'\\"', b"")
+
+
+def _outside_texts(plain: bytes) -> bytes:
+    return b"".join(plain.split(b'"')[::2])
+
+
+def check_once(body: bytes, members: int) -> None:
+    """Raises Problem where the body has more members than were read, `members`: then one was given twice.
+
+    orjson takes the last of two with one name, and a proxy before the door may have judged the first.
+    """
+    if _outside_texts(_without_escapes(body)).count(b":") == members:
+        return
     try:
         _TWICE.decode(body.decode())
     except RecursionError:
         raise invalid(f"the body nests deeper than {DEPTH_MAX} objects", reason="INVALID_JSON") from None
-    return value
 
 
-def _check_once(members: list[tuple[str, Any]]) -> None:
+def _check_names(members: list[tuple[str, Any]]) -> None:
     if len(members) == len(names := {name for name, _ in members}):
         return
     for name, _ in members:
@@ -44,21 +88,23 @@ def _check_once(members: list[tuple[str, Any]]) -> None:
         names.remove(name)
 
 
-_TWICE = json.JSONDecoder(object_pairs_hook=_check_once, parse_int=str, parse_float=str)
-"""orjson takes the last of two members with one name, and a proxy before the door may have judged the first."""
+_TWICE = json.JSONDecoder(object_pairs_hook=_check_names, parse_int=str, parse_float=str)
+"""Finds the name. It reads all of the body once more, in Python."""
 
 
-def into(message: Message, value: dict[str, Any], where: str = "") -> None:
-    """Set the message's fields from JSON; `where` is put before a refusal. Raises Problem."""
+def into(message: Message, value: dict[str, Any], items_max: int, where: str = "") -> int:
+    """Set the message's fields from JSON, and return how many members it had, at every depth; `where` is put before a
+    refusal. Raises Problem."""
     descriptor: Any = message.DESCRIPTOR
+    reading = judged_json.Reading(items_max)
     try:
-        judged_json.check(value, descriptor)
-        ParseDict(value, message, max_recursion_depth=DEPTH_MAX)
+        message.MergeFrom(type(message)(**reading.fields_of(value, descriptor)))
     except Problem as problem:
-        raise invalid(f"{where}: {problem.detail}") if where else problem from None
-    except (ParseError, ValueError, TypeError, OverflowError, AttributeError, RecursionError) as error:
+        raise invalid(f"{where}: {problem.detail}", reason=problem.reason) if where else problem from None
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         # What was judged fits; whatever the library finds all the same is no mistake of the door's.
         raise invalid(f"{where or 'the body'}: {error}") from None
+    return reading.members
 
 
 def as_json(message: Message) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,26 @@ from google.protobuf.message import Message
 from fila.methods import Method
 
 WITHOUT_BODY = ("GET", "DELETE")
+
+
+def _written(request: Message | bytes) -> bytes:
+    return request if isinstance(request, bytes) else request.SerializeToString()
+
+
+class WrittenMethod(Method[Any, Any]):
+    """A call whose request may have been written elsewhere, and whose answer stays as it came."""
+
+    __slots__ = ()
+
+    @property
+    def serialize(self) -> Callable[[Any], bytes]:
+        """Return what turns a request into bytes."""
+        return _written
+
+    @property
+    def parse(self) -> Callable[[bytes], Any]:
+        """Return what an answer becomes."""
+        return bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +85,8 @@ class Route:
     @cached_property
     def method(self) -> Method[Any, Any]:
         """The call. Only reads are repeated when an answer is lost."""
-        return Method(self.call, self.request, self.response, repeatable=self.verb == "GET")
+        kind = WrittenMethod if self.events is None else Method
+        return kind(self.call, self.request, self.response, repeatable=self.verb == "GET")
 
     @property
     def has_body(self) -> bool:

@@ -24,12 +24,14 @@ from fila.errors import FilaError
 from fila_http.body import Budget, Gone
 from fila_http.calls import Answer, Endpoint, Service, answer_call, answer_enqueue, answer_lease
 from fila_http.guards import Guards
+from fila_http.keys import Keys
 from fila_http.options import Door
 from fila_http.problems import Code, Problem, unavailable
 from fila_http.protocol import BoundedProtocol
 from fila_http.route import Route
 from fila_http.sending import send_problem, send_whole
 from fila_http.streams import answer_stream
+from fila_http.translators import Translators
 from fila_http.upstream import Gate, Upstream
 from fila_http.v1.routes import ROUTES
 
@@ -152,10 +154,18 @@ async def _serve(door: Door, target: str, credentials: grpc.ChannelCredentials |
     listening = _listen(door)
     upstream = Upstream(target, credentials)
     gate = None if door.is_local else Gate(upstream)
+    translators = Translators()
     try:
         if gate is not None:
             await _check_broker(door, upstream)
-        service = Service(upstream, door.bounds, Budget(door.bounds.held_bytes_max), gate)
+        service = Service(
+            upstream,
+            door.bounds,
+            Budget(door.bounds.held_bytes_max),
+            Keys(upstream.check_key, upstream.now_s),
+            translators,
+            gate,
+        )
         config = uvicorn.Config(
             application(service, door),
             http=partial(BoundedProtocol, bounds=door.bounds),  # type: ignore[arg-type] # called as the class is
@@ -184,6 +194,7 @@ async def _serve(door: Door, target: str, credentials: grpc.ChannelCredentials |
             await server.serve([listening])
     finally:
         listening.close()
+        await translators.close()
         await upstream.close()
 
 

@@ -12,21 +12,20 @@ A caller that does not read is not sent to, and the broker is not asked for more
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any, cast
 
-import orjson
 from google.protobuf.message import Message
 from grpc.aio import EOF, AioRpcError, UnaryStreamCall
 
 from fila.connection import unavailable_unless_said
 from fila.errors import from_rpc_error
-from fila_http import proto_json
 from fila_http.body import Gone
 from fila_http.calls import Call, until_gone
+from fila_http.events import events_of
 from fila_http.problems import Problem, busy, from_error
 from fila_http.route import Events
 from fila_http.sending import PIECE_BYTES, send_piece, send_start
+from fila_http.translators import LOOP_ANSWER_BYTES
 
 ERRORS_FIRST_S = 0.25
 """How long the status waits for the first response: most refusals come within, and have a status of their own then."""
@@ -45,7 +44,7 @@ async def answer_stream(call: Call) -> None:
         )
     service.streams += 1
     try:
-        upstream = await service.upstream.open_stream(call.key, call.route, call.request)
+        upstream = await service.upstream.open_stream(call.key, call.route, call.message())
         try:
             await _Follower(call, upstream).run()
         finally:
@@ -87,8 +86,7 @@ class _Follower:
                 if response is None:
                     break
                 self._reading = asyncio.ensure_future(self._upstream.read())
-                for piece in events_of(self._events, response):
-                    await self._put_held(piece)
+                await self._tell(response)
                 await self._wait(0 if self._reading.done() else ALIVE_EVERY_S)
             await self._put(END, more=False)
         except Problem as problem:
@@ -106,6 +104,15 @@ class _Follower:
         if self._closing.done():
             raise busy("the door is closing; connect again")
 
+    async def _tell(self, response: Message) -> None:
+        call = self._call
+        if response.ByteSize() > LOOP_ANSWER_BYTES:
+            said = response.SerializeToString()
+            await self._put_held(await call.service.translators.tell(call.hold.holder, call.route, said))
+            return
+        for piece in events_of(self._events, response):
+            await self._put_held(piece)
+
     async def _put(self, text: bytes, *, more: bool = True) -> None:
         if not text.startswith(b":") and len(text) > PIECE_BYTES:
             for start in range(0, len(text), PIECE_BYTES):
@@ -117,12 +124,12 @@ class _Follower:
         await send_piece(self._call.scope, self._call.send, self._call.service.bounds, piece, more=more)
 
     async def _put_held(self, text: bytes) -> None:
-        budget = self._call.service.budget
-        await budget.take_in_turn(len(text))
+        budget, holder = self._call.service.budget, self._call.hold.holder
+        await budget.take_in_turn(holder, len(text))
         try:
             await self._put(text)
         finally:
-            budget.give_back(len(text))
+            budget.give_back(holder, len(text))
 
 
 def _result(reading: asyncio.Future[Any]) -> Message | None:
@@ -134,35 +141,3 @@ def _result(reading: asyncio.Future[Any]) -> Message | None:
     except asyncio.CancelledError:
         raise busy("the broker ended the stream; connect again") from None
     return None if response is EOF else response
-
-
-def events_of(events: Events, response: Message) -> Iterator[bytes]:
-    """What a response becomes on the stream."""
-    for item in _items(events, response):
-        place = b""
-        if events.id:
-            place = b"id: %d\n" % (_at(item, events.id) + events.ahead)
-        yield b"event: %b\n%bdata: %b\n\n" % (
-            events.name.encode(),
-            place,
-            orjson.dumps(proto_json.as_json(item)),
-        )
-    if events.mark:
-        # An id without data is no event, and remembered all the same.
-        yield b"id: %d\n\n" % _at(response, events.mark)
-
-
-def _items(events: Events, response: Message) -> Iterator[Message]:
-    if not events.of:
-        yield response
-    for name in events.of:
-        if response.DESCRIPTOR.fields_by_name[name].is_repeated:
-            yield from getattr(response, name)
-        elif response.HasField(name):
-            yield getattr(response, name)
-
-
-def _at(message: Message, path: str) -> int:
-    for name in path.split("."):
-        message = getattr(message, name)
-    return cast("int", message)

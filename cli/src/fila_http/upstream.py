@@ -20,9 +20,10 @@ from grpc.aio import UnaryStreamCall
 from fila.connection import Connection
 from fila.errors import AnswerLost, FilaError
 from fila.messages import MessageId
-from fila.methods import ENQUEUE, Method
+from fila.methods import ENQUEUE, WHO_AM_I, Method
 from fila.options import ClientOptions
 from fila.producer import Producer, travels_alone
+from fila.v1.auth_pb2 import WhoAmIRequest
 from fila.v1.events_pb2 import GetStatusRequest, GetStatusResponse
 from fila.v1.service_pb2 import EnqueueMessage, EnqueueRequest
 from fila_http.problems import unavailable
@@ -54,16 +55,18 @@ class Upstream:
         self._producers: OrderedDict[str, Producer] = OrderedDict()
         self._used_at_s: dict[str, float] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self._now_s: Callable[[], float] = options.clock.now_s
+        self.now_s: Callable[[], float] = options.clock.now_s
 
     @property
     def target(self) -> str:
         """The broker's address."""
         return self._connection.target
 
-    async def call(self, key: str, route: Route, request: Message, timeout_s: float | None = None) -> Message:
-        """Carry out one call. Raises FilaError."""
-        answer: Message = await self._connection.with_key(key).call(
+    async def call(
+        self, key: str, route: Route, request: Message | bytes, timeout_s: float | None = None
+    ) -> bytes:
+        """Carry out one call; the answer is as the broker wrote it. Raises FilaError."""
+        answer: bytes = await self._connection.with_key(key).call(
             route.method, request, {}, timeout_s=timeout_s
         )
         return answer
@@ -87,7 +90,7 @@ class Upstream:
             self._make_producer(key)
             return MessageId(answer.message_id, answer.offset)
         self._producers.move_to_end(key)
-        self._used_at_s[key] = self._now_s()
+        self._used_at_s[key] = self.now_s()
         message = EnqueueMessage(headers=request.headers, payload=request.payload)
         if request.HasField("options"):
             message.options.CopyFrom(request.options)
@@ -104,7 +107,7 @@ class Upstream:
             return
         if len(self._producers) < PRODUCERS_MAX or self._let_go(1, idle_s=0):
             self._producers[key] = Producer(self._connection.with_key(key))
-            self._used_at_s[key] = self._now_s()
+            self._used_at_s[key] = self.now_s()
 
     def _close_producer(self, key: str) -> None:
         del self._used_at_s[key]
@@ -114,7 +117,7 @@ class Upstream:
 
     def _let_go(self, most: int, *, idle_s: float) -> int:
         """Close producers that wait for nothing and were not used for so long, the longest unused first."""
-        until_s = self._now_s() - idle_s
+        until_s = self.now_s() - idle_s
         gone = 0
         for key, producer in [*self._producers.items()]:
             if gone == most or self._used_at_s[key] > until_s:
@@ -146,6 +149,10 @@ class Upstream:
                 return True
             raise
         return False
+
+    async def check_key(self, key: str) -> None:
+        """Raises FilaError where the broker does not take the key, "" for none, or can't be asked."""
+        await self._connection.with_key(key).call(WHO_AM_I, WhoAmIRequest(), {}, timeout_s=PROBE_TIMEOUT_S)
 
     async def check_reached(self) -> None:
         """Raises FilaError where the broker is not reached. Nothing is asked of it."""

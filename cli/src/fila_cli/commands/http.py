@@ -38,6 +38,13 @@ NOT_INSTALLED = (
 @click.option(
     "--body-bytes-max", type=click.IntRange(1024), default=8 << 20, show_default=True, help="A request"
 )
+@click.option(
+    "--batch-messages-max",
+    type=click.IntRange(1, 1_000_000),
+    default=10_000,
+    show_default=True,
+    help="Members of one list; as many as the broker's limits.batch_messages_max",
+)
 @click.option("--connections-max", type=click.IntRange(1), default=1_000, show_default=True, help="At a time")
 @click.pass_obj
 def http(
@@ -50,6 +57,7 @@ def http(
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
     body_bytes_max: int,
+    batch_messages_max: int,
     connections_max: int,
 ) -> None:
     """Serve the broker's calls as JSON over HTTP. Each caller sends its own key; the door has none."""
@@ -62,6 +70,7 @@ def http(
     target, by_tls = target_of(session.address)
     bounds = Bounds(
         body_bytes_max=body_bytes_max,
+        batch_messages_max=batch_messages_max,
         connections_max=connections_max,
         held_bytes_max=max(Bounds().held_bytes_max, 2 * body_bytes_max),
     )

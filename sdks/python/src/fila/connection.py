@@ -132,7 +132,7 @@ class Connection:
         else:
             self._channel = grpc.aio.secure_channel(self.target, credentials, options=channel_options)
         self._connectivity = Connectivity(self._channel, options.clock)
-        self._unary_by_path: dict[str, Any] = {}
+        self._unary_by_method: dict[Method[Any, Any], Any] = {}
         self._metadata = (("authorization", f"Bearer {options.api_key}"),) if options.api_key else None
 
     def with_key(self, api_key: str) -> Connection:
@@ -286,9 +286,9 @@ class Connection:
 
     def _unary(self, method: Method[Any, Any]) -> Any:
         # Made once: building one costs more than the call's own Python.
-        unary = self._unary_by_path.get(method.path)
+        unary = self._unary_by_method.get(method)
         if unary is None:
-            unary = self._unary_by_path[method.path] = self._channel.unary_unary(
+            unary = self._unary_by_method[method] = self._channel.unary_unary(
                 method.path, request_serializer=method.serialize, response_deserializer=method.parse
             )
         return unary

@@ -1,0 +1,246 @@
+"""What one caller may take of what all share: memory, trials of keys, turns at the processes that read JSON."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fila.errors import FilaError
+from fila_http.body import Budget, Hold
+from fila_http.keys import KNOWN_MAX, NOBODY, NOBODY_REMEMBERED_S, REMEMBERED_S, Keys
+from fila_http.problems import Code, Problem
+from fila_http.translators import Turns
+
+# Memory.
+
+
+def test_one_holder_has_half_and_the_next_one_finds_room():
+    budget = Budget(100)
+
+    assert budget.take("greedy", 30)
+    assert budget.take("greedy", 20)
+    assert not budget.take("greedy", 1), "it would have more than it leaves"
+    assert budget.take("next", 25)
+    assert not budget.take("next", 1)
+    assert budget.take("third", 12)
+    assert budget.held == 87
+
+
+def test_what_is_given_back_is_there_for_others():
+    budget = Budget(100)
+    budget.take("one", 50)
+    budget.give_back("one", 50)
+
+    assert budget.held == budget.held_by("one") == 0
+    assert budget.take("two", 50)
+
+
+def test_what_is_larger_than_all_passes_alone():
+    budget = Budget(100)
+    assert budget.take("one", 1000)
+    assert not budget.take("two", 1)
+
+
+async def test_a_request_gives_back_what_it_held_and_says_whose_it_is():
+    budget = Budget(100)
+    with Hold(budget) as first:
+        first.holder = "key"
+        first.take(40)
+        with Hold(budget) as second:
+            second.holder = "key"
+            with pytest.raises(Problem) as told:
+                second.take(20)
+        assert (told.value.status, told.value.reason) == (503, "OVERLOADED")
+        assert "40 of them are this caller's" in told.value.detail
+        assert budget.held == 40
+    assert budget.held == 0
+
+
+async def test_a_stream_waits_for_room_instead():
+    budget = Budget(10)
+    budget.take("one", 5)
+    waiting = asyncio.ensure_future(budget.take_in_turn("one", 5))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    budget.give_back("one", 5)
+    await waiting
+    assert budget.held == 5
+
+
+# Keys.
+
+
+class Broker:
+    """Says which keys it takes; wrong ones it keeps waiting."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.asked: list[str] = []
+        self.taken = {"right"}
+        self.word = asyncio.Event()
+
+    def keys(self, **bounds: float) -> Keys:
+        return Keys(self.ask, lambda: self.now_s, **{"nobody_waits_s": 0.001} | bounds)  # type: ignore[arg-type]
+
+    async def ask(self, key: str) -> None:
+        self.asked.append(key)
+        if key.startswith("wrong"):
+            await self.word.wait()
+        if key not in self.taken:
+            error = FilaError("no")
+            error.code = Code.UNAUTHENTICATED
+            raise error
+
+
+async def test_a_key_is_asked_for_once_in_a_while():
+    broker = Broker()
+    keys = broker.keys()
+    for _ in range(3):
+        await keys.check("right")
+    assert broker.asked == ["right"]
+
+    broker.now_s += REMEMBERED_S
+    await keys.check("right")
+    assert broker.asked == ["right"] * 2
+
+
+async def test_callers_of_one_key_wait_for_one_word():
+    broker = Broker()
+    broker.taken.add("wrong at first sight")
+    keys = broker.keys()
+    waiting = [asyncio.ensure_future(keys.check("wrong at first sight")) for _ in range(5)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    await asyncio.sleep(0)
+    broker.word.set()
+
+    await asyncio.gather(*waiting[1:])
+    assert len(broker.asked) == 1
+
+
+async def test_a_key_that_was_refused_is_asked_for_again_and_one_that_ended_is_forgotten():
+    broker = Broker()
+    keys = broker.keys()
+    for _ in range(2):
+        with pytest.raises(FilaError):
+            await keys.check("other")
+    assert broker.asked == ["other"] * 2
+    broker.taken.add("other")
+    await keys.check("other")
+
+    broker.taken.clear()
+    keys.forget("other")
+    with pytest.raises(FilaError):
+        await keys.check("other")
+
+
+async def test_callers_without_a_key_cost_the_broker_one_word_a_second():
+    broker = Broker()
+    keys = broker.keys()
+    for _ in range(3):
+        with pytest.raises(FilaError):
+            await keys.check(NOBODY)
+    assert broker.asked == [NOBODY]
+
+    broker.taken.add(NOBODY)
+    broker.now_s += NOBODY_REMEMBERED_S
+    await keys.check(NOBODY)
+
+
+async def test_who_shows_no_key_waits_for_its_refusal_and_no_more_than_so_many_do():
+    broker = Broker()
+    keys = broker.keys(tried_max=3, nobody_waits_s=60)
+    waiting = [asyncio.ensure_future(keys.check(NOBODY)) for _ in range(5)]
+    async with asyncio.timeout(10):
+        told = await asyncio.gather(*waiting[:2], return_exceptions=True)
+
+    assert all(isinstance(each, FilaError) for each in told)
+    assert not any(each.done() for each in waiting[2:])
+    for each in waiting:
+        each.cancel()
+
+
+async def test_a_right_key_is_told_while_more_wrong_ones_wait_than_may():
+    broker = Broker()
+    keys = broker.keys(tried_max=4)
+    wrong = [asyncio.ensure_future(keys.check(f"wrong {number}")) for number in range(6)]
+    await asyncio.sleep(0)
+    await keys.check("right")
+    await asyncio.sleep(0)
+
+    ended = await asyncio.gather(*wrong[:3], return_exceptions=True)
+    assert {each.status for each in ended if isinstance(each, Problem)} == {503}
+    assert len([each for each in ended if isinstance(each, Problem)]) == 3
+    assert not any(each.done() for each in wrong[3:])
+    for each in wrong:
+        each.cancel()
+
+
+async def test_a_broker_that_says_nothing_in_time_is_told():
+    broker = Broker()
+    with pytest.raises(Problem, match="did not say"):
+        await broker.keys(tried_s_max=0.001).check("wrong")
+
+
+async def test_so_many_keys_are_remembered_and_no_more():
+    broker = Broker()
+    keys = broker.keys()
+    for number in range(KNOWN_MAX + 1):
+        broker.taken.add(f"key {number}")
+        await keys.check(f"key {number}")
+    await keys.check(f"key {KNOWN_MAX}")
+    assert len(broker.asked) == KNOWN_MAX + 1
+    await keys.check("key 0")
+    assert len(broker.asked) == KNOWN_MAX + 2
+
+
+# Turns.
+
+
+async def test_one_holder_has_half_of_the_places_and_the_next_goes_at_once():
+    turns = Turns(4, 2)
+    await turns.take("greedy")
+    await turns.take("greedy")
+    third = asyncio.ensure_future(turns.take("greedy"))
+    await asyncio.sleep(0)
+    assert not third.done()
+
+    async with asyncio.timeout(1):
+        await turns.take("next")
+    turns.give_back("greedy")
+    async with asyncio.timeout(1):
+        await third
+
+
+async def test_holders_that_wait_take_turns():
+    turns = Turns(1, 1)
+    await turns.take("first")
+    order: list[str] = []
+
+    async def go(holder: str) -> None:
+        await turns.take(holder)
+        order.append(holder)
+        turns.give_back(holder)
+
+    waiting = [asyncio.ensure_future(go(holder)) for holder in ("a", "a", "a", "b", "c")]
+    await asyncio.sleep(0)
+    turns.give_back("first")
+    await asyncio.gather(*waiting)
+    assert order == ["a", "b", "c", "a", "a"]
+
+
+async def test_who_leaves_while_it_waits_takes_no_place():
+    turns = Turns(1, 1)
+    await turns.take("first")
+    leaving = asyncio.ensure_future(turns.take("leaving"))
+    called = asyncio.ensure_future(turns.take("called"))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.sleep(0)
+    turns.give_back("first")
+    called.cancel()  # its turn came, and it went all the same
+    await asyncio.gather(leaving, called, return_exceptions=True)
+
+    async with asyncio.timeout(1):
+        await turns.take("next")
