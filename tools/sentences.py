@@ -3,8 +3,9 @@
     python tools/sentences.py                 checks every page of PAGES
     python tools/sentences.py docs/http.md    checks the named pages
 
-The exit code is 1 if a sentence has more than WORDS_MAX words: such a sentence has to be read twice. Code blocks and
-pictures are not prose. A heading, a list item and a table's cell each end a sentence, with or without a full stop.
+The exit code is 1 if a sentence has more than WORDS_MAX words: such a sentence has to be read twice. Pictures are not
+prose, and neither are code blocks, fenced or indented by four spaces. A heading, a list item and a table's cell each end
+a sentence, with or without a full stop.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ PAGES = (
     "docs/concepts.md",
     "docs/console.md",
     "docs/events.md",
+    "docs/fairness.md",
     "docs/http.md",
     "docs/lua-patterns.md",
     "docs/message-sizes.md",
@@ -105,6 +107,7 @@ def _blocks(markdown: str) -> Iterator[tuple[int, str]]:
         if block and (is_code or is_row or start or not line.strip()):
             yield first, "\n".join(block)
             block = []
+        is_code = is_code or (not block and not start and line.startswith("    "))
         if is_row and not is_code and not _TABLE_RULE.match(line):
             yield from ((number, cell) for cell in _CELL_END.split(line))
         elif line.strip() and not is_code and not is_row:

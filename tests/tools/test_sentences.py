@@ -47,6 +47,9 @@ def test_inline_code_is_one_word_and_markup_is_none():
 def test_code_blocks_comments_and_pictures_are_no_prose():
     page = f"""Before.
 
+    {TEN} = {TEN}
+    {TEN} = {TEN}
+
 ```sh
 {TEN} {TEN} {TEN} {TEN}
 ```
