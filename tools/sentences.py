@@ -3,9 +3,9 @@
     python tools/sentences.py                 checks every page of PAGES
     python tools/sentences.py docs/http.md    checks the named pages
 
-The exit code is 1 if a sentence has more than WORDS_MAX words: such a sentence has to be read twice. Pictures are not
-prose, and neither are code blocks, fenced or indented by four spaces. A heading, a list item and a table's cell each end
-a sentence, with or without a full stop.
+The exit code is 1 if a sentence has more than WORDS_MAX words: such a sentence has to be read twice. Pictures are
+not prose, and neither are code blocks, fenced or indented by four spaces. A heading, a list item and a table's cell
+each end a sentence, with or without a full stop.
 """
 
 from __future__ import annotations
