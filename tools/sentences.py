@@ -28,6 +28,7 @@ PAGES = (
     "docs/channels.md",
     "docs/concepts.md",
     "docs/console.md",
+    "docs/durability.md",
     "docs/events.md",
     "docs/fairness.md",
     "docs/http.md",
