@@ -197,7 +197,7 @@ def test_python_and_compiled_code_agree_on_every_command_number():
     in_core = {
         name: int(value)
         for name, value in re.findall(
-            r"^ +(\w+) = (\d+)$", (CORE / "wire/commands.pxd").read_text(), re.MULTILINE
+            r"^ +(\w+) = (\d+)$", (CORE / "protocol/commands.pxd").read_text(), re.MULTILINE
         )
     }
     status_codes = {code.name: code.value[0] for code in grpc.StatusCode}

@@ -19,7 +19,7 @@ PACKAGE = "fila_server.core."
 # In the order in which they may know each other: each only those before it.
 ROOMS = (
     "structures",  # small structures that know nothing of messages
-    "wire",  # what bytes on the wire mean
+    "protocol",  # what bytes on the wire mean
     "store",  # RocksDB and its directory
     "doors",  # how anything gets from thread to thread
     "state",  # what there is: structs and tables, no decision
@@ -38,7 +38,7 @@ MODULES_A_ROOM_MAX = 20
 # RocksDB's own declarations are taken as one: some hundred names, and none of them ours.
 WHOLE = PACKAGE + "store.rocksdb"
 # Numbers that Python has too, repeated whole: the seam's and the history's; and RocksDB's own names.
-REPEATED = {PACKAGE + "wire.commands", PACKAGE + "recording.decisions", PACKAGE + "recording.inputs", WHOLE}
+REPEATED = {PACKAGE + "protocol.commands", PACKAGE + "recording.decisions", PACKAGE + "recording.inputs", WHOLE}
 EDGES = CORE.parent / "edges"
 BESIDE = Path(__file__).resolve().parents[1] / "tests/native"
 

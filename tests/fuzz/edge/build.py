@@ -28,7 +28,7 @@ FUZZED = (
     "fila_server/edges/native",
     "fila_server/edges/redis",
     "fila_server/core/doors",
-    "fila_server/core/wire",
+    "fila_server/core/protocol",
     "fila_server/core/structures",
 )
 """Where bytes of strangers are read. The rest of the core is there as it is shipped."""

@@ -10,6 +10,8 @@ from fila_server.core.holdings.holders cimport holder_join, holder_moves, lease_
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.life.deliver cimport consumer_fill, leases_reserve
 from fila_server.core.life.sending cimport pull_answer
+from fila_server.core.protocol.commands cimport CONSUME_OPEN, FAILED_PRECONDITION, LEASE, OK, SESSION_OPEN
+from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_nested, put_number_field
 from fila_server.core.recording.changes cimport CHANGED_CONSUMER_JOINED, consumer_changed
 from fila_server.core.state.kinds cimport PULL, RETURN_ALL, SESSION_STREAM, STREAM, TIMER_PULL, TIMER_SESSION
 from fila_server.core.state.paths cimport channel_find, lease_is_gone, queue_find
@@ -21,8 +23,6 @@ from fila_server.core.structures.maps cimport map64_get, map64_put
 from fila_server.core.structures.timers cimport timer_set
 from fila_server.core.turns.clocks cimport channel_room
 from fila_server.core.turns.parking cimport channel_activate
-from fila_server.core.wire.commands cimport CONSUME_OPEN, FAILED_PRECONDITION, LEASE, OK, SESSION_OPEN
-from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field, put_nested, put_number_field
 
 cdef enum:
     MAX_IN_FLIGHT_SESSION = 256

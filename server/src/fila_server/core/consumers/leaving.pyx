@@ -10,6 +10,8 @@ from fila_server.core.life.failure cimport NO_DELAY, lease_expired, lease_fail
 from fila_server.core.life.giveback cimport MAY_BE_SEEN, UNWRITTEN, lease_return
 from fila_server.core.life.revoked cimport lease_revoke, revoked_note, revoked_tell
 from fila_server.core.life.sending cimport consumer_forget, consumer_unlink, delivery_free
+from fila_server.core.protocol.commands cimport END, NOT_FOUND, OK, REPLY, UNAVAILABLE, WRITTEN
+from fila_server.core.protocol.protobuf cimport put_status
 from fila_server.core.recording.decisions cimport EXPIRED, lease_decided
 from fila_server.core.records.records cimport lease_extension_put
 from fila_server.core.state.budget cimport stage_goes_on
@@ -21,8 +23,6 @@ from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
 from fila_server.core.turns.clocks cimport channel_room
 from fila_server.core.turns.parking cimport channel_activate
-from fila_server.core.wire.commands cimport END, NOT_FOUND, OK, REPLY, UNAVAILABLE, WRITTEN
-from fila_server.core.wire.protobuf cimport put_status
 
 cdef enum:
     LISTENED_GAP_MS_MAX = 500       # the edge says every 100 ms that it listens; what is longer was a pause

@@ -11,6 +11,11 @@ from fila_server.core.life.sending cimport pull_answer
 from fila_server.core.life.settle cimport (
     Verdict, Wishes, lease_ack, lease_begin, lease_extend, lease_find, lease_nack, verdict, wishes_of,
 )
+from fila_server.core.protocol.commands cimport FRAME, INVALID_ARGUMENT, OK
+from fila_server.core.protocol.protobuf cimport (
+    Fields, fields_parse, next_field, put_nested, put_number_field, put_status_field, put_timestamp_field,
+)
+from fila_server.core.protocol.refusals cimport EXTEND_MS_MAX, EXTEND_MS_MIN
 from fila_server.core.recording.changes cimport CHANGED_CONSUMER_ROOM, consumer_changed
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport lease_is_gone
@@ -21,11 +26,6 @@ from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.structures.timers cimport timer_cancel
 from fila_server.core.turns.clocks cimport channel_room
 from fila_server.core.turns.parking cimport channel_activate
-from fila_server.core.wire.commands cimport FRAME, INVALID_ARGUMENT, OK
-from fila_server.core.wire.protobuf cimport (
-    Fields, fields_parse, next_field, put_nested, put_number_field, put_status_field, put_timestamp_field,
-)
-from fila_server.core.wire.refusals cimport EXTEND_MS_MAX, EXTEND_MS_MIN
 
 cdef enum Part:                     # ConsumeSessionRequest's fields
     CREDIT = 2

@@ -5,18 +5,18 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from fila_server.core.life.answers cimport answer, answer_audited, answer_status
+from fila_server.core.protocol.commands cimport ACCESS_CHANGE, ACCESS_READ, INTERNAL, OK
+from fila_server.core.protocol.protobuf cimport (
+    Fields, fields_parse, next_field, put_nested, put_number_field, put_text_field,
+)
 from fila_server.core.store.families cimport ACCESS, AUDIT, META
 from fila_server.core.store.rocksdb cimport rocksdb_iter_prev, rocksdb_iter_seek_to_last, rocksdb_iterator_t
 from fila_server.core.store.status cimport STORE_NOT_FOUND, STORE_OK
 from fila_server.core.store.store cimport (
-    batch_delete, batch_delete_range, batch_put, scan_free, scan_key, scan_next, scan_seek_first,
-    scan_status, scan_valid, scan_value, store_get, store_iterate,
+    batch_delete, batch_delete_range, batch_put, scan_free, scan_key, scan_next, scan_seek_first, scan_status,
+    scan_valid, scan_value, store_get, store_iterate,
 )
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, read_u64be
-from fila_server.core.wire.commands cimport ACCESS_CHANGE, ACCESS_READ, INTERNAL, OK
-from fila_server.core.wire.protobuf cimport (
-    Fields, fields_parse, next_field, put_nested, put_number_field, put_text_field,
-)
 
 cdef enum:
     AUDIT_PAGE_MAX = 1000

@@ -13,6 +13,15 @@ from fila_server.core.holdings.policy cimport queue_configure
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.life.queues cimport channel_new, number_next, queue_new
 from fila_server.core.life.seek cimport channel_seek, channel_start
+from fila_server.core.protocol.commands cimport (
+    ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION,
+    GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL,
+    SET_CONFIG, SET_KEY_POLICY, UPDATE_QUEUE,
+)
+from fila_server.core.protocol.protobuf cimport (
+    Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
+    put_timestamp_field, timestamp_ms,
+)
 from fila_server.core.recording.changes cimport (
     CHANGED_CHANNEL_CREATED, CHANGED_QUEUE_CREATED, CHANGED_QUEUE_UPDATED, channel_changed, key_changed,
     queue_changed,
@@ -31,15 +40,6 @@ from fila_server.core.structures.maps cimport textmap_get
 from fila_server.core.turns.flows cimport key_reconsider
 from fila_server.core.turns.pace cimport cap_set, pace_set
 from fila_server.core.turns.parking cimport channel_activate
-from fila_server.core.wire.commands cimport (
-    ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION,
-    GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL,
-    SET_CONFIG, SET_KEY_POLICY, UPDATE_QUEUE,
-)
-from fila_server.core.wire.protobuf cimport (
-    Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
-    put_timestamp_field, timestamp_ms,
-)
 
 cdef enum:
     CHANNELS_MAX = 1000             # of a queue; queue_rules.py refuses more of them in CreateQueue

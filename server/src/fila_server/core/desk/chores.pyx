@@ -13,6 +13,8 @@ from fila_server.core.life.answers cimport answer, answer_audited, answer_no_cha
 from fila_server.core.life.ending cimport slot_done
 from fila_server.core.life.seek cimport channel_rebuild
 from fila_server.core.life.settle cimport lease_given_back
+from fila_server.core.protocol.commands cimport OK, PURGE_QUEUE
+from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_number_field
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, queue_revealed_below
 from fila_server.core.state.kinds cimport DELAYED, LEASED, READY
@@ -21,8 +23,6 @@ from fila_server.core.state.pending cimport Chore
 from fila_server.core.state.state cimport Channel, Frame, Key, Lease, Share, Slot
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init, must_malloc
 from fila_server.core.structures.maps cimport map64_get, textmap_get
-from fila_server.core.wire.commands cimport OK, PURGE_QUEUE
-from fila_server.core.wire.protobuf cimport Fields, fields_parse, put_number_field
 
 
 # --- one after the other ---------------------------------------------------------------------

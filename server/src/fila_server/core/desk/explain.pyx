@@ -8,6 +8,10 @@ from fila_server.core.desk.looks cimport SUBQUEUES_MAX, flow_age, looks_begin, l
 from fila_server.core.desk.outlook cimport put_outlook
 from fila_server.core.life.answers cimport answer, answer_no_channel
 from fila_server.core.life.deliver cimport consumer_room
+from fila_server.core.protocol.commands cimport OK
+from fila_server.core.protocol.protobuf cimport (
+    put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
+)
 from fila_server.core.state.kinds cimport PARKED_PACED, PARKED_THROTTLED, TIMER_DELAY
 from fila_server.core.state.paths cimport (
     channel_find, entry_of, frame_of, frame_offset, key_cap, key_pace, key_weight, share_of,
@@ -26,10 +30,6 @@ from fila_server.core.turns.clocks cimport (
 from fila_server.core.turns.fifo cimport fifo_first
 from fila_server.core.turns.flows cimport flow_find
 from fila_server.core.turns.pace cimport pace_due_ms
-from fila_server.core.wire.commands cimport OK
-from fila_server.core.wire.protobuf cimport (
-    put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
-)
 
 cdef enum State:                        # admin.proto's
     NO_CONSUMER = 1

@@ -4,11 +4,11 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from fila_server.core.holdings.holders cimport holder_bound, holder_told
 from fila_server.core.life.answers cimport answer
+from fila_server.core.protocol.commands cimport OK
+from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_nested, put_number_field
 from fila_server.core.state.pending cimport Holder
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init
 from fila_server.core.structures.maps cimport map64_get
-from fila_server.core.wire.commands cimport OK
-from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field, put_nested, put_number_field
 
 
 cdef void _bound_and_tell(Core* core, const Fields* asked, Buffer* told) noexcept nogil:

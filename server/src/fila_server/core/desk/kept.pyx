@@ -5,6 +5,8 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from fila_server.core.life.answers cimport answer, answer_status
+from fila_server.core.protocol.commands cimport INTERNAL, KEPT_CHANGE, OK
+from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_nested, put_text_field
 from fila_server.core.store.families cimport KEPT
 from fila_server.core.store.rocksdb cimport rocksdb_iter_prev, rocksdb_iter_seek_for_prev, rocksdb_iterator_t
 from fila_server.core.store.status cimport STORE_OK
@@ -15,8 +17,6 @@ from fila_server.core.store.store cimport (
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, put_slice, put_u8,
 )
-from fila_server.core.wire.commands cimport INTERNAL, KEPT_CHANGE, OK
-from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field, put_nested, put_text_field
 
 cdef enum:
     PAGE_MAX = 1000

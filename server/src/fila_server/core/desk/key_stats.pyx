@@ -6,6 +6,8 @@ from libc.stdlib cimport free
 
 from fila_server.core.desk.looks cimport SUBQUEUES_MAX, Looks, flow_age, looks_begin, looks_end, may_look
 from fila_server.core.life.answers cimport answer, answer_no_channel
+from fila_server.core.protocol.commands cimport OK
+from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field, put_text_field
 from fila_server.core.state.kinds cimport PARKED_THROTTLED
 from fila_server.core.state.paths cimport (
     channel_find, flow_delivered, key_cap, key_has_policy, key_pace, key_weight,
@@ -17,8 +19,6 @@ from fila_server.core.structures.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_next, map64_put, textmap_next,
 )
 from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
-from fila_server.core.wire.commands cimport OK
-from fila_server.core.wire.protobuf cimport put_double_field, put_nested, put_number_field, put_text_field
 
 cdef enum:
     KEYS_DEFAULT = 1000

@@ -7,6 +7,10 @@ from libc.stdlib cimport free
 from fila_server.core.desk.explain cimport Holding, flow_holding
 from fila_server.core.desk.looks cimport LOOKS_MAX, Looks, flow_age, looks_begin, looks_end
 from fila_server.core.life.answers cimport answer, answer_no_queue
+from fila_server.core.protocol.commands cimport LATE_PAGE, OK
+from fila_server.core.protocol.protobuf cimport (
+    Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
+)
 from fila_server.core.state.paths cimport (
     channel_find, key_cap, key_has_policy, key_pace, key_weight, queue_find,
 )
@@ -16,10 +20,6 @@ from fila_server.core.structures.maps cimport (
     Map64, Text, map64_free, map64_get, map64_init, map64_put, textmap_get, textmap_next,
 )
 from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
-from fila_server.core.wire.commands cimport LATE_PAGE, OK
-from fila_server.core.wire.protobuf cimport (
-    Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
-)
 
 cdef enum:
     ROWS_MAX = 1000

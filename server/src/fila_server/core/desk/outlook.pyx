@@ -7,6 +7,7 @@ from libc.string cimport memset
 from fila_server.core.desk.looks cimport flow_first, looks_spend, may_look
 from fila_server.core.holdings.holders cimport holder_room
 from fila_server.core.life.deliver cimport consumer_room
+from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport entry_of, flow_delivered, key_cap, key_pace
 from fila_server.core.state.pending cimport Pace
@@ -14,7 +15,6 @@ from fila_server.core.state.state cimport Consumer, Line, Slot, ThrottleKey
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport buffer_free, buffer_init
 from fila_server.core.structures.ring cimport DEFERRED, IDLE, Ring, Turn
-from fila_server.core.wire.protobuf cimport put_double_field, put_nested, put_number_field
 
 cdef enum:
     FLOWS_LOOKED_AT = 4096

@@ -12,6 +12,8 @@ from fila_server.core.holdings.bodies cimport frame_want
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.life.redrive cimport redrive_page, redrive_wants
 from fila_server.core.life.view cimport message_bytes, message_view
+from fila_server.core.protocol.commands cimport OK, PEEK_MESSAGES, RESOURCE_EXHAUSTED
+from fila_server.core.protocol.protobuf cimport Fields, View, fields_parse, put_message
 from fila_server.core.state.directory cimport directory_after, directory_at
 from fila_server.core.state.kinds cimport DELAYED, READY
 from fila_server.core.state.paths cimport (
@@ -23,8 +25,6 @@ from fila_server.core.state.state cimport Channel, Directory, Flow, Frame, Key, 
 from fila_server.core.structures.buffer cimport Buffer, buffer_init, must_malloc
 from fila_server.core.structures.maps cimport textmap_get
 from fila_server.core.turns.flows cimport flow_find
-from fila_server.core.wire.commands cimport OK, PEEK_MESSAGES, RESOURCE_EXHAUSTED
-from fila_server.core.wire.protobuf cimport Fields, View, fields_parse, put_message
 
 cdef enum:
     PEEK_DEFAULT = 1

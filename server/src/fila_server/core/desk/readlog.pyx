@@ -12,6 +12,9 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from fila_server import errors
+from fila_server.core.protocol.protobuf cimport (
+    Fields, View, fields_parse, put_message, put_number_field, timestamp_ms,
+)
 from fila_server.core.records.index_record cimport IndexEntry, IndexRecord, index_begin, index_next
 from fila_server.core.records.records cimport WITH_OWN_IDS
 from fila_server.core.state.open_core cimport OpenCore
@@ -27,9 +30,6 @@ from fila_server.core.structures.atomics cimport atomic_load
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, read_u32be, read_u64be, take_slice, take_u8,
     take_varint, write_u64be,
-)
-from fila_server.core.wire.protobuf cimport (
-    Fields, View, fields_parse, put_message, put_number_field, timestamp_ms,
 )
 
 cdef extern from "<unistd.h>" nogil:

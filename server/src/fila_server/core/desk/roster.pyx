@@ -7,13 +7,15 @@ from libc.stdlib cimport free
 
 from fila_server.core.holdings.holders cimport holder_room
 from fila_server.core.life.answers cimport answer, answer_no_channel
+from fila_server.core.protocol.commands cimport OK
+from fila_server.core.protocol.protobuf cimport (
+    put_nested, put_number_field, put_text_field, put_timestamp_field,
+)
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport channel_find
 from fila_server.core.state.state cimport Channel, Consumer
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc
 from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
-from fila_server.core.wire.commands cimport OK
-from fila_server.core.wire.protobuf cimport put_nested, put_number_field, put_text_field, put_timestamp_field
 
 cdef enum:
     CONSUMERS_MAX = 10000           # the oldest; one connection has as many streams at most

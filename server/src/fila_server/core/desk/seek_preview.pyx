@@ -5,6 +5,8 @@ over: such messages do not come again."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
+from fila_server.core.protocol.commands cimport OK
+from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_number_field, timestamp_ms
 from fila_server.core.state.directory cimport directory_after, directory_at, queue_offset_at, queue_oldest
 from fila_server.core.state.kinds cimport DONE
 from fila_server.core.state.paths cimport (
@@ -14,8 +16,6 @@ from fila_server.core.state.pending cimport Expiry
 from fila_server.core.state.state cimport Channel, Frame, Queue, Share
 from fila_server.core.structures.buffer cimport Buffer, buffer_init
 from fila_server.core.structures.maps cimport map64_get
-from fila_server.core.wire.commands cimport OK
-from fila_server.core.wire.protobuf cimport Fields, fields_parse, put_number_field, timestamp_ms
 
 cdef enum:
     FRAMES_PER_PART = 16384             # some milliseconds of a pass, as are as many messages

@@ -6,6 +6,12 @@ from fila_server.core.desk.explain cimport explain_key
 from fila_server.core.desk.key_stats cimport CELLS_AT_ONCE, Walked, key_stats_page, keys_walk
 from fila_server.core.desk.roster cimport roster_command
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
+from fila_server.core.protocol.commands cimport (
+    EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, OK, STATS_PAGE,
+)
+from fila_server.core.protocol.protobuf cimport (
+    Fields, fields_parse, put_nested, put_number_field, put_text_field, put_timestamp_field,
+)
 from fila_server.core.state.directory cimport directory_first, directory_from, directory_next, queue_oldest
 from fila_server.core.state.kinds cimport DONE
 from fila_server.core.state.paths cimport (
@@ -14,12 +20,6 @@ from fila_server.core.state.paths cimport (
 from fila_server.core.state.state cimport Channel, Directory, Frame, Queue, Share
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
 from fila_server.core.structures.maps cimport textmap_next
-from fila_server.core.wire.commands cimport (
-    EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, OK, STATS_PAGE,
-)
-from fila_server.core.wire.protobuf cimport (
-    Fields, fields_parse, put_nested, put_number_field, put_text_field, put_timestamp_field,
-)
 
 
 cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:

@@ -4,11 +4,11 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 
 from fila_server.core.life.answers cimport answer
+from fila_server.core.protocol.commands cimport OK
+from fila_server.core.protocol.protobuf cimport next_field, put_number_field, put_tag
 from fila_server.core.state.state cimport Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_init, put_varint
 from fila_server.core.structures.maps cimport text_hash, textmap_get_hashed, textmap_next
-from fila_server.core.wire.commands cimport OK
-from fila_server.core.wire.protobuf cimport next_field, put_number_field, put_tag
 
 cdef enum:
     KEYS_MAX = 64

@@ -7,6 +7,11 @@ from libc.string cimport memcmp, memcpy
 from fila_server.core.desk.explain cimport Holding, flow_holding
 from fila_server.core.desk.looks cimport Looks, flow_age, looks_begin, looks_end
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
+from fila_server.core.protocol.commands cimport FIND_KEYS, OK
+from fila_server.core.protocol.protobuf cimport (
+    Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
+    put_timestamp_field,
+)
 from fila_server.core.state.directory cimport directory_first
 from fila_server.core.state.kinds cimport NOT_PARKED
 from fila_server.core.state.paths cimport (
@@ -23,11 +28,6 @@ from fila_server.core.turns.clocks cimport (
     HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, clock_find, hour_sum, hour_total,
 )
 from fila_server.core.turns.flows cimport flow_find
-from fila_server.core.wire.commands cimport FIND_KEYS, OK
-from fila_server.core.wire.protobuf cimport (
-    Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
-    put_timestamp_field,
-)
 
 cdef enum:
     ROWS_MAX = 256                      # of one order

@@ -3,7 +3,7 @@ session says. What is checked here nobody checks again."""
 
 from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.doors.problem cimport Problem
-from fila_server.core.wire.refusals cimport Limits
+from fila_server.core.protocol.refusals cimport Limits
 
 # LEASE, CONSUME_OPEN, SESSION_OPEN
 cdef bint consumer_checked(Command* command, Problem* problem) noexcept nogil

@@ -2,8 +2,8 @@
 
 from libc.stdio cimport snprintf
 
-from fila_server.core.wire.commands cimport INVALID_ARGUMENT
-from fila_server.core.wire.protobuf cimport name_valid
+from fila_server.core.protocol.commands cimport INVALID_ARGUMENT
+from fila_server.core.protocol.protobuf cimport name_valid
 
 
 cdef void problem_is(

@@ -10,8 +10,8 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.doors.locks cimport pthread_mutex_t
 from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.protocol.traceparent cimport TraceContext
 from fila_server.core.structures.buffer cimport Slice
-from fila_server.core.wire.traceparent cimport TraceContext
 
 cdef enum:
     SPANS_MAX = 4096                # in the ring

@@ -10,6 +10,7 @@ from fila_server.core.life.building cimport frames_build, moved_bytes_free
 from fila_server.core.life.ending cimport settled_flush
 from fila_server.core.life.enqueue cimport enqueue_written
 from fila_server.core.life.weights cimport weights_record
+from fila_server.core.protocol.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
 from fila_server.core.recording.inputs cimport write_failed
 from fila_server.core.records.records cimport bucket_record_put, meta_record_put
 from fila_server.core.sinks.staging cimport staged_written
@@ -21,7 +22,6 @@ from fila_server.core.store.status cimport (
 from fila_server.core.store.store cimport batch_clear, batch_count, store_part_log, store_sync, store_write
 from fila_server.core.structures.atomics cimport atomic_load, atomic_store, flag_store
 from fila_server.core.turns.throttle cimport throttle_key_drop_if_idle
-from fila_server.core.wire.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
 
 cdef enum:
     STALL_NS_MAX = 1000000000       # a flush takes tens of milliseconds; longer is trouble, and told so

@@ -19,17 +19,17 @@ from fila_server.core.life.answers cimport answer_refused
 from fila_server.core.life.enqueue cimport enqueue_command
 from fila_server.core.life.failure cimport decide
 from fila_server.core.life.settle cimport settle_command
+from fila_server.core.protocol.commands cimport (
+    ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DROP_STAGED,
+    ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_STATS, HOLDERS, KEPT_CHANGE, KEPT_READ,
+    KEY_POLICIES, LATE_PAGE, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, LIST_SINKS, METRICS,
+    OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW, SESSION, SESSION_OPEN, STAGE, STATS_PAGE,
+    STORED_BYTES, WATCH_ROWS, WRITTEN,
+)
 from fila_server.core.sinks.listing cimport sinks_list
 from fila_server.core.sinks.publishing cimport drop_staged, publish
 from fila_server.core.sinks.registry cimport sink_open
 from fila_server.core.sinks.staging cimport stage
-from fila_server.core.wire.commands cimport (
-    ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DROP_STAGED,
-    ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_STATS, HOLDERS, KEPT_CHANGE,
-    KEPT_READ, KEY_POLICIES, LATE_PAGE, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES,
-    LIST_SINKS, METRICS, OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW, SESSION,
-    SESSION_OPEN, STAGE, STATS_PAGE, STORED_BYTES, WATCH_ROWS, WRITTEN,
-)
 
 
 cdef bint command_run(Core* core, Command* command) noexcept nogil:

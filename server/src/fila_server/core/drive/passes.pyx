@@ -25,6 +25,7 @@ from fila_server.core.life.failure cimport failures_turn
 from fila_server.core.life.revoked cimport revoked_flush
 from fila_server.core.life.seek cimport channel_rebuild
 from fila_server.core.life.sending cimport deliveries_loaded, pull_answer
+from fila_server.core.protocol.commands cimport DELETE_CHANNEL, DELETE_QUEUE
 from fila_server.core.recording.decisions cimport decisions_told
 from fila_server.core.recording.inputs cimport commands_taken, pass_begins
 from fila_server.core.recording.traces cimport traces_turn
@@ -46,7 +47,6 @@ from fila_server.core.structures.timers cimport Timer, timer_set, timers_next, t
 from fila_server.core.turns.clocks cimport clock_note, flow_emptied
 from fila_server.core.turns.flows cimport flow_find, key_reconsider
 from fila_server.core.turns.tokens cimport bucket_wake
-from fila_server.core.wire.commands cimport DELETE_CHANNEL, DELETE_QUEUE
 
 cdef enum:
     COMMANDS_PER_PASS_MAX = 64      # of any size; budget.pxd bounds what they touch

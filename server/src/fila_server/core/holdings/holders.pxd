@@ -12,9 +12,9 @@ restart is nobody's, until a session resumes with it.
 
 from libc.stdint cimport UINT32_MAX, uint32_t
 
+from fila_server.core.protocol.protobuf cimport Fields
 from fila_server.core.state.pending cimport Holder
 from fila_server.core.state.state cimport Consumer, Core, Lease
-from fila_server.core.wire.protobuf cimport Fields
 
 # As what opens the consumer says, behind what its client sent: field 14 the number of its principal (0: it is
 # nobody's), field 13 how many leases that may have (0: no bound). Put there by the door (doors/rights).

@@ -10,6 +10,10 @@ from libc.string cimport memset, strlen
 from fila_server.core.doors.mailbox cimport HIDDEN
 from fila_server.core.doors.outbox cimport outboxes_put, outs_add
 from fila_server.core.life.reveal cimport frame_reveal
+from fila_server.core.protocol.commands cimport (
+    ACK, NACK, NOT_FOUND, OK, PERMISSION_DENIED, PURGE_QUEUE, REPLY, SESSION_OPEN,
+)
+from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_status
 from fila_server.core.records.records cimport audit_record_put
 from fila_server.core.state.budget cimport WORK_PER_STAGE, stage_goes_on
 from fila_server.core.state.state cimport Channel, Effect
@@ -17,10 +21,6 @@ from fila_server.core.structures.buffer cimport (
     Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8,
 )
 from fila_server.core.structures.maps cimport map64_get, textmap_get
-from fila_server.core.wire.commands cimport (
-    ACK, NACK, NOT_FOUND, OK, PERMISSION_DENIED, PURGE_QUEUE, REPLY, SESSION_OPEN,
-)
-from fila_server.core.wire.protobuf cimport Fields, fields_parse, put_status
 
 cdef enum:
     CHANNELS_NAMED_MAX = 8

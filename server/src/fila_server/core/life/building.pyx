@@ -9,13 +9,13 @@ from fila_server.core.holdings.bodies cimport body_new
 from fila_server.core.holdings.dedup cimport dedup_fill
 from fila_server.core.holdings.frames cimport frame_new
 from fila_server.core.holdings.ids cimport id_next, offsets_next
+from fila_server.core.protocol.protobuf cimport BY_ITSELF, Item
 from fila_server.core.records.records cimport frame_record_put
 from fila_server.core.state.directory cimport directory_add
 from fila_server.core.state.pending cimport OwnIds
 from fila_server.core.state.state cimport Entry, Frame
 from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.structures.buffer cimport must_malloc, must_realloc
-from fila_server.core.wire.protobuf cimport BY_ITSELF, Item
 
 cdef enum:
     MOVED_BYTES_MAX = 16777216      # of dead letters and redrives, in one frame; one message may be larger

@@ -7,10 +7,12 @@ from libc.string cimport strlen
 
 from fila_server.core.holdings.keys cimport key_intern
 from fila_server.core.life.building cimport keep_until_written, move_in
+from fila_server.core.protocol.protobuf cimport (
+    put_nested, put_number_field, put_text_field, put_timestamp_field,
+)
 from fila_server.core.state.paths cimport frame_enqueued_ms, frame_id
 from fila_server.core.state.state cimport Entry, Queue
 from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, put_bytes
-from fila_server.core.wire.protobuf cimport put_nested, put_number_field, put_text_field, put_timestamp_field
 
 
 cdef void bury(

@@ -13,6 +13,8 @@ from fila_server.core.holdings.leased_ids cimport leased_id_remove
 from fila_server.core.holdings.slots cimport slot_count, slot_unready
 from fila_server.core.life.answers cimport emit, reveal_ends
 from fila_server.core.life.revoked cimport lease_revoke
+from fila_server.core.protocol.commands cimport LOST, OK
+from fila_server.core.protocol.protobuf cimport put_number_field, put_text_field
 from fila_server.core.recording.decisions cimport DROPPED, RETURNED, ending_is, lease_decided, slot_ends
 from fila_server.core.records.records cimport (
     frame_record_delete, lease_extension_delete, settled_record_delete, settled_record_put,
@@ -29,8 +31,6 @@ from fila_server.core.structures.timers cimport timer_cancel
 from fila_server.core.turns.clocks cimport channel_room, clock_note, flow_emptied
 from fila_server.core.turns.flows cimport flow_find, flow_reconsider
 from fila_server.core.turns.parking cimport channel_activate
-from fila_server.core.wire.commands cimport LOST, OK
-from fila_server.core.wire.protobuf cimport put_number_field, put_text_field
 
 
 cdef void lease_end(Core* core, Lease* lease) noexcept nogil:

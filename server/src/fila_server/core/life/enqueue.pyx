@@ -14,6 +14,14 @@ from fila_server.core.life.answers cimport answer, answer_enqueued, reveal_later
 from fila_server.core.life.building cimport MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish
 from fila_server.core.life.routing cimport route, route_plainly
 from fila_server.core.life.weights cimport weight_brought, weights_written
+from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, MOVE_STAGED
+from fila_server.core.protocol.protobuf cimport (
+    BY_AN_EARLIER, Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,
+)
+from fila_server.core.protocol.refusals cimport (
+    REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
+    REFUSED_QUEUE_UNKNOWN, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text_of,
+)
 from fila_server.core.recording.traces cimport enqueue_traced, enqueue_written_traced
 from fila_server.core.state.directory cimport directory_remove
 from fila_server.core.state.paths cimport queue_find
@@ -21,14 +29,6 @@ from fila_server.core.state.pending cimport Dedup
 from fila_server.core.state.state cimport Builder, Building, Frame, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init, put_bytes, put_varint, varint_size
 from fila_server.core.turns.throttle cimport set_release
-from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, MOVE_STAGED
-from fila_server.core.wire.protobuf cimport (
-    BY_AN_EARLIER, Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,
-)
-from fila_server.core.wire.refusals cimport (
-    REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
-    REFUSED_QUEUE_UNKNOWN, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text_of,
-)
 
 
 cdef bint _dedup_hit(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil:

@@ -16,6 +16,10 @@ from fila_server.core.holdings.slots cimport slot_count, slot_ready
 from fila_server.core.life.answers cimport emit
 from fila_server.core.life.burial cimport LAST_ERROR_BYTES_MAX, bury, utf8_cut
 from fila_server.core.life.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done
+from fila_server.core.protocol.commands cimport EVENT, OK
+from fila_server.core.protocol.protobuf cimport (
+    Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_uuid,
+)
 from fila_server.core.recording.decisions cimport (
     DEAD_LETTERED, DROPPED, EXPIRED, ending_is, lease_decided, slot_ends,
 )
@@ -31,10 +35,6 @@ from fila_server.core.state.state cimport Channel, Entry, Flow, Frame, Queue, Sh
 from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.turns.flows cimport flow_find, flow_of, flow_reconsider
-from fila_server.core.wire.commands cimport EVENT, OK
-from fila_server.core.wire.protobuf cimport (
-    Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_uuid,
-)
 
 cdef enum:
     ATTEMPTS_MAX = 0xFFFF

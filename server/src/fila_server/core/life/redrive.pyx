@@ -12,21 +12,19 @@ from fila_server.core.life.building cimport keep_until_written, move_in
 from fila_server.core.life.ending cimport slot_done
 from fila_server.core.life.routing cimport route_as
 from fila_server.core.life.weights cimport weight_moved
+from fila_server.core.protocol.commands cimport INVALID_ARGUMENT, OK
+from fila_server.core.protocol.packed_routing cimport (
+    GIVEN_COST, GIVEN_FAIRNESS_KEY, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_THROTTLE_KEYS_MAX, Routing,
+)
+from fila_server.core.protocol.protobuf cimport (
+    Item, fields_parse, next_field, put_nested, put_number_field, put_uuid,
+)
 from fila_server.core.recording.decisions cimport DROPPED, ending_is
 from fila_server.core.state.paths cimport (
     channel_find, frame_enqueued_ms, frame_id, frame_of, frame_offset, queue_find,
 )
 from fila_server.core.state.state cimport Building, Channel, Entry, Frame, Queue, Slot
-from fila_server.core.structures.buffer cimport (
-    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc,
-)
-from fila_server.core.wire.commands cimport INVALID_ARGUMENT, OK
-from fila_server.core.wire.packed_routing cimport (
-    GIVEN_COST, GIVEN_FAIRNESS_KEY, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_THROTTLE_KEYS_MAX, Routing,
-)
-from fila_server.core.wire.protobuf cimport (
-    Item, fields_parse, next_field, put_nested, put_number_field, put_uuid,
-)
+from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc
 
 cdef enum:
     REDRIVE_MAX = 256

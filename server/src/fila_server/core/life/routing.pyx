@@ -5,14 +5,14 @@ from libc.stdlib cimport strtod
 from libc.string cimport memcpy, strlen
 
 from fila_server.core.holdings.keys cimport key_intern
+from fila_server.core.protocol.packed_routing cimport (
+    GIVEN_COST, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_BYTES_MAX, take_routing,
+)
+from fila_server.core.protocol.protobuf cimport header_find
+from fila_server.core.protocol.refusals cimport REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.structures.buffer cimport Cursor, Slice
 from fila_server.core.turns.throttle cimport set_intern
-from fila_server.core.wire.packed_routing cimport (
-    GIVEN_COST, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_BYTES_MAX, take_routing,
-)
-from fila_server.core.wire.protobuf cimport header_find
-from fila_server.core.wire.refusals cimport REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS
 
 cdef enum:
     COST_ONE = 1000

@@ -15,6 +15,8 @@ from fila_server.core.life.ending cimport frame_lost
 from fila_server.core.life.giveback cimport UNWRITTEN, lease_return
 from fila_server.core.life.revoked cimport revoked_forget
 from fila_server.core.life.view cimport message_bytes, message_view
+from fila_server.core.protocol.commands cimport DELIVERY, OK, RESOURCE_EXHAUSTED
+from fila_server.core.protocol.protobuf cimport View, put_message
 from fila_server.core.recording.changes cimport CHANGED_CONSUMER_LEFT, consumer_changed
 from fila_server.core.recording.inputs cimport load_taken
 from fila_server.core.recording.traces cimport delivery_traced
@@ -30,8 +32,6 @@ from fila_server.core.structures.timers cimport timer_cancel, timer_set
 from fila_server.core.turns.clocks cimport channel_room
 from fila_server.core.turns.parking cimport channel_activate
 from fila_server.core.turns.tokens cimport channel_full
-from fila_server.core.wire.commands cimport DELIVERY, OK, RESOURCE_EXHAUSTED
-from fila_server.core.wire.protobuf cimport View, put_message
 
 
 # --- who waits for bytes -----------------------------------------------------------------------

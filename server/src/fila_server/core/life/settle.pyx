@@ -9,6 +9,13 @@ from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_
 from fila_server.core.life.ending cimport lease_end, slot_done
 from fila_server.core.life.failure cimport NO_DELAY, lease_fail, lease_reject, reply_close, reply_open
 from fila_server.core.life.giveback cimport MAY_BE_SEEN, lease_return
+from fila_server.core.protocol.commands cimport (
+    ACK, ACK_BATCH, EXTEND_LEASE, FAILED_PRECONDITION, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK,
+    REPLY,
+)
+from fila_server.core.protocol.protobuf cimport (
+    fields_parse, next_field, put_status_field, put_tag, put_timestamp_field, uuid_parse,
+)
 from fila_server.core.recording.decisions cimport ACKED, NACKED, ending_is, lease_decided
 from fila_server.core.recording.traces cimport lease_traced
 from fila_server.core.records.records cimport lease_extension_put
@@ -18,13 +25,6 @@ from fila_server.core.state.state cimport Consumer, Queue, Slot
 from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_init, put_varint
 from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.structures.timers cimport timer_set
-from fila_server.core.wire.commands cimport (
-    ACK, ACK_BATCH, EXTEND_LEASE, FAILED_PRECONDITION, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK,
-    REPLY,
-)
-from fila_server.core.wire.protobuf cimport (
-    fields_parse, next_field, put_status_field, put_tag, put_timestamp_field, uuid_parse,
-)
 
 
 cdef Verdict verdict(int32_t code, const char* reason, const char* text) noexcept nogil:

@@ -2,8 +2,8 @@
 
 from libc.stdint cimport uint64_t
 
+from fila_server.core.protocol.protobuf cimport View
 from fila_server.core.state.state cimport Core, Slot
-from fila_server.core.wire.protobuf cimport View
 
 cdef void message_view(Core* core, Slot* slot, View* view) noexcept nogil
 cdef uint64_t message_bytes(Slot* slot) noexcept nogil            # at most this many, on the wire

@@ -4,7 +4,10 @@ one before and its length."""
 from libc.stdint cimport uint32_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.doors.blocks cimport INPUT_BYTES_MAX, INPUTS_MAX, Block, History, block_end
+from fila_server.core.doors.blocks cimport INPUTS_MAX, INPUT_BYTES_MAX, Block, History, block_end
+from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, STAGE
+from fila_server.core.protocol.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
+from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field
 from fila_server.core.recording.decisions cimport decisions_told
 from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.settings cimport Policy
@@ -13,9 +16,6 @@ from fila_server.core.store.families cimport STAGED
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, put_bytes, put_varint, take_slice, take_u8, take_varint,
 )
-from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, STAGE
-from fila_server.core.wire.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
-from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field
 
 cdef enum:
     HOUR_MS = 3600000

@@ -9,6 +9,10 @@ from fila_server.core.doors.spans cimport (
     OUT_SENT, OUT_STORED, SPAN_DELIVER, SPAN_ENQUEUE, SPAN_POLICY, SPAN_SETTLE, TEXT_CHANNEL, TEXT_KEY,
     TEXT_QUEUE, TEXT_WHY, Arriving, EndedLease, LeasedTrace, Span, Traces, span_add, span_text,
 )
+from fila_server.core.protocol.commands cimport MOVE_STAGED
+from fila_server.core.protocol.protobuf cimport BY_AN_EARLIER, Item, header_find
+from fila_server.core.protocol.refusals cimport refusal_reason
+from fila_server.core.protocol.traceparent cimport TraceContext, traceparent_parse
 from fila_server.core.state.directory cimport directory_at, frame_index
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport (
@@ -16,10 +20,6 @@ from fila_server.core.state.paths cimport (
 )
 from fila_server.core.state.state cimport Channel, Frame, Queue
 from fila_server.core.structures.maps cimport Text, map64_get
-from fila_server.core.wire.commands cimport MOVE_STAGED
-from fila_server.core.wire.protobuf cimport BY_AN_EARLIER, Item, header_find
-from fila_server.core.wire.refusals cimport refusal_reason
-from fila_server.core.wire.traceparent cimport TraceContext, traceparent_parse
 
 cdef int64_t MS = 1000000
 

@@ -5,14 +5,14 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from fila_server.core.life.answers cimport answer
+from fila_server.core.protocol.commands cimport OK
+from fila_server.core.protocol.protobuf cimport (
+    Fields, fields_parse, put_nested, put_number_field, put_text_field, put_timestamp_field,
+)
 from fila_server.core.sinks.name_order cimport name_is, name_place
 from fila_server.core.state.sinks cimport Sink
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, take_slice, take_u8,
-)
-from fila_server.core.wire.commands cimport OK
-from fila_server.core.wire.protobuf cimport (
-    Fields, fields_parse, put_nested, put_number_field, put_text_field, put_timestamp_field,
 )
 
 cdef enum:

@@ -7,6 +7,10 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.life.answers cimport answer, answer_status
+from fila_server.core.protocol.commands cimport (
+    FAILED_PRECONDITION, INVALID_ARGUMENT, OK, RESOURCE_EXHAUSTED, UNAVAILABLE,
+)
+from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_number_field
 from fila_server.core.sinks.attempts cimport attempt_drop, attempt_find
 from fila_server.core.sinks.registry cimport sink_of_call, sink_used
 from fila_server.core.sinks.sink_records cimport intent_record_put
@@ -14,10 +18,6 @@ from fila_server.core.state.sinks cimport PUBLISH_WAITERS_MAX, Attempt, StagedFr
 from fila_server.core.state.state cimport Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_init, must_malloc
 from fila_server.core.structures.maps cimport Map64, map64_free, map64_get, map64_init, map64_put
-from fila_server.core.wire.commands cimport (
-    FAILED_PRECONDITION, INVALID_ARGUMENT, OK, RESOURCE_EXHAUSTED, UNAVAILABLE,
-)
-from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field, put_number_field
 
 cdef struct Listed:                 # a StagedAttempt of a request
     uint32_t partition

@@ -10,6 +10,8 @@ from fila_server.core.doors.mailbox cimport command_free
 from fila_server.core.doors.reader cimport Load
 from fila_server.core.life.answers cimport answer, answer_status
 from fila_server.core.life.queues cimport number_next
+from fila_server.core.protocol.commands cimport FAILED_PRECONDITION, NOT_FOUND, OK, RESOURCE_EXHAUSTED
+from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_number_field
 from fila_server.core.sinks.attempts cimport attempt_free, attempts_drop, attempts_forget
 from fila_server.core.sinks.name_order cimport name_put, name_remove, names_forget
 from fila_server.core.sinks.sink_records cimport sink_record_put, sink_records_delete
@@ -20,8 +22,6 @@ from fila_server.core.structures.maps cimport (
     map64_free, map64_put, map64_remove, textmap_free, textmap_get, textmap_init, textmap_next, textmap_put,
     textmap_remove,
 )
-from fila_server.core.wire.commands cimport FAILED_PRECONDITION, NOT_FOUND, OK, RESOURCE_EXHAUSTED
-from fila_server.core.wire.protobuf cimport Fields, fields_parse, put_number_field
 
 cdef enum:
     RUNS_REMEMBERED = 16

@@ -4,6 +4,7 @@ follows."""
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
+from fila_server.core.protocol.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
 from fila_server.core.records.records cimport VERSION
 from fila_server.core.state.sinks cimport ATTEMPT_KEY_BYTES, Intent, StagedFrame
 from fila_server.core.store.families cimport SINKS, STAGED
@@ -12,7 +13,6 @@ from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, put_bytes, put_u32be, put_u64be, put_u8, put_varint, take_slice, take_u8, take_varint,
     write_u32be, write_u64be,
 )
-from fila_server.core.wire.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
 
 
 cdef void sink_record_put(Core* core, Sink* sink) noexcept nogil:

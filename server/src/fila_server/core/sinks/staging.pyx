@@ -7,6 +7,11 @@ from libc.stdio cimport snprintf
 from fila_server.core.doors.mailbox cimport StageKey, command_free
 from fila_server.core.life.answers cimport answer, answer_no_queue, answer_status
 from fila_server.core.life.routing cimport route_check
+from fila_server.core.protocol.commands cimport FAILED_PRECONDITION, OK, RESOURCE_EXHAUSTED
+from fila_server.core.protocol.protobuf cimport put_number_field, put_tag
+from fila_server.core.protocol.refusals cimport (
+    REFUSED_BYTES, REFUSED_DISK_FLOOR, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text_of,
+)
 from fila_server.core.sinks.attempts cimport (
     attempt_add, attempt_find, attempt_new, frame_counted, frame_taken_back,
 )
@@ -16,11 +21,6 @@ from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.sinks cimport Attempt, Sink, StagedFrame
 from fila_server.core.state.state cimport Queue
 from fila_server.core.structures.buffer cimport Buffer, buffer_init, put_bytes
-from fila_server.core.wire.commands cimport FAILED_PRECONDITION, OK, RESOURCE_EXHAUSTED
-from fila_server.core.wire.protobuf cimport put_number_field, put_tag
-from fila_server.core.wire.refusals cimport (
-    REFUSED_BYTES, REFUSED_DISK_FLOOR, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text_of,
-)
 
 cdef enum:
     # what a frame counts beside its messages: two records, and a row in memory

@@ -24,6 +24,7 @@ from fila_server.core.doors.mailbox cimport Command, Mailbox
 from fila_server.core.doors.outbox cimport Outboxes
 from fila_server.core.doors.reader cimport Loader
 from fila_server.core.doors.spans cimport Traces
+from fila_server.core.protocol.refusals cimport Limits
 from fila_server.core.state.pending cimport (
     Chore, Decision, Dedup, Holder, KeyExtras, LeaseGroup, OwnIds, Page, Wait,
 )
@@ -40,7 +41,6 @@ from fila_server.core.structures.heap cimport HeapNode
 from fila_server.core.structures.maps cimport Map64, Text, TextMap
 from fila_server.core.structures.ring cimport Ring, Turn
 from fila_server.core.structures.timers cimport Timer, Timers
-from fila_server.core.wire.refusals cimport Limits
 
 cdef struct Body:                   # the bytes of a frame while they are hot
     uint32_t refs                   # the frame's own, and one for each delivery that waits to be encoded

@@ -6,18 +6,16 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.doors.mailbox cimport command_free
+from fila_server.core.protocol.commands cimport INTERNAL, OK, REPLY, RESOURCE_EXHAUSTED, UNIMPLEMENTED
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_free, buffer_init, must_malloc, put_bytes, read_u32be,
 )
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
-from fila_server.core.wire.commands cimport INTERNAL, OK, REPLY, RESOURCE_EXHAUSTED, UNIMPLEMENTED
 from fila_server.edges.native.bridge cimport (
     EVENT_CALL, EVENT_GONE, EVENT_HALF_CLOSED, EVENT_MESSAGE, ORDER_END, ORDER_MORE, ORDER_REFUSED,
     ORDER_ROUTED, ORDER_SEND, event_put,
 )
-from fila_server.edges.native.callers cimport (
-    caller_enter, caller_leaves, caller_offered, caller_tell,
-)
+from fila_server.edges.native.callers cimport caller_enter, caller_leaves, caller_offered, caller_tell
 from fila_server.edges.native.consumers cimport (
     consumer_answer, consumer_drains, consumer_gone, consumer_input_ended, consumer_message, consumer_room,
     consumer_waits_for_room, pull_answer_unread, pull_message, session_half_closed, session_retry,

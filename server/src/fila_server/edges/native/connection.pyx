@@ -7,21 +7,20 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset, strlen
 
+from fila_server.core.protocol.commands cimport WRITTEN
 from fila_server.core.structures.buffer cimport buffer_free, must_malloc
-from fila_server.core.wire.commands cimport WRITTEN
 from fila_server.edges.native.bridge cimport EVENT_SENT, event_put
 from fila_server.edges.native.callers cimport caller_disconnects
 from fila_server.edges.native.calls cimport call_gone, call_input_ended
 from fila_server.edges.native.iothread cimport (
-    CONNECTIONS_MAX, OUT_BYTES_HIGH, OUTBOUND_FRAMES_MAX, PRODUCER, READ_BYTES, READS_A_TURN,
+    CONNECTIONS_MAX, OUTBOUND_FRAMES_MAX, OUT_BYTES_HIGH, PRODUCER, READS_A_TURN, READ_BYTES,
     SESSION_CONSUMER, TO_PYTHON, Call, Mark, Slot,
 )
 from fila_server.edges.native.nghttp2 cimport (
     NGHTTP2_FLAG_NONE, NGHTTP2_NO_ERROR, NGHTTP2_PROTOCOL_ERROR, nghttp2_session_del,
     nghttp2_session_get_last_proc_stream_id, nghttp2_session_get_outbound_queue_size,
-    nghttp2_session_mem_recv, nghttp2_session_mem_send,
-    nghttp2_session_terminate_session, nghttp2_session_want_read, nghttp2_session_want_write,
-    nghttp2_submit_ping,
+    nghttp2_session_mem_recv, nghttp2_session_mem_send, nghttp2_session_terminate_session,
+    nghttp2_session_want_read, nghttp2_session_want_write, nghttp2_submit_ping,
 )
 from fila_server.edges.native.posting cimport post_surely
 from fila_server.edges.native.redis_connection cimport (
@@ -33,7 +32,7 @@ from fila_server.edges.native.session cimport session_calm, session_leave, sessi
 from fila_server.edges.native.single_request cimport single_keep
 from fila_server.edges.native.slots cimport slot_find
 from fila_server.edges.native.sockets cimport (
-    EAGAIN, EINTR, EPOLL_CTL_ADD, EPOLLIN, atomic_add, close, epoll_ctl, epoll_event, read, send_some,
+    EAGAIN, EINTR, EPOLLIN, EPOLL_CTL_ADD, atomic_add, close, epoll_ctl, epoll_event, read, send_some,
     set_errno,
 )
 from fila_server.edges.native.status cimport DEADLINE_EXCEEDED

@@ -8,13 +8,11 @@ from libc.string cimport strlen
 
 from fila_server.core.doors.mailbox cimport Command, command_free
 from fila_server.core.doors.problem cimport Problem
-from fila_server.core.structures.buffer cimport (
-    Buffer, buffer_init, put_bytes, put_u8, put_varint,
-)
-from fila_server.core.wire.commands cimport (
+from fila_server.core.protocol.commands cimport (
     CANCEL, CONSUMER_CLOSE, DELIVERY, END, INVALID_ARGUMENT, LEASE, OK, REPLY, SESSION, WRITTEN,
 )
-from fila_server.core.wire.protobuf cimport Fields, fields_parse, put_tag
+from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_tag
+from fila_server.core.structures.buffer cimport Buffer, buffer_init, put_bytes, put_u8, put_varint
 from fila_server.edges.native.callers cimport caller_holds
 from fila_server.edges.native.iothread cimport OPENING_BYTES_MAX, PULL, SESSION_CONSUMER, Parcel
 from fila_server.edges.native.leases_within cimport leases_give_back
@@ -28,8 +26,8 @@ from fila_server.edges.native.slots cimport slot_free, slot_new, slot_token
 from fila_server.edges.native.sockets cimport atomic_add
 from fila_server.edges.native.status cimport CANCELLED, status_of_reply
 from fila_server.edges.native.submission cimport (
-    SUBMITTED, HandedOver, frame_hand_over, frame_parse, outstanding_take, refuse_draining,
-    refuse_problem, refuse_unposted, refuse_unread,
+    SUBMITTED, HandedOver, frame_hand_over, frame_parse, outstanding_take, refuse_draining, refuse_problem,
+    refuse_unposted, refuse_unread,
 )
 from fila_server.edges.native.unread cimport unread_add, unread_has_room
 

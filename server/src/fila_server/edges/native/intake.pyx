@@ -6,10 +6,8 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove
 
-from fila_server.core.structures.buffer cimport (
-    Buffer, buffer_free, must_realloc, put_bytes, read_u32be,
-)
-from fila_server.core.wire.commands cimport INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED
+from fila_server.core.protocol.commands cimport INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED
+from fila_server.core.structures.buffer cimport Buffer, buffer_free, must_realloc, put_bytes, read_u32be
 from fila_server.edges.native.calls cimport (
     call_discards, call_half_closed, call_is_blocked, call_message, call_retry, input_free,
 )

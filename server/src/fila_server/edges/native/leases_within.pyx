@@ -3,11 +3,11 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
+from fila_server.core.protocol.commands cimport CANCEL, CONSUME_OPEN, SESSION_OPEN
+from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_tag
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes, put_varint,
 )
-from fila_server.core.wire.commands cimport CANCEL, CONSUME_OPEN, SESSION_OPEN
-from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field, put_tag
 from fila_server.edges.native.posting cimport post_surely
 
 cdef enum:

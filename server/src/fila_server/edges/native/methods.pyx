@@ -4,10 +4,9 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memcmp, strlen
 
-from fila_server.core.wire.commands cimport (
+from fila_server.core.protocol.commands cimport (
     ACK, ACK_BATCH, CONSUME_OPEN, ENQUEUE, ENQUEUE_BATCH, ENQUEUE_STREAM, EXTEND_LEASE, LEASE, NACK,
-    NACK_BATCH,
-    SESSION_OPEN,
+    NACK_BATCH, SESSION_OPEN,
 )
 from fila_server.edges.native.iothread cimport CONSUMER, PRODUCER, PULL, SESSION_CONSUMER, UNARY, Shape
 

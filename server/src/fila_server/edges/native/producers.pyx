@@ -5,10 +5,10 @@ from libc.stdlib cimport free
 from libc.string cimport strlen
 
 from fila_server.core.doors.mailbox cimport Command, command_free
-from fila_server.core.doors.rights cimport rights_admit
 from fila_server.core.doors.problem cimport Problem
+from fila_server.core.doors.rights cimport rights_admit
+from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_STREAM, OK
 from fila_server.core.structures.buffer cimport Buffer, buffer_init
-from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_STREAM, OK
 from fila_server.edges.native.iothread cimport PRODUCER, IoThread
 from fila_server.edges.native.response cimport (
     call_end, call_finish, call_queue, call_wait_for_room, parcel_add, parcel_fill, respond,
@@ -17,8 +17,8 @@ from fila_server.edges.native.slots cimport slot_free, slot_new, slot_token
 from fila_server.edges.native.sockets cimport atomic_add
 from fila_server.edges.native.status cimport status_of_reply, status_refuse
 from fila_server.edges.native.submission cimport (
-    AT_HOOKS, NO_DISK, NO_ROOM, HandedOver, frame_hand_over, frame_parse, outstanding_take,
-    refuse_problem, refuse_unposted, refuse_unread, say_draining,
+    AT_HOOKS, NO_DISK, NO_ROOM, HandedOver, frame_hand_over, frame_parse, outstanding_take, refuse_problem,
+    refuse_unposted, refuse_unread, say_draining,
 )
 from fila_server.edges.native.trace_context cimport trace_put
 from fila_server.edges.native.unread cimport unread_add, unread_is_refused

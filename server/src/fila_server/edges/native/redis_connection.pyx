@@ -5,19 +5,17 @@ from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
 from fila_server.core.doors.rights cimport CONSUME, rights_on
+from fila_server.core.protocol.commands cimport RESOURCE_EXHAUSTED, UNAUTHENTICATED
+from fila_server.core.protocol.refusals cimport Limits
 from fila_server.core.structures.buffer cimport (
     Buffer, Slice, buffer_free, buffer_init, must_malloc, put_bytes,
 )
-from fila_server.core.wire.commands cimport RESOURCE_EXHAUSTED, UNAUTHENTICATED
-from fila_server.core.wire.refusals cimport Limits
 from fila_server.edges.native.bridge cimport (
     EVENT_REDIS_GONE, EVENT_REDIS_OPENED, ORDER_REDIS_END, ORDER_REDIS_REPLY, ORDER_REFUSED, ORDER_SEND,
     event_put, header_put,
 )
 from fila_server.edges.native.iothread cimport PARTIAL_BYTES_FREE, PARTIAL_BYTES_MAX, Redis, Reply
-from fila_server.edges.native.redis_replies cimport (
-    replies_are_many, replies_free, reply_add, reply_refuse,
-)
+from fila_server.edges.native.redis_replies cimport replies_are_many, replies_free, reply_add, reply_refuse
 from fila_server.edges.native.redis_requests cimport (
     request_answer, request_end_wait, request_forget_wait, request_may_start, request_start, request_told,
     request_wait_over,
@@ -27,9 +25,7 @@ from fila_server.edges.native.slots cimport slot_free, slot_of_connection, slot_
 from fila_server.edges.native.sockets cimport keep_alive, shut_output
 from fila_server.edges.native.tls cimport tls_farewell
 from fila_server.edges.native.watching cimport connection_watch
-from fila_server.edges.redis.decoder cimport (
-    ITEM_PUSHES, ITEM_REPLY, decoder_free, decoder_init, decoder_next,
-)
+from fila_server.edges.redis.decoder cimport ITEM_PUSHES, ITEM_REPLY, decoder_free, decoder_init, decoder_next
 from fila_server.edges.redis.resp cimport reader_feed, reader_keep, reader_unread
 
 cdef enum:

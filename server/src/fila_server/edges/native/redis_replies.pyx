@@ -4,10 +4,10 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset, strlen
 
+from fila_server.core.protocol.commands cimport CANCEL, LEASE, RESOURCE_EXHAUSTED
 from fila_server.core.structures.buffer cimport (
     Buffer, Slice, buffer_free, buffer_init, must_malloc, put_bytes,
 )
-from fila_server.core.wire.commands cimport CANCEL, LEASE, RESOURCE_EXHAUSTED
 from fila_server.edges.native.iothread cimport IoThread, Redis
 from fila_server.edges.native.leases_within cimport leases_give_back
 from fila_server.edges.native.posting cimport post_surely

@@ -8,16 +8,16 @@ from libc.string cimport memcpy, strlen
 from posix.strings cimport strncasecmp
 
 from fila_server.core.doors.mailbox cimport Command, command_free
-from fila_server.core.doors.rights cimport rights_names
 from fila_server.core.doors.problem cimport Problem
-from fila_server.core.structures.buffer cimport (
-    Cursor, Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, read_u32be, read_u64be,
-)
-from fila_server.core.wire.commands cimport (
+from fila_server.core.doors.rights cimport rights_names
+from fila_server.core.protocol.commands cimport (
     ACK_BATCH, CANCEL, ENQUEUE_ATOMIC, ENQUEUE_BATCH, LEASE, OK, RESOURCE_EXHAUSTED, UNAUTHENTICATED,
     UNAVAILABLE,
 )
-from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field
+from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field
+from fila_server.core.structures.buffer cimport (
+    Cursor, Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, read_u32be, read_u64be,
+)
 from fila_server.edges.native.bridge cimport (
     CLIENT_KNOWN, CLIENT_LEAVES_AT_ONCE, CLIENT_QUITS, CLIENT_SPEAKS_3, EVENT_REDIS_COMMAND, ORDER_REFUSED,
     event_put,
@@ -35,7 +35,7 @@ from fila_server.edges.native.submission cimport (
 )
 from fila_server.edges.native.unread cimport unread_add, unread_has_room, unread_total
 from fila_server.edges.redis.decoder cimport (
-    ITEM_ACKS, ITEM_CLOSE, ITEM_COMMAND, ITEM_LEASE, ITEM_PUSH_MANY, ITEM_PUSHES, ITEM_REPLY, lease_at_once,
+    ITEM_ACKS, ITEM_CLOSE, ITEM_COMMAND, ITEM_LEASE, ITEM_PUSHES, ITEM_PUSH_MANY, ITEM_REPLY, lease_at_once,
 )
 from fila_server.edges.redis.encode cimport (
     count_acked, is_nowhere, put_integer, put_pushed, put_pushed_many, put_status,

@@ -4,8 +4,8 @@ from libc.stddef cimport size_t
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t
 from libc.string cimport memcmp, strlen
 
+from fila_server.core.protocol.commands cimport ENQUEUE
 from fila_server.core.structures.buffer cimport Buffer, put_bytes
-from fila_server.core.wire.commands cimport ENQUEUE
 from fila_server.edges.native.bridge cimport header_put
 from fila_server.edges.native.callers cimport caller_of
 from fila_server.edges.native.iothread cimport (

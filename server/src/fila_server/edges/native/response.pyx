@@ -5,10 +5,10 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove, memset, strlen
 
+from fila_server.core.protocol.commands cimport OK, WRITTEN
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_free, buffer_init, must_malloc, must_realloc, write_u32be,
 )
-from fila_server.core.wire.commands cimport OK, WRITTEN
 from fila_server.edges.native.iothread cimport GZIP, IoThread, Mark
 from fila_server.edges.native.nghttp2 cimport (
     NGHTTP2_DATA_FLAG_EOF, NGHTTP2_DATA_FLAG_NO_COPY, NGHTTP2_DATA_FLAG_NO_END_STREAM, NGHTTP2_ERR_DEFERRED,

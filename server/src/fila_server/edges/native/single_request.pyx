@@ -4,8 +4,8 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
+from fila_server.core.protocol.commands cimport RESOURCE_EXHAUSTED
 from fila_server.core.structures.buffer cimport must_malloc
-from fila_server.core.wire.commands cimport RESOURCE_EXHAUSTED
 from fila_server.edges.native.iothread cimport PARTIAL_BYTES_MAX
 from fila_server.edges.native.response cimport call_refuse
 

@@ -5,12 +5,12 @@ from libc.stdint cimport int32_t, uint32_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcmp, strlen
 
+from fila_server.core.protocol.commands cimport OK, RESOURCE_EXHAUSTED
+from fila_server.core.protocol.protobuf cimport (
+    Fields, fields_parse, put_nested, put_number_field, put_text_field,
+)
 from fila_server.core.structures.buffer cimport (
     Buffer, Slice, buffer_free, buffer_init, buffer_reserve, put_bytes, put_u8,
-)
-from fila_server.core.wire.commands cimport OK, RESOURCE_EXHAUSTED
-from fila_server.core.wire.protobuf cimport (
-    Fields, fields_parse, put_nested, put_number_field, put_text_field,
 )
 from fila_server.edges.native.nghttp2 cimport NGHTTP2_NV_FLAG_NO_COPY_NAME
 

@@ -11,9 +11,9 @@ from fila_server.core.doors.rights cimport RightsTable, rights_admit, rights_jud
 from fila_server.core.drive.handover cimport (
     DISK_FULL, POSTED, Posted, request_parse, request_parse_adopted, request_post,
 )
+from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, RESOURCE_EXHAUSTED, UNAVAILABLE
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.structures.maps cimport textmap_get
-from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, RESOURCE_EXHAUSTED, UNAVAILABLE
 from fila_server.edges.native.bridge cimport EVENT_FRAME, event_put
 from fila_server.edges.native.iothread cimport PRODUCER
 from fila_server.edges.native.response cimport call_refuse

@@ -4,11 +4,11 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp, strlen
 
+from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_nested, put_text_field
+from fila_server.core.protocol.traceparent cimport TraceContext, traceparent_parse
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, buffer_reserve, put_bytes,
 )
-from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field, put_nested, put_text_field
-from fila_server.core.wire.traceparent cimport TraceContext, traceparent_parse
 
 cdef enum:
     HEADERS_FIELD = 2               # of EnqueueRequest

@@ -5,10 +5,10 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memchr, memcmp, strlen
 
+from fila_server.core.protocol.commands cimport INVALID_ARGUMENT, RESOURCE_EXHAUSTED
 from fila_server.core.structures.buffer cimport (
     Cursor, buffer_free, buffer_init, buffer_reserve, put_bytes, put_u8, take_slice, take_varint,
 )
-from fila_server.core.wire.commands cimport INVALID_ARGUMENT, RESOURCE_EXHAUSTED
 
 cdef enum:
     ERROR_TEXT_MAX = 512        # longer texts only repeat what the client sent

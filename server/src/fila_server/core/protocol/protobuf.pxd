@@ -8,8 +8,8 @@ and spliced into the delivery.
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
+from fila_server.core.protocol.refusals cimport Limits
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice
-from fila_server.core.wire.refusals cimport Limits
 
 cdef struct Options:                # EnqueueOptions; only where given
     int64_t  delay_ms               # -1 = not given

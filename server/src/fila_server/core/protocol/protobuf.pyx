@@ -8,14 +8,14 @@ metadata be written behind them at delivery.
 
 from libc.string cimport memcmp, memcpy, memset, strlen
 
-from fila_server.core.structures.buffer cimport (
-    buffer_reserve, must_malloc, put_bytes, put_slice, put_u8, put_varint, take_slice, take_varint,
-    varint_size,
-)
-from fila_server.core.wire.refusals cimport (
+from fila_server.core.protocol.refusals cimport (
     REFUSED_DEDUP_KEY, REFUSED_DELAY, REFUSED_HEADER_COUNT, REFUSED_HEADER_KEY, REFUSED_HEADER_TEXT,
     REFUSED_HEADER_VALUE, REFUSED_MALFORMED, REFUSED_PAYLOAD, REFUSED_QUEUE_NAME, REFUSED_TTL,
     REFUSED_TTL_PAST, TAKEN,
+)
+from fila_server.core.structures.buffer cimport (
+    buffer_reserve, must_malloc, put_bytes, put_slice, put_u8, put_varint, take_slice, take_varint,
+    varint_size,
 )
 
 cdef enum:

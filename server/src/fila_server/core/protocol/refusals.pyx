@@ -2,7 +2,7 @@
 
 from libc.stdio cimport snprintf
 
-from fila_server.core.wire.commands cimport (
+from fila_server.core.protocol.commands cimport (
     FAILED_PRECONDITION, INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAVAILABLE,
 )
 
