@@ -20,7 +20,7 @@ PACKAGE = "fila_server.core."
 ROOMS = (
     "structures",  # small structures that know nothing of messages
     "protocol",  # what bytes on the wire mean
-    "store",  # RocksDB and its directory
+    "storage",  # RocksDB and its directory
     "doors",  # how anything gets from thread to thread
     "state",  # what there is: structs and tables, no decision
     "recording",  # what the history and traces are told
@@ -36,7 +36,7 @@ ROOMS = (
 )
 MODULES_A_ROOM_MAX = 20
 # RocksDB's own declarations are taken as one: some hundred names, and none of them ours.
-WHOLE = PACKAGE + "store.rocksdb"
+WHOLE = PACKAGE + "storage.rocksdb"
 # Numbers that Python has too, repeated whole: the seam's and the history's; and RocksDB's own names.
 REPEATED = {PACKAGE + "protocol.commands", PACKAGE + "recording.decisions", PACKAGE + "recording.inputs", WHOLE}
 EDGES = CORE.parent / "edges"

@@ -5,7 +5,7 @@ on order.
 """
 
 from fila_server.core.state.open_core cimport OpenCore
-from fila_server.core.store.status cimport STORE_OK, STORE_STALLED
+from fila_server.core.storage.status cimport STORE_OK, STORE_STALLED
 
 
 def disk_becomes(OpenCore engine not None, int level):

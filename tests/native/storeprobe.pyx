@@ -9,24 +9,24 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.store.database cimport database_close, database_open
-from fila_server.core.store.families cimport Store, StoreOptions, WalReport
-from fila_server.core.store.opening cimport store_close, store_default_options, store_open
-from fila_server.core.store.past_damage cimport (
+from fila_server.core.storage.database cimport database_close, database_open
+from fila_server.core.storage.disk cimport Disk, disk_check, disk_open, disk_restore_ballast
+from fila_server.core.storage.families cimport Store, StoreOptions, WalReport
+from fila_server.core.storage.opening cimport store_close, store_default_options, store_open
+from fila_server.core.storage.past_damage cimport (
     DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
 )
-from fila_server.core.store.reclaim cimport Upkeep, upkeep_round, upkeep_start, upkeep_stop
-from fila_server.core.store.rocksdb cimport rocksdb_iterator_t, rocksdb_snapshot_t, rocksdb_writebatch_t
-from fila_server.core.store.space cimport Disk, disk_check, disk_open, disk_restore_ballast
-from fila_server.core.store.status cimport STORE_NOT_FOUND, STORE_OK, StoreError
-from fila_server.core.store.store cimport (
+from fila_server.core.storage.reclaim cimport Upkeep, upkeep_round, upkeep_start, upkeep_stop
+from fila_server.core.storage.rocksdb cimport rocksdb_iterator_t, rocksdb_snapshot_t, rocksdb_writebatch_t
+from fila_server.core.storage.status cimport STORE_NOT_FOUND, STORE_OK, StoreError
+from fila_server.core.storage.store cimport (
     batch_delete, batch_delete_range, batch_free, batch_new, batch_put, batch_put_parts, scan_free, scan_key,
     scan_next, scan_seek, scan_status, scan_valid, scan_value, store_cache_bytes, store_compact,
     store_disk_bytes, store_flush, store_get, store_get_many, store_is_stopped, store_iterate,
     store_memtable_bytes, store_snapshot, store_snapshot_release, store_sync, store_table_bytes,
     store_wal_bytes, store_write,
 )
-from fila_server.core.store.walscan cimport scan_wal
+from fila_server.core.storage.walscan cimport scan_wal
 
 
 class StoreRefused(Exception):

@@ -59,7 +59,7 @@ def open_engine(settings: Config) -> Engine:
     _report_losses(report, data_dir)
     if report.get("damaged_blocks"):
         # A damaged block would stop the engine at the next compaction that meets it. Opening again
-        # copies the store without it (core/store/salvage.pyx), now rather than in the middle of the day.
+        # copies the store without it (core/storage/salvage.pyx), now rather than in the middle of the day.
         log.warning("store.copied_without_damage", data_dir=data_dir)
         engine.close()
         engine = _open_once(scheduler_thread.Engine, settings)

@@ -27,14 +27,14 @@ from fila_server.core.sinks.recovering cimport sink_read, sinks_recovered
 from fila_server.core.state.directory cimport directory_after, directory_first
 from fila_server.core.state.paths cimport channel_find
 from fila_server.core.state.state cimport Channel, Flow, Frame, Key, Queue, ThrottleKey
-from fila_server.core.store.families cimport (
+from fila_server.core.storage.families cimport (
     BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, QUEUES, SETTLED, SINKS, STATES,
 )
-from fila_server.core.store.past_damage cimport (
+from fila_server.core.storage.past_damage cimport (
     DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
 )
-from fila_server.core.store.status cimport STORE_OK
-from fila_server.core.store.store cimport batch_delete, scan_key, scan_value
+from fila_server.core.storage.status cimport STORE_OK
+from fila_server.core.storage.store cimport batch_delete, scan_key, scan_value
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport (
     Cursor, Slice, must_malloc, read_u64be, take_slice, take_u8, take_varint,

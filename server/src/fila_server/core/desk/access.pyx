@@ -9,10 +9,10 @@ from fila_server.core.protocol.commands cimport ACCESS_CHANGE, ACCESS_READ, INTE
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_field, put_nested, put_number_field, put_text_field,
 )
-from fila_server.core.store.families cimport ACCESS, AUDIT, META
-from fila_server.core.store.rocksdb cimport rocksdb_iter_prev, rocksdb_iter_seek_to_last, rocksdb_iterator_t
-from fila_server.core.store.status cimport STORE_NOT_FOUND, STORE_OK
-from fila_server.core.store.store cimport (
+from fila_server.core.storage.families cimport ACCESS, AUDIT, META
+from fila_server.core.storage.rocksdb cimport rocksdb_iter_prev, rocksdb_iter_seek_to_last, rocksdb_iterator_t
+from fila_server.core.storage.status cimport STORE_NOT_FOUND, STORE_OK
+from fila_server.core.storage.store cimport (
     batch_delete, batch_delete_range, batch_put, scan_free, scan_key, scan_next, scan_seek_first, scan_status,
     scan_valid, scan_value, store_get, store_iterate,
 )

@@ -7,10 +7,12 @@ from libc.string cimport memcmp
 from fila_server.core.life.answers cimport answer, answer_status
 from fila_server.core.protocol.commands cimport INTERNAL, KEPT_CHANGE, OK
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_nested, put_text_field
-from fila_server.core.store.families cimport KEPT
-from fila_server.core.store.rocksdb cimport rocksdb_iter_prev, rocksdb_iter_seek_for_prev, rocksdb_iterator_t
-from fila_server.core.store.status cimport STORE_OK
-from fila_server.core.store.store cimport (
+from fila_server.core.storage.families cimport KEPT
+from fila_server.core.storage.rocksdb cimport (
+    rocksdb_iter_prev, rocksdb_iter_seek_for_prev, rocksdb_iterator_t,
+)
+from fila_server.core.storage.status cimport STORE_OK
+from fila_server.core.storage.store cimport (
     batch_delete, batch_delete_range, batch_put, scan_free, scan_key, scan_status, scan_valid, scan_value,
     store_iterate,
 )

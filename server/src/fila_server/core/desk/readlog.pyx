@@ -19,10 +19,12 @@ from fila_server.core.records.index_record cimport IndexEntry, IndexRecord, inde
 from fila_server.core.records.records cimport WITH_OWN_IDS
 from fila_server.core.state.open_core cimport OpenCore
 from fila_server.core.state.state cimport Core
-from fila_server.core.store.families cimport FRAMES, INDEX, QUEUES, Store
-from fila_server.core.store.rocksdb cimport rocksdb_iter_seek_for_prev, rocksdb_iterator_t, rocksdb_snapshot_t
-from fila_server.core.store.status cimport STORE_OK, StoreError
-from fila_server.core.store.store cimport (
+from fila_server.core.storage.families cimport FRAMES, INDEX, QUEUES, Store
+from fila_server.core.storage.rocksdb cimport (
+    rocksdb_iter_seek_for_prev, rocksdb_iterator_t, rocksdb_snapshot_t,
+)
+from fila_server.core.storage.status cimport STORE_OK, StoreError
+from fila_server.core.storage.store cimport (
     scan_free, scan_key, scan_next, scan_seek, scan_seek_first, scan_status, scan_valid, scan_value,
     store_get_many, store_iterate, store_snapshot, store_snapshot_release,
 )

@@ -10,8 +10,8 @@ from fila_server.core.doors.locks cimport (
     pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
 from fila_server.core.doors.mailbox cimport mailbox_poke
-from fila_server.core.store.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK, StoreError
-from fila_server.core.store.store cimport store_get
+from fila_server.core.storage.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK, StoreError
+from fila_server.core.storage.store cimport store_get
 from fila_server.core.structures.buffer cimport must_malloc, write_u64be
 
 cdef extern from "<unistd.h>" nogil:

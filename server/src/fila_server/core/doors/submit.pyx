@@ -21,7 +21,7 @@ from fila_server.core.protocol.refusals cimport (
     EXTEND_MS_MAX, EXTEND_MS_MIN, REFUSED_MALFORMED, REFUSED_QUEUE_NAME, refusal_code, refusal_reason,
     refusal_text,
 )
-from fila_server.core.store.checksum cimport crc32c
+from fila_server.core.storage.checksum cimport crc32c
 from fila_server.core.structures.buffer cimport Cursor, Slice, buffer_free, buffer_init, must_malloc
 
 

@@ -15,11 +15,11 @@ from fila_server.core.recording.inputs cimport write_failed
 from fila_server.core.records.records cimport bucket_record_put, meta_record_put
 from fila_server.core.sinks.staging cimport staged_written
 from fila_server.core.state.state cimport Effect, Frame, ThrottleKey
-from fila_server.core.store.space cimport DISK_CRITICAL
-from fila_server.core.store.status cimport (
+from fila_server.core.storage.disk cimport DISK_CRITICAL
+from fila_server.core.storage.status cimport (
     STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_STALLED, StoreError, failure_tell,
 )
-from fila_server.core.store.store cimport batch_clear, batch_count, store_part_log, store_sync, store_write
+from fila_server.core.storage.store cimport batch_clear, batch_count, store_part_log, store_sync, store_write
 from fila_server.core.structures.atomics cimport atomic_load, atomic_store, flag_store
 from fila_server.core.turns.throttle cimport throttle_key_drop_if_idle
 

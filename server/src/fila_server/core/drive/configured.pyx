@@ -1,7 +1,7 @@
 """Every setting of the core by its name, with the value that counts where the dictionary has none: tests and
 the simulation give those alone that they are about."""
 
-from fila_server.core.store.opening cimport store_default_options
+from fila_server.core.storage.opening cimport store_default_options
 
 
 cdef void core_configure(Core* core, dict settings) except *:

@@ -16,11 +16,11 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server import errors
-from fila_server.core.desk.readlog import LogReader
 from fila_server.core.care.recover cimport recover_core
 from fila_server.core.desk.access cimport audit_recover
 from fila_server.core.desk.chores cimport chores_forget
 from fila_server.core.desk.deleting cimport forget_all
+from fila_server.core.desk.readlog import LogReader
 from fila_server.core.doors.blocks cimport block_end
 from fila_server.core.doors.mailbox cimport command_free, mailbox_free, mailbox_new
 from fila_server.core.doors.outbox cimport (
@@ -46,15 +46,15 @@ from fila_server.core.records.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.sinks.registry cimport sinks_forget
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
 from fila_server.core.state.state cimport Core, Queue, ThrottleKey
-from fila_server.core.store.families cimport StoreOptions
-from fila_server.core.store.opening cimport store_close, store_open
-from fila_server.core.store.reclaim cimport upkeep_round
-from fila_server.core.store.space cimport disk_open
-from fila_server.core.store.status cimport (
+from fila_server.core.storage.disk cimport disk_open
+from fila_server.core.storage.families cimport StoreOptions
+from fila_server.core.storage.opening cimport store_close, store_open
+from fila_server.core.storage.reclaim cimport upkeep_round
+from fila_server.core.storage.status cimport (
     STORE_DAMAGED, STORE_IN_USE, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, failure_is_told,
 )
-from fila_server.core.store.store cimport batch_free, batch_new
-from fila_server.core.store.watch cimport watch_begin, watch_look
+from fila_server.core.storage.store cimport batch_free, batch_new
+from fila_server.core.storage.watch cimport watch_begin, watch_look
 from fila_server.core.structures.atomics cimport flag_store
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_init, maps_seed, textmap_init, textmap_next
@@ -387,7 +387,7 @@ cdef class CoreEngine(OpenCore):
         return self.failure()
 
     def upkeep(self):
-        """One round of what a thread does each second (core/store/reclaim.pyx)."""
+        """One round of what a thread does each second (core/storage/reclaim.pyx)."""
         with nogil:
             upkeep_round(&self.core.shared.upkeep)
 

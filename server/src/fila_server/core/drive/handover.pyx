@@ -4,8 +4,8 @@ where their sender hears of it; everything else waits its turn."""
 from fila_server.core.doors.mailbox cimport mailbox_post
 from fila_server.core.doors.submit cimport command_parse, command_parse_adopted
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
-from fila_server.core.store.space cimport DISK_CRITICAL
-from fila_server.core.store.watch cimport watch_level
+from fila_server.core.storage.disk cimport DISK_CRITICAL
+from fila_server.core.storage.watch cimport watch_level
 from fila_server.core.structures.atomics cimport atomic_add, flag_load
 
 

@@ -23,7 +23,7 @@ from libc.string cimport memcpy, memset, strcmp, strstr
 from fila_server.core.doors.blocks cimport Block
 from fila_server.core.drive.replay cimport Replay
 from fila_server.core.state.state cimport Core
-from fila_server.core.store.rocksdb cimport (
+from fila_server.core.storage.rocksdb cimport (
     rocksdb_writebatch_create_from, rocksdb_writebatch_data, rocksdb_writebatch_t,
 )
 from fila_server.core.structures.arena cimport (

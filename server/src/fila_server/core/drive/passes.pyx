@@ -39,8 +39,8 @@ from fila_server.core.state.kinds cimport (
 from fila_server.core.state.paths cimport bucket_of, entry_of, share_of
 from fila_server.core.state.pending cimport Expiry, Pace
 from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Key, Lease, Queue, Slot
-from fila_server.core.store.space cimport DISK_ROOMY
-from fila_server.core.store.watch cimport watch_level
+from fila_server.core.storage.disk cimport DISK_ROOMY
+from fila_server.core.storage.watch cimport watch_level
 from fila_server.core.structures.atomics cimport atomic_load, flag_load
 from fila_server.core.structures.maps cimport textmap_next
 from fila_server.core.structures.timers cimport Timer, timer_set, timers_next, timers_pop_due

@@ -30,9 +30,9 @@ from fila_server.core.recording.inputs cimport (
 )
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.state cimport Frame, Queue
-from fila_server.core.store.families cimport FAMILY_COUNT, FRAMES, STAGED
-from fila_server.core.store.status cimport STORE_NOT_FOUND, STORE_OK
-from fila_server.core.store.store cimport batch_free, batch_new, batch_put, store_write
+from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES, STAGED
+from fila_server.core.storage.status cimport STORE_NOT_FOUND, STORE_OK
+from fila_server.core.storage.store cimport batch_free, batch_new, batch_put, store_write
 from fila_server.core.structures.atomics cimport atomic_store, flag_store
 from fila_server.core.structures.buffer cimport Cursor, must_malloc, take_slice, take_varint
 from fila_server.core.structures.maps cimport map64_get

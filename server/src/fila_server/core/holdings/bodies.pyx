@@ -4,7 +4,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.doors.reader cimport loader_ask
-from fila_server.core.store.families cimport FRAMES
+from fila_server.core.storage.families cimport FRAMES
 from fila_server.core.structures.buffer cimport must_malloc
 
 

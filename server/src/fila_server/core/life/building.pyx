@@ -14,7 +14,7 @@ from fila_server.core.records.records cimport frame_record_put
 from fila_server.core.state.directory cimport directory_add
 from fila_server.core.state.pending cimport OwnIds
 from fila_server.core.state.state cimport Entry, Frame
-from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
+from fila_server.core.storage.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.structures.buffer cimport must_malloc, must_realloc
 
 cdef enum:

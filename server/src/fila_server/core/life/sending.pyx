@@ -24,8 +24,8 @@ from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.kinds cimport PULL, STREAM
 from fila_server.core.state.paths cimport frame_of
 from fila_server.core.state.state cimport Body, Channel, Frame, Lease, Queue
-from fila_server.core.store.families cimport STAGED
-from fila_server.core.store.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK
+from fila_server.core.storage.families cimport STAGED
+from fila_server.core.storage.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK
 from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, buffer_reserve, must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.structures.timers cimport timer_cancel, timer_set

@@ -6,7 +6,7 @@ STAGED are left out.
 """
 
 from fila_server.core.state.state cimport Core
-from fila_server.core.store.status cimport StoreError
+from fila_server.core.storage.status cimport StoreError
 
 # `head` says with which settings, seeds and clocks. Returns a StoreStatus.
 cdef int base_put(Core* core, const char* head, size_t length, StoreError* error) noexcept nogil

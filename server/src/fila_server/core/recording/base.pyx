@@ -4,10 +4,10 @@ way whose bounds would count."""
 from libc.stdint cimport int64_t
 
 from fila_server.core.recording.inputs cimport INPUT_BASE, INPUT_BASE_ENDS, INPUT_RECORD, input_put
-from fila_server.core.store.families cimport FAMILY_COUNT, FRAMES, STAGED
-from fila_server.core.store.rocksdb cimport rocksdb_iterator_t
-from fila_server.core.store.status cimport STORE_OK
-from fila_server.core.store.store cimport (
+from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES, STAGED
+from fila_server.core.storage.rocksdb cimport rocksdb_iterator_t
+from fila_server.core.storage.status cimport STORE_OK
+from fila_server.core.storage.store cimport (
     scan_free, scan_key, scan_next, scan_seek_first, scan_status, scan_valid, scan_value, store_iterate,
 )
 from fila_server.core.structures.buffer cimport Buffer, put_bytes, put_varint

@@ -12,7 +12,7 @@ from fila_server.core.recording.decisions cimport decisions_told
 from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Queue
-from fila_server.core.store.families cimport STAGED
+from fila_server.core.storage.families cimport STAGED
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, put_bytes, put_varint, take_slice, take_u8, take_varint,
 )

@@ -48,7 +48,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.state.pending cimport Dedup, LeaseGroup
 from fila_server.core.state.state cimport Channel, Core, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey
-from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
+from fila_server.core.storage.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.structures.buffer cimport Slice
 
 cdef enum:                          # STATES: what the message is

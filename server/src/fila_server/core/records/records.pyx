@@ -6,15 +6,13 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset, strlen
 
 from fila_server.core.state.kinds cimport DONE, RECORDED
-from fila_server.core.state.paths cimport (
-    frame_of, frame_offset, key_cap, key_has_policy, key_pace, share_of,
-)
+from fila_server.core.state.paths cimport frame_of, frame_offset, key_cap, key_has_policy, key_pace, share_of
 from fila_server.core.state.pending cimport Pace
 from fila_server.core.state.state cimport Entry
-from fila_server.core.store.families cimport (
+from fila_server.core.storage.families cimport (
     AUDIT, BUCKETS, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES,
 )
-from fila_server.core.store.store cimport batch_delete, batch_delete_range, batch_put, batch_put_parts
+from fila_server.core.storage.store cimport batch_delete, batch_delete_range, batch_put, batch_put_parts
 from fila_server.core.structures.buffer cimport (
     Buffer, put_bytes, put_u32be, put_u64be, put_u8, put_varint, put_zigzag, write_u64be,
 )

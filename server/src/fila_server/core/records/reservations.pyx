@@ -3,9 +3,9 @@
 from libc.stdlib cimport free
 
 from fila_server.core.records.records cimport MARKS_OF
-from fila_server.core.store.families cimport DEDUP, KEYS, LEASES, META, QUEUES, SETTLED, SINKS, STATES
-from fila_server.core.store.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK, store_failed
-from fila_server.core.store.store cimport store_get
+from fila_server.core.storage.families cimport DEDUP, KEYS, LEASES, META, QUEUES, SETTLED, SINKS, STATES
+from fila_server.core.storage.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK, store_failed
+from fila_server.core.storage.store cimport store_get
 from fila_server.core.structures.buffer cimport read_u64be
 
 cdef uint64_t LEASE_IDS_SKIPPED = <uint64_t> 1 << 40

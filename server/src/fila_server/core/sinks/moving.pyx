@@ -26,8 +26,8 @@ from fila_server.core.sinks.sink_records cimport (
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.sinks cimport Attempt, Intent, Sink, StagedFrame
 from fila_server.core.state.state cimport Queue
-from fila_server.core.store.families cimport STAGED
-from fila_server.core.store.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK
+from fila_server.core.storage.families cimport STAGED
+from fila_server.core.storage.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_init, must_malloc, take_u8
 from fila_server.core.structures.maps cimport map64_get
 

@@ -12,8 +12,8 @@ from fila_server.core.sinks.sink_records cimport (
     CURSOR_MARK, INTENT_MARK, MARK_KEY_BYTES, NOTE_KEY_BYTES, SINK_KEY_BYTES,
 )
 from fila_server.core.state.sinks cimport ATTEMPT_KEY_BYTES, Attempt, Intent, Sink, StagedFrame
-from fila_server.core.store.families cimport SINKS, STAGED
-from fila_server.core.store.store cimport batch_delete, batch_delete_range
+from fila_server.core.storage.families cimport SINKS, STAGED
+from fila_server.core.storage.store cimport batch_delete, batch_delete_range
 from fila_server.core.structures.buffer cimport (
     Cursor, Slice, put_slice, read_u32be, read_u64be, take_slice, take_u64be, take_u8, take_varint,
     write_u64be,

@@ -7,8 +7,8 @@ from libc.string cimport memcpy
 from fila_server.core.protocol.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
 from fila_server.core.records.records cimport VERSION
 from fila_server.core.state.sinks cimport ATTEMPT_KEY_BYTES, Intent, StagedFrame
-from fila_server.core.store.families cimport SINKS, STAGED
-from fila_server.core.store.store cimport batch_delete, batch_delete_range, batch_put, batch_put_parts
+from fila_server.core.storage.families cimport SINKS, STAGED
+from fila_server.core.storage.store cimport batch_delete, batch_delete_range, batch_put, batch_put_parts
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, put_bytes, put_u32be, put_u64be, put_u8, put_varint, take_slice, take_u8, take_varint,
     write_u32be, write_u64be,

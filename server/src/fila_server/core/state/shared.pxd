@@ -18,9 +18,9 @@ Mailbox, outboxes and loader have locks of their own, and RocksDB has its own.
 
 from libc.stdint cimport uint64_t
 
-from fila_server.core.store.reclaim cimport Upkeep
-from fila_server.core.store.status cimport StoreFailure
-from fila_server.core.store.watch cimport Watch
+from fila_server.core.storage.reclaim cimport Upkeep
+from fila_server.core.storage.status cimport StoreFailure
+from fila_server.core.storage.watch cimport Watch
 
 cdef struct Shared:
     uint64_t coming                 # the newest epoch that may have something in the log

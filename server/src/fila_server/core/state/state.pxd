@@ -31,9 +31,9 @@ from fila_server.core.state.pending cimport (
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.shared cimport Shared
 from fila_server.core.state.sinks cimport Sinks
-from fila_server.core.store.families cimport Store
-from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
-from fila_server.core.store.status cimport StoreError
+from fila_server.core.storage.families cimport Store
+from fila_server.core.storage.rocksdb cimport rocksdb_writebatch_t
+from fila_server.core.storage.status cimport StoreError
 from fila_server.core.structures.bucket cimport Bucket
 from fila_server.core.structures.buffer cimport Buffer, Slice
 from fila_server.core.structures.counters cimport CoreCounters, Hour, QueueCounters, Rates, Tally

@@ -1,7 +1,7 @@
 """An open store at one moment as a second directory: links to tables and payload files, and the log."""
 
-from fila_server.core.store.families cimport Store
-from fila_server.core.store.status cimport StoreError
+from fila_server.core.storage.families cimport Store
+from fila_server.core.storage.status cimport StoreError
 
 # Any thread, beside all others. `path` must not exist and lies best on the store's own disk, where tables and
 # payload files are linked and only the newest log is copied. Everything written before the call is in it; of

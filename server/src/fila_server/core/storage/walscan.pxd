@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-from fila_server.core.store.families cimport WalReport
+from fila_server.core.storage.families cimport WalReport
 
 # Fills the report; what is unreadable is damage, and no failure of the scan.
 cdef void scan_wal(const char* directory, WalReport* report) noexcept nogil

@@ -6,12 +6,12 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdio cimport snprintf, sscanf
 from libc.string cimport memcpy, memset, strchr, strcmp
 
-from fila_server.core.store.checksum cimport crc32c
-from fila_server.core.store.data_directory cimport directory_newest_log
-from fila_server.core.store.posix cimport (
+from fila_server.core.storage.checksum cimport crc32c
+from fila_server.core.storage.data_directory cimport directory_newest_log
+from fila_server.core.storage.posix cimport (
     O_CLOEXEC, O_CREAT, O_RDONLY, O_WRONLY, SEEK_END, access, c_close, c_open, lseek, pread, pwrite,
 )
-from fila_server.core.store.rocksdb cimport rocksdb_get_latest_sequence_number
+from fila_server.core.storage.rocksdb cimport rocksdb_get_latest_sequence_number
 from fila_server.core.structures.atomics cimport atomic_load
 
 cdef enum:

@@ -29,8 +29,8 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport atoll, free, malloc, realloc
 from libc.string cimport memcpy, memset, strcmp, strlen
 
-from fila_server.core.store.checksum cimport crc32c
-from fila_server.core.store.posix cimport (
+from fila_server.core.storage.checksum cimport crc32c
+from fila_server.core.storage.posix cimport (
     DIR, O_CLOEXEC, O_RDONLY, O_RDWR, c_close, c_open, c_read, closedir, dirent_t, opendir, pwrite, readdir,
 )
 

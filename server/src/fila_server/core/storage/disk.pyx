@@ -7,10 +7,10 @@ the store.
 from libc.stdio cimport snprintf
 from libc.string cimport memset
 
-from fila_server.core.store.posix cimport (
+from fila_server.core.storage.posix cimport (
     AT_FDCWD, O_CLOEXEC, O_CREAT, O_TRUNC, O_WRONLY, c_close, c_open, posix_fallocate, unlink,
 )
-from fila_server.core.store.status cimport STORE_FULL, STORE_OK, store_failed
+from fila_server.core.storage.status cimport STORE_FULL, STORE_OK, store_failed
 
 cdef extern from "sys/statvfs.h" nogil:
     cdef struct statvfs_t "statvfs":

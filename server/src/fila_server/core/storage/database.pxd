@@ -1,9 +1,9 @@
 """One RocksDB directory with its eleven families, opened and
 closed; no locks, no healing, no rules of ours."""
 
-from fila_server.core.store.families cimport Store, StoreOptions
-from fila_server.core.store.rocksdb cimport rocksdb_readoptions_t
-from fila_server.core.store.status cimport StoreError
+from fila_server.core.storage.families cimport Store, StoreOptions
+from fila_server.core.storage.rocksdb cimport rocksdb_readoptions_t
+from fila_server.core.storage.status cimport StoreError
 
 # Fills the database part of the store. `lenient`: for salvage; opens past tables that cannot be read, and
 # compacts nothing. On failure everything is released, and STORE_DAMAGED means that healing may help.

@@ -15,7 +15,7 @@ watch.pyx looks each 100 ms.
 
 from libc.stdint cimport int64_t
 
-from fila_server.core.store.status cimport StoreError
+from fila_server.core.storage.status cimport StoreError
 
 cdef enum DiskLevel:
     DISK_ROOMY = 0

@@ -26,18 +26,18 @@ from libc.stdio cimport rename, snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, strcmp, strerror
 
-from fila_server.core.store.families cimport FAMILY_COUNT
-from fila_server.core.store.past_damage cimport (
+from fila_server.core.storage.families cimport FAMILY_COUNT
+from fila_server.core.storage.past_damage cimport (
     KEY_BYTES_MAX, TABLE_NAME_BYTES, DamageScan, damage_scan_begin, damage_scan_end, damage_scan_from,
     damage_scan_next, damage_scan_valid, table_named_in,
 )
-from fila_server.core.store.posix cimport (
+from fila_server.core.storage.posix cimport (
     DIR, O_CLOEXEC, O_DIRECTORY, O_RDONLY, O_RDWR, SEEK_END, access, c_close, c_mkdir, c_open, closedir,
     dirent_t, fsync, link, lseek, opendir, pread, pwrite, readdir, rmdir, unlink,
 )
-from fila_server.core.store.rocksdb cimport *
-from fila_server.core.store.status cimport STORE_FAILED, STORE_OK, store_classify, store_failed
-from fila_server.core.store.store cimport batch_bytes, batch_clear, batch_put, scan_key, scan_value
+from fila_server.core.storage.rocksdb cimport *
+from fila_server.core.storage.status cimport STORE_FAILED, STORE_OK, store_classify, store_failed
+from fila_server.core.storage.store cimport batch_bytes, batch_clear, batch_put, scan_key, scan_value
 from fila_server.core.structures.buffer cimport must_malloc
 
 cdef enum:

@@ -12,28 +12,30 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
-from fila_server.core.store.data_directory cimport (
+from fila_server.core.storage.data_directory cimport (
     FORMAT_UNREADABLE, directory_lock, directory_unlock, format_read, format_write, salvage_is_asked,
 )
-from fila_server.core.store.database cimport (
+from fila_server.core.storage.database cimport (
     database_check_families, database_close, database_open, database_rebuild,
 )
-from fila_server.core.store.families cimport META, STORE_FORMAT
-from fila_server.core.store.log_note cimport lognote_check_end, lognote_check_files, lognote_write
-from fila_server.core.store.manifest_copy cimport manifest_copy_heal, manifest_copy_update
-from fila_server.core.store.rocksdb cimport rocksdb_get_latest_sequence_number, rocksdb_writebatch_t
-from fila_server.core.store.salvage cimport (
+from fila_server.core.storage.disk cimport disk_check_start
+from fila_server.core.storage.families cimport META, STORE_FORMAT
+from fila_server.core.storage.log_note cimport lognote_check_end, lognote_check_files, lognote_write
+from fila_server.core.storage.manifest_copy cimport manifest_copy_heal, manifest_copy_update
+from fila_server.core.storage.rocksdb cimport rocksdb_get_latest_sequence_number, rocksdb_writebatch_t
+from fila_server.core.storage.salvage cimport (
     Gap, salvage_begin, salvage_beside, salvage_commit, salvage_finish, salvage_gaps, salvage_gaps_free,
     salvage_records, salvage_replace_tables,
 )
-from fila_server.core.store.space cimport disk_check_start
-from fila_server.core.store.status cimport (
+from fila_server.core.storage.status cimport (
     STORE_DAMAGED, STORE_ERROR_BYTES, STORE_NOT_FOUND, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE,
     store_failed,
 )
-from fila_server.core.store.store cimport batch_free, batch_new, batch_put, store_get, store_sync, store_write
-from fila_server.core.store.tuning cimport default_store_options
-from fila_server.core.store.walscan cimport leave_out_cut_batches, scan_wal
+from fila_server.core.storage.store cimport (
+    batch_free, batch_new, batch_put, store_get, store_sync, store_write,
+)
+from fila_server.core.storage.tuning cimport default_store_options
+from fila_server.core.storage.walscan cimport leave_out_cut_batches, scan_wal
 
 cdef enum:
     TABLES_LOST_MAX = 1000      # of one salvage; more is not damage but another disk

@@ -11,8 +11,8 @@
 
 from libc.stdint cimport int64_t
 
-from fila_server.core.store.families cimport Store
-from fila_server.core.store.rocksdb cimport (
+from fila_server.core.storage.families cimport Store
+from fila_server.core.storage.rocksdb cimport (
     rocksdb_column_family_handle_t, rocksdb_iterator_t, rocksdb_readoptions_t, rocksdb_t,
 )
 

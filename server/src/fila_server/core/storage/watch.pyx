@@ -3,10 +3,10 @@
 from libc.stdint cimport uint64_t
 from libc.stdio cimport snprintf
 
-from fila_server.core.store.data_directory cimport directory_is_gone, directory_newest_log
-from fila_server.core.store.posix cimport c_close, c_write
-from fila_server.core.store.space cimport disk_check, disk_restore_ballast
-from fila_server.core.store.status cimport (
+from fila_server.core.storage.data_directory cimport directory_is_gone, directory_newest_log
+from fila_server.core.storage.disk cimport disk_check, disk_restore_ballast
+from fila_server.core.storage.posix cimport c_close, c_write
+from fila_server.core.storage.status cimport (
     STORE_ERROR_BYTES, STORE_FAILED, STORE_GONE, STORE_OK, StoreError, failure_tell,
 )
 

@@ -15,7 +15,7 @@ Two things prove a loss, and nothing that RocksDB does by itself looks like eith
   second before, so that it cannot have been on its way out already.
 """
 
-from fila_server.core.store.families cimport Store
+from fila_server.core.storage.families cimport Store
 
 # Upkeep thread, each second.
 cdef void lognote_write(Store* store) noexcept nogil

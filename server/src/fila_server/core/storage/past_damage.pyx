@@ -12,8 +12,8 @@ Each try takes a new iterator: one that met damage reports it again wherever it 
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset, strstr
 
-from fila_server.core.store.data_directory cimport salvage_ask
-from fila_server.core.store.rocksdb cimport *
+from fila_server.core.storage.data_directory cimport salvage_ask
+from fila_server.core.storage.rocksdb cimport *
 
 cdef enum:
     KEY_BYTES_MIN = 16          # shorter keys are filled up with zeros, to have room for small steps

@@ -2,10 +2,11 @@
 
 from libc.stdint cimport UINT64_MAX
 
-from fila_server.core.store.rocksdb cimport (
+from fila_server.core.storage.rocksdb cimport (
     rocksdb_checkpoint_create, rocksdb_checkpoint_object_create, rocksdb_checkpoint_object_destroy,
-    rocksdb_checkpoint_t)
-from fila_server.core.store.status cimport STORE_FULL, STORE_OK, store_classify, store_failed
+    rocksdb_checkpoint_t,
+)
+from fila_server.core.storage.status cimport STORE_FULL, STORE_OK, store_classify, store_failed
 from fila_server.core.structures.atomics cimport flag_load
 
 

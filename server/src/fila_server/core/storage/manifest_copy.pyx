@@ -14,11 +14,11 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset, strchr, strncmp
 
-from fila_server.core.store.posix cimport (
-    O_CLOEXEC, O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, SEEK_END, access, c_close, c_open, fsync,
-    lseek, pread, pwrite,
+from fila_server.core.storage.posix cimport (
+    O_CLOEXEC, O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, SEEK_END, access, c_close, c_open, fsync, lseek,
+    pread, pwrite,
 )
-from fila_server.core.store.walscan cimport is_whole_log
+from fila_server.core.storage.walscan cimport is_whole_log
 
 cdef enum:
     NAME_BYTES = 64

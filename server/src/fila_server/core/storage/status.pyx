@@ -3,7 +3,7 @@
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, strstr
 
-from fila_server.core.store.rocksdb cimport rocksdb_free
+from fila_server.core.storage.rocksdb cimport rocksdb_free
 
 cdef extern from *:
     """

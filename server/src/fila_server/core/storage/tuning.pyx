@@ -7,8 +7,8 @@ small records, deleted about as fast. Nothing is ever overwritten in place but a
 
 from libc.stdint cimport int64_t, uint64_t
 
-from fila_server.core.store.families cimport DEDUP, FRAMES, INDEX, KEYS, LEASES, SETTLED, STAGED, STATES
-from fila_server.core.store.rocksdb cimport *
+from fila_server.core.storage.families cimport DEDUP, FRAMES, INDEX, KEYS, LEASES, SETTLED, STAGED, STATES
+from fila_server.core.storage.rocksdb cimport *
 
 cdef enum:
     SKIP_ANY_CORRUPTED_RECORD = 3   # wal_recovery_mode

@@ -13,10 +13,10 @@ directory or log makes itself heard nowhere else, and all that is answered meanw
 
 from libc.stdint cimport int64_t
 
-from fila_server.core.store.families cimport Store
-from fila_server.core.store.reclaim cimport pthread_t
-from fila_server.core.store.space cimport Disk
-from fila_server.core.store.status cimport StoreFailure
+from fila_server.core.storage.disk cimport Disk
+from fila_server.core.storage.families cimport Store
+from fila_server.core.storage.reclaim cimport pthread_t
+from fila_server.core.storage.status cimport StoreFailure
 
 cdef struct Watch:
     Disk disk                           # the watch thread's; others read its numbers

@@ -1,8 +1,8 @@
 """What can be read of a damaged store, copied into a sound one."""
 
-from fila_server.core.store.families cimport Store
-from fila_server.core.store.past_damage cimport KEY_BYTES_MAX, TABLE_NAME_BYTES
-from fila_server.core.store.status cimport StoreError
+from fila_server.core.storage.families cimport Store
+from fila_server.core.storage.past_damage cimport KEY_BYTES_MAX, TABLE_NAME_BYTES
+from fila_server.core.storage.status cimport StoreError
 
 cdef struct Gap:                        # a place that was stepped over
     Gap*   next

@@ -3,7 +3,7 @@ a salvage."""
 
 from libc.stdint cimport int64_t
 
-from fila_server.core.store.status cimport StoreError
+from fila_server.core.storage.status cimport StoreError
 
 # Creates the directory and takes its lock; -1 with STORE_IN_USE or STORE_UNWRITABLE in `error`.
 cdef int directory_lock(const char* directory, StoreError* error) noexcept nogil

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from fila_server.core.store.rocksdb cimport (
+from fila_server.core.storage.rocksdb cimport (
     rocksdb_cache_t, rocksdb_column_family_handle_t, rocksdb_options_t, rocksdb_readoptions_t, rocksdb_t,
     rocksdb_writebatch_t, rocksdb_writeoptions_t,
 )

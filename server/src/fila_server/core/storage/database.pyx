@@ -2,15 +2,15 @@
 
 from libc.string cimport strcmp, strstr
 
-from fila_server.core.store.families cimport (
+from fila_server.core.storage.families cimport (
     ACCESS, AUDIT, BUCKETS, CONFIG, DEDUP, FAMILY_COUNT, FRAMES, INDEX, KEPT, KEYS, LEASES, META, QUEUES,
     SETTLED, SINKS, STAGED, STATES,
 )
-from fila_server.core.store.rocksdb cimport *
-from fila_server.core.store.status cimport (
+from fila_server.core.storage.rocksdb cimport *
+from fila_server.core.storage.status cimport (
     STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, store_failed,
 )
-from fila_server.core.store.tuning cimport tuned_options
+from fila_server.core.storage.tuning cimport tuned_options
 
 cdef const char* FAMILY_NAMES[FAMILY_COUNT]
 

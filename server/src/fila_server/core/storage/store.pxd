@@ -15,9 +15,9 @@ do. (One per thread, so that two threads that fail together don't write one buff
 
 from libc.stdint cimport uint64_t
 
-from fila_server.core.store.families cimport Store
-from fila_server.core.store.rocksdb cimport *
-from fila_server.core.store.status cimport StoreError
+from fila_server.core.storage.families cimport Store
+from fila_server.core.storage.rocksdb cimport *
+from fila_server.core.storage.status cimport StoreError
 
 # --- write (scheduler thread) ----------------------------------------------------------
 cdef inline rocksdb_writebatch_t* batch_new() noexcept nogil:

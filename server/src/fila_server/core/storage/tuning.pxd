@@ -1,7 +1,7 @@
 """How RocksDB is set up for each family; the measurements behind it are in docs/durability.md."""
 
-from fila_server.core.store.families cimport StoreOptions
-from fila_server.core.store.rocksdb cimport rocksdb_cache_t, rocksdb_options_t
+from fila_server.core.storage.families cimport StoreOptions
+from fila_server.core.storage.rocksdb cimport rocksdb_cache_t, rocksdb_options_t
 
 cdef void default_store_options(StoreOptions* options) noexcept nogil
 # A new options object for one family; its database-wide part is the same for every family.

@@ -12,13 +12,13 @@ copies two thirds of everything that waits, over and over (measured: docs/durabi
 
 from libc.string cimport memset
 
-from fila_server.core.store.families cimport FAMILY_COUNT, FRAMES
-from fila_server.core.store.log_note cimport lognote_write
-from fila_server.core.store.manifest_copy cimport manifest_copy_update
-from fila_server.core.store.posix cimport c_close, c_write
-from fila_server.core.store.rocksdb cimport *
-from fila_server.core.store.status cimport STORE_FAILED, STORE_OK
-from fila_server.core.store.store cimport store_compact, store_compact_cancel, store_flush, store_wal_bytes
+from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES
+from fila_server.core.storage.log_note cimport lognote_write
+from fila_server.core.storage.manifest_copy cimport manifest_copy_update
+from fila_server.core.storage.posix cimport c_close, c_write
+from fila_server.core.storage.rocksdb cimport *
+from fila_server.core.storage.status cimport STORE_FAILED, STORE_OK
+from fila_server.core.storage.store cimport store_compact, store_compact_cancel, store_flush, store_wal_bytes
 from fila_server.core.structures.atomics cimport atomic_load, count_load
 
 cdef extern from "<pthread.h>" nogil:

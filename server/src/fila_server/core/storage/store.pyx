@@ -3,11 +3,11 @@
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
-from fila_server.core.store.data_directory cimport directory_bytes, salvage_ask
-from fila_server.core.store.database cimport set_scan_options
-from fila_server.core.store.families cimport FAMILY_COUNT
-from fila_server.core.store.rocksdb cimport *
-from fila_server.core.store.status cimport (
+from fila_server.core.storage.data_directory cimport directory_bytes, salvage_ask
+from fila_server.core.storage.database cimport set_scan_options
+from fila_server.core.storage.families cimport FAMILY_COUNT
+from fila_server.core.storage.rocksdb cimport *
+from fila_server.core.storage.status cimport (
     STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_NOT_FOUND, STORE_OK, STORE_STALLED, store_classify,
     store_classify_read, store_failed,
 )

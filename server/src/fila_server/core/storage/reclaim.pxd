@@ -10,9 +10,9 @@ The rule: the FRAMES family takes at most 1.5 times what is live in it, plus REC
 
 from libc.stdint cimport int64_t, uint64_t
 
-from fila_server.core.store.families cimport Store
-from fila_server.core.store.space cimport Disk
-from fila_server.core.store.status cimport StoreError
+from fila_server.core.storage.disk cimport Disk
+from fila_server.core.storage.families cimport Store
+from fila_server.core.storage.status cimport StoreError
 
 cdef enum:
     RECLAIM_SLACK_BYTES = 67108864      # 64 MiB: below it, rewriting costs more than it gives back

@@ -1,7 +1,7 @@
 """A store is opened and closed; everything that can be put right on the way is."""
 
-from fila_server.core.store.families cimport Store, StoreOptions
-from fila_server.core.store.status cimport StoreError
+from fila_server.core.storage.families cimport Store, StoreOptions
+from fila_server.core.storage.status cimport StoreError
 
 # --- open and close --------------------------------------------------------------------
 cdef void store_default_options(StoreOptions* options) noexcept nogil

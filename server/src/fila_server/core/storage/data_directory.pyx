@@ -7,11 +7,11 @@ from libc.stdio cimport rename, snprintf
 from libc.stdlib cimport atoll
 from libc.string cimport memcpy, strerror, strlen, strncmp
 
-from fila_server.core.store.posix cimport (
+from fila_server.core.storage.posix cimport (
     AT_FDCWD, DIR, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, c_close, c_open,
     c_read, closedir, dirent_t, dirfd, fsync, ftruncate, getpid, opendir, pwrite, readdir, unlink,
 )
-from fila_server.core.store.status cimport STORE_ERROR_BYTES, STORE_IN_USE, STORE_OK, STORE_UNWRITABLE
+from fila_server.core.storage.status cimport STORE_ERROR_BYTES, STORE_IN_USE, STORE_OK, STORE_UNWRITABLE
 
 cdef extern from "sys/stat.h" nogil:
     cdef struct stat_t "stat":

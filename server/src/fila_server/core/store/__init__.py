@@ -1,1 +1,0 @@
-"""RocksDB and its directory: batches in, one sync, reads, and what damage leaves. Doors: opening, store."""
