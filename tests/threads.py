@@ -27,7 +27,7 @@ from tests.core.driven_engine import fresh_directory
 
 ROOT = Path(__file__).resolve().parents[1]
 COPY = ROOT / "build" / "threads"
-ROOMS = ("doors", "drive", "storage")
+ROOMS = ("threads", "requests", "drive", "storage")
 PRODUCERS = 3
 KNOWN = Path(__file__).with_suffix(".supp")
 OPTIONS = f"halt_on_error=0:exitcode=66:ignore_noninstrumented_modules=1:report_signal_unsafe=0:suppressions={KNOWN}"

@@ -21,8 +21,9 @@ ROOMS = (
     "structures",  # small structures that know nothing of messages
     "protocol",  # what bytes on the wire mean
     "storage",  # RocksDB and its directory
-    "doors",  # how anything gets from thread to thread
+    "threads",  # from thread to thread
     "state",  # what there is: structs and tables, no decision
+    "requests",  # a request's way in: the one parse, its sender's rights, the mailbox
     "recording",  # what the history and traces are told
     "records",  # how each thing stands on disk
     "turns",  # who may go next

@@ -26,7 +26,7 @@ from fila_server.access.rights import ADMIN, PRODUCE
 from fila_server.access.table import REDIS
 from fila_server.config.schema import AddressOrOff, Config, Metrics
 from fila_server.config.sections import Auth
-from fila_server.core.doors.rights_table import Rights
+from fila_server.core.requests.rights_table import Rights
 from fila_server.edges.grpc.identity import address_of
 from fila_server.events import PER_KIND_A_SECOND, RING
 from fila_server.operations.denials import Denials

@@ -14,7 +14,7 @@ from fila_server import commands, errors, seam_frames
 from fila_server.access.directory import Directory
 from fila_server.access.quotas import HOLDERS_A_CALL, KEYS_A_CALL, Quotas
 from fila_server.access.records import PrincipalRecord, QuotaRecord
-from fila_server.core.doors.rights_table import Rights
+from fila_server.core.requests.rights_table import Rights
 from tests.access.holders import answer_to_holders
 
 TURNS = 50

@@ -18,7 +18,7 @@ from fila_server.access.directory import Directory
 from fila_server.access.marker import FILE_NAME
 from fila_server.access.records import GrantRecord, KeyRecord, PrincipalRecord
 from fila_server.access.rights import ADMIN
-from fila_server.core.doors.rights_table import Rights
+from fila_server.core.requests.rights_table import Rights
 from tests.access.guarded_server import Guarded, refusal
 from tests.e2e.conftest import StartServer, launch
 

@@ -357,7 +357,7 @@ FAULTS = (
         "a-reveal-holds-the-outbox",
         "life/reveal.pyx",
         "cdef bint frame_reveal(Core* core, Frame* frame, uint64_t until) noexcept nogil:\n",
-        "from fila_server.core.doors.locks cimport pthread_mutex_lock, pthread_mutex_unlock\n\n\n"
+        "from fila_server.core.threads.locks cimport pthread_mutex_lock, pthread_mutex_unlock\n\n\n"
         "cdef bint frame_reveal(Core* core, Frame* frame, uint64_t until) noexcept nogil:\n"
         "    cdef bint whole\n"
         "    pthread_mutex_lock(&core.outboxes.boxes[0].lock)\n"
@@ -369,7 +369,7 @@ FAULTS = (
     ),
     Fault(
         "an-outbox-without-an-eventfd",
-        "doors/outbox.pyx",
+        "threads/outbox.pyx",
         "    if wake_fd < 0:\n        return -1\n    box",
         "    box",
         ("core/test_outboxes.py",),

@@ -3,8 +3,8 @@ waits."""
 
 from libc.stdint cimport uint64_t
 
-from fila_server.core.doors.locks cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 from fila_server.core.state.open_core cimport OpenCore
+from fila_server.core.threads.locks cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 
 
 cdef class OutboxLock:

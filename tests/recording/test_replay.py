@@ -447,7 +447,7 @@ def found_much():
 
 
 BLOCKS = 8
-"""As many as there are of the scheduler's (core/doors/blocks.pxd): one that it fills, and seven that are full."""
+"""As many as there are of the scheduler's (core/threads/blocks.pxd): one that it fills, and seven that are full."""
 
 
 def test_blocks_that_an_opening_needed_are_none_of_the_schedulers(found_much):

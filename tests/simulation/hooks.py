@@ -8,7 +8,7 @@ from typing import Any
 
 from fila.v1 import service_pb2 as service
 from fila_server import commands, seam_frames
-from fila_server.core.doors.parsed_frame import ParsedFrame
+from fila_server.core.requests.parsed_frame import ParsedFrame
 from fila_server.hooks.packed import Routing
 from tests.core.test_parsed_frame import pack_routings
 from tests.simulation.model import Entry, QueueModel

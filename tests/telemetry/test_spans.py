@@ -23,7 +23,7 @@ from fila import FilaClient
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server.config.sections import Telemetry as Settings
-from fila_server.core.doors.spans import SpanTap
+from fila_server.core.threads.spans import SpanTap
 from fila_server.telemetry.service import Telemetry
 from fila_server.telemetry.spans import Row, SpanExport
 from tests.core.driven_engine import DrivenEngine

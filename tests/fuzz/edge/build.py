@@ -27,7 +27,7 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 FUZZED = (
     "fila_server/edges/native",
     "fila_server/edges/redis",
-    "fila_server/core/doors",
+    "fila_server/core/requests",
     "fila_server/core/protocol",
     "fila_server/core/structures",
 )

@@ -13,16 +13,16 @@ from libc.stdio cimport fprintf, stderr
 from libc.stdlib cimport abort
 from libc.string cimport memset
 
-from fila_server.core.doors.locks cimport pthread_mutex_init
-from fila_server.core.doors.outbox cimport outbox_order
-from fila_server.core.doors.rights_table cimport Rights
 from fila_server.core.drive.engine cimport CoreEngine
+from fila_server.core.requests.rights_table cimport Rights
 from fila_server.core.structures.buffer cimport Buffer, buffer_init, put_bytes, put_u32be, put_u64be
 from fila_server.core.structures.maps cimport textmap_init
+from fila_server.core.threads.locks cimport pthread_mutex_init
+from fila_server.core.threads.outbox cimport outbox_order
 from fila_server.edges.native.bridge cimport (
-    CLIENT_KNOWN, CLIENT_SPEAKS_3, EVENT_CALL, EVENT_HALF_CLOSED, EVENT_MESSAGE,
-    EVENT_REDIS_COMMAND, EVENT_REDIS_OPENED, EVENT_UNWELCOME, ORDER_END, ORDER_MORE, ORDER_REDIS_REPLY,
-    ORDER_SEND, Event, event_free, events_take,
+    CLIENT_KNOWN, CLIENT_SPEAKS_3, EVENT_CALL, EVENT_HALF_CLOSED, EVENT_MESSAGE, EVENT_REDIS_COMMAND,
+    EVENT_REDIS_OPENED, EVENT_UNWELCOME, ORDER_END, ORDER_MORE, ORDER_REDIS_REPLY, ORDER_SEND, Event,
+    event_free, events_take,
 )
 from fila_server.edges.native.connection cimport connection_close, connection_new
 from fila_server.edges.native.iothread cimport Common, Connection, IoThread

@@ -1,7 +1,7 @@
 """All principals and keys, in memory and durable, and the compiled table that judges by them.
 
     change  ──►  the core writes records, marker and audit in one batch, synced  ──►  DATA_DIR/access-marker
-            ──►  here and in core/doors/rights  ──►  answered
+            ──►  here and in core/requests/rights  ──►  answered
 
 One change at a time. Whoever was told "done" finds it in force; what is open is judged again by door.py.
 """
@@ -18,7 +18,7 @@ from fila_server import commands, errors, seam_frames
 from fila_server.access import records, rights
 from fila_server.access.marker import read_changes, write_changes
 from fila_server.access.records import KeyRecord, PrincipalRecord
-from fila_server.core.doors.rights_table import Rights
+from fila_server.core.requests.rights_table import Rights
 
 KEYS_MAX = 10_000
 PRINCIPALS_MAX = 10_000

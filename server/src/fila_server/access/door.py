@@ -4,7 +4,7 @@
     check    Caller and Need and queue     ──►  or one of errors.py   what is judged in Python
     hold     something that stays open     ──►  ended within a second of the change that forbids it
 
-Frames of messages are judged by core/doors/rights, under the caller's number, when they are submitted.
+Frames of messages are judged by core/requests/rights, under the caller's number, when they are submitted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fila_server.access.records import PrincipalRecord
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW, is_admin
 from fila_server.access.table import LOOK, NOTHING, Need
 from fila_server.broker.mirror import DEFAULT_CHANNEL
-from fila_server.core.doors.rights_table import Rights
+from fila_server.core.requests.rights_table import Rights
 
 LOOK_EVERY_S = 0.25
 """How often keys that expire, and what is held open, are looked at: a change is in force within a second."""

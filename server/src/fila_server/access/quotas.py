@@ -1,7 +1,7 @@
 """Quotas that no thread can count by itself: what tenants have stored, and what names hold in flight. And how far each
 quota is used, for telemetry.
 
-    the core counts the bytes of some fairness keys, over all queues  ──►  core/doors/rights judges frames by them
+    the core counts the bytes of some fairness keys, over all queues  ──►  core/requests/rights judges frames by them
                                                                            and adds what it lets in meanwhile
     the core keeps names within their messages in flight by itself    ◄──  it is told each bound that changes, and
                                                                            tells how many there are
@@ -20,7 +20,7 @@ import structlog
 
 from fila_server import commands, errors, seam_frames
 from fila_server.access.directory import Directory
-from fila_server.core.doors.rights_table import Rights
+from fila_server.core.requests.rights_table import Rights
 from fila_server.telemetry.series import QuotaReading
 
 log = structlog.get_logger()

@@ -22,7 +22,7 @@ MARKER_KEY = b"!"
 
 
 class GrantRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Rights (bits of core/doors/rights.pxd) on queues, and for consume on channels, that match."""
+    """Rights (bits of core/requests/rights.pxd) on queues, and for consume on channels, that match."""
 
     rights: int
     queue: str

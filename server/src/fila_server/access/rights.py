@@ -1,4 +1,4 @@
-"""The five rights by name, what a grant is made of, and who is an admin. The judgement is core/doors/rights.pyx."""
+"""The five rights by name, what a grant is made of, and who is an admin. The judgement is core/requests/rights.pyx."""
 
 from __future__ import annotations
 

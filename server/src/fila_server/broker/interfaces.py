@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from fila_server import errors
-from fila_server.core.doors.rights_table import Rights
+from fila_server.core.requests.rights_table import Rights
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import ParsedFrame

@@ -1,5 +1,5 @@
 -- Calls the script for the messages of one crossing. They come packed in one string and their routings go
--- back in one, in the layout that core/doors/parsed_frame.pyx describes: handing strings over one by one, or
+-- back in one, in the layout that core/requests/parsed_frame.pyx describes: handing strings over one by one, or
 -- walking tables from Python, costs more than the script itself. Returns
 --
 --     answered, clamped, kind, text, the routings of the first `answered` messages, notes (fila.lua)

@@ -1,7 +1,7 @@
 """Which fairness key, weight, cost and throttle keys a message gets, by its queue's script.
 
 One crossing into Lua carries many messages, packed, and returns their routings, packed: what the
-frame gives and takes (core/doors/parsed_frame.pyx has the layout). Python sees neither headers nor keys.
+frame gives and takes (core/requests/parsed_frame.pyx has the layout). Python sees neither headers nor keys.
 """
 
 from __future__ import annotations

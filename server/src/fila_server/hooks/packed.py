@@ -1,6 +1,6 @@
 """Messages and routings as they cross into Lua, for the few that are in no frame of the core's.
 
-core/doors/parsed_frame.pyx has the layout and does the same for frames; dead letters on their way back come
+core/requests/parsed_frame.pyx has the layout and does the same for frames; dead letters on their way back come
 one by one (operations/redrive.py), and are asked about by the same scripts.
 """
 

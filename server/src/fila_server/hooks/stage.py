@@ -54,7 +54,7 @@ FALLBACK_HOLD = "hold"
 
 
 class ParsedFrame(Protocol):
-    """A frame of messages the core has parsed, waiting for its routing (core/doors/parsed_frame.pyx)."""
+    """A frame of messages the core has parsed, waiting for its routing (core/requests/parsed_frame.pyx)."""
 
     def queues(self) -> set[bytes]: ...
     def unrefused(self) -> Sequence[int]: ...

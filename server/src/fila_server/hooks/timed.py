@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fila_server.core.doors.parsed_frame import ParsedFrame as CoreFrame
+from fila_server.core.requests.parsed_frame import ParsedFrame as CoreFrame
 from fila_server.hooks.stage import HookStage, ParsedFrame
 
 

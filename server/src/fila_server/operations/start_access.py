@@ -15,7 +15,7 @@ from fila_server.access.failures import Failures
 from fila_server.broker.calls import Broker
 from fila_server.broker.interfaces import Engine
 from fila_server.config.schema import Config
-from fila_server.core.doors.rights_table import Rights
+from fila_server.core.requests.rights_table import Rights
 from fila_server.operations.audit import Record, encode
 from fila_server.operations.denials import Denials
 

@@ -25,7 +25,7 @@ from fila_server.recording.runs import each
 R = TypeVar("R", bound=Replay)
 
 GROUP_MAX = 1024
-"""Messages that are decided on together at most (core/doors/blocks.pxd)."""
+"""Messages that are decided on together at most (core/threads/blocks.pxd)."""
 
 COMPARED = ("pass", "kind", "queue", "channel", "fairness_key", "consumer", "offset", "attempt")
 

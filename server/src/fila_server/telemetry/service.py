@@ -11,7 +11,7 @@ import structlog
 
 from fila_server import errors
 from fila_server.config.schema import AddressOrOff
-from fila_server.core.doors.spans import SpanTap
+from fila_server.core.threads.spans import SpanTap
 from fila_server.telemetry.probes import DRAINING, LoadingPage, bound
 from fila_server.telemetry.prometheus import Check, MetricsPage
 from fila_server.telemetry.series import HookReader, OtherKeys, QuotaReader, Series, all_series

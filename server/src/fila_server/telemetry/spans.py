@@ -35,7 +35,7 @@ REQUESTS_A_ROUND_MAX = 2
 DROPPED_TOLD_EVERY = 60
 """Rounds. How many were dropped meanwhile goes to the log in one line."""
 
-# The numbers of SpanKind and SpanOutcome in core/doors/spans.pxd.
+# The numbers of SpanKind and SpanOutcome in core/threads/spans.pxd.
 OPERATIONS = ("", "enqueue", "policy", "deliver", "settle")
 OUTCOMES = (
     *("", "stored", "duplicate", "refused", "script", "policy", "retry", "dead_letter", "sent"),
@@ -69,7 +69,7 @@ class Row(NamedTuple):
 
 
 class Tap(Protocol):
-    """The core's end (core/doors/spans.pyi)."""
+    """The core's end (core/threads/spans.pyi)."""
 
     @property
     def dropped(self) -> int: ...

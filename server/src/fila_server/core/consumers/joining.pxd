@@ -9,8 +9,8 @@
 
 from libc.stdint cimport uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Channel, Consumer, Core
+from fila_server.core.threads.mailbox cimport Command
 
 # CONSUME_OPEN, SESSION_OPEN, LEASE
 cdef void consumer_open(Core* core, Command* command) noexcept nogil

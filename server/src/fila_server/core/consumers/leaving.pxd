@@ -5,8 +5,8 @@ sockets (LISTENED). A pause of the broker, a full mailbox or a disk that takes n
 What leaves many leases behind is worked off over several passes.
 """
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Channel, Consumer, Core, Lease
+from fila_server.core.threads.mailbox cimport Command
 
 cdef void consumer_command(Core* core, Command* command) noexcept nogil      # WRITTEN, CONSUMER_CLOSE, CANCEL
 cdef void consumer_close(Core* core, Consumer* consumer, bint release) noexcept nogil    # it said so

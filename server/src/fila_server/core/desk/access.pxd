@@ -10,8 +10,8 @@
 A record without a value is deleted. The marker is written to ACCESS and to META, in the batch of the change.
 """
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 cdef void access_command(Core* core, Command* command) noexcept nogil
 # At the start: where the numbers of the audit go on.

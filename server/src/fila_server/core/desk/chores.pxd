@@ -9,8 +9,8 @@ Chores take turns, a piece each. A second change to the same queue (purge, seek,
 deletion) waits until the first is done and is carried out then, in the order of arrival.
 """
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core, Queue
+from fila_server.core.threads.mailbox cimport Command
 
 # True: something is being done to the queue and the command waits for it; owned until it is handed out again.
 cdef bint chore_waits(Core* core, Queue* queue, Command* command) noexcept nogil

@@ -8,7 +8,6 @@ from libc.string cimport memset
 
 from fila_server.core.desk.deleting cimport channels_clear
 from fila_server.core.desk.looks cimport LOOKS_PER_WORK
-from fila_server.core.doors.mailbox cimport command_free
 from fila_server.core.life.answers cimport answer, answer_audited, answer_no_channel, answer_no_queue
 from fila_server.core.life.ending cimport slot_done
 from fila_server.core.life.seek cimport channel_rebuild
@@ -23,6 +22,7 @@ from fila_server.core.state.pending cimport Chore
 from fila_server.core.state.state cimport Channel, Frame, Key, Lease, Share, Slot
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init, must_malloc
 from fila_server.core.structures.maps cimport map64_get, textmap_get
+from fila_server.core.threads.mailbox cimport command_free
 
 
 # --- one after the other ---------------------------------------------------------------------

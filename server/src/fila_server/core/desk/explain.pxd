@@ -4,9 +4,9 @@
 from libc.stdint cimport int64_t
 
 from fila_server.core.desk.looks cimport Looks
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.protocol.protobuf cimport Fields
 from fila_server.core.state.state cimport Core, Flow, Key, Queue, Subqueue, ThrottleKey
+from fila_server.core.threads.mailbox cimport Command
 
 cdef struct Holding:                    # what holds the key's next message
     int state                           # ExplainKeyResponse.State

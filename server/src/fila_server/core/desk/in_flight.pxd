@@ -4,7 +4,7 @@
             -> {1 repeated, in this order: {1 leases it has; 2 pulls refused for its bound since last told}}
 """
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 cdef void in_flight_command(Core* core, Command* command) noexcept nogil

@@ -11,8 +11,8 @@ in the batch of the change: the edge makes those frames anew, so no client can p
 without a value is deleted.
 """
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 cdef void kept_command(Core* core, Command* command) noexcept nogil
 # What the frame says of kept records, in this pass's batch.

@@ -14,10 +14,10 @@ A table that has grown in between is begun anew.
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.protocol.protobuf cimport Fields
 from fila_server.core.state.state cimport Channel, Core, Queue
 from fila_server.core.structures.buffer cimport Buffer
+from fila_server.core.threads.mailbox cimport Command
 
 cdef enum:
     CELLS_AT_ONCE = 16384           # two to four milliseconds of a pass

@@ -6,7 +6,7 @@ A table that has grown in between is begun anew: what is told twice the edge kno
 KEY_POLICIES is the same walk over what operators set for single keys, or tells it of one that is named.
 """
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 cdef void late_command(Core* core, Command* command) noexcept nogil

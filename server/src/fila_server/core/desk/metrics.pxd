@@ -6,7 +6,7 @@ every queue and every row of clocks.pxd is looked at once, but only the busiest 
 BUCKETS_MAX are written down.
 """
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 cdef void metrics_command(Core* core, Command* command) noexcept nogil

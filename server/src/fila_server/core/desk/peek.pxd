@@ -5,8 +5,8 @@ million messages of others, and no delivery waits for that. Then it may have to 
 From one pass to the next it keeps offsets, never pointers, so nothing it saw before can have gone stale.
 """
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 # PEEK_MESSAGES, REDRIVE_MOVE; owns the command, or refuses it (False) where too many are under way.
 cdef bint page_begin(Core* core, Command* command) noexcept nogil

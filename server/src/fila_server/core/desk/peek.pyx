@@ -7,7 +7,6 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
-from fila_server.core.doors.mailbox cimport command_free
 from fila_server.core.holdings.bodies cimport frame_want
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.life.redrive cimport redrive_page, redrive_wants
@@ -24,6 +23,7 @@ from fila_server.core.state.search cimport Search
 from fila_server.core.state.state cimport Channel, Directory, Flow, Frame, Key, Queue, Share, Slot
 from fila_server.core.structures.buffer cimport Buffer, buffer_init, must_malloc
 from fila_server.core.structures.maps cimport textmap_get
+from fila_server.core.threads.mailbox cimport command_free
 from fila_server.core.turns.flows cimport flow_find
 
 cdef enum:

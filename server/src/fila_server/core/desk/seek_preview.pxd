@@ -6,7 +6,7 @@
                         5 where the next part begins (0: that was all)}
 """
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 cdef void seek_preview(Core* core, Command* command) noexcept nogil

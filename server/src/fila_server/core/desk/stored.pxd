@@ -7,7 +7,7 @@
 A message counts until its frame is deleted or written anew without it. Counted anew by each start.
 """
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 cdef void stored_command(Core* core, Command* command) noexcept nogil

@@ -17,7 +17,7 @@ of the others a slice, so that whoever asks each second comes by each. One of th
 there is room. Rates are of the time since the look before, and told of keys with a row.
 """
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 cdef void watch_command(Core* core, Command* command) noexcept nogil

@@ -14,7 +14,6 @@ from fila_server.core.desk.seek_preview cimport seek_preview
 from fila_server.core.desk.stats cimport stats_command
 from fila_server.core.desk.stored cimport stored_command
 from fila_server.core.desk.watch cimport watch_command
-from fila_server.core.doors.mailbox cimport ALLOWED
 from fila_server.core.life.answers cimport answer_refused
 from fila_server.core.life.enqueue cimport enqueue_command
 from fila_server.core.life.failure cimport decide
@@ -30,6 +29,7 @@ from fila_server.core.sinks.listing cimport sinks_list
 from fila_server.core.sinks.publishing cimport drop_staged, publish
 from fila_server.core.sinks.registry cimport sink_open
 from fila_server.core.sinks.staging cimport stage
+from fila_server.core.threads.mailbox cimport ALLOWED
 
 
 cdef bint command_run(Core* core, Command* command) noexcept nogil:

@@ -2,10 +2,10 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.doors.spans cimport SpanTap
 from fila_server.core.recording.tap cimport Recording
 from fila_server.core.state.open_core cimport OpenCore
+from fila_server.core.threads.mailbox cimport Command
+from fila_server.core.threads.spans cimport SpanTap
 
 cdef class CoreEngine(OpenCore):
     cdef readonly Recording recording       # None unless history.enabled

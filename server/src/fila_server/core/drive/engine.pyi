@@ -2,9 +2,9 @@
 
 from typing import final
 
-from fila_server.core.doors.parsed_frame import ParsedFrame
-from fila_server.core.doors.rights_table import Rights
-from fila_server.core.doors.spans import SpanTap
+from fila_server.core.requests.parsed_frame import ParsedFrame
+from fila_server.core.requests.rights_table import Rights
+from fila_server.core.threads.spans import SpanTap
 from fila_server.core.recording.tap import Recording
 
 @final

@@ -21,19 +21,8 @@ from fila_server.core.desk.access cimport audit_recover
 from fila_server.core.desk.chores cimport chores_forget
 from fila_server.core.desk.deleting cimport forget_all
 from fila_server.core.desk.readlog import LogReader
-from fila_server.core.doors.blocks cimport block_end
-from fila_server.core.doors.mailbox cimport command_free, mailbox_free, mailbox_new
-from fila_server.core.doors.outbox cimport (
-    Out, outbox_add, outbox_take, outboxes_free, outboxes_open, outs_forget,
-)
-from fila_server.core.doors.parsed_frame cimport ParsedFrame
-from fila_server.core.doors.reader cimport loader_free, loader_new, loader_serve
-from fila_server.core.doors.rights_table cimport Rights
-from fila_server.core.doors.spans cimport SpanTap
 from fila_server.core.drive.commit cimport commit_pass
 from fila_server.core.drive.configured cimport core_configure, store_configure
-from fila_server.core.drive.handover cimport DISK_FULL, MAILBOX_FULL, Posted, request_post
-from fila_server.core.drive.judged cimport judged_parse
 from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.drive.reports cimport core_counters, log_found, opening_found
 from fila_server.core.holdings.groups cimport groups_flush
@@ -43,6 +32,10 @@ from fila_server.core.recording.changes cimport limit_changed
 from fila_server.core.recording.tap cimport Recording
 from fila_server.core.records.records cimport meta_record_put, queue_record_put, reservation_record_put
 from fila_server.core.records.reservations cimport LEASE_IDS_RESERVED
+from fila_server.core.requests.judged cimport judged_parse
+from fila_server.core.requests.parsed_frame cimport ParsedFrame
+from fila_server.core.requests.rights_table cimport Rights
+from fila_server.core.requests.submit cimport DISK_FULL, MAILBOX_FULL, Posted, request_post
 from fila_server.core.sinks.registry cimport sinks_forget
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
 from fila_server.core.state.state cimport Core, Queue, ThrottleKey
@@ -59,6 +52,13 @@ from fila_server.core.structures.atomics cimport flag_store
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_init, maps_seed, textmap_init, textmap_next
 from fila_server.core.structures.timers cimport timer_set, timers_init
+from fila_server.core.threads.blocks cimport block_end
+from fila_server.core.threads.mailbox cimport command_free, mailbox_free, mailbox_new
+from fila_server.core.threads.outbox cimport (
+    Out, outbox_add, outbox_take, outboxes_free, outboxes_open, outs_forget,
+)
+from fila_server.core.threads.reader cimport loader_free, loader_new, loader_serve
+from fila_server.core.threads.spans cimport SpanTap
 
 cdef enum:
     COMMANDS_MARGIN = 1000      # of a pass and postponed ones, beside those in the mailbox
@@ -312,7 +312,7 @@ cdef class CoreEngine(OpenCore):
     def submit(self, int kind, uint64_t token, bytes frame, caller=None, int64_t now_ns=0):
         """Parse a request, check its bounds, and hand it to the scheduler; the answer comes by drain().
 
-        `caller` is who sends it (doors/rights.pxd) and `now_ns` the moment that its quotas go by, of the
+        `caller` is who sends it (requests/rights.pxd) and `now_ns` the moment that its quotas go by, of the
         monotonic clock; None is the broker itself, which may do everything.
         """
         cdef Command* command = judged_parse(self.core, self.rights, kind, token, frame, caller, now_ns)

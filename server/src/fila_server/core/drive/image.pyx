@@ -20,7 +20,6 @@ from libc.stdint cimport uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset, strcmp, strstr
 
-from fila_server.core.doors.blocks cimport Block
 from fila_server.core.drive.replay cimport Replay
 from fila_server.core.state.state cimport Core
 from fila_server.core.storage.rocksdb cimport (
@@ -30,6 +29,7 @@ from fila_server.core.structures.arena cimport (
     ARENA_PAGE_BYTES, Arena, arena_begin, arena_calloc, arena_free, arena_holds, arena_malloc, arena_open,
     arena_realloc, arena_size,
 )
+from fila_server.core.threads.blocks cimport Block
 
 cdef extern from "<link.h>" nogil:
     ctypedef struct Elf64_Phdr:

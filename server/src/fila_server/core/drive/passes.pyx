@@ -12,7 +12,6 @@ from fila_server.core.consumers.leaving cimport consumer_due, consumers_leave, l
 from fila_server.core.desk.chores cimport chores_turn
 from fila_server.core.desk.deleting cimport queues_clear
 from fila_server.core.desk.peek cimport pages_turn
-from fila_server.core.doors.mailbox cimport Command, command_free, mailbox_take
 from fila_server.core.drive.commit cimport pass_write
 from fila_server.core.drive.dispatch cimport command_run
 from fila_server.core.holdings.bodies cimport bodies_evict
@@ -44,6 +43,7 @@ from fila_server.core.storage.watch cimport watch_level
 from fila_server.core.structures.atomics cimport atomic_load, flag_load
 from fila_server.core.structures.maps cimport textmap_next
 from fila_server.core.structures.timers cimport Timer, timer_set, timers_next, timers_pop_due
+from fila_server.core.threads.mailbox cimport Command, command_free, mailbox_take
 from fila_server.core.turns.clocks cimport clock_note, flow_emptied
 from fila_server.core.turns.flows cimport flow_find, key_reconsider
 from fila_server.core.turns.tokens cimport bucket_wake

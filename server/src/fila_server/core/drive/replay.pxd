@@ -2,10 +2,10 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.doors.reader cimport Load
 from fila_server.core.drive.engine cimport CoreEngine
 from fila_server.core.structures.buffer cimport Cursor
+from fila_server.core.threads.mailbox cimport Command
+from fila_server.core.threads.reader cimport Load
 
 cdef class Replay(CoreEngine):
     cdef readonly dict head             # the row `base`

@@ -17,17 +17,14 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from fila_server import errors
-from fila_server.core.doors.mailbox cimport Command, HookRoutings, mailbox_post
-from fila_server.core.doors.outbox cimport OUTBOXES_MAX, Out, outbox_add, outbox_take
-from fila_server.core.doors.problem cimport Problem
-from fila_server.core.doors.reader cimport Load
-from fila_server.core.doors.submit cimport command_parse
 from fila_server.core.drive.engine cimport CoreEngine
 from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
+from fila_server.core.protocol.problem cimport Problem
 from fila_server.core.recording.inputs cimport (
     INPUT_COMMAND, INPUT_LOAD, INPUT_PASS, INPUT_WRITE, LOAD_IS_STAGED,
 )
+from fila_server.core.requests.parse cimport command_parse
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.state cimport Frame, Queue
 from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES, STAGED
@@ -36,6 +33,9 @@ from fila_server.core.storage.store cimport batch_free, batch_new, batch_put, st
 from fila_server.core.structures.atomics cimport atomic_store, flag_store
 from fila_server.core.structures.buffer cimport Cursor, must_malloc, take_slice, take_varint
 from fila_server.core.structures.maps cimport map64_get
+from fila_server.core.threads.mailbox cimport Command, HookRoutings, mailbox_post
+from fila_server.core.threads.outbox cimport OUTBOXES_MAX, Out, outbox_add, outbox_take
+from fila_server.core.threads.reader cimport Load
 
 
 class NotReplayable(Exception):

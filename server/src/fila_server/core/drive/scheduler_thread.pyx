@@ -13,8 +13,6 @@ import threading
 from libc.stdint cimport int64_t, uint64_t
 
 from fila_server import errors
-from fila_server.core.doors.mailbox cimport mailbox_poke, mailbox_sleep
-from fila_server.core.doors.reader cimport loader_serve, loader_stop
 from fila_server.core.drive.commit cimport commit_pass, sync_took
 from fila_server.core.drive.engine cimport CoreEngine
 from fila_server.core.drive.passes cimport run_pass
@@ -23,6 +21,8 @@ from fila_server.core.storage.reclaim cimport upkeep_start, upkeep_stop
 from fila_server.core.storage.status cimport STORE_GONE, STORE_OK, StoreError, failure_is_told
 from fila_server.core.storage.watch cimport watch_start, watch_stop
 from fila_server.core.structures.atomics cimport atomic_load, flag_store
+from fila_server.core.threads.mailbox cimport mailbox_poke, mailbox_sleep
+from fila_server.core.threads.reader cimport loader_serve, loader_stop
 
 cdef extern from *:
     """

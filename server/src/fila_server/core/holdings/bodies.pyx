@@ -3,9 +3,9 @@
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.doors.reader cimport loader_ask
 from fila_server.core.storage.families cimport FRAMES
 from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.threads.reader cimport loader_ask
 
 
 cdef void _unlink(Core* core, Body* body) noexcept nogil:

@@ -1,10 +1,10 @@
 """Dedup keys: the first message's id answers a second enqueue with its key, for a window of time."""
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.protocol.protobuf cimport Item
 from fila_server.core.state.pending cimport Dedup
 from fila_server.core.state.state cimport Core, Queue
 from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.threads.mailbox cimport Command
 
 cdef void dedup_expire(Core* core, Queue* queue) noexcept nogil                  # rows whose window is over
 # NULL: no message has this key now

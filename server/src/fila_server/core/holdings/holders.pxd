@@ -17,7 +17,7 @@ from fila_server.core.state.pending cimport Holder
 from fila_server.core.state.state cimport Consumer, Core, Lease
 
 # As what opens the consumer says, behind what its client sent: field 14 the number of its principal (0: it is
-# nobody's), field 13 how many leases that may have (0: no bound). Put there by the door (doors/rights).
+# nobody's), field 13 how many leases that may have (0: no bound). Put there by the door (requests/rights).
 cdef void holder_join(Core* core, Consumer* consumer, const Fields* opening) noexcept nogil
 cdef void holder_leave(Core* core, Consumer* consumer) noexcept nogil
 # Each is at liberty to be called for nobody's.

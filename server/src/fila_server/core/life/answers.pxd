@@ -11,9 +11,9 @@ and nobody else does. A batch for several queues is answered when the one with m
 
 from libc.stdint cimport int32_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core, Effect, Frame, Queue
 from fila_server.core.structures.buffer cimport Buffer
+from fila_server.core.threads.mailbox cimport Command
 
 # Each takes the payload's bytes over. `durable`: not before this pass's epoch is synced.
 cdef void answer(Core* core, uint64_t token, int32_t status, Buffer* payload, bint durable) noexcept nogil

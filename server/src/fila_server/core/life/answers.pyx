@@ -7,8 +7,6 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
-from fila_server.core.doors.mailbox cimport HIDDEN
-from fila_server.core.doors.outbox cimport outboxes_put, outs_add
 from fila_server.core.life.reveal cimport frame_reveal
 from fila_server.core.protocol.commands cimport (
     ACK, NACK, NOT_FOUND, OK, PERMISSION_DENIED, PURGE_QUEUE, REPLY, SESSION_OPEN,
@@ -21,6 +19,8 @@ from fila_server.core.structures.buffer cimport (
     Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8,
 )
 from fila_server.core.structures.maps cimport map64_get, textmap_get
+from fila_server.core.threads.mailbox cimport HIDDEN
+from fila_server.core.threads.outbox cimport outboxes_put, outs_add
 
 cdef enum:
     CHANNELS_NAMED_MAX = 8

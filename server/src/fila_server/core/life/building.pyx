@@ -4,7 +4,6 @@ gives its bytes to the frame as they are."""
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.holdings.bodies cimport body_new
 from fila_server.core.holdings.dedup cimport dedup_fill
 from fila_server.core.holdings.frames cimport frame_new
@@ -16,6 +15,7 @@ from fila_server.core.state.pending cimport OwnIds
 from fila_server.core.state.state cimport Entry, Frame
 from fila_server.core.storage.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.structures.buffer cimport must_malloc, must_realloc
+from fila_server.core.threads.mailbox cimport Command
 
 cdef enum:
     MOVED_BYTES_MAX = 16777216      # of dead letters and redrives, in one frame; one message may be larger

@@ -5,7 +5,6 @@ gets its lease before anything is encoded, so what is sent later, or never, is c
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
-from fila_server.core.doors.blocks cimport Waited
 from fila_server.core.holdings.bodies cimport frame_want
 from fila_server.core.holdings.frames cimport frame_key_near, frame_prefetch_key
 from fila_server.core.holdings.groups cimport group_new
@@ -29,6 +28,7 @@ from fila_server.core.structures.maps cimport map64_put
 from fila_server.core.structures.prefetch cimport prefetch_cell, prefetch_lines
 from fila_server.core.structures.ring cimport Turn, ring_afford, ring_charge, ring_turn
 from fila_server.core.structures.timers cimport timer_set
+from fila_server.core.threads.blocks cimport Waited
 from fila_server.core.turns.clocks cimport channel_room, channel_served
 from fila_server.core.turns.flows cimport flow_find, flow_next, flow_reconsider, key_reconsider
 from fila_server.core.turns.pace cimport pace_is_out, pace_take

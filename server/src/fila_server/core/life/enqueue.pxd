@@ -6,8 +6,8 @@ building.pyx makes frames of what was admitted, reveal.pyx makes those visible, 
 
 from libc.stdint cimport uint8_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 cdef void enqueue_command(Core* core, Command* command) noexcept nogil
 cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil  # 0, or why the batch was not written

@@ -6,7 +6,6 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp
 
-from fila_server.core.doors.mailbox cimport command_free
 from fila_server.core.holdings.dedup cimport dedup_add, dedup_find, dedup_forget
 from fila_server.core.holdings.frames cimport frame_free
 from fila_server.core.holdings.keys cimport key_release
@@ -28,6 +27,7 @@ from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.pending cimport Dedup
 from fila_server.core.state.state cimport Builder, Building, Frame, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init, put_bytes, put_varint, varint_size
+from fila_server.core.threads.mailbox cimport command_free
 from fila_server.core.turns.throttle cimport set_release
 
 

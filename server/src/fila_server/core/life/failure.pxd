@@ -11,10 +11,10 @@ stays: a crash in between finds the lease as it was, and the failure happens ane
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.pending cimport OpenReply
 from fila_server.core.state.state cimport Core, Lease, Slot
 from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.threads.mailbox cimport Command
 
 cdef enum:
     NO_DELAY = -1                   # the policy's

@@ -7,7 +7,6 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.doors.spans cimport OUT_DEAD_LETTER, OUT_POLICY, OUT_RETRY
 from fila_server.core.holdings.bodies cimport failure_waits, frame_want
 from fila_server.core.holdings.delays cimport message_is_over, slot_delay
 from fila_server.core.holdings.frames cimport frame_finish, frame_retained
@@ -34,6 +33,7 @@ from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Channel, Entry, Flow, Frame, Queue, Share
 from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
+from fila_server.core.threads.spans cimport OUT_DEAD_LETTER, OUT_POLICY, OUT_RETRY
 from fila_server.core.turns.flows cimport flow_find, flow_of, flow_reconsider
 
 cdef enum:

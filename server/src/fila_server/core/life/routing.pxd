@@ -2,10 +2,10 @@
 
 from libc.stdint cimport uint8_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.protocol.packed_routing cimport Routing
 from fila_server.core.protocol.protobuf cimport Item
 from fila_server.core.state.state cimport Building, Core, Queue
+from fila_server.core.threads.mailbox cimport Command
 
 # Fills in key, set and cost (with a reference each) and takes over the weight; 0, or why it is refused.
 cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Building* b) noexcept nogil

@@ -7,7 +7,6 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.doors.reader cimport Load, loader_answers
 from fila_server.core.holdings.bodies cimport body_new, body_release, frame_want
 from fila_server.core.holdings.holders cimport holder_leave, holder_room, holder_unstop
 from fila_server.core.life.answers cimport answer, answer_status, emit
@@ -29,6 +28,7 @@ from fila_server.core.storage.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STO
 from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, buffer_reserve, must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
+from fila_server.core.threads.reader cimport Load, loader_answers
 from fila_server.core.turns.clocks cimport channel_room
 from fila_server.core.turns.parking cimport channel_activate
 from fila_server.core.turns.tokens cimport channel_full

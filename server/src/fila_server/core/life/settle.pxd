@@ -9,11 +9,11 @@ session says besides: sessions.pyx; what becomes of a stream that ended: leaving
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.protocol.protobuf cimport Fields
 from fila_server.core.state.pending cimport OpenReply
 from fila_server.core.state.state cimport Channel, Core, Lease
 from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.threads.mailbox cimport Command
 
 cdef struct Verdict:                # of one settle: 0, or why not
     int32_t code

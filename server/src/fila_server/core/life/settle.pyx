@@ -2,7 +2,6 @@
 consumer that wakes up late sends thousands of these.
 """
 
-from fila_server.core.doors.spans cimport OUT_ACKED
 from fila_server.core.holdings.groups cimport MARK_BEGUN, group_mark
 from fila_server.core.holdings.leased_ids cimport lease_by_message_id
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
@@ -25,6 +24,7 @@ from fila_server.core.state.state cimport Consumer, Queue, Slot
 from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_init, put_varint
 from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.structures.timers cimport timer_set
+from fila_server.core.threads.spans cimport OUT_ACKED
 
 
 cdef Verdict verdict(int32_t code, const char* reason, const char* text) noexcept nogil:

@@ -3,12 +3,12 @@
 from libc.stdint cimport int32_t, uint32_t
 from libc.stdio cimport snprintf
 
-from fila_server.core.doors.blocks cimport (
-    CHANGES_MAX, TEXT_BYTES_MAX, TEXT_BYTES_PER_ROW, Block, block_end, block_has_texts, block_text,
-)
 from fila_server.core.recording.decisions cimport decisions_told, records
 from fila_server.core.state.paths cimport key_cap, key_pace
 from fila_server.core.structures.maps cimport Text, text_hash
+from fila_server.core.threads.blocks cimport (
+    CHANGES_MAX, TEXT_BYTES_MAX, TEXT_BYTES_PER_ROW, Block, block_end, block_has_texts, block_text,
+)
 
 cdef enum:
     VALUE_BYTES_MAX = TEXT_BYTES_MAX // 2       # of settings: more is left out

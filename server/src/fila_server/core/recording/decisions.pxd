@@ -16,10 +16,10 @@ The numbers of DecisionKind are those of recording/columns.py; a test holds the 
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from fila_server.core.doors.blocks cimport Waited
 from fila_server.core.state.state cimport Channel, Core, Frame, Lease, Slot
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.structures.maps cimport Text
+from fila_server.core.threads.blocks cimport Waited
 
 cdef enum DecisionKind:
     ENQUEUED = 1

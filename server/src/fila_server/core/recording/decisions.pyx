@@ -4,15 +4,15 @@ new row. A key's address counts only together with its hash."""
 from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memset, strlen
 
-from fila_server.core.doors.blocks cimport (
-    GROUP_MAX, MESSAGES_MAX, RUNS_MAX, Block, Group, History, Run, RunKey, Told, block_end, block_has_texts,
-    block_text,
-)
-from fila_server.core.doors.spans cimport OUT_EXPIRED, OUT_NACKED, OUT_RETURNED
 from fila_server.core.recording.traces cimport lease_traced
 from fila_server.core.state.paths cimport frame_offset, key_weight, share_of
 from fila_server.core.state.state cimport Entry
 from fila_server.core.structures.maps cimport text_hash
+from fila_server.core.threads.blocks cimport (
+    GROUP_MAX, MESSAGES_MAX, RUNS_MAX, Block, Group, History, Run, RunKey, Told, block_end, block_has_texts,
+    block_text,
+)
+from fila_server.core.threads.spans cimport OUT_EXPIRED, OUT_NACKED, OUT_RETURNED
 
 cdef enum:
     REASON_BYTES_MAX = 256

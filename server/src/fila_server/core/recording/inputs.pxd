@@ -15,9 +15,9 @@ row cannot hold goes on in the next one.
 
 from libc.stdint cimport int64_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.doors.reader cimport Load
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
+from fila_server.core.threads.reader cimport Load
 
 cdef enum InputKind:
     INPUT_PASS = 1

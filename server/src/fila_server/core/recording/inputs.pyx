@@ -4,7 +4,6 @@ one before and its length."""
 from libc.stdint cimport uint32_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.doors.blocks cimport INPUTS_MAX, INPUT_BYTES_MAX, Block, History, block_end
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, STAGE
 from fila_server.core.protocol.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field
@@ -16,6 +15,7 @@ from fila_server.core.storage.families cimport STAGED
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, put_bytes, put_varint, take_slice, take_u8, take_varint,
 )
+from fila_server.core.threads.blocks cimport INPUTS_MAX, INPUT_BYTES_MAX, Block, History, block_end
 
 cdef enum:
     HOUR_MS = 3600000

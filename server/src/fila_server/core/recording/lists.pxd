@@ -7,7 +7,7 @@ that writes them; the scheduler fills one element a message, which is the least 
 
 from libc.stdint cimport int32_t
 
-from fila_server.core.doors.blocks cimport RUNS_MAX, Block
+from fila_server.core.threads.blocks cimport RUNS_MAX, Block
 
 cdef enum Listed:
     LISTED_COST

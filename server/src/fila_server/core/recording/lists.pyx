@@ -2,10 +2,10 @@
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t, uint8_t
 
-from fila_server.core.doors.blocks cimport Block
 from fila_server.core.recording.decisions cimport (
     ACKED, DELAYED_FOR, DELIVERED, EXPIRED, NACKED, RELEASED, RETURNED,
 )
+from fila_server.core.threads.blocks cimport Block
 
 ctypedef fused Element:
     int32_t

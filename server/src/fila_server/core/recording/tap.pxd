@@ -1,7 +1,7 @@
 """See tap.pyx."""
 
-from fila_server.core.doors.blocks cimport Block, History
 from fila_server.core.recording.lists cimport Lists
+from fila_server.core.threads.blocks cimport Block, History
 
 cdef class Recording:
     cdef History* history

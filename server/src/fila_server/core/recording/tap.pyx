@@ -8,14 +8,12 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int32_t, uint32_t, uint8_t
 from libc.stdlib cimport free
 
-from fila_server.core.doors.blocks cimport (
-    block_end, block_give_back, block_take, history_free, history_new,
-)
 from fila_server.core.recording.lists cimport (
     LISTED_ATTEMPTS, LISTED_COST, LISTED_DELAY, LISTED_HELD, LISTED_NO_CONSUMER, LISTED_SHARE,
     LISTED_THROTTLE, LISTED_WAIT_HELD, lists_gather,
 )
 from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.threads.blocks cimport block_end, block_give_back, block_take, history_free, history_new
 
 cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int)

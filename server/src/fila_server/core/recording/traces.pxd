@@ -1,4 +1,4 @@
-"""Which messages' ways through the broker are told as spans, and those spans (doors/spans).
+"""Which messages' ways through the broker are told as spans, and those spans (threads/spans).
 
 A message whose headers carry a `traceparent` of a recorded trace gets a span when it is stored, when its
 script routes it, when it is sent, and when it comes back or is done with: children of the producer's span.
@@ -14,9 +14,9 @@ where no spans are wanted.
 
 from libc.stdint cimport uint64_t, uint8_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core, Delivery, Lease, Slot
 from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.threads.mailbox cimport Command
 
 cdef void traces_turn(Core* core) noexcept nogil                            # a pass begins
 # Before any of the command's messages is taken: their bytes are still its own.

@@ -4,11 +4,6 @@ an older one's place: a span that is missing costs less than a table that grows.
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset, strlen
 
-from fila_server.core.doors.spans cimport (
-    ARRIVING_MAX, ENDED_MAX, LEASED_MAX, OUT_ACKED, OUT_DUPLICATE, OUT_POLICY, OUT_REFUSED, OUT_SCRIPT,
-    OUT_SENT, OUT_STORED, SPAN_DELIVER, SPAN_ENQUEUE, SPAN_POLICY, SPAN_SETTLE, TEXT_CHANNEL, TEXT_KEY,
-    TEXT_QUEUE, TEXT_WHY, Arriving, EndedLease, LeasedTrace, Span, Traces, span_add, span_text,
-)
 from fila_server.core.protocol.commands cimport MOVE_STAGED
 from fila_server.core.protocol.protobuf cimport BY_AN_EARLIER, Item, header_find
 from fila_server.core.protocol.refusals cimport refusal_reason
@@ -20,6 +15,11 @@ from fila_server.core.state.paths cimport (
 )
 from fila_server.core.state.state cimport Channel, Frame, Queue
 from fila_server.core.structures.maps cimport Text, map64_get
+from fila_server.core.threads.spans cimport (
+    ARRIVING_MAX, ENDED_MAX, LEASED_MAX, OUT_ACKED, OUT_DUPLICATE, OUT_POLICY, OUT_REFUSED, OUT_SCRIPT,
+    OUT_SENT, OUT_STORED, SPAN_DELIVER, SPAN_ENQUEUE, SPAN_POLICY, SPAN_SETTLE, TEXT_CHANNEL, TEXT_KEY,
+    TEXT_QUEUE, TEXT_WHY, Arriving, EndedLease, LeasedTrace, Span, Traces, span_add, span_text,
+)
 
 cdef int64_t MS = 1000000
 

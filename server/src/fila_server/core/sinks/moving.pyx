@@ -6,17 +6,15 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.doors.mailbox cimport Command, HookRoutings, command_free
-from fila_server.core.doors.problem cimport Problem
-from fila_server.core.doors.reader cimport Load, loader_ask
-from fila_server.core.doors.submit cimport command_parse
 from fila_server.core.life.answers cimport answer
 from fila_server.core.life.enqueue cimport enqueue_command
 from fila_server.core.life.notices cimport SINK_LOST, notice_of
 from fila_server.core.protocol.commands cimport MOVE_STAGED, OK, STAGE
 from fila_server.core.protocol.packed_routing cimport Routing, take_routing
+from fila_server.core.protocol.problem cimport Problem
 from fila_server.core.protocol.protobuf cimport put_number_field
 from fila_server.core.protocol.refusals cimport Limits
+from fila_server.core.requests.parse cimport command_parse
 from fila_server.core.sinks.attempts cimport attempt_free, attempts_drop, attempts_turn, frame_moved
 from fila_server.core.sinks.registry cimport sink_used
 from fila_server.core.sinks.sink_records cimport (
@@ -30,6 +28,8 @@ from fila_server.core.storage.families cimport STAGED
 from fila_server.core.storage.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_init, must_malloc, take_u8
 from fila_server.core.structures.maps cimport map64_get
+from fila_server.core.threads.mailbox cimport Command, HookRoutings, command_free
+from fila_server.core.threads.reader cimport Load, loader_ask
 
 cdef int64_t PAUSE_NS = 50000000    # after the disk refused a piece
 

@@ -8,9 +8,9 @@ on its way: a further call waits for the same end.
 
 from libc.stdint cimport uint32_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.sinks cimport Intent, Sink
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 cdef void publish(Core* core, Command* command) noexcept nogil
 cdef void drop_staged(Core* core, Command* command) noexcept nogil

@@ -8,10 +8,10 @@ asked for less.
 
 from libc.stdint cimport uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.sinks cimport Sink
 from fila_server.core.state.state cimport Core
 from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.threads.mailbox cimport Command
 
 # Not in the order of names yet: an opening makes many, and puts them there at once.
 cdef Sink* sink_new(Core* core, Slice name, uint64_t number) noexcept nogil

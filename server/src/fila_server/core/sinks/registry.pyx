@@ -6,8 +6,6 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
-from fila_server.core.doors.mailbox cimport command_free
-from fila_server.core.doors.reader cimport Load
 from fila_server.core.life.answers cimport answer, answer_status
 from fila_server.core.life.queues cimport number_next
 from fila_server.core.protocol.commands cimport FAILED_PRECONDITION, NOT_FOUND, OK, RESOURCE_EXHAUSTED
@@ -22,6 +20,8 @@ from fila_server.core.structures.maps cimport (
     map64_free, map64_put, map64_remove, textmap_free, textmap_get, textmap_init, textmap_next, textmap_put,
     textmap_remove,
 )
+from fila_server.core.threads.mailbox cimport command_free
+from fila_server.core.threads.reader cimport Load
 
 cdef enum:
     RUNS_REMEMBERED = 16

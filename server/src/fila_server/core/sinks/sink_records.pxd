@@ -2,11 +2,11 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.sinks cimport Attempt, Sink
 from fila_server.core.state.state cimport Core
 from fila_server.core.storage.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.threads.mailbox cimport Command
 
 cdef enum:
     SINK_KEY_BYTES = 8

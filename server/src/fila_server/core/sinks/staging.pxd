@@ -7,8 +7,8 @@ alone.
 
 from libc.stdint cimport uint8_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 # STAGE; True: answered, and the caller's to free
 cdef bint stage(Core* core, Command* command) noexcept nogil

@@ -4,7 +4,6 @@ back from the attempt, its last frame first."""
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdio cimport snprintf
 
-from fila_server.core.doors.mailbox cimport StageKey, command_free
 from fila_server.core.life.answers cimport answer, answer_no_queue, answer_status
 from fila_server.core.life.routing cimport route_check
 from fila_server.core.protocol.commands cimport FAILED_PRECONDITION, OK, RESOURCE_EXHAUSTED
@@ -21,6 +20,7 @@ from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.sinks cimport Attempt, Sink, StagedFrame
 from fila_server.core.state.state cimport Queue
 from fila_server.core.structures.buffer cimport Buffer, buffer_init, put_bytes
+from fila_server.core.threads.mailbox cimport StageKey, command_free
 
 cdef enum:
     # what a frame counts beside its messages: two records, and a row in memory

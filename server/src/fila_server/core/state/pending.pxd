@@ -3,11 +3,11 @@ the rows of two small tables, and what an entry says of itself where its frame c
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.structures.bucket cimport Bucket
 from fila_server.core.structures.buffer cimport Buffer, Slice
 from fila_server.core.structures.maps cimport Map64, Text
 from fila_server.core.structures.timers cimport Timer
+from fila_server.core.threads.mailbox cimport Command
 
 cdef struct OpenReply:              # an answer that may wait for decisions
     uint32_t open

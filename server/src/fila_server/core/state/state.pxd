@@ -19,11 +19,6 @@ frame's overhead; a further channel 40. A fairness key costs 208, its first Flow
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
-from fila_server.core.doors.blocks cimport History
-from fila_server.core.doors.mailbox cimport Command, Mailbox
-from fila_server.core.doors.outbox cimport Outboxes
-from fila_server.core.doors.reader cimport Loader
-from fila_server.core.doors.spans cimport Traces
 from fila_server.core.protocol.refusals cimport Limits
 from fila_server.core.state.pending cimport (
     Chore, Decision, Dedup, Holder, KeyExtras, LeaseGroup, OwnIds, Page, Wait,
@@ -41,6 +36,11 @@ from fila_server.core.structures.heap cimport HeapNode
 from fila_server.core.structures.maps cimport Map64, Text, TextMap
 from fila_server.core.structures.ring cimport Ring, Turn
 from fila_server.core.structures.timers cimport Timer, Timers
+from fila_server.core.threads.blocks cimport History
+from fila_server.core.threads.mailbox cimport Command, Mailbox
+from fila_server.core.threads.outbox cimport Outboxes
+from fila_server.core.threads.reader cimport Loader
+from fila_server.core.threads.spans cimport Traces
 
 cdef struct Body:                   # the bytes of a frame while they are hot
     uint32_t refs                   # the frame's own, and one for each delivery that waits to be encoded

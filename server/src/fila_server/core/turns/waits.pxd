@@ -5,8 +5,8 @@ The same causes as in clocks.pxd, a message at a time. A slot's readings stand b
 share, and only where a history is recorded: then a pending message costs 20 bytes more.
 """
 
-from fila_server.core.doors.blocks cimport Waited
 from fila_server.core.state.state cimport Core, Flow, Slot, Subqueue
+from fila_server.core.threads.blocks cimport Waited
 
 cdef void wait_begins(Core* core, Slot* slot, Flow* flow, Subqueue* sub, bint was_delayed) noexcept nogil
 cdef void wait_delayed(Core* core, Slot* slot) noexcept nogil               # it waits for its time first

@@ -12,8 +12,8 @@ as long as it takes them in. The second half of the places is for all connection
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.structures.buffer cimport Buffer
+from fila_server.core.threads.mailbox cimport Command
 from fila_server.edges.native.iothread cimport Common, Connection, Event
 
 cdef enum EventKind:                # native/python_calls.py has the same numbers; a test holds them together

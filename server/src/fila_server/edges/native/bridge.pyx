@@ -4,11 +4,11 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
-from fila_server.core.doors.locks cimport pthread_mutex_lock, pthread_mutex_unlock
-from fila_server.core.doors.mailbox cimport Command, command_free
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_free, buffer_init, must_malloc, put_bytes, put_u32be,
 )
+from fila_server.core.threads.locks cimport pthread_mutex_lock, pthread_mutex_unlock
+from fila_server.core.threads.mailbox cimport Command, command_free
 from fila_server.edges.native.iothread cimport IoThread
 from fila_server.edges.native.sockets cimport atomic_add, read
 

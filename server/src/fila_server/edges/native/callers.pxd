@@ -11,7 +11,7 @@ hashed where it was read.
 from libc.stddef cimport size_t
 from libc.stdint cimport uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.threads.mailbox cimport Command
 from fila_server.edges.native.iothread cimport Call, Connection, IoThread
 
 cdef bint callers_prepare(IoThread* io) noexcept nogil

@@ -4,11 +4,11 @@ from libc.stdint cimport int64_t, uint32_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.string cimport memchr, memcmp, memcpy, memset, strlen
 
-from fila_server.core.doors.problem cimport Problem
-from fila_server.core.doors.rights cimport (
+from fila_server.core.protocol.commands cimport RESOURCE_EXHAUSTED
+from fila_server.core.protocol.problem cimport Problem
+from fila_server.core.requests.rights cimport (
     CONNECTIONS, DIGEST_BYTES, STREAMS, RightsTable, rights_find, rights_give, rights_names, rights_take,
 )
-from fila_server.core.protocol.commands cimport RESOURCE_EXHAUSTED
 from fila_server.core.structures.buffer cimport (
     Buffer, Slice, buffer_free, buffer_init, put_bytes, put_slice, read_u32be,
 )

@@ -3,7 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t
 
-from fila_server.core.doors.outbox cimport Out
+from fila_server.core.threads.outbox cimport Out
 from fila_server.edges.native.iothread cimport Call, Connection, IoThread
 from fila_server.edges.native.submission cimport Received
 

@@ -5,12 +5,12 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.doors.mailbox cimport command_free
 from fila_server.core.protocol.commands cimport INTERNAL, OK, REPLY, RESOURCE_EXHAUSTED, UNIMPLEMENTED
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_free, buffer_init, must_malloc, put_bytes, read_u32be,
 )
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
+from fila_server.core.threads.mailbox cimport command_free
 from fila_server.edges.native.bridge cimport (
     EVENT_CALL, EVENT_GONE, EVENT_HALF_CLOSED, EVENT_MESSAGE, ORDER_END, ORDER_MORE, ORDER_REFUSED,
     ORDER_ROUTED, ORDER_SEND, event_put,

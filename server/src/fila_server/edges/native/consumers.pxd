@@ -6,7 +6,7 @@ has taken its last byte. So a window or a socket that is shut reaches the schedu
 
 from libc.stdint cimport int32_t
 
-from fila_server.core.doors.outbox cimport Out
+from fila_server.core.threads.outbox cimport Out
 from fila_server.edges.native.iothread cimport Call, IoThread
 from fila_server.edges.native.submission cimport Received
 

@@ -6,13 +6,13 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport strlen
 
-from fila_server.core.doors.mailbox cimport Command, command_free
-from fila_server.core.doors.problem cimport Problem
 from fila_server.core.protocol.commands cimport (
     CANCEL, CONSUMER_CLOSE, DELIVERY, END, INVALID_ARGUMENT, LEASE, OK, REPLY, SESSION, WRITTEN,
 )
+from fila_server.core.protocol.problem cimport Problem
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_tag
 from fila_server.core.structures.buffer cimport Buffer, buffer_init, put_bytes, put_u8, put_varint
+from fila_server.core.threads.mailbox cimport Command, command_free
 from fila_server.edges.native.callers cimport caller_holds
 from fila_server.edges.native.iothread cimport OPENING_BYTES_MAX, PULL, SESSION_CONSUMER, Parcel
 from fila_server.edges.native.leases_within cimport leases_give_back

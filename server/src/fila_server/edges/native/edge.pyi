@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from fila_server.core.doors.parsed_frame import ParsedFrame
+from fila_server.core.requests.parsed_frame import ParsedFrame
 from fila_server.core.drive.engine import CoreEngine
 
 def library_version() -> str: ...

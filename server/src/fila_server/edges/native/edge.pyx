@@ -15,19 +15,17 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.doors.locks cimport (
-    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
-)
-from fila_server.core.doors.outbox cimport TOKEN_OUTBOX_SHIFT, outbox_order
-from fila_server.core.doors.parsed_frame cimport ParsedFrame
-from fila_server.core.doors.rights_table cimport Rights
 from fila_server.core.drive.engine cimport CoreEngine
+from fila_server.core.requests.parsed_frame cimport ParsedFrame
+from fila_server.core.requests.rights_table cimport Rights
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_init, must_malloc, put_bytes, put_u32be, put_u64be,
 )
-from fila_server.core.structures.maps cimport (
-    textmap_free, textmap_init, textmap_next, textmap_put,
+from fila_server.core.structures.maps cimport textmap_free, textmap_init, textmap_next, textmap_put
+from fila_server.core.threads.locks cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
+from fila_server.core.threads.outbox cimport TOKEN_OUTBOX_SHIFT, outbox_order
 from fila_server.edges.native.bridge cimport (
     EVENT_CALL, EVENT_UNWELCOME, ORDER_DRAIN, ORDER_END, ORDER_LISTEN, ORDER_MORE, ORDER_REDIS_END,
     ORDER_REDIS_LISTEN, ORDER_REDIS_REPLY, ORDER_REFUSED, ORDER_ROUTED, ORDER_SEND, Event, event_free,

@@ -3,8 +3,8 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 
-from fila_server.core.doors.rights cimport CONSUME, RightsTable, rights_holds, rights_on
 from fila_server.core.protocol.commands cimport PERMISSION_DENIED, UNAUTHENTICATED
+from fila_server.core.requests.rights cimport CONSUME, RightsTable, rights_holds, rights_on
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.edges.native.consumers cimport consumer_revoked
 from fila_server.edges.native.iothread cimport CONSUMER, PRODUCER, PULL, SESSION_CONSUMER, Call

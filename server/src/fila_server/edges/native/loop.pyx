@@ -6,18 +6,16 @@ from libc.stdint cimport INT64_MAX, int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
-from fila_server.core.doors.mailbox cimport Command, command_free
-from fila_server.core.doors.outbox cimport Out, outbox_order, outbox_take
 from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, must_malloc, put_bytes
-from fila_server.core.structures.timers cimport (
-    Timer, timers_free, timers_init, timers_next, timers_pop_due,
-)
+from fila_server.core.structures.timers cimport Timer, timers_free, timers_init, timers_next, timers_pop_due
+from fila_server.core.threads.mailbox cimport Command, command_free
+from fila_server.core.threads.outbox cimport Out, outbox_order, outbox_take
 from fila_server.edges.native.bridge cimport (
     EVENT_STOPPED, ORDER_CONNECTION, ORDER_DRAIN, ORDER_LISTEN, ORDER_REDIS_CONNECTION, ORDER_REDIS_LISTEN,
     event_put,
 )
-from fila_server.edges.native.calls cimport answer_take, call_drains, call_expires, call_free, call_room
 from fila_server.edges.native.callers cimport callers_prepare, callers_unprepare
+from fila_server.edges.native.calls cimport answer_take, call_drains, call_expires, call_free, call_room
 from fila_server.edges.native.connection cimport (
     connection_close, connection_flush, connection_free, connection_look, connection_new, connection_read,
 )
@@ -29,7 +27,7 @@ from fila_server.edges.native.redis_connection cimport redis_again, redis_end, r
 from fila_server.edges.native.session cimport session_leave, session_prepare, session_unprepare
 from fila_server.edges.native.slots cimport slot_find
 from fila_server.edges.native.sockets cimport (
-    EMFILE, ENFILE, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT,
+    EMFILE, ENFILE, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL,
     accept_from, atomic_store, close, epoll_create1, epoll_ctl, epoll_event, epoll_wait, monotonic_ns,
 )
 from fila_server.edges.native.watching cimport is_unread

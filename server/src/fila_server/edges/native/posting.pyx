@@ -3,9 +3,9 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command, command_free, command_new
-from fila_server.core.drive.handover cimport POSTED, request_post
 from fila_server.core.protocol.commands cimport LISTENED
+from fila_server.core.requests.submit cimport POSTED, request_post
+from fila_server.core.threads.mailbox cimport Command, command_free, command_new
 from fila_server.edges.native.sockets cimport atomic_load, atomic_store
 
 cdef enum:

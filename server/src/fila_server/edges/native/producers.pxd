@@ -6,7 +6,7 @@ its window is not given back, and it goes on when the scheduler has room.
 
 from libc.stdint cimport int32_t
 
-from fila_server.core.doors.outbox cimport Out
+from fila_server.core.threads.outbox cimport Out
 from fila_server.edges.native.iothread cimport Call, Parcel
 from fila_server.edges.native.submission cimport Received
 

@@ -4,11 +4,11 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport strlen
 
-from fila_server.core.doors.mailbox cimport Command, command_free
-from fila_server.core.doors.problem cimport Problem
-from fila_server.core.doors.rights cimport rights_admit
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_STREAM, OK
+from fila_server.core.protocol.problem cimport Problem
+from fila_server.core.requests.rights cimport rights_admit
 from fila_server.core.structures.buffer cimport Buffer, buffer_init
+from fila_server.core.threads.mailbox cimport Command, command_free
 from fila_server.edges.native.iothread cimport PRODUCER, IoThread
 from fila_server.edges.native.response cimport (
     call_end, call_finish, call_queue, call_wait_for_room, parcel_add, parcel_fill, respond,

@@ -13,7 +13,7 @@ every command that no message passes (redis_client.py).
 
 from libc.stddef cimport size_t
 
-from fila_server.core.doors.outbox cimport Out
+from fila_server.core.threads.outbox cimport Out
 from fila_server.edges.native.iothread cimport Connection, IoThread, Slot
 
 cdef void redis_open(Connection* connection) noexcept nogil

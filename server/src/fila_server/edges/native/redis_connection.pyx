@@ -4,9 +4,9 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
-from fila_server.core.doors.rights cimport CONSUME, rights_on
 from fila_server.core.protocol.commands cimport RESOURCE_EXHAUSTED, UNAUTHENTICATED
 from fila_server.core.protocol.refusals cimport Limits
+from fila_server.core.requests.rights cimport CONSUME, rights_on
 from fila_server.core.structures.buffer cimport (
     Buffer, Slice, buffer_free, buffer_init, must_malloc, put_bytes,
 )

@@ -10,7 +10,7 @@ beside acks, reads that do not wait beside their like. The mailbox keeps the ord
 lanes waits for the answers.
 """
 
-from fila_server.core.doors.outbox cimport Out
+from fila_server.core.threads.outbox cimport Out
 from fila_server.edges.native.iothread cimport Connection, IoThread, Reply
 from fila_server.edges.redis.decoder cimport Item
 

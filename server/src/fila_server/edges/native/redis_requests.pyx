@@ -7,17 +7,17 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, strlen
 from posix.strings cimport strncasecmp
 
-from fila_server.core.doors.mailbox cimport Command, command_free
-from fila_server.core.doors.problem cimport Problem
-from fila_server.core.doors.rights cimport rights_names
 from fila_server.core.protocol.commands cimport (
     ACK_BATCH, CANCEL, ENQUEUE_ATOMIC, ENQUEUE_BATCH, LEASE, OK, RESOURCE_EXHAUSTED, UNAUTHENTICATED,
     UNAVAILABLE,
 )
+from fila_server.core.protocol.problem cimport Problem
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field
+from fila_server.core.requests.rights cimport rights_names
 from fila_server.core.structures.buffer cimport (
     Cursor, Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, read_u32be, read_u64be,
 )
+from fila_server.core.threads.mailbox cimport Command, command_free
 from fila_server.edges.native.bridge cimport (
     CLIENT_KNOWN, CLIENT_LEAVES_AT_ONCE, CLIENT_QUITS, CLIENT_SPEAKS_3, EVENT_REDIS_COMMAND, ORDER_REFUSED,
     event_put,

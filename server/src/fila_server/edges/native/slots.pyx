@@ -3,8 +3,8 @@
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 
-from fila_server.core.doors.outbox cimport TOKEN_OUTBOX_SHIFT
 from fila_server.core.structures.buffer cimport must_realloc
+from fila_server.core.threads.outbox cimport TOKEN_OUTBOX_SHIFT
 
 cdef enum:
     PLACE_BITS = 28

@@ -3,8 +3,8 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.doors.problem cimport Problem
+from fila_server.core.protocol.problem cimport Problem
+from fila_server.core.threads.mailbox cimport Command
 from fila_server.edges.native.iothread cimport Call, Common, IoThread
 
 cdef struct Received:               # one message as it came, inflated

@@ -5,15 +5,15 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcmp, strlen
 
-from fila_server.core.doors.locks cimport pthread_mutex_lock, pthread_mutex_unlock
-from fila_server.core.doors.mailbox cimport command_free
-from fila_server.core.doors.rights cimport RightsTable, rights_admit, rights_judge
-from fila_server.core.drive.handover cimport (
+from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, RESOURCE_EXHAUSTED, UNAVAILABLE
+from fila_server.core.requests.rights cimport RightsTable, rights_admit, rights_judge
+from fila_server.core.requests.submit cimport (
     DISK_FULL, POSTED, Posted, request_parse, request_parse_adopted, request_post,
 )
-from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, RESOURCE_EXHAUSTED, UNAVAILABLE
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.structures.maps cimport textmap_get
+from fila_server.core.threads.locks cimport pthread_mutex_lock, pthread_mutex_unlock
+from fila_server.core.threads.mailbox cimport command_free
 from fila_server.edges.native.bridge cimport EVENT_FRAME, event_put
 from fila_server.edges.native.iothread cimport PRODUCER
 from fila_server.edges.native.response cimport call_refuse

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 
-from fila_server.core.doors.locks cimport pthread_mutex_lock, pthread_mutex_unlock
+from fila_server.core.threads.locks cimport pthread_mutex_lock, pthread_mutex_unlock
 from fila_server.edges.native.bridge cimport header_put
 from fila_server.edges.native.openssl cimport *
 from fila_server.edges.native.sockets cimport EAGAIN, send_some, set_errno

@@ -1,7 +1,7 @@
 """See parsed_frame.pyx."""
 
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.protocol.refusals cimport Limits
+from fila_server.core.threads.mailbox cimport Command
 
 cdef class ParsedFrame:
     cdef Command* command               # NULL once it was submitted

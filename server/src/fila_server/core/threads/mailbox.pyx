@@ -3,11 +3,11 @@
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.doors.locks cimport (
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.threads.locks cimport (
     pthread_cond_destroy, pthread_cond_signal, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock,
     pthread_mutex_unlock,
 )
-from fila_server.core.structures.buffer cimport must_malloc
 
 cdef extern from *:
     """

@@ -5,14 +5,14 @@ read.
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.doors.locks cimport (
-    pthread_cond_destroy, pthread_cond_init, pthread_cond_signal, pthread_cond_wait, pthread_mutex_destroy,
-    pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
-)
-from fila_server.core.doors.mailbox cimport mailbox_poke
 from fila_server.core.storage.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK, StoreError
 from fila_server.core.storage.store cimport store_get
 from fila_server.core.structures.buffer cimport must_malloc, write_u64be
+from fila_server.core.threads.locks cimport (
+    pthread_cond_destroy, pthread_cond_init, pthread_cond_signal, pthread_cond_wait, pthread_mutex_destroy,
+    pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
+from fila_server.core.threads.mailbox cimport mailbox_poke
 
 cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int)

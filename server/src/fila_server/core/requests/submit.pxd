@@ -5,9 +5,9 @@ Who is refused and keeps its command may post it again; nothing is lost and noth
 
 from libc.stdint cimport int32_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.doors.problem cimport Problem
+from fila_server.core.protocol.problem cimport Problem
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 cdef enum Posted:
     POSTED = 0

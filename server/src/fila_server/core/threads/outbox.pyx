@@ -5,11 +5,11 @@ before."""
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.doors.locks cimport (
-    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
-)
 from fila_server.core.protocol.commands cimport END
 from fila_server.core.structures.buffer cimport must_malloc, must_realloc
+from fila_server.core.threads.locks cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
 
 cdef extern from "<unistd.h>" nogil:
     ssize_t write(int fd, const void* buf, size_t count)

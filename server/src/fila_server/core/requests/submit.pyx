@@ -1,12 +1,12 @@
 """While a pass waits for room on a full disk the mailbox is not read, so new messages are refused here,
 where their sender hears of it; everything else waits its turn."""
 
-from fila_server.core.doors.mailbox cimport mailbox_post
-from fila_server.core.doors.submit cimport command_parse, command_parse_adopted
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
+from fila_server.core.requests.parse cimport command_parse, command_parse_adopted
 from fila_server.core.storage.disk cimport DISK_CRITICAL
 from fila_server.core.storage.watch cimport watch_level
 from fila_server.core.structures.atomics cimport atomic_add, flag_load
+from fila_server.core.threads.mailbox cimport mailbox_post
 
 
 cdef Command* request_parse(

@@ -7,9 +7,9 @@ The lock is held for a few pointer moves. The scheduler sleeps on the mailbox's 
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 
-from fila_server.core.doors.locks cimport pthread_cond_t, pthread_mutex_t
 from fila_server.core.protocol.protobuf cimport Item
 from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.threads.locks cimport pthread_cond_t, pthread_mutex_t
 
 cdef enum Verdict:                  # of the door, on a command that names one queue; the core answers with it
     ALLOWED = 0

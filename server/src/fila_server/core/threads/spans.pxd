@@ -8,10 +8,10 @@ are wanted; `Core.traces` is NULL otherwise, and then a message costs no more th
 
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
-from fila_server.core.doors.locks cimport pthread_mutex_t
-from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.protocol.traceparent cimport TraceContext
 from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.threads.locks cimport pthread_mutex_t
+from fila_server.core.threads.mailbox cimport Command
 
 cdef enum:
     SPANS_MAX = 4096                # in the ring

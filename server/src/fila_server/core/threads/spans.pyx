@@ -4,10 +4,10 @@ from libc.stddef cimport size_t
 from libc.stdlib cimport abort, calloc, free
 from libc.string cimport memcpy
 
-from fila_server.core.doors.locks cimport (
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.threads.locks cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
-from fila_server.core.structures.buffer cimport must_malloc
 
 cdef enum:
     TAKEN_AT_ONCE_MAX = 64          # spans copied under the lock

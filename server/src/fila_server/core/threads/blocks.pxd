@@ -16,8 +16,8 @@ block, as texts; a row has their numbers, and 0 means none.
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
-from fila_server.core.doors.locks cimport pthread_mutex_t
 from fila_server.core.structures.buffer cimport Buffer
+from fila_server.core.threads.locks cimport pthread_mutex_t
 
 cdef enum:
     BLOCKS_MAX = 8                  # about 6 MB each, of which only what was ever filled is in memory

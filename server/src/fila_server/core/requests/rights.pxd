@@ -18,11 +18,11 @@ kept by (principal, queue) and thrown away with the grants they came from, so no
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from fila_server.core.doors.locks cimport pthread_mutex_t
-from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.doors.problem cimport Problem
+from fila_server.core.protocol.problem cimport Problem
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.structures.maps cimport Map64, Text, TextMap
+from fila_server.core.threads.locks cimport pthread_mutex_t
+from fila_server.core.threads.mailbox cimport Command
 
 cdef enum Right:
     PRODUCE = 1

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
-from fila_server.core.doors.rights cimport Principal, RightsTable
+from fila_server.core.requests.rights cimport Principal, RightsTable
 
 cdef class Rights:
     cdef RightsTable table

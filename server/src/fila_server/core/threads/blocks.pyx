@@ -5,10 +5,10 @@ more."""
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
-from fila_server.core.doors.locks cimport (
+from fila_server.core.structures.buffer cimport buffer_free, must_malloc
+from fila_server.core.threads.locks cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
-from fila_server.core.structures.buffer cimport buffer_free, must_malloc
 
 
 cdef inline void* _carve(char** at, size_t bytes) noexcept nogil:

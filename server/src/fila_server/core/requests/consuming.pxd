@@ -1,9 +1,9 @@
 """The part of the parse for those who take messages: a pull, a stream's or a session's opening, and what a
 session says. What is checked here nobody checks again."""
 
-from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.doors.problem cimport Problem
+from fila_server.core.protocol.problem cimport Problem
 from fila_server.core.protocol.refusals cimport Limits
+from fila_server.core.threads.mailbox cimport Command
 
 # LEASE, CONSUME_OPEN, SESSION_OPEN
 cdef bint consumer_checked(Command* command, Problem* problem) noexcept nogil

@@ -5,15 +5,13 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
-from fila_server.core.doors.locks cimport pthread_mutex_lock, pthread_mutex_unlock
-from fila_server.core.doors.mailbox cimport DENIED, HIDDEN
-from fila_server.core.doors.submit cimport spare_adopt
 from fila_server.core.protocol.commands cimport (
     ACK, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, EXTEND_LEASE, LEASE, NACK, RESOURCE_EXHAUSTED, SESSION_OPEN,
     STAGE, UNAUTHENTICATED,
 )
 from fila_server.core.protocol.protobuf cimport Fields, Item, fields_parse, next_field
 from fila_server.core.protocol.refusals cimport REFUSED_NO_RIGHT, REFUSED_QUEUE_UNKNOWN
+from fila_server.core.requests.parse cimport spare_adopt
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, buffer_free, buffer_init, buffer_reserve, must_malloc, put_bytes, put_slice, put_u8,
     put_varint, varint_size,
@@ -21,6 +19,8 @@ from fila_server.core.structures.buffer cimport (
 from fila_server.core.structures.maps cimport (
     map64_get, textmap_free, textmap_get, textmap_init, textmap_next, textmap_put,
 )
+from fila_server.core.threads.locks cimport pthread_mutex_lock, pthread_mutex_unlock
+from fila_server.core.threads.mailbox cimport DENIED, HIDDEN
 
 cdef enum:
     HEADERS_FIELD = 2               # of a message

@@ -2,9 +2,9 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.doors.rights_table cimport Rights
+from fila_server.core.requests.rights_table cimport Rights
 from fila_server.core.state.state cimport Core
+from fila_server.core.threads.mailbox cimport Command
 
 # `caller` None is the broker itself, which may do everything.
 cdef Command* judged_parse(

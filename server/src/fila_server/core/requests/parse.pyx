@@ -7,13 +7,11 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.doors.consuming cimport consumer_checked, session_checked
-from fila_server.core.doors.mailbox cimport StageKey, command_adopt, command_free, command_new
-from fila_server.core.doors.problem cimport name_checked, problem_is, release_alone
 from fila_server.core.protocol.commands cimport (
     ACK, ACK_BATCH, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_BATCH, ENQUEUE_STREAM, EXTEND_LEASE, LEASE,
     NACK, NACK_BATCH, SESSION, SESSION_OPEN, STAGE,
 )
+from fila_server.core.protocol.problem cimport name_checked, problem_is, release_alone
 from fila_server.core.protocol.protobuf cimport (
     Fields, Item, fields_parse, item_parse, next_field, utf8_valid, uuid_parse,
 )
@@ -21,8 +19,10 @@ from fila_server.core.protocol.refusals cimport (
     EXTEND_MS_MAX, EXTEND_MS_MIN, REFUSED_MALFORMED, REFUSED_QUEUE_NAME, refusal_code, refusal_reason,
     refusal_text,
 )
+from fila_server.core.requests.consuming cimport consumer_checked, session_checked
 from fila_server.core.storage.checksum cimport crc32c
 from fila_server.core.structures.buffer cimport Cursor, Slice, buffer_free, buffer_init, must_malloc
+from fila_server.core.threads.mailbox cimport StageKey, command_adopt, command_free, command_new
 
 
 cdef uint32_t _count(const char* bytes, size_t length, uint32_t wanted) noexcept nogil:

@@ -2,8 +2,8 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from fila_server.core.doors.problem cimport name_checked, problem_is, release_alone
 from fila_server.core.protocol.commands cimport CONSUME_OPEN, LEASE, SESSION_OPEN
+from fila_server.core.protocol.problem cimport name_checked, problem_is, release_alone
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, utf8_valid
 from fila_server.core.structures.buffer cimport Cursor, Slice, take_varint
 

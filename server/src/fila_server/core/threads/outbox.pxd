@@ -9,8 +9,8 @@ loop.
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
-from fila_server.core.doors.locks cimport pthread_mutex_t
 from fila_server.core.structures.buffer cimport Buffer
+from fila_server.core.threads.locks cimport pthread_mutex_t
 
 cdef struct Out:
     uint64_t token

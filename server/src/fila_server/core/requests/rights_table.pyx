@@ -5,18 +5,18 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server import errors
-from fila_server.core.doors.locks cimport (
-    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+from fila_server.core.protocol.problem cimport Problem
+from fila_server.core.requests.rights cimport (
+    CALLER_UNKNOWN, CONNECTIONS, DIGEST_BYTES, STREAMS, Allowance, Caller, Grant, allowed_forget, rights_find,
+    rights_give, rights_holds, rights_on, rights_take,
 )
-from fila_server.core.doors.rights cimport (
-    CALLER_UNKNOWN, CONNECTIONS, DIGEST_BYTES, STREAMS, Allowance, Caller, Grant, allowed_forget,
-    rights_find, rights_give, rights_holds, rights_on, rights_take,
-)
-from fila_server.core.doors.problem cimport Problem
 from fila_server.core.structures.buffer cimport Slice, must_malloc
 from fila_server.core.structures.maps cimport (
     map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_free, textmap_get,
     textmap_init, textmap_put, textmap_remove,
+)
+from fila_server.core.threads.locks cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
 
 

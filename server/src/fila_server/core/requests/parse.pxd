@@ -6,10 +6,10 @@ checks nobody checks again: names, sizes, counts, UTF-8, options.
 
 from libc.stdint cimport int32_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.doors.problem cimport Problem
+from fila_server.core.protocol.problem cimport Problem
 from fila_server.core.protocol.refusals cimport Limits
 from fila_server.core.structures.buffer cimport Buffer
+from fila_server.core.threads.mailbox cimport Command
 
 # Puts rewritten bytes behind the frame's own, and moves every slice to the frame's new place.
 cdef void spare_adopt(Command* command, Buffer* spare) noexcept nogil

@@ -4,10 +4,10 @@ are parsed with the GIL in hand: giving it up and taking it back would take long
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from fila_server import errors
-from fila_server.core.doors.mailbox cimport command_free
-from fila_server.core.doors.rights cimport RightsTable, rights_admit, rights_judge
-from fila_server.core.doors.problem cimport Problem
-from fila_server.core.drive.handover cimport request_parse
+from fila_server.core.protocol.problem cimport Problem
+from fila_server.core.requests.rights cimport RightsTable, rights_admit, rights_judge
+from fila_server.core.requests.submit cimport request_parse
+from fila_server.core.threads.mailbox cimport command_free
 
 cdef enum:
     SHORT_BYTES = 2048                  # parsed sooner than the GIL is handed over and back

@@ -14,12 +14,12 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.doors.mailbox cimport HookRoutings, command_free
 from fila_server.core.protocol.packed_routing cimport Routing, take_routing
 from fila_server.core.protocol.protobuf cimport Item, header_find, next_header, utf8_valid
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_slice, put_u32be, put_u64be,
 )
+from fila_server.core.threads.mailbox cimport HookRoutings, command_free
 
 
 cdef const char* TENANT_HEADER = "fila-tenant"
