@@ -24,7 +24,7 @@ ROOMS = (
     "threads",  # from thread to thread
     "state",  # what there is: structs and tables, no decision
     "requests",  # a request's way in: the one parse, its sender's rights, the mailbox
-    "recording",  # what the history and traces are told
+    "history",  # what the history and traces are told
     "records",  # how each thing stands on disk
     "turns",  # who may go next
     "holdings",  # counted things, and what goes with the last who needs them
@@ -39,7 +39,7 @@ MODULES_A_ROOM_MAX = 20
 # RocksDB's own declarations are taken as one: some hundred names, and none of them ours.
 WHOLE = PACKAGE + "storage.rocksdb"
 # Numbers that Python has too, repeated whole: the seam's and the history's; and RocksDB's own names.
-REPEATED = {PACKAGE + "protocol.commands", PACKAGE + "recording.decisions", PACKAGE + "recording.inputs", WHOLE}
+REPEATED = {PACKAGE + "protocol.commands", PACKAGE + "history.decisions", PACKAGE + "history.inputs", WHOLE}
 EDGES = CORE.parent / "edges"
 BESIDE = Path(__file__).resolve().parents[1] / "tests/native"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fila_server.core.recording.tap import Recording
+from fila_server.core.history.tap import Recording
 from fila_server.recording import columns, replaying
 from fila_server.recording.runs import spread
 from tests.core.driven_engine import DrivenEngine

@@ -12,7 +12,7 @@ from fila_server.recording import columns, replaying
 from tests.core.driven_session import DrivenSession
 from tests.recording.recorded import RecordedEngine
 
-CORE = Path(__file__).resolve().parents[2] / "server/src/fila_server/core/recording"
+CORE = Path(__file__).resolve().parents[2] / "server/src/fila_server/core/history"
 
 
 @pytest.fixture

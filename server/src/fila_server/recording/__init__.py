@@ -1,6 +1,6 @@
 """The history: what the core recorded, as Parquet files that a reader may rely on.
 
-    core/recording, on the scheduler thread ──blocks──► recorder.py   a thread of lowest priority
+    core/history, on the scheduler thread ──blocks──► recorder.py   a thread of lowest priority
                                                           ├─ columns.py   a block's memory as Arrow's, not copied
                                                           ├─ files.py     open files, closed ones, the list of them
                                                           └─ upkeep.py    what a killed run left, what is too old

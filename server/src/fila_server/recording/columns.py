@@ -1,6 +1,6 @@
 """What a history looks like on disk, and how a block of the core becomes it without a copy of its columns.
 
-The numbers of the kinds are those of core/recording/decisions.pxd, changes.pxd and inputs.pxd.
+The numbers of the kinds are those of core/history/decisions.pxd, changes.pxd and inputs.pxd.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from google.protobuf import json_format
 
 from fila.v1 import admin_pb2
-from fila_server.core.recording.tap import RecordedBlock
+from fila_server.core.history.tap import RecordedBlock
 
 VERSION = 2
 DECISIONS, CHANGES, INPUTS = "decisions", "changes", "inputs"

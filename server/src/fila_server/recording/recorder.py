@@ -21,7 +21,7 @@ import pyarrow as pa
 import structlog
 
 from fila_server.config.schema import History
-from fila_server.core.recording.tap import RecordedBlock, Recording
+from fila_server.core.history.tap import RecordedBlock, Recording
 from fila_server.recording import columns, upkeep
 from fila_server.recording.files import RunFiles
 

@@ -1,6 +1,6 @@
 """Spans of the broker to an OTLP collector, from a thread of their own that nobody waits for.
 
-    core (recording/traces) ──► ring, bounded ──► once a second: Row ──► ReadableSpan ──► exporter ──► collector
+    core (history/traces) ──► ring, bounded ──► once a second: Row ──► ReadableSpan ──► exporter ──► collector
 
 Every span is a child of the span that enqueued the message, whose context came in the message's `traceparent`, and
 links to it, since a message that waited for hours is looked for from either end. Nothing is tried again: while a

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.consumers.leaving cimport consumer_close, consumer_command
+from fila_server.core.history.changes cimport CHANGED_CONSUMER_ROOM, consumer_changed
 from fila_server.core.life.answers cimport emit
 from fila_server.core.life.failure cimport reply_close, reply_open
 from fila_server.core.life.giveback cimport GIVEN_BACK, UNWRITTEN, lease_return
@@ -16,7 +17,6 @@ from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_field, put_nested, put_number_field, put_status_field, put_timestamp_field,
 )
 from fila_server.core.protocol.refusals cimport EXTEND_MS_MAX, EXTEND_MS_MIN
-from fila_server.core.recording.changes cimport CHANGED_CONSUMER_ROOM, consumer_changed
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport lease_is_gone
 from fila_server.core.state.pending cimport OpenReply

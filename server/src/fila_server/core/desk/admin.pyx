@@ -8,6 +8,10 @@ from fila_server.core.desk.chores cimport chore_waits, purge_begin, remains_begi
 from fila_server.core.desk.deleting cimport channel_delete, queue_delete, queues_clear
 from fila_server.core.desk.kept cimport kept_put
 from fila_server.core.desk.runtime_config cimport config_get, config_list, config_set
+from fila_server.core.history.changes cimport (
+    CHANGED_CHANNEL_CREATED, CHANGED_QUEUE_CREATED, CHANGED_QUEUE_UPDATED, channel_changed, key_changed,
+    queue_changed,
+)
 from fila_server.core.holdings.keys cimport key_drop_if_idle, key_intern
 from fila_server.core.holdings.policy cimport queue_configure
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
@@ -21,10 +25,6 @@ from fila_server.core.protocol.commands cimport (
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
     put_timestamp_field, timestamp_ms,
-)
-from fila_server.core.recording.changes cimport (
-    CHANGED_CHANNEL_CREATED, CHANGED_QUEUE_CREATED, CHANGED_QUEUE_UPDATED, channel_changed, key_changed,
-    queue_changed,
 )
 from fila_server.core.records.records cimport (
     channel_record_put, key_record_delete, key_record_put, queue_record_put,

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from fila_server.core.recording.tap cimport Recording
+from fila_server.core.history.tap cimport Recording
 from fila_server.core.state.open_core cimport OpenCore
 from fila_server.core.threads.mailbox cimport Command
 from fila_server.core.threads.spans cimport SpanTap

@@ -3,8 +3,8 @@
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.history.decisions cimport DELAYED_FOR, Detail, slot_decided
 from fila_server.core.holdings.slots cimport slot_count
-from fila_server.core.recording.decisions cimport DELAYED_FOR, Detail, slot_decided
 from fila_server.core.state.kinds cimport DELAYED, DONE, TIMER_DELAY, TIMER_EXPIRY
 from fila_server.core.state.paths cimport frame_offset, share_of
 from fila_server.core.state.pending cimport Expiry

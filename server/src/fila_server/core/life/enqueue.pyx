@@ -6,6 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp
 
+from fila_server.core.history.traces cimport enqueue_traced, enqueue_written_traced
 from fila_server.core.holdings.dedup cimport dedup_add, dedup_find, dedup_forget
 from fila_server.core.holdings.frames cimport frame_free
 from fila_server.core.holdings.keys cimport key_release
@@ -21,7 +22,6 @@ from fila_server.core.protocol.refusals cimport (
     REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
     REFUSED_QUEUE_UNKNOWN, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text_of,
 )
-from fila_server.core.recording.traces cimport enqueue_traced, enqueue_written_traced
 from fila_server.core.state.directory cimport directory_remove
 from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.pending cimport Dedup

@@ -7,6 +7,10 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from fila_server.core.history.decisions cimport (
+    DEAD_LETTERED, DROPPED, EXPIRED, ending_is, lease_decided, slot_ends,
+)
+from fila_server.core.history.traces cimport decision_traced
 from fila_server.core.holdings.bodies cimport failure_waits, frame_want
 from fila_server.core.holdings.delays cimport message_is_over, slot_delay
 from fila_server.core.holdings.frames cimport frame_finish, frame_retained
@@ -19,10 +23,6 @@ from fila_server.core.protocol.commands cimport EVENT, OK
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_uuid,
 )
-from fila_server.core.recording.decisions cimport (
-    DEAD_LETTERED, DROPPED, EXPIRED, ending_is, lease_decided, slot_ends,
-)
-from fila_server.core.recording.traces cimport decision_traced
 from fila_server.core.records.records cimport state_record_delayed, state_record_ready
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, frame_index

@@ -6,6 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from fila_server.core.history.decisions cimport DROPPED, ending_is
 from fila_server.core.holdings.ids cimport id_next
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.life.building cimport keep_until_written, move_in
@@ -19,7 +20,6 @@ from fila_server.core.protocol.packed_routing cimport (
 from fila_server.core.protocol.protobuf cimport (
     Item, fields_parse, next_field, put_nested, put_number_field, put_uuid,
 )
-from fila_server.core.recording.decisions cimport DROPPED, ending_is
 from fila_server.core.state.paths cimport (
     channel_find, frame_enqueued_ms, frame_id, frame_of, frame_offset, queue_find,
 )

@@ -7,6 +7,9 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.history.changes cimport CHANGED_CONSUMER_LEFT, consumer_changed
+from fila_server.core.history.inputs cimport load_taken
+from fila_server.core.history.traces cimport delivery_traced
 from fila_server.core.holdings.bodies cimport body_new, body_release, frame_want
 from fila_server.core.holdings.holders cimport holder_leave, holder_room, holder_unstop
 from fila_server.core.life.answers cimport answer, answer_status, emit
@@ -16,9 +19,6 @@ from fila_server.core.life.revoked cimport revoked_forget
 from fila_server.core.life.view cimport message_bytes, message_view
 from fila_server.core.protocol.commands cimport DELIVERY, OK, RESOURCE_EXHAUSTED
 from fila_server.core.protocol.protobuf cimport View, put_message
-from fila_server.core.recording.changes cimport CHANGED_CONSUMER_LEFT, consumer_changed
-from fila_server.core.recording.inputs cimport load_taken
-from fila_server.core.recording.traces cimport delivery_traced
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.kinds cimport PULL, STREAM
 from fila_server.core.state.paths cimport frame_of

@@ -2,6 +2,8 @@
 consumer that wakes up late sends thousands of these.
 """
 
+from fila_server.core.history.decisions cimport ACKED, NACKED, ending_is, lease_decided
+from fila_server.core.history.traces cimport lease_traced
 from fila_server.core.holdings.groups cimport MARK_BEGUN, group_mark
 from fila_server.core.holdings.leased_ids cimport lease_by_message_id
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
@@ -15,8 +17,6 @@ from fila_server.core.protocol.commands cimport (
 from fila_server.core.protocol.protobuf cimport (
     fields_parse, next_field, put_status_field, put_tag, put_timestamp_field, uuid_parse,
 )
-from fila_server.core.recording.decisions cimport ACKED, NACKED, ending_is, lease_decided
-from fila_server.core.recording.traces cimport lease_traced
 from fila_server.core.records.records cimport lease_extension_put
 from fila_server.core.state.kinds cimport RETURN_ALL
 from fila_server.core.state.paths cimport channel_find, frame_id, frame_of, queue_find, share_of

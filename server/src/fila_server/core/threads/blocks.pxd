@@ -10,7 +10,7 @@ free the current one is emptied and counted: the scheduler never waits, and the 
 something before it is missing. The lock is held for a few pointer moves.
 
 A run is what one pass did alike with several messages of one key: one row, and one element a message in the
-columns behind it. Before that they are put together in a Group (recording/decisions.pxd). Names stand once a
+columns behind it. Before that they are put together in a Group (history/decisions.pxd). Names stand once a
 block, as texts; a row has their numbers, and 0 means none.
 """
 

@@ -6,7 +6,7 @@ next in line.
 
 from libc.stdint cimport int64_t, uint32_t
 
-from fila_server.core.recording.changes cimport limit_changed
+from fila_server.core.history.changes cimport limit_changed
 from fila_server.core.state.paths cimport entry_of, key_pace, share_of
 from fila_server.core.state.pending cimport Pace
 from fila_server.core.state.state cimport Flow, Line, ThrottleSet

@@ -4,7 +4,7 @@ counted by sub-queue, so that a line of a thousand is one row."""
 from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memset
 
-from fila_server.core.recording.decisions cimport RELEASED, THROTTLED, Detail, held, slot_decided
+from fila_server.core.history.decisions cimport RELEASED, THROTTLED, Detail, held, slot_decided
 from fila_server.core.state.kinds cimport PARKED_PAUSED
 from fila_server.core.state.paths cimport entry_of, share_of
 from fila_server.core.state.pending cimport Wait

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t, uint8_t
 
-from fila_server.core.recording.decisions cimport (
+from fila_server.core.history.decisions cimport (
     ACKED, DELAYED_FOR, DELIVERED, EXPIRED, NACKED, RELEASED, RETURNED,
 )
 from fila_server.core.threads.blocks cimport Block

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, uint32_t
 from libc.stdio cimport snprintf
 
-from fila_server.core.recording.decisions cimport decisions_told, records
+from fila_server.core.history.decisions cimport decisions_told, records
 from fila_server.core.state.paths cimport key_cap, key_pace
 from fila_server.core.structures.maps cimport Text, text_hash
 from fila_server.core.threads.blocks cimport (

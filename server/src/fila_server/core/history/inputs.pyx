@@ -4,10 +4,10 @@ one before and its length."""
 from libc.stdint cimport uint32_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
+from fila_server.core.history.decisions cimport decisions_told
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, STAGE
 from fila_server.core.protocol.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field
-from fila_server.core.recording.decisions cimport decisions_told
 from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Queue

@@ -8,7 +8,7 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int32_t, uint32_t, uint8_t
 from libc.stdlib cimport free
 
-from fila_server.core.recording.lists cimport (
+from fila_server.core.history.lists cimport (
     LISTED_ATTEMPTS, LISTED_COST, LISTED_DELAY, LISTED_HELD, LISTED_NO_CONSUMER, LISTED_SHARE,
     LISTED_THROTTLE, LISTED_WAIT_HELD, lists_gather,
 )

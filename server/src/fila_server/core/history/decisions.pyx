@@ -4,7 +4,7 @@ new row. A key's address counts only together with its hash."""
 from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memset, strlen
 
-from fila_server.core.recording.traces cimport lease_traced
+from fila_server.core.history.traces cimport lease_traced
 from fila_server.core.state.paths cimport frame_offset, key_weight, share_of
 from fila_server.core.state.state cimport Entry
 from fila_server.core.structures.maps cimport text_hash

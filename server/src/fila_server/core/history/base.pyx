@@ -3,7 +3,7 @@ way whose bounds would count."""
 
 from libc.stdint cimport int64_t
 
-from fila_server.core.recording.inputs cimport INPUT_BASE, INPUT_BASE_ENDS, INPUT_RECORD, input_put
+from fila_server.core.history.inputs cimport INPUT_BASE, INPUT_BASE_ENDS, INPUT_RECORD, input_put
 from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES, STAGED
 from fila_server.core.storage.rocksdb cimport rocksdb_iterator_t
 from fila_server.core.storage.status cimport STORE_OK

@@ -1,6 +1,6 @@
 """See tap.pyx."""
 
-from fila_server.core.recording.lists cimport Lists
+from fila_server.core.history.lists cimport Lists
 from fila_server.core.threads.blocks cimport Block, History
 
 cdef class Recording:
