@@ -25,7 +25,7 @@ ROOMS = (
     "state",  # what there is: structs and tables, no decision
     "requests",  # a request's way in: the one parse, its sender's rights, the mailbox
     "history",  # what the history and traces are told
-    "records",  # how each thing stands on disk
+    "formats",  # how each thing stands on disk
     "turns",  # who may go next
     "holdings",  # counted things, and what goes with the last who needs them
     "life",  # one message's life

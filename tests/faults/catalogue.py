@@ -289,7 +289,7 @@ FAULTS = (
     ),
     Fault(
         "an-index-record-may-point-anywhere",
-        "records/index_record.pyx",
+        "formats/index_record.pyx",
         "    if gap > record.body_bytes - record.at or length > record.body_bytes - record.at - gap:\n",
         "    if record.at > record.body_bytes:\n",
         ("store/test_lost_files.py",),

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
-from fila_server.core.records.records cimport Times
+from fila_server.core.formats.records cimport Times
 from fila_server.core.state.state cimport Core, Frame, Queue
 
 # NULL when the record is damaged. `times` is malloc'd for the caller, or NULL.

@@ -4,12 +4,12 @@ from libc.stdint cimport UINT32_MAX, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.holdings.frames cimport frame_free, frame_new
-from fila_server.core.holdings.keys cimport key_intern
-from fila_server.core.records.index_record cimport (
+from fila_server.core.formats.index_record cimport (
     IndexEntry, IndexRecord, index_begin, index_is_whole, index_next,
 )
-from fila_server.core.records.records cimport WITH_OWN_IDS, WITH_TIMES
+from fila_server.core.formats.records cimport WITH_OWN_IDS, WITH_TIMES
+from fila_server.core.holdings.frames cimport frame_free, frame_new
+from fila_server.core.holdings.keys cimport key_intern
 from fila_server.core.state.pending cimport OwnIds
 from fila_server.core.state.state cimport Entry
 from fila_server.core.structures.buffer cimport Cursor, Slice, must_malloc, read_u32be, take_slice

@@ -1,6 +1,6 @@
 """Frames that recovery read, taken into their queue's channels: leased, delayed, come back, or ready."""
 
-from fila_server.core.records.records cimport Times
+from fila_server.core.formats.records cimport Times
 from fila_server.core.state.state cimport Core, Frame, Queue
 
 # Into the directory, and a share for each channel that it is for, by the channel's notes. What is neither

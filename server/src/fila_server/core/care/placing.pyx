@@ -11,13 +11,13 @@ from fila_server.core.care.notes cimport (
     Bits, LeaseNote, Notes, Returned, State, note_returned, note_unhold, notes_free,
 )
 from fila_server.core.consumers.joining cimport consumer_recovered
+from fila_server.core.formats.records cimport STATE_DELAYED, STATE_READY, STATE_RETURNED
 from fila_server.core.holdings.delays cimport expiry_add, slot_delay
 from fila_server.core.holdings.frames cimport share_new
 from fila_server.core.holdings.groups cimport MARK_BEGUN, MARK_RETURNED
 from fila_server.core.holdings.holders cimport lease_link
 from fila_server.core.holdings.leased_ids cimport leased_id_add
 from fila_server.core.holdings.slots cimport slot_count, slot_ready, slot_unplaced
-from fila_server.core.records.records cimport STATE_DELAYED, STATE_READY, STATE_RETURNED
 from fila_server.core.state.directory cimport directory_add, directory_after, directory_first
 from fila_server.core.state.kinds cimport LEASED, RECORDED, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED
 from fila_server.core.state.paths cimport frame_enqueued_ms, frame_id, frame_offset, share_of

@@ -13,16 +13,16 @@ from fila_server.core.care.frame_record cimport frame_record_read
 from fila_server.core.care.notes cimport Notes, note_lease, note_settled, note_state
 from fila_server.core.care.placing cimport frame_take, queue_place
 from fila_server.core.desk.runtime_config cimport config_apply
+from fila_server.core.formats.records cimport (
+    DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, KEY_BYTES, KEY_PACED_BYTES, Times, channel_record_put,
+    queue_record_put,
+)
+from fila_server.core.formats.reservations cimport damage_stops, number_met, numbers_met, reservations_read
 from fila_server.core.holdings.dedup cimport dedup_read, dedup_sort
 from fila_server.core.holdings.frames cimport frame_finish, frame_recount, frame_retained
 from fila_server.core.holdings.keys cimport key_intern, key_recover
 from fila_server.core.holdings.policy cimport queue_configure
 from fila_server.core.life.queues cimport channel_new, queue_new
-from fila_server.core.records.records cimport (
-    DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, KEY_BYTES, KEY_PACED_BYTES, Times, channel_record_put,
-    queue_record_put,
-)
-from fila_server.core.records.reservations cimport damage_stops, number_met, numbers_met, reservations_read
 from fila_server.core.sinks.recovering cimport sink_read, sinks_recovered
 from fila_server.core.state.directory cimport directory_after, directory_first
 from fila_server.core.state.paths cimport channel_find

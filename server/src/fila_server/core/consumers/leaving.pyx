@@ -4,6 +4,7 @@ list that is worked off over the passes that follow, the newest lease first.
 
 from libc.stdint cimport int64_t, uint32_t, uint8_t
 
+from fila_server.core.formats.records cimport lease_extension_put
 from fila_server.core.history.decisions cimport EXPIRED, lease_decided
 from fila_server.core.holdings.holders cimport lease_unlink
 from fila_server.core.life.answers cimport emit
@@ -13,7 +14,6 @@ from fila_server.core.life.revoked cimport lease_revoke, revoked_note, revoked_t
 from fila_server.core.life.sending cimport consumer_forget, consumer_unlink, delivery_free
 from fila_server.core.protocol.commands cimport END, NOT_FOUND, OK, REPLY, UNAVAILABLE, WRITTEN
 from fila_server.core.protocol.protobuf cimport put_status
-from fila_server.core.records.records cimport lease_extension_put
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.kinds cimport FAIL_BEGUN, FAIL_OLDEST, PULL, RETURN_ALL, RETURN_UNBEGUN, STREAM
 from fila_server.core.state.paths cimport lease_is_gone, share_of

@@ -8,6 +8,10 @@ from fila_server.core.desk.chores cimport chore_waits, purge_begin, remains_begi
 from fila_server.core.desk.deleting cimport channel_delete, queue_delete, queues_clear
 from fila_server.core.desk.kept cimport kept_put
 from fila_server.core.desk.runtime_config cimport config_get, config_list, config_set
+from fila_server.core.formats.records cimport (
+    channel_record_put, key_record_delete, key_record_put, queue_record_put,
+)
+from fila_server.core.formats.reservations cimport OFFSETS_RESERVED
 from fila_server.core.history.changes cimport (
     CHANGED_CHANNEL_CREATED, CHANGED_QUEUE_CREATED, CHANGED_QUEUE_UPDATED, channel_changed, key_changed,
     queue_changed,
@@ -26,10 +30,6 @@ from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
     put_timestamp_field, timestamp_ms,
 )
-from fila_server.core.records.records cimport (
-    channel_record_put, key_record_delete, key_record_put, queue_record_put,
-)
-from fila_server.core.records.reservations cimport OFFSETS_RESERVED
 from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
 from fila_server.core.state.paths cimport (
     channel_find, dlq_source, key_cap, key_has_policy, key_pace, queue_find,

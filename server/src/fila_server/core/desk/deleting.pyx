@@ -8,6 +8,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 
 from fila_server.core.consumers.leaving cimport channel_consumers_end
+from fila_server.core.formats.records cimport channel_records_delete, queue_records_delete
 from fila_server.core.history.changes cimport (
     CHANGED_CHANNEL_DELETED, CHANGED_QUEUE_DELETED, channel_changed, queue_changed,
 )
@@ -21,7 +22,6 @@ from fila_server.core.life.answers cimport answers_forget
 from fila_server.core.life.ending cimport settled_flush, slot_stop
 from fila_server.core.life.failure cimport slot_outlived
 from fila_server.core.life.queues cimport channel_part
-from fila_server.core.records.records cimport channel_records_delete, queue_records_delete
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, directory_first, directory_free, directory_pop
 from fila_server.core.state.kinds cimport DELETED, DONE, SOUGHT

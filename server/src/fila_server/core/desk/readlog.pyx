@@ -12,11 +12,11 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from fila_server import errors
+from fila_server.core.formats.index_record cimport IndexEntry, IndexRecord, index_begin, index_next
+from fila_server.core.formats.records cimport WITH_OWN_IDS
 from fila_server.core.protocol.protobuf cimport (
     Fields, View, fields_parse, put_message, put_number_field, timestamp_ms,
 )
-from fila_server.core.records.index_record cimport IndexEntry, IndexRecord, index_begin, index_next
-from fila_server.core.records.records cimport WITH_OWN_IDS
 from fila_server.core.state.open_core cimport OpenCore
 from fila_server.core.state.state cimport Core
 from fila_server.core.storage.families cimport FRAMES, INDEX, QUEUES, Store

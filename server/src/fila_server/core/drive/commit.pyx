@@ -4,6 +4,7 @@ off blocks the core: what stands in the batches must stay the newest that there 
 
 from libc.stdint cimport uint64_t, uint8_t
 
+from fila_server.core.formats.records cimport bucket_record_put, meta_record_put
 from fila_server.core.history.inputs cimport write_failed
 from fila_server.core.holdings.groups cimport groups_flush
 from fila_server.core.life.answers cimport answers_written, refusals_written
@@ -12,7 +13,6 @@ from fila_server.core.life.ending cimport settled_flush
 from fila_server.core.life.enqueue cimport enqueue_written
 from fila_server.core.life.weights cimport weights_record
 from fila_server.core.protocol.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
-from fila_server.core.records.records cimport bucket_record_put, meta_record_put
 from fila_server.core.sinks.staging cimport staged_written
 from fila_server.core.state.state cimport Effect, Frame, ThrottleKey
 from fila_server.core.storage.disk cimport DISK_CRITICAL

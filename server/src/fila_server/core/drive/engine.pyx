@@ -25,13 +25,13 @@ from fila_server.core.drive.commit cimport commit_pass
 from fila_server.core.drive.configured cimport core_configure, store_configure
 from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.drive.reports cimport core_counters, log_found, opening_found
+from fila_server.core.formats.records cimport meta_record_put, queue_record_put, reservation_record_put
+from fila_server.core.formats.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.history.base cimport base_put
 from fila_server.core.history.changes cimport limit_changed
 from fila_server.core.history.tap cimport Recording
 from fila_server.core.holdings.groups cimport groups_flush
 from fila_server.core.holdings.holders cimport holders_wake
-from fila_server.core.records.records cimport meta_record_put, queue_record_put, reservation_record_put
-from fila_server.core.records.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.requests.judged cimport judged_parse
 from fila_server.core.requests.parsed_frame cimport ParsedFrame
 from fila_server.core.requests.rights_table cimport Rights

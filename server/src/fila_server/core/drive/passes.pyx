@@ -14,6 +14,7 @@ from fila_server.core.desk.deleting cimport queues_clear
 from fila_server.core.desk.peek cimport pages_turn
 from fila_server.core.drive.commit cimport pass_write
 from fila_server.core.drive.dispatch cimport command_run
+from fila_server.core.formats.records cimport state_record_ready
 from fila_server.core.history.decisions cimport decisions_told
 from fila_server.core.history.inputs cimport commands_taken, pass_begins
 from fila_server.core.history.traces cimport traces_turn
@@ -28,7 +29,6 @@ from fila_server.core.life.revoked cimport revoked_flush
 from fila_server.core.life.seek cimport channel_rebuild
 from fila_server.core.life.sending cimport deliveries_loaded, pull_answer
 from fila_server.core.protocol.commands cimport DELETE_CHANNEL, DELETE_QUEUE
-from fila_server.core.records.records cimport state_record_ready
 from fila_server.core.sinks.moving cimport sinks_turn
 from fila_server.core.state.budget cimport stage_begins, stage_goes_on
 from fila_server.core.state.kinds cimport (

@@ -5,7 +5,7 @@ until the pass is written.
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.records.records cimport lease_marks_delete, lease_marks_put, lease_record_delete
+from fila_server.core.formats.records cimport lease_marks_delete, lease_marks_put, lease_record_delete
 from fila_server.core.structures.buffer cimport must_malloc
 
 

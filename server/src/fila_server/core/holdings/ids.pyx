@@ -2,8 +2,8 @@
 set back repeats none.
 """
 
-from fila_server.core.records.records cimport queue_record_put
-from fila_server.core.records.reservations cimport OFFSETS_RESERVED
+from fila_server.core.formats.records cimport queue_record_put
+from fila_server.core.formats.reservations cimport OFFSETS_RESERVED
 from fila_server.core.structures.maps cimport map64_get
 
 

@@ -4,7 +4,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.records.records cimport KEY_BYTES, KEY_PACED_BYTES, key_record_delete
+from fila_server.core.formats.records cimport KEY_BYTES, KEY_PACED_BYTES, key_record_delete
 from fila_server.core.state.paths cimport key_has_policy
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport Flow

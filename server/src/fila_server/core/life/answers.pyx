@@ -7,12 +7,12 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
+from fila_server.core.formats.records cimport audit_record_put
 from fila_server.core.life.reveal cimport frame_reveal
 from fila_server.core.protocol.commands cimport (
     ACK, NACK, NOT_FOUND, OK, PERMISSION_DENIED, PURGE_QUEUE, REPLY, SESSION_OPEN,
 )
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_status
-from fila_server.core.records.records cimport audit_record_put
 from fila_server.core.state.budget cimport WORK_PER_STAGE, stage_goes_on
 from fila_server.core.state.state cimport Channel, Effect
 from fila_server.core.structures.buffer cimport (

@@ -8,7 +8,7 @@ Messages of producers go into one batch, which a full disk may refuse; messages 
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.records.records cimport Times
+from fila_server.core.formats.records cimport Times
 from fila_server.core.state.state cimport Builder, Building, Channel, Core, Key, Queue, ThrottleSet
 
 cdef struct ArrivalTimes:           # Frame.times, until the frame is visible; its messages' Times follow

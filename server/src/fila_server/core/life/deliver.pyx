@@ -5,6 +5,8 @@ gets its lease before anything is encoded, so what is sent later, or never, is c
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
+from fila_server.core.formats.records cimport lease_record_put, reservation_record_put
+from fila_server.core.formats.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.history.decisions cimport DELIVERED, Detail, slot_decided
 from fila_server.core.holdings.bodies cimport frame_want
 from fila_server.core.holdings.frames cimport frame_key_near, frame_prefetch_key
@@ -14,8 +16,6 @@ from fila_server.core.holdings.leased_ids cimport leased_id_add
 from fila_server.core.holdings.slots cimport slot_count, slot_unready
 from fila_server.core.life.sending cimport send_what_is_ready
 from fila_server.core.life.view cimport message_bytes
-from fila_server.core.records.records cimport lease_record_put, reservation_record_put
-from fila_server.core.records.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.state.budget cimport WORK_PER_STAGE
 from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
 from fila_server.core.state.paths cimport entry_of, frame_enqueued_ms, frame_of, key_cap, key_pace, share_of

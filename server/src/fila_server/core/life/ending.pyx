@@ -3,6 +3,10 @@ written once a pass, however many acks it saw."""
 
 from libc.stdlib cimport free
 
+from fila_server.core.formats.records cimport (
+    frame_record_delete, lease_extension_delete, settled_record_delete, settled_record_put,
+    state_record_delete,
+)
 from fila_server.core.history.decisions cimport DROPPED, RETURNED, ending_is, lease_decided, slot_ends
 from fila_server.core.holdings.delays cimport expiry_drop
 from fila_server.core.holdings.frames cimport (
@@ -16,10 +20,6 @@ from fila_server.core.life.answers cimport emit, reveal_ends
 from fila_server.core.life.revoked cimport lease_revoke
 from fila_server.core.protocol.commands cimport LOST, OK
 from fila_server.core.protocol.protobuf cimport put_number_field, put_text_field
-from fila_server.core.records.records cimport (
-    frame_record_delete, lease_extension_delete, settled_record_delete, settled_record_put,
-    state_record_delete,
-)
 from fila_server.core.state.directory cimport directory_at, directory_remove, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED
 from fila_server.core.state.paths cimport entry_of, frame_offset, key_cap, share_find, share_of

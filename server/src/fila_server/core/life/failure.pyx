@@ -7,6 +7,7 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from fila_server.core.formats.records cimport state_record_delayed, state_record_ready
 from fila_server.core.history.decisions cimport (
     DEAD_LETTERED, DROPPED, EXPIRED, ending_is, lease_decided, slot_ends,
 )
@@ -23,7 +24,6 @@ from fila_server.core.protocol.commands cimport EVENT, OK
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_uuid,
 )
-from fila_server.core.records.records cimport state_record_delayed, state_record_ready
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELETED, DONE, SOUGHT

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
+from fila_server.core.formats.records cimport state_record_returned
 from fila_server.core.history.decisions cimport RETURNED, lease_decided, slot_ends
 from fila_server.core.holdings.delays cimport message_is_over
 from fila_server.core.holdings.groups cimport MARK_RETURNED, group_mark
@@ -9,7 +10,6 @@ from fila_server.core.holdings.slots cimport slot_count, slot_ready
 from fila_server.core.life.ending cimport lease_end
 from fila_server.core.life.failure cimport slot_expire
 from fila_server.core.life.notices cimport KEEPS_RETURNING, notice
-from fila_server.core.records.records cimport state_record_returned
 from fila_server.core.state.kinds cimport DONE, RECORDED, RETURNED_ONCE
 from fila_server.core.state.paths cimport entry_of, frame_offset, lease_is_gone, share_of
 from fila_server.core.state.state cimport Channel, Entry, Flow, Slot

@@ -2,7 +2,7 @@
 
 from libc.string cimport memcmp, memcpy, memset
 
-from fila_server.core.records.records cimport reservation_record_put
+from fila_server.core.formats.records cimport reservation_record_put
 from fila_server.core.state.kinds cimport SOUGHT
 from fila_server.core.state.state cimport Consumer
 from fila_server.core.structures.buffer cimport must_malloc

@@ -4,12 +4,12 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.formats.records cimport Times
 from fila_server.core.history.decisions cimport ENQUEUED, REDRIVEN, Detail, slot_decided
 from fila_server.core.holdings.delays cimport expiry_add, slot_delay
 from fila_server.core.holdings.frames cimport frame_finish, frame_recount, frame_retained, share_new
 from fila_server.core.holdings.slots cimport slot_ready, slot_unplaced
 from fila_server.core.life.building cimport ArrivalTimes, times_of
-from fila_server.core.records.records cimport Times
 from fila_server.core.state.paths cimport frame_offset
 from fila_server.core.state.state cimport Channel, Queue, Share, Slot
 

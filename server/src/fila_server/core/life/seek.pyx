@@ -5,6 +5,7 @@ in by offset, some a pass; what becomes visible meanwhile waits for its turn as 
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
+from fila_server.core.formats.records cimport channel_record_put, channel_records_delete
 from fila_server.core.history.changes cimport CHANGED_CHANNEL_SOUGHT, channel_changed
 from fila_server.core.history.decisions cimport REWOUND, Detail, slot_decided
 from fila_server.core.holdings.delays cimport message_is_over
@@ -13,7 +14,6 @@ from fila_server.core.holdings.slots cimport slot_ready
 from fila_server.core.life.ending cimport settled_flush, share_dirty
 from fila_server.core.life.failure cimport slot_expire
 from fila_server.core.life.queues cimport channel_anew, channel_rebuild_end
-from fila_server.core.records.records cimport channel_record_put, channel_records_delete
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, queue_oldest, queue_revealed_below
 from fila_server.core.state.kinds cimport READY, UNPLACED

@@ -2,6 +2,7 @@
 consumer that wakes up late sends thousands of these.
 """
 
+from fila_server.core.formats.records cimport lease_extension_put
 from fila_server.core.history.decisions cimport ACKED, NACKED, ending_is, lease_decided
 from fila_server.core.history.traces cimport lease_traced
 from fila_server.core.holdings.groups cimport MARK_BEGUN, group_mark
@@ -17,7 +18,6 @@ from fila_server.core.protocol.commands cimport (
 from fila_server.core.protocol.protobuf cimport (
     fields_parse, next_field, put_status_field, put_tag, put_timestamp_field, uuid_parse,
 )
-from fila_server.core.records.records cimport lease_extension_put
 from fila_server.core.state.kinds cimport RETURN_ALL
 from fila_server.core.state.paths cimport channel_find, frame_id, frame_of, queue_find, share_of
 from fila_server.core.state.state cimport Consumer, Queue, Slot

@@ -1,4 +1,4 @@
-"""How sinks stand on disk: rows, staged frames, INTENT and its cursor; drawn in records/records.pxd."""
+"""How sinks stand on disk: rows, staged frames, INTENT and its cursor; drawn in formats/records.pxd."""
 
 from libc.stdint cimport uint32_t, uint64_t
 

@@ -4,8 +4,8 @@ follows."""
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
+from fila_server.core.formats.records cimport VERSION
 from fila_server.core.protocol.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
-from fila_server.core.records.records cimport VERSION
 from fila_server.core.state.sinks cimport ATTEMPT_KEY_BYTES, Intent, StagedFrame
 from fila_server.core.storage.families cimport SINKS, STAGED
 from fila_server.core.storage.store cimport batch_delete, batch_delete_range, batch_put, batch_put_parts

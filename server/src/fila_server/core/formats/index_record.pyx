@@ -1,6 +1,6 @@
 """Whatever the bytes say, no entry reaches outside of the frame's bytes."""
 
-from fila_server.core.records.records cimport VERSION, WITH_ONLY, WITH_OWN_IDS, WITH_TIMES
+from fila_server.core.formats.records cimport VERSION, WITH_ONLY, WITH_OWN_IDS, WITH_TIMES
 from fila_server.core.structures.buffer cimport take_slice, take_u64be, take_u8, take_varint, take_zigzag
 
 

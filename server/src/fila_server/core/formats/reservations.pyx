@@ -2,7 +2,7 @@
 
 from libc.stdlib cimport free
 
-from fila_server.core.records.records cimport MARKS_OF
+from fila_server.core.formats.records cimport MARKS_OF
 from fila_server.core.storage.families cimport DEDUP, KEYS, LEASES, META, QUEUES, SETTLED, SINKS, STATES
 from fila_server.core.storage.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK, store_failed
 from fila_server.core.storage.store cimport store_get

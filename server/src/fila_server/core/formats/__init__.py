@@ -1,0 +1,1 @@
+"""How each thing stands on disk. Begin at records."""

@@ -1,1 +1,0 @@
-"""How each thing stands on disk. Door: records."""
