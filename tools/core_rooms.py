@@ -26,7 +26,7 @@ ROOMS = (
     "requests",  # a request's way in: the one parse, its sender's rights, the mailbox
     "history",  # what the history and traces are told
     "formats",  # how each thing stands on disk
-    "turns",  # who may go next
+    "scheduling",  # who may go next
     "holdings",  # counted things, and what goes with the last who needs them
     "life",  # one message's life
     "consumers",  # who takes messages: how they come, speak and go

@@ -101,7 +101,7 @@ FAULTS = (
     ),
     Fault(
         "the-last-throttle-key-is-skipped",
-        "turns/throttle.pyx",
+        "scheduling/throttle.pyx",
         "        found.count = kept\n",
         "        found.count = kept - 1 if kept > 1 else kept\n",
         ("core/test_parsed_frame.py", LYING),

@@ -10,10 +10,10 @@ from fila_server.core.formats.index_record cimport (
 from fila_server.core.formats.records cimport WITH_OWN_IDS, WITH_TIMES
 from fila_server.core.holdings.frames cimport frame_free, frame_new
 from fila_server.core.holdings.keys cimport key_intern
+from fila_server.core.scheduling.throttle cimport set_intern
 from fila_server.core.state.pending cimport OwnIds
 from fila_server.core.state.state cimport Entry
 from fila_server.core.structures.buffer cimport Cursor, Slice, must_malloc, read_u32be, take_slice
-from fila_server.core.turns.throttle cimport set_intern
 
 
 cdef bint _set_routing(Core* core, Queue* queue, const IndexEntry* found, Entry* entry) noexcept nogil:

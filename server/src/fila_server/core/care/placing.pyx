@@ -18,6 +18,7 @@ from fila_server.core.holdings.groups cimport MARK_BEGUN, MARK_RETURNED
 from fila_server.core.holdings.holders cimport lease_link
 from fila_server.core.holdings.leased_ids cimport leased_id_add
 from fila_server.core.holdings.slots cimport slot_count, slot_ready, slot_unplaced
+from fila_server.core.scheduling.flows cimport flow_of
 from fila_server.core.state.directory cimport directory_add, directory_after, directory_first
 from fila_server.core.state.kinds cimport LEASED, RECORDED, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED
 from fila_server.core.state.paths cimport frame_enqueued_ms, frame_id, frame_offset, share_of
@@ -25,7 +26,6 @@ from fila_server.core.state.state cimport Channel, Lease, Share, Slot
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.structures.timers cimport timer_set
-from fila_server.core.turns.flows cimport flow_of
 
 cdef enum:
     IN_RETURNED = -1                # position of a leased slot that _place_returned comes to

@@ -23,6 +23,7 @@ from fila_server.core.holdings.frames cimport frame_finish, frame_recount, frame
 from fila_server.core.holdings.keys cimport key_intern, key_recover
 from fila_server.core.holdings.policy cimport queue_configure
 from fila_server.core.life.queues cimport channel_new, queue_new
+from fila_server.core.scheduling.flows cimport flow_reconsider
 from fila_server.core.sinks.recovering cimport sink_read, sinks_recovered
 from fila_server.core.state.directory cimport directory_after, directory_first
 from fila_server.core.state.paths cimport channel_find
@@ -42,7 +43,6 @@ from fila_server.core.structures.buffer cimport (
 from fila_server.core.structures.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_put, textmap_get, textmap_next,
 )
-from fila_server.core.turns.flows cimport flow_reconsider
 
 
 # --- small families --------------------------------------------------------------------------

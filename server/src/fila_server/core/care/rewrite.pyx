@@ -16,6 +16,8 @@ from fila_server.core.holdings.delays cimport expiry_drop
 from fila_server.core.holdings.frames cimport frame_free, frame_new, frame_tally, frame_unwanted, share_new
 from fila_server.core.holdings.leased_ids cimport leased_id_add
 from fila_server.core.life.ending cimport settled_flush
+from fila_server.core.scheduling.fifo cimport fifo_moved
+from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.directory cimport directory_at, directory_replace
 from fila_server.core.state.kinds cimport DELAYED, DONE, LEASED, READY, RECORDED
 from fila_server.core.state.paths cimport (
@@ -25,8 +27,6 @@ from fila_server.core.state.pending cimport Expiry, OwnIds
 from fila_server.core.state.state cimport Channel, Delay, Entry, Fifo, Lease, Share, Slot, Subqueue
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_get
-from fila_server.core.turns.fifo cimport fifo_moved
-from fila_server.core.turns.flows cimport flow_find
 
 cdef enum:
     FRAMES_PER_ROUND_MAX = 64

@@ -13,6 +13,8 @@ from fila_server.core.life.deliver cimport consumer_fill, leases_reserve
 from fila_server.core.life.sending cimport pull_answer
 from fila_server.core.protocol.commands cimport CONSUME_OPEN, FAILED_PRECONDITION, LEASE, OK, SESSION_OPEN
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_nested, put_number_field
+from fila_server.core.scheduling.clocks cimport channel_room
+from fila_server.core.scheduling.parking cimport channel_activate
 from fila_server.core.state.kinds cimport PULL, RETURN_ALL, SESSION_STREAM, STREAM, TIMER_PULL, TIMER_SESSION
 from fila_server.core.state.paths cimport channel_find, lease_is_gone, queue_find
 from fila_server.core.state.state cimport Lease, Queue
@@ -21,8 +23,6 @@ from fila_server.core.structures.buffer cimport (
 )
 from fila_server.core.structures.maps cimport map64_get, map64_put
 from fila_server.core.structures.timers cimport timer_set
-from fila_server.core.turns.clocks cimport channel_room
-from fila_server.core.turns.parking cimport channel_activate
 
 cdef enum:
     MAX_IN_FLIGHT_SESSION = 256

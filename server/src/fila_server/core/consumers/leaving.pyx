@@ -14,6 +14,8 @@ from fila_server.core.life.revoked cimport lease_revoke, revoked_note, revoked_t
 from fila_server.core.life.sending cimport consumer_forget, consumer_unlink, delivery_free
 from fila_server.core.protocol.commands cimport END, NOT_FOUND, OK, REPLY, UNAVAILABLE, WRITTEN
 from fila_server.core.protocol.protobuf cimport put_status
+from fila_server.core.scheduling.clocks cimport channel_room
+from fila_server.core.scheduling.parking cimport channel_activate
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.kinds cimport FAIL_BEGUN, FAIL_OLDEST, PULL, RETURN_ALL, RETURN_UNBEGUN, STREAM
 from fila_server.core.state.paths cimport lease_is_gone, share_of
@@ -21,8 +23,6 @@ from fila_server.core.state.state cimport Delivery
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init
 from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
-from fila_server.core.turns.clocks cimport channel_room
-from fila_server.core.turns.parking cimport channel_activate
 
 cdef enum:
     LISTENED_GAP_MS_MAX = 500       # the edge says every 100 ms that it listens; what is longer was a pause

@@ -17,6 +17,8 @@ from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_field, put_nested, put_number_field, put_status_field, put_timestamp_field,
 )
 from fila_server.core.protocol.refusals cimport EXTEND_MS_MAX, EXTEND_MS_MIN
+from fila_server.core.scheduling.clocks cimport channel_room
+from fila_server.core.scheduling.parking cimport channel_activate
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport lease_is_gone
 from fila_server.core.state.pending cimport OpenReply
@@ -24,8 +26,6 @@ from fila_server.core.state.state cimport Consumer, Lease
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, take_varint
 from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.structures.timers cimport timer_cancel
-from fila_server.core.turns.clocks cimport channel_room
-from fila_server.core.turns.parking cimport channel_activate
 
 cdef enum Part:                     # ConsumeSessionRequest's fields
     CREDIT = 2

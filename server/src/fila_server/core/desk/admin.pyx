@@ -30,6 +30,9 @@ from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
     put_timestamp_field, timestamp_ms,
 )
+from fila_server.core.scheduling.flows cimport key_reconsider
+from fila_server.core.scheduling.pace cimport cap_set, pace_set
+from fila_server.core.scheduling.parking cimport channel_activate
 from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
 from fila_server.core.state.paths cimport (
     channel_find, dlq_source, key_cap, key_has_policy, key_pace, queue_find,
@@ -37,9 +40,6 @@ from fila_server.core.state.paths cimport (
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
 from fila_server.core.structures.maps cimport textmap_get
-from fila_server.core.turns.flows cimport key_reconsider
-from fila_server.core.turns.pace cimport cap_set, pace_set
-from fila_server.core.turns.parking cimport channel_activate
 
 cdef enum:
     CHANNELS_MAX = 1000             # of a queue; queue_rules.py refuses more of them in CreateQueue

@@ -22,6 +22,9 @@ from fila_server.core.life.answers cimport answers_forget
 from fila_server.core.life.ending cimport settled_flush, slot_stop
 from fila_server.core.life.failure cimport slot_outlived
 from fila_server.core.life.queues cimport channel_part
+from fila_server.core.scheduling.clocks cimport clocks_forget
+from fila_server.core.scheduling.flows cimport flow_free
+from fila_server.core.scheduling.pace cimport cap_set, pace_set
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, directory_first, directory_free, directory_pop
 from fila_server.core.state.kinds cimport DELETED, DONE, SOUGHT
@@ -33,9 +36,6 @@ from fila_server.core.structures.maps cimport (
     map64_free, map64_remove, textmap_free, textmap_next, textmap_remove,
 )
 from fila_server.core.structures.ring cimport ring_free
-from fila_server.core.turns.clocks cimport clocks_forget
-from fila_server.core.turns.flows cimport flow_free
-from fila_server.core.turns.pace cimport cap_set, pace_set
 
 
 # --- at once ---------------------------------------------------------------------------------

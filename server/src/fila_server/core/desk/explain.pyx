@@ -12,6 +12,12 @@ from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport (
     put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
 )
+from fila_server.core.scheduling.clocks cimport (
+    HOUR_SERVED, WAITED_HELD, clock_account, clock_find, clock_remember, hour_sum,
+)
+from fila_server.core.scheduling.fifo cimport fifo_first
+from fila_server.core.scheduling.flows cimport flow_find
+from fila_server.core.scheduling.pace cimport pace_due_ms
 from fila_server.core.state.kinds cimport PARKED_PACED, PARKED_THROTTLED, TIMER_DELAY
 from fila_server.core.state.paths cimport (
     channel_find, entry_of, frame_of, frame_offset, key_cap, key_pace, key_weight, share_of,
@@ -24,12 +30,6 @@ from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
 from fila_server.core.structures.maps cimport textmap_get
 from fila_server.core.structures.timers cimport Timer
-from fila_server.core.turns.clocks cimport (
-    HOUR_SERVED, WAITED_HELD, clock_account, clock_find, clock_remember, hour_sum,
-)
-from fila_server.core.turns.fifo cimport fifo_first
-from fila_server.core.turns.flows cimport flow_find
-from fila_server.core.turns.pace cimport pace_due_ms
 
 cdef enum State:                        # admin.proto's
     NO_CONSUMER = 1

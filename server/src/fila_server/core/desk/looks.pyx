@@ -2,9 +2,9 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from fila_server.core.scheduling.fifo cimport fifo_first
 from fila_server.core.state.paths cimport frame_enqueued_ms, frame_of
 from fila_server.core.state.state cimport Fifo, Subqueue
-from fila_server.core.turns.fifo cimport fifo_first
 
 
 cdef void looks_end(Core* core, const Looks* looks) noexcept nogil:

@@ -9,6 +9,9 @@ from fila_server.core.life.answers cimport answer
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse
 from fila_server.core.protocol.refusals cimport refusal_reason
+from fila_server.core.scheduling.clocks cimport (
+    HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, hour_sum, hour_total,
+)
 from fila_server.core.state.directory cimport directory_first
 from fila_server.core.state.paths cimport flow_delivered
 from fila_server.core.state.state cimport Channel, Flow, Frame, KeyClock, Queue, ThrottleKey
@@ -19,9 +22,6 @@ from fila_server.core.structures.buffer cimport (
 from fila_server.core.structures.counters cimport Hour, QueueCounters
 from fila_server.core.structures.maps cimport Text, textmap_next
 from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
-from fila_server.core.turns.clocks cimport (
-    HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, hour_sum, hour_total,
-)
 
 cdef enum:
     SNAPSHOT_VERSION = 1

@@ -13,6 +13,7 @@ from fila_server.core.life.redrive cimport redrive_page, redrive_wants
 from fila_server.core.life.view cimport message_bytes, message_view
 from fila_server.core.protocol.commands cimport OK, PEEK_MESSAGES, RESOURCE_EXHAUSTED
 from fila_server.core.protocol.protobuf cimport Fields, View, fields_parse, put_message
+from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.directory cimport directory_after, directory_at
 from fila_server.core.state.kinds cimport DELAYED, READY
 from fila_server.core.state.paths cimport (
@@ -24,7 +25,6 @@ from fila_server.core.state.state cimport Channel, Directory, Flow, Frame, Key, 
 from fila_server.core.structures.buffer cimport Buffer, buffer_init, must_malloc
 from fila_server.core.structures.maps cimport textmap_get
 from fila_server.core.threads.mailbox cimport command_free
-from fila_server.core.turns.flows cimport flow_find
 
 cdef enum:
     PEEK_DEFAULT = 1

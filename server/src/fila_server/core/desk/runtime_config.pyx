@@ -8,14 +8,14 @@ from libc.string cimport memcmp, memcpy, memset
 from fila_server.core.life.answers cimport answer, answer_status
 from fila_server.core.protocol.commands cimport INVALID_ARGUMENT, NOT_FOUND, OK
 from fila_server.core.protocol.protobuf cimport put_nested, put_number_field, put_text_field
+from fila_server.core.scheduling.throttle cimport throttle_key_intern
+from fila_server.core.scheduling.tokens cimport bucket_set
 from fila_server.core.state.pending cimport ConfigRow
 from fila_server.core.state.state cimport ThrottleKey
 from fila_server.core.storage.families cimport CONFIG
 from fila_server.core.storage.store cimport batch_delete, batch_put
 from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, must_malloc, put_bytes
 from fila_server.core.structures.maps cimport Text, textmap_get, textmap_next, textmap_put, textmap_remove
-from fila_server.core.turns.throttle cimport throttle_key_intern
-from fila_server.core.turns.tokens cimport bucket_set
 
 
 cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:

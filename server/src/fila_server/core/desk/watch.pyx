@@ -12,6 +12,10 @@ from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
     put_timestamp_field,
 )
+from fila_server.core.scheduling.clocks cimport (
+    HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, clock_find, hour_sum, hour_total,
+)
+from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.directory cimport directory_first
 from fila_server.core.state.kinds cimport NOT_PARKED
 from fila_server.core.state.paths cimport (
@@ -24,10 +28,6 @@ from fila_server.core.structures.maps cimport (
     Map64, Text, map64_free, map64_get, map64_init, map64_put, textmap_get, textmap_next,
 )
 from fila_server.core.structures.ranking cimport Ranked, keep_largest
-from fila_server.core.turns.clocks cimport (
-    HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, clock_find, hour_sum, hour_total,
-)
-from fila_server.core.turns.flows cimport flow_find
 
 cdef enum:
     ROWS_MAX = 256                      # of one order

@@ -13,6 +13,7 @@ from fila_server.core.life.ending cimport settled_flush
 from fila_server.core.life.enqueue cimport enqueue_written
 from fila_server.core.life.weights cimport weights_record
 from fila_server.core.protocol.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
+from fila_server.core.scheduling.throttle cimport throttle_key_drop_if_idle
 from fila_server.core.sinks.staging cimport staged_written
 from fila_server.core.state.state cimport Effect, Frame, ThrottleKey
 from fila_server.core.storage.disk cimport DISK_CRITICAL
@@ -21,7 +22,6 @@ from fila_server.core.storage.status cimport (
 )
 from fila_server.core.storage.store cimport batch_clear, batch_count, store_part_log, store_sync, store_write
 from fila_server.core.structures.atomics cimport atomic_load, atomic_store, flag_store
-from fila_server.core.turns.throttle cimport throttle_key_drop_if_idle
 
 cdef enum:
     STALL_NS_MAX = 1000000000       # a flush takes tens of milliseconds; longer is trouble, and told so

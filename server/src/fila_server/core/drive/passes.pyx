@@ -29,6 +29,9 @@ from fila_server.core.life.revoked cimport revoked_flush
 from fila_server.core.life.seek cimport channel_rebuild
 from fila_server.core.life.sending cimport deliveries_loaded, pull_answer
 from fila_server.core.protocol.commands cimport DELETE_CHANNEL, DELETE_QUEUE
+from fila_server.core.scheduling.clocks cimport clock_note, flow_emptied
+from fila_server.core.scheduling.flows cimport flow_find, key_reconsider
+from fila_server.core.scheduling.tokens cimport bucket_wake
 from fila_server.core.sinks.moving cimport sinks_turn
 from fila_server.core.state.budget cimport stage_begins, stage_goes_on
 from fila_server.core.state.kinds cimport (
@@ -44,9 +47,6 @@ from fila_server.core.structures.atomics cimport atomic_load, flag_load
 from fila_server.core.structures.maps cimport textmap_next
 from fila_server.core.structures.timers cimport Timer, timer_set, timers_next, timers_pop_due
 from fila_server.core.threads.mailbox cimport Command, command_free, mailbox_take
-from fila_server.core.turns.clocks cimport clock_note, flow_emptied
-from fila_server.core.turns.flows cimport flow_find, key_reconsider
-from fila_server.core.turns.tokens cimport bucket_wake
 
 cdef enum:
     COMMANDS_PER_PASS_MAX = 64      # of any size; budget.pxd bounds what they touch

@@ -5,6 +5,9 @@ from libc.string cimport memset
 
 from fila_server.core.history.decisions cimport DELAYED_FOR, Detail, slot_decided
 from fila_server.core.holdings.slots cimport slot_count
+from fila_server.core.scheduling.clocks cimport flow_fills
+from fila_server.core.scheduling.flows cimport flow_of
+from fila_server.core.scheduling.waits cimport wait_delayed
 from fila_server.core.state.kinds cimport DELAYED, DONE, TIMER_DELAY, TIMER_EXPIRY
 from fila_server.core.state.paths cimport frame_offset, share_of
 from fila_server.core.state.pending cimport Expiry
@@ -12,9 +15,6 @@ from fila_server.core.state.state cimport Delay, Flow, Frame, Share
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
-from fila_server.core.turns.clocks cimport flow_fills
-from fila_server.core.turns.flows cimport flow_of
-from fila_server.core.turns.waits cimport wait_delayed
 
 cdef int64_t TIMER_REACH_MS = <int64_t> 30 * 86400000
 cdef int64_t LEFT_MS_MAX = <int64_t> 100 * 365 * 86400000       # in nanoseconds it fits 63 bits

@@ -8,6 +8,7 @@ from libc.string cimport memset
 
 from fila_server.core.holdings.bodies cimport body_release, failures_go_on
 from fila_server.core.holdings.keys cimport key_release
+from fila_server.core.scheduling.throttle cimport set_release
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY
 from fila_server.core.state.paths cimport frame_last_offset, share_find
 from fila_server.core.state.pending cimport Wait
@@ -16,7 +17,6 @@ from fila_server.core.state.state cimport Entry, Key, Slot
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.counters cimport Tally
 from fila_server.core.structures.prefetch cimport prefetch_cell
-from fila_server.core.turns.throttle cimport set_release
 
 
 cdef Frame* frame_new(Core* core, Queue* queue, uint32_t count) noexcept nogil:

@@ -4,11 +4,11 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.scheduling.clocks cimport channel_room
+from fila_server.core.scheduling.parking cimport channel_activate
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
-from fila_server.core.turns.clocks cimport channel_room
-from fila_server.core.turns.parking cimport channel_activate
 
 
 cdef enum:

@@ -5,13 +5,13 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.formats.records cimport KEY_BYTES, KEY_PACED_BYTES, key_record_delete
+from fila_server.core.scheduling.flows cimport flow_free
+from fila_server.core.scheduling.pace cimport cap_set, extras_free, pace_recover
 from fila_server.core.state.paths cimport key_has_policy
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport Flow
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport text_hash, textmap_get_hashed, textmap_put, textmap_remove
-from fila_server.core.turns.flows cimport flow_free
-from fila_server.core.turns.pace cimport cap_set, extras_free, pace_recover
 
 
 cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil:

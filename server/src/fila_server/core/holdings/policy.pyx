@@ -5,6 +5,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field
+from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport Key
 from fila_server.core.structures.buffer cimport (
@@ -13,7 +14,6 @@ from fila_server.core.structures.buffer cimport (
 from fila_server.core.structures.maps cimport (
     TextMap, textmap_free, textmap_get, textmap_init, textmap_next, textmap_put,
 )
-from fila_server.core.turns.flows cimport key_reconsider
 
 cdef enum:
     VISIBILITY_MS = 30000

@@ -2,17 +2,17 @@
 
 from libc.stdint cimport uint8_t
 
+from fila_server.core.scheduling.clocks cimport clock_note, flow_emptied, flow_fills
+from fila_server.core.scheduling.fifo cimport fifo_append, fifo_first, fifo_remove, fifo_return
+from fila_server.core.scheduling.flows cimport flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of
+from fila_server.core.scheduling.parking cimport channel_activate
+from fila_server.core.scheduling.waiters cimport subqueue_rank
+from fila_server.core.scheduling.waits cimport sub_gains, sub_loses, wait_begins
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, UNPLACED
 from fila_server.core.state.paths cimport share_of
 from fila_server.core.state.state cimport Channel, Entry, Fifo, Flow, Frame, Queue, Share, Subqueue
 from fila_server.core.structures.counters cimport Tally
 from fila_server.core.structures.ring cimport DEFERRED, ring_again
-from fila_server.core.turns.clocks cimport clock_note, flow_emptied, flow_fills
-from fila_server.core.turns.fifo cimport fifo_append, fifo_first, fifo_remove, fifo_return
-from fila_server.core.turns.flows cimport flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of
-from fila_server.core.turns.lines cimport subqueue_rank
-from fila_server.core.turns.parking cimport channel_activate
-from fila_server.core.turns.waits cimport sub_gains, sub_loses, wait_begins
 
 
 cdef inline bint _is_pending(int state) noexcept nogil:

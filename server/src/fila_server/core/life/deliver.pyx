@@ -16,6 +16,12 @@ from fila_server.core.holdings.leased_ids cimport leased_id_add
 from fila_server.core.holdings.slots cimport slot_count, slot_unready
 from fila_server.core.life.sending cimport send_what_is_ready
 from fila_server.core.life.view cimport message_bytes
+from fila_server.core.scheduling.clocks cimport channel_room, channel_served
+from fila_server.core.scheduling.flows cimport flow_find, flow_next, flow_reconsider, key_reconsider
+from fila_server.core.scheduling.pace cimport pace_is_out, pace_take
+from fila_server.core.scheduling.parking cimport channel_deactivate
+from fila_server.core.scheduling.tokens cimport channel_full, slot_pay
+from fila_server.core.scheduling.waits cimport wait_of
 from fila_server.core.state.budget cimport WORK_PER_STAGE
 from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
 from fila_server.core.state.paths cimport entry_of, frame_enqueued_ms, frame_of, key_cap, key_pace, share_of
@@ -29,12 +35,6 @@ from fila_server.core.structures.prefetch cimport prefetch_cell, prefetch_lines
 from fila_server.core.structures.ring cimport Turn, ring_afford, ring_charge, ring_turn
 from fila_server.core.structures.timers cimport timer_set
 from fila_server.core.threads.blocks cimport Waited
-from fila_server.core.turns.clocks cimport channel_room, channel_served
-from fila_server.core.turns.flows cimport flow_find, flow_next, flow_reconsider, key_reconsider
-from fila_server.core.turns.pace cimport pace_is_out, pace_take
-from fila_server.core.turns.parking cimport channel_deactivate
-from fila_server.core.turns.tokens cimport channel_full, slot_pay
-from fila_server.core.turns.waits cimport wait_of
 
 cdef enum:
     MESSAGES_PER_FRAME_MAX = 512

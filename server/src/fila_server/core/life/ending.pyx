@@ -20,6 +20,9 @@ from fila_server.core.life.answers cimport emit, reveal_ends
 from fila_server.core.life.revoked cimport lease_revoke
 from fila_server.core.protocol.commands cimport LOST, OK
 from fila_server.core.protocol.protobuf cimport put_number_field, put_text_field
+from fila_server.core.scheduling.clocks cimport channel_room, clock_note, flow_emptied
+from fila_server.core.scheduling.flows cimport flow_find, flow_reconsider
+from fila_server.core.scheduling.parking cimport channel_activate
 from fila_server.core.state.directory cimport directory_at, directory_remove, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED
 from fila_server.core.state.paths cimport entry_of, frame_offset, key_cap, share_find, share_of
@@ -28,9 +31,6 @@ from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init
 from fila_server.core.structures.maps cimport map64_get, map64_remove
 from fila_server.core.structures.timers cimport timer_cancel
-from fila_server.core.turns.clocks cimport channel_room, clock_note, flow_emptied
-from fila_server.core.turns.flows cimport flow_find, flow_reconsider
-from fila_server.core.turns.parking cimport channel_activate
 
 
 cdef void lease_end(Core* core, Lease* lease) noexcept nogil:

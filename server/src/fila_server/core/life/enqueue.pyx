@@ -22,13 +22,13 @@ from fila_server.core.protocol.refusals cimport (
     REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
     REFUSED_QUEUE_UNKNOWN, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text_of,
 )
+from fila_server.core.scheduling.throttle cimport set_release
 from fila_server.core.state.directory cimport directory_remove
 from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.pending cimport Dedup
 from fila_server.core.state.state cimport Builder, Building, Frame, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init, put_bytes, put_varint, varint_size
 from fila_server.core.threads.mailbox cimport command_free
-from fila_server.core.turns.throttle cimport set_release
 
 
 cdef bint _dedup_hit(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil:

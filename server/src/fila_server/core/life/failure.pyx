@@ -24,6 +24,7 @@ from fila_server.core.protocol.commands cimport EVENT, OK
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_uuid,
 )
+from fila_server.core.scheduling.flows cimport flow_find, flow_of, flow_reconsider
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELETED, DONE, SOUGHT
@@ -34,7 +35,6 @@ from fila_server.core.state.state cimport Channel, Entry, Flow, Frame, Queue, Sh
 from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.threads.spans cimport OUT_DEAD_LETTER, OUT_POLICY, OUT_RETRY
-from fila_server.core.turns.flows cimport flow_find, flow_of, flow_reconsider
 
 cdef enum:
     ATTEMPTS_MAX = 0xFFFF

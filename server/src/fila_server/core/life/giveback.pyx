@@ -10,12 +10,12 @@ from fila_server.core.holdings.slots cimport slot_count, slot_ready
 from fila_server.core.life.ending cimport lease_end
 from fila_server.core.life.failure cimport slot_expire
 from fila_server.core.life.notices cimport KEEPS_RETURNING, notice
+from fila_server.core.scheduling.flows cimport flow_find
+from fila_server.core.scheduling.tokens cimport slot_refund
 from fila_server.core.state.kinds cimport DONE, RECORDED, RETURNED_ONCE
 from fila_server.core.state.paths cimport entry_of, frame_offset, lease_is_gone, share_of
 from fila_server.core.state.state cimport Channel, Entry, Flow, Slot
 from fila_server.core.structures.ring cimport ring_refund
-from fila_server.core.turns.flows cimport flow_find
-from fila_server.core.turns.tokens cimport slot_refund
 
 cdef enum:
     RETURNS_TOLD = 10

@@ -3,14 +3,14 @@
 from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.formats.records cimport reservation_record_put
+from fila_server.core.scheduling.clocks cimport channel_room
+from fila_server.core.scheduling.parking cimport channel_deactivate
+from fila_server.core.scheduling.tokens cimport channel_full
 from fila_server.core.state.kinds cimport SOUGHT
 from fila_server.core.state.state cimport Consumer
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_init, map64_put, textmap_init, textmap_put, textmap_remove
 from fila_server.core.structures.ring cimport ring_init
-from fila_server.core.turns.clocks cimport channel_room
-from fila_server.core.turns.parking cimport channel_deactivate
-from fila_server.core.turns.tokens cimport channel_full
 
 cdef enum:
     NUMBERS_RESERVED = 1000

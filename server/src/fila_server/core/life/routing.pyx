@@ -10,9 +10,9 @@ from fila_server.core.protocol.packed_routing cimport (
 )
 from fila_server.core.protocol.protobuf cimport header_find
 from fila_server.core.protocol.refusals cimport REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS
+from fila_server.core.scheduling.throttle cimport set_intern
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.structures.buffer cimport Cursor, Slice
-from fila_server.core.turns.throttle cimport set_intern
 
 cdef enum:
     COST_ONE = 1000

@@ -19,6 +19,9 @@ from fila_server.core.life.revoked cimport revoked_forget
 from fila_server.core.life.view cimport message_bytes, message_view
 from fila_server.core.protocol.commands cimport DELIVERY, OK, RESOURCE_EXHAUSTED
 from fila_server.core.protocol.protobuf cimport View, put_message
+from fila_server.core.scheduling.clocks cimport channel_room
+from fila_server.core.scheduling.parking cimport channel_activate
+from fila_server.core.scheduling.tokens cimport channel_full
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.kinds cimport PULL, STREAM
 from fila_server.core.state.paths cimport frame_of
@@ -29,9 +32,6 @@ from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
 from fila_server.core.threads.reader cimport Load, loader_answers
-from fila_server.core.turns.clocks cimport channel_room
-from fila_server.core.turns.parking cimport channel_activate
-from fila_server.core.turns.tokens cimport channel_full
 
 
 # --- who waits for bytes -----------------------------------------------------------------------

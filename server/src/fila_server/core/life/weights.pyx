@@ -3,9 +3,9 @@
 from libc.stdint cimport uint16_t
 
 from fila_server.core.formats.records cimport key_record_put
+from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.state.state cimport Brought
 from fila_server.core.structures.buffer cimport must_realloc
-from fila_server.core.turns.flows cimport key_reconsider
 
 
 cdef void _weigh(Core* core, Key* key, uint16_t weight) noexcept nogil:

@@ -6,13 +6,13 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.scheduling.clocks cimport clock_note
+from fila_server.core.scheduling.fifo cimport fifo_first
+from fila_server.core.scheduling.throttle cimport throttle_key_drop_if_idle
+from fila_server.core.scheduling.waits cimport sub_is_held
 from fila_server.core.state.state cimport Channel, Flow
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.heap cimport heap_insert, heap_remove
-from fila_server.core.turns.clocks cimport clock_note
-from fila_server.core.turns.fifo cimport fifo_first
-from fila_server.core.turns.throttle cimport throttle_key_drop_if_idle
-from fila_server.core.turns.waits cimport sub_is_held
 
 
 cdef void line_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front) noexcept nogil:

@@ -7,6 +7,12 @@ next in line.
 from libc.stdint cimport int64_t, uint32_t
 
 from fila_server.core.history.changes cimport limit_changed
+from fila_server.core.scheduling.clocks cimport channel_room
+from fila_server.core.scheduling.pace cimport pace_refund
+from fila_server.core.scheduling.parking cimport flow_join
+from fila_server.core.scheduling.waiters cimport (
+    claim_begins, claim_ends, line_drop_if_empty, line_join, line_leave, subqueue_rank,
+)
 from fila_server.core.state.paths cimport entry_of, key_pace, share_of
 from fila_server.core.state.pending cimport Pace
 from fila_server.core.state.state cimport Flow, Line, ThrottleSet
@@ -15,12 +21,6 @@ from fila_server.core.structures.bucket cimport (
 )
 from fila_server.core.structures.ring cimport DEFERRED, ring_again
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
-from fila_server.core.turns.clocks cimport channel_room
-from fila_server.core.turns.lines cimport (
-    claim_begins, claim_ends, line_drop_if_empty, line_join, line_leave, subqueue_rank,
-)
-from fila_server.core.turns.pace cimport pace_refund
-from fila_server.core.turns.parking cimport flow_join
 
 cdef double LONGEST_WAIT_NS = 86400e9
 

@@ -5,11 +5,11 @@ from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memset
 
 from fila_server.core.history.decisions cimport RELEASED, THROTTLED, Detail, held, slot_decided
+from fila_server.core.scheduling.clocks cimport no_room_ms
+from fila_server.core.scheduling.fifo cimport fifo_first
 from fila_server.core.state.kinds cimport PARKED_PAUSED
 from fila_server.core.state.paths cimport entry_of, share_of
 from fila_server.core.state.pending cimport Wait
-from fila_server.core.turns.clocks cimport no_room_ms
-from fila_server.core.turns.fifo cimport fifo_first
 
 
 cdef inline uint32_t _stopped_ms(Core* core, Flow* flow) noexcept nogil:

@@ -4,6 +4,13 @@ from libc.stdint cimport uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.scheduling.clocks cimport clock_begin, clock_end, clock_note
+from fila_server.core.scheduling.fifo cimport fifo_first
+from fila_server.core.scheduling.pace cimport flow_stopped, key_extras
+from fila_server.core.scheduling.parking cimport flow_join, flow_park, flow_rest
+from fila_server.core.scheduling.throttle cimport set_release
+from fila_server.core.scheduling.tokens cimport bucket_refusing, subqueue_claim_ends, subqueue_line_up
+from fila_server.core.scheduling.waiters cimport line_leave, subqueue_rank
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
 from fila_server.core.state.paths cimport key_weight
 from fila_server.core.state.state cimport Subqueues, ThrottleKey
@@ -13,13 +20,6 @@ from fila_server.core.structures.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_put, map64_remove,
 )
 from fila_server.core.structures.ring cimport ring_leave, ring_reweigh
-from fila_server.core.turns.clocks cimport clock_begin, clock_end, clock_note
-from fila_server.core.turns.fifo cimport fifo_first
-from fila_server.core.turns.lines cimport line_leave, subqueue_rank
-from fila_server.core.turns.pace cimport flow_stopped, key_extras
-from fila_server.core.turns.parking cimport flow_join, flow_park, flow_rest
-from fila_server.core.turns.throttle cimport set_release
-from fila_server.core.turns.tokens cimport bucket_refusing, subqueue_claim_ends, subqueue_line_up
 
 cdef enum:
     FLOWS_WALKED_MAX = 8

@@ -1,0 +1,1 @@
+"""Who may go next: the ring's flows, sub-queues, waiters for buckets, clocks of waiting. Begin at flows."""
