@@ -27,7 +27,7 @@ ROOMS = (
     "history",  # what the history and traces are told
     "formats",  # how each thing stands on disk
     "scheduling",  # who may go next
-    "holdings",  # counted things, and what goes with the last who needs them
+    "index",  # counted things, and what goes with the last who needs them
     "life",  # one message's life
     "consumers",  # who takes messages: how they come, speak and go
     "sinks",  # batches that are staged aside, and published once

@@ -79,7 +79,7 @@ FAULTS = (
     ),
     Fault(
         "who-asks-as-a-place-is-freed-comes-before-who-waits",
-        "holdings/holders.pyx",
+        "index/holders.pyx",
         "    if holder.stopped != NULL and holder.most:\n",
         "    if False:\n",
         ("core/test_holders.py",),
@@ -297,14 +297,14 @@ FAULTS = (
     # --- dedup, time to live, delays, seek, retention
     Fault(
         "a-dedup-window-never-ends",
-        "holdings/dedup.pyx",
+        "index/dedup.pyx",
         "    return row if row != NULL and row.due_ns > core.mono_ns else NULL\n",
         "    return row\n",
         ("core/test_engine_corners.py", "core/test_refused_writes.py"),
     ),
     Fault(
         "a-dedup-key-is-not-written-down",
-        "holdings/dedup.pyx",
+        "index/dedup.pyx",
         "        dedup_record_put(core, core.enqueues, queue, row)\n",
         "        pass\n",
         ("core/test_engine_clocks.py",),
@@ -340,7 +340,7 @@ FAULTS = (
     # --- what is counted
     Fault(
         "a-deleted-frame-stays-counted",
-        "holdings/frames.pyx",
+        "index/frames.pyx",
         "            frame.entries[i].key.stored_bytes -= frame.entries[i].length\n",
         "",
         ("core/test_stored_bytes.py",),

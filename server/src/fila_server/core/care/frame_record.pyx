@@ -8,8 +8,8 @@ from fila_server.core.formats.index_record cimport (
     IndexEntry, IndexRecord, index_begin, index_is_whole, index_next,
 )
 from fila_server.core.formats.records cimport WITH_OWN_IDS, WITH_TIMES
-from fila_server.core.holdings.frames cimport frame_free, frame_new
-from fila_server.core.holdings.keys cimport key_intern
+from fila_server.core.index.frames cimport frame_free, frame_new
+from fila_server.core.index.keys cimport key_intern
 from fila_server.core.scheduling.throttle cimport set_intern
 from fila_server.core.state.pending cimport OwnIds
 from fila_server.core.state.state cimport Entry

@@ -18,10 +18,10 @@ from fila_server.core.formats.records cimport (
     queue_record_put,
 )
 from fila_server.core.formats.reservations cimport damage_stops, number_met, numbers_met, reservations_read
-from fila_server.core.holdings.dedup cimport dedup_read, dedup_sort
-from fila_server.core.holdings.frames cimport frame_finish, frame_recount, frame_retained
-from fila_server.core.holdings.keys cimport key_intern, key_recover
-from fila_server.core.holdings.policy cimport queue_configure
+from fila_server.core.index.dedup cimport dedup_read, dedup_sort
+from fila_server.core.index.frames cimport frame_finish, frame_recount, frame_retained
+from fila_server.core.index.keys cimport key_intern, key_recover
+from fila_server.core.index.policy cimport queue_configure
 from fila_server.core.life.queues cimport channel_new, queue_new
 from fila_server.core.scheduling.flows cimport flow_reconsider
 from fila_server.core.sinks.recovering cimport sink_read, sinks_recovered

@@ -3,9 +3,9 @@
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 
 from fila_server.core.care.rewrite cimport queue_rewrite
-from fila_server.core.holdings.dedup cimport dedup_expire
-from fila_server.core.holdings.delays cimport timer_step_ns
-from fila_server.core.holdings.frames cimport frame_finish, frame_retained
+from fila_server.core.index.dedup cimport dedup_expire
+from fila_server.core.index.delays cimport timer_step_ns
+from fila_server.core.index.frames cimport frame_finish, frame_retained
 from fila_server.core.life.ending cimport slot_done
 from fila_server.core.life.failure cimport slot_expire
 from fila_server.core.sinks.registry cimport sinks_sweep

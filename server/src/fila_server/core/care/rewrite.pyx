@@ -11,10 +11,10 @@ from libc.string cimport memcpy, memset
 from fila_server.core.formats.records cimport (
     Times, frame_record_delete, frame_record_put, settled_record_delete, settled_record_put,
 )
-from fila_server.core.holdings.bodies cimport body_new, frame_want
-from fila_server.core.holdings.delays cimport expiry_drop
-from fila_server.core.holdings.frames cimport frame_free, frame_new, frame_tally, frame_unwanted, share_new
-from fila_server.core.holdings.leased_ids cimport leased_id_add
+from fila_server.core.index.bodies cimport body_new, frame_want
+from fila_server.core.index.delays cimport expiry_drop
+from fila_server.core.index.frames cimport frame_free, frame_new, frame_tally, frame_unwanted, share_new
+from fila_server.core.index.leased_ids cimport leased_id_add
 from fila_server.core.life.ending cimport settled_flush
 from fila_server.core.scheduling.fifo cimport fifo_moved
 from fila_server.core.scheduling.flows cimport flow_find

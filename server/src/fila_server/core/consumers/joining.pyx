@@ -7,7 +7,7 @@ from libc.string cimport memset
 
 from fila_server.core.consumers.leaving cimport consumer_leave, consumer_link, stream_end
 from fila_server.core.history.changes cimport CHANGED_CONSUMER_JOINED, consumer_changed
-from fila_server.core.holdings.holders cimport holder_join, holder_moves, lease_link, lease_unlink
+from fila_server.core.index.holders cimport holder_join, holder_moves, lease_link, lease_unlink
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.life.deliver cimport consumer_fill, leases_reserve
 from fila_server.core.life.sending cimport pull_answer

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint32_t, uint8_t
 
 from fila_server.core.formats.records cimport lease_extension_put
 from fila_server.core.history.decisions cimport EXPIRED, lease_decided
-from fila_server.core.holdings.holders cimport lease_unlink
+from fila_server.core.index.holders cimport lease_unlink
 from fila_server.core.life.answers cimport emit
 from fila_server.core.life.failure cimport NO_DELAY, lease_expired, lease_fail
 from fila_server.core.life.giveback cimport MAY_BE_SEEN, UNWRITTEN, lease_return

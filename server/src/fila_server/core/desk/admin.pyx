@@ -16,8 +16,8 @@ from fila_server.core.history.changes cimport (
     CHANGED_CHANNEL_CREATED, CHANGED_QUEUE_CREATED, CHANGED_QUEUE_UPDATED, channel_changed, key_changed,
     queue_changed,
 )
-from fila_server.core.holdings.keys cimport key_drop_if_idle, key_intern
-from fila_server.core.holdings.policy cimport queue_configure
+from fila_server.core.index.keys cimport key_drop_if_idle, key_intern
+from fila_server.core.index.policy cimport queue_configure
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.life.queues cimport channel_new, number_next, queue_new
 from fila_server.core.life.seek cimport channel_seek, channel_start

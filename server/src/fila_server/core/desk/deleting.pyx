@@ -12,12 +12,10 @@ from fila_server.core.formats.records cimport channel_records_delete, queue_reco
 from fila_server.core.history.changes cimport (
     CHANGED_CHANNEL_DELETED, CHANGED_QUEUE_DELETED, channel_changed, queue_changed,
 )
-from fila_server.core.holdings.delays cimport expiry_drop
-from fila_server.core.holdings.frames cimport (
-    frame_finish, frame_free, frame_recount, frame_retained, share_free,
-)
-from fila_server.core.holdings.keys cimport key_drop_if_idle
-from fila_server.core.holdings.policy cimport policy_free
+from fila_server.core.index.delays cimport expiry_drop
+from fila_server.core.index.frames cimport frame_finish, frame_free, frame_recount, frame_retained, share_free
+from fila_server.core.index.keys cimport key_drop_if_idle
+from fila_server.core.index.policy cimport policy_free
 from fila_server.core.life.answers cimport answers_forget
 from fila_server.core.life.ending cimport settled_flush, slot_stop
 from fila_server.core.life.failure cimport slot_outlived

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from fila_server.core.desk.looks cimport flow_first, looks_spend, may_look
-from fila_server.core.holdings.holders cimport holder_room
+from fila_server.core.index.holders cimport holder_room
 from fila_server.core.life.deliver cimport consumer_room
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field
 from fila_server.core.state.kinds cimport PULL

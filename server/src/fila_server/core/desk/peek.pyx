@@ -7,7 +7,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
-from fila_server.core.holdings.bodies cimport frame_want
+from fila_server.core.index.bodies cimport frame_want
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.life.redrive cimport redrive_page, redrive_wants
 from fila_server.core.life.view cimport message_bytes, message_view

@@ -6,7 +6,7 @@ from libc.stdint cimport uint64_t, uint8_t
 
 from fila_server.core.formats.records cimport bucket_record_put, meta_record_put
 from fila_server.core.history.inputs cimport write_failed
-from fila_server.core.holdings.groups cimport groups_flush
+from fila_server.core.index.groups cimport groups_flush
 from fila_server.core.life.answers cimport answers_written, refusals_written
 from fila_server.core.life.building cimport frames_build, moved_bytes_free
 from fila_server.core.life.ending cimport settled_flush

@@ -30,8 +30,8 @@ from fila_server.core.formats.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.history.base cimport base_put
 from fila_server.core.history.changes cimport limit_changed
 from fila_server.core.history.tap cimport Recording
-from fila_server.core.holdings.groups cimport groups_flush
-from fila_server.core.holdings.holders cimport holders_wake
+from fila_server.core.index.groups cimport groups_flush
+from fila_server.core.index.holders cimport holders_wake
 from fila_server.core.requests.judged cimport judged_parse
 from fila_server.core.requests.parsed_frame cimport ParsedFrame
 from fila_server.core.requests.rights_table cimport Rights

@@ -18,10 +18,10 @@ from fila_server.core.formats.records cimport state_record_ready
 from fila_server.core.history.decisions cimport decisions_told
 from fila_server.core.history.inputs cimport commands_taken, pass_begins
 from fila_server.core.history.traces cimport traces_turn
-from fila_server.core.holdings.bodies cimport bodies_evict
-from fila_server.core.holdings.delays cimport timer_step_ns
-from fila_server.core.holdings.holders cimport holders_wake
-from fila_server.core.holdings.slots cimport slot_ready
+from fila_server.core.index.bodies cimport bodies_evict
+from fila_server.core.index.delays cimport timer_step_ns
+from fila_server.core.index.holders cimport holders_wake
+from fila_server.core.index.slots cimport slot_ready
 from fila_server.core.life.answers cimport answers_durable, answers_leave, reveals_turn
 from fila_server.core.life.deliver cimport deliver_ready
 from fila_server.core.life.failure cimport failures_turn

@@ -5,10 +5,10 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.formats.records cimport frame_record_put
-from fila_server.core.holdings.bodies cimport body_new
-from fila_server.core.holdings.dedup cimport dedup_fill
-from fila_server.core.holdings.frames cimport frame_new
-from fila_server.core.holdings.ids cimport id_next, offsets_next
+from fila_server.core.index.bodies cimport body_new
+from fila_server.core.index.dedup cimport dedup_fill
+from fila_server.core.index.frames cimport frame_new
+from fila_server.core.index.ids cimport id_next, offsets_next
 from fila_server.core.protocol.protobuf cimport BY_ITSELF, Item
 from fila_server.core.state.directory cimport directory_add
 from fila_server.core.state.pending cimport OwnIds

@@ -8,12 +8,12 @@ from libc.string cimport memset
 from fila_server.core.formats.records cimport lease_record_put, reservation_record_put
 from fila_server.core.formats.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.history.decisions cimport DELIVERED, Detail, slot_decided
-from fila_server.core.holdings.bodies cimport frame_want
-from fila_server.core.holdings.frames cimport frame_key_near, frame_prefetch_key
-from fila_server.core.holdings.groups cimport group_new
-from fila_server.core.holdings.holders cimport holder_room, holder_stop, holder_takes, lease_link
-from fila_server.core.holdings.leased_ids cimport leased_id_add
-from fila_server.core.holdings.slots cimport slot_count, slot_unready
+from fila_server.core.index.bodies cimport frame_want
+from fila_server.core.index.frames cimport frame_key_near, frame_prefetch_key
+from fila_server.core.index.groups cimport group_new
+from fila_server.core.index.holders cimport holder_room, holder_stop, holder_takes, lease_link
+from fila_server.core.index.leased_ids cimport leased_id_add
+from fila_server.core.index.slots cimport slot_count, slot_unready
 from fila_server.core.life.sending cimport send_what_is_ready
 from fila_server.core.life.view cimport message_bytes
 from fila_server.core.scheduling.clocks cimport channel_room, channel_served

@@ -8,14 +8,14 @@ from fila_server.core.formats.records cimport (
     state_record_delete,
 )
 from fila_server.core.history.decisions cimport DROPPED, RETURNED, ending_is, lease_decided, slot_ends
-from fila_server.core.holdings.delays cimport expiry_drop
-from fila_server.core.holdings.frames cimport (
+from fila_server.core.index.delays cimport expiry_drop
+from fila_server.core.index.frames cimport (
     frame_awaited, frame_finish, frame_free, frame_prefetch_key, frame_retained,
 )
-from fila_server.core.holdings.groups cimport group_leave
-from fila_server.core.holdings.holders cimport holder_loses, holder_stop, lease_unlink
-from fila_server.core.holdings.leased_ids cimport leased_id_remove
-from fila_server.core.holdings.slots cimport slot_count, slot_unready
+from fila_server.core.index.groups cimport group_leave
+from fila_server.core.index.holders cimport holder_loses, holder_stop, lease_unlink
+from fila_server.core.index.leased_ids cimport leased_id_remove
+from fila_server.core.index.slots cimport slot_count, slot_unready
 from fila_server.core.life.answers cimport emit, reveal_ends
 from fila_server.core.life.revoked cimport lease_revoke
 from fila_server.core.protocol.commands cimport LOST, OK

@@ -7,9 +7,9 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp
 
 from fila_server.core.history.traces cimport enqueue_traced, enqueue_written_traced
-from fila_server.core.holdings.dedup cimport dedup_add, dedup_find, dedup_forget
-from fila_server.core.holdings.frames cimport frame_free
-from fila_server.core.holdings.keys cimport key_release
+from fila_server.core.index.dedup cimport dedup_add, dedup_find, dedup_forget
+from fila_server.core.index.frames cimport frame_free
+from fila_server.core.index.keys cimport key_release
 from fila_server.core.life.answers cimport answer, answer_enqueued, reveal_later
 from fila_server.core.life.building cimport MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish
 from fila_server.core.life.routing cimport route, route_plainly

@@ -12,11 +12,11 @@ from fila_server.core.history.decisions cimport (
     DEAD_LETTERED, DROPPED, EXPIRED, ending_is, lease_decided, slot_ends,
 )
 from fila_server.core.history.traces cimport decision_traced
-from fila_server.core.holdings.bodies cimport failure_waits, frame_want
-from fila_server.core.holdings.delays cimport message_is_over, slot_delay
-from fila_server.core.holdings.frames cimport frame_finish, frame_retained
-from fila_server.core.holdings.ids cimport random_next
-from fila_server.core.holdings.slots cimport slot_count, slot_ready
+from fila_server.core.index.bodies cimport failure_waits, frame_want
+from fila_server.core.index.delays cimport message_is_over, slot_delay
+from fila_server.core.index.frames cimport frame_finish, frame_retained
+from fila_server.core.index.ids cimport random_next
+from fila_server.core.index.slots cimport slot_count, slot_ready
 from fila_server.core.life.answers cimport emit
 from fila_server.core.life.burial cimport LAST_ERROR_BYTES_MAX, bury, utf8_cut
 from fila_server.core.life.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done

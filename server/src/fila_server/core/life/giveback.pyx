@@ -4,9 +4,9 @@ from libc.stdint cimport uint64_t
 
 from fila_server.core.formats.records cimport state_record_returned
 from fila_server.core.history.decisions cimport RETURNED, lease_decided, slot_ends
-from fila_server.core.holdings.delays cimport message_is_over
-from fila_server.core.holdings.groups cimport MARK_RETURNED, group_mark
-from fila_server.core.holdings.slots cimport slot_count, slot_ready
+from fila_server.core.index.delays cimport message_is_over
+from fila_server.core.index.groups cimport MARK_RETURNED, group_mark
+from fila_server.core.index.slots cimport slot_count, slot_ready
 from fila_server.core.life.ending cimport lease_end
 from fila_server.core.life.failure cimport slot_expire
 from fila_server.core.life.notices cimport KEEPS_RETURNING, notice

@@ -7,7 +7,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.history.decisions cimport DROPPED, ending_is
-from fila_server.core.holdings.ids cimport id_next
+from fila_server.core.index.ids cimport id_next
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.life.building cimport keep_until_written, move_in
 from fila_server.core.life.ending cimport slot_done

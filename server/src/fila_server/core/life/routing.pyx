@@ -4,7 +4,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport strtod
 from libc.string cimport memcpy, strlen
 
-from fila_server.core.holdings.keys cimport key_intern
+from fila_server.core.index.keys cimport key_intern
 from fila_server.core.protocol.packed_routing cimport (
     GIVEN_COST, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_BYTES_MAX, take_routing,
 )

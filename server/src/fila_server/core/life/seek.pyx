@@ -8,9 +8,9 @@ from libc.string cimport memset
 from fila_server.core.formats.records cimport channel_record_put, channel_records_delete
 from fila_server.core.history.changes cimport CHANGED_CHANNEL_SOUGHT, channel_changed
 from fila_server.core.history.decisions cimport REWOUND, Detail, slot_decided
-from fila_server.core.holdings.delays cimport message_is_over
-from fila_server.core.holdings.frames cimport frame_recount, share_new
-from fila_server.core.holdings.slots cimport slot_ready
+from fila_server.core.index.delays cimport message_is_over
+from fila_server.core.index.frames cimport frame_recount, share_new
+from fila_server.core.index.slots cimport slot_ready
 from fila_server.core.life.ending cimport settled_flush, share_dirty
 from fila_server.core.life.failure cimport slot_expire
 from fila_server.core.life.queues cimport channel_anew, channel_rebuild_end

@@ -10,8 +10,8 @@ from libc.string cimport memset
 from fila_server.core.history.changes cimport CHANGED_CONSUMER_LEFT, consumer_changed
 from fila_server.core.history.inputs cimport load_taken
 from fila_server.core.history.traces cimport delivery_traced
-from fila_server.core.holdings.bodies cimport body_new, body_release, frame_want
-from fila_server.core.holdings.holders cimport holder_leave, holder_room, holder_unstop
+from fila_server.core.index.bodies cimport body_new, body_release, frame_want
+from fila_server.core.index.holders cimport holder_leave, holder_room, holder_unstop
 from fila_server.core.life.answers cimport answer, answer_status, emit
 from fila_server.core.life.ending cimport frame_lost
 from fila_server.core.life.giveback cimport UNWRITTEN, lease_return

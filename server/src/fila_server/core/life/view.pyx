@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint32_t
 
-from fila_server.core.holdings.bodies cimport body_touch
+from fila_server.core.index.bodies cimport body_touch
 from fila_server.core.state.kinds cimport LEASED, RETURNED_ONCE
 from fila_server.core.state.paths cimport (
     entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, key_weight, share_of,

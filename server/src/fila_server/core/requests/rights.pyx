@@ -32,7 +32,7 @@ cdef enum:
     AT_A_TIME_RETRY_MS = 1000       # streams and connections end when their holders like
     STORED_RETRY_MS = 1000          # how often what is stored is counted anew (access/quotas.py)
     HOLDER_TAG = 14 << 3            # of what opens a consumer: its principal, and
-    HOLDER_MOST_TAG = 13 << 3       # how many leases that may have (core/holdings/holders)
+    HOLDER_MOST_TAG = 13 << 3       # how many leases that may have (core/index/holders)
     HOLDER_BYTES_MAX = 24           # of both
 
 # The header that binds a stored message to its tenant (see life/routing.pyx). A repeated header's last value

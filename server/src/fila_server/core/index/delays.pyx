@@ -4,7 +4,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.history.decisions cimport DELAYED_FOR, Detail, slot_decided
-from fila_server.core.holdings.slots cimport slot_count
+from fila_server.core.index.slots cimport slot_count
 from fila_server.core.scheduling.clocks cimport flow_fills
 from fila_server.core.scheduling.flows cimport flow_of
 from fila_server.core.scheduling.waits cimport wait_delayed

@@ -6,8 +6,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.holdings.bodies cimport body_release, failures_go_on
-from fila_server.core.holdings.keys cimport key_release
+from fila_server.core.index.bodies cimport body_release, failures_go_on
+from fila_server.core.index.keys cimport key_release
 from fila_server.core.scheduling.throttle cimport set_release
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY
 from fila_server.core.state.paths cimport frame_last_offset, share_find

@@ -7,7 +7,7 @@ from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memset
 
 from fila_server.core.formats.records cimport DEDUP_BYTES, dedup_record_delete, dedup_record_put
-from fila_server.core.holdings.ids cimport note_offset
+from fila_server.core.index.ids cimport note_offset
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.state cimport Frame
 from fila_server.core.structures.buffer cimport must_malloc, read_u64be
