@@ -28,7 +28,7 @@ ROOMS = (
     "formats",  # how each thing stands on disk
     "scheduling",  # who may go next
     "index",  # counted things, and what goes with the last who needs them
-    "life",  # one message's life
+    "lifecycle",  # one message's life
     "consumers",  # who takes messages: how they come, speak and go
     "sinks",  # batches that are staged aside, and published once
     "desk",  # what an operator asks or changes

@@ -88,4 +88,4 @@ DELIVERY: Final = 2  # as FRAME, then report WRITTEN
 END: Final = 3  # the stream `token` is over
 EVENT: Final = 4  # for the hooks
 LOST: Final = 5  # a range of a queue's log is lost to damage: a ReadLogRequest that names it
-NOTICE: Final = 6  # something happened by itself: core/life/notices.pxd
+NOTICE: Final = 6  # something happened by itself: core/lifecycle/notices.pxd

@@ -2,8 +2,8 @@
 
 They are protobuf like everything that crosses the seam, so the core reads and writes them with
 what it has, but they are no part of the wire contract: their fields may change with any
-version. So they are declared here and not in `proto/`; core/life/failure.pyx, core/life/redrive.pyx,
-core/desk/outlook.pyx and core/life/notices.pyx name the same numbers.
+version. So they are declared here and not in `proto/`; core/lifecycle/failure.pyx, core/lifecycle/redrive.pyx,
+core/desk/outlook.pyx and core/lifecycle/notices.pyx name the same numbers.
 """
 
 from __future__ import annotations

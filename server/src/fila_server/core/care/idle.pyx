@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.desk.chores cimport remains_begin
 from fila_server.core.desk.deleting cimport channel_delete, queue_delete
-from fila_server.core.life.notices cimport CHANNEL_EXPIRED, DEAD_LETTERS_DROPPED, QUEUE_EXPIRED, notice
+from fila_server.core.lifecycle.notices cimport CHANNEL_EXPIRED, DEAD_LETTERS_DROPPED, QUEUE_EXPIRED, notice
 from fila_server.core.state.paths cimport dlq_source
 from fila_server.core.state.state cimport Channel, Queue
 from fila_server.core.structures.maps cimport textmap_next

@@ -22,7 +22,7 @@ from fila_server.core.index.dedup cimport dedup_read, dedup_sort
 from fila_server.core.index.frames cimport frame_finish, frame_recount, frame_retained
 from fila_server.core.index.keys cimport key_intern, key_recover
 from fila_server.core.index.policy cimport queue_configure
-from fila_server.core.life.queues cimport channel_new, queue_new
+from fila_server.core.lifecycle.queues cimport channel_new, queue_new
 from fila_server.core.scheduling.flows cimport flow_reconsider
 from fila_server.core.sinks.recovering cimport sink_read, sinks_recovered
 from fila_server.core.state.directory cimport directory_after, directory_first

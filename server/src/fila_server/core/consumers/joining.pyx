@@ -8,9 +8,9 @@ from libc.string cimport memset
 from fila_server.core.consumers.leaving cimport consumer_leave, consumer_link, stream_end
 from fila_server.core.history.changes cimport CHANGED_CONSUMER_JOINED, consumer_changed
 from fila_server.core.index.holders cimport holder_join, holder_moves, lease_link, lease_unlink
-from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
-from fila_server.core.life.deliver cimport consumer_fill, leases_reserve
-from fila_server.core.life.sending cimport pull_answer
+from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
+from fila_server.core.lifecycle.deliver cimport consumer_fill, leases_reserve
+from fila_server.core.lifecycle.sending cimport pull_answer
 from fila_server.core.protocol.commands cimport CONSUME_OPEN, FAILED_PRECONDITION, LEASE, OK, SESSION_OPEN
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_nested, put_number_field
 from fila_server.core.scheduling.clocks cimport channel_room

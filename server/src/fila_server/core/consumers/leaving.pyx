@@ -7,11 +7,11 @@ from libc.stdint cimport int64_t, uint32_t, uint8_t
 from fila_server.core.formats.records cimport lease_extension_put
 from fila_server.core.history.decisions cimport EXPIRED, lease_decided
 from fila_server.core.index.holders cimport lease_unlink
-from fila_server.core.life.answers cimport emit
-from fila_server.core.life.failure cimport NO_DELAY, lease_expired, lease_fail
-from fila_server.core.life.giveback cimport MAY_BE_SEEN, UNWRITTEN, lease_return
-from fila_server.core.life.revoked cimport lease_revoke, revoked_note, revoked_tell
-from fila_server.core.life.sending cimport consumer_forget, consumer_unlink, delivery_free
+from fila_server.core.lifecycle.answers cimport emit
+from fila_server.core.lifecycle.failure cimport NO_DELAY, lease_expired, lease_fail
+from fila_server.core.lifecycle.giveback cimport MAY_BE_SEEN, UNWRITTEN, lease_return
+from fila_server.core.lifecycle.revoked cimport lease_revoke, revoked_note, revoked_tell
+from fila_server.core.lifecycle.sending cimport consumer_forget, consumer_unlink, delivery_free
 from fila_server.core.protocol.commands cimport END, NOT_FOUND, OK, REPLY, UNAVAILABLE, WRITTEN
 from fila_server.core.protocol.protobuf cimport put_status
 from fila_server.core.scheduling.clocks cimport channel_room

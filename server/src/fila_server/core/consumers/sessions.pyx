@@ -4,12 +4,12 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.consumers.leaving cimport consumer_close, consumer_command
 from fila_server.core.history.changes cimport CHANGED_CONSUMER_ROOM, consumer_changed
-from fila_server.core.life.answers cimport emit
-from fila_server.core.life.failure cimport reply_close, reply_open
-from fila_server.core.life.giveback cimport GIVEN_BACK, UNWRITTEN, lease_return
-from fila_server.core.life.revoked cimport revoked_note
-from fila_server.core.life.sending cimport pull_answer
-from fila_server.core.life.settle cimport (
+from fila_server.core.lifecycle.answers cimport emit
+from fila_server.core.lifecycle.failure cimport reply_close, reply_open
+from fila_server.core.lifecycle.giveback cimport GIVEN_BACK, UNWRITTEN, lease_return
+from fila_server.core.lifecycle.revoked cimport revoked_note
+from fila_server.core.lifecycle.sending cimport pull_answer
+from fila_server.core.lifecycle.settle cimport (
     Verdict, Wishes, lease_ack, lease_begin, lease_extend, lease_find, lease_nack, verdict, wishes_of,
 )
 from fila_server.core.protocol.commands cimport FRAME, INVALID_ARGUMENT, OK
@@ -77,7 +77,7 @@ cdef void pull_cancel(Core* core, Command* command) noexcept nogil:
     cdef Consumer* consumer = <Consumer*> map64_get(&core.consumers, command.token)
     if command.length and command.bytes[0] == OVER:
         if consumer != NULL and consumer.kind == PULL:
-            timer_cancel(&core.timers, &consumer.timer)     # over: see _drop_delivery in life/sending
+            timer_cancel(&core.timers, &consumer.timer)     # over: see _drop_delivery in lifecycle/sending
             pull_answer(core, consumer)
     elif command.length and consumer == NULL:
         _leases_return(core, command)

@@ -4,7 +4,7 @@ audit is read from its newest record down."""
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 
-from fila_server.core.life.answers cimport answer, answer_audited, answer_status
+from fila_server.core.lifecycle.answers cimport answer, answer_audited, answer_status
 from fila_server.core.protocol.commands cimport ACCESS_CHANGE, ACCESS_READ, INTERNAL, OK
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_field, put_nested, put_number_field, put_text_field,

@@ -18,9 +18,9 @@ from fila_server.core.history.changes cimport (
 )
 from fila_server.core.index.keys cimport key_drop_if_idle, key_intern
 from fila_server.core.index.policy cimport queue_configure
-from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
-from fila_server.core.life.queues cimport channel_new, number_next, queue_new
-from fila_server.core.life.seek cimport channel_seek, channel_start
+from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
+from fila_server.core.lifecycle.queues cimport channel_new, number_next, queue_new
+from fila_server.core.lifecycle.seek cimport channel_seek, channel_start
 from fila_server.core.protocol.commands cimport (
     ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION,
     GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL,

@@ -8,10 +8,10 @@ from libc.string cimport memset
 
 from fila_server.core.desk.deleting cimport channels_clear
 from fila_server.core.desk.looks cimport LOOKS_PER_WORK
-from fila_server.core.life.answers cimport answer, answer_audited, answer_no_channel, answer_no_queue
-from fila_server.core.life.ending cimport slot_done
-from fila_server.core.life.seek cimport channel_rebuild
-from fila_server.core.life.settle cimport lease_given_back
+from fila_server.core.lifecycle.answers cimport answer, answer_audited, answer_no_channel, answer_no_queue
+from fila_server.core.lifecycle.ending cimport slot_done
+from fila_server.core.lifecycle.seek cimport channel_rebuild
+from fila_server.core.lifecycle.settle cimport lease_given_back
 from fila_server.core.protocol.commands cimport OK, PURGE_QUEUE
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_number_field
 from fila_server.core.state.budget cimport stage_goes_on

@@ -16,10 +16,10 @@ from fila_server.core.index.delays cimport expiry_drop
 from fila_server.core.index.frames cimport frame_finish, frame_free, frame_recount, frame_retained, share_free
 from fila_server.core.index.keys cimport key_drop_if_idle
 from fila_server.core.index.policy cimport policy_free
-from fila_server.core.life.answers cimport answers_forget
-from fila_server.core.life.ending cimport settled_flush, slot_stop
-from fila_server.core.life.failure cimport slot_outlived
-from fila_server.core.life.queues cimport channel_part
+from fila_server.core.lifecycle.answers cimport answers_forget
+from fila_server.core.lifecycle.ending cimport settled_flush, slot_stop
+from fila_server.core.lifecycle.failure cimport slot_outlived
+from fila_server.core.lifecycle.queues cimport channel_part
 from fila_server.core.scheduling.clocks cimport clocks_forget
 from fila_server.core.scheduling.flows cimport flow_free
 from fila_server.core.scheduling.pace cimport cap_set, pace_set

@@ -3,7 +3,7 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from fila_server.core.index.holders cimport holder_bound, holder_told
-from fila_server.core.life.answers cimport answer
+from fila_server.core.lifecycle.answers cimport answer
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_nested, put_number_field
 from fila_server.core.state.pending cimport Holder

@@ -4,7 +4,7 @@ A change puts into the batch of the pass; a prefix is dropped by its range."""
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from fila_server.core.life.answers cimport answer, answer_status
+from fila_server.core.lifecycle.answers cimport answer, answer_status
 from fila_server.core.protocol.commands cimport INTERNAL, KEPT_CHANGE, OK
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_nested, put_text_field
 from fila_server.core.storage.families cimport KEPT

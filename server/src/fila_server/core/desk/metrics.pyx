@@ -5,7 +5,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from fila_server.core.desk.looks cimport Looks, flow_age, looks_begin, looks_end
-from fila_server.core.life.answers cimport answer
+from fila_server.core.lifecycle.answers cimport answer
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse
 from fila_server.core.protocol.refusals cimport refusal_reason

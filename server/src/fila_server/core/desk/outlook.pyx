@@ -6,7 +6,7 @@ from libc.string cimport memset
 
 from fila_server.core.desk.looks cimport flow_first, looks_spend, may_look
 from fila_server.core.index.holders cimport holder_room
-from fila_server.core.life.deliver cimport consumer_room
+from fila_server.core.lifecycle.deliver cimport consumer_room
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport entry_of, flow_delivered, key_cap, key_pace

@@ -8,9 +8,9 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from fila_server.core.index.bodies cimport frame_want
-from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
-from fila_server.core.life.redrive cimport redrive_page, redrive_wants
-from fila_server.core.life.view cimport message_bytes, message_view
+from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
+from fila_server.core.lifecycle.redrive cimport redrive_page, redrive_wants
+from fila_server.core.lifecycle.view cimport message_bytes, message_view
 from fila_server.core.protocol.commands cimport OK, PEEK_MESSAGES, RESOURCE_EXHAUSTED
 from fila_server.core.protocol.protobuf cimport Fields, View, fields_parse, put_message
 from fila_server.core.scheduling.flows cimport flow_find

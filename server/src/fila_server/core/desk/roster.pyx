@@ -6,7 +6,7 @@ from libc.stdint cimport UINT64_MAX, uint32_t
 from libc.stdlib cimport free
 
 from fila_server.core.index.holders cimport holder_room
-from fila_server.core.life.answers cimport answer, answer_no_channel
+from fila_server.core.lifecycle.answers cimport answer, answer_no_channel
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport (
     put_nested, put_number_field, put_text_field, put_timestamp_field,

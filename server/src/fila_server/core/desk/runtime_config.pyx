@@ -5,7 +5,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, qsort, strtod
 from libc.string cimport memcmp, memcpy, memset
 
-from fila_server.core.life.answers cimport answer, answer_status
+from fila_server.core.lifecycle.answers cimport answer, answer_status
 from fila_server.core.protocol.commands cimport INVALID_ARGUMENT, NOT_FOUND, OK
 from fila_server.core.protocol.protobuf cimport put_nested, put_number_field, put_text_field
 from fila_server.core.scheduling.throttle cimport throttle_key_intern

@@ -4,7 +4,7 @@ over: such messages do not come again."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
+from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_number_field, timestamp_ms
 from fila_server.core.state.directory cimport directory_after, directory_at, queue_offset_at, queue_oldest

@@ -3,7 +3,7 @@
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 
-from fila_server.core.life.answers cimport answer
+from fila_server.core.lifecycle.answers cimport answer
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport next_field, put_number_field, put_tag
 from fila_server.core.state.state cimport Key, Queue

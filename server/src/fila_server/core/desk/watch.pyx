@@ -6,7 +6,7 @@ from libc.string cimport memcmp, memcpy
 
 from fila_server.core.desk.explain cimport Holding, flow_holding
 from fila_server.core.desk.looks cimport Looks, flow_age, looks_begin, looks_end
-from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
+from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.protocol.commands cimport FIND_KEYS, OK
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,

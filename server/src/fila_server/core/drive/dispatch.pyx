@@ -14,10 +14,10 @@ from fila_server.core.desk.seek_preview cimport seek_preview
 from fila_server.core.desk.stats cimport stats_command
 from fila_server.core.desk.stored cimport stored_command
 from fila_server.core.desk.watch cimport watch_command
-from fila_server.core.life.answers cimport answer_refused
-from fila_server.core.life.enqueue cimport enqueue_command
-from fila_server.core.life.failure cimport decide
-from fila_server.core.life.settle cimport settle_command
+from fila_server.core.lifecycle.answers cimport answer_refused
+from fila_server.core.lifecycle.enqueue cimport enqueue_command
+from fila_server.core.lifecycle.failure cimport decide
+from fila_server.core.lifecycle.settle cimport settle_command
 from fila_server.core.protocol.commands cimport (
     ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DROP_STAGED,
     ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_STATS, HOLDERS, KEPT_CHANGE, KEPT_READ,

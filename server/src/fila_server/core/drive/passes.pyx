@@ -22,12 +22,12 @@ from fila_server.core.index.bodies cimport bodies_evict
 from fila_server.core.index.delays cimport timer_step_ns
 from fila_server.core.index.holders cimport holders_wake
 from fila_server.core.index.slots cimport slot_ready
-from fila_server.core.life.answers cimport answers_durable, answers_leave, reveals_turn
-from fila_server.core.life.deliver cimport deliver_ready
-from fila_server.core.life.failure cimport failures_turn
-from fila_server.core.life.revoked cimport revoked_flush
-from fila_server.core.life.seek cimport channel_rebuild
-from fila_server.core.life.sending cimport deliveries_loaded, pull_answer
+from fila_server.core.lifecycle.answers cimport answers_durable, answers_leave, reveals_turn
+from fila_server.core.lifecycle.deliver cimport deliver_ready
+from fila_server.core.lifecycle.failure cimport failures_turn
+from fila_server.core.lifecycle.revoked cimport revoked_flush
+from fila_server.core.lifecycle.seek cimport channel_rebuild
+from fila_server.core.lifecycle.sending cimport deliveries_loaded, pull_answer
 from fila_server.core.protocol.commands cimport DELETE_CHANNEL, DELETE_QUEUE
 from fila_server.core.scheduling.clocks cimport clock_note, flow_emptied
 from fila_server.core.scheduling.flows cimport flow_find, key_reconsider

@@ -4,7 +4,7 @@ on it. Pages are work as messages are, so that a pass that is asked for many end
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from fila_server.core.life.answers cimport answer
+from fila_server.core.lifecycle.answers cimport answer
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, put_nested, put_number_field, put_text_field, put_timestamp_field,

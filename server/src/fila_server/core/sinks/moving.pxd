@@ -1,6 +1,6 @@
 """What is published moves into its queues: a staged frame becomes an ordinary one, between two passes.
 
-    INTENT is durable ──► the reader thread brings a frame ──► life/enqueue takes it like a producer's
+    INTENT is durable ──► the reader thread brings a frame ──► lifecycle/enqueue takes it like a producer's
     ──► the pass is written: the frame, the end of what was staged of it, and the cursor, in one batch
     ──► the next frame, or DONE
 

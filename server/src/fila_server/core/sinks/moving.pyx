@@ -6,9 +6,9 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.life.answers cimport answer
-from fila_server.core.life.enqueue cimport enqueue_command
-from fila_server.core.life.notices cimport SINK_LOST, notice_of
+from fila_server.core.lifecycle.answers cimport answer
+from fila_server.core.lifecycle.enqueue cimport enqueue_command
+from fila_server.core.lifecycle.notices cimport SINK_LOST, notice_of
 from fila_server.core.protocol.commands cimport MOVE_STAGED, OK, STAGE
 from fila_server.core.protocol.packed_routing cimport Routing, take_routing
 from fila_server.core.protocol.problem cimport Problem

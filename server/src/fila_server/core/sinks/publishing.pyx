@@ -6,7 +6,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.life.answers cimport answer, answer_status
+from fila_server.core.lifecycle.answers cimport answer, answer_status
 from fila_server.core.protocol.commands cimport (
     FAILED_PRECONDITION, INVALID_ARGUMENT, OK, RESOURCE_EXHAUSTED, UNAVAILABLE,
 )

@@ -6,8 +6,8 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
-from fila_server.core.life.answers cimport answer, answer_status
-from fila_server.core.life.queues cimport number_next
+from fila_server.core.lifecycle.answers cimport answer, answer_status
+from fila_server.core.lifecycle.queues cimport number_next
 from fila_server.core.protocol.commands cimport FAILED_PRECONDITION, NOT_FOUND, OK, RESOURCE_EXHAUSTED
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_number_field
 from fila_server.core.sinks.attempts cimport attempt_free, attempts_drop, attempts_forget

@@ -4,8 +4,8 @@ back from the attempt, its last frame first."""
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdio cimport snprintf
 
-from fila_server.core.life.answers cimport answer, answer_no_queue, answer_status
-from fila_server.core.life.routing cimport route_check
+from fila_server.core.lifecycle.answers cimport answer, answer_no_queue, answer_status
+from fila_server.core.lifecycle.routing cimport route_check
 from fila_server.core.protocol.commands cimport FAILED_PRECONDITION, OK, RESOURCE_EXHAUSTED
 from fila_server.core.protocol.protobuf cimport put_number_field, put_tag
 from fila_server.core.protocol.refusals cimport (

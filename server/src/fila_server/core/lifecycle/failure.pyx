@@ -17,9 +17,9 @@ from fila_server.core.index.delays cimport message_is_over, slot_delay
 from fila_server.core.index.frames cimport frame_finish, frame_retained
 from fila_server.core.index.ids cimport random_next
 from fila_server.core.index.slots cimport slot_count, slot_ready
-from fila_server.core.life.answers cimport emit
-from fila_server.core.life.burial cimport LAST_ERROR_BYTES_MAX, bury, utf8_cut
-from fila_server.core.life.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done
+from fila_server.core.lifecycle.answers cimport emit
+from fila_server.core.lifecycle.burial cimport LAST_ERROR_BYTES_MAX, bury, utf8_cut
+from fila_server.core.lifecycle.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done
 from fila_server.core.protocol.commands cimport EVENT, OK
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_uuid,

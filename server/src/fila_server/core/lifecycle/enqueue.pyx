@@ -10,10 +10,12 @@ from fila_server.core.history.traces cimport enqueue_traced, enqueue_written_tra
 from fila_server.core.index.dedup cimport dedup_add, dedup_find, dedup_forget
 from fila_server.core.index.frames cimport frame_free
 from fila_server.core.index.keys cimport key_release
-from fila_server.core.life.answers cimport answer, answer_enqueued, reveal_later
-from fila_server.core.life.building cimport MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish
-from fila_server.core.life.routing cimport route, route_plainly
-from fila_server.core.life.weights cimport weight_brought, weights_written
+from fila_server.core.lifecycle.answers cimport answer, answer_enqueued, reveal_later
+from fila_server.core.lifecycle.building cimport (
+    MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish,
+)
+from fila_server.core.lifecycle.routing cimport route, route_plainly
+from fila_server.core.lifecycle.weights cimport weight_brought, weights_written
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, MOVE_STAGED
 from fila_server.core.protocol.protobuf cimport (
     BY_AN_EARLIER, Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,

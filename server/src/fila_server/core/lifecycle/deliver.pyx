@@ -14,8 +14,8 @@ from fila_server.core.index.groups cimport group_new
 from fila_server.core.index.holders cimport holder_room, holder_stop, holder_takes, lease_link
 from fila_server.core.index.leased_ids cimport leased_id_add
 from fila_server.core.index.slots cimport slot_count, slot_unready
-from fila_server.core.life.sending cimport send_what_is_ready
-from fila_server.core.life.view cimport message_bytes
+from fila_server.core.lifecycle.sending cimport send_what_is_ready
+from fila_server.core.lifecycle.view cimport message_bytes
 from fila_server.core.scheduling.clocks cimport channel_room, channel_served
 from fila_server.core.scheduling.flows cimport flow_find, flow_next, flow_reconsider, key_reconsider
 from fila_server.core.scheduling.pace cimport pace_is_out, pace_take

@@ -7,9 +7,9 @@ from fila_server.core.history.decisions cimport RETURNED, lease_decided, slot_en
 from fila_server.core.index.delays cimport message_is_over
 from fila_server.core.index.groups cimport MARK_RETURNED, group_mark
 from fila_server.core.index.slots cimport slot_count, slot_ready
-from fila_server.core.life.ending cimport lease_end
-from fila_server.core.life.failure cimport slot_expire
-from fila_server.core.life.notices cimport KEEPS_RETURNING, notice
+from fila_server.core.lifecycle.ending cimport lease_end
+from fila_server.core.lifecycle.failure cimport slot_expire
+from fila_server.core.lifecycle.notices cimport KEEPS_RETURNING, notice
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.scheduling.tokens cimport slot_refund
 from fila_server.core.state.kinds cimport DONE, RECORDED, RETURNED_ONCE

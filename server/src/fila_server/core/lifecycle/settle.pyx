@@ -7,10 +7,10 @@ from fila_server.core.history.decisions cimport ACKED, NACKED, ending_is, lease_
 from fila_server.core.history.traces cimport lease_traced
 from fila_server.core.index.groups cimport MARK_BEGUN, group_mark
 from fila_server.core.index.leased_ids cimport lease_by_message_id
-from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
-from fila_server.core.life.ending cimport lease_end, slot_done
-from fila_server.core.life.failure cimport NO_DELAY, lease_fail, lease_reject, reply_close, reply_open
-from fila_server.core.life.giveback cimport MAY_BE_SEEN, lease_return
+from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
+from fila_server.core.lifecycle.ending cimport lease_end, slot_done
+from fila_server.core.lifecycle.failure cimport NO_DELAY, lease_fail, lease_reject, reply_close, reply_open
+from fila_server.core.lifecycle.giveback cimport MAY_BE_SEEN, lease_return
 from fila_server.core.protocol.commands cimport (
     ACK, ACK_BATCH, EXTEND_LEASE, FAILED_PRECONDITION, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK,
     REPLY,

@@ -12,11 +12,11 @@ from fila_server.core.history.inputs cimport load_taken
 from fila_server.core.history.traces cimport delivery_traced
 from fila_server.core.index.bodies cimport body_new, body_release, frame_want
 from fila_server.core.index.holders cimport holder_leave, holder_room, holder_unstop
-from fila_server.core.life.answers cimport answer, answer_status, emit
-from fila_server.core.life.ending cimport frame_lost
-from fila_server.core.life.giveback cimport UNWRITTEN, lease_return
-from fila_server.core.life.revoked cimport revoked_forget
-from fila_server.core.life.view cimport message_bytes, message_view
+from fila_server.core.lifecycle.answers cimport answer, answer_status, emit
+from fila_server.core.lifecycle.ending cimport frame_lost
+from fila_server.core.lifecycle.giveback cimport UNWRITTEN, lease_return
+from fila_server.core.lifecycle.revoked cimport revoked_forget
+from fila_server.core.lifecycle.view cimport message_bytes, message_view
 from fila_server.core.protocol.commands cimport DELIVERY, OK, RESOURCE_EXHAUSTED
 from fila_server.core.protocol.protobuf cimport View, put_message
 from fila_server.core.scheduling.clocks cimport channel_room

@@ -3,7 +3,7 @@
 from libc.stdint cimport uint32_t
 from libc.string cimport strlen
 
-from fila_server.core.life.answers cimport emit
+from fila_server.core.lifecycle.answers cimport emit
 from fila_server.core.protocol.commands cimport FRAME, OK
 from fila_server.core.protocol.protobuf cimport put_nested, put_text_field
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init, put_varint

@@ -16,8 +16,8 @@ from fila_server.core.index.groups cimport group_leave
 from fila_server.core.index.holders cimport holder_loses, holder_stop, lease_unlink
 from fila_server.core.index.leased_ids cimport leased_id_remove
 from fila_server.core.index.slots cimport slot_count, slot_unready
-from fila_server.core.life.answers cimport emit, reveal_ends
-from fila_server.core.life.revoked cimport lease_revoke
+from fila_server.core.lifecycle.answers cimport emit, reveal_ends
+from fila_server.core.lifecycle.revoked cimport lease_revoke
 from fila_server.core.protocol.commands cimport LOST, OK
 from fila_server.core.protocol.protobuf cimport put_number_field, put_text_field
 from fila_server.core.scheduling.clocks cimport channel_room, clock_note, flow_emptied

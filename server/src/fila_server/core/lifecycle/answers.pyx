@@ -8,7 +8,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
 from fila_server.core.formats.records cimport audit_record_put
-from fila_server.core.life.reveal cimport frame_reveal
+from fila_server.core.lifecycle.reveal cimport frame_reveal
 from fila_server.core.protocol.commands cimport (
     ACK, NACK, NOT_FOUND, OK, PERMISSION_DENIED, PURGE_QUEUE, REPLY, SESSION_OPEN,
 )

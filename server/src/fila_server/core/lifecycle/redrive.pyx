@@ -8,11 +8,11 @@ from libc.string cimport memcpy, memset
 
 from fila_server.core.history.decisions cimport DROPPED, ending_is
 from fila_server.core.index.ids cimport id_next
-from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
-from fila_server.core.life.building cimport keep_until_written, move_in
-from fila_server.core.life.ending cimport slot_done
-from fila_server.core.life.routing cimport route_as
-from fila_server.core.life.weights cimport weight_moved
+from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
+from fila_server.core.lifecycle.building cimport keep_until_written, move_in
+from fila_server.core.lifecycle.ending cimport slot_done
+from fila_server.core.lifecycle.routing cimport route_as
+from fila_server.core.lifecycle.weights cimport weight_moved
 from fila_server.core.protocol.commands cimport INVALID_ARGUMENT, OK
 from fila_server.core.protocol.packed_routing cimport (
     GIVEN_COST, GIVEN_FAIRNESS_KEY, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_THROTTLE_KEYS_MAX, Routing,

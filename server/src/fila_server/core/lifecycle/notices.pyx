@@ -1,6 +1,6 @@
 """An event to the edge, as a script's is; nobody waits for it."""
 
-from fila_server.core.life.answers cimport emit
+from fila_server.core.lifecycle.answers cimport emit
 from fila_server.core.protocol.commands cimport NOTICE, OK
 from fila_server.core.protocol.protobuf cimport put_number_field, put_text_field
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init

@@ -9,7 +9,7 @@ from fila_server.core.history.decisions cimport ENQUEUED, REDRIVEN, Detail, slot
 from fila_server.core.index.delays cimport expiry_add, slot_delay
 from fila_server.core.index.frames cimport frame_finish, frame_recount, frame_retained, share_new
 from fila_server.core.index.slots cimport slot_ready, slot_unplaced
-from fila_server.core.life.building cimport ArrivalTimes, times_of
+from fila_server.core.lifecycle.building cimport ArrivalTimes, times_of
 from fila_server.core.state.paths cimport frame_offset
 from fila_server.core.state.state cimport Channel, Queue, Share, Slot
 

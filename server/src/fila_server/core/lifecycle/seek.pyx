@@ -11,9 +11,9 @@ from fila_server.core.history.decisions cimport REWOUND, Detail, slot_decided
 from fila_server.core.index.delays cimport message_is_over
 from fila_server.core.index.frames cimport frame_recount, share_new
 from fila_server.core.index.slots cimport slot_ready
-from fila_server.core.life.ending cimport settled_flush, share_dirty
-from fila_server.core.life.failure cimport slot_expire
-from fila_server.core.life.queues cimport channel_anew, channel_rebuild_end
+from fila_server.core.lifecycle.ending cimport settled_flush, share_dirty
+from fila_server.core.lifecycle.failure cimport slot_expire
+from fila_server.core.lifecycle.queues cimport channel_anew, channel_rebuild_end
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, queue_oldest, queue_revealed_below
 from fila_server.core.state.kinds cimport READY, UNPLACED

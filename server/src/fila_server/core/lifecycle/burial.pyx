@@ -6,7 +6,7 @@ from libc.stdint cimport uint64_t
 from libc.string cimport strlen
 
 from fila_server.core.index.keys cimport key_intern
-from fila_server.core.life.building cimport keep_until_written, move_in
+from fila_server.core.lifecycle.building cimport keep_until_written, move_in
 from fila_server.core.protocol.protobuf cimport (
     put_nested, put_number_field, put_text_field, put_timestamp_field,
 )

@@ -1,1 +1,0 @@
-"""One message's life: enqueue, building, reveal, deliver, sending, settle, failure, burial, redrive."""

@@ -1,0 +1,1 @@
+"""One message's life: enqueue, building, reveal, deliver, sending, settle, failure, redrive."""
