@@ -105,8 +105,8 @@ def test_a_name_that_nobody_uses_is_told(core, name, text, gone):
 
 def test_a_crowded_room_is_told(core):
     for number in range(core_rooms.MODULES_A_ROOM_MAX + 1):
-        write(core, f"desk/m{number}.pyx", "cdef int it\n")
-    assert [fault for fault in core_rooms.faults() if fault.startswith("desk has 21 modules")]
+        write(core, f"admin/m{number}.pyx", "cdef int it\n")
+    assert [fault for fault in core_rooms.faults() if fault.startswith("admin has 21 modules")]
 
 
 def test_the_architecture_names_each_module_of_the_core_once():

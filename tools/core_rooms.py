@@ -31,7 +31,7 @@ ROOMS = (
     "lifecycle",  # one message's life
     "consumers",  # who takes messages: how they come, speak and go
     "sinks",  # batches that are staged aside, and published once
-    "desk",  # what an operator asks or changes
+    "admin",  # what an operator asks or changes
     "care",  # what the broker does for itself
     "drive",  # who tells the core the time
 )

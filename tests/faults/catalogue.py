@@ -325,7 +325,7 @@ FAULTS = (
     ),
     Fault(
         "a-preview-goes-by-the-frame-in-which-a-rebuild-begins",
-        "desk/seek_preview.pyx",
+        "admin/seek_preview.pyx",
         "channel.rebuild_at and channel.rebuild_at <= last\n",
         "channel.rebuild_at and channel.rebuild_at <= first\n",
         ("core/test_tables.py",),

@@ -65,11 +65,11 @@ PUBLISH: Final = 66  # PublishRequest -> PublishResponse, once all of the batch 
 DROP_STAGED: Final = 67  # DropRequest -> DropResponse
 MOVE_STAGED: Final = 68  # the core's own: a staged frame on its way into its queue
 LIST_SINKS: Final = 69  # ListSinksRequest -> ListSinksResponse
-# Keys, grants, and what admins did: core/desk/access.pxd.
+# Keys, grants, and what admins did: core/admin/access.pxd.
 ACCESS_CHANGE: Final = 55  # seam_frames.AccessChange -> empty, once durable
 ACCESS_READ: Final = 56  # empty -> seam_frames.AccessChange
 AUDIT_READ: Final = 57  # seam_frames.AuditPage -> seam_frames.AuditRecords
-# Watching, and what operators' calls keep: core/desk/watch.pxd, seek_preview.pxd, kept.pxd.
+# Watching, and what operators' calls keep: core/admin/watch.pxd, seek_preview.pxd, kept.pxd.
 FIND_KEYS: Final = 70  # seam_frames.FindPage -> seam_frames.KeyRows: a part of one queue's keys
 WATCH_ROWS: Final = 71  # seam_frames.WatchPage -> seam_frames.KeyRows
 SEEK_PREVIEW: Final = 72  # seam_frames.SeekPart -> seam_frames.SeekCount: a part of one channel's frames

@@ -3,7 +3,7 @@
 They are protobuf like everything that crosses the seam, so the core reads and writes them with
 what it has, but they are no part of the wire contract: their fields may change with any
 version. So they are declared here and not in `proto/`; core/lifecycle/failure.pyx, core/lifecycle/redrive.pyx,
-core/desk/outlook.pyx and core/lifecycle/notices.pyx name the same numbers.
+core/admin/forecast.pyx and core/lifecycle/notices.pyx name the same numbers.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
     "KeptPage": ((1, "prefix", _BYTES), (2, "below", _BYTES), (3, "most", _UINT32)),
     "KeptRecords": ((1, "records" + _REPEATED, "AccessRecord"),),
     "LateChannel": ((1, "channel", _BYTES), (2, "count", _UINT64)),
-    # What EXPLAIN_KEY adds when it is asked for (core/desk/outlook.pyx). Costs are in thousandths.
+    # What EXPLAIN_KEY adds when it is asked for (core/admin/forecast.pyx). Costs are in thousandths.
     "Rivals": ((1, "weight", _DOUBLE), (2, "work", _DOUBLE)),
     "Consumers": (
         (1, "count", _UINT64),

@@ -1,6 +1,6 @@
 """What the broker tells about itself while it runs: metrics over OTLP and for Prometheus, trace context on messages.
 
-    core/desk/metrics.pyx ──METRICS──► snapshot.py ──► series.py ──► prometheus.py   the page at [metrics] listen_addr
+    core/admin/metrics.pyx ──METRICS──► snapshot.py ──► series.py ──► prometheus.py   the page at [metrics] listen_addr
       counts, always                                │    ▲  └─► otlp.py         to [telemetry] otlp_endpoint
                                         catalog.py ─┘    └─ hooks' counters
 

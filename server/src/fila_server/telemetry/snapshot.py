@@ -1,4 +1,4 @@
-"""The core's numbers at one moment, as core/desk/metrics.pyx writes them. The order of the fields is the contract."""
+"""The core's numbers at one moment, as core/admin/metrics.pyx writes them. The order of the fields is the contract."""
 
 from __future__ import annotations
 

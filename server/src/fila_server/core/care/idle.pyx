@@ -4,8 +4,8 @@ listen.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.desk.chores cimport remains_begin
-from fila_server.core.desk.deleting cimport channel_delete, queue_delete
+from fila_server.core.admin.chores cimport remains_begin
+from fila_server.core.admin.deleting cimport channel_delete, queue_delete
 from fila_server.core.lifecycle.notices cimport CHANNEL_EXPIRED, DEAD_LETTERS_DROPPED, QUEUE_EXPIRED, notice
 from fila_server.core.state.paths cimport dlq_source
 from fila_server.core.state.state cimport Channel, Queue

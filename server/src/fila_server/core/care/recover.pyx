@@ -9,10 +9,10 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from fila_server.core.admin.runtime_config cimport config_apply
 from fila_server.core.care.frame_record cimport frame_record_read
 from fila_server.core.care.notes cimport Notes, note_lease, note_settled, note_state
 from fila_server.core.care.placing cimport frame_take, queue_place
-from fila_server.core.desk.runtime_config cimport config_apply
 from fila_server.core.formats.records cimport (
     DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, KEY_BYTES, KEY_PACED_BYTES, Times, channel_record_put,
     queue_record_put,

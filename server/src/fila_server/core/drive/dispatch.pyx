@@ -1,19 +1,19 @@
 """One branch a family of commands; what a command means is in the module it is handed to."""
 
+from fila_server.core.admin.access cimport access_command
+from fila_server.core.admin.admin cimport admin_command
+from fila_server.core.admin.in_flight cimport in_flight_command
+from fila_server.core.admin.metrics cimport metrics_command
+from fila_server.core.admin.operation_records cimport kept_command
+from fila_server.core.admin.peek cimport page_begin
+from fila_server.core.admin.seek_preview cimport seek_preview
+from fila_server.core.admin.stats cimport stats_command
+from fila_server.core.admin.stored cimport stored_command
+from fila_server.core.admin.waiting_longest cimport late_command
+from fila_server.core.admin.watch cimport watch_command
 from fila_server.core.consumers.joining cimport consumer_open
 from fila_server.core.consumers.leaving cimport consumer_command, listened
 from fila_server.core.consumers.sessions cimport pull_cancel, session_command
-from fila_server.core.desk.access cimport access_command
-from fila_server.core.desk.admin cimport admin_command
-from fila_server.core.desk.in_flight cimport in_flight_command
-from fila_server.core.desk.kept cimport kept_command
-from fila_server.core.desk.late cimport late_command
-from fila_server.core.desk.metrics cimport metrics_command
-from fila_server.core.desk.peek cimport page_begin
-from fila_server.core.desk.seek_preview cimport seek_preview
-from fila_server.core.desk.stats cimport stats_command
-from fila_server.core.desk.stored cimport stored_command
-from fila_server.core.desk.watch cimport watch_command
 from fila_server.core.lifecycle.answers cimport answer_refused
 from fila_server.core.lifecycle.enqueue cimport enqueue_command
 from fila_server.core.lifecycle.failure cimport decide

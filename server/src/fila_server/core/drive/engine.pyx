@@ -16,11 +16,11 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server import errors
+from fila_server.core.admin.access cimport audit_recover
+from fila_server.core.admin.chores cimport chores_forget
+from fila_server.core.admin.deleting cimport forget_all
+from fila_server.core.admin.readlog import LogReader
 from fila_server.core.care.recover cimport recover_core
-from fila_server.core.desk.access cimport audit_recover
-from fila_server.core.desk.chores cimport chores_forget
-from fila_server.core.desk.deleting cimport forget_all
-from fila_server.core.desk.readlog import LogReader
 from fila_server.core.drive.commit cimport commit_pass
 from fila_server.core.drive.configured cimport core_configure, store_configure
 from fila_server.core.drive.passes cimport run_pass

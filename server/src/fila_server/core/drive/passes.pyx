@@ -6,12 +6,12 @@ this pass.
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 
+from fila_server.core.admin.chores cimport chores_turn
+from fila_server.core.admin.deleting cimport queues_clear
+from fila_server.core.admin.peek cimport pages_turn
 from fila_server.core.care.idle cimport idle_expire
 from fila_server.core.care.retention cimport housekeeping, message_expired
 from fila_server.core.consumers.leaving cimport consumer_due, consumers_leave, lease_due
-from fila_server.core.desk.chores cimport chores_turn
-from fila_server.core.desk.deleting cimport queues_clear
-from fila_server.core.desk.peek cimport pages_turn
 from fila_server.core.drive.commit cimport pass_write
 from fila_server.core.drive.dispatch cimport command_run
 from fila_server.core.formats.records cimport state_record_ready

@@ -47,7 +47,7 @@ cdef void channel_start(Core* core, Channel* channel, uint64_t offset) noexcept 
 
 cdef Channel* channel_seek(Core* core, Channel* channel, uint64_t offset) noexcept nogil:
     """On disk all of it is in this pass's batch: the old number's records go, the new number's one comes. In
-    memory the old channel is taken apart in pieces (desk/deleting.pyx) while the new one takes frames in."""
+    memory the old channel is taken apart in pieces (admin/deleting.pyx) while the new one takes frames in."""
     cdef Channel* fresh
     settled_flush(core)                 # its last records, before they are deleted
     channel_records_delete(core, channel)

@@ -4,8 +4,8 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.desk.explain cimport Holding, flow_holding
-from fila_server.core.desk.looks cimport Looks, flow_age, looks_begin, looks_end
+from fila_server.core.admin.explain cimport Holding, flow_holding
+from fila_server.core.admin.step_budget cimport Looks, flow_age, looks_begin, looks_end
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.protocol.commands cimport FIND_KEYS, OK
 from fila_server.core.protocol.protobuf cimport (

@@ -4,10 +4,10 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy
 
-from fila_server.core.desk.chores cimport chore_waits, purge_begin, remains_begin
-from fila_server.core.desk.deleting cimport channel_delete, queue_delete, queues_clear
-from fila_server.core.desk.kept cimport kept_put
-from fila_server.core.desk.runtime_config cimport config_get, config_list, config_set
+from fila_server.core.admin.chores cimport chore_waits, purge_begin, remains_begin
+from fila_server.core.admin.deleting cimport channel_delete, queue_delete, queues_clear
+from fila_server.core.admin.operation_records cimport kept_put
+from fila_server.core.admin.runtime_config cimport config_get, config_list, config_set
 from fila_server.core.formats.records cimport (
     channel_record_put, key_record_delete, key_record_put, queue_record_put,
 )

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
-from fila_server.core.desk.looks cimport Looks, flow_age, looks_begin, looks_end
+from fila_server.core.admin.step_budget cimport Looks, flow_age, looks_begin, looks_end
 from fila_server.core.lifecycle.answers cimport answer
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse

@@ -1,10 +1,10 @@
-"""Of what is counted anyway; what only a walk over a queue's keys can tell is in core/desk/key_stats."""
+"""Of what is counted anyway; what only a walk over a queue's keys can tell is in core/admin/key_stats."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.desk.explain cimport explain_key
-from fila_server.core.desk.key_stats cimport CELLS_AT_ONCE, Walked, key_stats_page, keys_walk
-from fila_server.core.desk.roster cimport roster_command
+from fila_server.core.admin.explain cimport explain_key
+from fila_server.core.admin.key_stats cimport CELLS_AT_ONCE, Walked, key_stats_page, keys_walk
+from fila_server.core.admin.roster cimport roster_command
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.protocol.commands cimport (
     EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, OK, STATS_PAGE,

@@ -4,7 +4,9 @@ since its messages lie under many keys."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
-from fila_server.core.desk.looks cimport SUBQUEUES_MAX, Looks, flow_age, looks_begin, looks_end, may_look
+from fila_server.core.admin.step_budget cimport (
+    SUBQUEUES_MAX, Looks, flow_age, looks_begin, looks_end, may_look,
+)
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field, put_text_field

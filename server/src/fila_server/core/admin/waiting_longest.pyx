@@ -4,8 +4,8 @@ hands the next cell back. A table that has grown has another size, by which an o
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
-from fila_server.core.desk.explain cimport Holding, flow_holding
-from fila_server.core.desk.looks cimport LOOKS_MAX, Looks, flow_age, looks_begin, looks_end
+from fila_server.core.admin.explain cimport Holding, flow_holding
+from fila_server.core.admin.step_budget cimport LOOKS_MAX, Looks, flow_age, looks_begin, looks_end
 from fila_server.core.lifecycle.answers cimport answer, answer_no_queue
 from fila_server.core.protocol.commands cimport LATE_PAGE, OK
 from fila_server.core.protocol.protobuf cimport (

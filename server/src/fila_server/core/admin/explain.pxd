@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int64_t
 
-from fila_server.core.desk.looks cimport Looks
+from fila_server.core.admin.step_budget cimport Looks
 from fila_server.core.protocol.protobuf cimport Fields
 from fila_server.core.state.state cimport Core, Flow, Key, Queue, Subqueue, ThrottleKey
 from fila_server.core.threads.mailbox cimport Command

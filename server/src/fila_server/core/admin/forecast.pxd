@@ -7,7 +7,7 @@ of the ring, sub-queues of a line, consumers of a channel, costs of the key's ow
 
 from libc.stdint cimport uint32_t
 
-from fila_server.core.desk.looks cimport Looks
+from fila_server.core.admin.step_budget cimport Looks
 from fila_server.core.state.state cimport Channel, Core, Flow, Key, Subqueue
 from fila_server.core.structures.buffer cimport Buffer
 

@@ -4,7 +4,7 @@ from libc.math cimport log2
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from fila_server.core.desk.looks cimport flow_first, looks_spend, may_look
+from fila_server.core.admin.step_budget cimport flow_first, looks_spend, may_look
 from fila_server.core.index.holders cimport holder_room
 from fila_server.core.lifecycle.deliver cimport consumer_room
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field

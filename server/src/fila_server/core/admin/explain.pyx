@@ -4,8 +4,8 @@ for, from its clock.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.desk.looks cimport SUBQUEUES_MAX, flow_age, looks_begin, looks_end, may_look
-from fila_server.core.desk.outlook cimport put_outlook
+from fila_server.core.admin.forecast cimport put_outlook
+from fila_server.core.admin.step_budget cimport SUBQUEUES_MAX, flow_age, looks_begin, looks_end, may_look
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel
 from fila_server.core.lifecycle.deliver cimport consumer_room
 from fila_server.core.protocol.commands cimport OK

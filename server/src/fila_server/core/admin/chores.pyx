@@ -6,8 +6,8 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.desk.deleting cimport channels_clear
-from fila_server.core.desk.looks cimport LOOKS_PER_WORK
+from fila_server.core.admin.deleting cimport channels_clear
+from fila_server.core.admin.step_budget cimport LOOKS_PER_WORK
 from fila_server.core.lifecycle.answers cimport answer, answer_audited, answer_no_channel, answer_no_queue
 from fila_server.core.lifecycle.ending cimport slot_done
 from fila_server.core.lifecycle.seek cimport channel_rebuild
