@@ -32,7 +32,8 @@ ROOMS = (
     "consumers",  # who takes messages: how they come, speak and go
     "sinks",  # batches that are staged aside, and published once
     "admin",  # what an operator asks or changes
-    "care",  # what the broker does for itself
+    "maintenance",  # what the broker does by itself
+    "recovery",  # the core rebuilt from the store
     "drive",  # who tells the core the time
 )
 MODULES_A_ROOM_MAX = 20

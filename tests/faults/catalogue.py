@@ -282,7 +282,7 @@ FAULTS = (
     ),
     Fault(
         "what-was-done-of-another-version-is-believed",
-        "care/placing.pyx",
+        "recovery/placing.pyx",
         "if bits != NULL and bits.count and bits.count != frame.count:",
         "if False:",
         ("store/test_lost_files.py::test_what_was_done_of_another_version_of_a_frame_is_not_believed",),
@@ -311,7 +311,7 @@ FAULTS = (
     ),
     Fault(
         "a-delayed-message-outlives-its-time",
-        "care/retention.pyx",
+        "maintenance/retention.pyx",
         "slot.state in (READY, DELAYED, UNPLACED):",
         "slot.state == READY:",
         ("core/test_engine_places.py", SIMULATED),
@@ -332,7 +332,7 @@ FAULTS = (
     ),
     Fault(
         "retention-takes-what-is-young",
-        "care/retention.pyx",
+        "maintenance/retention.pyx",
         "core.wall_ms - frame.appended_ms > <int64_t> policy.hard_period_ms",
         "core.wall_ms - frame.appended_ms > <int64_t> policy.hard_period_ms // 2",
         ("core/test_engine_corners.py", "core/test_retention.py"),
@@ -347,7 +347,7 @@ FAULTS = (
     ),
     Fault(
         "a-start-counts-no-stored-bytes",
-        "care/frame_record.pyx",
+        "recovery/frame_record.pyx",
         "            entry.key.stored_bytes += entry.length\n",
         "            entry.key.stored_bytes += 0\n",
         ("core/test_stored_bytes.py",),

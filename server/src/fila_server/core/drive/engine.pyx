@@ -20,7 +20,6 @@ from fila_server.core.admin.access cimport audit_recover
 from fila_server.core.admin.chores cimport chores_forget
 from fila_server.core.admin.deleting cimport forget_all
 from fila_server.core.admin.readlog import LogReader
-from fila_server.core.care.recover cimport recover_core
 from fila_server.core.drive.commit cimport commit_pass
 from fila_server.core.drive.configured cimport core_configure, store_configure
 from fila_server.core.drive.passes cimport run_pass
@@ -32,6 +31,7 @@ from fila_server.core.history.changes cimport limit_changed
 from fila_server.core.history.tap cimport Recording
 from fila_server.core.index.groups cimport groups_flush
 from fila_server.core.index.holders cimport holders_wake
+from fila_server.core.recovery.recover cimport recover_core
 from fila_server.core.requests.judged cimport judged_parse
 from fila_server.core.requests.parsed_frame cimport ParsedFrame
 from fila_server.core.requests.rights_table cimport Rights

@@ -9,8 +9,6 @@ from libc.stdlib cimport free
 from fila_server.core.admin.chores cimport chores_turn
 from fila_server.core.admin.deleting cimport queues_clear
 from fila_server.core.admin.peek cimport pages_turn
-from fila_server.core.care.idle cimport idle_expire
-from fila_server.core.care.retention cimport housekeeping, message_expired
 from fila_server.core.consumers.leaving cimport consumer_due, consumers_leave, lease_due
 from fila_server.core.drive.commit cimport pass_write
 from fila_server.core.drive.dispatch cimport command_run
@@ -28,6 +26,8 @@ from fila_server.core.lifecycle.failure cimport failures_turn
 from fila_server.core.lifecycle.revoked cimport revoked_flush
 from fila_server.core.lifecycle.seek cimport channel_rebuild
 from fila_server.core.lifecycle.sending cimport deliveries_loaded, pull_answer
+from fila_server.core.maintenance.idle cimport idle_expire
+from fila_server.core.maintenance.retention cimport housekeeping, message_expired
 from fila_server.core.protocol.commands cimport DELETE_CHANNEL, DELETE_QUEUE
 from fila_server.core.scheduling.clocks cimport clock_note, flow_emptied
 from fila_server.core.scheduling.flows cimport flow_find, key_reconsider

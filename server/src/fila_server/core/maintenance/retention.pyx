@@ -2,12 +2,12 @@
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 
-from fila_server.core.care.rewrite cimport queue_rewrite
 from fila_server.core.index.dedup cimport dedup_expire
 from fila_server.core.index.delays cimport timer_step_ns
 from fila_server.core.index.frames cimport frame_finish, frame_retained
 from fila_server.core.lifecycle.ending cimport slot_done
 from fila_server.core.lifecycle.failure cimport slot_expire
+from fila_server.core.maintenance.rewrite cimport queue_rewrite
 from fila_server.core.sinks.registry cimport sinks_sweep
 from fila_server.core.state.directory cimport directory_after, directory_at, directory_first, frame_index
 from fila_server.core.state.kinds cimport DELAYED, DONE, READY, UNPLACED

@@ -7,9 +7,6 @@ from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memset
 
-from fila_server.core.care.notes cimport (
-    Bits, LeaseNote, Notes, Returned, State, note_returned, note_unhold, notes_free,
-)
 from fila_server.core.consumers.joining cimport consumer_recovered
 from fila_server.core.formats.records cimport STATE_DELAYED, STATE_READY, STATE_RETURNED
 from fila_server.core.index.delays cimport expiry_add, slot_delay
@@ -18,6 +15,9 @@ from fila_server.core.index.groups cimport MARK_BEGUN, MARK_RETURNED
 from fila_server.core.index.holders cimport lease_link
 from fila_server.core.index.leased_ids cimport leased_id_add
 from fila_server.core.index.slots cimport slot_count, slot_ready, slot_unplaced
+from fila_server.core.recovery.notes cimport (
+    Bits, LeaseNote, Notes, Returned, State, note_returned, note_unhold, notes_free,
+)
 from fila_server.core.scheduling.flows cimport flow_of
 from fila_server.core.state.directory cimport directory_add, directory_after, directory_first
 from fila_server.core.state.kinds cimport LEASED, RECORDED, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED

@@ -10,9 +10,6 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.admin.runtime_config cimport config_apply
-from fila_server.core.care.frame_record cimport frame_record_read
-from fila_server.core.care.notes cimport Notes, note_lease, note_settled, note_state
-from fila_server.core.care.placing cimport frame_take, queue_place
 from fila_server.core.formats.records cimport (
     DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, KEY_BYTES, KEY_PACED_BYTES, Times, channel_record_put,
     queue_record_put,
@@ -23,8 +20,11 @@ from fila_server.core.index.frames cimport frame_finish, frame_recount, frame_re
 from fila_server.core.index.keys cimport key_intern, key_recover
 from fila_server.core.index.policy cimport queue_configure
 from fila_server.core.lifecycle.queues cimport channel_new, queue_new
+from fila_server.core.recovery.frame_record cimport frame_record_read
+from fila_server.core.recovery.notes cimport Notes, note_lease, note_settled, note_state
+from fila_server.core.recovery.placing cimport frame_take, queue_place
+from fila_server.core.recovery.sinks cimport sink_read, sinks_recovered
 from fila_server.core.scheduling.flows cimport flow_reconsider
-from fila_server.core.sinks.recovering cimport sink_read, sinks_recovered
 from fila_server.core.state.directory cimport directory_after, directory_first
 from fila_server.core.state.paths cimport channel_find
 from fila_server.core.state.state cimport Channel, Flow, Frame, Key, Queue, ThrottleKey

@@ -1,0 +1,1 @@
+"""What the broker does by itself: retention, frames written anew, queues that nobody uses."""

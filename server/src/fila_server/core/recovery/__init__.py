@@ -1,0 +1,1 @@
+"""The core rebuilt from the store when it opens."""
