@@ -20,7 +20,7 @@ from collections.abc import Callable
 from fila.v1.service_pb2 import EnqueueBatchRequest, EnqueueMessage
 from fila_server import commands
 from fila_server.core.requests.parsed_frame import ParsedFrame
-from fila_server.core.drive.engine import CoreEngine
+from fila_server.core.runtime.engine import CoreEngine
 from fila_server.hooks.on_enqueue import CROSSING_BYTES_MAX, MESSAGES_A_CROSSING_MAX, OnEnqueue
 from fila_server.hooks.on_failure import FailedMessage, OnFailure
 from fila_server.hooks.sandbox import HookLimits, new_runtime_config

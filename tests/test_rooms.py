@@ -20,7 +20,7 @@ def core(tmp_path, monkeypatch):
     write(tmp_path, "state/state.pxd", "cdef struct Core:\n    int passes\n")
     write(
         tmp_path,
-        "drive/loop.pyx",
+        "runtime/loop.pyx",
         "from fila_server.core.state.state cimport Core\n\ndef run():\n    cdef Core core\n    core.passes += 1\n",
     )
     return tmp_path
@@ -39,49 +39,49 @@ def test_the_small_core_breaks_no_rule(core):
     [
         (
             "state/paths.pyx",
-            "from fila_server.core.drive.engine cimport Engine\n\ncdef Engine it\n",
-            "fila_server.core.state.paths knows fila_server.core.drive.engine, whose room comes later",
+            "from fila_server.core.runtime.engine cimport Engine\n\ncdef Engine it\n",
+            "fila_server.core.state.paths knows fila_server.core.runtime.engine, whose room comes later",
         ),
         (
-            "drive/engine.pyx",
-            "from fila_server.core.drive.threads cimport Thread\n\ncdef Thread it\n",
-            "fila_server.core.drive.engine -> fila_server.core.drive.threads -> fila_server.core.drive.engine",
+            "runtime/engine.pyx",
+            "from fila_server.core.runtime.threads cimport Thread\n\ncdef Thread it\n",
+            "fila_server.core.runtime.engine -> fila_server.core.runtime.threads -> fila_server.core.runtime.engine",
         ),
         (
-            "drive/engine.pyx",
+            "runtime/engine.pyx",
             "from fila_server.core.state.state cimport Thread\n\ncdef Thread it\n",
-            "fila_server.core.drive.engine takes Thread from fila_server.core.state.state, which does not declare it",
+            "fila_server.core.runtime.engine takes Thread from fila_server.core.state.state, which does not declare it",
         ),
         (
-            "drive/engine.pyx",
+            "runtime/engine.pyx",
             "from fila_server.core.state.state cimport *\n",
-            "fila_server.core.drive.engine takes * from fila_server.core.state.state, which does not declare it",
+            "fila_server.core.runtime.engine takes * from fila_server.core.state.state, which does not declare it",
         ),
         (
-            "drive/engine.pyx",
+            "runtime/engine.pyx",
             'from fila_server.core.state.state cimport Core\n\ncdef str it = "Core"      # Core\n',
-            "fila_server.core.drive.engine.pyx takes Core from fila_server.core.state.state and does not use it",
+            "fila_server.core.runtime.engine.pyx takes Core from fila_server.core.state.state and does not use it",
         ),
         (
-            "drive/engine.pyx",
+            "runtime/engine.pyx",
             "from fila_server.core.state.gone cimport Core\n\ncdef Core it\n",
-            "fila_server.core.drive.engine knows fila_server.core.state.gone, which is none",
+            "fila_server.core.runtime.engine knows fila_server.core.state.gone, which is none",
         ),
         (
-            "drive/engine.pyx",
+            "runtime/engine.pyx",
             "from .threads cimport Thread\n\ncdef Thread it\n",
-            "fila_server.core.drive.engine names .threads by where it stands; write the whole name",
+            "fila_server.core.runtime.engine names .threads by where it stands; write the whole name",
         ),
         ("cellar/bones.pyx", "cdef int it\n", "fila_server.core.cellar.bones stands in no room"),
     ],
 )
 def test_a_broken_rule_is_told(core, name, text, fault):
-    write(core, "drive/engine.pxd", "cdef class Engine:\n    pass\n")
-    write(core, "drive/threads.pxd", "cdef class Thread:\n    pass\n")
+    write(core, "runtime/engine.pxd", "cdef class Engine:\n    pass\n")
+    write(core, "runtime/threads.pxd", "cdef class Thread:\n    pass\n")
     write(
         core,
-        "drive/threads.pyx",
-        "from fila_server.core.drive.engine cimport Engine\n\ncdef class Thread:\n    cdef Engine of\n",
+        "runtime/threads.pyx",
+        "from fila_server.core.runtime.engine cimport Engine\n\ncdef class Thread:\n    cdef Engine of\n",
     )
     (core / name).parent.mkdir(exist_ok=True)
     write(core, name, text)
@@ -94,7 +94,7 @@ def test_a_broken_rule_is_told(core, name, text, fault):
         ("state/state.pxd", "cdef struct Core:\n    int passes\n    int rounds, laps[3]\n", "rounds"),
         ("state/state.pxd", "cdef struct Core:\n    int passes\n    int rounds, laps[3]\n", "laps"),
         ("state/state.pxd", "cdef struct Core:\n    int passes\n\ncdef enum:\n    MOST = 3\n", "MOST"),
-        ("drive/walk.pyx", "cdef int _step(int far) noexcept nogil:\n    return far\n", "_step"),
+        ("runtime/walk.pyx", "cdef int _step(int far) noexcept nogil:\n    return far\n", "_step"),
     ],
 )
 def test_a_name_that_nobody_uses_is_told(core, name, text, gone):

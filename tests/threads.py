@@ -21,13 +21,13 @@ from pathlib import Path
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands, errors
-from fila_server.core.drive.scheduler_thread import Engine
+from fila_server.core.runtime.scheduler_thread import Engine
 from tests import sanitized
 from tests.core.driven_engine import fresh_directory
 
 ROOT = Path(__file__).resolve().parents[1]
 COPY = ROOT / "build" / "threads"
-ROOMS = ("threads", "requests", "drive", "storage")
+ROOMS = ("threads", "requests", "runtime", "storage")
 PRODUCERS = 3
 KNOWN = Path(__file__).with_suffix(".supp")
 OPTIONS = f"halt_on_error=0:exitcode=66:ignore_noninstrumented_modules=1:report_signal_unsafe=0:suppressions={KNOWN}"

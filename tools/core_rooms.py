@@ -34,7 +34,8 @@ ROOMS = (
     "admin",  # what an operator asks or changes
     "maintenance",  # what the broker does by itself
     "recovery",  # the core rebuilt from the store
-    "drive",  # who tells the core the time
+    "runtime",  # passes, their write, the engine and its threads
+    "replay",  # a recorded run followed again
 )
 MODULES_A_ROOM_MAX = 20
 # RocksDB's own declarations are taken as one: some hundred names, and none of them ours.

@@ -53,7 +53,7 @@ class CoreRun:
 def run(load: CoreLoad, pipe: Any) -> None:
     """Process: open a core in a temporary directory, load it, send back a CoreRun."""
     from fila_server.config.schema import Config, History, Storage
-    from fila_server.core.drive.scheduler_thread import Engine
+    from fila_server.core.runtime.scheduler_thread import Engine
 
     with tempfile.TemporaryDirectory(prefix="fila-bench-") as directory:
         # Nothing here runs between validation and the core, so the settings are the defaults but for these.

@@ -16,7 +16,7 @@ import pytest
 
 from fila.v1 import admin_pb2, service_pb2
 from fila_server import commands, errors
-from fila_server.core.drive.engine import CoreEngine
+from fila_server.core.runtime.engine import CoreEngine
 from tests.native.outboxlock import OutboxLock
 
 SETTINGS: dict[str, int | str] = {"storage.durability": "os"}

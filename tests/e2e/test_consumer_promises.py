@@ -15,7 +15,7 @@ from fila import ConnectionEvent, FilaClient, Message, Unavailable
 from tests.e2e.conftest import RunningServer, StartServer
 from tests.waiting import within_awaited
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.needs("module:fila_server.core.drive.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.needs("module:fila_server.core.runtime.engine")]
 
 
 @pytest.fixture

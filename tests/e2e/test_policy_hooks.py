@@ -16,7 +16,7 @@ from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import RunningServer, StartServer
 from tests.waiting import eventually, within_awaited
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine")]
 
 BY_TENANT = """
 function on_enqueue(msg)

@@ -11,7 +11,7 @@ from fila import FilaClient, NewMessage
 from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import StartServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine")]
 
 
 async def fill(client: FilaClient, queue: str, **counts: int) -> None:

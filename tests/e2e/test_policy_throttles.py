@@ -13,7 +13,7 @@ from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import StartServer
 from tests.waiting import within_awaited
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine")]
 
 
 @pytest.fixture

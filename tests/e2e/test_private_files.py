@@ -11,7 +11,7 @@ import pytest
 
 from fila.v1 import admin_pb2, service_pb2
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine")]
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,7 @@ from fila import (
 )
 from tests.e2e.conftest import RunningServer, StartServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine")]
 
 QUICK_BACKOFF = Backoff(base_s=0.01, cap_s=0.1, randomness=random.Random(1))
 SETTLE_TIMEOUT_S = 30.0

@@ -14,7 +14,7 @@ from fila import Backoff, ChannelNotFound, ConfigKeyNotFound, FilaClient, Invali
 from tests.e2e.conftest import RunningServer
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine")]
 
 QUICK_BACKOFF = Backoff(base_s=0.01, cap_s=0.1, randomness=random.Random(1))
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.e2e.conftest import StartServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine")]
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 COMING_FROM = FOLDER.parent / "coming-from"

@@ -17,7 +17,7 @@ from fila.sync import FilaClient
 from fila.testing import Broker
 from fila.worker import App
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine")]
 
 COMMAND = [sys.executable, "-c", "from fila_cli.main import main; main()", "worker"]
 WAIT_S_MAX = 20.0

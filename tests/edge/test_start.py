@@ -50,9 +50,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
                 raise told.pop()
             told.append((data_dir, settings, times))
 
-    module = types.ModuleType("fila_server.core.drive.scheduler_thread")
+    module = types.ModuleType("fila_server.core.runtime.scheduler_thread")
     module.Engine = Engine  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "fila_server.core.drive.scheduler_thread", module)
+    monkeypatch.setitem(sys.modules, "fila_server.core.runtime.scheduler_thread", module)
     return told
 
 
@@ -91,7 +91,7 @@ def test_a_data_directory_that_cannot_be_made_exits_1(tmp_path: Path, opened: li
 def test_a_core_that_was_never_built_says_how_to_build_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "fila_server.core.drive.scheduler_thread", None)
+    monkeypatch.setitem(sys.modules, "fila_server.core.runtime.scheduler_thread", None)
 
     result = _run(tmp_path)
 

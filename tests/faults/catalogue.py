@@ -195,7 +195,7 @@ FAULTS = (
     # --- durability
     Fault(
         "answered-before-it-is-on-disk",
-        "drive/commit.pyx",
+        "runtime/commit.pyx",
         "        atomic_store(&core.shared.wanted, core.epoch)\n        core.epoch += 1\n",
         "        atomic_store(&core.shared.wanted, core.epoch)\n"
         "        atomic_store(&core.shared.durable, core.epoch)\n        core.epoch += 1\n",
@@ -265,7 +265,7 @@ FAULTS = (
     ),
     Fault(
         "what-settles-is-written-behind-the-frames",
-        "drive/commit.pyx",
+        "runtime/commit.pyx",
         "    if batch_count(core.settles):\n",
         "    if batch_count(core.enqueues):\n"
         "        status = store_write(&core.store, core.enqueues, &core.error)\n"

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from fila_server.core.drive.engine import CoreEngine
+from fila_server.core.runtime.engine import CoreEngine
 from fila_server.edges.native.edge import NativeEdge
 from fila_server.edges.native.python_calls import CALL, GONE, UNWELCOME, PythonCalls
 from fila_server.edges.native.redis_port import REDIS_GONE, REDIS_OPENED

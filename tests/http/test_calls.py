@@ -10,7 +10,7 @@ import pytest
 
 from fila.v1 import admin_pb2, service_pb2
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine", "module:uvicorn")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine", "module:uvicorn")]
 
 
 def text(payload: str) -> str:

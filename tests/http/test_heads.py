@@ -12,7 +12,7 @@ import pytest
 
 from tests.http.test_bad_input import JSON, TEXT, problem_in, talk
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine", "module:uvicorn")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine", "module:uvicorn")]
 
 CLOSE = b"connection: close\r\n"
 U64 = "from 0 to 18446744073709551615"

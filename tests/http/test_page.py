@@ -12,7 +12,7 @@ from tests.e2e.test_tutorials import agrees, steps_of
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.needs("curl", "module:fila_server.core.drive.engine", "module:uvicorn"),
+    pytest.mark.needs("curl", "module:fila_server.core.runtime.engine", "module:uvicorn"),
 ]
 
 PAGE = Path(__file__).parents[2] / "docs/http.md"

@@ -11,7 +11,7 @@ import pytest
 from fila.v1 import admin_pb2, service_pb2
 from tests.waiting import GIVE_UP_S, within
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine", "module:uvicorn")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine", "module:uvicorn")]
 
 
 def enqueue(server, queue, *payloads):

@@ -18,7 +18,7 @@ from tests.access.test_tls import authority, certificate
 from tests.e2e.conftest import launch, wait_until_started
 from tests.http.running_door import COMMAND, Door, launch_door, start_by_command, wait_for_door
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine", "module:uvicorn")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine", "module:uvicorn")]
 
 TEXT = {"content-type": "text/plain"}
 

@@ -1,7 +1,7 @@
 from types import TracebackType
 from typing import Self, final
 
-from fila_server.core.drive.engine import CoreEngine
+from fila_server.core.runtime.engine import CoreEngine
 
 @final
 class OutboxLock:

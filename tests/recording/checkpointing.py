@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fila_server.core.drive.replay import NotReplayable
+from fila_server.core.replay.replay import NotReplayable
 from fila_server.recording import checkpoints, columns
 
 ROOT = Path(__file__).resolve().parents[2]

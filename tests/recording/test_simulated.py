@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from fila_server.core.drive.engine import CoreEngine
+from fila_server.core.runtime.engine import CoreEngine
 from fila_server.recording import columns, replaying
 from tests.core import driven_engine
 from tests.recording.recorded import in_flight, kept

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fila_server import errors
-from fila_server.core.drive.engine import CoreEngine
+from fila_server.core.runtime.engine import CoreEngine
 from tests.native.storeprobe import StoreProbe, StoreRefused
 
 CONFIG = 8

@@ -20,7 +20,7 @@ from fila_server.events import emit
 
 if TYPE_CHECKING:
     from fila_server.broker.interfaces import Engine
-    from fila_server.core.drive.scheduler_thread import Engine as CompiledEngine
+    from fila_server.core.runtime.scheduler_thread import Engine as CompiledEngine
 
 log = structlog.get_logger("fila_server.opening")
 
@@ -39,7 +39,7 @@ OPENING_TOLD_EVERY_S = 10.0
 def open_engine(settings: Config) -> Engine:
     """Lock, open and recover the data directory."""
     try:
-        from fila_server.core.drive import scheduler_thread
+        from fila_server.core.runtime import scheduler_thread
     except ImportError as error:
         raise errors.StartError(f"the compiled core cannot be loaded ({error}). Run `make build`") from error
     data_dir = settings.server.data_dir

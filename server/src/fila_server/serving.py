@@ -46,7 +46,7 @@ from fila_server.telemetry.service import Telemetry
 from fila_server.version import commit, version
 
 if TYPE_CHECKING:
-    from fila_server.core.drive.scheduler_thread import Engine as CompiledEngine
+    from fila_server.core.runtime.scheduler_thread import Engine as CompiledEngine
     from fila_server.telemetry.probes import LoadingPage
 
 log = structlog.get_logger("fila_server.serving")

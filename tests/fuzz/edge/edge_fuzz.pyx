@@ -13,8 +13,8 @@ from libc.stdio cimport fprintf, stderr
 from libc.stdlib cimport abort
 from libc.string cimport memset
 
-from fila_server.core.drive.engine cimport CoreEngine
 from fila_server.core.requests.rights_table cimport Rights
+from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.structures.buffer cimport Buffer, buffer_init, put_bytes, put_u32be, put_u64be
 from fila_server.core.structures.maps cimport textmap_init
 from fila_server.core.threads.locks cimport pthread_mutex_init

@@ -46,7 +46,7 @@ def _fuzz(seconds: int, again: list[str]) -> None:
 
     from fila.v1 import admin_pb2
     from fila_server import commands
-    from fila_server.core.drive.engine import CoreEngine
+    from fila_server.core.runtime.engine import CoreEngine
 
     folder = Path(tempfile.mkdtemp(prefix="fila-fuzz-", dir="/dev/shm"))
     settings: dict[str, int | str] = {"storage.durability": "os", "storage.min_free_bytes": 0}

@@ -27,7 +27,7 @@ class StagedFrame(ParsedFrame, Protocol):
 
 
 class Engine(Protocol):
-    """The compiled core, as the broker sees it (see core/drive/engine.pyi)."""
+    """The compiled core, as the broker sees it (see core/runtime/engine.pyi)."""
 
     @property
     def rights(self) -> Rights: ...

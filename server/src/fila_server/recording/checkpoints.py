@@ -4,7 +4,7 @@
     base.json         the row `base` that the recording began with
     inputs.arrow      rows of the pass that those files end in: there may be more of it in the next ones
     decisions.arrow   recorded decisions of that pass and later, one row a message
-    memory            the core (core/drive/image.pyx)
+    memory            the core (core/replay/checkpoint.pyx)
 
 A file is whole or not there: it is written beside its place, synced and renamed. It holds what inputs hold: no
 payloads, and of headers what history.headers says. Only the very build that wrote it can take it up.
@@ -28,8 +28,8 @@ from typing import IO, Any
 import pyarrow as pa
 
 import fila_server.core
-from fila_server.core.drive.image import NotTaken, Resumed, arena_used, image_write
-from fila_server.core.drive.replay import Replay
+from fila_server.core.replay.checkpoint import NotTaken, Resumed, arena_used, image_write
+from fila_server.core.replay.replay import Replay
 from fila_server.recording import columns
 from fila_server.recording.files import make_private, sync
 from fila_server.recording.replaying import Followed, Outcome, Start, begin, flat, follow

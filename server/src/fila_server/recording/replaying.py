@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fila_server.core.drive.replay import NotReplayable, Replay
+from fila_server.core.replay.replay import NotReplayable, Replay
 from fila_server.recording import columns
 from fila_server.recording.runs import each
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from fila_server.core.requests.parsed_frame import ParsedFrame
-from fila_server.core.drive.engine import CoreEngine
+from fila_server.core.runtime.engine import CoreEngine
 
 def library_version() -> str: ...
 

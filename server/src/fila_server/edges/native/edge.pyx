@@ -15,9 +15,9 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.drive.engine cimport CoreEngine
 from fila_server.core.requests.parsed_frame cimport ParsedFrame
 from fila_server.core.requests.rights_table cimport Rights
+from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_init, must_malloc, put_bytes, put_u32be, put_u64be,
 )

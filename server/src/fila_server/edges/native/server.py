@@ -31,7 +31,7 @@ from fila_server.edges.native.redis_port import RedisPort
 from fila_server.errors import ConfigInvalid, PortTaken, StartError
 
 if TYPE_CHECKING:
-    from fila_server.core.drive.engine import CoreEngine
+    from fila_server.core.runtime.engine import CoreEngine
 
 
 class NativeServer:

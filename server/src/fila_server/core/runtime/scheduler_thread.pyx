@@ -13,9 +13,9 @@ import threading
 from libc.stdint cimport int64_t, uint64_t
 
 from fila_server import errors
-from fila_server.core.drive.commit cimport commit_pass, sync_took
-from fila_server.core.drive.engine cimport CoreEngine
-from fila_server.core.drive.passes cimport run_pass
+from fila_server.core.runtime.commit cimport commit_pass, sync_took
+from fila_server.core.runtime.engine cimport CoreEngine
+from fila_server.core.runtime.passes cimport run_pass
 from fila_server.core.storage.checkpoint cimport store_checkpoint
 from fila_server.core.storage.reclaim cimport upkeep_start, upkeep_stop
 from fila_server.core.storage.status cimport STORE_GONE, STORE_OK, StoreError, failure_is_told

@@ -20,10 +20,6 @@ from fila_server.core.admin.access cimport audit_recover
 from fila_server.core.admin.chores cimport chores_forget
 from fila_server.core.admin.deleting cimport forget_all
 from fila_server.core.admin.readlog import LogReader
-from fila_server.core.drive.commit cimport commit_pass
-from fila_server.core.drive.configured cimport core_configure, store_configure
-from fila_server.core.drive.passes cimport run_pass
-from fila_server.core.drive.reports cimport core_counters, log_found, opening_found
 from fila_server.core.formats.records cimport meta_record_put, queue_record_put, reservation_record_put
 from fila_server.core.formats.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.history.base cimport base_put
@@ -36,6 +32,10 @@ from fila_server.core.requests.judged cimport judged_parse
 from fila_server.core.requests.parsed_frame cimport ParsedFrame
 from fila_server.core.requests.rights_table cimport Rights
 from fila_server.core.requests.submit cimport DISK_FULL, MAILBOX_FULL, Posted, request_post
+from fila_server.core.runtime.commit cimport commit_pass
+from fila_server.core.runtime.engine_numbers cimport core_counters, log_found, opening_found
+from fila_server.core.runtime.passes cimport run_pass
+from fila_server.core.runtime.settings cimport core_configure, store_configure
 from fila_server.core.sinks.registry cimport sinks_forget
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
 from fila_server.core.state.state cimport Core, Queue, ThrottleKey

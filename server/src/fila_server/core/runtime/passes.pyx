@@ -10,8 +10,6 @@ from fila_server.core.admin.chores cimport chores_turn
 from fila_server.core.admin.deleting cimport queues_clear
 from fila_server.core.admin.peek cimport pages_turn
 from fila_server.core.consumers.leaving cimport consumer_due, consumers_leave, lease_due
-from fila_server.core.drive.commit cimport pass_write
-from fila_server.core.drive.dispatch cimport command_run
 from fila_server.core.formats.records cimport state_record_ready
 from fila_server.core.history.decisions cimport decisions_told
 from fila_server.core.history.inputs cimport commands_taken, pass_begins
@@ -29,6 +27,8 @@ from fila_server.core.lifecycle.sending cimport deliveries_loaded, pull_answer
 from fila_server.core.maintenance.idle cimport idle_expire
 from fila_server.core.maintenance.retention cimport housekeeping, message_expired
 from fila_server.core.protocol.commands cimport DELETE_CHANNEL, DELETE_QUEUE
+from fila_server.core.runtime.commit cimport pass_write
+from fila_server.core.runtime.dispatch cimport command_run
 from fila_server.core.scheduling.clocks cimport clock_note, flow_emptied
 from fila_server.core.scheduling.flows cimport flow_find, key_reconsider
 from fila_server.core.scheduling.tokens cimport bucket_wake

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from fila_server.core.drive.engine import CoreEngine
+from fila_server.core.runtime.engine import CoreEngine
 
 class NotReplayable(Exception): ...
 

@@ -20,14 +20,14 @@ from libc.stdint cimport uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset, strcmp, strstr
 
-from fila_server.core.drive.replay cimport Replay
+from fila_server.core.replay.arena cimport (
+    ARENA_PAGE_BYTES, Arena, arena_begin, arena_calloc, arena_free, arena_holds, arena_malloc, arena_open,
+    arena_realloc, arena_size,
+)
+from fila_server.core.replay.replay cimport Replay
 from fila_server.core.state.state cimport Core
 from fila_server.core.storage.rocksdb cimport (
     rocksdb_writebatch_create_from, rocksdb_writebatch_data, rocksdb_writebatch_t,
-)
-from fila_server.core.structures.arena cimport (
-    ARENA_PAGE_BYTES, Arena, arena_begin, arena_calloc, arena_free, arena_holds, arena_malloc, arena_open,
-    arena_realloc, arena_size,
 )
 from fila_server.core.threads.blocks cimport Block
 

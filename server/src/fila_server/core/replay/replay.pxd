@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from fila_server.core.drive.engine cimport CoreEngine
+from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.structures.buffer cimport Cursor
 from fila_server.core.threads.mailbox cimport Command
 from fila_server.core.threads.reader cimport Load

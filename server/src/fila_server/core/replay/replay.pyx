@@ -17,14 +17,14 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from fila_server import errors
-from fila_server.core.drive.engine cimport CoreEngine
-from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.history.inputs cimport (
     INPUT_COMMAND, INPUT_LOAD, INPUT_PASS, INPUT_WRITE, LOAD_IS_STAGED,
 )
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
 from fila_server.core.protocol.problem cimport Problem
 from fila_server.core.requests.parse cimport command_parse
+from fila_server.core.runtime.engine cimport CoreEngine
+from fila_server.core.runtime.passes cimport run_pass
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.state cimport Frame, Queue
 from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES, STAGED

@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from fila_server.core.drive.replay import Replay
+from fila_server.core.replay.replay import Replay
 
 class _Sink(Protocol):
     def write(self, data: Any, /) -> Any: ...

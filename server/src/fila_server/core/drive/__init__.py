@@ -1,1 +1,0 @@
-"""Who tells the core the time: passes, their write, the engine as Python sees it, its threads."""

@@ -1,0 +1,1 @@
+"""Passes and their write, the engine as Python sees it, and its threads."""
