@@ -66,7 +66,7 @@ def run(load: CoreLoad, pipe: Any) -> None:
         engine.start()
         recorder = None
         if engine.recording is not None:
-            from fila_server.recording.recorder import Recorder
+            from fila_server.history_files.recorder import Recorder
 
             recorder = Recorder(engine.recording, history)
             recorder.start()

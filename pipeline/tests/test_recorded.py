@@ -50,7 +50,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
 
 
 def test_the_broker_writes_the_columns_that_the_jobs_read() -> None:
-    from fila_server.recording import columns
+    from fila_server.history_files import columns
 
     readers = {schema.DECISIONS: schema.DECISION_COLUMNS, schema.CHANGES: schema.CHANGE_COLUMNS}
     for table, read in readers.items():

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fila_cli import main
-from fila_server.recording import columns
+from fila_server.history_files import columns
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 from fila_server.modelling.handling import Handling, How
-from fila_server.recording import columns
+from fila_server.history_files import columns
 
 
 def handling(*rows: dict[str, Any]) -> Handling:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fila_server.core.replay.replay import NotReplayable
-from fila_server.recording import checkpoints, columns
+from fila_server.history_files import checkpoints, columns
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "20260302T090000-abcdef"

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from fila_server.core.history.tap import Recording
-from fila_server.recording import columns, replaying
-from fila_server.recording.runs import spread
+from fila_server.history_files import columns, replaying
+from fila_server.history_files.runs import spread
 from tests.core.driven_engine import DrivenEngine
 
 LISTS = {

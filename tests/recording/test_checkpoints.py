@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fila_server.recording import checkpoints, columns, replaying
+from fila_server.history_files import checkpoints, columns, replaying
 from tests.core import driven_engine
 from tests.recording.checkpointing import RUN, Pieces
 from tests.recording.recorded import RecordedEngine

@@ -16,8 +16,8 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
-from fila_server.recording import columns, upkeep
-from fila_server.recording.files import RECORDED_BY
+from fila_server.history_files import columns, upkeep
+from fila_server.history_files.files import RECORDED_BY
 from fila_server.version import version
 from tests.e2e.conftest import RunningServer, StartServer, start_server
 

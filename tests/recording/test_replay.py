@@ -13,7 +13,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands
 from fila_server.core.replay.replay import NotReplayable
-from fila_server.recording import columns, replaying
+from fila_server.history_files import columns, replaying
 from tests.core.sink_client import SinkClient
 from tests.native.storeprobe import StoreProbe
 from tests.recording.recorded import ENDS, RecordedEngine, in_flight

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila_server.recording.runs import each, spread
+from fila_server.history_files.runs import each, spread
 
 INTS = pa.list_(pa.int32())
 ROWS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5), max_size=12)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from fila_server.core.runtime.engine import CoreEngine
-from fila_server.recording import columns, replaying
+from fila_server.history_files import columns, replaying
 from tests.core import driven_engine
 from tests.recording.recorded import in_flight, kept
 from tests.simulation.simulate import simulate

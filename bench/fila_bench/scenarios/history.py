@@ -24,7 +24,7 @@ _REPLAY = """
 import json, sys
 from pathlib import Path
 import pyarrow.parquet as pq
-from fila_server.recording import replaying
+from fila_server.history_files import replaying
 
 folder = Path(sys.argv[1])
 listed = [json.loads(path.read_text()) for path in folder.glob("_list/[!_]*.json")]

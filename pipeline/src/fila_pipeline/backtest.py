@@ -309,7 +309,7 @@ def in_a_process(wanted: Wanted) -> dict[str, Any]:
 def verify(segment: Segment) -> Verdict:
     """Replay one segment in this process, which can do so once: from its base, or else from a checkpoint."""
     from fila_pipeline import checkpoint
-    from fila_server.recording import replaying
+    from fila_server.history_files import replaying
 
     try:
         other = of_another_version(segment)
@@ -324,7 +324,7 @@ def verify(segment: Segment) -> Verdict:
 
 
 def verdict_of(segment: Segment, outcome: Any, said: str, since: str = "") -> Verdict:
-    """Judge what a replay came to, a fila_server.recording.replaying.Outcome.
+    """Judge what a replay came to, a fila_server.history_files.replaying.Outcome.
 
     said: what there is to say where it is the same; otherwise the first difference is.
     """
@@ -342,7 +342,7 @@ def verdict_of(segment: Segment, outcome: Any, said: str, since: str = "") -> Ve
 
 def of_another_version(segment: Segment) -> Verdict | None:
     """Say so where another version's core recorded it; None: it is this one's, or nobody can tell."""
-    from fila_server.recording.files import RECORDED_BY
+    from fila_server.history_files.files import RECORDED_BY
     from fila_server.version import version
 
     if not segment.inputs:
@@ -390,7 +390,7 @@ def course(segment: Segment, kind: str, policy: str | None, seed: int) -> dict[s
     from fila_server.modelling import course as modelled
     from fila_server.modelling.policy import Policy, PolicyRefused, read_policy
     from fila_server.modelling.served import Served
-    from fila_server.recording import replaying
+    from fila_server.history_files import replaying
 
     told: dict[str, Any] = {"run": segment.run, "course": kind, "seed": seed}
     if kind == "recorded":

@@ -30,7 +30,7 @@ class Usable:
 
     path: Path
     head: Any
-    """fila_server.recording.checkpoints.Head"""
+    """fila_server.history_files.checkpoints.Head"""
     rest: Segment
     """The files behind it."""
 
@@ -71,7 +71,7 @@ def usables(segment: Segment) -> list[Usable]:
     Where the last file that is in one was removed, the first that is left has to begin with its next pass, or the one
     behind it: a file often ends where a pass does.
     """
-    from fila_server.recording import checkpoints
+    from fila_server.history_files import checkpoints
 
     found: list[Usable] = []
     for path in sorted(_folder(segment.directory).glob(f"{segment.run}-*{SUFFIX}")):
@@ -90,7 +90,7 @@ def usables(segment: Segment) -> list[Usable]:
 
 def make(segment: Segment) -> Verdict:
     """Follow one run in this process, which can do so once, and write a checkpoint of where its files end."""
-    from fila_server.recording import checkpoints, replaying
+    from fila_server.history_files import checkpoints, replaying
 
     try:
         other = backtest.of_another_version(segment)
@@ -122,7 +122,7 @@ def make(segment: Segment) -> Verdict:
 
 def verify(segment: Segment) -> Verdict | None:
     """Verify a run whose beginning is gone from the oldest checkpoint that it goes on from; None: there is none."""
-    from fila_server.recording import checkpoints, replaying
+    from fila_server.history_files import checkpoints, replaying
 
     refused = ""
     for usable in usables(segment):

@@ -36,7 +36,7 @@ from fila_server.version import commit, version
 
 if TYPE_CHECKING:
     from fila_server.broker.interfaces import Engine
-    from fila_server.recording.recorder import Recorder
+    from fila_server.history_files.recorder import Recorder
 
 log = structlog.get_logger("fila_server.main")
 
@@ -261,7 +261,7 @@ def _record(engine: Engine, settings: Config) -> Recorder | None:
     recording = getattr(engine, "recording", None)
     if recording is None:
         return None
-    from fila_server.recording.recorder import Recorder
+    from fila_server.history_files.recorder import Recorder
 
     recorder = Recorder(recording, settings.history)
     recorder.start()

@@ -5,5 +5,5 @@
     course.py    the core on its other course, told the time, served by the recorded consumers
     served.py    what came of it by queue and key, counted the same way for what was recorded
 
-A model, not a proof: recording/replaying.py is the proof that the core decides the same under the same settings.
+A model, not a proof: history_files/replaying.py is the proof that the core decides the same under the same settings.
 """

@@ -28,7 +28,7 @@ from fila_server.modelling.handling import Handling, How
 from fila_server.modelling.policy import Policy, PolicyRefused
 from fila_server.modelling.scripts import Scripts
 from fila_server.modelling.served import Served
-from fila_server.recording import columns, replaying
+from fila_server.history_files import columns, replaying
 
 MS = 1_000_000
 PASSES_MAX = 100_000

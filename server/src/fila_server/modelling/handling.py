@@ -12,7 +12,7 @@ from enum import IntEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fila_server.recording.runs import spread
+from fila_server.history_files.runs import spread
 
 SAMPLES_MAX = 1_000
 """Of each key and queue, to draw from."""

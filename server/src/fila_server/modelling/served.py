@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fila_server.recording.runs import each
+from fila_server.history_files.runs import each
 
 WAITS = ("no_consumer", "share", "throttle", "delay", "held")
 _BY = ["queue", "fairness_key"]

@@ -2,7 +2,7 @@
 channels, seeks, consumers and their room. A replay reads none of it; who looks at decisions wants to know
 what they were under.
 
-The numbers of ChangeKind are those of recording/columns.py; a test holds the two together. Each says it
+The numbers of ChangeKind are those of history_files/columns.py; a test holds the two together. Each says it
 once it holds.
 """
 

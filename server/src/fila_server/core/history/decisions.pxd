@@ -11,7 +11,7 @@ Groups, and what else is told, come in the order in which it was decided, so a r
 it was made; the stages say it right before they act. A pass ends its last group (decisions_told): a block
 that is handed over in between would leave the texts behind that the group names.
 
-The numbers of DecisionKind are those of recording/columns.py; a test holds the two together.
+The numbers of DecisionKind are those of history_files/columns.py; a test holds the two together.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t

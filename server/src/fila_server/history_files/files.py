@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fila_server.recording import columns
+from fila_server.history_files import columns
 from fila_server.version import version
 
 LIST = "_list"

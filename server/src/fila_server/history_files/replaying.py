@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fila_server.core.replay.replay import NotReplayable, Replay
-from fila_server.recording import columns
-from fila_server.recording.runs import each
+from fila_server.history_files import columns
+from fila_server.history_files.runs import each
 
 R = TypeVar("R", bound=Replay)
 

@@ -30,9 +30,9 @@ import pyarrow as pa
 import fila_server.core
 from fila_server.core.replay.checkpoint import NotTaken, Resumed, arena_used, image_write
 from fila_server.core.replay.replay import Replay
-from fila_server.recording import columns
-from fila_server.recording.files import make_private, sync
-from fila_server.recording.replaying import Followed, Outcome, Start, begin, flat, follow
+from fila_server.history_files import columns
+from fila_server.history_files.files import make_private, sync
+from fila_server.history_files.replaying import Followed, Outcome, Start, begin, flat, follow
 from fila_server.version import version
 
 FORMAT = 1

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fila_server.recording.files import LIST, sync, write_entry
+from fila_server.history_files.files import LIST, sync, write_entry
 
 KILLED = "the broker was killed, or had no time to close its files"
 

@@ -22,10 +22,10 @@ import structlog
 
 from fila_server.config.schema import History
 from fila_server.core.history.tap import RecordedBlock, Recording
-from fila_server.recording import columns, upkeep
-from fila_server.recording.files import RunFiles
+from fila_server.history_files import columns, upkeep
+from fila_server.history_files.files import RunFiles
 
-log = structlog.get_logger("fila_server.recording")
+log = structlog.get_logger("fila_server.history_files")
 
 TAKE_MS = 200
 RETRY_S = 5.0
