@@ -7,10 +7,10 @@ import pytest
 
 from fila.v1 import service_pb2 as service
 from fila_server import commands
+from fila_server.history_files import columns
 from fila_server.modelling import course
 from fila_server.modelling.policy import Policy, PolicyRefused, read_policy
 from fila_server.modelling.served import Served
-from fila_server.history_files import columns
 from tests.core.driven_session import DrivenSession
 from tests.core.sink_client import SinkClient
 from tests.recording.recorded import RecordedEngine

@@ -4,8 +4,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fila_server.modelling.handling import Handling, How
 from fila_server.history_files import columns
+from fila_server.modelling.handling import Handling, How
 
 
 def handling(*rows: dict[str, Any]) -> Handling:

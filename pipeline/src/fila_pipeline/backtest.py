@@ -387,10 +387,10 @@ def _unreadable(file: str, error: Exception) -> FileUnreadable:
 
 def course(segment: Segment, kind: str, policy: str | None, seed: int) -> dict[str, Any]:
     """What came of one segment: as recorded, or in a model; `refused` says why it cannot be told."""
+    from fila_server.history_files import replaying
     from fila_server.modelling import course as modelled
     from fila_server.modelling.policy import Policy, PolicyRefused, read_policy
     from fila_server.modelling.served import Served
-    from fila_server.history_files import replaying
 
     told: dict[str, Any] = {"run": segment.run, "course": kind, "seed": seed}
     if kind == "recorded":

@@ -69,7 +69,7 @@ LIST_SINKS: Final = 69  # ListSinksRequest -> ListSinksResponse
 ACCESS_CHANGE: Final = 55  # seam_frames.AccessChange -> empty, once durable
 ACCESS_READ: Final = 56  # empty -> seam_frames.AccessChange
 AUDIT_READ: Final = 57  # seam_frames.AuditPage -> seam_frames.AuditRecords
-# Watching, and what operators' calls keep: core/admin/watch.pxd, seek_preview.pxd, kept.pxd.
+# Watching, and what operators' calls keep: core/admin/watch.pxd, seek_preview.pxd, operation_records.pxd.
 FIND_KEYS: Final = 70  # seam_frames.FindPage -> seam_frames.KeyRows: a part of one queue's keys
 WATCH_ROWS: Final = 71  # seam_frames.WatchPage -> seam_frames.KeyRows
 SEEK_PREVIEW: Final = 72  # seam_frames.SeekPart -> seam_frames.SeekCount: a part of one channel's frames

@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 from fila.v1 import admin_pb2, messages_pb2, service_pb2
 from fila_server import commands
 from fila_server.core.replay.replay import Model
+from fila_server.history_files import columns, replaying
 from fila_server.modelling.handling import Handling, How
 from fila_server.modelling.policy import Policy, PolicyRefused
 from fila_server.modelling.scripts import Scripts
 from fila_server.modelling.served import Served
-from fila_server.history_files import columns, replaying
 
 MS = 1_000_000
 PASSES_MAX = 100_000

@@ -1,8 +1,8 @@
 """What admins did: who, from where, what to which queue. Durable with the change, bounded, told to the log too.
 
 A record travels with the command as its field 14, and the core writes it in the batch of the change when the command
-succeeds (core/lifecycle/answers.pyx); so there is no change without its record, and no record without its change. Values
-and scripts appear as digests: they may be secrets.
+succeeds (core/lifecycle/answers.pyx). So there is no change without its record, and no record without its change.
+Values and scripts appear as digests: they may be secrets.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a change of settings would do to the newest messages and dead letters, in a sandbox of its own.
 
-The order is the core's (core/lifecycle/routing.pyx): a script's word, else the settings, else defaults; a message bound to a
-tenant stays the tenant's. A test holds this against messages that are really enqueued.
+The order is the core's (core/lifecycle/routing.pyx): a script's word, then the settings, then defaults; a message bound
+to a tenant stays the tenant's. A test holds this against messages that are really enqueued.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     version/<queue>/<number>    a QueueVersion: when, who, why, which paths
     settings/<queue>/<number>   the complete settings
 
-They go with the frames of CREATE_QUEUE, UPDATE_QUEUE and DELETE_QUEUE (core/admin/operation_records.pxd). A queue that was made
-before versions were kept has its settings as version 1 once it is changed.
+They go with the frames of CREATE_QUEUE, UPDATE_QUEUE and DELETE_QUEUE (core/admin/operation_records.pxd). A queue that
+was made before versions were kept has its settings as version 1 once it is changed.
 """
 
 from __future__ import annotations

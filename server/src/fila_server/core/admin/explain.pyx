@@ -49,7 +49,7 @@ cdef enum:
     RETURNING_LOOKED_AT = 256
     RETURNS_NAMED = 10
     APART = 4                           # field of the request: a key that the outlook is to tell by itself
-    OUTLOOK = 15                        # the outlook is wanted too, see outlook.pxd
+    OUTLOOK = 15                        # the outlook is wanted too, see forecast.pxd
     OUTLOOK_TOLD = 100                  # and of the answer
 
 

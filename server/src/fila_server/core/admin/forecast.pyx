@@ -1,4 +1,4 @@
-"""See outlook.pxd. Costs are in thousandths of a message, as the ring counts them."""
+"""Costs are in thousandths of a message, as the ring counts them."""
 
 from libc.math cimport log2
 from libc.stdint cimport int64_t, uint32_t, uint64_t

@@ -1,4 +1,4 @@
-"""See recovering.pxd. Staged messages themselves are not read: their notes say what counts."""
+"""Staged messages themselves are not read: their notes say what counts."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 

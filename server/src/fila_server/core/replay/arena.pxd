@@ -1,7 +1,7 @@
 """Memory at one fixed address, so that all that lies in it can be written down and be taken up again by
 another process as it was, pointers and all.
 
-Only a replay that makes checkpoints, or begins at one, has an arena (replay/checkpoint.pyx); a broker has none.
+Only a replay that makes checkpoints, or begins at one, has an arena (checkpoint.pyx); a broker has none.
 What is handed out is zero, and so is what was given back: the same course leaves the same bytes, and pages
 of zeros need not be written down.
 

@@ -35,8 +35,8 @@ cdef enum:
     HOLDER_MOST_TAG = 13 << 3       # how many leases that may have (core/index/holders)
     HOLDER_BYTES_MAX = 24           # of both
 
-# The header that binds a stored message to its tenant (see lifecycle/routing.pyx). A repeated header's last value
-# counts, and this one is put behind all that the client sent.
+# The header that binds a stored message to its tenant (see lifecycle/routing.pyx). A repeated header's last
+# value counts, and this one is put behind all that the client sent.
 cdef const char* TENANT_HEADER = "fila-tenant"
 cdef const char* DLQ_SUFFIX = ".dlq"
 cdef const char* OWN_PREFIX = "_fila"

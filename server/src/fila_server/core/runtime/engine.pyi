@@ -2,10 +2,10 @@
 
 from typing import final
 
+from fila_server.core.history.tap import Recording
 from fila_server.core.requests.parsed_frame import ParsedFrame
 from fila_server.core.requests.rights_table import Rights
 from fila_server.core.threads.spans import SpanTap
-from fila_server.core.history.tap import Recording
 
 @final
 class LogReader:

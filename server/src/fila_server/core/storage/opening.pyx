@@ -1,7 +1,7 @@
 """DIRECTORY/fila.lock     held while a server runs; says which process
     DIRECTORY/format        the number of this layout, in text
     DIRECTORY/rocksdb/      everything else, by families (families.pxd)
-    DIRECTORY/ballast       given up when the disk is nearly full (space.pyx)
+    DIRECTORY/ballast       given up when the disk is nearly full (disk.pyx)
 
 Opening goes lock, format, scan of the WAL (walscan.pyx), RocksDB, format again (from the META
 family, in case the file was lost). Each step that fails releases the earlier ones.
