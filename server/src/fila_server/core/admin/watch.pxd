@@ -12,9 +12,9 @@ and those that are named.
                 -> {1 repeated: KeyState, 2 where the next part begins (0: that was all), 3 how many matched,
                     4 the table's size, 5 repeated: by what each row was ranked}
 
-Keys that were lately active have a row in the channel's table of clocks (scheduling/clocks) and are all looked
-at; of the others a slice, so that a client that asks each second comes by each. One of these that waits gets a
-row if there is room. Rates are of the time since the look before, and told of keys with a row.
+Keys that were lately active have a row in the channel's table of clocks (scheduling/clocks). All of these are
+looked at; of the others a slice, so that a client that asks each second comes by each. One of these that
+waits gets a row if there is room. Rates are of the time since the look before, and told of keys with a row.
 """
 
 from fila_server.core.state.state cimport Core
