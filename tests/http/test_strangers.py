@@ -20,7 +20,7 @@ from tests.e2e.conftest import launch, wait_until_started
 from tests.http.running_door import Door, start_bounded, wait_for_door
 from tests.http.test_bad_input import JSON, TEXT, problem_in
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine", "module:uvicorn")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine", "module:uvicorn")]
 
 PATH = "/v1/queues/orders/messages"
 BODY_BYTES_MAX = 1_000_000
