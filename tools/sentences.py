@@ -41,6 +41,7 @@ PAGES = (
     "docs/redis.md",
     "docs/scheduling.md",
     "docs/sinks.md",
+    "docs/telemetry.md",
     "docs/tutorials/*.md",
     "docs/watching.md",
     "sdks/*/CHANGELOG.md",
