@@ -6,7 +6,7 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from http_rows import Row
+from http_rows import KEY, Row
 
 Json = dict[str, Any]
 F = FieldDescriptor
@@ -19,12 +19,24 @@ times as RFC 3339, fields at zero written, unknown fields refused. Errors are `a
 grows: fields and routes are added, so ignore what you do not know in answers.
 """
 JSON = "application/json"
+OCTETS = "application/octet-stream"
 PROBLEM_JSON = "application/problem+json"
 EVENT_STREAM = "text/event-stream"
 
-RAW = "Enqueue"
-"""The call whose body may be the payload itself."""
-WITH_IDEMPOTENCY_KEY = ("Enqueue", "EnqueueBatch")
+WITH_IDEMPOTENCY_KEY = ("Enqueue", "EnqueueRaw", "EnqueueByAddress", "EnqueueBatch")
+BODY_NEEDED = "Enqueue"
+ABOUT_RAW = (
+    "Its payload is the body, byte for byte, whatever its content type; `Fila-Header-<name>` are its headers, names in "
+    "lower case."
+)
+ABOUT_KEY = (
+    "The caller's key. It may do nothing but produce to this queue; any other is refused here, since addresses are "
+    "passed on and written down."
+)
+SUMMARY_RAW = {
+    False: "Store the body as a message, as it is",
+    True: "Store the body as a message, by an address that holds the key",
+}
 WAIT_MS_MAX = 30_000
 
 INTEGERS: dict[int, tuple[str, int, int]] = {
@@ -104,12 +116,17 @@ class Document:
 
     def _operation(self, row: Row) -> Json:
         said = self._comments.get(row.method.full_name, "")
+        summary = said.split(". ")[0].rstrip(".")
+        if row.raw:
+            summary, said = SUMMARY_RAW[row.by_address], f"{said} {ABOUT_RAW}"
         operation: Json = {
             "operationId": row.name,
             "tags": [row.method.containing_service.name],
-            "summary": said.split(". ")[0].rstrip("."),
+            "summary": summary,
             "description": said,
         }
+        if row.by_address:
+            operation["security"] = [{}]
         parameters = self._parameters(row)
         if parameters:
             operation["parameters"] = parameters
@@ -126,12 +143,12 @@ class Document:
         found = [
             self._parameter(fields[name], "path", {"type": "string", "minLength": 1}) for name in row.in_path
         ]
+        if row.by_address:
+            schema = {"type": "string", "minLength": 1}
+            found.append(
+                {"name": KEY, "in": "path", "description": ABOUT_KEY, "schema": schema, "required": True}
+            )
         found += [self._parameter(each, "query", self._schema(each, by_query=True)) for each in row.in_query]
-        if row.name == RAW:
-            for field in fields["options"].message_type.fields:
-                parameter = self._parameter(field, "query", self._schema(field, by_query=True))
-                parameter["description"] += " Only where the body is the payload itself."
-                found.append(parameter)
         if row.name in WITH_IDEMPOTENCY_KEY:
             about = "The message's `dedupKey`; in a batch, with `/` and the message's index added."
             found.append(
@@ -139,7 +156,7 @@ class Document:
                     "name": "Idempotency-Key",
                     "in": "header",
                     "description": about,
-                    "schema": {"type": "string"},
+                    "schema": {"type": "string", "minLength": 1},
                 }
             )
         if row.events.get("resume"):
@@ -161,19 +178,20 @@ class Document:
         if row.body:
             content: Json = {JSON: {"schema": self._schema(row.request.fields_by_name[row.body])}}
             return {"required": True, "content": content}
+        if row.raw:
+            # JSON Schema says nothing of bytes; generators of clients know them by this format.
+            content = {OCTETS: {"schema": {"type": "string", "format": "binary"}}}
+            return {"required": True, "description": ABOUT_RAW, "content": content}
         if not row.in_body:
             return {}
         about = self._comments.get(row.request.full_name, "")
         properties = {each.json_name: self._described(each) for each in row.in_body}
         content = {JSON: {"schema": _object(about, properties) | {"additionalProperties": False}}}
-        if row.name == RAW:
-            about = "Any other type: the payload itself; `Fila-Header-<name>` are its headers, names in lower case."
-            content["application/octet-stream"] = {"schema": {"description": about}}
         for name, schema in properties.items():
             if row.name == "Lease" and name == "waitMs":
                 schema["maximum"] = WAIT_MS_MAX
                 schema["description"] += f" Over HTTP at most {WAIT_MS_MAX:,}."
-        return {"required": row.name == RAW, "content": content}
+        return {"required": row.name == BODY_NEEDED, "content": content}
 
     def _answer(self, row: Row) -> Json:
         about = self._comments.get(row.response.full_name, "") or "Done."

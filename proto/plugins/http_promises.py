@@ -11,7 +11,7 @@ from pathlib import Path
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from http_rows import BadRow, Row
+from http_rows import PAYLOAD, BadRow, Row
 
 HEADER = (
     "# Generated from proto/ by `make gen`; do not edit. What the HTTP API has ever promised: lines are added,\n"
@@ -27,8 +27,8 @@ def promises(rows: list[Row]) -> list[str]:
         lines.add(f"{row.verb} {row.url} {row.name}")
         lines |= {f"{row.verb} {row.url} query {each.json_name} {type_of(each)}" for each in row.in_query}
         lines |= {f"{row.verb} {row.url} body {each.json_name} {type_of(each)}" for each in row.in_body}
-        if row.body:
-            lines.add(f"{row.verb} {row.url} body is {row.body}")
+        if row.body or row.raw:
+            lines.add(f"{row.verb} {row.url} body is {row.body or PAYLOAD}")
         for message in (row.request, row.response):
             _gather(message, messages)
     for name, message in messages.items():

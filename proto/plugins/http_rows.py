@@ -19,8 +19,14 @@ IN_PATH = frozenset({"queue", "dlq_queue", "channel"})
 SCALAR_MESSAGES = frozenset({"google.protobuf.Timestamp", "google.protobuf.FieldMask"})
 """Messages that JSON writes as a text, so that they fit in a query."""
 
+KEY = "key"
+"""In the path of a raw address: the caller's key, and no field."""
+OPTIONS = "options"
+"""The field of a message whose fields the query holds, where the body is the payload."""
+PAYLOAD = "payload"
+
 _ROUTE = re.compile(r"(GET|POST|PUT|PATCH|DELETE) (/v1(?:/[a-z-]+|/\{[a-z_]+\})+)")
-_PARTS = {"route", "body", "events", "none"}
+_PARTS = {"route", "raw", "body", "events", "none"}
 
 
 class BadRow(Exception):
@@ -38,10 +44,19 @@ class Row:
     """The field that is the body; empty: the body is all that stands nowhere else."""
     events: dict[str, Any] = field(default_factory=dict)
     """Of a stream: how it becomes events."""
+    raw: bool = False
+    """The body is a message's payload as it is."""
 
     @property
     def name(self) -> str:
-        return str(self.method.name)
+        if not self.raw:
+            return str(self.method.name)
+        return f"{self.method.name}{'ByAddress' if self.by_address else 'Raw'}"
+
+    @property
+    def by_address(self) -> bool:
+        """Whether the caller's key stands in the path."""
+        return f"{{{KEY}}}" in self.path
 
     @property
     def request(self) -> Descriptor:
@@ -53,11 +68,15 @@ class Row:
 
     @property
     def in_path(self) -> list[str]:
-        return re.findall(r"\{([a-z_]+)\}", self.path)
+        """Fields that stand in the path."""
+        return [name for name in re.findall(r"\{([a-z_]+)\}", self.path) if not (self.raw and name == KEY)]
 
     @property
     def in_query(self) -> list[FieldDescriptor]:
         """Fields that come by the query."""
+        if self.raw:
+            options: Any = self.request.fields_by_name[OPTIONS].message_type
+            return list(options.fields)
         elsewhere = {*self.in_path, self.body}
         if self.verb in WITHOUT_BODY or self.body:
             return [each for each in self.request.fields if each.name not in elsewhere]
@@ -66,18 +85,15 @@ class Row:
     @property
     def in_body(self) -> list[FieldDescriptor]:
         """Fields of the body, where no single field is the body."""
-        if self.verb in WITHOUT_BODY or self.body:
+        if self.verb in WITHOUT_BODY or self.body or self.raw:
             return []
         return [each for each in self.request.fields if each.name not in self.in_path]
 
     @property
     def url(self) -> str:
         """The path with the fields' JSON names."""
-        return re.sub(r"\{([a-z_]+)\}", lambda it: f"{{{_json_name(self.request, it[1])}}}", self.path)
-
-
-def _json_name(message: Descriptor, name: str) -> str:
-    return str(message.fields_by_name[name].json_name)
+        names = {name: self.request.fields_by_name[name].json_name for name in self.in_path}
+        return re.sub(r"\{([a-z_]+)\}", lambda it: f"{{{names.get(it[1], it[1])}}}", self.path)
 
 
 def pool_of(files: list[FileDescriptorProto]) -> DescriptorPool:
@@ -116,17 +132,17 @@ def read_rows(pool: DescriptorPool, files: list[FileDescriptorProto]) -> list[Ro
         )
     for service, name in sorted(named - methods.keys()):
         raise BadRow(f"{service}/{name} is no RPC of the protos; take the row out")
-    rows = [
-        _row(methods[service, name], said if isinstance(said, dict) else {"route": said})
+    found = [
+        row
         for service, of_service in written.items()
         for name, said in of_service.items()
+        for row in _rows_of(methods[service, name], said if isinstance(said, dict) else {"route": said})
     ]
-    found = [row for row in rows if row is not None]
     _check_distinct(found)
     return found
 
 
-def _row(method: MethodDescriptor, said: dict[str, Any]) -> Row | None:
+def _rows_of(method: MethodDescriptor, said: dict[str, Any]) -> list[Row]:
     name = f"{method.containing_service.name}/{method.name}"
     if unknown := said.keys() - _PARTS:
         raise BadRow(
@@ -135,19 +151,26 @@ def _row(method: MethodDescriptor, said: dict[str, Any]) -> Row | None:
     if "none" in said:
         if not str(said["none"] or "").strip() or len(said) > 1:
             raise BadRow(f"{name}: `none` says why the call is not over HTTP, and stands alone")
-        return None
-    route = _ROUTE.fullmatch(str(said.get("route", "")))
-    if route is None:
-        raise BadRow(
-            f"{name}: write its route like POST /v1/queues/{{queue}}/messages, got {said.get('route')!r}"
-        )
+        return []
+    verb, path = _place(name, said.get("route"))
     if method.client_streaming:
         raise BadRow(f"{name} takes a stream, which HTTP has not: write `none` with the reason")
     if "events" in said and not method.server_streaming:
         raise BadRow(f"{name} answers once; `events` is for calls that answer with a stream")
-    row = Row(method, route[1], route[2], str(said.get("body", "")), said.get("events") or {})
-    _check_fields(name, row)
-    return row
+    rows = [Row(method, verb, path, str(said.get("body", "")), said.get("events") or {})]
+    if "raw" in said and not {OPTIONS, PAYLOAD} <= set(rows[0].request.fields_by_name):
+        raise BadRow(f"{name}: `raw` is for a message, with fields {PAYLOAD} and {OPTIONS}")
+    rows += [Row(method, *_place(name, each), raw=True) for each in said.get("raw", ())]
+    for row in rows:
+        _check_fields(name, row)
+    return rows
+
+
+def _place(name: str, said: object) -> tuple[str, str]:
+    route = _ROUTE.fullmatch(str(said))
+    if route is None:
+        raise BadRow(f"{name}: write its route like POST /v1/queues/{{queue}}/messages, got {said!r}")
+    return route[1], route[2]
 
 
 def _check_fields(name: str, row: Row) -> None:

@@ -48,12 +48,14 @@ def _arguments(row: Row) -> dict[str, str]:
         "name": repr(row.name),
         "verb": repr(row.verb),
         "path": repr(row.path),
-        "call": repr(f"/{row.method.containing_service.full_name}/{row.name}"),
+        "call": repr(f"/{row.method.containing_service.full_name}/{row.method.name}"),
         "request": f"{_module(row.request.file.name)}.{row.request.name}",
         "response": f"{_module(row.response.file.name)}.{row.response.name}",
     }
     if row.in_path:
         said["in_path"] = repr(tuple(row.in_path))
+    if row.raw:
+        said["raw"] = "True"
     if row.body:
         said["body"] = repr(row.body)
     if row.method.server_streaming:

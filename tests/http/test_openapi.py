@@ -123,6 +123,12 @@ def test_every_field_says_what_it_means():
             "have one method and path",
         ),
         (lambda said: said["FilaService"].update(EnqueueStream="POST /v1/stream"), "takes a stream"),
+        (
+            lambda said: said["FilaService"].update(Ack={"route": "POST /v1/ack", "raw": ["POST /v1/raw"]}),
+            "`raw` is for a message",
+        ),
+        (lambda said: said["FilaService"]["Enqueue"].update(raw=["POST v1/raw"]), "write its route like"),
+        (lambda said: said["FilaAdmin"].update(GetStats="GET /v1/stats/{key}"), "can't stand in the path"),
     ],
 )
 def test_a_row_that_is_missing_or_wrong_is_told_with_what_to_write(rows, change, says):

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from fila.errors import FilaError
+from fila.v1.auth_pb2 import WhoAmIResponse
 from fila_http.body import Budget, Hold
 from fila_http.keys import KNOWN_MAX, NOBODY, NOBODY_REMEMBERED_S, REMEMBERED_S, Keys
 from fila_http.problems import Code, Problem
@@ -83,7 +84,7 @@ class Broker:
     def keys(self, **bounds: float) -> Keys:
         return Keys(self.ask, lambda: self.now_s, **{"nobody_waits_s": 0.001} | bounds)  # type: ignore[arg-type]
 
-    async def ask(self, key: str) -> None:
+    async def ask(self, key: str) -> WhoAmIResponse:
         self.asked.append(key)
         if key.startswith("wrong"):
             await self.word.wait()
@@ -91,17 +92,18 @@ class Broker:
             error = FilaError("no")
             error.code = Code.UNAUTHENTICATED
             raise error
+        return WhoAmIResponse(principal=key)
 
 
 async def test_a_key_is_asked_for_once_in_a_while():
     broker = Broker()
     keys = broker.keys()
     for _ in range(3):
-        await keys.check("right")
+        assert (await keys.whose("right")).principal == "right"
     assert broker.asked == ["right"]
 
     broker.now_s += REMEMBERED_S
-    await keys.check("right")
+    await keys.whose("right")
     assert broker.asked == ["right"] * 2
 
 
@@ -109,7 +111,7 @@ async def test_callers_of_one_key_wait_for_one_word():
     broker = Broker()
     broker.taken.add("wrong at first sight")
     keys = broker.keys()
-    waiting = [asyncio.ensure_future(keys.check("wrong at first sight")) for _ in range(5)]
+    waiting = [asyncio.ensure_future(keys.whose("wrong at first sight")) for _ in range(5)]
     await asyncio.sleep(0)
     waiting[0].cancel()
     await asyncio.sleep(0)
@@ -124,15 +126,15 @@ async def test_a_key_that_was_refused_is_asked_for_again_and_one_that_ended_is_f
     keys = broker.keys()
     for _ in range(2):
         with pytest.raises(FilaError):
-            await keys.check("other")
+            await keys.whose("other")
     assert broker.asked == ["other"] * 2
     broker.taken.add("other")
-    await keys.check("other")
+    await keys.whose("other")
 
     broker.taken.clear()
     keys.forget("other")
     with pytest.raises(FilaError):
-        await keys.check("other")
+        await keys.whose("other")
 
 
 async def test_callers_without_a_key_cost_the_broker_one_word_a_second():
@@ -140,18 +142,18 @@ async def test_callers_without_a_key_cost_the_broker_one_word_a_second():
     keys = broker.keys()
     for _ in range(3):
         with pytest.raises(FilaError):
-            await keys.check(NOBODY)
+            await keys.whose(NOBODY)
     assert broker.asked == [NOBODY]
 
     broker.taken.add(NOBODY)
     broker.now_s += NOBODY_REMEMBERED_S
-    await keys.check(NOBODY)
+    await keys.whose(NOBODY)
 
 
 async def test_who_shows_no_key_waits_for_its_refusal_and_no_more_than_so_many_do():
     broker = Broker()
     keys = broker.keys(tried_max=3, nobody_waits_s=60)
-    waiting = [asyncio.ensure_future(keys.check(NOBODY)) for _ in range(5)]
+    waiting = [asyncio.ensure_future(keys.whose(NOBODY)) for _ in range(5)]
     async with asyncio.timeout(10):
         told = await asyncio.gather(*waiting[:2], return_exceptions=True)
 
@@ -164,9 +166,9 @@ async def test_who_shows_no_key_waits_for_its_refusal_and_no_more_than_so_many_d
 async def test_a_right_key_is_told_while_more_wrong_ones_wait_than_may():
     broker = Broker()
     keys = broker.keys(tried_max=4)
-    wrong = [asyncio.ensure_future(keys.check(f"wrong {number}")) for number in range(6)]
+    wrong = [asyncio.ensure_future(keys.whose(f"wrong {number}")) for number in range(6)]
     await asyncio.sleep(0)
-    await keys.check("right")
+    await keys.whose("right")
     await asyncio.sleep(0)
 
     ended = await asyncio.gather(*wrong[:3], return_exceptions=True)
@@ -180,7 +182,7 @@ async def test_a_right_key_is_told_while_more_wrong_ones_wait_than_may():
 async def test_a_broker_that_says_nothing_in_time_is_told():
     broker = Broker()
     with pytest.raises(Problem, match="did not say"):
-        await broker.keys(tried_s_max=0.001).check("wrong")
+        await broker.keys(tried_s_max=0.001).whose("wrong")
 
 
 async def test_so_many_keys_are_remembered_and_no_more():
@@ -188,10 +190,10 @@ async def test_so_many_keys_are_remembered_and_no_more():
     keys = broker.keys()
     for number in range(KNOWN_MAX + 1):
         broker.taken.add(f"key {number}")
-        await keys.check(f"key {number}")
-    await keys.check(f"key {KNOWN_MAX}")
+        await keys.whose(f"key {number}")
+    await keys.whose(f"key {KNOWN_MAX}")
     assert len(broker.asked) == KNOWN_MAX + 1
-    await keys.check("key 0")
+    await keys.whose("key 0")
     assert len(broker.asked) == KNOWN_MAX + 2
 
 

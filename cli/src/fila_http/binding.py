@@ -43,7 +43,10 @@ def bind(
         _take_raw(request, query, headers, body, items_max)
     else:
         _take_query(request, route, query, items_max)
-        _take_body(request, route, headers, body, items_max)
+        try:
+            _take_body(request, route, headers, body, items_max)
+        except Problem as problem:
+            raise _with_the_raw_way(problem, request) from None
     for name in route.in_path:
         setattr(request, name, path[name])
     if IDEMPOTENCY_KEY in headers:
@@ -55,7 +58,7 @@ def bind(
 
 def is_payload(route: Route, headers: Headers) -> bool:
     """Whether the body is a message's payload, to be taken as it is."""
-    return route.request is EnqueueRequest and not _is_json(headers)
+    return route.raw or (route.request is EnqueueRequest and not _is_json(headers))
 
 
 def _is_json(headers: Headers) -> bool:
@@ -183,6 +186,18 @@ def check_coding(headers: Headers) -> None:
 
 
 # A message as it is.
+
+
+def _with_the_raw_way(problem: Problem, request: Message) -> Problem:
+    """Who sends what is JSON and no message of ours, as webhooks do, is told where that is taken."""
+    if problem.reason not in ("INVALID_FIELD", "INVALID_JSON") or not isinstance(
+        request, EnqueueRequest | EnqueueBatchRequest
+    ):
+        return problem
+    problem.detail += (
+        "; to store a body as it is, whatever its type, POST it to /v1/queues/{queue}/messages/raw"
+    )
+    return problem
 
 
 def _take_raw(request: Message, query: QueryParams, headers: Headers, body: bytes, items_max: int) -> None:

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from fila.connection import calling_for
 from fila.errors import FilaError
+from fila.v1.auth_pb2 import RIGHT_PRODUCE, WhoAmIResponse
 from fila.v1.service_pb2 import EnqueueRequest, LeaseRequest, LeaseResponse, NackBatchRequest
 from fila_http import translation
 from fila_http.binding import bind, check_coding, is_payload
@@ -33,6 +34,7 @@ WAIT_GRACE_S = 10.0
 """How much longer than its wait a pull may go unanswered."""
 
 _NACK = next(route for route in ROUTES if route.name == "NackBatch")
+KEY_IN_PATH = "key"
 _KEY = re.compile(r"[\x21-\x7e]{1,512}")
 _log = logging.getLogger("fila.http")
 
@@ -99,9 +101,12 @@ class Endpoint:
                 route, answer = self._find(scope["method"])
                 if service.gate is not None:
                     service.gate.check()
-                key = key_of(headers)
+                address = scope["path_params"].get(KEY_IN_PATH)
+                key = key_of(headers) if address is None else key_in_address(address, headers)
                 hold.holder = key or "{}:{}".format(*(scope.get("client") or ("", "")))
-                await service.keys.check(key)
+                whose = await service.keys.whose(key)
+                if address is not None:
+                    check_address(whose, scope["path_params"]["queue"])
                 check_coding(headers)
                 body = await read_body(headers, receive, bounds, hold)
                 unread = False
@@ -117,7 +122,8 @@ class Endpoint:
                     service.keys.forget(key)
                 await _refuse(scope, send, bounds, from_error(error), close=unread)
             except Exception:  # noqa: BLE001 - a mistake of ours is told, too, and the next request is served
-                _log.exception("%s %s failed", scope["method"], scope["path"])
+                # Not its path, which may hold a key.
+                _log.exception("%s failed", " or ".join(each.path for each, _ in self._answers.values()))
                 mistake = "the door failed by a mistake of its own; its log says more"
                 told = Problem(500, "INTERNAL", mistake, Code.INTERNAL)
                 await _refuse(scope, send, bounds, told, close=True)
@@ -154,8 +160,34 @@ def key_of(headers: Headers) -> str:
     return key.strip()
 
 
-def _unauthenticated() -> FilaError:
-    error = FilaError("send the key as `Authorization: Bearer fila_...`, once, and no other scheme")
+def key_in_address(address: str, headers: Headers) -> str:
+    """The key that an address holds. Raises Problem."""
+    if "authorization" in headers:
+        raise invalid(
+            "the address holds the caller's key; leave Authorization out, or use the address without"
+        )
+    if not _KEY.fullmatch(address):
+        raise from_error(_unauthenticated("the address ends in no key; make one with `fila auth key create`"))
+    return address
+
+
+def check_address(whose: WhoAmIResponse, queue: str) -> None:
+    """Raises Problem for a key that may do more than an address should: it is passed on, and stands in others' logs."""
+    only = [(RIGHT_PRODUCE, queue)]
+    if whose.auth_enabled and [(each.right, each.queue) for each in whose.permissions] != only:
+        raise Problem(
+            403,
+            "PERMISSION_DENIED",
+            f"a key in an address may do nothing but produce to {queue!r}, and this one's holder may do other things; "
+            f"make one for it alone: `fila auth key create NAME`, `fila auth grant NAME --produce {queue}`",
+            Code.PERMISSION_DENIED,
+        )
+
+
+def _unauthenticated(
+    said: str = "send the key as `Authorization: Bearer fila_...`, once, and no other scheme",
+) -> FilaError:
+    error = FilaError(said)
     error.code = Code.UNAUTHENTICATED
     error.reason = "UNAUTHENTICATED"
     return error

@@ -27,7 +27,6 @@ Read = Callable[[Any, "Reading"], Any]
 SHOWN_MAX = 40
 """Characters of a wrong value that its refusal repeats."""
 
-AS_THEY_ARE = "to send bytes as they are, POST one message with another content type than application/json"
 _FROM_URLS = bytes.maketrans(b"-_", b"+/")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
@@ -242,7 +241,7 @@ def _bytes(given: object, _: Reading) -> bytes:
     if isinstance(given, str):
         with contextlib.suppress(ValueError):  # no ASCII, or no base64
             return _from_base64(given.encode("ascii"))
-    raise _wrong(f"base64 text ({AS_THEY_ARE})", given)
+    raise _wrong("base64 text", given)
 
 
 def _from_base64(text: bytes) -> bytes:

@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from fila.errors import FilaError
+from fila.v1.auth_pb2 import WhoAmIResponse
 from fila_http.problems import Code, busy
 
 REMEMBERED_S = 10.0
@@ -38,56 +39,55 @@ class Keys:
 
     def __init__(
         self,
-        ask: Callable[[str], Awaitable[object]],
+        ask: Callable[[str], Awaitable[WhoAmIResponse]],
         now_s: Callable[[], float],
         *,
         tried_max: int = TRIED_MAX,
         tried_s_max: float = TRIED_S_MAX,
         nobody_waits_s: float = NOBODY_WAITS_S,
     ) -> None:
-        """`ask` raises FilaError for a key that the broker does not take."""
+        """`ask` says whose a key is; it raises FilaError for one that the broker does not take."""
         self._ask = ask
         self._now_s = now_s
         self._tried_max = tried_max
         self._tried_s_max = tried_s_max
         self._nobody_waits_s = nobody_waits_s
-        self._known_until_s: OrderedDict[str, float] = OrderedDict()
-        self._under_trial: dict[str, asyncio.Task[None]] = {}
+        self._known: OrderedDict[str, tuple[float, WhoAmIResponse]] = OrderedDict()
+        """Until when, and whose, those that were used last at the end."""
+
+        self._under_trial: dict[str, asyncio.Task[WhoAmIResponse]] = {}
         self._kept: OrderedDict[asyncio.Event, None] = OrderedDict()
         """Callers without a key that wait for their refusal, and what ends the wait of each."""
 
         self._nobody_until_s = 0.0
         self._nobodys_refusal: FilaError | None = None
 
-    async def check(self, key: str) -> None:
-        """Return where the broker takes the key. Raises its refusal; Problem, 503, where it says nothing."""
+    async def whose(self, key: str) -> WhoAmIResponse:
+        """Whose it is. Raises the broker's refusal; Problem, 503, where it says nothing."""
         now_s = self._now_s()
-        if self._known_until_s.get(key, now_s) > now_s:
-            return
-        if key == NOBODY:
-            await self._check_nobody(now_s)
-        else:
-            await self._tried(key)
-        self._known_until_s[key] = self._now_s() + REMEMBERED_S
-        self._known_until_s.move_to_end(key)
-        while len(self._known_until_s) > KNOWN_MAX:
-            self._known_until_s.popitem(last=False)
+        until_s, known = self._known.get(key, (now_s, None))
+        if known is not None and until_s > now_s:
+            return known
+        told = await (self._nobody(now_s) if key == NOBODY else self._tried(key))
+        self._known[key] = (self._now_s() + REMEMBERED_S, told)
+        self._known.move_to_end(key)
+        while len(self._known) > KNOWN_MAX:
+            self._known.popitem(last=False)
+        return told
 
     def forget(self, key: str) -> None:
         """The broker does not take it any more."""
-        self._known_until_s.pop(key, None)
+        self._known.pop(key, None)
 
-    async def _check_nobody(self, now_s: float) -> None:
+    async def _nobody(self, now_s: float) -> WhoAmIResponse:
         if self._nobodys_refusal is None or self._nobody_until_s <= now_s:
             try:
-                await self._tried(NOBODY)
+                return await self._tried(NOBODY)
             except FilaError as refusal:
                 if refusal.code is not Code.UNAUTHENTICATED:
                     raise
                 self._nobodys_refusal = refusal
                 self._nobody_until_s = self._now_s() + NOBODY_REMEMBERED_S
-            else:
-                return
         while len(self._kept) >= self._tried_max:
             self._kept.popitem(last=False)[0].set()
         told = asyncio.Event()
@@ -98,7 +98,7 @@ class Keys:
         self._kept.pop(told, None)
         raise self._nobodys_refusal
 
-    async def _tried(self, key: str) -> None:
+    async def _tried(self, key: str) -> WhoAmIResponse:
         trial = self._under_trial.get(key)
         if trial is None:
             while len(self._under_trial) >= self._tried_max:
@@ -112,18 +112,18 @@ class Keys:
             raise busy(
                 "too many keys are tried at this moment, and this one waited longest; try again in a second"
             )
-        trial.result()
+        return trial.result()
 
-    async def _asked_in_time(self, key: str) -> None:
+    async def _asked_in_time(self, key: str) -> WhoAmIResponse:
         try:
             async with asyncio.timeout(self._tried_s_max):
-                await self._ask(key)
+                return await self._ask(key)
         except TimeoutError:
             raise busy(
                 f"the broker did not say within {self._tried_s_max:g} s whether it knows this key; try again"
             ) from None
 
-    def _end(self, key: str, trial: asyncio.Task[None]) -> None:
+    def _end(self, key: str, trial: asyncio.Task[WhoAmIResponse]) -> None:
         if self._under_trial.get(key) is trial:
             del self._under_trial[key]
         if not trial.cancelled():

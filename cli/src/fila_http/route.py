@@ -79,6 +79,9 @@ class Route:
     body: str = ""
     """The field that is the body; empty: the body holds all that stands nowhere else."""
 
+    raw: bool = False
+    """The body is a message's payload, whatever its type."""
+
     events: Events | None = None
     """Of a call that answers with a stream."""
 

@@ -39,7 +39,10 @@ ASK_BROKER_S_MAX = 10.0
 KEEP_ALIVE_S = 75
 STOP_S_MAX = 5
 
-OF_THEIR_OWN: dict[str, Answer] = {"Enqueue": answer_enqueue, "Lease": answer_lease}
+OF_THEIR_OWN: dict[str, Answer] = {
+    "/fila.v1.FilaService/Enqueue": answer_enqueue,
+    "/fila.v1.FilaService/Lease": answer_lease,
+}
 
 
 class CannotServe(Exception):
@@ -55,7 +58,7 @@ def application(service: Service, door: Door) -> ASGIApp:
     """The door, without a socket."""
     by_path: dict[str, dict[str, tuple[Route, Answer]]] = {}
     for route in ROUTES:
-        answer = OF_THEIR_OWN.get(route.name, answer_stream if route.events else answer_call)
+        answer = OF_THEIR_OWN.get(route.call, answer_stream if route.events else answer_call)
         by_path.setdefault(route.path, {})[route.verb] = (route, answer)
     paths = [Path(path, Endpoint(service, answers)) for path, answers in by_path.items()]
     document = openapi()
@@ -162,7 +165,7 @@ async def _serve(door: Door, target: str, credentials: grpc.ChannelCredentials |
             upstream,
             door.bounds,
             Budget(door.bounds.held_bytes_max),
-            Keys(upstream.check_key, upstream.now_s),
+            Keys(upstream.whose, upstream.now_s),
             translators,
             gate,
         )

@@ -23,7 +23,7 @@ from fila.messages import MessageId
 from fila.methods import ENQUEUE, WHO_AM_I, Method
 from fila.options import ClientOptions
 from fila.producer import Producer, travels_alone
-from fila.v1.auth_pb2 import WhoAmIRequest
+from fila.v1.auth_pb2 import WhoAmIRequest, WhoAmIResponse
 from fila.v1.events_pb2 import GetStatusRequest, GetStatusResponse
 from fila.v1.service_pb2 import EnqueueMessage, EnqueueRequest
 from fila_http.problems import unavailable
@@ -150,9 +150,10 @@ class Upstream:
             raise
         return False
 
-    async def check_key(self, key: str) -> None:
-        """Raises FilaError where the broker does not take the key, "" for none, or can't be asked."""
-        await self._connection.with_key(key).call(WHO_AM_I, WhoAmIRequest(), {}, timeout_s=PROBE_TIMEOUT_S)
+    async def whose(self, key: str) -> WhoAmIResponse:
+        """Whose key it is, "" for none. Raises FilaError where the broker does not take it, or can't be asked."""
+        caller = self._connection.with_key(key)
+        return await caller.call(WHO_AM_I, WhoAmIRequest(), {}, timeout_s=PROBE_TIMEOUT_S)
 
     async def check_reached(self) -> None:
         """Raises FilaError where the broker is not reached. Nothing is asked of it."""
