@@ -20,8 +20,9 @@ soak: soak-pipeline
 soak-pipeline: build $(PIPELINE_VENV)/.core
 	cd pipeline && FILA_SOAK=1 .venv/bin/python -m pytest --timeout 0
 
-check-pipeline: $(PIPELINE_BIN)/fila-pipeline
+check-pipeline: $(PIPELINE_BIN)/fila-pipeline $(VENV)/.dev
 	cd pipeline && .venv/bin/python -m mypy --config-file pyproject.toml src
+	cd pipeline && PYTHONPATH=src lint-imports
 
 lock: lock-pipeline
 lock-pipeline: $(VENV)/.dev

@@ -20,19 +20,8 @@ from pyspark.sql import functions as f
 from recordings import closed_recording, more_work, skewed_work, some_work
 
 from fila_pipeline import main, schema
-from fila_pipeline.backtest import (
-    DIFFERENT,
-    NO_BASE,
-    OTHER_VERSION,
-    REFUSED,
-    SAME,
-    PolicyNotTried,
-    answer,
-    backtest,
-    segments,
-    try_policy,
-)
-from fila_pipeline.checkpoint import NOTHING_NEW, checkpoint, sweep
+from fila_pipeline.backtest import PolicyNotTried, answer, backtest, try_policy
+from fila_pipeline.checkpoint import checkpoint, sweep
 from fila_pipeline.events import per_message
 from fila_pipeline.history import live_entries, open_history
 from fila_pipeline.jobs.fairness import fairness
@@ -40,6 +29,7 @@ from fila_pipeline.main import _parser, _run
 from fila_pipeline.pages.fairness import fairness_page
 from fila_pipeline.pages.policy import compare, policy_answer, policy_page
 from fila_pipeline.runs import JOBS, Choices, run_job
+from fila_pipeline.segments import DIFFERENT, NO_BASE, NOTHING_NEW, OTHER_VERSION, REFUSED, SAME, segments
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,26 +15,16 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from fila_pipeline.backtest import (
-    DIFFERENT,
-    REFUSED,
-    SAME,
-    SEEDS,
-    BacktestMissing,
-    PolicyNotTried,
-    Verdict,
-    backtest,
-    core_is_here,
-    try_policy,
-    verdict_page,
-)
+from fila_pipeline.backtest import SEEDS, PolicyNotTried, backtest, try_policy, verdict_page
 from fila_pipeline.checkpoint import checkpoint, sweep
 from fila_pipeline.history import History, HistoryMissing, open_history
 from fila_pipeline.jobs.compact import compact
 from fila_pipeline.pages.overview import overview
 from fila_pipeline.pages.page import Page, render
 from fila_pipeline.pages.policy import compare, policy_page
+from fila_pipeline.replay import BacktestMissing, core_is_here
 from fila_pipeline.runs import JOBS, Choices, notes, run_job
+from fila_pipeline.segments import DIFFERENT, REFUSED, SAME, Verdict
 from fila_pipeline.storage import Storage, StorageUnreachable
 from fila_pipeline.synthetic import noisy_neighbours, record
 

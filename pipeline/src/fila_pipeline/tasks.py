@@ -1,0 +1,92 @@
+"""Segments replayed side by side: each is a task for Spark, and a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pyspark import RDD
+from pyspark.sql import Row, SparkSession
+
+from fila_pipeline.segments import CHECKPOINTS, Segment
+from fila_pipeline.storage import Storage
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a process is to do with a segment."""
+
+    what: str
+    """`verify`, `checkpoint`, or the kind of a course: `recorded`, `as it was`, `policy`."""
+    segment: Segment
+    policy: str | None = None
+    seed: int = 0
+
+
+def in_tasks(spark: SparkSession, directory: str, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
+    """Do everything that is wanted, each as a task of Spark; returns what each came to.
+
+    A replay opens files by path. A history that is not on a disk is brought to it: Spark's own reader hands a task the
+    files of its segment, and a checkpoint that it makes comes back through the driver.
+    """
+    if not wanted:
+        return []
+    storage = Storage(spark, directory)
+    if storage.local is not None:
+        placed = [
+            replace(each, segment=replace(each.segment, directory=str(storage.local))) for each in wanted
+        ]
+        return list(spark.sparkContext.parallelize(placed, len(placed)).map(in_a_process).collect())
+    checkpoints = [f"{CHECKPOINTS}/{name}" for name in storage.names(CHECKPOINTS)]
+    tasks = []
+    for each in wanted:
+        of_run = [file for file in checkpoints if file.startswith(f"{CHECKPOINTS}/{each.segment.run}-")]
+        files = storage.present([*each.segment.inputs, *each.segment.decisions, *of_run])
+        tasks.append(brought(spark, storage.directory, files).mapPartitions(partial(in_a_folder, each)))
+    done = spark.sparkContext.union(tasks).collect()
+    for _, made in done:
+        for file, content in made.items():
+            storage.write(file, content)
+    return [told for told, _ in done]
+
+
+def brought(spark: SparkSession, directory: str, files: Collection[str]) -> RDD[Row]:
+    """Return files of a history as rows of one partition, each with its path and its content."""
+    paths = [f"{directory}/{file}" for file in files]
+    if not paths:
+        return spark.sparkContext.parallelize(list[Row](), 1)
+    read = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(paths)
+    return read.select("path", "content").coalesce(1).rdd
+
+
+def in_a_folder(wanted: Wanted, rows: Iterable[Row]) -> Iterator[tuple[dict[str, Any], dict[str, bytes]]]:
+    """Do what is wanted over files that are handed in; gives what it came to, and the checkpoint that it wrote."""
+    with TemporaryDirectory(prefix="fila-history-") as folder:
+        there = set()
+        for row in rows:
+            parts = row.path.split("/")
+            # Tables have folders for the date and the hour.
+            path = Path(folder, *parts[-2 if parts[-2] == CHECKPOINTS else -4 :])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(row.content)
+            there.add(path)
+        told = in_a_process(replace(wanted, segment=replace(wanted.segment, directory=folder)))
+        made = set(Path(folder, CHECKPOINTS).glob("[!._]*")) - there
+        yield told, {f"{CHECKPOINTS}/{path.name}": path.read_bytes() for path in made}
+
+
+def in_a_process(wanted: Wanted) -> dict[str, Any]:
+    """Do what is wanted in a process of its own; returns what it came to."""
+    command = [sys.executable, "-m", "fila_pipeline.replay", json.dumps(asdict(wanted))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ourselves
+    if done.returncode != 0:
+        raise RuntimeError(f"the replay of {wanted.segment.run} broke off:\n{done.stderr}")
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
