@@ -233,6 +233,86 @@ async def test_a_head_that_does_not_come_in_time_ends_its_connection_in_words():
     assert transport.closed
 
 
+HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
+SECOND = b"0\r\n\r\nGET /second HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        pytest.param(
+            HEAD + b"Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n" + SECOND, id="length first"
+        ),
+        pytest.param(
+            HEAD + b"Transfer-Encoding: chunked\r\ncontent-length: 6\r\n\r\n" + SECOND, id="length second"
+        ),
+        pytest.param(HEAD + b"Transfer-Encoding:\r\n chunked\r\n\r\n" + SECOND, id="folded"),
+        pytest.param(HEAD + b"Transfer-Encoding:\r\n\tchunked\r\n\r\n" + SECOND, id="folded by a tab"),
+        pytest.param(HEAD + b"X-Other: a\r\n Transfer-Encoding: chunked\r\n\r\n" + SECOND, id="in a fold"),
+        pytest.param(b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n" + SECOND, id="of HTTP/1.0"),
+        pytest.param(
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + HEAD + b"Transfer-Encoding:\r\n chunked\r\n\r\n" + SECOND,
+            id="behind another",
+        ),
+    ],
+)
+@pytest.mark.parametrize("pieces", [1, 2, 40])
+async def test_a_request_with_two_readings_is_none_and_nothing_behind_it_is_one(
+    request_bytes: bytes, pieces: int
+):
+    asked: list[str] = []
+
+    async def answer(scope: Any, _receive: Any, send: Any) -> None:
+        asked.append(f"{scope['method']} {scope['path']}")
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+    transport = Socket()
+    config = uvicorn.Config(answer, lifespan="off")
+    connection = BoundedProtocol(config, ServerState(), {}, _loop=asyncio.get_running_loop())
+    connection.connection_made(transport)
+    step = -(-len(request_bytes) // pieces)
+    for start in range(0, len(request_bytes), step):
+        if not transport.closed:
+            connection.data_received(request_bytes[start : start + step])
+        await asyncio.sleep(0)
+    await asyncio.gather(*connection.tasks)
+    connection.connection_lost(None)
+
+    assert set(asked) <= {"GET /"}, "what came before it"
+    assert b"HTTP/1.1 400 " in transport.written
+    assert transport.closed
+
+
+async def test_a_body_in_chunks_and_trailers_are_read_as_ever():
+    bodies: list[bytes] = []
+
+    async def answer(_scope: Any, receive: Any, send: Any) -> None:
+        body = b""
+        while (event := await receive())["type"] == "http.request":
+            body += event["body"]
+            if not event["more_body"]:
+                break
+        bodies.append(body)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+    transport = Socket()
+    config = uvicorn.Config(answer, lifespan="off")
+    connection = BoundedProtocol(config, ServerState(), {}, _loop=asyncio.get_running_loop())
+    connection.connection_made(transport)
+    for body in (
+        b"Content-Length: 3\r\n\r\nabc",
+        b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n",
+    ):
+        connection.data_received(HEAD + body)
+        await asyncio.gather(*connection.tasks)
+    connection.connection_lost(None)
+
+    assert bodies == [b"abc", b"abc"]
+    assert transport.written.count(b"HTTP/1.1 200 ") == 2
+
+
 @pytest.mark.e2e
 @pytest.mark.slow
 def test_a_header_behind_the_body_is_none(console):

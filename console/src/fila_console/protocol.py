@@ -2,6 +2,9 @@
 
 h11 judges framing strictly and drops what stands behind a chunked body: over httptools, which uvicorn prefers where it
 finds it, such a trailer becomes a header of the head, an `Origin` or a `Host` that no browser and no proxy saw there.
+
+A head has one reading, so that a proxy before the console and the console find the same end of a body: h11 itself takes
+one with two framings by the second of them, and joins lines that are folded.
 """
 
 from __future__ import annotations
@@ -10,6 +13,9 @@ import asyncio
 from typing import Any
 
 import h11
+from h11._receivebuffer import (
+    ReceiveBuffer,
+)  # the only place where a line is seen before it is joined to another
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_S_MAX = 10.0
@@ -17,11 +23,29 @@ HEAD_BYTES_MAX = 64 << 10
 _LATE = "The request's headers did not come within 10 s.\n"
 
 
+class OneReading(ReceiveBuffer):
+    """What came, of which a head that a proxy may have read in another way ends the connection."""
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        """The lines of a head, or of what stands behind a chunked body. Raises RemoteProtocolError."""
+        lines = super().maybe_extract_lines()
+        if lines:
+            said = lines[1:]
+            if any(line.startswith((b" ", b"\t")) for line in said):
+                raise h11.RemoteProtocolError("a line is folded")
+            names = {bytes(line.partition(b":")[0]).lower() for line in said}
+            is_chunked = b"transfer-encoding" in names
+            if is_chunked and (b"content-length" in names or lines[0].rstrip().endswith(b"HTTP/1.0")):
+                raise h11.RemoteProtocolError("a body has two framings")
+        return lines
+
+
 class BoundedProtocol(H11Protocol):
     """uvicorn makes one a connection."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.conn._receive_buffer = OneReading()
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
