@@ -31,6 +31,7 @@ PAGES = (
     "docs/durability.md",
     "docs/events.md",
     "docs/fairness.md",
+    "docs/history.md",
     "docs/http.md",
     "docs/lua-patterns.md",
     "docs/message-sizes.md",
