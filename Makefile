@@ -24,7 +24,8 @@ PYTEST_ARGS ?=
 SETUP :=
 TEST :=
 CHECK :=
-GENERATED := sdks/python/src/fila/v1 docs/api-reference.md cli/src/fila_http/v1
+GENERATED := sdks/python/src/fila/v1 docs/api-reference.md cli/src/fila_http/v1 \
+	$(addprefix server/src/fila_server/core/protocol/,v1.pxd seam.pxd)
 include $(wildcard sdks/*/rules.mk pipeline/rules.mk bench/*/rules.mk tools/*/rules.mk console/rules.mk)
 
 .PHONY: help setup build run test test-python test-timeless test-servers test-other-edge test-chosen check check-python bench bench-check soak planted-faults gen gen-check fmt lock clean

@@ -55,6 +55,16 @@ def test_the_small_core_breaks_no_rule(core):
         ),
         (
             "runtime/engine.pyx",
+            "from fila_server.core.protocol cimport v1\n",
+            "fila_server.core.runtime.engine.pyx takes v1 from fila_server.core.protocol.v1 and does not use it",
+        ),
+        (
+            "state/paths.pyx",
+            "from fila_server.core.runtime cimport engine\n\nengine.run()\n",
+            "fila_server.core.state.paths knows fila_server.core.runtime, which is none",
+        ),
+        (
+            "runtime/engine.pyx",
             "from fila_server.core.state.state cimport *\n",
             "fila_server.core.runtime.engine takes * from fila_server.core.state.state, which does not declare it",
         ),

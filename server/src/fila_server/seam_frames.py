@@ -2,8 +2,8 @@
 
 They are protobuf like everything that crosses the seam, so the core reads and writes them with
 what it has, but they are no part of the wire contract: their fields may change with any
-version. So they are declared here and not in `proto/`; core/lifecycle/failure.pyx, core/lifecycle/redrive.pyx,
-core/admin/forecast.pyx and core/lifecycle/notices.pyx name the same numbers.
+version. So they are declared here and not in `proto/`; `make gen` writes their numbers for the core
+(core/protocol/seam.pxd).
 """
 
 from __future__ import annotations
@@ -214,6 +214,11 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
     ),
     "Explained": ((100, "outlook", "Outlook"),),
     "Notice": ((1, "what", _UINT32), (2, "queue", _BYTES), (3, "channel", _BYTES), (4, "number", _UINT64)),
+    # What Python adds behind an operator's request: it is written with the change, to the log of what operators did.
+    "Audited": ((14, "audit", _BYTES),),
+    # What the edge adds behind a request that opens a consumer: its principal, how many messages may be in flight
+    # with all of that principal's, and its address.
+    "Opener": ((13, "most", _UINT32), (14, "principal", _UINT64), (15, "peer", _BYTES)),
     "AccessRecord": ((1, "key", _BYTES), (2, "value", _BYTES)),
     "AccessChange": (
         (1, "records" + _REPEATED, "AccessRecord"),
@@ -233,7 +238,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
 }
 
 
-def _classes() -> dict[str, Any]:
+def _file() -> descriptor_pb2.FileDescriptorProto:
     # proto2, because whether a delay or a weight was given matters as much as its value.
     file = descriptor_pb2.FileDescriptorProto(
         name="fila/seam_frames.proto", package=_PACKAGE, syntax="proto2"
@@ -251,8 +256,15 @@ def _classes() -> dict[str, Any]:
                 field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
             else:
                 field.type = kind
+    return file
+
+
+FILE: Final = _file()
+
+
+def _classes() -> dict[str, Any]:
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
+    pool.Add(FILE)
     return {
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
         for name in _MESSAGES
@@ -274,6 +286,7 @@ PolicyPart: Final[Any] = _classes_by_name["PolicyPart"]
 StatsLeft: Final[Any] = _classes_by_name["StatsLeft"]
 StatsPage: Final[Any] = _classes_by_name["StatsPage"]
 StatsPart: Final[Any] = _classes_by_name["StatsPart"]
+Audited: Final[Any] = _classes_by_name["Audited"]
 AccessChange: Final[Any] = _classes_by_name["AccessChange"]
 FindPage: Final[Any] = _classes_by_name["FindPage"]
 KeyRows: Final[Any] = _classes_by_name["KeyRows"]

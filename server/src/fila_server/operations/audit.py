@@ -1,8 +1,8 @@
 """What admins did: who, from where, what to which queue. Durable with the change, bounded, told to the log too.
 
-A record travels with the command as its field 14, and the core writes it in the batch of the change when the command
-succeeds (core/lifecycle/answers.pyx). So there is no change without its record, and no record without its change.
-Values and scripts appear as digests: they may be secrets.
+A record travels behind the command's request (seam_frames.Audited), and the core writes it in the batch of the change
+when the command succeeds (core/lifecycle/answers.pyx). So there is no change without its record, and no record without
+its change. Values and scripts appear as digests: they may be secrets.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
+from fila_server import seam_frames
 from fila_server.access.door import Caller
 from fila_server.access.rights import pattern_of
 
 TEXT_CHARS_MAX = 200
-_TAG = b"\x72"  # field 14, behind what the client sent, so that what it may have put there does not count
 
 _READS = frozenset(
     (
@@ -78,9 +78,9 @@ def encode(told: Record) -> bytes:
 
 
 def field(told: Record) -> bytes:
-    """A record as field 14 of a frame."""
-    encoded = encode(told)
-    return _TAG + _varint(len(encoded)) + encoded
+    """A record as it stands behind what the client sent, so that what it may have put there does not count."""
+    audited: bytes = seam_frames.Audited(audit=encode(told)).SerializeToString()
+    return audited
 
 
 def record(act: str, request: Any, caller: Caller) -> Record:
@@ -137,12 +137,3 @@ def digest(text: str) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= TEXT_CHARS_MAX else text[: TEXT_CHARS_MAX - 3] + "..."
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)

@@ -5,6 +5,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from fila_server.core.lifecycle.answers cimport answer, answer_audited, answer_status
+from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.commands cimport ACCESS_CHANGE, ACCESS_READ, INTERNAL, OK
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_field, put_nested, put_number_field, put_text_field,
@@ -39,23 +40,25 @@ cdef void _change(Core* core, Command* command) noexcept nogil:
     cdef Slice text
     cdef uint64_t number
     cdef Fields record
+    cdef Slice name
+    cdef Slice value
     cdef Buffer nothing
     fields_parse(&record, command.bytes, command.length)
-    if record.number[3]:                # before what is put, wherever the frame says it
+    if record.number[seam.ACCESS_CHANGE_ANEW]:        # before what is put, wherever the frame says it
         batch_delete_range(&core.store, core.settles, ACCESS, b"", 0, END, 1)
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == 1 and fields_parse(&record, text.at, text.length):
-            if record.text[2].length:
+        if field == seam.ACCESS_CHANGE_RECORDS and fields_parse(&record, text.at, text.length):
+            name, value = record.text[seam.ACCESS_RECORD_KEY], record.text[seam.ACCESS_RECORD_VALUE]
+            if value.length:
                 batch_put(
-                    &core.store, core.settles, ACCESS, record.text[1].at, record.text[1].length,
-                    record.text[2].at, record.text[2].length)
+                    &core.store, core.settles, ACCESS, name.at, name.length, value.at, value.length)
             else:
-                batch_delete(&core.store, core.settles, ACCESS, record.text[1].at, record.text[1].length)
-        elif field == 2:
+                batch_delete(&core.store, core.settles, ACCESS, name.at, name.length)
+        elif field == seam.ACCESS_CHANGE_MARKER:
             batch_put(&core.store, core.settles, ACCESS, OWN_MARKER, 1, text.at, text.length)
             batch_put(&core.store, core.settles, META, MARKER, 6, text.at, text.length)
-        elif field == 14:
+        elif field == seam.ACCESS_CHANGE_AUDIT:
             core.auditing, core.auditing_token = text, command.token
     buffer_init(&nothing)
     answer_audited(core)
@@ -81,10 +84,10 @@ cdef void _read(Core* core, Command* command) noexcept nogil:
     while scan_valid(scan):
         record.length = 0
         at = scan_key(scan, &length)
-        put_text_field(&record, 1, _text(at, length))
+        put_text_field(&record, seam.ACCESS_RECORD_KEY, _text(at, length))
         at = scan_value(scan, &length)
-        put_text_field(&record, 2, _text(at, length))
-        put_nested(&buffer, 1, &record)
+        put_text_field(&record, seam.ACCESS_RECORD_VALUE, _text(at, length))
+        put_nested(&buffer, seam.ACCESS_CHANGE_RECORDS, &record)
         scan_next(scan)
     status = scan_status(&core.store, scan, &core.error)
     scan_free(scan)
@@ -92,7 +95,7 @@ cdef void _read(Core* core, Command* command) noexcept nogil:
     if status == STORE_OK:
         status = store_get(&core.store, META, MARKER, 6, &marker, &length, &core.error)
         if status == STORE_OK:
-            put_text_field(&buffer, 2, _text(marker, length))
+            put_text_field(&buffer, seam.ACCESS_CHANGE_MARKER, _text(marker, length))
         elif status == STORE_NOT_FOUND:
             status = STORE_OK
         free(marker)
@@ -113,20 +116,20 @@ cdef void _audit_read(Core* core, Command* command) noexcept nogil:
     cdef uint64_t number
     cdef uint64_t left
     fields_parse(&fields, command.bytes, command.length)
-    left = fields.number[2] if 0 < fields.number[2] < AUDIT_PAGE_MAX else AUDIT_PAGE_MAX
+    left = min(fields.number[seam.AUDIT_PAGE_MOST] or AUDIT_PAGE_MAX, <uint64_t> AUDIT_PAGE_MAX)
     buffer_init(&buffer)
     buffer_init(&record)
     rocksdb_iter_seek_to_last(scan)
     while scan_valid(scan) and left:
         number = read_u64be(scan_key(scan, &length))
-        if fields.number[1] == 0 or number < fields.number[1]:
+        if fields.number[seam.AUDIT_PAGE_BELOW] == 0 or number < fields.number[seam.AUDIT_PAGE_BELOW]:
             at = scan_value(scan, &length)
             record.length = 0
-            put_number_field(&record, 1, number)
+            put_number_field(&record, seam.AUDIT_RECORD_NUMBER, number)
             if length > HEAD_BYTES:
-                put_number_field(&record, 2, read_u64be(at + 1))
-                put_text_field(&record, 3, _text(at + HEAD_BYTES, length - HEAD_BYTES))
-            put_nested(&buffer, 1, &record)
+                put_number_field(&record, seam.AUDIT_RECORD_AT_MS, read_u64be(at + 1))
+                put_text_field(&record, seam.AUDIT_RECORD_WHAT, _text(at + HEAD_BYTES, length - HEAD_BYTES))
+            put_nested(&buffer, seam.AUDIT_RECORDS_RECORDS, &record)
             left -= 1
         rocksdb_iter_prev(scan)
     scan_free(scan)

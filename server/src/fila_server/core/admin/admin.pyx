@@ -21,14 +21,15 @@ from fila_server.core.index.policy cimport queue_configure
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.lifecycle.queues cimport channel_new, number_next, queue_new
 from fila_server.core.lifecycle.seek cimport channel_seek, channel_start
+from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport (
     ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION,
     GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL,
     SET_CONFIG, SET_KEY_POLICY, UPDATE_QUEUE,
 )
 from fila_server.core.protocol.protobuf cimport (
-    Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
-    put_timestamp_field, timestamp_ms,
+    QUEUE_FIELD, Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field,
+    put_text_field, put_timestamp_field, timestamp_ms,
 )
 from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.scheduling.pace cimport cap_set, pace_set
@@ -69,8 +70,8 @@ cdef bint admin_command(Core* core, Command* command) noexcept nogil:
     cdef Fields fields
     cdef Queue* queue
     fields_parse(&fields, command.bytes, command.length)
-    core.auditing, core.auditing_token = fields.text[14], command.token
-    queue = queue_find(core, fields.text[1]) if _waits_its_turn(command.kind) else NULL
+    core.auditing, core.auditing_token = fields.text[seam.AUDITED_AUDIT], command.token
+    queue = queue_find(core, fields.text[QUEUE_FIELD]) if _waits_its_turn(command.kind) else NULL
     if queue != NULL:
         if chore_waits(core, queue, command):
             return False
@@ -97,7 +98,7 @@ cdef void _at_once(Core* core, Command* command, Fields* fields) noexcept nogil:
     if command.kind == LIST_CONFIG:
         config_list(core, command, fields)
         return
-    queue = queue_find(core, fields.text[1])
+    queue = queue_find(core, fields.text[QUEUE_FIELD])
     if queue == NULL:
         _no_queue(core, command)
     elif command.kind == UPDATE_QUEUE:
@@ -131,7 +132,7 @@ cdef void _make_channels(Core* core, Queue* queue, Slice config) noexcept nogil:
     cdef uint64_t number
     c.at, c.end, c.bad = config.at, config.at + config.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == 16 and channel_find(queue, text) == NULL:
+        if field == v1.QUEUE_CONFIG_CHANNELS and channel_find(queue, text) == NULL:
             channel_record_put(core, channel_new(core, queue, text, number_next(core), 1))
     if queue.channels == NULL:
         channel_record_put(core, channel_new(core, queue, _text(b"default", 7), number_next(core), 1))
@@ -148,7 +149,7 @@ cdef void _connect(Core* core, Queue* dlq) noexcept nogil:
 
 
 cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept nogil:
-    cdef Slice name = fields.text[1]
+    cdef Slice name = fields.text[v1.CREATE_QUEUE_REQUEST_NAME]
     cdef Queue* queue
     cdef Queue* dlq
     cdef Slice dlq_name
@@ -161,8 +162,8 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
             <int> name.length, name.at)
         answer_status(core, command.token, ALREADY_EXISTS, refusal, b"QUEUE_EXISTS")
         return
-    queue = _make(core, name, fields.text[2])
-    _make_channels(core, queue, fields.text[2])
+    queue = _make(core, name, fields.text[v1.CREATE_QUEUE_REQUEST_CONFIG])
+    _make_channels(core, queue, fields.text[v1.CREATE_QUEUE_REQUEST_CONFIG])
     if queue.is_dlq:
         _connect(core, queue)
     if not queue.is_dlq and not queue.policy.idle_ms:   # one that expires leaves no dead letters behind
@@ -173,8 +174,10 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
         dlq = queue_find(core, dlq_name)
         if dlq == NULL:
             buffer_init(&config)
-            put_number_field(&config, 3, queue.policy.visibility_ms)
-            put_number_field(&config, 5, 1 if queue.policy.durable else 2)
+            put_number_field(&config, v1.QUEUE_CONFIG_VISIBILITY_TIMEOUT_MS, queue.policy.visibility_ms)
+            put_number_field(
+                &config, v1.QUEUE_CONFIG_DURABILITY,
+                v1.DURABILITY_FSYNC if queue.policy.durable else v1.DURABILITY_OS)
             dlq = _make(core, dlq_name, _text(config.data, <uint32_t> config.length))
             _make_channels(core, dlq, _text(b"", 0))
             queue_record_put(core, dlq)
@@ -185,7 +188,7 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
     queue_record_put(core, queue)
     kept_put(core, command)
     buffer_init(&buffer)
-    put_text_field(&buffer, 1, name)
+    put_text_field(&buffer, v1.CREATE_QUEUE_RESPONSE_QUEUE_ID, name)
     answer(core, command.token, OK, &buffer, True)
 
 
@@ -193,7 +196,7 @@ cdef void _update_queue(Core* core, Command* command, Fields* fields, Queue* que
     cdef Buffer buffer
     cdef bint was_paused = queue.policy.paused
     cdef Channel* channel = queue.channels
-    queue_configure(core, queue, fields.text[2])
+    queue_configure(core, queue, fields.text[v1.UPDATE_QUEUE_REQUEST_CONFIG])
     queue_record_put(core, queue)
     queue_changed(core, CHANGED_QUEUE_UPDATED, queue)
     kept_put(core, command)
@@ -201,7 +204,7 @@ cdef void _update_queue(Core* core, Command* command, Fields* fields, Queue* que
         channel_activate(core, channel)
         channel = channel.next
     buffer_init(&buffer)
-    put_text_field(&buffer, 1, fields.text[2])
+    put_text_field(&buffer, v1.UPDATE_QUEUE_RESPONSE_CONFIG, fields.text[v1.UPDATE_QUEUE_REQUEST_CONFIG])
     answer(core, command.token, OK, &buffer, True)
 
 
@@ -210,7 +213,7 @@ cdef void _delete_queue(Core* core, Command* command, Fields* fields, Queue* que
     cdef Queue* dlq
     cdef Buffer buffer
     cdef char refusal[384]
-    if queue.promised and not fields.number[2]:
+    if queue.promised and not fields.number[v1.DELETE_QUEUE_REQUEST_FORCE]:
         snprintf(
             refusal, sizeof(refusal),
             b"queue: %llu messages of a published batch are still on their way into \"%.*s\"; try again "
@@ -241,9 +244,9 @@ cdef void _delete_queue(Core* core, Command* command, Fields* fields, Queue* que
 cdef void _get_queue(Core* core, Command* command, Queue* queue) noexcept nogil:
     cdef Buffer buffer
     buffer_init(&buffer)
-    put_text_field(&buffer, 1, _text(queue.text.bytes, queue.text.length))
-    put_nested(&buffer, 2, &queue.config)
-    put_timestamp_field(&buffer, 3, queue.created_ms)
+    put_text_field(&buffer, v1.GET_QUEUE_RESPONSE_QUEUE, _text(queue.text.bytes, queue.text.length))
+    put_nested(&buffer, v1.GET_QUEUE_RESPONSE_CONFIG, &queue.config)
+    put_timestamp_field(&buffer, v1.GET_QUEUE_RESPONSE_CREATED_AT, queue.created_ms)
     answer(core, command.token, OK, &buffer, False)
 
 
@@ -255,37 +258,38 @@ cdef void _create_channel(Core* core, Command* command, Fields* fields, Queue* q
     cdef bint bad = False
     cdef Buffer buffer
     cdef char refusal[640]
-    if channel_find(queue, fields.text[2]) != NULL:
+    cdef Slice name = fields.text[v1.CREATE_CHANNEL_REQUEST_CHANNEL]
+    if channel_find(queue, name) != NULL:
         snprintf(
             refusal, sizeof(refusal),
             b"queue \"%.*s\" has a channel \"%.*s\" already; move it, or choose another name",
-            <int> fields.text[1].length, fields.text[1].at, <int> fields.text[2].length, fields.text[2].at)
+            <int> queue.text.length, queue.text.bytes, <int> name.length, name.at)
         answer_status(core, command.token, ALREADY_EXISTS, refusal, b"CHANNEL_EXISTS")
         return
     if queue.channel_count >= CHANNELS_MAX:
         snprintf(
             refusal, sizeof(refusal),
             b"channel: queue \"%.*s\" has %d channels, the most a queue may have; delete one first",
-            <int> fields.text[1].length, fields.text[1].at, <int> CHANNELS_MAX)
+            <int> queue.text.length, queue.text.bytes, <int> CHANNELS_MAX)
         answer_status(core, command.token, INVALID_ARGUMENT, refusal, b"LIMIT_EXCEEDED")
         return
-    if fields.seen & (1 << 4) and fields.number[4]:
+    if fields.number[v1.CREATE_CHANNEL_REQUEST_OLDEST]:
         start = queue_oldest(queue)
-    elif fields.seen & (1 << 5):
-        start = fields.number[5]
-    elif fields.seen & (1 << 6):
-        start = queue_offset_at(queue, timestamp_ms(fields.text[6], &bad))
+    elif fields.seen & (1 << v1.CREATE_CHANNEL_REQUEST_OFFSET):
+        start = fields.number[v1.CREATE_CHANNEL_REQUEST_OFFSET]
+    elif fields.seen & (1 << v1.CREATE_CHANNEL_REQUEST_TIME):
+        start = queue_offset_at(queue, timestamp_ms(fields.text[v1.CREATE_CHANNEL_REQUEST_TIME], &bad))
     if start > queue.next_offset:
         start = queue.next_offset
-    channel = channel_new(core, queue, fields.text[2], number_next(core), start)
-    channel.idle_after_ms = fields.number[7]
+    channel = channel_new(core, queue, name, number_next(core), start)
+    channel.idle_after_ms = fields.number[v1.CREATE_CHANNEL_REQUEST_EXPIRES_AFTER_IDLE_MS]
     if start < queue.next_offset:
         channel_start(core, channel, start)
     else:
         channel_record_put(core, channel)
     channel_changed(core, CHANGED_CHANNEL_CREATED, channel)
     buffer_init(&buffer)
-    put_number_field(&buffer, 1, channel.start_offset)
+    put_number_field(&buffer, v1.CREATE_CHANNEL_RESPONSE_START_OFFSET, channel.start_offset)
     answer(core, command.token, OK, &buffer, True)
 
 
@@ -294,7 +298,7 @@ cdef void _channel_command(Core* core, Command* command, Fields* fields, Queue* 
     cdef Buffer buffer
     cdef uint64_t offset
     cdef bint bad = False
-    channel = channel_find(queue, fields.text[2])
+    channel = channel_find(queue, fields.text[v1.SEEK_CHANNEL_REQUEST_CHANNEL])
     if channel == NULL:
         _no_channel(core, command)
         return
@@ -302,11 +306,11 @@ cdef void _channel_command(Core* core, Command* command, Fields* fields, Queue* 
     if command.kind == DELETE_CHANNEL:
         channel_delete(core, channel)
     elif command.kind == SEEK_CHANNEL:
-        offset = fields.number[3]
-        if fields.seen & (1 << 4):
-            offset = queue_offset_at(queue, timestamp_ms(fields.text[4], &bad))
+        offset = fields.number[v1.SEEK_CHANNEL_REQUEST_OFFSET]
+        if fields.seen & (1 << v1.SEEK_CHANNEL_REQUEST_TIME):
+            offset = queue_offset_at(queue, timestamp_ms(fields.text[v1.SEEK_CHANNEL_REQUEST_TIME], &bad))
         channel = channel_seek(core, channel, offset)
-        put_number_field(&buffer, 1, channel.start_offset)
+        put_number_field(&buffer, v1.SEEK_CHANNEL_RESPONSE_OFFSET, channel.start_offset)
     remains_begin(core, queue)
     answer(core, command.token, OK, &buffer, True)
 
@@ -315,46 +319,48 @@ cdef void _channel_command(Core* core, Command* command, Fields* fields, Queue* 
 
 cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     """Weight, pause, cap and rate of one fairness key; effective at once on what waits."""
-    cdef Key* key = <Key*> textmap_get(&queue.keys, fields.text[2].at, fields.text[2].length)
+    cdef Slice name = fields.text[v1.SET_KEY_POLICY_REQUEST_FAIRNESS_KEY]
+    cdef Key* key = <Key*> textmap_get(&queue.keys, name.at, name.length)
     cdef double rate = 0
     cdef double burst = 0
     cdef Buffer buffer
     cdef Flow* flow
     cdef uint64_t pending = 0
+    cdef bint is_rate_given = fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_RATE_PER_SECOND) != 0
     if key != NULL and key_pace(key) != NULL:
         rate, burst = key_pace(key).bucket.rate, key_pace(key).bucket.burst
-    if fields.seen & (1 << 6):
-        memcpy(&rate, &fields.number[6], 8)
-    if fields.seen & (1 << 7):
-        memcpy(&burst, &fields.number[7], 8)
-    if (burst != 0 and rate == 0 and not fields.seen & (1 << 6)) or not 0 <= rate <= RATE_MAX:
+    if is_rate_given:
+        memcpy(&rate, &fields.number[v1.SET_KEY_POLICY_REQUEST_RATE_PER_SECOND], 8)
+    if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_BURST):
+        memcpy(&burst, &fields.number[v1.SET_KEY_POLICY_REQUEST_BURST], 8)
+    if (burst != 0 and rate == 0 and not is_rate_given) or not 0 <= rate <= RATE_MAX:
         answer_status(
             core, command.token, INVALID_ARGUMENT,
             b"burst: the key has no rate, and nothing can be saved up; give rate_per_second (0 to 1e9), too",
             b"INVALID_FIELD")
         return
-    key = key_intern(core, queue, fields.text[2])
+    key = key_intern(core, queue, name)
     key.refs -= 1                       # the policy itself keeps the key from here on
-    if fields.seen & (1 << 3):
-        key.admin_weight = <unsigned short> fields.number[3]
-    if fields.seen & (1 << 4):
-        key.paused = fields.number[4] != 0
-    if fields.seen & (1 << 5):
-        cap_set(core, key, <uint32_t> fields.number[5])
-    if fields.seen & (1 << 6 | 1 << 7):
+    if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_WEIGHT):
+        key.admin_weight = <unsigned short> fields.number[v1.SET_KEY_POLICY_REQUEST_WEIGHT]
+    if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_PAUSED):
+        key.paused = fields.number[v1.SET_KEY_POLICY_REQUEST_PAUSED] != 0
+    if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_MAX_IN_FLIGHT):
+        cap_set(core, key, <uint32_t> fields.number[v1.SET_KEY_POLICY_REQUEST_MAX_IN_FLIGHT])
+    if is_rate_given or fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_BURST):
         pace_set(core, key, rate, burst if burst >= 1 else max(rate, 1.0))
     buffer_init(&buffer)
-    put_number_field(&buffer, 1, key.admin_weight)
-    put_number_field(&buffer, 2, key.paused)
-    put_number_field(&buffer, 3, key_cap(key))
+    put_number_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_WEIGHT, key.admin_weight)
+    put_number_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_PAUSED, key.paused)
+    put_number_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_MAX_IN_FLIGHT, key_cap(key))
     if key_pace(key) != NULL:
-        put_double_field(&buffer, 4, key_pace(key).bucket.rate)
-        put_double_field(&buffer, 5, key_pace(key).bucket.burst)
+        put_double_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_RATE_PER_SECOND, key_pace(key).bucket.rate)
+        put_double_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_BURST, key_pace(key).bucket.burst)
     flow = key.flows
     while flow != NULL:
         pending = max(pending, <uint64_t> flow.backlog + flow.delayed)
         flow = flow.next_of_key
-    put_number_field(&buffer, 6, pending)
+    put_number_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_PENDING, pending)
     key_changed(core, key)
     key_reconsider(core, key)
     if key_has_policy(key) or key.refs:

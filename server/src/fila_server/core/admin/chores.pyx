@@ -12,8 +12,9 @@ from fila_server.core.lifecycle.answers cimport answer, answer_audited, answer_n
 from fila_server.core.lifecycle.ending cimport slot_done
 from fila_server.core.lifecycle.seek cimport channel_rebuild
 from fila_server.core.lifecycle.settle cimport lease_given_back
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport OK, PURGE_QUEUE
-from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_number_field
+from fila_server.core.protocol.protobuf cimport Fields, channel_field, fields_parse, put_number_field
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, queue_revealed_below
 from fila_server.core.state.kinds cimport DELAYED, LEASED, READY
@@ -129,7 +130,9 @@ cdef void chores_forget(Core* core) noexcept nogil:
 # --- purge -----------------------------------------------------------------------------------
 
 cdef Slice _key_of(Command* command, Fields* fields, bint* all_keys) noexcept nogil:
-    cdef int field = 2 if command.kind == PURGE_QUEUE else 3
+    cdef int field = v1.PURGE_CHANNEL_REQUEST_FAIRNESS_KEY
+    if command.kind == PURGE_QUEUE:
+        field = v1.PURGE_QUEUE_REQUEST_FAIRNESS_KEY
     all_keys[0] = fields.seen & (1 << field) == 0
     return fields.text[field]
 
@@ -140,8 +143,8 @@ cdef void purge_begin(Core* core, Queue* queue, Command* command) noexcept nogil
     cdef Chore* chore
     fields_parse(&fields, command.bytes, command.length)
     channel = NULL
-    if command.kind != PURGE_QUEUE or fields.seen & (1 << 3):
-        channel = channel_find(queue, fields.text[3 if command.kind == PURGE_QUEUE else 2])
+    if command.kind != PURGE_QUEUE or fields.seen & (1 << v1.PURGE_QUEUE_REQUEST_CHANNEL):
+        channel = channel_find(queue, fields.text[channel_field(command.kind)])
         if channel == NULL:
             answer_no_channel(core, command)
             command_free(command)
@@ -197,7 +200,7 @@ cdef bint _purge_some(Core* core, Queue* queue, Chore* chore) noexcept nogil:
         chore.here = chore.next_offset = 0
         chore.channel_at += 1
     buffer_init(&buffer)
-    put_number_field(&buffer, 1, chore.most)
+    put_number_field(&buffer, v1.PURGE_QUEUE_RESPONSE_PURGED, chore.most)
     answer(core, chore.command.token, OK, &buffer, True)
     return True
 

@@ -8,6 +8,7 @@ from fila_server.core.admin.forecast cimport put_outlook
 from fila_server.core.admin.step_budget cimport SUBQUEUES_MAX, flow_age, looks_begin, looks_end, may_look
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel
 from fila_server.core.lifecycle.deliver cimport consumer_room
+from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport (
     put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
@@ -48,9 +49,6 @@ cdef enum:
     TIMERS_MAX = 65536
     RETURNING_LOOKED_AT = 256
     RETURNS_NAMED = 10
-    APART = 4                           # field of the request: a key that the outlook is to tell by itself
-    OUTLOOK = 15                        # the outlook is wanted too, see forecast.pxd
-    OUTLOOK_TOLD = 100                  # and of the answer
 
 
 cdef bint _somebody_has_room(Channel* channel, Looks* looks) noexcept nogil:
@@ -184,8 +182,9 @@ cdef void _put_waits(Core* core, Buffer* b, KeyClock* row) noexcept nogil:
     buffer_init(&inner)
     if row != NULL:
         for cause in range(WAITED_HELD + 1):
-            put_number_field(&inner, cause + 1, <uint64_t> hour_sum(core, &row.hour, cause))
-    put_nested(b, 6, &inner)
+            put_number_field(
+                &inner, v1.WAIT_CAUSES_NO_CONSUMER_MS + cause, <uint64_t> hour_sum(core, &row.hour, cause))
+    put_nested(b, v1.EXPLAIN_KEY_RESPONSE_WAITS, &inner)
     buffer_free(&inner)
 
 
@@ -206,8 +205,9 @@ cdef void _put_returning(Buffer* b, Flow* flow, Looks* looks) noexcept nogil:
             found = slot
         slot = slot.next
     if found != NULL:
-        put_number_field(b, 11, frame_offset(frame_of(found), found.index))
-        put_number_field(b, 12, found.marks >> 1)
+        put_number_field(
+            b, v1.EXPLAIN_KEY_RESPONSE_RETURNING_OFFSET, frame_offset(frame_of(found), found.index))
+        put_number_field(b, v1.EXPLAIN_KEY_RESPONSE_RETURNING_COUNT, found.marks >> 1)
 
 
 cdef double _share(Core* core, Channel* channel, Flow* flow, KeyClock* row) noexcept nogil:
@@ -239,10 +239,11 @@ cdef uint32_t _weight(Queue* queue, Key* key, Slice text) noexcept nogil:
 
 
 cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
-    cdef Slice text = fields.text[3]
-    cdef Channel* channel = channel_find(queue, fields.text[2])
+    cdef Slice text = fields.text[v1.EXPLAIN_KEY_REQUEST_FAIRNESS_KEY]
+    cdef Channel* channel = channel_find(queue, fields.text[v1.EXPLAIN_KEY_REQUEST_CHANNEL])
     cdef Key* key = <Key*> textmap_get(&queue.keys, text.at, text.length)
-    cdef Key* other = <Key*> textmap_get(&queue.keys, fields.text[APART].at, fields.text[APART].length)
+    cdef Slice apart_text = fields.text[seam.EXPLAIN_KEY_APART]
+    cdef Key* other = <Key*> textmap_get(&queue.keys, apart_text.at, apart_text.length)
     cdef Flow* flow = NULL
     cdef Flow* apart = NULL
     cdef KeyClock* row
@@ -256,7 +257,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         return
     if key != NULL:
         flow = flow_find(key, channel)
-    if other != NULL and fields.text[APART].length and other != key:
+    if other != NULL and apart_text.length and other != key:
         apart = flow_find(other, channel)
     if flow != NULL:
         clock_remember(core, flow)
@@ -264,23 +265,25 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     row = flow.clock if flow != NULL else clock_find(channel, text.at, text.length)
     held = flow_holding(core, key, flow, queue.policy.paused, &looks)
     buffer_init(&b)
-    put_number_field(&b, 1, held.state)
+    put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_STATE, held.state)
     if held.bucket != NULL:
         name.at, name.length = held.bucket.text.bytes, held.bucket.text.length
-        put_text_field(&b, 2, name)
+        put_text_field(&b, v1.EXPLAIN_KEY_RESPONSE_BLOCKING_BUCKET, name)
     if held.until_ms:
-        put_timestamp_field(&b, 3, held.until_ms)
-    put_double_field(&b, 4, _share(core, channel, flow, row))
-    put_double_field(&b, 5, _due_share(channel, flow, weight if flow != NULL else 0))
+        put_timestamp_field(&b, v1.EXPLAIN_KEY_RESPONSE_UNTIL, held.until_ms)
+    put_double_field(&b, v1.EXPLAIN_KEY_RESPONSE_SHARE, _share(core, channel, flow, row))
+    put_double_field(
+        &b, v1.EXPLAIN_KEY_RESPONSE_DUE_SHARE, _due_share(channel, flow, weight if flow != NULL else 0))
     _put_waits(core, &b, row)
     if flow != NULL:
-        put_number_field(&b, 7, flow.backlog + flow.delayed)
-        put_number_field(&b, 8, flow.in_flight)
-        put_number_field(&b, 9, flow_age(core, flow, &looks) if flow.backlog else 0)
-    put_number_field(&b, 10, weight)
+        put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_PENDING, flow.backlog + flow.delayed)
+        put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_IN_FLIGHT, flow.in_flight)
+        put_number_field(
+            &b, v1.EXPLAIN_KEY_RESPONSE_OLDEST_AGE_MS, flow_age(core, flow, &looks) if flow.backlog else 0)
+    put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_WEIGHT, weight)
     if flow != NULL:
         _put_returning(&b, flow, &looks)
-    if fields.number[OUTLOOK]:
-        put_outlook(core, &b, OUTLOOK_TOLD, channel, key, flow, apart, held.sub, &looks)
+    if fields.number[seam.EXPLAIN_KEY_WITH_OUTLOOK]:
+        put_outlook(core, &b, seam.EXPLAINED_OUTLOOK, channel, key, flow, apart, held.sub, &looks)
     looks_end(core, &looks)
     answer(core, command.token, OK, &b, False)

@@ -7,6 +7,7 @@ from libc.string cimport memset
 from fila_server.core.admin.step_budget cimport flow_first, looks_spend, may_look
 from fila_server.core.index.holders cimport holder_room
 from fila_server.core.lifecycle.deliver cimport consumer_room
+from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport entry_of, flow_delivered, key_cap, key_pace
@@ -140,15 +141,15 @@ cdef void _put_rivals(
     for i in range(GROUPS):
         if groups[i].weight > 0:
             buffer_init(&row)
-            put_double_field(&row, 1, groups[i].weight * scale)
-            put_double_field(&row, 2, groups[i].work * scale)
-            put_nested(b, 8, &row)
+            put_double_field(&row, seam.RIVALS_WEIGHT, groups[i].weight * scale)
+            put_double_field(&row, seam.RIVALS_WORK, groups[i].work * scale)
+            put_nested(b, seam.OUTLOOK_RIVALS, &row)
             buffer_free(&row)
     if apart != NULL and apart.backlog:
         buffer_init(&row)
-        put_double_field(&row, 1, apart.turn.weight)
-        put_double_field(&row, 2, _flow_work(apart, usual))
-        put_nested(b, 19, &row)
+        put_double_field(&row, seam.RIVALS_WEIGHT, apart.turn.weight)
+        put_double_field(&row, seam.RIVALS_WORK, _flow_work(apart, usual))
+        put_nested(b, seam.OUTLOOK_APART, &row)
         buffer_free(&row)
 
 
@@ -178,14 +179,14 @@ cdef void _put_consumers(Buffer* b, Channel* channel, Looks* looks) noexcept nog
             break
     looks_spend(looks, looked)
     buffer_init(&row)
-    put_number_field(&row, 1, count)
-    put_number_field(&row, 2, with_room)
-    put_number_field(&row, 3, channel.waiting_pulls)
-    put_number_field(&row, 4, window)
-    put_number_field(&row, 5, held)
-    put_number_field(&row, 6, begun)
-    put_number_field(&row, 7, at_quota)
-    put_nested(b, 9, &row)
+    put_number_field(&row, seam.CONSUMERS_COUNT, count)
+    put_number_field(&row, seam.CONSUMERS_WITH_ROOM, with_room)
+    put_number_field(&row, seam.CONSUMERS_WAITING_PULLS, channel.waiting_pulls)
+    put_number_field(&row, seam.CONSUMERS_WINDOW, window)
+    put_number_field(&row, seam.CONSUMERS_HELD, held)
+    put_number_field(&row, seam.CONSUMERS_BEGUN, begun)
+    put_number_field(&row, seam.CONSUMERS_AT_QUOTA, at_quota)
+    put_nested(b, seam.OUTLOOK_CONSUMERS, &row)
     buffer_free(&row)
 
 
@@ -212,14 +213,14 @@ cdef void _put_line(Core* core, Buffer* b, Subqueue* held, Looks* looks) noexcep
     looks_spend(looks, looked)
     bucket_refill(&bucket.bucket, core.mono_ns, True)
     buffer_init(&row)
-    put_double_field(&row, 1, bucket.bucket.rate)
-    put_double_field(&row, 2, bucket.bucket.level)
-    put_number_field(&row, 3, lines)
-    put_number_field(&row, 4, ahead)
-    put_number_field(&row, 5, tokens)
-    put_number_field(&row, 6, held.count)
-    put_number_field(&row, 7, held.line.count)
-    put_nested(b, 10, &row)
+    put_double_field(&row, seam.LINE_RATE, bucket.bucket.rate)
+    put_double_field(&row, seam.LINE_LEVEL, bucket.bucket.level)
+    put_number_field(&row, seam.LINE_LINES, lines)
+    put_number_field(&row, seam.LINE_AHEAD, ahead)
+    put_number_field(&row, seam.LINE_TOKENS, tokens)
+    put_number_field(&row, seam.LINE_OWN, held.count)
+    put_number_field(&row, seam.LINE_PLACES, held.line.count)
+    put_nested(b, seam.OUTLOOK_LINE, &row)
     buffer_free(&row)
 
 
@@ -235,29 +236,32 @@ cdef void put_outlook(
     if flow != NULL and flow.backlog:
         first = flow_first(flow, looks)
     if first != NULL:
-        put_number_field(&inner, 1, flow.backlog)
-        put_number_field(&inner, 2, flow.turn.weight)
-        put_number_field(&inner, 3, key_cap(key))
-        put_number_field(&inner, 4, entry_of(first).cost)
-        put_double_field(&inner, 5, _own_cost(flow, usual, looks))
+        put_number_field(&inner, seam.OUTLOOK_BACKLOG, flow.backlog)
+        put_number_field(&inner, seam.OUTLOOK_WEIGHT, flow.turn.weight)
+        put_number_field(&inner, seam.OUTLOOK_CAP, key_cap(key))
+        put_number_field(&inner, seam.OUTLOOK_HEAD_COST, entry_of(first).cost)
+        put_double_field(&inner, seam.OUTLOOK_MEAN_COST, _own_cost(flow, usual, looks))
         pace = key_pace(key)
         if pace != NULL:
             bucket_refill(&pace.bucket, core.mono_ns, True)
-            put_double_field(&inner, 15, pace.bucket.rate)
-            put_double_field(&inner, 16, pace.bucket.level)
-            put_double_field(&inner, 18, pace.bucket.burst)
-        put_number_field(&inner, 17, key.table_weight if key.table_weight else key.weight)
+            put_double_field(&inner, seam.OUTLOOK_KEY_RATE, pace.bucket.rate)
+            put_double_field(&inner, seam.OUTLOOK_KEY_LEVEL, pace.bucket.level)
+            put_double_field(&inner, seam.OUTLOOK_KEY_BURST, pace.bucket.burst)
+        put_number_field(&inner, seam.OUTLOOK_WEIGHT_BY_POLICY, key.table_weight or key.weight)
         if flow.turn.place != IDLE:
-            put_double_field(&inner, 6, _before_its_turn(channel, flow, apart, usual, &of_apart, looks))
-            put_double_field(&inner, 20, of_apart)
-            put_number_field(&inner, 7, _rounds_to_save(channel, flow, entry_of(first).cost))
+            put_double_field(
+                &inner, seam.OUTLOOK_BEFORE_ITS_TURN,
+                _before_its_turn(channel, flow, apart, usual, &of_apart, looks))
+            put_double_field(&inner, seam.OUTLOOK_APART_BEFORE, of_apart)
+            put_number_field(
+                &inner, seam.OUTLOOK_ROUNDS_TO_SAVE, _rounds_to_save(channel, flow, entry_of(first).cost))
     _put_rivals(&inner, channel, flow, apart, usual, looks)
     _put_consumers(&inner, channel, looks)
     if held != NULL and held.line != NULL:
         _put_line(core, &inner, held, looks)
-    put_number_field(&inner, 11, <uint64_t> channel.ring.quantum)
-    put_number_field(&inner, 12, channel.served)
-    put_double_field(&inner, 13, usual)
-    put_number_field(&inner, 14, channel.ready)
+    put_number_field(&inner, seam.OUTLOOK_QUANTUM, <uint64_t> channel.ring.quantum)
+    put_number_field(&inner, seam.OUTLOOK_SERVED, channel.served)
+    put_double_field(&inner, seam.OUTLOOK_USUAL_COST, usual)
+    put_number_field(&inner, seam.OUTLOOK_READY, channel.ready)
     put_nested(b, field, &inner)
     buffer_free(&inner)

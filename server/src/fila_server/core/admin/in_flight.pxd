@@ -1,7 +1,7 @@
 """What principals hold in flight, and how much they may: the rights' table hears the one, says the other.
 
-    HOLDERS {1 repeated: {1 number of a principal; 2 leases that it may have, 0 = no bound}}
-            -> {1 repeated, in this order: {1 leases it has; 2 pulls refused for its bound since last told}}
+    HOLDERS Holders: the number of each principal, and the leases that it may have (0 = no bound)
+            -> Held, in this order: the leases it has, and the pulls refused for its bound since last told
 """
 
 from fila_server.core.state.state cimport Core

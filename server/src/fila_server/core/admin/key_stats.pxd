@@ -1,13 +1,13 @@
-"""A queue's keys, and the buckets that what waits in them names, in numbers: fields 6 and 7 of GetStats.
+"""A queue's keys, and the buckets that what waits in them names, in numbers: `per_key_stats` and
+`per_throttle_stats` of GetStats.
 
 Only a walk over the table of keys finds them. Within GET_STATS it goes over tables of at most CELLS_AT_ONCE
 cells; of a larger one, or of keys with many sub-queues, the edge asks part after part, so that a million keys
 stop nobody:
 
-    STATS_PAGE  {1 queue, 2 channel, 3 most keys, 4 cursor, 5 the table's size when the cursor was given,
-                6 no keys with less pending};
-                answers {1 keys with something pending, 2 the longest wait in ms, 4 cursor (0: that was all),
-                5 the table's size, 6 keys, 7 buckets, whose `waiting` counts this part's keys alone}
+    STATS_PAGE  StatsPage: at most `most` keys from `cursor` on, none with less pending than `least`
+                -> StatsPart: how many keys have something pending, the longest wait, the next cursor (0: that
+                was all), and keys and buckets, whose `waiting` counts this part's keys alone
 
 A table that has grown in between is begun anew.
 """
@@ -27,7 +27,7 @@ cdef struct Walked:
     uint64_t active
     uint64_t oldest_ms
 
-# Appends fields 6 and 7 for the cells from `cursor` to `end`, or to fewer where there is much to look at
+# Appends both for the cells from `cursor` to `end`, or to fewer where there is much to look at
 # (Walked.cursor); `is_part`: of a larger table.
 cdef Walked keys_walk(
     Core* core, Queue* queue, Channel* channel, uint64_t most, uint64_t least, uint32_t cursor, uint32_t end,

@@ -8,6 +8,7 @@ from fila_server.core.admin.step_budget cimport (
     SUBQUEUES_MAX, Looks, flow_age, looks_begin, looks_end, may_look,
 )
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel
+from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field, put_text_field
 from fila_server.core.state.kinds cimport PARKED_THROTTLED
@@ -57,21 +58,21 @@ cdef void _key_stats(
                 throttled = throttled or flow.parked == PARKED_THROTTLED
         flow = flow.next_of_key
     buffer_init(&inner)
-    put_text_field(&inner, 1, _text(key.text.bytes, key.text.length))
-    put_number_field(&inner, 2, pending)
-    put_number_field(&inner, 3, <uint64_t> deficit)
-    put_number_field(&inner, 4, key_weight(key))
-    put_number_field(&inner, 5, in_flight)
-    put_number_field(&inner, 6, age)
-    put_number_field(&inner, 7, delivered)
-    put_double_field(&inner, 8, <double> served / 1000.0)
-    put_number_field(&inner, 9, key.paused)
-    put_number_field(&inner, 10, key_cap(key))
-    put_number_field(&inner, 11, throttled)
+    put_text_field(&inner, v1.PER_FAIRNESS_KEY_STATS_KEY, _text(key.text.bytes, key.text.length))
+    put_number_field(&inner, v1.PER_FAIRNESS_KEY_STATS_PENDING_COUNT, pending)
+    put_number_field(&inner, v1.PER_FAIRNESS_KEY_STATS_CURRENT_DEFICIT, <uint64_t> deficit)
+    put_number_field(&inner, v1.PER_FAIRNESS_KEY_STATS_WEIGHT, key_weight(key))
+    put_number_field(&inner, v1.PER_FAIRNESS_KEY_STATS_IN_FLIGHT, in_flight)
+    put_number_field(&inner, v1.PER_FAIRNESS_KEY_STATS_OLDEST_AGE_MS, age)
+    put_number_field(&inner, v1.PER_FAIRNESS_KEY_STATS_DELIVERED_TOTAL, delivered)
+    put_double_field(&inner, v1.PER_FAIRNESS_KEY_STATS_SERVED_COST_TOTAL, <double> served / 1000.0)
+    put_number_field(&inner, v1.PER_FAIRNESS_KEY_STATS_PAUSED, key.paused)
+    put_number_field(&inner, v1.PER_FAIRNESS_KEY_STATS_MAX_IN_FLIGHT, key_cap(key))
+    put_number_field(&inner, v1.PER_FAIRNESS_KEY_STATS_THROTTLED, throttled)
     if key_pace(key) != NULL:
-        put_double_field(&inner, 12, key_pace(key).bucket.rate)
-        put_double_field(&inner, 13, key_pace(key).bucket.burst)
-    put_nested(b, 6, &inner)
+        put_double_field(&inner, v1.PER_FAIRNESS_KEY_STATS_RATE_PER_SECOND, key_pace(key).bucket.rate)
+        put_double_field(&inner, v1.PER_FAIRNESS_KEY_STATS_BURST, key_pace(key).bucket.burst)
+    put_nested(b, v1.GET_STATS_RESPONSE_PER_KEY_STATS, &inner)
     buffer_free(&inner)
 
 
@@ -153,12 +154,12 @@ cdef void _bucket_stats(Core* core, Buffer* b, ThrottleKey* bucket, uint64_t wai
     cdef Buffer inner
     bucket_refill(&bucket.bucket, core.mono_ns, bucket.in_lines > 0)
     buffer_init(&inner)
-    put_text_field(&inner, 1, _text(bucket.text.bytes, bucket.text.length))
-    put_double_field(&inner, 2, bucket.bucket.level)
-    put_double_field(&inner, 3, bucket.bucket.rate)
-    put_double_field(&inner, 4, bucket.bucket.burst)
-    put_number_field(&inner, 5, waiting)
-    put_nested(b, 7, &inner)
+    put_text_field(&inner, v1.PER_THROTTLE_KEY_STATS_KEY, _text(bucket.text.bytes, bucket.text.length))
+    put_double_field(&inner, v1.PER_THROTTLE_KEY_STATS_TOKENS, bucket.bucket.level)
+    put_double_field(&inner, v1.PER_THROTTLE_KEY_STATS_RATE_PER_SECOND, bucket.bucket.rate)
+    put_double_field(&inner, v1.PER_THROTTLE_KEY_STATS_BURST, bucket.bucket.burst)
+    put_number_field(&inner, v1.PER_THROTTLE_KEY_STATS_WAITING, waiting)
+    put_nested(b, v1.GET_STATS_RESPONSE_PER_THROTTLE_STATS, &inner)
     buffer_free(&inner)
 
 
@@ -214,21 +215,22 @@ cdef Walked keys_walk(
 
 cdef void key_stats_page(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     cdef Channel* channel = NULL
-    cdef uint32_t cursor = <uint32_t> fields.number[4]
+    cdef uint32_t cursor = <uint32_t> fields.number[seam.STATS_PAGE_CURSOR]
     cdef Walked walked
     cdef Buffer b
-    if fields.text[2].length:
-        channel = channel_find(queue, fields.text[2])
+    if fields.text[seam.STATS_PAGE_CHANNEL].length:
+        channel = channel_find(queue, fields.text[seam.STATS_PAGE_CHANNEL])
         if channel == NULL:
             answer_no_channel(core, command)
             return
-    if fields.number[5] != queue.keys.capacity or cursor > queue.keys.capacity:
+    if fields.number[seam.STATS_PAGE_CAPACITY] != queue.keys.capacity or cursor > queue.keys.capacity:
         cursor = 0
     buffer_init(&b)
     walked = keys_walk(
-        core, queue, channel, fields.number[3], fields.number[6], cursor, cursor + CELLS_PER_PAGE, True, &b)
-    put_number_field(&b, 1, walked.active)
-    put_number_field(&b, 2, walked.oldest_ms)
-    put_number_field(&b, 4, walked.cursor if walked.cursor < queue.keys.capacity else 0)
-    put_number_field(&b, 5, queue.keys.capacity)
+        core, queue, channel, fields.number[seam.STATS_PAGE_MOST], fields.number[seam.STATS_PAGE_LEAST],
+        cursor, cursor + CELLS_PER_PAGE, True, &b)
+    put_number_field(&b, seam.STATS_PART_ACTIVE, walked.active)
+    put_number_field(&b, seam.STATS_PART_OLDEST_MS, walked.oldest_ms)
+    put_number_field(&b, seam.STATS_PART_CURSOR, walked.cursor if walked.cursor < queue.keys.capacity else 0)
+    put_number_field(&b, seam.STATS_PART_CAPACITY, queue.keys.capacity)
     answer(core, command.token, OK, &b, False)

@@ -6,6 +6,7 @@ from libc.string cimport memcpy
 
 from fila_server.core.admin.step_budget cimport Looks, flow_age, looks_begin, looks_end
 from fila_server.core.lifecycle.answers cimport answer
+from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse
 from fila_server.core.protocol.refusals cimport refusal_reason
@@ -292,7 +293,7 @@ cdef void _buckets(Core* core, Buffer* b) noexcept nogil:
 
 
 cdef void metrics_command(Core* core, Command* command) noexcept nogil:
-    """{1 without keys and buckets, for whoever asks each second}."""
+    """The one that asks each second asks without keys and buckets."""
     cdef Fields fields
     cdef Buffer b
     fields_parse(&fields, command.bytes, command.length)
@@ -307,7 +308,7 @@ cdef void metrics_command(Core* core, Command* command) noexcept nogil:
     _numbers(&b, core.counters.batch, 32)
     _number(&b, core.counters.batch_messages)
     _queues(core, &b)                   # two places: how many there are, and those that are told
-    if fields.number[1]:
+    if fields.number[seam.METRICS_ASKED_WITHOUT_KEYS]:
         _array(&b, 0)
         _array(&b, 0)
     else:

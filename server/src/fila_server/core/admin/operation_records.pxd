@@ -1,14 +1,13 @@
 """Small records that operators' calls keep: versions of queues' settings, long operations. Kept here, and
 understood in `fila_server.operations`.
 
-    KEPT_CHANGE     {12 repeated: drop all whose keys begin so, 13 repeated: record {1 key, 2 value}}
-                    -> empty, durable
-    KEPT_READ       {1 keys that begin so, 2 below this key (empty: from the last), 3 at most so many}
-                    -> {1 repeated: record {1 key, 2 value}}, in falling order of key
+    KEPT_CHANGE     KeptChange: `prefixes`, drop all records whose keys begin so; `records` -> empty, durable
+    KEPT_READ       KeptPage: keys that begin with `prefix` and are below `below` (empty: from the last), at
+                    most `most` of them -> KeptRecords, in falling order of key
 
-Fields 12 and 13 may also stand in the frames of CREATE_QUEUE, UPDATE_QUEUE and DELETE_QUEUE, which write them
-in the batch of the change: the edge makes those frames anew, so no client can put them there. A record
-without a value is deleted.
+A KeptChange may also stand in the frames of CREATE_QUEUE, UPDATE_QUEUE and DELETE_QUEUE, which write it in
+the batch of the change: the edge makes those frames anew, so no client can put it there. A record without a
+value is deleted.
 """
 
 from fila_server.core.state.state cimport Core

@@ -5,6 +5,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from fila_server.core.lifecycle.answers cimport answer, answer_status
+from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.commands cimport INTERNAL, KEPT_CHANGE, OK
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_nested, put_text_field
 from fila_server.core.storage.families cimport KEPT
@@ -44,21 +45,24 @@ cdef void kept_put(Core* core, Command* command) noexcept nogil:
     cdef Slice text
     cdef uint64_t number
     cdef Fields record
+    cdef Slice name
+    cdef Slice value
     cdef Buffer end
     buffer_init(&end)
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == 12 and text.length:
+        if field == seam.KEPT_CHANGE_PREFIXES and text.length:
             _behind(&end, text)
             batch_delete_range(
                 &core.store, core.settles, KEPT, text.at, text.length, end.data, end.length)
-        elif field == 13 and fields_parse(&record, text.at, text.length) and record.text[1].length:
-            if record.text[2].length:
-                batch_put(
-                    &core.store, core.settles, KEPT, record.text[1].at, record.text[1].length,
-                    record.text[2].at, record.text[2].length)
+        elif field == seam.KEPT_CHANGE_RECORDS and fields_parse(&record, text.at, text.length):
+            name, value = record.text[seam.ACCESS_RECORD_KEY], record.text[seam.ACCESS_RECORD_VALUE]
+            if name.length == 0:
+                continue
+            if value.length:
+                batch_put(&core.store, core.settles, KEPT, name.at, name.length, value.at, value.length)
             else:
-                batch_delete(&core.store, core.settles, KEPT, record.text[1].at, record.text[1].length)
+                batch_delete(&core.store, core.settles, KEPT, name.at, name.length)
     buffer_free(&end)
 
 
@@ -73,13 +77,13 @@ cdef void _read(Core* core, Command* command) noexcept nogil:
     cdef size_t length = 0
     cdef uint64_t left
     fields_parse(&fields, command.bytes, command.length)
-    prefix = fields.text[1]
-    left = fields.number[3] if 0 < fields.number[3] < PAGE_MAX else PAGE_MAX
+    prefix = fields.text[seam.KEPT_PAGE_PREFIX]
+    left = min(fields.number[seam.KEPT_PAGE_MOST] or PAGE_MAX, <uint64_t> PAGE_MAX)
     buffer_init(&from_)
     buffer_init(&payload)
     buffer_init(&record)
-    if fields.text[2].length:
-        put_slice(&from_, fields.text[2])
+    if fields.text[seam.KEPT_PAGE_BELOW].length:
+        put_slice(&from_, fields.text[seam.KEPT_PAGE_BELOW])
     else:
         _behind(&from_, prefix)
     rocksdb_iter_seek_for_prev(scan, from_.data, from_.length)
@@ -89,10 +93,10 @@ cdef void _read(Core* core, Command* command) noexcept nogil:
             break
         if length != from_.length or memcmp(at, from_.data, length) != 0:
             record.length = 0
-            put_text_field(&record, 1, _text(at, length))
+            put_text_field(&record, seam.ACCESS_RECORD_KEY, _text(at, length))
             at = scan_value(scan, &length)
-            put_text_field(&record, 2, _text(at, length))
-            put_nested(&payload, 1, &record)
+            put_text_field(&record, seam.ACCESS_RECORD_VALUE, _text(at, length))
+            put_nested(&payload, seam.KEPT_RECORDS_RECORDS, &record)
             left -= 1
         rocksdb_iter_prev(scan)
     buffer_free(&from_)

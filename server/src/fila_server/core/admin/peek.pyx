@@ -11,6 +11,7 @@ from fila_server.core.index.bodies cimport frame_want
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.lifecycle.redrive cimport redrive_page, redrive_wants
 from fila_server.core.lifecycle.view cimport message_bytes, message_view
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport OK, PEEK_MESSAGES, RESOURCE_EXHAUSTED
 from fila_server.core.protocol.protobuf cimport Fields, View, fields_parse, put_message
 from fila_server.core.scheduling.flows cimport flow_find
@@ -259,18 +260,19 @@ cdef bint _enough(Page* page, Search* search) noexcept nogil:
 
 cdef bint _peek_wants(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil:
     """False: refused, and answered so."""
-    cdef Queue* queue = queue_find(core, fields.text[1])
+    cdef Queue* queue = queue_find(core, fields.text[v1.PEEK_MESSAGES_REQUEST_QUEUE])
     if queue == NULL:
         answer_no_queue(core, command)
         return False
-    search.channel = channel_find(queue, fields.text[2])
+    search.channel = channel_find(queue, fields.text[v1.PEEK_MESSAGES_REQUEST_CHANNEL])
     if search.channel == NULL:
         answer_no_channel(core, command)
         return False
-    search.most = <uint32_t> min(fields.number[3], <uint64_t> PAGE_MAX) if fields.number[3] else PEEK_DEFAULT
-    search.after_offset = fields.number[4]
+    search.most = <uint32_t> min(
+        fields.number[v1.PEEK_MESSAGES_REQUEST_MAX_MESSAGES] or PEEK_DEFAULT, <uint64_t> PAGE_MAX)
+    search.after_offset = fields.number[v1.PEEK_MESSAGES_REQUEST_AFTER_OFFSET]
     search.to_offset = <uint64_t> -1
-    search.key = fields.text[5]
+    search.key = fields.text[v1.PEEK_MESSAGES_REQUEST_FAIRNESS_KEY]
     return True
 
 
@@ -281,5 +283,5 @@ cdef void _peek(Core* core, Command* command, Search* search) noexcept nogil:
     buffer_init(&payload)
     for i in range(search.count):
         message_view(core, search.slots[i], &view)
-        put_message(&payload, 1, &view, &core.tail)
+        put_message(&payload, v1.PEEK_MESSAGES_RESPONSE_MESSAGES, &view, &core.tail)
     answer(core, command.token, OK, &payload, False)

@@ -14,6 +14,7 @@ from libc.string cimport memcmp, memset
 from fila_server import errors
 from fila_server.core.formats.index_record cimport IndexEntry, IndexRecord, index_begin, index_next
 from fila_server.core.formats.records cimport WITH_OWN_IDS
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.protobuf cimport (
     Fields, View, fields_parse, put_message, put_number_field, timestamp_ms,
 )
@@ -115,7 +116,7 @@ cdef int64_t _frame(
         view.cost = <uint32_t> routing.cost
         view.queue = range_.queue
         _throttle_names(&view, routing.set)
-        put_message(out, 1, &view, tail)
+        put_message(out, v1.READ_LOG_RESPONSE_MESSAGES, &view, tail)
         taken += 1
     free(routings)
     return taken
@@ -253,14 +254,18 @@ cdef class LogReader:
         memset(r, 0, sizeof(Range))
         if not fields_parse(&fields, PyBytes_AS_STRING(request), PyBytes_GET_SIZE(request)):
             raise errors.Invalid("request", "the bytes are no valid ReadLogRequest")
-        r.queue, r.key = fields.text[1], fields.text[6]
-        r.next_offset = fields.number[2]
-        r.to_offset = fields.number[3]
-        r.from_ms = timestamp_ms(fields.text[4], &bad) if fields.seen & (1 << 4) else 0
-        r.to_ms = timestamp_ms(fields.text[5], &bad) if fields.seen & (1 << 5) else INT64_MAX
+        r.queue, r.key = fields.text[v1.READ_LOG_REQUEST_QUEUE], fields.text[v1.READ_LOG_REQUEST_FAIRNESS_KEY]
+        r.next_offset = fields.number[v1.READ_LOG_REQUEST_FROM_OFFSET]
+        r.to_offset = fields.number[v1.READ_LOG_REQUEST_TO_OFFSET]
+        r.to_ms = INT64_MAX
+        if fields.seen & (1 << v1.READ_LOG_REQUEST_FROM_TIME):
+            r.from_ms = timestamp_ms(fields.text[v1.READ_LOG_REQUEST_FROM_TIME], &bad)
+        if fields.seen & (1 << v1.READ_LOG_REQUEST_TO_TIME):
+            r.to_ms = timestamp_ms(fields.text[v1.READ_LOG_REQUEST_TO_TIME], &bad)
         if bad:
             raise errors.Invalid("from_time, to_time", "must lie between the years 1 and 9999")
-        r.batch = min(fields.number[7], <uint64_t> BATCH_MAX) if fields.number[7] else BATCH_DEFAULT
+        r.batch = min(
+            fields.number[v1.READ_LOG_REQUEST_MAX_BATCH] or BATCH_DEFAULT, <uint64_t> BATCH_MAX)
         if not source.is_open:
             raise errors.Unavailable("the broker is shutting down; connect again")
 
@@ -360,7 +365,7 @@ cdef class LogReader:
             buffer_free(&out)
             buffer_free(&tail)
             return None
-        put_number_field(&out, 2, self.range.next_offset)
+        put_number_field(&out, v1.READ_LOG_RESPONSE_NEXT_OFFSET, self.range.next_offset)
         payload = PyBytes_FromStringAndSize(out.data, out.length)
         buffer_free(&out)
         buffer_free(&tail)

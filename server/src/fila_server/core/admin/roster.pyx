@@ -7,6 +7,7 @@ from libc.stdlib cimport free
 
 from fila_server.core.index.holders cimport holder_room
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport (
     put_nested, put_number_field, put_text_field, put_timestamp_field,
@@ -41,22 +42,22 @@ cdef void _put(Buffer* b, Consumer* consumer) noexcept nogil:
     cdef Slice channel
     channel.at, channel.length = consumer.channel.text.bytes, consumer.channel.text.length
     buffer_init(&row)
-    put_number_field(&row, 1, consumer.number)
+    put_number_field(&row, v1.CONSUMER_INFO_CONSUMER_ID, consumer.number)
     if consumer.name.length:
-        put_text_field(&row, 2, _text(&consumer.name))
+        put_text_field(&row, v1.CONSUMER_INFO_NAME, _text(&consumer.name))
     if consumer.peer.length:
-        put_text_field(&row, 3, _text(&consumer.peer))
-    put_text_field(&row, 4, channel)
-    put_number_field(&row, 5, consumer.in_flight)
-    put_number_field(&row, 6, consumer.begun)
-    put_number_field(&row, 7, consumer.returned)
-    put_number_field(&row, 8, consumer.handling_us)
-    put_number_field(&row, 9, consumer.limit)
-    put_number_field(&row, 10, consumer.tracks_begun)
-    put_timestamp_field(&row, 11, consumer.opened_ms)
-    put_number_field(&row, 12, consumer.away)
-    put_number_field(&row, 13, holder_room(consumer.holder) == 0)
-    put_nested(b, 1, &row)
+        put_text_field(&row, v1.CONSUMER_INFO_PEER, _text(&consumer.peer))
+    put_text_field(&row, v1.CONSUMER_INFO_CHANNEL, channel)
+    put_number_field(&row, v1.CONSUMER_INFO_HELD, consumer.in_flight)
+    put_number_field(&row, v1.CONSUMER_INFO_BEGUN, consumer.begun)
+    put_number_field(&row, v1.CONSUMER_INFO_RETURNED_TOTAL, consumer.returned)
+    put_number_field(&row, v1.CONSUMER_INFO_HANDLING_TIME_US, consumer.handling_us)
+    put_number_field(&row, v1.CONSUMER_INFO_WINDOW, consumer.limit)
+    put_number_field(&row, v1.CONSUMER_INFO_TRACKS_BEGUN, consumer.tracks_begun)
+    put_timestamp_field(&row, v1.CONSUMER_INFO_CONNECTED_AT, consumer.opened_ms)
+    put_number_field(&row, v1.CONSUMER_INFO_AWAY, consumer.away)
+    put_number_field(&row, v1.CONSUMER_INFO_AT_QUOTA, holder_room(consumer.holder) == 0)
+    put_nested(b, v1.LIST_CONSUMERS_RESPONSE_CONSUMERS, &row)
     buffer_free(&row)
 
 
@@ -67,8 +68,8 @@ cdef void roster_command(Core* core, Command* command, Fields* fields, Queue* qu
     cdef uint32_t count = 0
     cdef uint32_t i
     cdef Buffer b
-    if fields.text[2].length:
-        only = channel_find(queue, fields.text[2])
+    if fields.text[v1.LIST_CONSUMERS_REQUEST_CHANNEL].length:
+        only = channel_find(queue, fields.text[v1.LIST_CONSUMERS_REQUEST_CHANNEL])
         if only == NULL:
             answer_no_channel(core, command)
             return

@@ -6,6 +6,7 @@ from libc.stdlib cimport free, qsort, strtod
 from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.lifecycle.answers cimport answer, answer_status
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport INVALID_ARGUMENT, NOT_FOUND, OK
 from fila_server.core.protocol.protobuf cimport put_nested, put_number_field, put_text_field
 from fila_server.core.scheduling.throttle cimport throttle_key_intern
@@ -168,8 +169,8 @@ cdef void _store_parts(Core* core, Buffer* b, Slice bucket, Slice value) noexcep
 
 cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogil:
     """Both forms of a throttle are kept in step, so that each reads back what the other set."""
-    cdef Slice name = fields.text[1]
-    cdef Slice value = fields.text[2]
+    cdef Slice name = fields.text[v1.SET_CONFIG_REQUEST_KEY]
+    cdef Slice value = fields.text[v1.SET_CONFIG_REQUEST_VALUE]
     cdef Slice bucket
     cdef Slice rate_text
     cdef Slice burst_text
@@ -224,17 +225,17 @@ cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogi
 
 
 cdef void config_get(Core* core, Command* command, Fields* fields) noexcept nogil:
-    cdef ConfigRow* row = _row(core, fields.text[1])
+    cdef ConfigRow* row = _row(core, fields.text[v1.GET_CONFIG_REQUEST_KEY])
     cdef Buffer buffer
     cdef char text[384]
     if row == NULL:
         snprintf(
             text, sizeof(text), b"config key \"%.*s\" is not set; ListConfig shows those that are",
-            <int> fields.text[1].length, fields.text[1].at)
+            <int> fields.text[v1.GET_CONFIG_REQUEST_KEY].length, fields.text[v1.GET_CONFIG_REQUEST_KEY].at)
         answer_status(core, command.token, NOT_FOUND, text, b"CONFIG_KEY_NOT_FOUND")
         return
     buffer_init(&buffer)
-    put_text_field(&buffer, 1, _text(row.value, row.length))
+    put_text_field(&buffer, v1.GET_CONFIG_RESPONSE_VALUE, _text(row.value, row.length))
     answer(core, command.token, OK, &buffer, False)
 
 
@@ -248,7 +249,7 @@ cdef int _by_text(const void* a, const void* b) noexcept nogil:
 
 
 cdef void config_list(Core* core, Command* command, Fields* fields) noexcept nogil:
-    cdef Slice prefix = fields.text[1]
+    cdef Slice prefix = fields.text[v1.LIST_CONFIG_REQUEST_PREFIX]
     cdef ConfigRow** rows = <ConfigRow**> must_malloc((core.config.count + 1) * sizeof(void*))
     cdef ConfigRow* row
     cdef uint32_t cursor = 0
@@ -268,10 +269,10 @@ cdef void config_list(Core* core, Command* command, Fields* fields) noexcept nog
     buffer_init(&entry)
     for i in range(count):
         entry.length = 0
-        put_text_field(&entry, 1, _text(rows[i].text.bytes, rows[i].text.length))
-        put_text_field(&entry, 2, _text(rows[i].value, rows[i].length))
-        put_nested(&buffer, 1, &entry)
-    put_number_field(&buffer, 2, <uint64_t> count)
+        put_text_field(&entry, v1.CONFIG_ENTRY_KEY, _text(rows[i].text.bytes, rows[i].text.length))
+        put_text_field(&entry, v1.CONFIG_ENTRY_VALUE, _text(rows[i].value, rows[i].length))
+        put_nested(&buffer, v1.LIST_CONFIG_RESPONSE_ENTRIES, &entry)
+    put_number_field(&buffer, v1.LIST_CONFIG_RESPONSE_TOTAL_COUNT, <uint64_t> count)
     buffer_free(&entry)
     free(rows)
     answer(core, command.token, OK, &buffer, False)

@@ -5,6 +5,7 @@ over: such messages do not come again."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
+from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_number_field, timestamp_ms
 from fila_server.core.state.directory cimport directory_after, directory_at, queue_offset_at, queue_oldest
@@ -81,26 +82,27 @@ cdef void seek_preview(Core* core, Command* command) noexcept nogil:
     cdef uint32_t looked = 0
     cdef bint bad = False
     fields_parse(&fields, command.bytes, command.length)
-    queue = queue_find(core, fields.text[1])
+    queue = queue_find(core, fields.text[seam.SEEK_PART_QUEUE])
     if queue == NULL:
         answer_no_queue(core, command)
         return
-    channel = channel_find(queue, fields.text[2])
+    channel = channel_find(queue, fields.text[seam.SEEK_PART_CHANNEL])
     if channel == NULL:
         answer_no_channel(core, command)
         return
-    target = fields.number[3]
-    if fields.seen & (1 << 4):
-        target = queue_offset_at(queue, timestamp_ms(fields.text[4], &bad))
+    target = fields.number[seam.SEEK_PART_OFFSET]
+    if fields.seen & (1 << seam.SEEK_PART_TIME):
+        target = queue_offset_at(queue, timestamp_ms(fields.text[seam.SEEK_PART_TIME], &bad))
     target = max(min(target, queue.next_offset), queue_oldest(queue))
-    frame = directory_at(&queue.directory, max(fields.number[5], queue_oldest(queue)))
+    frame = directory_at(
+        &queue.directory, max(fields.number[seam.SEEK_PART_FROM_OFFSET], queue_oldest(queue)))
     while frame != NULL and looked < FRAMES_PER_PART:
         looked += _count(channel, frame, target, core.mono_ns, &replayed, &skipped)
         frame = directory_after(&queue.directory, frame)
     buffer_init(&b)
-    put_number_field(&b, 1, target)
-    put_number_field(&b, 2, replayed)
-    put_number_field(&b, 3, skipped)
-    put_number_field(&b, 4, channel.in_flight)
-    put_number_field(&b, 5, frame_offset(frame, 0) if frame != NULL else 0)
+    put_number_field(&b, seam.SEEK_COUNT_OFFSET, target)
+    put_number_field(&b, seam.SEEK_COUNT_REPLAYED, replayed)
+    put_number_field(&b, seam.SEEK_COUNT_SKIPPED, skipped)
+    put_number_field(&b, seam.SEEK_COUNT_LEASES, channel.in_flight)
+    put_number_field(&b, seam.SEEK_COUNT_FROM_OFFSET, frame_offset(frame, 0) if frame != NULL else 0)
     answer(core, command.token, OK, &b, False)

@@ -6,6 +6,7 @@ from fila_server.core.admin.explain cimport explain_key
 from fila_server.core.admin.key_stats cimport CELLS_AT_ONCE, Walked, key_stats_page, keys_walk
 from fila_server.core.admin.roster cimport roster_command
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
+from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport (
     EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, OK, STATS_PAGE,
 )
@@ -63,14 +64,14 @@ cdef uint64_t channel_tail(Channel* channel) noexcept nogil:
 cdef void _channel_info(Buffer* b, uint32_t field, Channel* channel) noexcept nogil:
     cdef Buffer inner
     buffer_init(&inner)
-    put_text_field(&inner, 1, _text(channel.text.bytes, channel.text.length))
-    put_number_field(&inner, 2, channel.ready + channel.delayed)
-    put_number_field(&inner, 3, channel.in_flight)
-    put_number_field(&inner, 4, channel_tail(channel))
-    put_number_field(&inner, 5, channel.queue.next_offset)
-    put_number_field(&inner, 6, channel.consumers)
-    put_timestamp_field(&inner, 7, channel.created_ms)
-    put_number_field(&inner, 8, channel.rebuild_at)
+    put_text_field(&inner, v1.CHANNEL_INFO_NAME, _text(channel.text.bytes, channel.text.length))
+    put_number_field(&inner, v1.CHANNEL_INFO_DEPTH, channel.ready + channel.delayed)
+    put_number_field(&inner, v1.CHANNEL_INFO_IN_FLIGHT, channel.in_flight)
+    put_number_field(&inner, v1.CHANNEL_INFO_TAIL_OFFSET, channel_tail(channel))
+    put_number_field(&inner, v1.CHANNEL_INFO_HEAD_OFFSET, channel.queue.next_offset)
+    put_number_field(&inner, v1.CHANNEL_INFO_CONSUMERS, channel.consumers)
+    put_timestamp_field(&inner, v1.CHANNEL_INFO_CREATED_AT, channel.created_ms)
+    put_number_field(&inner, v1.CHANNEL_INFO_REPLAY_OFFSET, channel.rebuild_at)
     put_nested(b, field, &inner)
     buffer_free(&inner)
 
@@ -79,53 +80,60 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
     cdef Channel* channel = NULL
     cdef Channel* each
     cdef Walked walked
-    cdef bint is_all = fields.number[4] != 0   # who asks knows what the walk over all keys finds
+    # The one that asks without them knows what a walk over all keys finds.
+    cdef bint is_all = fields.number[seam.STATS_ASKED_WITHOUT_KEYS] != 0
     cdef uint64_t consumers = 0
     cdef uint64_t unbegun = 0
     cdef uint64_t returned = 0
     cdef Buffer b
-    if fields.text[2].length:
-        channel = channel_find(queue, fields.text[2])
+    if fields.text[seam.STATS_ASKED_CHANNEL].length:
+        channel = channel_find(queue, fields.text[seam.STATS_ASKED_CHANNEL])
         if channel == NULL:
             answer_no_channel(core, command)
             return
     buffer_init(&b)
     if not is_all and queue.keys.capacity <= CELLS_AT_ONCE:
-        walked = keys_walk(core, queue, channel, fields.number[3], 0, 0, CELLS_AT_ONCE, False, &b)
-        put_number_field(&b, 3, walked.active)
-        put_number_field(&b, 10, walked.oldest_ms)
+        walked = keys_walk(
+            core, queue, channel, fields.number[seam.STATS_ASKED_MOST], 0, 0, CELLS_AT_ONCE, False, &b)
+        put_number_field(&b, v1.GET_STATS_RESPONSE_ACTIVE_FAIRNESS_KEYS, walked.active)
+        put_number_field(&b, v1.GET_STATS_RESPONSE_OLDEST_AGE_MS, walked.oldest_ms)
         is_all = walked.cursor >= queue.keys.capacity
     if not is_all:
         b.length = 0
-        put_number_field(&b, 100, 1)        # the edge walks, and adds what is found
+        put_number_field(&b, seam.STATS_LEFT_KEYS_LEFT, 1)        # the edge walks, and adds what is found
     each = queue.channels
     while each != NULL:
         if channel == NULL or each == channel:
             consumers += each.consumers
             unbegun += each.unbegun
             returned += each.returned
-            _channel_info(&b, 24, each)
+            _channel_info(&b, v1.GET_STATS_RESPONSE_CHANNELS, each)
         each = each.next
-    put_number_field(&b, 1, queue.depth if channel == NULL else channel.ready + channel.delayed)
-    put_number_field(&b, 2, queue.in_flight if channel == NULL else channel.in_flight)
-    put_number_field(&b, 4, consumers)
-    put_number_field(&b, 5, <uint64_t> core.quantum)
-    put_number_field(&b, 12, queue.counters.hard_dropped)
-    put_number_field(&b, 13, queue.counters.dead_lettered)
-    put_number_field(&b, 14, queue.counters.enqueued)
-    put_number_field(&b, 15, queue.counters.delivered)
-    put_number_field(&b, 16, queue.counters.acked)
-    put_number_field(&b, 17, queue.counters.nacked)
-    put_number_field(&b, 18, queue.counters.expired)
-    put_number_field(&b, 19, queue.counters.ttl_dropped)
-    put_number_field(&b, 20, queue.next_offset)
-    put_number_field(&b, 21, queue_oldest(queue) if channel == NULL else channel_tail(channel))
-    put_number_field(&b, 22, queue.stored_bytes)
-    put_number_field(&b, 23, queue.counters.stale_acks)
-    put_number_field(&b, 27, queue.counters.clamped)
-    put_number_field(&b, 28, unbegun)
-    put_number_field(&b, 29, queue.counters.returned if channel == NULL else returned)
-    put_number_field(&b, 30, queue.counters.dead_dropped)
+    put_number_field(
+        &b, v1.GET_STATS_RESPONSE_DEPTH, queue.depth if channel == NULL else channel.ready + channel.delayed)
+    put_number_field(
+        &b, v1.GET_STATS_RESPONSE_IN_FLIGHT, queue.in_flight if channel == NULL else channel.in_flight)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_ACTIVE_CONSUMERS, consumers)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_QUANTUM, <uint64_t> core.quantum)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_HARD_DROPPED, queue.counters.hard_dropped)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_DEAD_LETTERED_TOTAL, queue.counters.dead_lettered)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_ENQUEUED_TOTAL, queue.counters.enqueued)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_DELIVERED_TOTAL, queue.counters.delivered)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_ACKED_TOTAL, queue.counters.acked)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_NACKED_TOTAL, queue.counters.nacked)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_EXPIRED_TOTAL, queue.counters.expired)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_TTL_DROPPED_TOTAL, queue.counters.ttl_dropped)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_HEAD_OFFSET, queue.next_offset)
+    put_number_field(
+        &b, v1.GET_STATS_RESPONSE_TAIL_OFFSET,
+        queue_oldest(queue) if channel == NULL else channel_tail(channel))
+    put_number_field(&b, v1.GET_STATS_RESPONSE_STORED_BYTES, queue.stored_bytes)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_STALE_ACKS_TOTAL, queue.counters.stale_acks)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_WEIGHTS_CLAMPED_TOTAL, queue.counters.clamped)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_UNBEGUN, unbegun)
+    put_number_field(
+        &b, v1.GET_STATS_RESPONSE_RETURNED_TOTAL, queue.counters.returned if channel == NULL else returned)
+    put_number_field(&b, v1.GET_STATS_RESPONSE_DEAD_LETTERS_DROPPED_TOTAL, queue.counters.dead_dropped)
     answer(core, command.token, OK, &b, False)
 
 
@@ -139,18 +147,19 @@ cdef void _queue_info(Core* core, Buffer* b, Queue* queue) noexcept nogil:
         consumers += channel.consumers
         active = max(active, channel.active_keys)
         channel = channel.next
-    put_text_field(b, 1, _text(queue.text.bytes, queue.text.length))
-    put_number_field(b, 2, queue.depth)
-    put_number_field(b, 3, queue.in_flight)
-    put_number_field(b, 4, consumers)
-    put_number_field(b, 6, queue.counters.enqueued)
-    put_number_field(b, 7, queue.counters.delivered)
-    put_number_field(b, 8, queue.counters.acked)
-    put_number_field(b, 9, queue.counters.dead_lettered)
+    put_text_field(b, v1.QUEUE_INFO_NAME, _text(queue.text.bytes, queue.text.length))
+    put_number_field(b, v1.QUEUE_INFO_DEPTH, queue.depth)
+    put_number_field(b, v1.QUEUE_INFO_IN_FLIGHT, queue.in_flight)
+    put_number_field(b, v1.QUEUE_INFO_ACTIVE_CONSUMERS, consumers)
+    put_number_field(b, v1.QUEUE_INFO_ENQUEUED_TOTAL, queue.counters.enqueued)
+    put_number_field(b, v1.QUEUE_INFO_DELIVERED_TOTAL, queue.counters.delivered)
+    put_number_field(b, v1.QUEUE_INFO_ACKED_TOTAL, queue.counters.acked)
+    put_number_field(b, v1.QUEUE_INFO_DEAD_LETTERED_TOTAL, queue.counters.dead_lettered)
     if oldest != NULL and queue.depth + queue.in_flight:
-        put_number_field(b, 10, <uint64_t> max(core.wall_ms - oldest.appended_ms, <int64_t> 0))
-    put_number_field(b, 11, active)
-    put_number_field(b, 12, queue.policy.paused)
+        put_number_field(
+            b, v1.QUEUE_INFO_OLDEST_AGE_MS, <uint64_t> max(core.wall_ms - oldest.appended_ms, <int64_t> 0))
+    put_number_field(b, v1.QUEUE_INFO_ACTIVE_FAIRNESS_KEYS, active)
+    put_number_field(b, v1.QUEUE_INFO_PAUSED, queue.policy.paused)
 
 
 cdef void _list_queues(Core* core, Command* command) noexcept nogil:
@@ -160,14 +169,14 @@ cdef void _list_queues(Core* core, Command* command) noexcept nogil:
     cdef Buffer inner
     buffer_init(&b)
     buffer_init(&inner)
-    put_number_field(&b, 2, 1)          # nodes: this one
+    put_number_field(&b, v1.LIST_QUEUES_RESPONSE_CLUSTER_NODE_COUNT, 1)          # nodes: this one
     while True:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
         if queue == NULL:
             break
         inner.length = 0
         _queue_info(core, &inner, queue)
-        put_nested(&b, 1, &inner)
+        put_nested(&b, v1.LIST_QUEUES_RESPONSE_QUEUES, &inner)
     buffer_free(&inner)
     answer(core, command.token, OK, &b, False)
 
@@ -177,7 +186,7 @@ cdef void _list_channels(Core* core, Command* command, Queue* queue) noexcept no
     cdef Channel* channel = queue.channels
     buffer_init(&b)
     while channel != NULL:
-        _channel_info(&b, 1, channel)
+        _channel_info(&b, v1.LIST_CHANNELS_RESPONSE_CHANNELS, channel)
         channel = channel.next
     answer(core, command.token, OK, &b, False)
 
@@ -189,7 +198,7 @@ cdef void stats_command(Core* core, Command* command) noexcept nogil:
     if command.kind == LIST_QUEUES:
         _list_queues(core, command)
         return
-    queue = queue_find(core, fields.text[1])
+    queue = queue_find(core, fields.text[seam.STATS_ASKED_QUEUE])
     if queue == NULL:
         answer_no_queue(core, command)
     elif command.kind == GET_STATS:

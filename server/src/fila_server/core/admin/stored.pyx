@@ -4,8 +4,9 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 
 from fila_server.core.lifecycle.answers cimport answer
+from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.commands cimport OK
-from fila_server.core.protocol.protobuf cimport next_field, put_number_field, put_tag
+from fila_server.core.protocol.protobuf cimport VARINT, next_field, put_number_field, put_tag
 from fila_server.core.state.state cimport Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_init, put_varint
 from fila_server.core.structures.maps cimport text_hash, textmap_get_hashed, textmap_next
@@ -29,11 +30,11 @@ cdef void stored_command(Core* core, Command* command) noexcept nogil:
     memset(stored, 0, sizeof(stored))
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == 1 and count < KEYS_MAX:
+        if field == seam.STORED_PAGE_KEYS and count < KEYS_MAX:
             names[count] = text
             hashes[count] = text_hash(text.at, text.length)
             count += 1
-        elif field == 2:
+        elif field == seam.STORED_PAGE_CURSOR:
             cursor = <uint32_t> number
     while queues < QUEUES_A_PART:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
@@ -46,8 +47,9 @@ cdef void stored_command(Core* core, Command* command) noexcept nogil:
                 stored[i] += key.stored_bytes
     buffer_init(&b)
     for i in range(count):
-        put_tag(&b, 1, 0)               # zeros too: the numbers answer the keys one by one
+        # Zeros too: the numbers answer the keys one by one.
+        put_tag(&b, seam.STORED_BYTES_STORED, VARINT)
         put_varint(&b, stored[i])
-    put_number_field(&b, 2, cursor if queues == QUEUES_A_PART else 0)
-    put_number_field(&b, 3, core.queues.capacity)
+    put_number_field(&b, seam.STORED_BYTES_CURSOR, cursor if queues == QUEUES_A_PART else 0)
+    put_number_field(&b, seam.STORED_BYTES_CAPACITY, core.queues.capacity)
     answer(core, command.token, OK, &b, False)

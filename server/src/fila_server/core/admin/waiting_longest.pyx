@@ -7,6 +7,7 @@ from libc.stdlib cimport free
 from fila_server.core.admin.explain cimport Holding, flow_holding
 from fila_server.core.admin.step_budget cimport LOOKS_MAX, Looks, flow_age, looks_begin, looks_end
 from fila_server.core.lifecycle.answers cimport answer, answer_no_queue
+from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport LATE_PAGE, OK
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
@@ -39,20 +40,20 @@ cdef void _row(Core* core, Buffer* b, Flow* flow, uint64_t waiting_ms, Looks* lo
     cdef Holding held = flow_holding(core, flow.key, flow, flow.channel.queue.policy.paused, looks)
     cdef Buffer row
     buffer_init(&row)
-    put_text_field(&row, 1, _text(&flow.channel.queue.text))
-    put_text_field(&row, 2, _text(&flow.channel.text))
-    put_text_field(&row, 3, _text(&flow.key.text))
-    put_number_field(&row, 4, held.state)
+    put_text_field(&row, v1.LATE_KEY_QUEUE, _text(&flow.channel.queue.text))
+    put_text_field(&row, v1.LATE_KEY_CHANNEL, _text(&flow.channel.text))
+    put_text_field(&row, v1.LATE_KEY_FAIRNESS_KEY, _text(&flow.key.text))
+    put_number_field(&row, v1.LATE_KEY_CAUSE, held.state)
     if held.bucket != NULL:
-        put_text_field(&row, 5, _text(&held.bucket.text))
+        put_text_field(&row, v1.LATE_KEY_BLOCKING_BUCKET, _text(&held.bucket.text))
     if held.until_ms:
-        put_timestamp_field(&row, 6, held.until_ms)
-    put_number_field(&row, 7, waiting_ms)
-    put_timestamp_field(&row, 8, core.wall_ms - <int64_t> waiting_ms)
-    put_number_field(&row, 9, flow.backlog)
-    put_number_field(&row, 10, flow.in_flight)
-    put_number_field(&row, 11, key_weight(flow.key))
-    put_nested(b, 1, &row)
+        put_timestamp_field(&row, v1.LATE_KEY_UNTIL, held.until_ms)
+    put_number_field(&row, v1.LATE_KEY_WAITING_MS, waiting_ms)
+    put_timestamp_field(&row, v1.LATE_KEY_SINCE, core.wall_ms - <int64_t> waiting_ms)
+    put_number_field(&row, v1.LATE_KEY_PENDING, flow.backlog)
+    put_number_field(&row, v1.LATE_KEY_IN_FLIGHT, flow.in_flight)
+    put_number_field(&row, v1.LATE_KEY_WEIGHT, key_weight(flow.key))
+    put_nested(b, seam.LATE_KEYS_KEYS, &row)
     buffer_free(&row)
 
 
@@ -65,19 +66,20 @@ cdef void _put_waiting(Buffer* b, Queue* queue, Map64* waiting) noexcept nogil:
         count = <uint64_t> map64_get(waiting, <uint64_t> channel)
         if count:
             buffer_init(&row)
-            put_text_field(&row, 1, _text(&channel.text))
-            put_number_field(&row, 2, count)
-            put_nested(b, 3, &row)
+            put_text_field(&row, seam.LATE_CHANNEL_CHANNEL, _text(&channel.text))
+            put_number_field(&row, seam.LATE_CHANNEL_COUNT, count)
+            put_nested(b, seam.LATE_KEYS_WAITING, &row)
             buffer_free(&row)
         channel = channel.next
 
 
 cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
-    """{1 queue, 2 cursor, 3 most rows, 4 the table's size when the cursor was given, 5 only keys that wait
-    longer (0: any), 6 only this channel's}; answers {1 rows, 2 cursor (0: that was all), 3 how many wait, by
-    channel, 4 the table's size}."""
-    cdef uint32_t cursor = <uint32_t> fields.number[2]
-    cdef uint32_t most = <uint32_t> max(<uint64_t> 1, min(fields.number[3], <uint64_t> ROWS_MAX))
+    """The keys of a part of the table that wait longest, and how many wait in each channel. A cursor of 0 in
+    the answer: that was all."""
+    cdef uint32_t cursor = <uint32_t> fields.number[seam.LATE_PAGE_CURSOR]
+    cdef uint64_t above_ms = fields.number[seam.LATE_PAGE_ABOVE_MS]
+    cdef uint32_t most = <uint32_t> max(
+        <uint64_t> 1, min(fields.number[seam.LATE_PAGE_MOST], <uint64_t> ROWS_MAX))
     cdef uint32_t count = 0
     cdef uint32_t i, end
     cdef uint64_t before, age
@@ -86,10 +88,10 @@ cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue)
     cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
     cdef Key* key
     cdef Flow* flow
-    cdef bint of_all = fields.text[6].length == 0
-    cdef Channel* only = NULL if of_all else channel_find(queue, fields.text[6])
+    cdef bint of_all = fields.text[seam.LATE_PAGE_CHANNEL].length == 0
+    cdef Channel* only = NULL if of_all else channel_find(queue, fields.text[seam.LATE_PAGE_CHANNEL])
     cdef Buffer b
-    if fields.number[4] != queue.keys.capacity:
+    if fields.number[seam.LATE_PAGE_CAPACITY] != queue.keys.capacity:
         cursor = 0
     map64_init(&waiting)
     end = min(cursor + CELLS_PER_PAGE, queue.keys.capacity)
@@ -104,7 +106,7 @@ cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue)
                 before = <uint64_t> map64_get(&waiting, <uint64_t> flow.channel)
                 map64_put(&waiting, <uint64_t> flow.channel, <void*> (before + 1))
                 age = flow_age(core, flow, &looks)
-                if fields.number[5] == 0 or age > fields.number[5]:
+                if above_ms == 0 or age > above_ms:
                     keep_largest(rows, &count, most, flow, age)
             flow = flow.next_of_key
     largest_first(rows, count)
@@ -112,9 +114,9 @@ cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue)
     for i in range(count):
         _row(core, &b, <Flow*> rows[i].what, rows[i].rank, &looks)
     looks_end(core, &looks)
-    put_number_field(&b, 2, cursor if cursor < queue.keys.capacity else 0)
+    put_number_field(&b, seam.LATE_KEYS_CURSOR, cursor if cursor < queue.keys.capacity else 0)
     _put_waiting(&b, queue, &waiting)
-    put_number_field(&b, 4, queue.keys.capacity)
+    put_number_field(&b, seam.LATE_KEYS_CAPACITY, queue.keys.capacity)
     map64_free(&waiting)
     free(rows)
     answer(core, command.token, OK, &b, False)
@@ -133,26 +135,26 @@ cdef void _policy(Buffer* b, Slice name, Key* key) noexcept nogil:
         in_flight += flow.in_flight
         flow = flow.next_of_key
     buffer_init(&row)
-    put_text_field(&row, 1, name)
+    put_text_field(&row, v1.KEY_POLICY_FAIRNESS_KEY, name)
     if key != NULL:
-        put_number_field(&row, 2, key.admin_weight)
-        put_number_field(&row, 3, key.paused)
-        put_number_field(&row, 4, key_cap(key))
-        put_number_field(&row, 5, key_weight(key))
-        put_number_field(&row, 6, pending)
-        put_number_field(&row, 7, in_flight)
+        put_number_field(&row, v1.KEY_POLICY_WEIGHT, key.admin_weight)
+        put_number_field(&row, v1.KEY_POLICY_PAUSED, key.paused)
+        put_number_field(&row, v1.KEY_POLICY_MAX_IN_FLIGHT, key_cap(key))
+        put_number_field(&row, v1.KEY_POLICY_EFFECTIVE_WEIGHT, key_weight(key))
+        put_number_field(&row, v1.KEY_POLICY_PENDING, pending)
+        put_number_field(&row, v1.KEY_POLICY_IN_FLIGHT, in_flight)
         if key_pace(key) != NULL:
-            put_double_field(&row, 8, key_pace(key).bucket.rate)
-            put_double_field(&row, 9, key_pace(key).bucket.burst)
-    put_nested(b, 1, &row)
+            put_double_field(&row, v1.KEY_POLICY_RATE_PER_SECOND, key_pace(key).bucket.rate)
+            put_double_field(&row, v1.KEY_POLICY_BURST, key_pace(key).bucket.burst)
+    put_nested(b, seam.POLICY_PART_POLICIES, &row)
     buffer_free(&row)
 
 
 cdef void _key_policies(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
-    """{1 queue, 2 key, 3 cursor, 4 the table's size when the cursor was given}; answers {1 KeyPolicy, of the
-    key that is named or of those in a part of the table, 2 cursor (0: that was all), 4 the table's size}."""
-    cdef Slice name = fields.text[2]
-    cdef uint32_t cursor = <uint32_t> fields.number[3]
+    """A KeyPolicy of the key that is named, or of each key with a policy in a part of the table. A cursor of
+    0 in the answer: that was all."""
+    cdef Slice name = fields.text[seam.POLICY_PAGE_FAIRNESS_KEY]
+    cdef uint32_t cursor = <uint32_t> fields.number[seam.POLICY_PAGE_CURSOR]
     cdef uint32_t end
     cdef Key* key
     cdef Buffer b
@@ -160,7 +162,7 @@ cdef void _key_policies(Core* core, Command* command, Fields* fields, Queue* que
     if name.length:
         _policy(&b, name, <Key*> textmap_get(&queue.keys, name.at, name.length))
         cursor = queue.keys.capacity
-    elif fields.number[4] != queue.keys.capacity:
+    elif fields.number[seam.POLICY_PAGE_CAPACITY] != queue.keys.capacity:
         cursor = 0
     end = min(cursor + CELLS_PER_PAGE, queue.keys.capacity)
     while cursor < end:
@@ -169,8 +171,8 @@ cdef void _key_policies(Core* core, Command* command, Fields* fields, Queue* que
             break
         if key_has_policy(key):
             _policy(&b, _text(&key.text), key)
-    put_number_field(&b, 2, cursor if cursor < queue.keys.capacity else 0)
-    put_number_field(&b, 4, queue.keys.capacity)
+    put_number_field(&b, seam.POLICY_PART_CURSOR, cursor if cursor < queue.keys.capacity else 0)
+    put_number_field(&b, seam.POLICY_PART_CAPACITY, queue.keys.capacity)
     answer(core, command.token, OK, &b, False)
 
 
@@ -178,7 +180,7 @@ cdef void late_command(Core* core, Command* command) noexcept nogil:
     cdef Fields fields
     cdef Queue* queue
     fields_parse(&fields, command.bytes, command.length)
-    queue = queue_find(core, fields.text[1])
+    queue = queue_find(core, fields.text[seam.LATE_PAGE_QUEUE])
     if queue == NULL:
         answer_no_queue(core, command)
     elif command.kind == LATE_PAGE:

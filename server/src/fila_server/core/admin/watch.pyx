@@ -7,6 +7,7 @@ from libc.string cimport memcmp, memcpy
 from fila_server.core.admin.explain cimport Holding, flow_holding
 from fila_server.core.admin.step_budget cimport Looks, flow_age, looks_begin, looks_end
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
+from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport FIND_KEYS, OK
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
@@ -78,23 +79,24 @@ cdef void _look(Core* core, KeyClock* row) noexcept nogil:
 
 
 cdef void _put_waits(Core* core, Buffer* b, uint32_t field, Hour* hour) noexcept nogil:
-    """WaitCauses of the last hour."""
+    """WaitCauses of the last hour, in the order of the hour's columns."""
     cdef Buffer inner
     cdef int cause
     buffer_init(&inner)
     for cause in range(WAITED_HELD + 1):
-        put_number_field(&inner, cause + 1, <uint64_t> hour_sum(core, hour, cause))
+        put_number_field(
+            &inner, v1.WAIT_CAUSES_NO_CONSUMER_MS + cause, <uint64_t> hour_sum(core, hour, cause))
     put_nested(b, field, &inner)
     buffer_free(&inner)
 
 
 cdef void _put_policy(Buffer* b, Key* key) noexcept nogil:
-    put_number_field(b, 9, key_weight(key))
-    put_number_field(b, 10, key.paused)
-    put_number_field(b, 11, key_cap(key))
+    put_number_field(b, v1.KEY_STATE_WEIGHT, key_weight(key))
+    put_number_field(b, v1.KEY_STATE_PAUSED, key.paused)
+    put_number_field(b, v1.KEY_STATE_MAX_IN_FLIGHT, key_cap(key))
     if key_pace(key) != NULL:
-        put_double_field(b, 12, key_pace(key).bucket.rate)
-        put_double_field(b, 13, key_pace(key).bucket.burst)
+        put_double_field(b, v1.KEY_STATE_RATE_PER_SECOND, key_pace(key).bucket.rate)
+        put_double_field(b, v1.KEY_STATE_BURST, key_pace(key).bucket.burst)
 
 
 cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, Looks* looks) noexcept nogil:
@@ -109,35 +111,38 @@ cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, Looks* l
     clock = flow.clock if flow != NULL and flow.clock != NULL else clock_find(channel, text.at, text.length)
     held = flow_holding(core, key, flow, channel.queue.policy.paused, looks)
     buffer_init(&row)
-    put_text_field(&row, 1, text)
-    put_number_field(&row, 2, held.state)
+    put_text_field(&row, v1.KEY_STATE_FAIRNESS_KEY, text)
+    put_number_field(&row, v1.KEY_STATE_STATE, held.state)
     if held.bucket != NULL:
-        put_text_field(&row, 3, _text(&held.bucket.text))
+        put_text_field(&row, v1.KEY_STATE_BLOCKING_BUCKET, _text(&held.bucket.text))
     if held.until_ms:
-        put_timestamp_field(&row, 4, held.until_ms)
+        put_timestamp_field(&row, v1.KEY_STATE_UNTIL, held.until_ms)
     if flow != NULL:
-        put_number_field(&row, 5, flow.backlog)
-        put_number_field(&row, 6, flow.delayed)
-        put_number_field(&row, 7, flow.in_flight)
-        put_number_field(&row, 8, flow_age(core, flow, looks) if flow.backlog else 0)
+        put_number_field(&row, v1.KEY_STATE_READY, flow.backlog)
+        put_number_field(&row, v1.KEY_STATE_DELAYED, flow.delayed)
+        put_number_field(&row, v1.KEY_STATE_IN_FLIGHT, flow.in_flight)
+        put_number_field(&row, v1.KEY_STATE_WAITING_MS, flow_age(core, flow, looks) if flow.backlog else 0)
     if key != NULL:
         _put_policy(&row, key)
     if clock != NULL:
         _look(core, clock)
-        put_number_field(&row, 14, clock.arrived + (flow.arrived if flow != NULL else 0))
-        put_number_field(&row, 15, clock.delivered + (flow_delivered(flow) if flow != NULL else 0))
-        put_double_field(&row, 16, clock.rates.arriving)
-        put_double_field(&row, 17, clock.rates.delivering)
-        put_double_field(&row, 18, clock.rates.serving)
-        put_double_field(&row, 19, clock.rates.owing)
-        put_double_field(&row, 20, hour_total(&clock.hour, HOUR_SERVED) / 1000)
-        put_double_field(&row, 21, hour_total(&clock.hour, HOUR_DUE) / 1000)
-        _put_waits(core, &row, 22, &clock.hour)
+        put_number_field(
+            &row, v1.KEY_STATE_ARRIVED_TOTAL, clock.arrived + (flow.arrived if flow != NULL else 0))
+        put_number_field(
+            &row, v1.KEY_STATE_DELIVERED_TOTAL,
+            clock.delivered + (flow_delivered(flow) if flow != NULL else 0))
+        put_double_field(&row, v1.KEY_STATE_ARRIVING_PER_SECOND, clock.rates.arriving)
+        put_double_field(&row, v1.KEY_STATE_DELIVERED_PER_SECOND, clock.rates.delivering)
+        put_double_field(&row, v1.KEY_STATE_SERVED_PER_SECOND, clock.rates.serving)
+        put_double_field(&row, v1.KEY_STATE_DUE_PER_SECOND, clock.rates.owing)
+        put_double_field(&row, v1.KEY_STATE_SERVED_TOTAL, hour_total(&clock.hour, HOUR_SERVED) / 1000)
+        put_double_field(&row, v1.KEY_STATE_DUE_TOTAL, hour_total(&clock.hour, HOUR_DUE) / 1000)
+        _put_waits(core, &row, v1.KEY_STATE_WAITS, &clock.hour)
     elif flow != NULL:
-        put_number_field(&row, 14, flow.arrived)
-        put_number_field(&row, 15, flow_delivered(flow))
-        put_double_field(&row, 20, <double> flow.served / 1000)
-    put_nested(b, 1, &row)
+        put_number_field(&row, v1.KEY_STATE_ARRIVED_TOTAL, flow.arrived)
+        put_number_field(&row, v1.KEY_STATE_DELIVERED_TOTAL, flow_delivered(flow))
+        put_double_field(&row, v1.KEY_STATE_SERVED_TOTAL, <double> flow.served / 1000)
+    put_nested(b, seam.KEY_ROWS_KEYS, &row)
     buffer_free(&row)
 
 
@@ -147,23 +152,23 @@ cdef void _put_channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
     cdef Frame* oldest = directory_first(&queue.directory)
     cdef Buffer inner
     buffer_init(&inner)
-    put_text_field(&inner, 1, _text(&queue.text))
-    put_text_field(&inner, 2, _text(&channel.text))
-    put_number_field(&inner, 3, channel.ready)
-    put_number_field(&inner, 4, channel.delayed)
-    put_number_field(&inner, 5, channel.in_flight)
-    put_number_field(&inner, 6, channel.consumers)
-    put_number_field(&inner, 7, channel.active_keys)
+    put_text_field(&inner, v1.QUEUE_STATE_QUEUE, _text(&queue.text))
+    put_text_field(&inner, v1.QUEUE_STATE_CHANNEL, _text(&channel.text))
+    put_number_field(&inner, v1.QUEUE_STATE_READY, channel.ready)
+    put_number_field(&inner, v1.QUEUE_STATE_DELAYED, channel.delayed)
+    put_number_field(&inner, v1.QUEUE_STATE_IN_FLIGHT, channel.in_flight)
+    put_number_field(&inner, v1.QUEUE_STATE_CONSUMERS, channel.consumers)
+    put_number_field(&inner, v1.QUEUE_STATE_ACTIVE_KEYS, channel.active_keys)
     if oldest != NULL and queue.depth + queue.in_flight and core.wall_ms > oldest.appended_ms:
-        put_number_field(&inner, 8, <uint64_t> (core.wall_ms - oldest.appended_ms))
-    put_number_field(&inner, 9, queue.counters.enqueued)
-    put_number_field(&inner, 10, channel.delivered)
-    put_number_field(&inner, 11, channel.acked)
-    put_number_field(&inner, 12, queue.counters.dead_lettered)
-    put_number_field(&inner, 13, queue.stored_bytes)
-    put_double_field(&inner, 16, <double> channel.served / 1000)
-    _put_waits(core, &inner, 17, &channel.hour)
-    put_nested(b, 3, &inner)
+        put_number_field(&inner, v1.QUEUE_STATE_OLDEST_AGE_MS, <uint64_t> (core.wall_ms - oldest.appended_ms))
+    put_number_field(&inner, v1.QUEUE_STATE_ENQUEUED_TOTAL, queue.counters.enqueued)
+    put_number_field(&inner, v1.QUEUE_STATE_DELIVERED_TOTAL, channel.delivered)
+    put_number_field(&inner, v1.QUEUE_STATE_ACKED_TOTAL, channel.acked)
+    put_number_field(&inner, v1.QUEUE_STATE_DEAD_LETTERED_TOTAL, queue.counters.dead_lettered)
+    put_number_field(&inner, v1.QUEUE_STATE_STORED_BYTES, queue.stored_bytes)
+    put_double_field(&inner, v1.QUEUE_STATE_SERVED_TOTAL, <double> channel.served / 1000)
+    _put_waits(core, &inner, v1.QUEUE_STATE_WAITS, &channel.hour)
+    put_nested(b, seam.WATCHED_ROWS_CHANNEL, &inner)
     buffer_free(&inner)
 
 
@@ -232,7 +237,7 @@ cdef void _put_once(
 
 
 cdef void _watch(Core* core, Command* command, Fields* fields, Channel* channel) noexcept nogil:
-    cdef uint32_t cursor = <uint32_t> fields.number[3]
+    cdef uint32_t cursor = <uint32_t> fields.number[seam.WATCH_PAGE_CURSOR]
     cdef Ranking ranking
     cdef Map64 told
     cdef Buffer b
@@ -244,18 +249,19 @@ cdef void _watch(Core* core, Command* command, Fields* fields, Channel* channel)
     cdef uint32_t i
     cdef uint32_t named = 0
     cdef Looks looks = looks_begin()
-    if fields.number[4] != channel.queue.keys.capacity:
+    if fields.number[seam.WATCH_PAGE_CAPACITY] != channel.queue.keys.capacity:
         cursor = 0
-    ranking.most = <uint32_t> max(<uint64_t> 1, min(fields.number[6], <uint64_t> ROWS_MAX))
+    ranking.most = <uint32_t> max(<uint64_t> 1, min(fields.number[seam.WATCH_PAGE_MOST], <uint64_t> ROWS_MAX))
     for order in range(ORDERS):
         ranking.count[order] = 0
         ranking.rows[order] = NULL
-        if fields.number[7] & (<uint64_t> 1 << order):
+        if fields.number[seam.WATCH_PAGE_ORDERS] & (<uint64_t> 1 << order):
             ranking.rows[order] = <Ranked*> must_malloc(ranking.most * sizeof(Ranked))
     # The slice first: it may open rows, in place of others that the walk must not have ranked yet.
     cursor = _rank_slice(
-        core, &ranking, channel, cursor, <uint32_t> min(fields.number[5], <uint64_t> CELLS_MAX), &looks)
-    if fields.number[7] and not fields.number[9]:
+        core, &ranking, channel, cursor,
+        <uint32_t> min(fields.number[seam.WATCH_PAGE_CELLS], <uint64_t> CELLS_MAX), &looks)
+    if fields.number[seam.WATCH_PAGE_ORDERS] and not fields.number[seam.WATCH_PAGE_SLICE_ONLY]:
         _rank_clocks(core, &ranking, channel, &looks)
     buffer_init(&b)
     map64_init(&told)
@@ -265,14 +271,14 @@ cdef void _watch(Core* core, Command* command, Fields* fields, Channel* channel)
         free(ranking.rows[order])
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while named < NAMED_MAX and next_field(&c, &field, &kind, &text, &number):
-        if field == 8 and text.length:
+        if field == seam.WATCH_PAGE_KEYS and text.length:
             named += 1
             _put_once(core, &b, channel, &told, text, &looks)
     looks_end(core, &looks)
     map64_free(&told)
-    put_number_field(&b, 2, cursor)
+    put_number_field(&b, seam.WATCHED_ROWS_CURSOR, cursor)
     _put_channel(core, &b, channel)
-    put_number_field(&b, 4, channel.queue.keys.capacity)
+    put_number_field(&b, seam.WATCHED_ROWS_CAPACITY, channel.queue.keys.capacity)
     answer(core, command.token, OK, &b, False)
 
 
@@ -297,24 +303,24 @@ cdef uint64_t _lost_to(Channel* channel, Flow* flow, const Gain* gain) noexcept 
 
 cdef void _find(Core* core, Command* command, Fields* fields, Channel* channel) noexcept nogil:
     cdef Queue* queue = channel.queue
-    cdef uint32_t cursor = <uint32_t> fields.number[3]
+    cdef uint32_t cursor = <uint32_t> fields.number[seam.FIND_PAGE_CURSOR]
     cdef uint32_t end, i
-    cdef Slice prefix = fields.text[5]
+    cdef Slice prefix = fields.text[seam.FIND_PAGE_PREFIX]
     cdef uint64_t matched = 0
     cdef uint64_t rank
-    cdef bint by_loss = fields.seen & (1 << 7) != 0
+    cdef bint by_loss = fields.seen & (1 << seam.FIND_PAGE_RIVAL_WORK) != 0
     cdef Gain gain
     cdef Looks looks = looks_begin()
     cdef Ranking ranking
     cdef Key* key
     cdef Flow* flow
     cdef Buffer b
-    memcpy(&gain.work, &fields.number[7], 8)
-    memcpy(&gain.before, &fields.number[8], 8)
-    memcpy(&gain.after, &fields.number[9], 8)
-    if fields.number[4] != queue.keys.capacity:
+    memcpy(&gain.work, &fields.number[seam.FIND_PAGE_RIVAL_WORK], 8)
+    memcpy(&gain.before, &fields.number[seam.FIND_PAGE_RIVAL_GRANT_BEFORE], 8)
+    memcpy(&gain.after, &fields.number[seam.FIND_PAGE_RIVAL_GRANT_AFTER], 8)
+    if fields.number[seam.FIND_PAGE_CAPACITY] != queue.keys.capacity:
         cursor = 0
-    ranking.most = <uint32_t> max(<uint64_t> 1, min(fields.number[6], <uint64_t> ROWS_MAX))
+    ranking.most = <uint32_t> max(<uint64_t> 1, min(fields.number[seam.FIND_PAGE_MOST], <uint64_t> ROWS_MAX))
     ranking.count[0] = 0
     ranking.rows[0] = <Ranked*> must_malloc(ranking.most * sizeof(Ranked))
     end = min(cursor + CELLS_MAX, queue.keys.capacity)
@@ -334,12 +340,12 @@ cdef void _find(Core* core, Command* command, Fields* fields, Channel* channel) 
     buffer_init(&b)
     for i in range(ranking.count[0]):
         _put_row(core, &b, channel, _text(<Text*> ranking.rows[0][i].what), &looks)
-        put_number_field(&b, 5, ranking.rows[0][i].rank)
+        put_number_field(&b, seam.KEY_ROWS_RANKS, ranking.rows[0][i].rank)
     free(ranking.rows[0])
     looks_end(core, &looks)
-    put_number_field(&b, 2, cursor if cursor < queue.keys.capacity else 0)
-    put_number_field(&b, 3, matched)
-    put_number_field(&b, 4, queue.keys.capacity)
+    put_number_field(&b, seam.KEY_ROWS_CURSOR, cursor if cursor < queue.keys.capacity else 0)
+    put_number_field(&b, seam.KEY_ROWS_MATCHED, matched)
+    put_number_field(&b, seam.KEY_ROWS_CAPACITY, queue.keys.capacity)
     answer(core, command.token, OK, &b, False)
 
 
@@ -348,11 +354,11 @@ cdef void watch_command(Core* core, Command* command) noexcept nogil:
     cdef Queue* queue
     cdef Channel* channel
     fields_parse(&fields, command.bytes, command.length)
-    queue = queue_find(core, fields.text[1])
+    queue = queue_find(core, fields.text[seam.WATCH_PAGE_QUEUE])
     if queue == NULL:
         answer_no_queue(core, command)
         return
-    channel = channel_find(queue, fields.text[2])
+    channel = channel_find(queue, fields.text[seam.WATCH_PAGE_CHANNEL])
     if channel == NULL:
         answer_no_channel(core, command)
     elif command.kind == FIND_KEYS:

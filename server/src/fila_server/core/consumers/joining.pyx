@@ -11,8 +11,11 @@ from fila_server.core.index.holders cimport holder_join, holder_moves, lease_lin
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.lifecycle.deliver cimport consumer_fill, leases_reserve
 from fila_server.core.lifecycle.sending cimport pull_answer
+from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport CONSUME_OPEN, FAILED_PRECONDITION, LEASE, OK, SESSION_OPEN
-from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_nested, put_number_field
+from fila_server.core.protocol.protobuf cimport (
+    QUEUE_FIELD, VARINT, Fields, channel_field, fields_parse, next_field, put_nested, put_number_field,
+)
 from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.parking cimport channel_activate
 from fila_server.core.state.kinds cimport PULL, RETURN_ALL, SESSION_STREAM, STREAM, TIMER_PULL, TIMER_SESSION
@@ -49,18 +52,20 @@ cdef Consumer* _new(Core* core, Channel* channel, uint8_t kind) noexcept nogil:
 cdef void consumer_open(Core* core, Command* command) noexcept nogil:
     cdef Fields outer
     cdef Fields fields
+    cdef Slice opening
     cdef Queue* queue
     cdef Channel* channel
     cdef Consumer* consumer
     fields_parse(&outer, command.bytes, command.length)
     fields = outer
     if command.kind == SESSION_OPEN:
-        fields_parse(&fields, outer.text[1].at, outer.text[1].length)
-    queue = queue_find(core, fields.text[1])
+        opening = outer.text[v1.CONSUME_SESSION_REQUEST_OPEN]
+        fields_parse(&fields, opening.at, opening.length)
+    queue = queue_find(core, fields.text[QUEUE_FIELD])
     if queue == NULL:
         answer_no_queue(core, command)
         return
-    channel = channel_find(queue, fields.text[2])
+    channel = channel_find(queue, fields.text[channel_field(command.kind)])
     if channel == NULL:
         answer_no_channel(core, command)
         return
@@ -78,7 +83,7 @@ cdef void consumer_open(Core* core, Command* command) noexcept nogil:
     if command.kind == LEASE:
         _open_pull(core, consumer, &fields)
         return
-    put_slice(&consumer.peer, outer.text[15])       # the edge's own addition
+    put_slice(&consumer.peer, outer.text[seam.OPENER_PEER])
     channel.consumers += 1
     if command.kind == CONSUME_OPEN:
         _open_stream(core, consumer, &fields)
@@ -88,9 +93,9 @@ cdef void consumer_open(Core* core, Command* command) noexcept nogil:
 
 
 cdef void _open_pull(Core* core, Consumer* consumer, Fields* fields) noexcept nogil:
-    cdef uint64_t wait_ms = fields.number[4]
+    cdef uint64_t wait_ms = fields.number[v1.LEASE_REQUEST_WAIT_MS]
     cdef Channel* channel = consumer.channel
-    consumer.max_batch = <uint32_t> fields.number[3] if fields.number[3] else 1
+    consumer.max_batch = <uint32_t> (fields.number[v1.LEASE_REQUEST_MAX_MESSAGES] or 1)
     channel.waiting_pulls += 1
     if wait_ms > WAIT_MS_MAX:
         wait_ms = WAIT_MS_MAX
@@ -117,9 +122,10 @@ cdef bint _number(Core* core, Consumer* consumer) noexcept nogil:
 
 cdef void _open_stream(Core* core, Consumer* consumer, Fields* fields) noexcept nogil:
     cdef Buffer payload
-    consumer.max_in_flight = <uint32_t> fields.number[3] if fields.number[3] else MAX_IN_FLIGHT_STREAM
+    consumer.max_in_flight = <uint32_t> (
+        fields.number[v1.CONSUME_REQUEST_MAX_IN_FLIGHT] or MAX_IN_FLIGHT_STREAM)
     consumer.limit = consumer.max_in_flight
-    consumer.max_batch = <uint32_t> fields.number[4] if fields.number[4] else 1
+    consumer.max_batch = <uint32_t> (fields.number[v1.CONSUME_REQUEST_MAX_BATCH] or 1)
     consumer.batched = consumer.max_batch > 1
     buffer_init(&payload)
     answer(core, consumer.token, OK, &payload, not _number(core, consumer))
@@ -132,30 +138,42 @@ cdef void _open_session(Core* core, Consumer* consumer, Fields* fields) noexcept
     cdef int64_t visibility_ms = <int64_t> consumer.channel.queue.policy.visibility_ms
     cdef int64_t renewal_ms = 0
     cdef bint promised = True
-    consumer.max_in_flight = <uint32_t> fields.number[3] if fields.number[3] else MAX_IN_FLIGHT_SESSION
+    cdef uint64_t credit = fields.number[v1.CONSUME_SESSION_REQUEST_OPEN_INITIAL_CREDIT]
+    consumer.max_in_flight = <uint32_t> (
+        fields.number[v1.CONSUME_SESSION_REQUEST_OPEN_MAX_IN_FLIGHT] or MAX_IN_FLIGHT_SESSION)
     consumer.limit = consumer.max_in_flight
-    if fields.number[4] and fields.number[4] < consumer.max_in_flight:
-        consumer.limit = <uint32_t> fields.number[4]
-    consumer.tracks_begun = fields.number[5] != 0
-    put_slice(&consumer.name, fields.text[6])
+    if credit and credit < consumer.max_in_flight:
+        consumer.limit = <uint32_t> credit
+    consumer.tracks_begun = fields.number[v1.CONSUME_SESSION_REQUEST_OPEN_TRACKS_BEGUN] != 0
+    put_slice(&consumer.name, fields.text[v1.CONSUME_SESSION_REQUEST_OPEN_NAME])
     if consumer.tracks_begun:
-        renewal_ms = <int64_t> fields.number[7] if fields.seen & (1 << 7) else RENEWAL_MS
+        renewal_ms = RENEWAL_MS
+        if fields.seen & (1 << v1.CONSUME_SESSION_REQUEST_OPEN_MAX_LEASE_RENEWAL_MS):
+            renewal_ms = <int64_t> fields.number[v1.CONSUME_SESSION_REQUEST_OPEN_MAX_LEASE_RENEWAL_MS]
         consumer.lease_ms = max(renewal_ms, visibility_ms)
         consumer.silence_ms = visibility_ms
         consumer.deadline_ms = core.heard_ms + visibility_ms
         timer_set(&core.timers, &consumer.timer, core.mono_ns + visibility_ms * 1000000)
     buffer_init(&lost)
-    if not (fields.seen & (1 << 8) and _resume(core, consumer, fields.text[8], &lost)):
+    if not (
+        fields.seen & (1 << v1.CONSUME_SESSION_REQUEST_OPEN_RESUME)
+        and _resume(core, consumer, fields.text[v1.CONSUME_SESSION_REQUEST_OPEN_RESUME], &lost)
+    ):
         promised = _number(core, consumer)
     buffer_init(&payload)
     buffer_init(&opened)
-    put_number_field(&opened, 1, consumer.number)
-    put_number_field(&opened, 2, <uint64_t> visibility_ms)
-    put_number_field(&opened, 3, consumer.channel.queue.policy.grace_ms)
-    put_number_field(&opened, 4, <uint64_t> (consumer.lease_ms if renewal_ms else 0))
+    put_number_field(&opened, v1.CONSUME_SESSION_RESPONSE_OPENED_CONSUMER_ID, consumer.number)
+    put_number_field(
+        &opened, v1.CONSUME_SESSION_RESPONSE_OPENED_VISIBILITY_TIMEOUT_MS, <uint64_t> visibility_ms)
+    put_number_field(
+        &opened, v1.CONSUME_SESSION_RESPONSE_OPENED_DISCONNECT_GRACE_MS,
+        consumer.channel.queue.policy.grace_ms)
+    put_number_field(
+        &opened, v1.CONSUME_SESSION_RESPONSE_OPENED_MAX_LEASE_RENEWAL_MS,
+        <uint64_t> (consumer.lease_ms if renewal_ms else 0))
     if lost.length:
-        put_nested(&opened, 5, &lost)
-    put_nested(&payload, 1, &opened)
+        put_nested(&opened, v1.CONSUME_SESSION_RESPONSE_OPENED_LOST_LEASE_IDS, &lost)
+    put_nested(&payload, v1.CONSUME_SESSION_RESPONSE_OPENED, &opened)
     buffer_free(&opened)
     buffer_free(&lost)
     answer(core, consumer.token, OK, &payload, not promised)
@@ -191,15 +209,16 @@ cdef bint _resume(Core* core, Consumer* consumer, Slice resume, Buffer* lost) no
     cdef Slice text
     cdef uint64_t number
     fields_parse(&fields, resume.at, resume.length)
-    if fields.number[1]:
-        old = <Consumer*> map64_get(&core.streams, fields.number[1])
+    number = fields.number[v1.CONSUME_SESSION_REQUEST_RESUME_CONSUMER_ID]
+    if number:
+        old = <Consumer*> map64_get(&core.streams, number)
     if old != NULL and (old.kind != SESSION_STREAM or old.channel != consumer.channel or old.fate):
         old = NULL
     c.at, c.end, c.bad = resume.at, resume.at + resume.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == 2 and kind == 0:
+        if field == v1.CONSUME_SESSION_REQUEST_RESUME_LEASE_IDS and kind == VARINT:
             _take_over(core, consumer, old, number, lost)
-        elif field == 2:
+        elif field == v1.CONSUME_SESSION_REQUEST_RESUME_LEASE_IDS:
             ids.at, ids.end, ids.bad = text.at, text.at + text.length, False
             while ids.at < ids.end and not ids.bad:
                 number = take_varint(&ids)

@@ -12,9 +12,11 @@ from fila_server.core.lifecycle.sending cimport pull_answer
 from fila_server.core.lifecycle.settle cimport (
     Verdict, Wishes, lease_ack, lease_begin, lease_extend, lease_find, lease_nack, verdict, wishes_of,
 )
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport FRAME, INVALID_ARGUMENT, OK
 from fila_server.core.protocol.protobuf cimport (
-    Fields, fields_parse, next_field, put_nested, put_number_field, put_status_field, put_timestamp_field,
+    LEN, VARINT, Fields, fields_parse, next_field, put_nested, put_number_field, put_status_field,
+    put_timestamp_field,
 )
 from fila_server.core.protocol.refusals cimport EXTEND_MS_MAX, EXTEND_MS_MIN
 from fila_server.core.scheduling.clocks cimport channel_room
@@ -26,17 +28,6 @@ from fila_server.core.state.state cimport Consumer, Lease
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, take_varint
 from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.structures.timers cimport timer_cancel
-
-cdef enum Part:                     # ConsumeSessionRequest's fields
-    CREDIT = 2
-    ACK = 3
-    NACK = 4
-    EXTEND = 5
-    CLOSE = 6
-    BEGUN = 7
-    WINDOW = 8
-    ALIVE = 9
-
 
 cdef enum:
     OVER = 111                      # the first letter of "over"; no field of a Settle begins so
@@ -67,9 +58,9 @@ cdef bint _next_id(LeaseIds* ids, uint64_t* lease_id) noexcept nogil:
             ids.packed.at = ids.packed.end
         if not next_field(&ids.message, &field, &kind, &text, lease_id):
             return False
-        if field == ids.field and kind == 0:
+        if field == ids.field and kind == VARINT:
             return True
-        if field == ids.field and kind == 2:
+        if field == ids.field and kind == LEN:
             ids.packed.at, ids.packed.end, ids.packed.bad = text.at, text.at + text.length, False
 
 
@@ -93,7 +84,7 @@ cdef void _leases_return(Core* core, Command* command) noexcept nogil:
     cdef uint64_t lease_id
     cdef Lease* lease
     text.at, text.length = command.bytes, command.length
-    ids = _ids(text, 2)
+    ids = _ids(text, v1.SETTLE_LEASE_IDS)
     while _next_id(&ids, &lease_id):
         lease = <Lease*> map64_get(&core.leases, lease_id)
         if lease != NULL and not lease_is_gone(lease):
@@ -117,23 +108,25 @@ cdef void _session_frame(Core* core, Consumer* consumer, Command* command) noexc
     cdef Fields inner
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == CREDIT and kind == 0:
+        if field == v1.CONSUME_SESSION_REQUEST_CREDIT and kind == VARINT:
             number = min(number, <uint64_t> consumer.max_in_flight) + consumer.limit
             consumer.limit = <uint32_t> number if number < consumer.max_in_flight else consumer.max_in_flight
             _has_room(core, consumer)
-        elif (field == ACK or field == NACK) and kind == 2:
-            _settle(core, consumer, text, field == NACK)
-        elif field == EXTEND and kind == 2:
+        elif field == v1.CONSUME_SESSION_REQUEST_ACK and kind == LEN:
+            _settle(core, consumer, text, False)
+        elif field == v1.CONSUME_SESSION_REQUEST_NACK and kind == LEN:
+            _settle(core, consumer, text, True)
+        elif field == v1.CONSUME_SESSION_REQUEST_EXTEND and kind == LEN:
             _extend(core, consumer, text)
-        elif field == BEGUN and kind == 2:
+        elif field == v1.CONSUME_SESSION_REQUEST_BEGUN and kind == LEN:
             _begun(core, consumer, text)
-        elif field == WINDOW and kind == 2:
+        elif field == v1.CONSUME_SESSION_REQUEST_WINDOW and kind == LEN:
             _window(core, consumer, text)
-        elif field == ALIVE and kind == 2:
+        elif field == v1.CONSUME_SESSION_REQUEST_ALIVE and kind == LEN:
             _alive(core, consumer, text)
-        elif field == CLOSE and kind == 2:
+        elif field == v1.CONSUME_SESSION_REQUEST_CLOSE and kind == LEN:
             fields_parse(&inner, text.at, text.length)
-            consumer_close(core, consumer, inner.number[1] != 0)
+            consumer_close(core, consumer, inner.number[v1.CONSUME_SESSION_REQUEST_CLOSE_RELEASE] != 0)
             return
 
 
@@ -145,7 +138,7 @@ cdef void _has_room(Core* core, Consumer* consumer) noexcept nogil:
 # --- begun, window, alive ----------------------------------------------------------------------
 
 cdef void _begun(Core* core, Consumer* consumer, Slice text) noexcept nogil:
-    cdef LeaseIds ids = _ids(text, 1)
+    cdef LeaseIds ids = _ids(text, v1.CONSUME_SESSION_REQUEST_BEGUN_LEASE_IDS)
     cdef uint64_t lease_id
     cdef Lease* lease
     while _next_id(&ids, &lease_id):
@@ -159,12 +152,12 @@ cdef void _begun(Core* core, Consumer* consumer, Slice text) noexcept nogil:
 cdef void _window(Core* core, Consumer* consumer, Slice text) noexcept nogil:
     """The new size first, so that what is given back does not come straight back."""
     cdef Fields fields
-    cdef LeaseIds ids = _ids(text, 2)
+    cdef LeaseIds ids = _ids(text, v1.CONSUME_SESSION_REQUEST_WINDOW_GIVE_BACK)
     cdef uint64_t lease_id
     cdef Lease* lease
     fields_parse(&fields, text.at, text.length)
-    if consumer.limit != fields.number[1]:
-        consumer.limit = <uint32_t> fields.number[1]
+    if consumer.limit != fields.number[v1.CONSUME_SESSION_REQUEST_WINDOW_SIZE]:
+        consumer.limit = <uint32_t> fields.number[v1.CONSUME_SESSION_REQUEST_WINDOW_SIZE]
         consumer_changed(core, CHANGED_CONSUMER_ROOM, consumer)
     consumer.max_in_flight = consumer.limit
     while _next_id(&ids, &lease_id):
@@ -179,11 +172,13 @@ cdef void _alive(Core* core, Consumer* consumer, Slice text) noexcept nogil:
     cdef Buffer alive
     cdef Buffer payload
     fields_parse(&fields, text.at, text.length)
-    consumer.handling_us = fields.number[2]
+    consumer.handling_us = fields.number[v1.CONSUME_SESSION_REQUEST_ALIVE_HANDLING_TIME_US]
     buffer_init(&alive)
     buffer_init(&payload)
-    put_number_field(&alive, 1, fields.number[1])
-    put_nested(&payload, 6, &alive)
+    put_number_field(
+        &alive, v1.CONSUME_SESSION_RESPONSE_ALIVE_SEQUENCE,
+        fields.number[v1.CONSUME_SESSION_REQUEST_ALIVE_SEQUENCE])
+    put_nested(&payload, v1.CONSUME_SESSION_RESPONSE_ALIVE, &alive)
     buffer_free(&alive)
     emit(core, consumer.token, FRAME, OK, &payload, False)
 
@@ -193,15 +188,15 @@ cdef void _alive(Core* core, Consumer* consumer, Slice text) noexcept nogil:
 cdef void _refuse(Buffer* answer, uint32_t field, uint64_t lease_id, Verdict* v) noexcept nogil:
     cdef Buffer inner
     buffer_init(&inner)
-    put_number_field(&inner, 1, lease_id)
-    put_status_field(&inner, 2, v.code, v.text, v.reason)
+    put_number_field(&inner, v1.CONSUME_SESSION_RESPONSE_FAILURE_LEASE_ID, lease_id)
+    put_status_field(&inner, v1.CONSUME_SESSION_RESPONSE_FAILURE_STATUS, v.code, v.text, v.reason)
     put_nested(answer, field, &inner)
     buffer_free(&inner)
 
 
 cdef void _settle(Core* core, Consumer* consumer, Slice text, bint nack) noexcept nogil:
     cdef Fields fields
-    cdef LeaseIds ids = _ids(text, 2)
+    cdef LeaseIds ids = _ids(text, v1.SETTLE_LEASE_IDS)
     cdef uint64_t lease_id
     cdef Wishes wishes
     cdef Verdict v
@@ -211,20 +206,22 @@ cdef void _settle(Core* core, Consumer* consumer, Slice text, bint nack) noexcep
     cdef OpenReply* reply
     if not fields_parse(&fields, text.at, text.length):
         return
-    wishes = wishes_of(&fields, 3, 4, 5, 6)
+    wishes = wishes_of(
+        &fields, v1.SETTLE_ERROR, v1.SETTLE_DELAY_MS, v1.SETTLE_DEAD_LETTER, v1.SETTLE_RELEASE)
     reply = reply_open(core, consumer.token, FRAME, consumer.channel.queue.policy.durable)
     buffer_init(&settled)
     buffer_init(&payload)
-    put_number_field(&settled, 1, fields.number[1])
+    put_number_field(
+        &settled, v1.CONSUME_SESSION_RESPONSE_SETTLED_SEQUENCE, fields.number[v1.SETTLE_SEQUENCE])
     while _next_id(&ids, &lease_id):
         lease = lease_find(core, consumer.channel, False, 0, 0, lease_id, &v)
         if lease == NULL:
-            _refuse(&settled, 2, lease_id, &v)
+            _refuse(&settled, v1.CONSUME_SESSION_RESPONSE_SETTLED_FAILURES, lease_id, &v)
         elif nack:
             lease_nack(core, lease, &wishes, reply)
         else:
             lease_ack(core, lease)
-    put_nested(&payload, 3, &settled)
+    put_nested(&payload, v1.CONSUME_SESSION_RESPONSE_SETTLED, &settled)
     buffer_free(&settled)
     reply.payload = payload
     reply_close(core, reply)
@@ -233,7 +230,7 @@ cdef void _settle(Core* core, Consumer* consumer, Slice text, bint nack) noexcep
 cdef void _extend(Core* core, Consumer* consumer, Slice text) noexcept nogil:
     """Extensions answer Extended; those refused are named as a settle's failures are."""
     cdef Fields fields
-    cdef LeaseIds ids = _ids(text, 1)
+    cdef LeaseIds ids = _ids(text, v1.CONSUME_SESSION_REQUEST_EXTEND_LEASE_IDS)
     cdef uint64_t lease_id, extend_ms
     cdef Verdict v
     cdef Lease* lease
@@ -241,7 +238,7 @@ cdef void _extend(Core* core, Consumer* consumer, Slice text) noexcept nogil:
     cdef Buffer payload
     if not fields_parse(&fields, text.at, text.length):
         return
-    extend_ms = fields.number[2]
+    extend_ms = fields.number[v1.CONSUME_SESSION_REQUEST_EXTEND_EXTEND_MS]
     buffer_init(&extended)
     buffer_init(&payload)
     while _next_id(&ids, &lease_id):
@@ -252,11 +249,13 @@ cdef void _extend(Core* core, Consumer* consumer, Slice text) noexcept nogil:
         else:
             lease = lease_find(core, consumer.channel, False, 0, 0, lease_id, &v)
         if lease == NULL:
-            _refuse(&extended, 3, lease_id, &v)
+            _refuse(&extended, v1.CONSUME_SESSION_RESPONSE_EXTENDED_FAILURES, lease_id, &v)
         else:
             lease_extend(core, lease, <int64_t> extend_ms)
-            put_number_field(&extended, 1, lease_id)
-    put_timestamp_field(&extended, 2, core.wall_ms + <int64_t> min(extend_ms, <uint64_t> 1 << 50))
-    put_nested(&payload, 4, &extended)
+            put_number_field(&extended, v1.CONSUME_SESSION_RESPONSE_EXTENDED_LEASE_IDS, lease_id)
+    put_timestamp_field(
+        &extended, v1.CONSUME_SESSION_RESPONSE_EXTENDED_LEASE_EXPIRES_AT,
+        core.wall_ms + <int64_t> min(extend_ms, <uint64_t> 1 << 50))
+    put_nested(&payload, v1.CONSUME_SESSION_RESPONSE_EXTENDED, &extended)
     buffer_free(&extended)
     emit(core, consumer.token, FRAME, OK, &payload, consumer.channel.queue.policy.durable)

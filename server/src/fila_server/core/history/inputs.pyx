@@ -5,9 +5,10 @@ from libc.stdint cimport uint32_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
 from fila_server.core.history.decisions cimport decisions_told
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, STAGE
 from fila_server.core.protocol.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
-from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field
+from fila_server.core.protocol.protobuf cimport LEN, MAP_KEY, MAP_VALUE, Fields, fields_parse, next_field
 from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Queue
@@ -19,11 +20,10 @@ from fila_server.core.threads.blocks cimport INPUTS_MAX, INPUT_BYTES_MAX, Block,
 
 cdef enum:
     HOUR_MS = 3600000
-    TEXT = 2                        # the wire's kind of what has a length
-    NAME_TAG = 1 << 3 | TEXT        # of a header's name, and so on
-    VALUE_TAG = 2 << 3 | TEXT
-    HEADER_TAG = 2 << 3 | TEXT
-    PAYLOAD_TAG = 3 << 3 | TEXT
+    NAME_TAG = MAP_KEY << 3 | LEN   # of a header
+    VALUE_TAG = MAP_VALUE << 3 | LEN
+    HEADER_TAG = v1.ENQUEUE_MESSAGE_HEADERS << 3 | LEN
+    PAYLOAD_TAG = v1.ENQUEUE_MESSAGE_PAYLOAD << 3 | LEN
 
 cdef struct Cutter:                 # walks a command's bytes and leaves out what is not to be kept
     const char* begin
@@ -137,25 +137,25 @@ cdef void _cut_header(Core* core, Cutter* cutter, Slice header, Policy* policy) 
     if core.history.headers == HEADERS_ALL:
         return
     if core.history.headers == HEADERS_POLICY and policy != NULL:
-        if not fields_parse(&fields, header.at, header.length) or _is_policy(policy, fields.text[1]):
+        if not fields_parse(&fields, header.at, header.length) or _is_policy(policy, fields.text[MAP_KEY]):
             return
     c.at, c.end, c.bad = header.at, header.at + header.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field <= 2 and kind == TEXT:
+        if field <= MAP_VALUE and kind == LEN:
             _cut(cutter, text.at, text.length)
 
 
 cdef void _cut_message(Core* core, Cutter* cutter, Slice message, Policy* policy) noexcept nogil:
-    """Headers and payload: fields 2 and 3, of a request for one message and of one in a batch alike."""
+    """Headers and payload, of a request for one message and of one in a batch alike."""
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text
     cdef uint64_t number
     c.at, c.end, c.bad = message.at, message.at + message.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == 3 and kind == TEXT:
+        if field == v1.ENQUEUE_MESSAGE_PAYLOAD and kind == LEN:
             _cut(cutter, text.at, text.length)
-        elif field == 2 and kind == TEXT:
+        elif field == v1.ENQUEUE_MESSAGE_HEADERS and kind == LEN:
             _cut_header(core, cutter, text, policy)
 
 
@@ -170,7 +170,7 @@ cdef void _cut_batch(Core* core, Cutter* cutter, Command* command, Slice batch) 
     last.at, last.length = NULL, 0
     c.at, c.end, c.bad = batch.at, batch.at + batch.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field != 2 or kind != TEXT:
+        if field != v1.ENQUEUE_BATCH_REQUEST_MESSAGES or kind != LEN:
             continue
         if i < command.count and (command.items[i].queue.at != last.at or last.at == NULL):
             last = command.items[i].queue
@@ -252,6 +252,7 @@ cdef void _cut_staged(Core* core, Cutter* cutter, Slice body) noexcept nogil:
     cdef Cursor c
     cdef Slice request
     cdef Slice named
+    cdef Slice own
     cdef Slice text
     cdef Fields fields
     cdef uint32_t field, kind
@@ -262,19 +263,21 @@ cdef void _cut_staged(Core* core, Cutter* cutter, Slice body) noexcept nogil:
     request = take_slice(&c, take_varint(&c))
     if c.bad or not fields_parse(&fields, request.at, request.length):
         return
-    named = fields.text[1]
+    named = fields.text[v1.ENQUEUE_BATCH_REQUEST_QUEUE]
     c.at, c.end = request.at, request.at + request.length
     while next_field(&c, &field, &kind, &text, &number):
-        if field != 2 or kind != TEXT:
+        if field != v1.ENQUEUE_BATCH_REQUEST_MESSAGES or kind != LEN:
             continue
         if not fields_parse(&fields, text.at, text.length):
             return
-        queue = queue_find(core, fields.text[1] if fields.text[1].length else named)
+        own = fields.text[v1.ENQUEUE_MESSAGE_QUEUE]
+        queue = queue_find(core, own if own.length else named)
         _cut_message(core, cutter, text, &queue.policy if queue != NULL else NULL)
 
 
 cdef void _cut_command(Core* core, Cutter* cutter, Command* command, uint32_t wire_length) noexcept nogil:
     cdef Slice whole
+    cdef Slice batch
     cdef Fields fields
     cdef Queue* queue
     whole.at, whole.length = command.bytes, wire_length
@@ -283,12 +286,10 @@ cdef void _cut_command(Core* core, Cutter* cutter, Command* command, uint32_t wi
         _cut_message(core, cutter, whole, &queue.policy if queue != NULL else NULL)
     elif _bodies_are_known(command):
         _cut_items(core, cutter, command)
-    elif command.kind == ENQUEUE_STREAM:
-        if fields_parse(&fields, whole.at, whole.length) and fields.text[2].length:
-            _cut_batch(core, cutter, command, fields.text[2])
-        else:
-            _cut_batch(core, cutter, command, whole)
     else:
+        if command.kind == ENQUEUE_STREAM and fields_parse(&fields, whole.at, whole.length):
+            batch = fields.text[v1.ENQUEUE_STREAM_REQUEST_BATCH]
+            whole = batch if batch.length else whole
         _cut_batch(core, cutter, command, whole)
 
 

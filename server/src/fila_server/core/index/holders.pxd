@@ -16,8 +16,8 @@ from fila_server.core.protocol.protobuf cimport Fields
 from fila_server.core.state.pending cimport Holder
 from fila_server.core.state.state cimport Consumer, Core, Lease
 
-# As what opens the consumer says, behind what its client sent: field 14 the number of its principal (0: it is
-# nobody's), field 13 how many leases that may have (0: no bound). Put there by the door (requests/rights).
+# Whose it is: the number of its principal (0: nobody's), and how many leases that may have (0: no bound).
+# Both stand behind what its client sent, where requests/rights put them (an Opener).
 cdef void holder_join(Core* core, Consumer* consumer, const Fields* opening) noexcept nogil
 cdef void holder_leave(Core* core, Consumer* consumer) noexcept nogil
 # Each is at liberty to be called for nobody's.

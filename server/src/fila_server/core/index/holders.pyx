@@ -4,6 +4,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.protocol cimport seam
 from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.parking cimport channel_activate
 from fila_server.core.state.budget cimport stage_goes_on
@@ -11,14 +12,9 @@ from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 
 
-cdef enum:
-    NUMBER = 14
-    MOST = 13
-
-
 cdef void holder_join(Core* core, Consumer* consumer, const Fields* opening) noexcept nogil:
     cdef Holder* holder
-    cdef uint64_t number = opening.number[NUMBER]
+    cdef uint64_t number = opening.number[seam.OPENER_PRINCIPAL]
     if number == 0:
         return
     holder = <Holder*> map64_get(&core.holders, number)
@@ -29,7 +25,7 @@ cdef void holder_join(Core* core, Consumer* consumer, const Fields* opening) noe
         map64_put(&core.holders, number, holder)
     holder.consumers += 1
     consumer.holder = holder
-    holder_bound(core, holder, <uint32_t> opening.number[MOST])
+    holder_bound(core, holder, <uint32_t> opening.number[seam.OPENER_MOST])
     if holder.stopped != NULL and holder.most:
         holder_stop(consumer)       # else who asks beside each ack took every place before who waits for it
 

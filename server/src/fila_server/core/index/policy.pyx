@@ -4,7 +4,8 @@ from libc.stdint cimport INT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field
+from fila_server.core.protocol cimport v1
+from fila_server.core.protocol.protobuf cimport MAP_KEY, MAP_VALUE, Fields, fields_parse, next_field
 from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport Key
@@ -61,46 +62,59 @@ cdef void _weights_apply(Core* core, Queue* queue, TextMap* named) noexcept nogi
             key_reconsider(core, key)
 
 
-cdef void _policy_nested(Policy* policy, uint32_t field, Slice text) noexcept nogil:
-    cdef Fields inner
+cdef void _defaults(Core* core, Policy* policy) noexcept nogil:
+    memset(policy, 0, sizeof(Policy))
+    textmap_init(&policy.weights)
+    policy.visibility_ms = VISIBILITY_MS
+    policy.max_attempts = MAX_ATTEMPTS
+    policy.durable = core.durable_default
+    policy.retry_base_ms = RETRY_BASE_MS
+    policy.retry_cap_ms = RETRY_CAP_MS
+    policy.retry_jitter = 0.5
+    policy.dedup_window_ms = DEDUP_WINDOW_MS
+    policy.grace_ms = GRACE_MS
+
+
+cdef void _weight(Policy* policy, Slice entry) noexcept nogil:
+    cdef Fields fields
     cdef WeightRow* row
-    if not fields_parse(&inner, text.at, text.length):
+    if not fields_parse(&fields, entry.at, entry.length):
         return
-    if field == 10:
-        row = <WeightRow*> must_malloc(sizeof(WeightRow))
-        memset(row, 0, sizeof(WeightRow))
-        row.text.bytes = inner.text[1].at
-        row.text.length = inner.text[1].length
-        row.weight = <uint32_t> inner.number[2]
-        if row.weight < 1:
-            row.weight = 1
-        if row.weight > 1000:
-            row.weight = 1000
-        textmap_put(&policy.weights, &row.text)
-    elif field == 13:
-        policy.retry_fixed = inner.number[1] == 2
-        if inner.seen & (1 << 2):
-            policy.retry_base_ms = inner.number[2]
-        if inner.seen & (1 << 3):
-            policy.retry_cap_ms = inner.number[3]
-        if inner.seen & (1 << 4):
-            memcpy(&policy.retry_jitter, &inner.number[4], 8)
-        elif inner.seen & (1 << 2):
-            policy.retry_jitter = 0
-    elif field == 15:
-        policy.soft_period_ms = min(inner.number[1], <uint64_t> INT64_MAX)     # of older brokers: for ever,
-        policy.soft_bytes = inner.number[2]
-        policy.hard_period_ms = min(inner.number[3], <uint64_t> INT64_MAX)     # not a time before any
-        policy.hard_bytes = inner.number[4]
+    row = <WeightRow*> must_malloc(sizeof(WeightRow))
+    memset(row, 0, sizeof(WeightRow))
+    row.text.bytes = fields.text[MAP_KEY].at
+    row.text.length = fields.text[MAP_KEY].length
+    row.weight = <uint32_t> fields.number[MAP_VALUE]
+    if row.weight < 1:
+        row.weight = 1
+    if row.weight > 1000:
+        row.weight = 1000
+    textmap_put(&policy.weights, &row.text)
+
+cdef void _retry(Policy* policy, Slice text) noexcept nogil:
+    cdef Fields fields
+    if not fields_parse(&fields, text.at, text.length):
+        return
+    policy.retry_fixed = fields.number[v1.RETRY_POLICY_KIND] == v1.RETRY_POLICY_KIND_FIXED
+    if fields.seen & (1 << v1.RETRY_POLICY_BASE_MS):
+        policy.retry_base_ms = fields.number[v1.RETRY_POLICY_BASE_MS]
+    if fields.seen & (1 << v1.RETRY_POLICY_CAP_MS):
+        policy.retry_cap_ms = fields.number[v1.RETRY_POLICY_CAP_MS]
+    if fields.seen & (1 << v1.RETRY_POLICY_JITTER):
+        memcpy(&policy.retry_jitter, &fields.number[v1.RETRY_POLICY_JITTER], 8)
+    elif fields.seen & (1 << v1.RETRY_POLICY_BASE_MS):
+        policy.retry_jitter = 0
 
 
-cdef void _policy_header(Policy* policy, uint32_t field, Slice name) noexcept nogil:
-    if field == 8:
-        policy.fairness_key_header = name
-    elif field == 9:
-        policy.weight_header = name
-    else:
-        policy.cost_header = name
+cdef void _retention(Policy* policy, Slice text) noexcept nogil:
+    cdef Fields fields
+    if not fields_parse(&fields, text.at, text.length):
+        return
+    # Older brokers took periods longer than a time has room for: those are for ever, not a time before any.
+    policy.soft_period_ms = min(fields.number[v1.RETENTION_SOFT_PERIOD_MS], <uint64_t> INT64_MAX)
+    policy.soft_bytes = fields.number[v1.RETENTION_SOFT_BYTES]
+    policy.hard_period_ms = min(fields.number[v1.RETENTION_HARD_PERIOD_MS], <uint64_t> INT64_MAX)
+    policy.hard_bytes = fields.number[v1.RETENTION_HARD_BYTES]
 
 
 cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil:
@@ -115,48 +129,47 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
     buffer_init(&queue.config)
     put_slice(&queue.config, config)
     queue.retained_at = 0               # other retention: look through all again
-    memset(policy, 0, sizeof(Policy))
-    textmap_init(&policy.weights)
-    policy.visibility_ms = VISIBILITY_MS
-    policy.max_attempts = MAX_ATTEMPTS
-    policy.durable = core.durable_default
-    policy.retry_base_ms = RETRY_BASE_MS
-    policy.retry_cap_ms = RETRY_CAP_MS
-    policy.retry_jitter = 0.5
-    policy.dedup_window_ms = DEDUP_WINDOW_MS
-    policy.grace_ms = GRACE_MS
+    _defaults(core, policy)
     c.at, c.end, c.bad = queue.config.data, queue.config.data + queue.config.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == 1:
+        if field == v1.QUEUE_CONFIG_ON_ENQUEUE_SCRIPT:
             policy.has_on_enqueue = text.length > 0
-        elif field == 2:
+        elif field == v1.QUEUE_CONFIG_ON_FAILURE_SCRIPT:
             policy.has_on_failure = text.length > 0
-        elif field == 3 and number:
+        elif field == v1.QUEUE_CONFIG_VISIBILITY_TIMEOUT_MS and number:
             policy.visibility_ms = number
-        elif field == 4:
+        elif field == v1.QUEUE_CONFIG_MAX_ATTEMPTS:
             policy.max_attempts = <uint32_t> number
-        elif field == 5 and number:
-            policy.durable = number == 1
-        elif field == 6:
+        elif field == v1.QUEUE_CONFIG_DURABILITY and number:
+            policy.durable = number == v1.DURABILITY_FSYNC
+        elif field == v1.QUEUE_CONFIG_MAX_DEPTH:
             policy.max_depth = number
-        elif field == 7:
+        elif field == v1.QUEUE_CONFIG_MAX_BYTES:
             policy.max_bytes = number
-        elif field == 8 or field == 9 or field == 11:
-            _policy_header(policy, field, text)
-        elif field == 12 and policy.throttle_header_count < 16:
+        elif field == v1.QUEUE_CONFIG_FAIRNESS_KEY_HEADER:
+            policy.fairness_key_header = text
+        elif field == v1.QUEUE_CONFIG_WEIGHT_HEADER:
+            policy.weight_header = text
+        elif field == v1.QUEUE_CONFIG_COST_HEADER:
+            policy.cost_header = text
+        elif field == v1.QUEUE_CONFIG_THROTTLE_KEY_HEADERS and policy.throttle_header_count < 16:
             policy.throttle_headers[policy.throttle_header_count] = text
             policy.throttle_header_count += 1
-        elif field == 10 or field == 13 or field == 15:
-            _policy_nested(policy, field, text)
-        elif field == 17 and number:
+        elif field == v1.QUEUE_CONFIG_WEIGHTS:
+            _weight(policy, text)
+        elif field == v1.QUEUE_CONFIG_RETRY:
+            _retry(policy, text)
+        elif field == v1.QUEUE_CONFIG_RETENTION:
+            _retention(policy, text)
+        elif field == v1.QUEUE_CONFIG_DEDUP_WINDOW_MS and number:
             policy.dedup_window_ms = number
-        elif field == 18:
+        elif field == v1.QUEUE_CONFIG_TTL_TO_DLQ:
             policy.ttl_to_dlq = number != 0
-        elif field == 19:
+        elif field == v1.QUEUE_CONFIG_DISCONNECT_GRACE_MS:
             policy.grace_ms = number
-        elif field == 20:
+        elif field == v1.QUEUE_CONFIG_EXPIRES_AFTER_IDLE_MS:
             policy.idle_ms = number
-        elif field == 21:
+        elif field == v1.QUEUE_CONFIG_PAUSED:
             policy.paused = number != 0
     _weights_apply(core, queue, &weights_before)
     _weights_apply(core, queue, &policy.weights)

@@ -9,10 +9,9 @@ from libc.string cimport memset, strlen
 
 from fila_server.core.formats.records cimport audit_record_put
 from fila_server.core.lifecycle.reveal cimport frame_reveal
-from fila_server.core.protocol.commands cimport (
-    ACK, NACK, NOT_FOUND, OK, PERMISSION_DENIED, PURGE_QUEUE, REPLY, SESSION_OPEN,
-)
-from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_status
+from fila_server.core.protocol cimport v1
+from fila_server.core.protocol.commands cimport NOT_FOUND, OK, PERMISSION_DENIED, REPLY, SESSION_OPEN
+from fila_server.core.protocol.protobuf cimport QUEUE_FIELD, Fields, channel_field, fields_parse, put_status
 from fila_server.core.state.budget cimport WORK_PER_STAGE, stage_goes_on
 from fila_server.core.state.state cimport Channel, Effect
 from fila_server.core.structures.buffer cimport (
@@ -91,15 +90,15 @@ cdef void answer_status(
 
 
 cdef void _names(Command* command, Slice* queue, Slice* channel) noexcept nogil:
-    """Queue and channel as the request wrote them; fields 1 and, for most, 2."""
+    """Queue and channel as the request wrote them."""
     cdef Fields fields
-    cdef Fields inner
+    cdef Slice opening
     fields_parse(&fields, command.bytes, command.length)
     if command.kind == SESSION_OPEN:
-        fields_parse(&inner, fields.text[1].at, fields.text[1].length)
-        fields = inner
-    queue[0] = fields.text[1]
-    channel[0] = fields.text[3 if command.kind in (ACK, PURGE_QUEUE) else (4 if command.kind == NACK else 2)]
+        opening = fields.text[v1.CONSUME_SESSION_REQUEST_OPEN]
+        fields_parse(&fields, opening.at, opening.length)
+    queue[0] = fields.text[QUEUE_FIELD]
+    channel[0] = fields.text[channel_field(command.kind)]
 
 
 cdef void answer_no_queue(Core* core, Command* command) noexcept nogil:

@@ -7,6 +7,7 @@ from libc.string cimport strlen
 
 from fila_server.core.index.keys cimport key_intern
 from fila_server.core.lifecycle.building cimport keep_until_written, move_in
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.protobuf cimport (
     put_nested, put_number_field, put_text_field, put_timestamp_field,
 )
@@ -30,20 +31,20 @@ cdef void bury(
     buffer_init(&dead)
     buffer_init(&body)
     text.at, text.length = queue.text.bytes, queue.text.length
-    put_text_field(&dead, 1, text)
+    put_text_field(&dead, v1.DEAD_LETTER_SOURCE_QUEUE, text)
     text.at, text.length = channel.text.bytes, channel.text.length
-    put_text_field(&dead, 2, text)
+    put_text_field(&dead, v1.DEAD_LETTER_SOURCE_CHANNEL, text)
     text.at, text.length = reason, <uint32_t> strlen(reason)
-    put_text_field(&dead, 3, text)
+    put_text_field(&dead, v1.DEAD_LETTER_REASON, text)
     if error.length > LAST_ERROR_BYTES_MAX:
         error.length = utf8_cut(error, LAST_ERROR_BYTES_MAX)
     if error.length:
-        put_text_field(&dead, 4, error)
-    put_number_field(&dead, 5, attempts)
-    put_timestamp_field(&dead, 6, core.wall_ms)
-    put_nested(&inner, 10, &dead)
+        put_text_field(&dead, v1.DEAD_LETTER_LAST_ERROR, error)
+    put_number_field(&dead, v1.DEAD_LETTER_ATTEMPTS, attempts)
+    put_timestamp_field(&dead, v1.DEAD_LETTER_AT, core.wall_ms)
+    put_nested(&inner, v1.MESSAGE_METADATA_DEAD_LETTER, &dead)
     put_bytes(&body, frame.body.bytes + entry.at, entry.length)
-    put_nested(&body, 4, &inner)
+    put_nested(&body, v1.MESSAGE_METADATA, &inner)
     frame_id(frame, index, &high, &low)
     text.at, text.length = entry.key.text.bytes, entry.key.text.length
     if entry.set != NULL:

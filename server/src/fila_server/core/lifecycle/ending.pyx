@@ -18,6 +18,7 @@ from fila_server.core.index.leased_ids cimport leased_id_remove
 from fila_server.core.index.slots cimport slot_count, slot_unready
 from fila_server.core.lifecycle.answers cimport emit, reveal_ends
 from fila_server.core.lifecycle.revoked cimport lease_revoke
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport LOST, OK
 from fila_server.core.protocol.protobuf cimport put_number_field, put_text_field
 from fila_server.core.scheduling.clocks cimport channel_room, clock_note, flow_emptied
@@ -201,9 +202,9 @@ cdef void _tell_lost(Core* core, Frame* frame) noexcept nogil:
     cdef Slice name
     buffer_init(&event)
     name.at, name.length = frame.queue.text.bytes, frame.queue.text.length
-    put_text_field(&event, 1, name)
-    put_number_field(&event, 2, frame_offset(frame, 0))
-    put_number_field(&event, 3, frame_offset(frame, frame.count - 1))
+    put_text_field(&event, v1.READ_LOG_REQUEST_QUEUE, name)
+    put_number_field(&event, v1.READ_LOG_REQUEST_FROM_OFFSET, frame_offset(frame, 0))
+    put_number_field(&event, v1.READ_LOG_REQUEST_TO_OFFSET, frame_offset(frame, frame.count - 1))
     emit(core, frame.live, LOST, OK, &event, False)
 
 

@@ -16,9 +16,10 @@ from fila_server.core.lifecycle.building cimport (
 )
 from fila_server.core.lifecycle.routing cimport route, route_plainly
 from fila_server.core.lifecycle.weights cimport weight_brought, weights_written
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, MOVE_STAGED
 from fila_server.core.protocol.protobuf cimport (
-    BY_AN_EARLIER, Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,
+    BY_AN_EARLIER, LEN, Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,
 )
 from fila_server.core.protocol.refusals cimport (
     REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
@@ -29,7 +30,9 @@ from fila_server.core.state.directory cimport directory_remove
 from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.pending cimport Dedup
 from fila_server.core.state.state cimport Builder, Building, Frame, Queue
-from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init, put_bytes, put_varint, varint_size
+from fila_server.core.structures.buffer cimport (
+    Buffer, Slice, buffer_init, put_bytes, put_u8, put_varint, varint_size,
+)
 from fila_server.core.threads.mailbox cimport command_free
 
 
@@ -305,31 +308,33 @@ cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
             put_status(&payload, refusal_code(item.refused), text, refusal_reason(item.refused))
             answer(core, command.token, refusal_code(item.refused), &payload, False)
             return
-        put_varint(&payload, 0x0A)
-        put_varint(&payload, 36)
+        put_u8(&payload, v1.ENQUEUE_RESPONSE_MESSAGE_ID << 3 | LEN)
+        put_u8(&payload, 36)
         put_uuid(&payload, item.id_high, item.id_low)
-        put_number_field(&payload, 2, _told_offset(command, item))
+        put_number_field(&payload, v1.ENQUEUE_RESPONSE_OFFSET, _told_offset(command, item))
         answer_enqueued(core, command, &payload)
         return
-    field = 1
+    field = v1.ENQUEUE_BATCH_RESPONSE_RESULTS
     if command.kind == ENQUEUE_STREAM:
-        put_number_field(&payload, 1, command.sequence)
-        field = 2
+        put_number_field(&payload, v1.ENQUEUE_STREAM_RESPONSE_SEQUENCE, command.sequence)
+        field = v1.ENQUEUE_STREAM_RESPONSE_RESULTS
     for i in range(command.count):
         item = &command.items[i]
-        put_tag(&payload, field, 2)
+        put_tag(&payload, field, LEN)
         if item.refused:
             refusal_text_of(item.refused, item.queue, &core.limits, text, sizeof(text))
             core.tail.length = 0
-            put_status_field(&core.tail, 3, refusal_code(item.refused), text, refusal_reason(item.refused))
+            put_status_field(
+                &core.tail, v1.ENQUEUE_RESULT_ERROR, refusal_code(item.refused), text,
+                refusal_reason(item.refused))
             put_varint(&payload, core.tail.length)
             put_bytes(&payload, core.tail.data, core.tail.length)
         else:
             offset = _told_offset(command, item)
             size = 38 + (1 + varint_size(offset) if offset else 0)
             put_varint(&payload, size)
-            put_varint(&payload, 0x0A)
-            put_varint(&payload, 36)
+            put_u8(&payload, v1.ENQUEUE_RESULT_MESSAGE_ID << 3 | LEN)
+            put_u8(&payload, 36)
             put_uuid(&payload, item.id_high, item.id_low)
-            put_number_field(&payload, 2, offset)
+            put_number_field(&payload, v1.ENQUEUE_RESULT_OFFSET, offset)
     answer_enqueued(core, command, &payload)

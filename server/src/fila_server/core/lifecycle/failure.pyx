@@ -20,6 +20,7 @@ from fila_server.core.index.slots cimport slot_count, slot_ready
 from fila_server.core.lifecycle.answers cimport emit
 from fila_server.core.lifecycle.burial cimport LAST_ERROR_BYTES_MAX, bury, utf8_cut
 from fila_server.core.lifecycle.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done
+from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.commands cimport EVENT, OK
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_uuid,
@@ -39,7 +40,7 @@ from fila_server.core.threads.spans cimport OUT_DEAD_LETTER, OUT_POLICY, OUT_RET
 cdef enum:
     ATTEMPTS_MAX = 0xFFFF
 
-cdef enum Action:                   # of a DECIDE, field 1; none, by policy: the hook failed or is cut off
+cdef enum Action:                   # of a DECIDE; none, by policy: the hook failed or is cut off
     RETRY = 1
     DEAD_LETTER = 2
 
@@ -223,23 +224,23 @@ cdef void _tell(Core* core, Slot* slot, Decision* decision) noexcept nogil:
     buffer_init(&event)
     buffer_init(&header)
     text.at, text.length = share.channel.queue.text.bytes, share.channel.queue.text.length
-    put_text_field(&event, 1, text)
+    put_text_field(&event, seam.FAILURE_EVENT_QUEUE, text)
     text.at, text.length = share.channel.text.bytes, share.channel.text.length
-    put_text_field(&event, 2, text)
+    put_text_field(&event, seam.FAILURE_EVENT_CHANNEL, text)
     frame_id(frame, slot.index, &high, &low)
     put_uuid(&header, high, low)
     text.at, text.length = header.data, <uint32_t> header.length
-    put_text_field(&event, 3, text)
-    put_number_field(&event, 4, slot.attempts)
-    put_text_field(&event, 5, decision.error)
+    put_text_field(&event, seam.FAILURE_EVENT_MESSAGE_ID, text)
+    put_number_field(&event, seam.FAILURE_EVENT_ATTEMPTS, slot.attempts)
+    put_text_field(&event, seam.FAILURE_EVENT_ERROR, decision.error)
     text.at, text.length = entry.key.text.bytes, entry.key.text.length
-    put_text_field(&event, 6, text)
+    put_text_field(&event, seam.FAILURE_EVENT_FAIRNESS_KEY, text)
     c.at, c.end, c.bad = frame.body.bytes + entry.at, frame.body.bytes + entry.at + entry.length, False
     while next_header(&c, &text, &value):
         header.length = 0
-        put_text_field(&header, 1, text)
-        put_text_field(&header, 2, value)
-        put_nested(&event, 7, &header)
+        put_text_field(&header, seam.HEADER_NAME, text)
+        put_text_field(&header, seam.HEADER_VALUE, value)
+        put_nested(&event, seam.FAILURE_EVENT_HEADERS, &header)
     buffer_free(&header)
     emit(core, decision.number, EVENT, OK, &event, False)
 
@@ -265,14 +266,15 @@ cdef void _decision_free(Core* core, Decision* decision) noexcept nogil:
 
 
 cdef void decide(Core* core, Command* command) noexcept nogil:
-    """{1 action, 2 delay_ms}; the message may be gone meanwhile (purge,
-    seek, deletion): then nothing is left to do."""
+    """The message may be gone meanwhile (purge, seek, deletion): then nothing is left to do."""
     cdef Decision* decision = <Decision*> map64_get(&core.decisions, command.token)
     cdef Slot* slot
     cdef Fields fields
+    cdef uint64_t action
     if decision == NULL:
         return
     fields_parse(&fields, command.bytes, command.length)
+    action = fields.number[seam.DECISION_ACTION]
     slot = slot_at(core, decision.queue_number, decision.channel_number, decision.offset)
     if slot != NULL and (slot.state != DECIDING or slot.owner != decision):
         slot = NULL
@@ -280,15 +282,17 @@ cdef void decide(Core* core, Command* command) noexcept nogil:
     if slot != NULL and not share_of(slot).channel.gone:
         if core.traces != NULL:
             decision_traced(
-                core, slot, decision.record.lease_id, OUT_DEAD_LETTER if fields.number[1] == DEAD_LETTER
-                else OUT_RETRY if fields.number[1] == RETRY else OUT_POLICY)
-        if fields.number[1] == DEAD_LETTER and not share_of(slot).channel.queue.is_dlq:
+                core, slot, decision.record.lease_id,
+                OUT_DEAD_LETTER if action == DEAD_LETTER else OUT_RETRY if action == RETRY else OUT_POLICY)
+        if action == DEAD_LETTER and not share_of(slot).channel.queue.is_dlq:
             _dead_letter(core, slot, b"on_failure", decision.error, &decision.record, decision.reply)
         elif message_is_over(core, slot):   # while it was being decided, as if its lease had ended now
             share_of(slot).channel.queue.counters.ttl_dropped += 1
             slot_expire(core, slot)
-        elif fields.number[1] == RETRY and fields.seen & (1 << 2):
-            _retry(core, slot, <int64_t> min(fields.number[2], <uint64_t> 1 << 50), decision.record.lease_id)
+        elif action == RETRY and fields.seen & (1 << seam.DECISION_DELAY_MS):
+            _retry(
+                core, slot, <int64_t> min(fields.number[seam.DECISION_DELAY_MS], <uint64_t> 1 << 50),
+                decision.record.lease_id)
         else:
             _by_policy(core, slot, decision.delay_ms, decision.record.lease_id)
     _decision_free(core, decision)

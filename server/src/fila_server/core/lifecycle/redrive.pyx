@@ -13,6 +13,7 @@ from fila_server.core.lifecycle.building cimport keep_until_written, move_in
 from fila_server.core.lifecycle.ending cimport slot_done
 from fila_server.core.lifecycle.routing cimport route_as
 from fila_server.core.lifecycle.weights cimport weight_moved
+from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport INVALID_ARGUMENT, OK
 from fila_server.core.protocol.packed_routing cimport (
     GIVEN_COST, GIVEN_FAIRNESS_KEY, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_THROTTLE_KEYS_MAX, Routing,
@@ -51,21 +52,22 @@ cdef bint _origin(const char* body, uint32_t length, Origin* origin) noexcept no
         before = c.at
         if not next_field(&c, &field, &kind, &text, &number):
             break
-        if field == 4:
+        if field == v1.MESSAGE_METADATA:
             origin.body_length = <uint32_t> (before - body)
             if (
                 fields_parse(&metadata, text.at, text.length)
-                and fields_parse(&dead, metadata.text[10].at, metadata.text[10].length)
+                and fields_parse(
+                    &dead, metadata.text[v1.MESSAGE_METADATA_DEAD_LETTER].at,
+                    metadata.text[v1.MESSAGE_METADATA_DEAD_LETTER].length)
             ):
-                origin.queue = dead.text[1]
-                origin.channel = dead.text[2]
+                origin.queue = dead.text[v1.DEAD_LETTER_SOURCE_QUEUE]
+                origin.channel = dead.text[v1.DEAD_LETTER_SOURCE_CHANNEL]
                 found = True
     return found
 
 
 cdef Slice _override(Command* command, uint64_t offset) noexcept nogil:
-    """What a hook decided for this dead letter: field 15, repeated (see
-    _read_override); nothing when it is not named."""
+    """What a hook decided for this dead letter (see _read_override); nothing when it is not named."""
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text
@@ -75,14 +77,14 @@ cdef Slice _override(Command* command, uint64_t offset) noexcept nogil:
     nothing.at, nothing.length = NULL, 0
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == 15 and fields_parse(&fields, text.at, text.length) and fields.number[1] == offset:
+        if field != seam.REDRIVE_PAGE_ROUTINGS or not fields_parse(&fields, text.at, text.length):
+            continue
+        if fields.number[seam.ROUTING_OFFSET] == offset:
             return text
     return nothing
 
 
 cdef void _read_override(Routing* hooked, Slice text) noexcept nogil:
-    """{1 offset, 2 fairness key, 3 weight, 4 cost (double), 5 throttle
-    key (repeated), 6 throttle keys were given}."""
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice piece
@@ -90,29 +92,31 @@ cdef void _read_override(Routing* hooked, Slice text) noexcept nogil:
     memset(hooked, 0, sizeof(Routing))
     c.at, c.end, c.bad = text.at, text.at + text.length, False
     while next_field(&c, &field, &kind, &piece, &number):
-        if field == 2:
+        if field == seam.ROUTING_FAIRNESS_KEY:
             hooked.given |= GIVEN_FAIRNESS_KEY
             hooked.fairness_key = piece
-        elif field == 3:
+        elif field == seam.ROUTING_WEIGHT:
             hooked.given |= GIVEN_WEIGHT
             hooked.weight = <uint32_t> number
-        elif field == 4:
+        elif field == seam.ROUTING_COST:
             hooked.given |= GIVEN_COST
             memcpy(&hooked.cost, &number, 8)
-        elif field == 5 and hooked.throttle_count < ROUTING_THROTTLE_KEYS_MAX:
+        elif field == seam.ROUTING_THROTTLE_KEYS and hooked.throttle_count < ROUTING_THROTTLE_KEYS_MAX:
             hooked.given |= GIVEN_THROTTLE_KEYS
             hooked.throttle[hooked.throttle_count] = piece
             hooked.throttle_count += 1
-        elif field == 6:
+        elif field == seam.ROUTING_HAS_THROTTLE_KEYS:
             hooked.given |= GIVEN_THROTTLE_KEYS
 
 
 cdef Slice _edited(Slice routing) noexcept nogil:
-    """Field 7 of an override: the body that takes the dead letter's place; nothing when it stays."""
+    """The body that takes the dead letter's place; nothing when it stays."""
     cdef Slice nothing
     cdef Fields fields
     nothing.at, nothing.length = NULL, 0
-    return fields.text[7] if routing.length and fields_parse(&fields, routing.at, routing.length) else nothing
+    if routing.length and fields_parse(&fields, routing.at, routing.length):
+        return fields.text[seam.ROUTING_BODY]
+    return nothing
 
 
 cdef bint _move_back(
@@ -172,7 +176,7 @@ cdef bint _move_back(
 
 cdef bint redrive_wants(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil:
     """False: refused, and answered so."""
-    cdef Queue* dlq = queue_find(core, fields.text[1])
+    cdef Queue* dlq = queue_find(core, fields.text[seam.REDRIVE_PAGE_DLQ_QUEUE])
     cdef Slice nameless
     nameless.at, nameless.length = NULL, 0
     if dlq == NULL:
@@ -189,19 +193,16 @@ cdef bint redrive_wants(Core* core, Command* command, Fields* fields, Search* se
     if search.channel == NULL:
         answer_no_channel(core, command)
         return False
-    search.most = <uint32_t> fields.number[2] if 0 < fields.number[2] < REDRIVE_MAX else REDRIVE_MAX
-    search.after_offset = fields.number[5]
-    search.to_offset = fields.number[4] if fields.number[4] else <uint64_t> -1
+    search.most = <uint32_t> min(
+        fields.number[seam.REDRIVE_PAGE_COUNT] or REDRIVE_MAX, <uint64_t> REDRIVE_MAX)
+    search.after_offset = fields.number[seam.REDRIVE_PAGE_AFTER_OFFSET]
+    search.to_offset = fields.number[seam.REDRIVE_PAGE_UP_TO_OFFSET] or <uint64_t> -1
     return True
 
 
 cdef void redrive_page(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil:
-    """A page of a redrive.
-
-    {1 DLQ, 2 most to look at, 4 no later than this offset, 5 after this offset, 7 only those named in 15,
-    8 drop them instead, 15 routings}; answers {1 moved or dropped, 2 stuck: looked at and left, 3 the last
-    offset looked at, 4 the id of the last one moved}. The edge turns the pages.
-    """
+    """A page of a redrive: those found are moved back, or dropped where that is asked; what the source's
+    policy refuses is left, and counted as stuck. The edge turns the pages."""
     cdef uint32_t i
     cdef uint64_t moved = 0
     cdef uint64_t stuck = 0
@@ -214,10 +215,10 @@ cdef void redrive_page(Core* core, Command* command, Fields* fields, Search* sea
     for i in range(search.count):
         last = frame_offset(frame_of(search.slots[i]), search.slots[i].index)
         routing = _override(command, last)
-        if fields.number[7] and routing.length == 0:
+        if fields.number[seam.REDRIVE_PAGE_ONLY_ROUTED] and routing.length == 0:
             continue                    # nobody asked today's script about it: it came
                                         # back between peek and move
-        if fields.number[8]:
+        if fields.number[seam.REDRIVE_PAGE_DROP]:
             slot_done(core, search.slots[i])
             moved += 1
         elif _move_back(core, search.channel.queue, search.slots[i], routing, &high, &low):
@@ -225,12 +226,12 @@ cdef void redrive_page(Core* core, Command* command, Fields* fields, Search* sea
         else:
             stuck += 1
     buffer_init(&payload)
-    put_number_field(&payload, 1, moved)
-    put_number_field(&payload, 2, stuck)
-    put_number_field(&payload, 3, last)
-    if moved and not fields.number[8]:
+    put_number_field(&payload, seam.REDRIVEN_PAGE_MOVED, moved)
+    put_number_field(&payload, seam.REDRIVEN_PAGE_STUCK, stuck)
+    put_number_field(&payload, seam.REDRIVEN_PAGE_LAST_OFFSET, last)
+    if moved and not fields.number[seam.REDRIVE_PAGE_DROP]:
         buffer_init(&id)
         put_uuid(&id, high, low)
-        put_nested(&payload, 4, &id)
+        put_nested(&payload, seam.REDRIVEN_PAGE_MESSAGE_ID, &id)
         buffer_free(&id)
     answer(core, command.token, OK, &payload, True)

@@ -4,6 +4,7 @@ from libc.stdint cimport uint32_t
 from libc.string cimport strlen
 
 from fila_server.core.lifecycle.answers cimport emit
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport FRAME, OK
 from fila_server.core.protocol.protobuf cimport put_nested, put_text_field
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init, put_varint
@@ -42,10 +43,10 @@ cdef void revoked_tell(Core* core, Consumer* consumer) noexcept nogil:
         return
     buffer_init(&revoked)
     buffer_init(&payload)
-    put_nested(&revoked, 1, &consumer.revoked)          # packed
+    put_nested(&revoked, v1.CONSUME_SESSION_RESPONSE_REVOKED_LEASE_IDS, &consumer.revoked)          # packed
     why.at, why.length = consumer.revoked_why, <uint32_t> strlen(consumer.revoked_why)
-    put_text_field(&revoked, 2, why)
-    put_nested(&payload, 5, &revoked)
+    put_text_field(&revoked, v1.CONSUME_SESSION_RESPONSE_REVOKED_REASON, why)
+    put_nested(&payload, v1.CONSUME_SESSION_RESPONSE_REVOKED, &revoked)
     buffer_free(&revoked)
     consumer.revoked.length = 0
     if consumer.token:

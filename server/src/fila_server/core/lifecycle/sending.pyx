@@ -17,8 +17,9 @@ from fila_server.core.lifecycle.ending cimport frame_lost
 from fila_server.core.lifecycle.giveback cimport UNWRITTEN, lease_return
 from fila_server.core.lifecycle.revoked cimport revoked_forget
 from fila_server.core.lifecycle.view cimport message_bytes, message_view
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport DELIVERY, OK, RESOURCE_EXHAUSTED
-from fila_server.core.protocol.protobuf cimport View, put_message
+from fila_server.core.protocol.protobuf cimport LEN, View, put_message
 from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.parking cimport channel_activate
 from fila_server.core.scheduling.tokens cimport channel_full
@@ -210,15 +211,17 @@ cdef void _send(Core* core, Consumer* consumer, Delivery* delivery) noexcept nog
     cdef int i
     buffer_init(&payload)
     if consumer.kind == STREAM:
-        _encode(core, delivery, 2 if consumer.batched else 1, &payload)
+        _encode(
+            core, delivery,
+            v1.CONSUME_RESPONSE_MESSAGES if consumer.batched else v1.CONSUME_RESPONSE_MESSAGE, &payload)
     else:
         # ConsumeSessionResponse.delivery: its length stands in front, so room is left and the
         # length written in as many bytes as were left (a padded varint is a valid one).
         buffer_reserve(&payload, 64)
         payload.length = 6
-        _encode(core, delivery, 1, &payload)
+        _encode(core, delivery, v1.CONSUME_SESSION_RESPONSE_DELIVERY_MESSAGES, &payload)
         n = payload.length - 6
-        head[0] = 0x12
+        head[0] = v1.CONSUME_SESSION_RESPONSE_DELIVERY << 3 | LEN
         head[1] = <char> ((n & 0x7F) | 0x80)
         head[2] = <char> (((n >> 7) & 0x7F) | 0x80)
         head[3] = <char> (((n >> 14) & 0x7F) | 0x80)
@@ -232,7 +235,7 @@ cdef void _send(Core* core, Consumer* consumer, Delivery* delivery) noexcept nog
 cdef void _send_pull(Core* core, Consumer* consumer, Delivery* delivery) noexcept nogil:
     cdef Buffer payload
     buffer_init(&payload)
-    _encode(core, delivery, 1, &payload)
+    _encode(core, delivery, v1.LEASE_RESPONSE_MESSAGES, &payload)
     answer(core, consumer.token, OK, &payload, False)
     consumer_forget(core, consumer)
 

@@ -11,12 +11,13 @@ from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answe
 from fila_server.core.lifecycle.ending cimport lease_end, slot_done
 from fila_server.core.lifecycle.failure cimport NO_DELAY, lease_fail, lease_reject, reply_close, reply_open
 from fila_server.core.lifecycle.giveback cimport MAY_BE_SEEN, lease_return
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport (
-    ACK, ACK_BATCH, EXTEND_LEASE, FAILED_PRECONDITION, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK,
-    REPLY,
+    ACK, ACK_BATCH, FAILED_PRECONDITION, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK, REPLY,
 )
 from fila_server.core.protocol.protobuf cimport (
-    fields_parse, next_field, put_status_field, put_tag, put_timestamp_field, uuid_parse,
+    LEN, QUEUE_FIELD, channel_field, fields_parse, next_field, put_status_field, put_tag, put_timestamp_field,
+    uuid_parse,
 )
 from fila_server.core.state.kinds cimport RETURN_ALL
 from fila_server.core.state.paths cimport channel_find, frame_id, frame_of, queue_find, share_of
@@ -149,14 +150,12 @@ cdef void settle_command(Core* core, Command* command) noexcept nogil:
     cdef Fields fields
     cdef Queue* queue
     cdef Channel* channel
-    cdef Slice name
     fields_parse(&fields, command.bytes, command.length)
-    queue = queue_find(core, fields.text[1])
+    queue = queue_find(core, fields.text[QUEUE_FIELD])
     if queue == NULL:
         answer_no_queue(core, command)
         return
-    name = fields.text[3 if command.kind == ACK else (4 if command.kind == NACK else 2)]
-    channel = channel_find(queue, name)
+    channel = channel_find(queue, fields.text[channel_field(command.kind)])
     if channel == NULL:
         answer_no_channel(core, command)
         return
@@ -173,10 +172,17 @@ cdef void _settle_one(Core* core, Channel* channel, Command* command, Fields* fi
     cdef uint64_t high = 0
     cdef uint64_t low = 0
     cdef bint has_id
-    cdef uint64_t lease_id = fields.number[5 if command.kind == NACK else 4]
-    cdef Slice id_text = fields.text[3 if command.kind == EXTEND_LEASE else 2]
+    cdef uint64_t lease_id
+    cdef Slice id_text
     cdef Wishes wishes
     cdef OpenReply* reply
+    if command.kind == ACK:
+        id_text, lease_id = fields.text[v1.ACK_REQUEST_MESSAGE_ID], fields.number[v1.ACK_REQUEST_LEASE_ID]
+    elif command.kind == NACK:
+        id_text, lease_id = fields.text[v1.NACK_REQUEST_MESSAGE_ID], fields.number[v1.NACK_REQUEST_LEASE_ID]
+    else:
+        id_text = fields.text[v1.EXTEND_LEASE_REQUEST_MESSAGE_ID]
+        lease_id = fields.number[v1.EXTEND_LEASE_REQUEST_LEASE_ID]
     has_id = uuid_parse(id_text, &high, &low)
     lease = lease_find(core, channel, has_id, high, low, lease_id, &v)
     if lease == NULL:
@@ -184,7 +190,9 @@ cdef void _settle_one(Core* core, Channel* channel, Command* command, Fields* fi
         return
     buffer_init(&payload)
     if command.kind == NACK:
-        wishes = wishes_of(fields, 3, 6, 7, 8)
+        wishes = wishes_of(
+            fields, v1.NACK_REQUEST_ERROR, v1.NACK_REQUEST_DELAY_MS, v1.NACK_REQUEST_DEAD_LETTER,
+            v1.NACK_REQUEST_RELEASE)
         reply = reply_open(core, command.token, REPLY, channel.queue.policy.durable)
         lease_nack(core, lease, &wishes, reply)
         reply_close(core, reply)
@@ -192,8 +200,8 @@ cdef void _settle_one(Core* core, Channel* channel, Command* command, Fields* fi
     if command.kind == ACK:
         lease_ack(core, lease)
     else:
-        lease_extend(core, lease, <int64_t> fields.number[5])
-        put_timestamp_field(&payload, 1, lease.expires_ms)
+        lease_extend(core, lease, <int64_t> fields.number[v1.EXTEND_LEASE_REQUEST_EXTEND_MS])
+        put_timestamp_field(&payload, v1.EXTEND_LEASE_RESPONSE_LEASE_EXPIRES_AT, lease.expires_ms)
     answer(core, command.token, OK, &payload, channel.queue.policy.durable)
 
 
@@ -205,7 +213,8 @@ cdef void _settle_batch(Core* core, Channel* channel, Command* command) noexcept
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text
-    cdef uint64_t number, high, low
+    cdef Slice id_text
+    cdef uint64_t number, lease_id, high, low
     cdef Fields item
     cdef Buffer payload
     cdef Verdict v
@@ -216,38 +225,38 @@ cdef void _settle_batch(Core* core, Channel* channel, Command* command) noexcept
     buffer_init(&payload)
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field != 3 or kind != 2:
+        if field != v1.NACK_BATCH_REQUEST_ITEMS or kind != LEN:
             continue
         good = fields_parse(&item, text.at, text.length)
-        has_id = good and uuid_parse(item.text[1], &high, &low)
-        if (
-            not good or (item.text[1].length and not has_id)
-            or (item.text[1].length == 0 and item.number[2] == 0)
-        ):
+        id_text, lease_id = item.text[v1.SETTLE_ITEM_MESSAGE_ID], item.number[v1.SETTLE_ITEM_LEASE_ID]
+        has_id = good and uuid_parse(id_text, &high, &low)
+        if not good or (not has_id if id_text.length else lease_id == 0):
             put_status_field(
-                &payload, 1, INVALID_ARGUMENT,
+                &payload, v1.SETTLE_BATCH_RESPONSE_RESULTS, INVALID_ARGUMENT,
                 b"message_id: must be a UUID of 36 characters, or give lease_id", b"INVALID_FIELD")
             continue
-        wishes = wishes_of(&item, 3, 4, 5, 6)
+        wishes = wishes_of(
+            &item, v1.SETTLE_ITEM_ERROR, v1.SETTLE_ITEM_DELAY_MS, v1.SETTLE_ITEM_DEAD_LETTER,
+            v1.SETTLE_ITEM_RELEASE)
         if (
             command.kind == NACK_BATCH and wishes.release
             and (wishes.dead_letter or wishes.delay_ms != NO_DELAY)
         ):
             put_status_field(
-                &payload, 1, INVALID_ARGUMENT,
+                &payload, v1.SETTLE_BATCH_RESPONSE_RESULTS, INVALID_ARGUMENT,
                 b"release: not together with dead_letter or delay_ms; a message that did not fail goes back "
                 b"as it was",
                 b"INVALID_FIELD")
             continue
-        lease = lease_find(core, channel, has_id, high, low, item.number[2], &v)
+        lease = lease_find(core, channel, has_id, high, low, lease_id, &v)
         if lease == NULL:
-            put_status_field(&payload, 1, v.code, v.text, v.reason)
+            put_status_field(&payload, v1.SETTLE_BATCH_RESPONSE_RESULTS, v.code, v.text, v.reason)
             continue
         if command.kind == ACK_BATCH:
             lease_ack(core, lease)
         else:
             lease_nack(core, lease, &wishes, reply)
-        put_tag(&payload, 1, 2)
+        put_tag(&payload, v1.SETTLE_BATCH_RESPONSE_RESULTS, LEN)
         put_varint(&payload, 0)
     reply.payload = payload
     reply_close(core, reply)

@@ -1,15 +1,28 @@
 """`fila.v1` on the wire, as far as the core reads and writes it itself.
 
 One parse: a frame is walked once, at submission, and becomes a table of Items that travels
-with it; everything later works on positions. A message's headers and payload (fields 2 and
-3 in EnqueueRequest, EnqueueMessage and Message alike) are kept as the bytes they arrived in
-and spliced into the delivery.
+with it; everything later works on positions. A message's headers and payload have the same
+numbers in EnqueueRequest, EnqueueMessage and Message: they are kept as the bytes they arrived
+in and spliced into the delivery.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.protocol.refusals cimport Limits
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice
+
+cdef enum:                          # a field's kind on the wire: what follows its number
+    VARINT = 0
+    FIXED64 = 1
+    LEN = 2                         # its length, then that many bytes
+    FIXED32 = 5
+
+cdef enum:                          # fields of every entry of a map
+    MAP_KEY = 1
+    MAP_VALUE = 2
+
+cdef enum:
+    QUEUE_FIELD = 1                 # of every request that names one queue
 
 cdef struct Options:                # EnqueueOptions; only where given
     int64_t  delay_ms               # -1 = not given
@@ -64,6 +77,7 @@ cdef struct View:                   # what a delivered Message says
     Slice    throttle[16]
 
 # --- reading
+cdef int channel_field(int32_t kind) noexcept nogil         # of the request that the command is made of
 cdef bint fields_parse(Fields* fields, const char* bytes, size_t length) noexcept nogil
 cdef bint next_field(Cursor* c, uint32_t* field, uint32_t* kind, Slice* text, uint64_t* number) noexcept nogil
 cdef bint utf8_valid(const char* at, size_t length) noexcept nogil

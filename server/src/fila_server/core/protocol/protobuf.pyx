@@ -8,6 +8,8 @@ metadata be written behind them at delivery.
 
 from libc.string cimport memcmp, memcpy, memset, strlen
 
+from fila_server.core.protocol cimport v1
+from fila_server.core.protocol.commands cimport ACK, NACK, PURGE_QUEUE
 from fila_server.core.protocol.refusals cimport (
     REFUSED_DEDUP_KEY, REFUSED_DELAY, REFUSED_HEADER_COUNT, REFUSED_HEADER_KEY, REFUSED_HEADER_TEXT,
     REFUSED_HEADER_VALUE, REFUSED_MALFORMED, REFUSED_PAYLOAD, REFUSED_QUEUE_NAME, REFUSED_TTL,
@@ -19,10 +21,6 @@ from fila_server.core.structures.buffer cimport (
 )
 
 cdef enum:
-    VARINT = 0
-    FIXED64 = 1
-    TEXT = 2
-    FIXED32 = 5
     NAME_BYTES_MAX = 255            # 251 and `.dlq`; the edge holds new names to 251
 
 
@@ -44,7 +42,7 @@ cdef bint next_field(
         c.bad = True
     elif kind[0] == VARINT:
         number[0] = take_varint(c)
-    elif kind[0] == TEXT:
+    elif kind[0] == LEN:
         text[0] = take_slice(c, take_varint(c))
     elif kind[0] == FIXED64:
         text[0] = take_slice(c, 8)
@@ -73,6 +71,16 @@ cdef bint fields_parse(Fields* fields, const char* bytes, size_t length) noexcep
             fields.number[field] = number
             fields.seen |= <uint32_t> 1 << field
     return not c.bad
+
+
+cdef int channel_field(int32_t kind) noexcept nogil:
+    if kind == ACK:
+        return v1.ACK_REQUEST_CHANNEL
+    if kind == NACK:
+        return v1.NACK_REQUEST_CHANNEL
+    if kind == PURGE_QUEUE:
+        return v1.PURGE_QUEUE_REQUEST_CHANNEL
+    return v1.LEASE_REQUEST_CHANNEL     # as in all others
 
 
 cdef bint utf8_valid(const char* at, size_t length) noexcept nogil:
@@ -162,14 +170,16 @@ cdef int64_t timestamp_ms(Slice text, bint* bad) noexcept nogil:
     """A google.protobuf.Timestamp in ms since the epoch; `bad` outside years 1 to 9999."""
     cdef Fields fields
     cdef int64_t seconds
+    cdef uint64_t nanos
     if not fields_parse(&fields, text.at, text.length):
         bad[0] = True
         return 0
-    seconds = <int64_t> fields.number[1]
-    if seconds < -<int64_t> 62135596800 or seconds > <int64_t> 253402300799 or fields.number[2] > 999999999:
+    seconds = <int64_t> fields.number[v1.TIMESTAMP_SECONDS]
+    nanos = fields.number[v1.TIMESTAMP_NANOS]
+    if seconds < -<int64_t> 62135596800 or seconds > <int64_t> 253402300799 or nanos > 999999999:
         bad[0] = True
         return 0
-    return seconds * 1000 + <int64_t> (fields.number[2] // 1000000)
+    return seconds * 1000 + <int64_t> (nanos // 1000000)
 
 
 cdef bint next_header(Cursor* c, Slice* name, Slice* value) noexcept nogil:
@@ -179,10 +189,10 @@ cdef bint next_header(Cursor* c, Slice* name, Slice* value) noexcept nogil:
     cdef uint64_t number
     cdef Fields entry
     while next_field(c, &field, &kind, &text, &number):
-        if field == 2 and kind == TEXT:
+        if field == v1.ENQUEUE_MESSAGE_HEADERS and kind == LEN:
             fields_parse(&entry, text.at, text.length)
-            name[0] = entry.text[1]
-            value[0] = entry.text[2]
+            name[0] = entry.text[MAP_KEY]
+            value[0] = entry.text[MAP_VALUE]
             return True
     return False
 
@@ -212,15 +222,15 @@ cdef uint8_t _header_check(Slice entry, const Limits* limits) noexcept nogil:
     cdef bint named = False
     c.at, c.end, c.bad = entry.at, entry.at + entry.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field > 2:
+        if field > MAP_VALUE:
             continue
-        if field == 1:
+        if field == MAP_KEY:
             named = text.length > 0
-        if kind != TEXT:
+        if kind != LEN:
             return REFUSED_MALFORMED
-        if field == 1 and text.length > limits.header_key_bytes_max:
+        if field == MAP_KEY and text.length > limits.header_key_bytes_max:
             return REFUSED_HEADER_KEY
-        if field == 2 and text.length > limits.header_value_bytes_max:
+        if field == MAP_VALUE and text.length > limits.header_value_bytes_max:
             return REFUSED_HEADER_VALUE
         if not utf8_valid(text.at, text.length):
             return REFUSED_HEADER_TEXT
@@ -242,25 +252,23 @@ cdef uint8_t _options_parse(Item* item, Slice text, const Limits* limits) noexce
         memset(item.options, 0, sizeof(Options))
         item.options.delay_ms = item.options.deliver_at_ms = item.options.ttl_ms = -1
     o = item.options
-    if fields.seen & (1 << 1):
-        if fields.number[1] > <uint64_t> 1 << 52:
+    if fields.seen & (1 << v1.ENQUEUE_OPTIONS_DELAY_MS):
+        if fields.number[v1.ENQUEUE_OPTIONS_DELAY_MS] > <uint64_t> 1 << 52:
             return REFUSED_DELAY
-        o.delay_ms = <int64_t> fields.number[1]
-    if fields.seen & (1 << 2):
-        o.deliver_at_ms = timestamp_ms(fields.text[2], &bad)
+        o.delay_ms = <int64_t> fields.number[v1.ENQUEUE_OPTIONS_DELAY_MS]
+    if fields.seen & (1 << v1.ENQUEUE_OPTIONS_DELIVER_AT):
+        o.deliver_at_ms = timestamp_ms(fields.text[v1.ENQUEUE_OPTIONS_DELIVER_AT], &bad)
         if bad or o.deliver_at_ms < 0 or o.delay_ms > 0:
             return REFUSED_DELAY
-    if fields.seen & (1 << 3):
-        if fields.number[3] == 0:
+    if fields.seen & (1 << v1.ENQUEUE_OPTIONS_TTL_MS):
+        if fields.number[v1.ENQUEUE_OPTIONS_TTL_MS] == 0:
             return REFUSED_TTL_PAST
-        if fields.number[3] > <uint64_t> 1 << 52:
+        if fields.number[v1.ENQUEUE_OPTIONS_TTL_MS] > <uint64_t> 1 << 52:
             return REFUSED_TTL
-        o.ttl_ms = <int64_t> fields.number[3]
-    if fields.text[4].length > limits.dedup_key_bytes_max:
+        o.ttl_ms = <int64_t> fields.number[v1.ENQUEUE_OPTIONS_TTL_MS]
+    o.dedup_key = fields.text[v1.ENQUEUE_OPTIONS_DEDUP_KEY]
+    if o.dedup_key.length > limits.dedup_key_bytes_max or not utf8_valid(o.dedup_key.at, o.dedup_key.length):
         return REFUSED_DEDUP_KEY
-    if not utf8_valid(fields.text[4].at, fields.text[4].length):
-        return REFUSED_DEDUP_KEY
-    o.dedup_key = fields.text[4]
     return TAKEN
 
 
@@ -283,13 +291,13 @@ cdef void item_parse(
         before = c.at
         if not next_field(&c, &field, &kind, &text, &number):
             break
-        if (field == 2 or field == 3) and kind == TEXT:
+        if (field == v1.ENQUEUE_MESSAGE_HEADERS or field == v1.ENQUEUE_MESSAGE_PAYLOAD) and kind == LEN:
             if begin == NULL:
                 begin = before
             elif before != end:
                 scattered = True
             end = c.at
-            if field == 3:
+            if field == v1.ENQUEUE_MESSAGE_PAYLOAD:
                 payloads += 1
                 item.payload_length = text.length
                 if text.length > limits.payload_bytes_max and refused == TAKEN:
@@ -299,13 +307,13 @@ cdef void item_parse(
                 problem = _header_check(text, limits)
                 if problem and refused == TAKEN:
                     refused = problem
-        elif field == 1 and kind == TEXT:
+        elif field == v1.ENQUEUE_MESSAGE_QUEUE and kind == LEN:
             item.queue = text
-        elif field == 4 and kind == TEXT:
+        elif field == v1.ENQUEUE_MESSAGE_OPTIONS and kind == LEN:
             problem = _options_parse(item, text, limits)
             if problem and refused == TAKEN:
                 refused = problem
-        elif field <= 4:
+        elif field <= v1.ENQUEUE_MESSAGE_OPTIONS:
             c.bad = True                # a known field of a wrong type
     if c.bad:
         refused = REFUSED_MALFORMED
@@ -337,12 +345,12 @@ cdef void _gather(Item* item, Slice message, Buffer* spare, uint32_t spare_base)
     payload.at, payload.length = NULL, 0
     c.at, c.end, c.bad = message.at, message.at + message.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == 2:
-            put_text_field(spare, 2, text)
-        elif field == 3:
+        if field == v1.ENQUEUE_MESSAGE_HEADERS:
+            put_text_field(spare, v1.ENQUEUE_MESSAGE_HEADERS, text)
+        elif field == v1.ENQUEUE_MESSAGE_PAYLOAD:
             payload = text
     if payload.at != NULL:
-        put_text_field(spare, 3, payload)
+        put_text_field(spare, v1.ENQUEUE_MESSAGE_PAYLOAD, payload)
     item.at = spare_base + <uint32_t> from_
     item.length = <uint32_t> (spare.length - from_)
 
@@ -355,7 +363,7 @@ cdef void put_tag(Buffer* b, uint32_t field, uint32_t kind) noexcept nogil:
 
 cdef void put_text_field(Buffer* b, uint32_t field, Slice text) noexcept nogil:
     buffer_reserve(b, 12 + text.length)
-    put_varint(b, (field << 3) | TEXT)
+    put_varint(b, (field << 3) | LEN)
     put_varint(b, text.length)
     put_slice(b, text)
 
@@ -383,10 +391,10 @@ cdef void put_timestamp_field(Buffer* b, uint32_t field, int64_t ms) noexcept no
     nanos = <uint64_t> (ms % 1000) * 1000000
     size = 1 + varint_size(seconds) + (1 + varint_size(nanos) if nanos else 0)
     buffer_reserve(b, 24)
-    put_varint(b, (field << 3) | TEXT)
+    put_varint(b, (field << 3) | LEN)
     put_varint(b, size)
-    put_number_field(b, 1, seconds)
-    put_number_field(b, 2, nanos)
+    put_number_field(b, v1.TIMESTAMP_SECONDS, seconds)
+    put_number_field(b, v1.TIMESTAMP_NANOS, nanos)
 
 
 cdef void put_uuid(Buffer* b, uint64_t high, uint64_t low) noexcept nogil:
@@ -415,38 +423,38 @@ cdef void put_message(Buffer* b, uint32_t field, const View* view, Buffer* tail)
     cdef size_t metadata_at, size
     # What comes behind the body is built first, in `tail`, since its size is needed up front.
     tail.length = 0
-    put_text_field(tail, 1, view.fairness_key)
-    put_number_field(tail, 2, view.weight)
+    put_text_field(tail, v1.MESSAGE_METADATA_FAIRNESS_KEY, view.fairness_key)
+    put_number_field(tail, v1.MESSAGE_METADATA_WEIGHT, view.weight)
     for i in range(view.throttle_count):
-        put_text_field(tail, 3, view.throttle[i])
-    put_number_field(tail, 4, view.attempts)
-    put_text_field(tail, 5, view.queue)
-    put_number_field(tail, 6, view.offset)
-    put_number_field(tail, 7, view.lease_id)
-    put_double_field(tail, 8, view.cost / 1000.0)
-    put_text_field(tail, 9, view.channel)
-    put_number_field(tail, 11, view.redelivered)
+        put_text_field(tail, v1.MESSAGE_METADATA_THROTTLE_KEYS, view.throttle[i])
+    put_number_field(tail, v1.MESSAGE_METADATA_ATTEMPT_COUNT, view.attempts)
+    put_text_field(tail, v1.MESSAGE_METADATA_QUEUE_ID, view.queue)
+    put_number_field(tail, v1.MESSAGE_METADATA_OFFSET, view.offset)
+    put_number_field(tail, v1.MESSAGE_METADATA_LEASE_ID, view.lease_id)
+    put_double_field(tail, v1.MESSAGE_METADATA_COST, view.cost / 1000.0)
+    put_text_field(tail, v1.MESSAGE_METADATA_CHANNEL, view.channel)
+    put_number_field(tail, v1.MESSAGE_METADATA_REDELIVERED, view.redelivered)
     metadata_at = tail.length
-    put_timestamp_field(tail, 1, view.enqueued_ms)
-    put_timestamp_field(tail, 2, view.leased_ms)
-    put_timestamp_field(tail, 3, view.expires_ms)
-    put_timestamp_field(tail, 4, view.appended_ms)
+    put_timestamp_field(tail, v1.MESSAGE_TIMESTAMPS_ENQUEUED_AT, view.enqueued_ms)
+    put_timestamp_field(tail, v1.MESSAGE_TIMESTAMPS_LEASED_AT, view.leased_ms)
+    put_timestamp_field(tail, v1.MESSAGE_TIMESTAMPS_LEASE_EXPIRES_AT, view.expires_ms)
+    put_timestamp_field(tail, v1.MESSAGE_TIMESTAMPS_APPENDED_AT, view.appended_ms)
     size = (
         38 + view.body_length
         + 1 + varint_size(metadata_at) + metadata_at
         + 1 + varint_size(tail.length - metadata_at) + (tail.length - metadata_at)
     )
     buffer_reserve(b, size + 16)
-    put_varint(b, (field << 3) | TEXT)
+    put_varint(b, (field << 3) | LEN)
     put_varint(b, size)
-    put_u8(b, 0x0A)
+    put_u8(b, v1.MESSAGE_ID << 3 | LEN)
     put_u8(b, 36)
     put_uuid(b, view.id_high, view.id_low)
     put_bytes(b, view.body, view.body_length)
-    put_u8(b, 0x22)
+    put_u8(b, v1.MESSAGE_METADATA << 3 | LEN)
     put_varint(b, metadata_at)
     put_bytes(b, tail.data, metadata_at)
-    put_u8(b, 0x2A)
+    put_u8(b, v1.MESSAGE_TIMESTAMPS << 3 | LEN)
     put_varint(b, tail.length - metadata_at)
     put_bytes(b, tail.data + metadata_at, tail.length - metadata_at)
 
@@ -454,13 +462,13 @@ cdef void put_message(Buffer* b, uint32_t field, const View* view, Buffer* tail)
 cdef void put_status(Buffer* b, int32_t code, const char* message, const char* reason) noexcept nogil:
     """An ItemStatus."""
     cdef Slice s
-    put_number_field(b, 1, <uint64_t> code)
+    put_number_field(b, v1.ITEM_STATUS_CODE, <uint64_t> code)
     s.at, s.length = message, <uint32_t> strlen(message)
     if s.length:
-        put_text_field(b, 2, s)
+        put_text_field(b, v1.ITEM_STATUS_MESSAGE, s)
     s.at, s.length = reason, <uint32_t> strlen(reason)
     if s.length:
-        put_text_field(b, 3, s)
+        put_text_field(b, v1.ITEM_STATUS_REASON, s)
 
 
 cdef void put_status_field(
@@ -471,12 +479,12 @@ cdef void put_status_field(
         (1 + varint_size(<uint64_t> code) if code else 0)
         + (1 + varint_size(m) + m if m else 0) + (1 + varint_size(r) + r if r else 0)
     )
-    put_tag(b, field, TEXT)
+    put_tag(b, field, LEN)
     put_varint(b, size)
     put_status(b, code, message, reason)
 
 
 cdef void put_nested(Buffer* b, uint32_t field, const Buffer* inner) noexcept nogil:
-    put_tag(b, field, TEXT)
+    put_tag(b, field, LEN)
     put_varint(b, inner.length)
     put_bytes(b, inner.data, inner.length)

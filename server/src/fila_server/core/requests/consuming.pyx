@@ -2,9 +2,12 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport CONSUME_OPEN, LEASE, SESSION_OPEN
 from fila_server.core.protocol.problem cimport name_checked, problem_is, release_alone
-from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, utf8_valid
+from fila_server.core.protocol.protobuf cimport (
+    LEN, QUEUE_FIELD, VARINT, Fields, channel_field, fields_parse, next_field, utf8_valid,
+)
 from fila_server.core.structures.buffer cimport Cursor, Slice, take_varint
 
 cdef enum:
@@ -17,34 +20,39 @@ cdef enum:
 
 
 cdef bint consumer_checked(Command* command, Problem* problem) noexcept nogil:
-    """LeaseRequest, ConsumeRequest and a session's Open name queue and channel at 1 and 2."""
+    """A LeaseRequest, a ConsumeRequest, or a session's Open."""
     cdef Fields fields
-    cdef Fields inner
+    cdef Slice opening
+    cdef Slice channel
+    cdef int in_flight = v1.CONSUME_REQUEST_MAX_IN_FLIGHT
     cdef bint good = fields_parse(&fields, command.bytes, command.length)
     if good and command.kind == SESSION_OPEN:
-        if not fields.seen & 2:
+        if not fields.seen & (1 << v1.CONSUME_SESSION_REQUEST_OPEN):
             problem_is(problem, b"INVALID_FIELD", b"open: a session's first frame must be `open`", 0)
             return False
-        good = fields_parse(&inner, fields.text[1].at, fields.text[1].length)
-        fields = inner
+        opening = fields.text[v1.CONSUME_SESSION_REQUEST_OPEN]
+        good = fields_parse(&fields, opening.at, opening.length)
     if not good:
         problem_is(
             problem, b"INVALID_FIELD",
             b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
         return False
-    if not name_checked(problem, fields.text[1], b"queue"):
+    if not name_checked(problem, fields.text[QUEUE_FIELD], b"queue"):
         return False
-    if fields.text[2].length and not name_checked(problem, fields.text[2], b"channel"):
+    channel = fields.text[channel_field(command.kind)]
+    if channel.length and not name_checked(problem, channel, b"channel"):
         return False
-    if command.kind == LEASE and fields.number[3] > 10000:
+    if command.kind == LEASE and fields.number[v1.LEASE_REQUEST_MAX_MESSAGES] > 10000:
         problem_is(problem, b"LIMIT_EXCEEDED", b"max_messages: at most 10000", 0)
         return False
-    if command.kind != LEASE and fields.number[3] > MAX_IN_FLIGHT_MAX:
+    if command.kind == SESSION_OPEN:
+        in_flight = v1.CONSUME_SESSION_REQUEST_OPEN_MAX_IN_FLIGHT
+    if command.kind != LEASE and fields.number[in_flight] > MAX_IN_FLIGHT_MAX:
         problem_is(
             problem, b"LIMIT_EXCEEDED", b"max_in_flight: at most %llu a stream; open several",
             MAX_IN_FLIGHT_MAX)
         return False
-    if command.kind == CONSUME_OPEN and fields.number[4] > BATCH_MAX:
+    if command.kind == CONSUME_OPEN and fields.number[v1.CONSUME_REQUEST_MAX_BATCH] > BATCH_MAX:
         problem_is(problem, b"LIMIT_EXCEEDED", b"max_batch: at most %llu messages a frame", BATCH_MAX)
         return False
     return command.kind != SESSION_OPEN or _check_open(&fields, problem)
@@ -54,19 +62,24 @@ cdef bint _check_open(const Fields* fields, Problem* problem) noexcept nogil:
     """What a session's Open says of itself."""
     cdef uint64_t lease_ids = 0
     cdef bint is_text = True
-    if fields.text[6].length > CONSUMER_NAME_BYTES_MAX:
+    cdef Slice name = fields.text[v1.CONSUME_SESSION_REQUEST_OPEN_NAME]
+    cdef uint64_t renewal_ms = fields.number[v1.CONSUME_SESSION_REQUEST_OPEN_MAX_LEASE_RENEWAL_MS]
+    if name.length > CONSUMER_NAME_BYTES_MAX:
         problem_is(problem, b"LIMIT_EXCEEDED", b"name: at most %llu bytes", CONSUMER_NAME_BYTES_MAX)
-    elif not utf8_valid(fields.text[6].at, fields.text[6].length):
+    elif not utf8_valid(name.at, name.length):
         problem_is(problem, b"INVALID_FIELD", b"name: must be UTF-8 text", 0)
-    elif fields.number[7] > LEASE_MS_MAX:
+    elif renewal_ms > LEASE_MS_MAX:
         problem_is(problem, b"INVALID_FIELD", b"max_lease_renewal_ms: at most %llu (12 h)", LEASE_MS_MAX)
-    elif fields.number[7] and not fields.number[5]:
+    elif renewal_ms and not fields.number[v1.CONSUME_SESSION_REQUEST_OPEN_TRACKS_BEGUN]:
         problem_is(
             problem, b"INVALID_FIELD",
             b"max_lease_renewal_ms: only with tracks_begun; leases of other sessions last the visibility "
             b"timeout",
             0)
-    elif not _session_part_valid(8, fields.text[8], &lease_ids, &is_text):
+    elif not _part_valid(
+        fields.text[v1.CONSUME_SESSION_REQUEST_OPEN_RESUME], v1.CONSUME_SESSION_REQUEST_RESUME_LEASE_IDS, 0,
+        &lease_ids, &is_text,
+    ):
         problem_is(
             problem, b"INVALID_FIELD",
             b"resume: the bytes are no valid message of its kind; check the client's encoder", 0)
@@ -86,21 +99,34 @@ cdef bint _lease_ids_valid(Slice packed, uint64_t* count) noexcept nogil:
     return not ids.bad
 
 
-cdef bint _session_part_valid(uint32_t field, Slice part, uint64_t* lease_ids, bint* is_text) noexcept nogil:
-    """One of a session's messages by its number there, or an Open's Resume (8, as Window has its
-    ids at 2, too); `is_text` turns false where an error's text is none."""
+cdef uint32_t _lease_ids_field(uint32_t part) noexcept nogil:
+    """Which field lists leases in that part of a session's frame; 0 = none does."""
+    if part == v1.CONSUME_SESSION_REQUEST_ACK or part == v1.CONSUME_SESSION_REQUEST_NACK:
+        return v1.SETTLE_LEASE_IDS
+    if part == v1.CONSUME_SESSION_REQUEST_EXTEND:
+        return v1.CONSUME_SESSION_REQUEST_EXTEND_LEASE_IDS
+    if part == v1.CONSUME_SESSION_REQUEST_BEGUN:
+        return v1.CONSUME_SESSION_REQUEST_BEGUN_LEASE_IDS
+    if part == v1.CONSUME_SESSION_REQUEST_WINDOW:
+        return v1.CONSUME_SESSION_REQUEST_WINDOW_GIVE_BACK
+    return 0
+
+
+cdef bint _part_valid(
+        Slice part, uint32_t ids, uint32_t error, uint64_t* lease_ids, bint* is_text) noexcept nogil:
+    """Whether it is a message. The leases that its field `ids` lists are added to `lease_ids`; `is_text`
+    turns false where its field `error` is no text. A number 0 names no field."""
     cdef Cursor c
-    cdef uint32_t inner, kind
+    cdef uint32_t field, kind
     cdef Slice text
     cdef uint64_t number
-    cdef uint32_t ids = 2 if field in (3, 4, 8) else (1 if field in (5, 7) else 0)
     c.at, c.end, c.bad = part.at, part.at + part.length, False
-    while next_field(&c, &inner, &kind, &text, &number):
-        if inner == ids and kind == 2 and not _lease_ids_valid(text, lease_ids):
+    while next_field(&c, &field, &kind, &text, &number):
+        if field == ids and kind == LEN and not _lease_ids_valid(text, lease_ids):
             return False
-        if inner == ids and kind == 0:
+        if field == ids and kind == VARINT:
             lease_ids[0] += 1
-        if field < 5 and inner == 3 and kind == 2 and not utf8_valid(text.at, text.length):
+        if field == error and kind == LEN and not utf8_valid(text.at, text.length):
             is_text[0] = False
     return not c.bad
 
@@ -110,9 +136,14 @@ cdef const char* _session_part_wrong(uint32_t field, Slice part) noexcept nogil:
     cdef Fields fields
     if not fields_parse(&fields, part.at, part.length):
         return NULL
-    if field == 4 and fields.number[6] and (fields.number[5] or fields.seen & (1 << 4)):
+    if field == v1.CONSUME_SESSION_REQUEST_NACK and fields.number[v1.SETTLE_RELEASE] and (
+        fields.number[v1.SETTLE_DEAD_LETTER] or fields.seen & (1 << v1.SETTLE_DELAY_MS)
+    ):
         return release_alone()
-    if field == 8 and fields.number[1] > LEASE_IDS_MAX:
+    if (
+        field == v1.CONSUME_SESSION_REQUEST_WINDOW
+        and fields.number[v1.CONSUME_SESSION_REQUEST_WINDOW_SIZE] > LEASE_IDS_MAX
+    ):
         return b"window.size: at most %llu"
     return NULL
 
@@ -120,7 +151,7 @@ cdef const char* _session_part_wrong(uint32_t field, Slice part) noexcept nogil:
 cdef bint session_checked(Command* command, const Limits* limits, Problem* problem) noexcept nogil:
     """A later frame of a session. One that was ignored would leave its sender waiting for an answer."""
     cdef Cursor c
-    cdef uint32_t field, kind
+    cdef uint32_t field, kind, error
     cdef Slice text
     cdef uint64_t number
     cdef uint64_t lease_ids = 0
@@ -132,15 +163,18 @@ cdef bint session_checked(Command* command, const Limits* limits, Problem* probl
     while good and next_field(&c, &field, &kind, &text, &number):
         # A frame is a oneof. Each part is answered by itself, so one small frame of a million empty parts
         # would occupy the scheduler for seconds and fill the memory with answers.
-        parts += 2 <= field <= 9
+        parts += v1.CONSUME_SESSION_REQUEST_CREDIT <= field <= v1.CONSUME_SESSION_REQUEST_ALIVE
         if parts > 1:
             problem_is(problem, b"INVALID_FIELD", b"request: one thing a frame; send several frames", 0)
             return False
-        if field == 1:
+        if field == v1.CONSUME_SESSION_REQUEST_OPEN:
             problem_is(problem, b"INVALID_FIELD", b"open: a session is opened once, by its first frame", 0)
             return False
-        if 3 <= field <= 9:
-            good = kind == 2 and _session_part_valid(field, text, &lease_ids, &is_text)
+        if v1.CONSUME_SESSION_REQUEST_ACK <= field <= v1.CONSUME_SESSION_REQUEST_ALIVE:
+            error = 0
+            if field == v1.CONSUME_SESSION_REQUEST_ACK or field == v1.CONSUME_SESSION_REQUEST_NACK:
+                error = v1.SETTLE_ERROR
+            good = kind == LEN and _part_valid(text, _lease_ids_field(field), error, &lease_ids, &is_text)
             if good and wrong == NULL:
                 wrong = _session_part_wrong(field, text)
     if not good or c.bad:

@@ -7,13 +7,15 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport (
     ACK, ACK_BATCH, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_BATCH, ENQUEUE_STREAM, EXTEND_LEASE, LEASE,
     NACK, NACK_BATCH, SESSION, SESSION_OPEN, STAGE,
 )
 from fila_server.core.protocol.problem cimport name_checked, problem_is, release_alone
 from fila_server.core.protocol.protobuf cimport (
-    Fields, Item, fields_parse, item_parse, next_field, utf8_valid, uuid_parse,
+    LEN, QUEUE_FIELD, Fields, Item, channel_field, fields_parse, item_parse, next_field, utf8_valid,
+    uuid_parse,
 )
 from fila_server.core.protocol.refusals cimport (
     EXTEND_MS_MAX, EXTEND_MS_MIN, REFUSED_MALFORMED, REFUSED_QUEUE_NAME, refusal_code, refusal_reason,
@@ -33,7 +35,7 @@ cdef uint32_t _count(const char* bytes, size_t length, uint32_t wanted) noexcept
     cdef uint32_t found = 0
     c.at, c.end, c.bad = bytes, bytes + length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == wanted and kind == 2:
+        if field == wanted and kind == LEN:
             found += 1
     return found
 
@@ -50,7 +52,7 @@ cdef bint _parse_batch(Command* command, Slice batch, const Limits* limits, Prob
     if not fields_parse(&fields, batch.at, batch.length):
         problem_is(problem, b"INVALID_FIELD", b"messages: the frame is no valid EnqueueBatchRequest", 0)
         return False
-    command.queue = fields.text[1]
+    command.queue = fields.text[v1.ENQUEUE_BATCH_REQUEST_QUEUE]
     if command.queue.length and not name_checked(problem, command.queue, b"queue"):
         return False
     command.count = _count(batch.at, batch.length, 2)
@@ -65,7 +67,7 @@ cdef bint _parse_batch(Command* command, Slice batch, const Limits* limits, Prob
     c.at, c.end, c.bad = batch.at, batch.at + batch.length, False
     i = 0
     while next_field(&c, &field, &kind, &text, &number):
-        if field == 2 and kind == 2:
+        if field == v1.ENQUEUE_BATCH_REQUEST_MESSAGES and kind == LEN:
             item = &command.items[i]
             item_parse(item, command.bytes, text, &spare, command.length, limits)
             if item.queue.length == 0:
@@ -171,51 +173,53 @@ cdef bint _errors_are_text(const char* bytes, size_t length) noexcept nogil:
     c.at, c.end, c.bad = bytes, bytes + length, False
     while next_field(&c, &field, &kind, &text, &number):
         if (
-            field == 3 and kind == 2 and fields_parse(&item, text.at, text.length)
-            and not utf8_valid(item.text[3].at, item.text[3].length)
+            field == v1.NACK_BATCH_REQUEST_ITEMS and kind == LEN and fields_parse(&item, text.at, text.length)
+            and not utf8_valid(item.text[v1.SETTLE_ITEM_ERROR].at, item.text[v1.SETTLE_ITEM_ERROR].length)
         ):
             return False
     return True
 
 
 cdef bint _check_settle(Command* command, const Limits* limits, Problem* problem) noexcept nogil:
-    """AckRequest and NackRequest carry the message at 2, the batches their items at 3."""
     cdef Fields fields
     cdef uint64_t high, low
-    cdef int channel_field = 3
     cdef Slice channel
+    cdef Slice message_id
+    cdef Slice error
     if not fields_parse(&fields, command.bytes, command.length):
         problem_is(
             problem, b"INVALID_FIELD",
             b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
         return False
-    if not name_checked(problem, fields.text[1], b"queue"):
+    if not name_checked(problem, fields.text[QUEUE_FIELD], b"queue"):
         return False
-    if command.kind == NACK:
-        channel_field = 4
-    elif command.kind in (ACK_BATCH, NACK_BATCH, EXTEND_LEASE):
-        channel_field = 2
-    channel = fields.text[channel_field]
+    channel = fields.text[channel_field(command.kind)]
     if channel.length and not name_checked(problem, channel, b"channel"):
         return False
     if command.kind in (ACK, NACK):
-        if not uuid_parse(fields.text[2], &high, &low):
+        message_id = fields.text[
+            v1.ACK_REQUEST_MESSAGE_ID if command.kind == ACK else v1.NACK_REQUEST_MESSAGE_ID]
+        if not uuid_parse(message_id, &high, &low):
             problem_is(problem, b"INVALID_FIELD", b"message_id: must be a UUID of 36 characters", 0)
             return False
-        if command.kind == NACK and not utf8_valid(fields.text[3].at, fields.text[3].length):
+        error = fields.text[v1.NACK_REQUEST_ERROR]
+        if command.kind == NACK and not utf8_valid(error.at, error.length):
             problem_is(problem, b"INVALID_FIELD", b"error: must be valid UTF-8", 0)
             return False
-        if command.kind == NACK and fields.number[8] and (fields.number[7] or fields.seen & (1 << 6)):
+        if command.kind == NACK and fields.number[v1.NACK_REQUEST_RELEASE] and (
+            fields.number[v1.NACK_REQUEST_DEAD_LETTER] or fields.seen & (1 << v1.NACK_REQUEST_DELAY_MS)
+        ):
             problem_is(problem, b"INVALID_FIELD", release_alone(), 0)
             return False
     elif command.kind == EXTEND_LEASE:
-        if fields.text[3].length and not uuid_parse(fields.text[3], &high, &low):
+        message_id = fields.text[v1.EXTEND_LEASE_REQUEST_MESSAGE_ID]
+        if message_id.length and not uuid_parse(message_id, &high, &low):
             problem_is(problem, b"INVALID_FIELD", b"message_id: must be a UUID of 36 characters", 0)
             return False
-        if fields.number[5] < EXTEND_MS_MIN or fields.number[5] > EXTEND_MS_MAX:
+        if not EXTEND_MS_MIN <= fields.number[v1.EXTEND_LEASE_REQUEST_EXTEND_MS] <= EXTEND_MS_MAX:
             problem_is(problem, b"INVALID_FIELD", b"extend_ms: must be 1000 (1 s) to 43200000 (12 h)", 0)
             return False
-    elif _count(command.bytes, command.length, 3) > limits.batch_messages_max:
+    elif _count(command.bytes, command.length, v1.NACK_BATCH_REQUEST_ITEMS) > limits.batch_messages_max:
         problem_is(
             problem, b"LIMIT_EXCEEDED", b"items: at most %llu a batch; send several",
             limits.batch_messages_max)
@@ -229,14 +233,16 @@ cdef bint _check_settle(Command* command, const Limits* limits, Problem* problem
 cdef bint _check_stage(Command* command, uint32_t request_length, Problem* problem) noexcept nogil:
     """What a Stage request says beside its messages, kept apart: the scheduler reads none of it again."""
     cdef Fields fields
+    cdef uint64_t partition, frame
     cdef uint32_t i
     cdef StageKey* key
     fields_parse(&fields, command.bytes, request_length)    # it is a message: _parse_batch read it
-    if not name_checked(problem, fields.text[1], b"queue"):
+    if not name_checked(problem, fields.text[v1.STAGE_REQUEST_QUEUE], b"queue"):
         return False
-    if not name_checked(problem, fields.text[3], b"sink_id"):
+    if not name_checked(problem, fields.text[v1.STAGE_REQUEST_SINK_ID], b"sink_id"):
         return False
-    if fields.number[6] > <uint64_t> 0xFFFFFFFF or fields.number[8] > <uint64_t> 0xFFFFFFFF:
+    partition, frame = fields.number[v1.STAGE_REQUEST_PARTITION], fields.number[v1.STAGE_REQUEST_FRAME]
+    if partition > <uint64_t> 0xFFFFFFFF or frame > <uint64_t> 0xFFFFFFFF:
         problem_is(problem, b"INVALID_FIELD", b"partition, frame: at most %llu", 0xFFFFFFFF)
         return False
     if command.count == 0:
@@ -253,9 +259,11 @@ cdef bint _check_stage(Command* command, uint32_t request_length, Problem* probl
                 b"messages: all of a frame go to one queue; stage a frame for each", 0)
             return False
     key = command.stage = <StageKey*> must_malloc(sizeof(StageKey))
-    key.sink = fields.text[3]
-    key.epoch, key.batch, key.attempt = fields.number[4], fields.number[5], fields.number[7]
-    key.partition, key.frame = <uint32_t> fields.number[6], <uint32_t> fields.number[8]
+    key.sink = fields.text[v1.STAGE_REQUEST_SINK_ID]
+    key.epoch = fields.number[v1.STAGE_REQUEST_EPOCH]
+    key.batch = fields.number[v1.STAGE_REQUEST_BATCH]
+    key.attempt = fields.number[v1.STAGE_REQUEST_ATTEMPT]
+    key.partition, key.frame = <uint32_t> partition, <uint32_t> frame
     key.request_length = request_length
     key.checksum = crc32c(<const uint8_t*> command.bytes, request_length)
     key.is_repeat = False
@@ -292,18 +300,17 @@ cdef Command* _parsed(Command* command, const Limits* limits, Problem* problem) 
     cdef int32_t kind = command.kind
     cdef uint32_t request_length = command.length       # without what is rewritten behind it
     cdef Fields fields
+    cdef Slice whole
+    cdef Slice batch
     cdef bint good = True
+    whole.at, whole.length = command.bytes, command.length
     if kind == ENQUEUE:
         good = _parse_single(command, limits, problem)
     elif kind == ENQUEUE_BATCH or kind == ENQUEUE_ATOMIC:
-        fields.text[2].at = command.bytes
-        fields.text[2].length = command.length
-        good = _parse_batch(command, fields.text[2], limits, problem)
+        good = _parse_batch(command, whole, limits, problem)
     elif kind == STAGE:
-        fields.text[2].at = command.bytes
-        fields.text[2].length = command.length
         good = (
-            _parse_batch(command, fields.text[2], limits, problem)
+            _parse_batch(command, whole, limits, problem)
             and _check_stage(command, request_length, problem)
         )
     elif kind == ENQUEUE_STREAM:
@@ -311,10 +318,11 @@ cdef Command* _parsed(Command* command, const Limits* limits, Problem* problem) 
             problem_is(problem, b"INVALID_FIELD", b"request: the bytes are no valid EnqueueStreamRequest", 0)
             good = False
         else:
-            command.sequence = fields.number[1]
-            if fields.text[2].length == 0:
-                fields.text[2].at = command.bytes
-            good = _parse_batch(command, fields.text[2], limits, problem)
+            command.sequence = fields.number[v1.ENQUEUE_STREAM_REQUEST_SEQUENCE]
+            batch = fields.text[v1.ENQUEUE_STREAM_REQUEST_BATCH]
+            if batch.length == 0:
+                batch.at = command.bytes
+            good = _parse_batch(command, batch, limits, problem)
     elif kind in (ACK, NACK, ACK_BATCH, NACK_BATCH, EXTEND_LEASE):
         good = _check_settle(command, limits, problem)
     elif kind in (LEASE, CONSUME_OPEN, SESSION_OPEN):

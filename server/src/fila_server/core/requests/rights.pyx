@@ -5,11 +5,14 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
+from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport (
-    ACK, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, EXTEND_LEASE, LEASE, NACK, RESOURCE_EXHAUSTED, SESSION_OPEN,
-    STAGE, UNAUTHENTICATED,
+    CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, EXTEND_LEASE, LEASE, RESOURCE_EXHAUSTED, SESSION_OPEN, STAGE,
+    UNAUTHENTICATED,
 )
-from fila_server.core.protocol.protobuf cimport Fields, Item, fields_parse, next_field
+from fila_server.core.protocol.protobuf cimport (
+    LEN, MAP_KEY, MAP_VALUE, QUEUE_FIELD, VARINT, Fields, Item, channel_field, fields_parse, next_field,
+)
 from fila_server.core.protocol.refusals cimport REFUSED_NO_RIGHT, REFUSED_QUEUE_UNKNOWN
 from fila_server.core.requests.parse cimport spare_adopt
 from fila_server.core.structures.buffer cimport (
@@ -23,16 +26,12 @@ from fila_server.core.threads.locks cimport pthread_mutex_lock, pthread_mutex_un
 from fila_server.core.threads.mailbox cimport DENIED, HIDDEN
 
 cdef enum:
-    HEADERS_FIELD = 2               # of a message
-    LEN = 2                         # protobuf's wire type
     TENANT_HEADER_LENGTH = 11
     TENANT_ENTRY_BYTES = 20         # of that header as a field of its message, but for the name in it
     ALLOWED_MAX = 4096              # decisions kept a principal; then they are made anew
     RETRY_MS_MAX = 60000
     AT_A_TIME_RETRY_MS = 1000       # streams and connections end when their holders like
     STORED_RETRY_MS = 1000          # how often what is stored is counted anew (access/quotas.py)
-    HOLDER_TAG = 14 << 3            # of what opens a consumer: its principal, and
-    HOLDER_MOST_TAG = 13 << 3       # how many leases that may have (core/index/holders)
     HOLDER_BYTES_MAX = 24           # of both
 
 # The header that binds a stored message to its tenant (see lifecycle/routing.pyx). A repeated header's last
@@ -328,10 +327,12 @@ cdef bint _says_tenant(Slice entry) noexcept nogil:
     cdef Fields fields
     cdef uint32_t i
     cdef uint8_t letter
-    if not fields_parse(&fields, entry.at, entry.length) or fields.text[1].length != TENANT_HEADER_LENGTH:
+    if not fields_parse(&fields, entry.at, entry.length):
+        return False
+    if fields.text[MAP_KEY].length != TENANT_HEADER_LENGTH:
         return False
     for i in range(TENANT_HEADER_LENGTH):
-        letter = <uint8_t> fields.text[1].at[i]
+        letter = <uint8_t> fields.text[MAP_KEY].at[i]
         if (letter | 0x20 if 0x41 <= letter <= 0x5A else letter) != <uint8_t> TENANT_HEADER[i]:
             return False
     return True
@@ -347,7 +348,7 @@ cdef void _put_body(Buffer* to, const char* body, Item* item) noexcept nogil:
     c.at, c.end, c.bad = body + item.at, body + item.at + item.length, False
     began = c.at
     while next_field(&c, &field, &kind, &text, &number):
-        if field == HEADERS_FIELD and kind == LEN and _says_tenant(text):
+        if field == v1.ENQUEUE_MESSAGE_HEADERS and kind == LEN and _says_tenant(text):
             item.header_count -= 1
         else:
             put_bytes(to, began, c.at - began)
@@ -384,12 +385,12 @@ cdef void _bind(Command* command, Slice tenant) noexcept nogil:
         began = spare.length
         _put_body(&spare, command.bytes, item)
         item.at = base + <uint32_t> began
-        put_u8(&spare, 0x12)
+        put_u8(&spare, v1.ENQUEUE_MESSAGE_HEADERS << 3 | LEN)
         put_varint(&spare, entry)
-        put_u8(&spare, 0x0A)
+        put_u8(&spare, MAP_KEY << 3 | LEN)
         put_u8(&spare, TENANT_HEADER_LENGTH)
         put_bytes(&spare, TENANT_HEADER, TENANT_HEADER_LENGTH)
-        put_u8(&spare, 0x12)
+        put_u8(&spare, MAP_VALUE << 3 | LEN)
         put_varint(&spare, tenant.length)
         put_slice(&spare, tenant)
         item.length = base + <uint32_t> spare.length - item.at
@@ -408,17 +409,12 @@ cdef void _bind(Command* command, Slice tenant) noexcept nogil:
 cdef void rights_names(const Command* command, Slice* queue, Slice* channel) noexcept nogil:
     """Queue and channel of a settle, a pull or a stream's opening; the parse has checked both."""
     cdef Fields fields
-    cdef Fields inner
-    cdef int at = 2
+    cdef Slice opening
     fields_parse(&fields, command.bytes, command.length)
     if command.kind == SESSION_OPEN:
-        fields_parse(&inner, fields.text[1].at, fields.text[1].length)
-        fields = inner
-    elif command.kind == ACK:
-        at = 3
-    elif command.kind == NACK:
-        at = 4
-    queue[0], channel[0] = fields.text[1], fields.text[at]
+        opening = fields.text[v1.CONSUME_SESSION_REQUEST_OPEN]
+        fields_parse(&fields, opening.at, opening.length)
+    queue[0], channel[0] = fields.text[QUEUE_FIELD], fields.text[channel_field(command.kind)]
     if channel.length == 0:
         channel.at, channel.length = b"default", 7
 
@@ -447,9 +443,9 @@ cdef void _name_holder(Command* command, uint64_t principal, uint32_t most) noex
     named.data = command.bytes
     named.length = named.capacity = command.length
     buffer_reserve(&named, HOLDER_BYTES_MAX)
-    put_u8(&named, HOLDER_TAG)
+    put_u8(&named, seam.OPENER_PRINCIPAL << 3 | VARINT)
     put_varint(&named, principal)
-    put_u8(&named, HOLDER_MOST_TAG)
+    put_u8(&named, seam.OPENER_MOST << 3 | VARINT)
     put_varint(&named, most)
     command.bytes, command.length = named.data, <uint32_t> named.length
 

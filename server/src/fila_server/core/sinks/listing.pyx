@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from fila_server.core.lifecycle.answers cimport answer
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, put_nested, put_number_field, put_text_field, put_timestamp_field,
@@ -57,23 +58,25 @@ cdef void _put(Buffer* out, Sink* sink) noexcept nogil:
     cdef Slice name
     name.at, name.length = sink.text.bytes, sink.text.length
     buffer_init(&row)
-    put_text_field(&row, 1, name)
-    put_number_field(&row, 2, sink.epoch)
-    put_text_field(&row, 3, _present_run(sink))
-    put_number_field(&row, 4, sink.next_batch)
-    put_number_field(&row, 5, sink.attempts_by_key.count)
-    put_number_field(&row, 6, sink.staged_messages)
-    put_number_field(&row, 7, sink.staged_bytes)
+    put_text_field(&row, v1.SINK_INFO_SINK_ID, name)
+    put_number_field(&row, v1.SINK_INFO_EPOCH, sink.epoch)
+    put_text_field(&row, v1.SINK_INFO_RUN_ID, _present_run(sink))
+    put_number_field(&row, v1.SINK_INFO_NEXT_BATCH, sink.next_batch)
+    put_number_field(&row, v1.SINK_INFO_ATTEMPTS, sink.attempts_by_key.count)
+    put_number_field(&row, v1.SINK_INFO_STAGED_MESSAGES, sink.staged_messages)
+    put_number_field(&row, v1.SINK_INFO_STAGED_BYTES, sink.staged_bytes)
     if sink.intent != NULL:
         buffer_init(&publishing)
-        put_number_field(&publishing, 1, sink.intent.batch)
-        put_number_field(&publishing, 2, sink.intent.messages)
-        put_number_field(&publishing, 3, sink.intent.moved + sink.intent.duplicates + sink.intent.lost)
-        put_nested(&row, 8, &publishing)
+        put_number_field(&publishing, v1.PUBLISHING_BATCH_BATCH, sink.intent.batch)
+        put_number_field(&publishing, v1.PUBLISHING_BATCH_MESSAGES, sink.intent.messages)
+        put_number_field(
+            &publishing, v1.PUBLISHING_BATCH_MOVED,
+            sink.intent.moved + sink.intent.duplicates + sink.intent.lost)
+        put_nested(&row, v1.SINK_INFO_PUBLISHING, &publishing)
         buffer_free(&publishing)
-    put_timestamp_field(&row, 9, sink.used_ms)
-    put_number_field(&row, 10, sink.keep_ms)
-    put_nested(out, 1, &row)
+    put_timestamp_field(&row, v1.SINK_INFO_USED_AT, sink.used_ms)
+    put_number_field(&row, v1.SINK_INFO_KEEP_MS, sink.keep_ms)
+    put_nested(out, v1.LIST_SINKS_RESPONSE_SINKS, &row)
     buffer_free(&row)
 
 
@@ -85,10 +88,10 @@ cdef void sinks_list(Core* core, Command* command) noexcept nogil:
     cdef int64_t left = SINKS_PER_PAGE
     cdef uint32_t at
     fields_parse(&fields, command.bytes, command.length)
-    prefix = fields.text[1]
-    if fields.number[3]:
-        left = <int64_t> min(fields.number[3], <uint64_t> SINKS_PER_PAGE_MAX)
-    at = _first(core, prefix, fields.text[2])
+    prefix = fields.text[v1.LIST_SINKS_REQUEST_PREFIX]
+    if fields.number[v1.LIST_SINKS_REQUEST_LIMIT]:
+        left = <int64_t> min(fields.number[v1.LIST_SINKS_REQUEST_LIMIT], <uint64_t> SINKS_PER_PAGE_MAX)
+    at = _first(core, prefix, fields.text[v1.LIST_SINKS_REQUEST_AFTER])
     buffer_init(&payload)
     while left and _belongs(core, at, prefix):
         _put(&payload, core.sinks.in_order[at])
@@ -97,7 +100,7 @@ cdef void sinks_list(Core* core, Command* command) noexcept nogil:
         left -= 1
     if left == 0 and _belongs(core, at, prefix):
         last.at, last.length = core.sinks.in_order[at - 1].text.bytes, core.sinks.in_order[at - 1].text.length
-        put_text_field(&payload, 2, last)
-    put_number_field(&payload, 3, core.sinks.staged_bytes)
-    put_number_field(&payload, 4, core.sinks.staged_bytes_max)
+        put_text_field(&payload, v1.LIST_SINKS_RESPONSE_NEXT_AFTER, last)
+    put_number_field(&payload, v1.LIST_SINKS_RESPONSE_STAGED_BYTES, core.sinks.staged_bytes)
+    put_number_field(&payload, v1.LIST_SINKS_RESPONSE_STAGED_BYTES_MAX, core.sinks.staged_bytes_max)
     answer(core, command.token, OK, &payload, False)

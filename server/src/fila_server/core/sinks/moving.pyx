@@ -9,6 +9,7 @@ from libc.string cimport memcpy, memset
 from fila_server.core.lifecycle.answers cimport answer
 from fila_server.core.lifecycle.enqueue cimport enqueue_command
 from fila_server.core.lifecycle.notices cimport SINK_LOST, notice_of
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport MOVE_STAGED, OK, STAGE
 from fila_server.core.protocol.packed_routing cimport Routing, take_routing
 from fila_server.core.protocol.problem cimport Problem
@@ -171,10 +172,10 @@ cdef void _answer_waiters(Core* core, Intent* intent) noexcept nogil:
     for i in range(intent.waiter_count):
         buffer_init(&payload)
         if i or not intent.begun_here:
-            put_number_field(&payload, 1, 1)
-        put_number_field(&payload, 2, intent.moved)
-        put_number_field(&payload, 3, intent.duplicates)
-        put_number_field(&payload, 4, intent.lost)
+            put_number_field(&payload, v1.PUBLISH_RESPONSE_ALREADY_PUBLISHED, 1)
+        put_number_field(&payload, v1.PUBLISH_RESPONSE_MESSAGES, intent.moved)
+        put_number_field(&payload, v1.PUBLISH_RESPONSE_DUPLICATES, intent.duplicates)
+        put_number_field(&payload, v1.PUBLISH_RESPONSE_LOST, intent.lost)
         answer(core, intent.waiters[i], OK, &payload, True)
 
 

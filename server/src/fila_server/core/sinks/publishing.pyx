@@ -7,10 +7,11 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.lifecycle.answers cimport answer, answer_status
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport (
     FAILED_PRECONDITION, INVALID_ARGUMENT, OK, RESOURCE_EXHAUSTED, UNAVAILABLE,
 )
-from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_number_field
+from fila_server.core.protocol.protobuf cimport LEN, Fields, fields_parse, next_field, put_number_field
 from fila_server.core.sinks.attempts cimport attempt_drop, attempt_find
 from fila_server.core.sinks.registry cimport sink_of_call, sink_used
 from fila_server.core.sinks.sink_records cimport intent_record_put
@@ -32,10 +33,12 @@ cdef bint _next_listed(Cursor* c, Listed* listed) noexcept nogil:
     cdef uint64_t number
     cdef Fields fields
     while next_field(c, &field, &kind, &text, &number):
-        if field == 4 and kind == 2:
+        if field == v1.PUBLISH_REQUEST_ATTEMPTS and kind == LEN:
             fields_parse(&fields, text.at, text.length)
-            listed.partition, listed.attempt = <uint32_t> fields.number[1], fields.number[2]
-            listed.messages, listed.checksum = fields.number[3], fields.number[4]
+            listed.partition = <uint32_t> fields.number[v1.STAGED_ATTEMPT_PARTITION]
+            listed.attempt = fields.number[v1.STAGED_ATTEMPT_ATTEMPT]
+            listed.messages = fields.number[v1.STAGED_ATTEMPT_MESSAGES]
+            listed.checksum = fields.number[v1.STAGED_ATTEMPT_CHECKSUM]
             return True
     return False
 
@@ -64,7 +67,7 @@ cdef bint _is_out_of_order(
     cdef char text[512]
     if batch < sink.next_batch:
         buffer_init(&payload)
-        put_number_field(&payload, 1, 1)
+        put_number_field(&payload, v1.PUBLISH_RESPONSE_ALREADY_PUBLISHED, 1)
         answer(core, command.token, OK, &payload, False)
     elif intent != NULL and intent.batch == batch and intent.waiter_count < PUBLISH_WAITERS_MAX:
         intent.waiters[intent.waiter_count] = command.token
@@ -268,15 +271,20 @@ cdef void publish(Core* core, Command* command) noexcept nogil:
     cdef Fields fields
     cdef Sink* sink
     cdef Intent* intent
+    cdef uint64_t batch
     cdef bint is_whole
     fields_parse(&fields, command.bytes, command.length)
-    sink = sink_of_call(core, command, fields.text[1], fields.number[2])
-    if sink == NULL or _is_out_of_order(core, command, sink, fields.number[3], fields.number[5] != 0):
+    batch = fields.number[v1.PUBLISH_REQUEST_BATCH]
+    sink = sink_of_call(
+        core, command, fields.text[v1.PUBLISH_REQUEST_SINK_ID], fields.number[v1.PUBLISH_REQUEST_EPOCH])
+    if sink == NULL or _is_out_of_order(
+        core, command, sink, batch, fields.number[v1.PUBLISH_REQUEST_RESET] != 0
+    ):
         return
     if _is_no_time(core, command):
         return
     intent = intent_new(core, sink, _listed_count(command))
-    intent.batch = fields.number[3]
+    intent.batch = batch
     is_whole = _fill(core, command, sink, intent.batch)
     intent_promise(core, intent, False)
     if not is_whole or _has_no_room(core, command, intent):
@@ -303,8 +311,9 @@ cdef void drop_staged(Core* core, Command* command) noexcept nogil:
     cdef uint32_t dropped = 0
     cdef Sink* sink
     fields_parse(&fields, command.bytes, command.length)
-    batch = fields.number[3]
-    sink = sink_of_call(core, command, fields.text[1], fields.number[2])
+    batch = fields.number[v1.DROP_REQUEST_BATCH]
+    sink = sink_of_call(
+        core, command, fields.text[v1.DROP_REQUEST_SINK_ID], fields.number[v1.DROP_REQUEST_EPOCH])
     if sink == NULL:
         return
     if batch < sink.next_batch or (sink.intent != NULL and sink.intent.batch == batch):
@@ -321,7 +330,7 @@ cdef void drop_staged(Core* core, Command* command) noexcept nogil:
             attempt_drop(core, sink, attempt)
             dropped += 1
     buffer_init(&payload)
-    put_number_field(&payload, 1, dropped)
+    put_number_field(&payload, v1.DROP_RESPONSE_ATTEMPTS, dropped)
     answer(core, command.token, OK, &payload, True)
 
 

@@ -8,6 +8,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.lifecycle.answers cimport answer, answer_status
 from fila_server.core.lifecycle.queues cimport number_next
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport FAILED_PRECONDITION, NOT_FOUND, OK, RESOURCE_EXHAUSTED
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_number_field
 from fila_server.core.sinks.attempts cimport attempt_free, attempts_drop, attempts_forget
@@ -133,10 +134,10 @@ cdef void sink_open(Core* core, Command* command) noexcept nogil:
     cdef uint32_t place
     cdef uint32_t count = 0
     fields_parse(&fields, command.bytes, command.length)
-    sink = _sink_to_open(core, command, fields.text[1])
+    sink = _sink_to_open(core, command, fields.text[v1.OPEN_SINK_REQUEST_SINK_ID])
     if sink == NULL:
         return
-    place = _run_place(sink, fields.text[2], &count)
+    place = _run_place(sink, fields.text[v1.OPEN_SINK_REQUEST_RUN_ID], &count)
     if place and place < count:
         answer_status(
             core, command.token, FAILED_PRECONDITION,
@@ -144,15 +145,17 @@ cdef void sink_open(Core* core, Command* command) noexcept nogil:
             b"SINK_FENCED")
         return
     if not place:
-        _run_add(sink, fields.text[2])
+        _run_add(sink, fields.text[v1.OPEN_SINK_REQUEST_RUN_ID])
         sink.epoch += 1
         attempts_drop(core, sink, 0, sink.epoch)
-    sink.keep_ms = min(fields.number[3], <uint64_t> KEEP_MS_MAX) if fields.number[3] else KEEP_MS_MAX
+    sink.keep_ms = min(fields.number[v1.OPEN_SINK_REQUEST_KEEP_MS] or KEEP_MS_MAX, <uint64_t> KEEP_MS_MAX)
     sink_used(core, sink)
     sink_record_put(core, sink)
     buffer_init(&payload)
-    put_number_field(&payload, 1, sink.epoch)
-    put_number_field(&payload, 2, sink.next_batch if sink.intent == NULL else sink.intent.batch + 1)
+    put_number_field(&payload, v1.OPEN_SINK_RESPONSE_EPOCH, sink.epoch)
+    put_number_field(
+        &payload, v1.OPEN_SINK_RESPONSE_NEXT_BATCH,
+        sink.next_batch if sink.intent == NULL else sink.intent.batch + 1)
     answer(core, command.token, OK, &payload, True)
 
 

@@ -6,8 +6,9 @@ from libc.stdio cimport snprintf
 
 from fila_server.core.lifecycle.answers cimport answer, answer_no_queue, answer_status
 from fila_server.core.lifecycle.routing cimport route_check
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport FAILED_PRECONDITION, OK, RESOURCE_EXHAUSTED
-from fila_server.core.protocol.protobuf cimport put_number_field, put_tag
+from fila_server.core.protocol.protobuf cimport FIXED64, put_number_field, put_tag
 from fila_server.core.protocol.refusals cimport (
     REFUSED_BYTES, REFUSED_DISK_FLOOR, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text_of,
 )
@@ -31,10 +32,10 @@ cdef void _answer_staged(Core* core, Command* command, Attempt* attempt, bint pu
     cdef Buffer payload
     buffer_init(&payload)
     if published:
-        put_number_field(&payload, 3, 1)
+        put_number_field(&payload, v1.STAGE_RESPONSE_ALREADY_PUBLISHED, 1)
     else:
-        put_number_field(&payload, 1, attempt.messages)
-        put_tag(&payload, 2, 1)
+        put_number_field(&payload, v1.STAGE_RESPONSE_MESSAGES, attempt.messages)
+        put_tag(&payload, v1.STAGE_RESPONSE_CHECKSUM, FIXED64)
         put_bytes(&payload, &attempt.checksum, 8)
     answer(core, command.token, OK, &payload, not published)
 

@@ -6,11 +6,12 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport strlen
 
+from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport (
     CANCEL, CONSUMER_CLOSE, DELIVERY, END, INVALID_ARGUMENT, LEASE, OK, REPLY, SESSION, WRITTEN,
 )
 from fila_server.core.protocol.problem cimport Problem
-from fila_server.core.protocol.protobuf cimport Fields, fields_parse, put_tag
+from fila_server.core.protocol.protobuf cimport LEN, VARINT, Fields, fields_parse, put_tag
 from fila_server.core.structures.buffer cimport Buffer, buffer_init, put_bytes, put_u8, put_varint
 from fila_server.core.threads.mailbox cimport Command, command_free
 from fila_server.edges.native.callers cimport caller_holds
@@ -32,8 +33,6 @@ from fila_server.edges.native.submission cimport (
 from fila_server.edges.native.unread cimport unread_add, unread_has_room
 
 cdef enum:
-    PEER_TAG = 0x7A                 # field 15 of what opens a consumer: its address, for ListConsumers
-    WAIT_MS_FIELD = 4               # of LeaseRequest
     NS_A_MS = 1000000
     PREFIX = 5                      # of a message on the wire
 
@@ -111,7 +110,7 @@ cdef void consumer_message(Call* call, Received* message) noexcept nogil:
     peer_length = strlen(call.connection.peer)
     buffer_init(&request)
     put_bytes(&request, message.at, message.length)
-    put_u8(&request, PEER_TAG)
+    put_u8(&request, seam.OPENER_PEER << 3 | LEN)
     put_u8(&request, <unsigned char> peer_length)
     put_bytes(&request, call.connection.peer, peer_length)
     with_peer.at = with_peer.owned = request.data
@@ -181,7 +180,7 @@ cdef int64_t _wait_ns(const Call* call) noexcept nogil:
     cdef Fields fields
     if not fields_parse(&fields, call.request.data, call.request.length):
         return 0
-    return <int64_t> (<uint32_t> fields.number[WAIT_MS_FIELD]) * NS_A_MS
+    return <int64_t> (<uint32_t> fields.number[v1.LEASE_REQUEST_WAIT_MS]) * NS_A_MS
 
 
 cdef void _pulled(Call* call, Out* answer) noexcept nogil:
@@ -274,7 +273,7 @@ cdef void consumer_room(Call* call) noexcept nogil:
         left_ns = call.room_until_ns - io.now_ns
         buffer_init(&request)
         put_bytes(&request, call.request.data, call.request.length)
-        put_tag(&request, WAIT_MS_FIELD, 0)         # of several the last one counts
+        put_tag(&request, v1.LEASE_REQUEST_WAIT_MS, VARINT)         # of several the last one counts
         put_varint(&request, <uint64_t> (left_ns // NS_A_MS))
         again.at = again.owned = request.data
         again.length = request.length

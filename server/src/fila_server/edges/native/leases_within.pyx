@@ -3,33 +3,28 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport CANCEL, CONSUME_OPEN, SESSION_OPEN
-from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_tag
+from fila_server.core.protocol.protobuf cimport LEN, Fields, fields_parse, next_field, put_tag
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes, put_varint,
 )
 from fila_server.edges.native.posting cimport post_surely
 
-cdef enum:
-    METADATA_FIELD = 4              # of Message
-    LEASE_ID_FIELD = 7              # of MessageMetadata
-    DELIVERY_FIELD = 2              # of ConsumeSessionResponse
-    LEASE_IDS_FIELD = 2             # of Settle
-    LEN = 2                         # protobuf's wire type
-
 
 cdef uint64_t _lease_of(Slice message) noexcept nogil:
     cdef Fields fields
-    cdef Fields metadata
+    cdef Slice text
     if not fields_parse(&fields, message.at, message.length):
         return 0
-    if not fields_parse(&metadata, fields.text[METADATA_FIELD].at, fields.text[METADATA_FIELD].length):
+    text = fields.text[v1.MESSAGE_METADATA]
+    if not fields_parse(&fields, text.at, text.length):
         return 0
-    return metadata.number[LEASE_ID_FIELD]
+    return fields.number[v1.MESSAGE_METADATA_LEASE_ID]
 
 
 cdef uint32_t _collect(Buffer* ids, Slice messages, uint32_t field_max) noexcept nogil:
-    """The lease ids of the messages in fields 1 to `field_max`, as they stand in memory."""
+    """The lease ids of the messages in fields up to `field_max`, as they stand in memory."""
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text
@@ -56,15 +51,17 @@ cdef uint32_t leases_settle(Buffer* to, const char* payload, size_t length, int3
     if kind == SESSION_OPEN:
         if not fields_parse(&fields, payload, length):
             return 0
-        messages = fields.text[DELIVERY_FIELD]
+        messages = fields.text[v1.CONSUME_SESSION_RESPONSE_DELIVERY]
     buffer_init(&ids)
     buffer_init(&packed)
-    # ConsumeResponse has one message at 1 or several at 2.
-    count = _collect(&ids, messages, 2 if kind == CONSUME_OPEN else 1)
+    # A stream's answer has one message or several; the others have several, in their only field.
+    count = _collect(
+        &ids, messages,
+        v1.CONSUME_RESPONSE_MESSAGES if kind == CONSUME_OPEN else v1.LEASE_RESPONSE_MESSAGES)
     for i in range(count):
         put_varint(&packed, (<uint64_t*> ids.data)[count - 1 - i])
     if count:
-        put_tag(to, LEASE_IDS_FIELD, LEN)
+        put_tag(to, v1.SETTLE_LEASE_IDS, LEN)
         put_varint(to, packed.length)
         put_bytes(to, packed.data, packed.length)
     buffer_free(&ids)

@@ -7,12 +7,13 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, strlen
 from posix.strings cimport strncasecmp
 
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport (
     ACK_BATCH, CANCEL, ENQUEUE_ATOMIC, ENQUEUE_BATCH, LEASE, OK, RESOURCE_EXHAUSTED, UNAUTHENTICATED,
     UNAVAILABLE,
 )
 from fila_server.core.protocol.problem cimport Problem
-from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field
+from fila_server.core.protocol.protobuf cimport LEN, Fields, fields_parse, next_field
 from fila_server.core.requests.rights cimport rights_names
 from fila_server.core.structures.buffer cimport (
     Cursor, Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, read_u32be, read_u64be,
@@ -46,8 +47,6 @@ cdef enum:
     STARTED_BYTES_MAX = 4194304     # frames of one connection that the core may be working on
     READS_MAX = 4                   # side by side: each may answer with 4 MiB
     UNREAD_RETRY_MS = 1000          # clients have to read first
-    DETAILS_FIELD = 3               # of google.rpc.Status
-    LEN = 2                         # protobuf's wire type
     VERB_LENGTH = 4                 # of PING and ECHO
 
 cdef enum Lane:
@@ -351,10 +350,10 @@ cdef Slice _reason_of(const char* status, size_t length) noexcept nogil:
     cdef uint64_t number
     c.at, c.end, c.bad = status, status + length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == DETAILS_FIELD and kind == LEN:
+        if field == v1.STATUS_DETAILS and kind == LEN:
             if fields_parse(&any, text.at, text.length):
-                if fields_parse(&info, any.text[2].at, any.text[2].length):
-                    return info.text[1]
+                if fields_parse(&info, any.text[v1.ANY_VALUE].at, any.text[v1.ANY_VALUE].length):
+                    return info.text[v1.ERROR_INFO_REASON]
             break
     text.at, text.length = status, 0
     return text

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, uint32_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcmp, strlen
 
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport OK, RESOURCE_EXHAUSTED
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, put_nested, put_number_field, put_text_field,
@@ -51,12 +52,12 @@ cdef uint32_t _retry_ms(const char* reason) noexcept nogil:
 
 
 cdef void _put_any(Buffer* to, const char* type_url, const Buffer* value) noexcept nogil:
-    """One google.protobuf.Any of google.rpc.Status.details (field 3)."""
+    """One google.protobuf.Any of google.rpc.Status.details."""
     cdef Buffer packed
     buffer_init(&packed)
-    put_text_field(&packed, 1, _text(type_url))
-    put_nested(&packed, 2, value)
-    put_nested(to, 3, &packed)
+    put_text_field(&packed, v1.ANY_TYPE_URL, _text(type_url))
+    put_nested(&packed, v1.ANY_VALUE, value)
+    put_nested(to, v1.STATUS_DETAILS, &packed)
     buffer_free(&packed)
 
 
@@ -67,21 +68,21 @@ cdef void _put_details(Call* call, int32_t code, const char* reason) noexcept no
     cdef uint32_t after_ms
     message.at, message.length = call.message.data, <uint32_t> call.message.length
     call.details.length = 0
-    put_number_field(&call.details, 1, code)
-    put_text_field(&call.details, 2, message)
+    put_number_field(&call.details, v1.STATUS_CODE, code)
+    put_text_field(&call.details, v1.STATUS_MESSAGE, message)
     buffer_init(&info)
-    put_text_field(&info, 1, _text(reason))
-    put_text_field(&info, 2, _text(DOMAIN))
+    put_text_field(&info, v1.ERROR_INFO_REASON, _text(reason))
+    put_text_field(&info, v1.ERROR_INFO_DOMAIN, _text(DOMAIN))
     _put_any(&call.details, ERROR_INFO, &info)
     if code == RESOURCE_EXHAUSTED:
         after_ms = <uint32_t> call.retry_ms if call.retry_ms > 0 else _retry_ms(reason)
         buffer_init(&delay)
         if after_ms >= 1000:
-            put_number_field(&delay, 1, after_ms // 1000)
+            put_number_field(&delay, v1.DURATION_SECONDS, after_ms // 1000)
         if after_ms % 1000:
-            put_number_field(&delay, 2, after_ms % 1000 * 1000000)
+            put_number_field(&delay, v1.DURATION_NANOS, after_ms % 1000 * 1000000)
         info.length = 0
-        put_nested(&info, 1, &delay)
+        put_nested(&info, v1.RETRY_INFO_RETRY_DELAY, &delay)
         _put_any(&call.details, RETRY_INFO, &info)
         buffer_free(&delay)
     buffer_free(&info)
@@ -104,12 +105,15 @@ cdef void status_refuse(
 
 cdef void status_of_reply(Call* call, int32_t code, const char* item, size_t length) noexcept nogil:
     cdef Fields fields
+    cdef Slice text
     cdef char reason[64]
     if not fields_parse(&fields, item, length):
         status_refuse(call, code, b"", 0, b"INTERNAL")
         return
-    snprintf(reason, sizeof(reason), b"%.*s", <int> fields.text[3].length, fields.text[3].at)
-    status_refuse(call, code, fields.text[2].at, fields.text[2].length, reason)
+    text = fields.text[v1.ITEM_STATUS_REASON]
+    snprintf(reason, sizeof(reason), b"%.*s", <int> text.length, text.at)
+    text = fields.text[v1.ITEM_STATUS_MESSAGE]
+    status_refuse(call, code, text.at, text.length, reason)
 
 
 cdef void _put_percent(Buffer* to, const char* at, size_t length) noexcept nogil:

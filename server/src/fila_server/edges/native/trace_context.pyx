@@ -4,16 +4,16 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp, strlen
 
-from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_nested, put_text_field
+from fila_server.core.protocol cimport v1
+from fila_server.core.protocol.protobuf cimport (
+    LEN, MAP_KEY, MAP_VALUE, Fields, fields_parse, next_field, put_nested, put_text_field,
+)
 from fila_server.core.protocol.traceparent cimport TraceContext, traceparent_parse
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, buffer_reserve, put_bytes,
 )
 
 cdef enum:
-    HEADERS_FIELD = 2               # of EnqueueRequest
-    PAYLOAD_FIELD = 3
-    LEN = 2
     # what W3C asks everybody to carry; more is left behind rather than refused
     TRACESTATE_BYTES_MAX = 512
 
@@ -30,10 +30,10 @@ cdef void _put_header(Buffer* to, const char* name, const Buffer* value) noexcep
     cdef Slice text
     buffer_init(&entry)
     text.at, text.length = name, <uint32_t> strlen(name)
-    put_text_field(&entry, 1, text)
+    put_text_field(&entry, MAP_KEY, text)
     text.at, text.length = value.data, <uint32_t> value.length
-    put_text_field(&entry, 2, text)
-    put_nested(to, HEADERS_FIELD, &entry)
+    put_text_field(&entry, MAP_VALUE, text)
+    put_nested(to, v1.ENQUEUE_REQUEST_HEADERS, &entry)
     buffer_free(&entry)
 
 
@@ -56,14 +56,14 @@ cdef bint trace_put(
     c.at, c.end, c.bad = request, request + length, False
     before = c.at
     while next_field(&c, &field, &kind, &text, &number):
-        if (field == HEADERS_FIELD or field == PAYLOAD_FIELD) and before < at:
+        if (field == v1.ENQUEUE_REQUEST_HEADERS or field == v1.ENQUEUE_REQUEST_PAYLOAD) and before < at:
             at = before
-        if field == HEADERS_FIELD and kind == LEN:
+        if field == v1.ENQUEUE_REQUEST_HEADERS and kind == LEN:
             headers += 1
             if fields_parse(&entry, text.at, text.length):
-                if _is(entry.text[1], TRACEPARENT):
+                if _is(entry.text[MAP_KEY], TRACEPARENT):
                     return False
-                has_state = has_state or _is(entry.text[1], TRACESTATE)
+                has_state = has_state or _is(entry.text[MAP_KEY], TRACESTATE)
         before = c.at
     if c.bad or headers >= headers_max:
         return False                # the core says what is wrong with it

@@ -5,6 +5,10 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport strtod
 from libc.string cimport memcmp, memcpy, memset, strlen
 
+from fila_server.core.protocol cimport v1
+from fila_server.core.protocol.protobuf cimport LEN, QUEUE_FIELD, VARINT
+from fila_server.core.protocol cimport v1
+from fila_server.core.protocol.protobuf cimport LEN, QUEUE_FIELD, VARINT
 from fila_server.core.structures.buffer cimport (
     buffer_free, buffer_init, buffer_reserve, must_malloc, put_bytes, put_u8, put_u32be, put_varint,
     varint_size, write_u32be, write_varint,
@@ -20,12 +24,7 @@ cdef enum:
     COMMAND_ARGS_KEPT = 64        # a handler sees this many arguments and the true count
     LEASE_MESSAGES_MAX = 10000
     WAIT_S_MAX = 86400            # what is accepted; the core ends a wait after 300 s
-    TAG_1_BYTES = 0x0A            # protobuf: field 1, length-delimited
-    TAG_2_BYTES = 0x12
-    TAG_3_BYTES = 0x1A
-    TAG_2_VARINT = 0x10
-    TAG_3_VARINT = 0x18
-    TAG_4_VARINT = 0x20
+    CHANNEL_FIELD = v1.LEASE_REQUEST_CHANNEL    # of an AckBatchRequest, too
 
 cdef enum Verb:
     OTHER = 0
@@ -163,7 +162,7 @@ cdef void _push(Decoder* d, Buffer* scratch) noexcept nogil:
         scratch.length = 0
         d.run_queue_size = queue.size
         memcpy(d.run_queue, text + queue.at, queue.size)
-        _put_text(scratch, TAG_1_BYTES, text + queue.at, queue.size)
+        _put_text(scratch, QUEUE_FIELD, text + queue.at, queue.size)
     same_queue = queue.size == d.run_queue_size and memcmp(text + queue.at, d.run_queue, queue.size) == 0
     _put_message(scratch, text + queue.at, 0 if same_queue else queue.size, text + message.at, message.size)
     d.run_count += 1
@@ -196,7 +195,7 @@ cdef void _push_many(Decoder* d, Buffer* scratch) noexcept nogil:
             count, <int> d.batch_messages_max)
         _refuse(d, b"IPA", why)
         return
-    _put_text(scratch, TAG_1_BYTES, text + args[1].at, args[1].size)
+    _put_text(scratch, QUEUE_FIELD, text + args[1].at, args[1].size)
     for i in range(2, d.reader.argc):
         _put_message(scratch, NULL, 0, text + args[i].at, args[i].size)
     if <int64_t> scratch.length > d.batch_bytes_max:
@@ -212,7 +211,7 @@ cdef void _push_many(Decoder* d, Buffer* scratch) noexcept nogil:
 # --- HMGET, HDEL -------------------------------------------------------------------------------
 
 cdef bint _names(Decoder* d, Buffer* scratch) noexcept nogil:
-    """Fields 1 and 2 of a request: queue and channel. False: refused."""
+    """Queue and channel of a request. False: refused."""
     cdef const char* text = d.reader.text
     cdef Arg* args = d.reader.args
     if not _is_name(text + args[1].at, args[1].size, QUEUE_BYTES_MAX):
@@ -221,8 +220,8 @@ cdef bint _names(Decoder* d, Buffer* scratch) noexcept nogil:
     if not _is_name(text + args[2].at, args[2].size, CHANNEL_BYTES_MAX):
         _bad_name(d, b"channel", CHANNEL_BYTES_MAX)
         return False
-    _put_text(scratch, TAG_1_BYTES, text + args[1].at, args[1].size)
-    _put_text(scratch, TAG_2_BYTES, text + args[2].at, args[2].size)
+    _put_text(scratch, QUEUE_FIELD, text + args[1].at, args[1].size)
+    _put_text(scratch, CHANNEL_FIELD, text + args[2].at, args[2].size)
     return True
 
 
@@ -248,10 +247,10 @@ cdef void _lease(Decoder* d, Buffer* scratch) noexcept nogil:
             item = _add(d, ITEM_REPLY, 0)
             put_bytes(&item.body, b"*0\r\n", 4)
         else:
-            put_u8(scratch, TAG_3_VARINT)
+            put_u8(scratch, v1.LEASE_REQUEST_MAX_MESSAGES << 3 | VARINT)
             put_varint(scratch, <uint64_t> min(count, <int64_t> LEASE_MESSAGES_MAX))
             if wait_ms > 0:
-                put_u8(scratch, TAG_4_VARINT)
+                put_u8(scratch, v1.LEASE_REQUEST_WAIT_MS << 3 | VARINT)
                 put_varint(scratch, <uint64_t> wait_ms)
             _add_copy(d, ITEM_LEASE, scratch, wait_ms)
     scratch.length = 0
@@ -292,9 +291,9 @@ cdef void _acks(Decoder* d, Buffer* scratch) noexcept nogil:
             scratch.length += names_size + 4
             frames += 1
             in_frame = 0
-        put_u8(scratch, TAG_3_BYTES)
+        put_u8(scratch, v1.ACK_BATCH_REQUEST_ITEMS << 3 | LEN)
         put_varint(scratch, 1 + varint_size(<uint64_t> ticket))
-        put_u8(scratch, TAG_2_VARINT)
+        put_u8(scratch, v1.SETTLE_ITEM_LEASE_ID << 3 | VARINT)
         put_varint(scratch, <uint64_t> ticket)
         in_frame += 1
     write_u32be(scratch.data + began, <uint32_t> (scratch.length - began - 4))
@@ -380,15 +379,15 @@ cdef int64_t _wait_ms(const char* text, uint32_t size) noexcept nogil:
     return max(<int64_t> (seconds * 1000), <int64_t> 1)
 
 
-cdef void _put_text(Buffer* b, uint8_t tag, const char* text, uint32_t size) noexcept nogil:
-    put_u8(b, tag)
+cdef void _put_text(Buffer* b, uint8_t field, const char* text, uint32_t size) noexcept nogil:
+    put_u8(b, field << 3 | LEN)
     put_varint(b, size)
     put_bytes(b, text, size)
 
 
 cdef void _put_message(
         Buffer* b, const char* queue, uint32_t queue_size, const char* payload, uint32_t size) noexcept nogil:
-    """Field 2 of EnqueueBatchRequest: an EnqueueMessage with its queue, when it needs one, and payload."""
+    """An EnqueueMessage of a batch, with its queue, when it needs one, and payload."""
     cdef uint64_t inner = 0
     cdef char* to
     if queue_size > 0:
@@ -397,17 +396,17 @@ cdef void _put_message(
         inner += 1 + varint_size(size) + size
     buffer_reserve(b, inner + 12)
     to = b.data + b.length
-    to[0] = <char> TAG_2_BYTES
+    to[0] = <char> (v1.ENQUEUE_BATCH_REQUEST_MESSAGES << 3 | LEN)
     to += 1
     to += write_varint(to, inner)
     if queue_size > 0:
-        to[0] = <char> TAG_1_BYTES
+        to[0] = <char> (v1.ENQUEUE_MESSAGE_QUEUE << 3 | LEN)
         to += 1
         to += write_varint(to, queue_size)
         memcpy(to, queue, queue_size)
         to += queue_size
     if size > 0:
-        to[0] = <char> TAG_3_BYTES
+        to[0] = <char> (v1.ENQUEUE_MESSAGE_PAYLOAD << 3 | LEN)
         to += 1
         to += write_varint(to, size)
         memcpy(to, payload, size)

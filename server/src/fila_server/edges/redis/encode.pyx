@@ -5,7 +5,9 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memchr, memcmp, strlen
 
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport INVALID_ARGUMENT, RESOURCE_EXHAUSTED
+from fila_server.core.protocol.protobuf cimport FIXED32, FIXED64, LEN, VARINT
 from fila_server.core.structures.buffer cimport (
     Cursor, buffer_free, buffer_init, buffer_reserve, put_bytes, put_u8, take_slice, take_varint,
 )
@@ -105,17 +107,18 @@ cdef void put_failure(Buffer* to, int32_t code, const char* item, size_t length)
     cdef Slice status
     cdef Slice reason
     status.at, status.length = item, <uint32_t> length
-    reason = _submessage(status, 3)
-    put_refusal(to, code, _submessage(status, 2), reason, retry_ms_of(code, reason))
+    reason = _submessage(status, v1.ITEM_STATUS_REASON)
+    put_refusal(to, code, _submessage(status, v1.ITEM_STATUS_MESSAGE), reason, retry_ms_of(code, reason))
 
 
 cdef void put_status(Buffer* to, Slice status) noexcept nogil:
     put_refusal(
-        to, <int32_t> _number_field(status, 1), _submessage(status, 2), _submessage(status, 3), 0)
+        to, <int32_t> _number_field(status, v1.ITEM_STATUS_CODE), _submessage(status, v1.ITEM_STATUS_MESSAGE),
+        _submessage(status, v1.ITEM_STATUS_REASON), 0)
 
 
 cdef bint is_nowhere(Slice status) noexcept nogil:
-    cdef Slice reason = _submessage(status, 3)
+    cdef Slice reason = _submessage(status, v1.ITEM_STATUS_REASON)
     return _is(reason, b"QUEUE_NOT_FOUND") or _is(reason, b"CHANNEL_NOT_FOUND")
 
 
@@ -126,10 +129,10 @@ cdef bint put_pushed(Buffer* to, const char* answer, size_t length, uint32_t cou
     cdef Slice result, status
     cdef uint32_t seen = 0
     buffer_reserve(to, 4 * <size_t> count)
-    while _next_message(&c, 1, &result):
+    while _next_message(&c, v1.ENQUEUE_BATCH_RESPONSE_RESULTS, &result):
         seen += 1
-        status = _submessage(result, 3)
-        if _number_field(status, 1) == 0:       # absent, or present and ok
+        status = _submessage(result, v1.ENQUEUE_RESULT_ERROR)
+        if _number_field(status, v1.ITEM_STATUS_CODE) == 0:       # absent, or present and ok
             put_bytes(to, b":1\r\n", 4)
         else:
             put_status(to, status)
@@ -143,14 +146,14 @@ cdef bint put_pushed_many(Buffer* to, const char* answer, size_t length, uint32_
     cdef Slice why
     cdef uint32_t seen = 0
     why.at, why.length = answer, 0
-    while _next_message(&c, 1, &result):
+    while _next_message(&c, v1.ENQUEUE_BATCH_RESPONSE_RESULTS, &result):
         seen += 1
-        status = _submessage(result, 3)
-        if _number_field(status, 1) == 0:
+        status = _submessage(result, v1.ENQUEUE_RESULT_ERROR)
+        if _number_field(status, v1.ITEM_STATUS_CODE) == 0:
             continue
         if why.length == 0:
             why = status
-        if not _is(_submessage(status, 3), b"NEIGHBOUR_REFUSED"):
+        if not _is(_submessage(status, v1.ITEM_STATUS_REASON), b"NEIGHBOUR_REFUSED"):
             put_status(to, status)
             return True
     if why.length:
@@ -166,7 +169,7 @@ cdef bint put_leased(Buffer* to, const char* answer, size_t length) noexcept nog
     cdef Cursor c = _cursor(answer, length)
     cdef Slice message, metadata, payload
     cdef int64_t count = 0
-    while _next_message(&c, 1, &message):
+    while _next_message(&c, v1.LEASE_RESPONSE_MESSAGES, &message):
         count += 1
     if c.bad:
         return False
@@ -174,12 +177,12 @@ cdef bint put_leased(Buffer* to, const char* answer, size_t length) noexcept nog
     buffer_reserve(to, length + 80 * <size_t> count + 24)
     _put_number(to, c"*", count)
     c = _cursor(answer, length)
-    while _next_message(&c, 1, &message):
-        payload = _submessage(message, 3)
-        metadata = _submessage(message, 4)
+    while _next_message(&c, v1.LEASE_RESPONSE_MESSAGES, &message):
+        payload = _submessage(message, v1.MESSAGE_PAYLOAD)
+        metadata = _submessage(message, v1.MESSAGE_METADATA)
         put_bytes(to, b"*3\r\n", 4)
-        _put_number(to, c":", <int64_t> _number_field(metadata, 6))
-        _put_number(to, c":", <int64_t> _number_field(metadata, 7))
+        _put_number(to, c":", <int64_t> _number_field(metadata, v1.MESSAGE_METADATA_OFFSET))
+        _put_number(to, c":", <int64_t> _number_field(metadata, v1.MESSAGE_METADATA_LEASE_ID))
         _put_number(to, c"$", payload.length)
         put_bytes(to, payload.at, payload.length)
         put_bytes(to, b"\r\n", 2)
@@ -191,8 +194,8 @@ cdef bint count_acked(const char* answer, size_t length, int64_t* acked, Slice* 
     cdef Slice status
     acked[0] = 0
     refused.at, refused.length = answer, 0
-    while _next_message(&c, 1, &status):
-        if _number_field(status, 1) == 0:
+    while _next_message(&c, v1.SETTLE_BATCH_RESPONSE_RESULTS, &status):
+        if _number_field(status, v1.ITEM_STATUS_CODE) == 0:
             acked[0] += 1
         elif refused.length == 0:
             refused[0] = status
@@ -238,7 +241,7 @@ cdef bint _next_message(Cursor* c, uint32_t wanted, Slice* found) noexcept nogil
     while c.at < c.end and not c.bad:
         tag = take_varint(c)
         wire = tag & 7
-        if wire == 2:
+        if wire == LEN:
             found[0] = take_slice(c, take_varint(c))
             if tag >> 3 == wanted and not c.bad:
                 return True
@@ -248,11 +251,11 @@ cdef bint _next_message(Cursor* c, uint32_t wanted, Slice* found) noexcept nogil
 
 
 cdef void _skip(Cursor* c, uint32_t wire) noexcept nogil:
-    if wire == 0:
+    if wire == VARINT:
         take_varint(c)
-    elif wire == 1:
+    elif wire == FIXED64:
         take_slice(c, 8)
-    elif wire == 5:
+    elif wire == FIXED32:
         take_slice(c, 4)
     else:
         c.bad = True
@@ -272,9 +275,9 @@ cdef uint64_t _number_field(Slice outer, uint32_t field) noexcept nogil:
     cdef uint64_t tag, value
     while c.at < c.end and not c.bad:
         tag = take_varint(&c)
-        if (tag & 7) == 2:
+        if (tag & 7) == LEN:
             take_slice(&c, take_varint(&c))
-        elif (tag & 7) == 0:
+        elif (tag & 7) == VARINT:
             value = take_varint(&c)
             if tag >> 3 == field and not c.bad:
                 return value
