@@ -195,5 +195,7 @@ def test_what_was_exported_differs_in_nothing(fila, tmp_path):
     path.write_text(
         path.read_text().replace('"acme" = 3', '"acme" = 4') + "\n[queues.fresh]\nmax-depth = 7\n"
     )
-    assert ok(fila(f"apply -f {path}")) == "~ update exported weights\n+ create fresh\n2 things changed\n"
-    assert ok(fila(f"diff -f {path}")) == "nothing differs\n"
+    assert ok(fila(f"apply {path}")) == (
+        '~ update exported weight { "acme" = 3 } -> { "acme" = 4 }\n+ create fresh\n2 things changed\n'
+    )
+    assert ok(fila(f"diff {path}")) == "nothing differs\n"

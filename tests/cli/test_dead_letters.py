@@ -112,6 +112,16 @@ def test_an_offset_where_an_id_is_meant_is_told_as_one(fila, broker: FakeBroker)
     assert "has no message 7 (an ID is meant here, and no offset)" in fila("dlq", "show", "o.dlq", "7").err
 
 
+def test_redrive_is_short_for_dlq_redrive(fila, broker: FakeBroker):
+    broker.answers["Redrive"] = admin_pb2.RedriveResponse(redriven=2, last_offset=3)
+
+    assert fila("redrive", "o.dlq", "--count", "2").out == "2 dead letters moved back\n"
+    short = [request for name, request in broker.asked if name == "Redrive"]
+    broker.asked.clear()
+    assert fila("dlq", "redrive", "o.dlq", "--count", "2").out == "2 dead letters moved back\n"
+    assert [request for name, request in broker.asked if name == "Redrive"] == short != []
+
+
 def test_a_redrive_of_some_moves_no_more_than_it_was_told(fila, broker: FakeBroker):
     pending(broker, letter(1, key="globex"), *map(letter, (2, 3, 4)))
     broker.answers["GetStats"] = admin_pb2.GetStatsResponse(depth=4, head_offset=5)
@@ -181,8 +191,9 @@ def test_reasons_are_those_that_the_broker_knows():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("dlq", "list", "o.dlq"), "o.dlq has no such dead letters\n"),
-        (("dlq", "group", "o.dlq"), "o.dlq has no such dead letters\n"),
+        (("dlq", "list", "o.dlq"), "o.dlq has no dead letters\n"),
+        (("dlq", "group", "o.dlq"), "o.dlq has no dead letters\n"),
+        (("dlq", "list", "o.dlq", "--reason", "ttl"), "o.dlq has no such dead letters\n"),
         (("late",), "nobody waits\n"),
         (("late", "o"), "nobody waits in o\n"),
         (("queue", "list"), "there are no queues; 'fila queue create NAME' makes one\n"),

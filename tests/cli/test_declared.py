@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from grpc import StatusCode
@@ -40,7 +41,9 @@ def test_a_queue_that_is_missing_is_made_as_the_file_says(fila, broker: FakeBrok
 
     ran = fila("apply", "-f", file)
 
-    assert ran == (0, "~ config throttle.stripe\n+ create orders\n2 things changed\n", "")
+    assert ran == (
+        0, '~ config throttle.stripe unset -> "100,200"\n+ create orders\n2 things changed\n', "",
+    )  # fmt: skip
     config = broker.request("CreateQueue").config
     assert (config.fairness_key_header, dict(config.weights), config.visibility_timeout_ms) == (
         "tenant", {"acme": 3}, 300_000,
@@ -59,6 +62,56 @@ def test_diff_says_what_apply_would_do_and_does_nothing(fila, broker: FakeBroker
     update = next(change for change in out["changes"] if change["what"] == "update")
     assert {"fairness_key_header", "weights", "max_depth"} <= set(update["fields"])
     assert {name for name, _ in broker.asked} == {"ListConfig", "GetQueue", "ListChannels"}
+
+
+def test_diff_says_what_would_become_of_what_in_the_words_of_the_file(fila, broker: FakeBroker, file):
+    there = admin_pb2.QueueConfig(
+        max_attempts=3,
+        max_depth=5,
+        weights={"acme": 2},
+        on_enqueue_script="return\n",
+        dedup_window_ms=300_000,
+    )
+    there.retry.CopyFrom(admin_pb2.RetryPolicy(kind="KIND_FIXED", base_ms=5_000))
+    there.retention.hard_bytes = 1024
+    broker.answers |= {
+        "GetQueue": admin_pb2.GetQueueResponse(config=there),
+        "ListChannels": admin_pb2.ListChannelsResponse(channels=[{"name": "default"}, {"name": "audit"}]),
+        "ListConfig": admin_pb2.ListConfigResponse(entries=[{"key": "throttle.stripe", "value": "50,100"}]),
+    }
+    Path(file).write_text(f"{FILE}max-attempts = 5\nretry = 'exponential:1s..60s'\n")
+
+    config, update, told = fila("diff", file).out.splitlines()
+
+    assert config == '~ config throttle.stripe "50,100" -> "100,200"'
+    assert update.removeprefix("~ update orders ").split(", ") == [
+        'fairness-header unset -> "tenant"',
+        'weight { "acme" = 2 } -> { "acme" = 3 }',
+        'throttle-header unset -> ["provider"]',
+        "on-enqueue 1 line of Lua -> 1 other line of Lua",
+        'visibility-timeout 0 -> "5m"',
+        "max-attempts 3 -> 5",
+        'retry "fixed:5s,jitter=0" -> "exponential:1s..1m,jitter=0"',
+        "max-depth 5 -> unset",
+        'hard-retention-size "1kb" -> unset',
+        'disconnect-grace unset -> "5s"',
+    ]
+    assert told == "2 things would change"
+    changes = json.loads(fila("diff", file, "-o", "json").out)["changes"]
+    assert {"name": "max-attempts", "old": "3", "new": "5"} in changes[1]["settings"]
+
+
+@pytest.mark.parametrize("command", ["apply", "diff"])
+def test_the_file_is_an_argument_or_an_option_and_one_of_them(fila, broker: FakeBroker, file, command):
+    broker.answers["ListConfig"] = admin_pb2.ListConfigResponse(
+        entries=[{"key": "throttle.stripe", "value": "100,200"}]
+    )
+
+    assert fila(command, file).out == fila(command, "-f", file).out != ""
+    for words in ((), (file, "-f", file)):
+        ran = fila(command, *words)
+        assert ran.code == 2
+        assert "give one FILE" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -95,7 +148,7 @@ def test_what_was_changed_before_a_refusal_is_told(fila, broker: FakeBroker, fil
     ran = fila("apply", "-f", file)
 
     assert ran.code == 1
-    assert ran.out == "~ config throttle.stripe\n1 thing changed, and 1 not\n"
+    assert ran.out == '~ config throttle.stripe unset -> "100,200"\n1 thing changed, and 1 not\n'
     assert "no" in ran.err
 
 

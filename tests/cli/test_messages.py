@@ -56,6 +56,26 @@ def test_enqueue_without_a_payload_reads_every_byte_of_stdin(fila, broker: FakeB
     assert broker.request("Enqueue").payload == b"\x00\xffbinary\n"
 
 
+def test_enqueue_reads_a_file_behind_an_at_sign(fila, broker: FakeBroker, tmp_path):
+    path = tmp_path / "order.json"
+    path.write_bytes(b"\x00\xff{}\n")
+
+    fila("enqueue", "orders", f"@{path}")
+
+    assert broker.request("Enqueue").payload == b"\x00\xff{}\n"
+
+
+def test_a_file_that_cannot_be_read_is_bad_usage_and_enqueues_nothing(fila, broker: FakeBroker):
+    ran = fila("enqueue", "orders", "@no-such-file")
+
+    assert ran.code == 2
+    assert (
+        "cannot read no-such-file: No such file or directory; a text that begins with @ goes in by stdin"
+        in ran.err
+    )
+    assert broker.asked == []
+
+
 def test_enqueue_lines_makes_one_message_of_each_and_reports_the_refused(fila, broker: FakeBroker):
     broker.answers["EnqueueBatch"] = service_pb2.EnqueueBatchResponse(
         results=[
@@ -372,6 +392,20 @@ def test_a_rate_at_which_nothing_would_seem_to_happen_is_refused(
     assert (ran.code, ran.out) == (2, "")
     assert f"'{rate}' is no rate; give messages a second, from 0.001 to 1,000,000,000" in ran.err
     assert not broker.asked
+
+
+@pytest.mark.parametrize("words", ["log orders -n 1", "log tail orders -n 1"])
+def test_log_takes_the_queue_at_once_or_behind_its_old_word(fila, broker: FakeBroker, words):
+    broker.answers |= {
+        "GetStats": admin_pb2.GetStatsResponse(tail_offset=1, head_offset=3),
+        "ReadLog": lambda asked: [
+            admin_pb2.ReadLogResponse(
+                messages=[delivered(n, b"%d" % n) for n in (1, 2) if n >= asked.from_offset], next_offset=3
+            )
+        ],
+    }
+
+    assert fila(*words.split()) == (0, "2\n", "")
 
 
 def test_a_missing_queue_is_exit_code_1_and_points_to_the_list(fila, broker: FakeBroker):

@@ -17,7 +17,7 @@ AWAY = Refusal(StatusCode.UNAVAILABLE, "nobody listens")
 GOING_ON = [
     ("events --follow", "WatchEvents", [events_pb2.WatchEventsResponse(next_position=7)]),
     ("watch orders", "WatchStats", [watch_pb2.WatchStatsResponse(full=True)]),
-    ("log tail orders --follow", "ReadLog", [admin_pb2.ReadLogResponse(next_offset=7)]),
+    ("log orders --follow", "ReadLog", [admin_pb2.ReadLogResponse(next_offset=7)]),
     ("status --watch", "GetStatus", events_pb2.GetStatusResponse()),
 ]
 

@@ -12,6 +12,7 @@ from grpc import StatusCode
 
 from fila_cli.address import target_of
 from fila_cli.main import fila as root
+from fila_cli.session import WORDS_OF_OTHERS
 from tests.cli.fake_broker import FakeBroker, Refusal, assert_golden
 
 
@@ -106,6 +107,56 @@ def test_advice_about_rpcs_becomes_advice_about_commands(fila, broker: FakeBroke
         "fila: queue \"orders\" exists; change it with 'fila queue update', choose another name, "
         "or say --if-not-exists\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "ours"),
+    [
+        ("publish", "'enqueue'"),
+        ("pub", "'enqueue'"),
+        ("describe", "'queue inspect' or 'key show'"),
+        ("info", "'queue inspect' or 'status'"),
+        ("stats", "'queue inspect' or 'top'"),
+        ("lag", "'channel list' or 'late'"),
+        ("queue describe", "'inspect'"),
+        ("channel rm", "'delete'"),
+    ],
+)
+def test_the_words_of_other_brokers_tools_are_answered_with_ours(fila, words, ours):
+    assert f"did you mean {ours}?" in fila(*words.split()).err
+
+
+def test_what_other_brokers_tools_are_answered_with_exists_and_their_words_do_not():
+    commands = {" ".join(path) for path in every_command()} | {path[-1] for path in every_command() if path}
+
+    assert {each for ours in WORDS_OF_OTHERS.values() for each in ours} <= commands
+    assert not WORDS_OF_OTHERS.keys() & {path[0] for path in every_command() if path}
+
+
+@pytest.mark.parametrize("may_see", [True, False])
+@pytest.mark.parametrize("key", ["a-key", ""])
+def test_who_sees_a_queue_and_not_its_dead_letters_is_told_that_it_may_be_a_right(
+    fila, broker: FakeBroker, monkeypatch, may_see, key
+):
+    def refusal(queue: str) -> Refusal:
+        return Refusal(StatusCode.NOT_FOUND, f'queue "{queue}" does not exist', "QUEUE_NOT_FOUND")
+
+    monkeypatch.setenv("FILA_API_KEY", key)
+    broker.answers["PeekMessages"] = refusal("hooks.dlq")
+    if not may_see:
+        broker.answers["GetStats"] = refusal("hooks")
+
+    told = fila("dlq", "list", "hooks.dlq").err
+
+    if may_see and key:
+        assert told == (
+            'fila: queue "hooks.dlq" does not exist; or this key has no right to it: an admin gives one with '
+            "'fila auth grant NAME --consume hooks.dlq'\n"
+        )
+    else:
+        assert told == (
+            "fila: queue \"hooks.dlq\" does not exist; 'fila queue list' shows the queues there are\n"
+        )
 
 
 def test_a_missing_channel_names_those_that_there_are(fila, broker: FakeBroker):

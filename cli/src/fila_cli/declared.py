@@ -20,7 +20,7 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fila.v1.admin_pb2 import QueueConfig
 
 _CHANNELS = "channels"
+_SCRIPTS = ("on-enqueue", "on-failure")
 
 
 @dataclass(slots=True)
@@ -107,7 +108,7 @@ def _converted(path: Path, queue: str, setting: Setting, value: Any) -> Any:
 
 
 def _wrong(text: str) -> click.BadParameter:
-    return click.BadParameter(text, param_hint="'--file'")
+    return click.BadParameter(text, param_hint="'FILE'")
 
 
 def differing(wanted: QueueConfig, there: QueueConfig) -> list[str]:
@@ -118,6 +119,33 @@ def differing(wanted: QueueConfig, there: QueueConfig) -> list[str]:
     full.CopyFrom(_with_defaults(wanted))
     names = [field.name for field in admin_pb2.QueueConfig.DESCRIPTOR.fields if field.name != _CHANNELS]
     return [name for name in names if _value(full, name) != _value(there, name)]
+
+
+class Difference(NamedTuple):
+    """A setting in the words of a file: what it is, and what it would be; empty where a file leaves it out."""
+
+    name: str
+    old: str
+    new: str
+
+
+def differences(wanted: QueueConfig, there: QueueConfig, fields: Iterable[str]) -> list[Difference]:
+    """Say of `fields`, as `differing` names them, what would become of what."""
+    old, new = _told(there), _told(_with_defaults(wanted))
+    names = [setting.name.split("/")[0] for setting in SETTINGS if setting.field.split(".")[0] in fields]
+    found = [Difference(name, old.get(name, ""), new.get(name, "")) for name in names]
+    return [
+        each._replace(new=each.new.replace(" line", " other line", 1)) if each.old == each.new else each
+        for each in found
+        if each.old != each.new or (each.name in _SCRIPTS and each.new)
+    ]
+
+
+def _told(config: QueueConfig) -> dict[str, str]:
+    """Settings by their names, as a file writes them; of a script only how long it is."""
+    listed = _lines_of(config)
+    sizes = {name: text.partition(";")[0] for name, text in describe(config) if name in _SCRIPTS}
+    return {name: sizes.get(name, value) for name, value in listed}
 
 
 def _value(config: QueueConfig, name: str) -> Any:
@@ -154,11 +182,11 @@ def as_toml(queues: dict[str, QueueConfig], config: dict[str, str]) -> str:
     if config:
         lines += [
             "[config]",
-            *(f"{_quoted(key)} = {_quoted(value)}" for key, value in config.items()),
+            *(f"{quoted(key)} = {quoted(value)}" for key, value in config.items()),
             "",
         ]
     for queue, settings in queues.items():
-        lines.append(f"[queues.{_quoted(queue)}]")
+        lines.append(f"[queues.{quoted(queue)}]")
         lines += [f"{name} = {value}" for name, value in _lines_of(settings)]
         lines.append("")
     return "\n".join(lines)
@@ -168,23 +196,23 @@ def _lines_of(config: QueueConfig) -> list[tuple[str, str]]:
     listed = []
     for name, text in describe(config):
         if name == "weight":
-            pairs = ", ".join(f"{_quoted(key)} = {config.weights[key]}" for key in sorted(config.weights))
+            pairs = ", ".join(f"{quoted(key)} = {config.weights[key]}" for key in sorted(config.weights))
             listed.append((name, f"{{ {pairs} }}"))
         elif name == "throttle-header":
             listed.append((name, _list(config.throttle_key_headers)))
-        elif name in ("on-enqueue", "on-failure"):
+        elif name in _SCRIPTS:
             listed.append((name, _script(getattr(config, f"{name.replace('-', '_')}_script"))))
         elif name == "ttl-to-dlq":
             listed.append((name, "true"))
         elif name != "paused":
-            listed.append((name, text if text.isdigit() else _quoted(text)))
+            listed.append((name, text if text.isdigit() else quoted(text)))
     if config.channels:
         listed.append((_CHANNELS, _list(config.channels)))
     return listed
 
 
 def _list(texts: Iterable[str]) -> str:
-    return f"[{', '.join(map(_quoted, texts))}]"
+    return f"[{', '.join(map(quoted, texts))}]"
 
 
 def _script(source: str) -> str:
@@ -192,11 +220,14 @@ def _script(source: str) -> str:
     stands = all(letter.isprintable() or letter in "\n\t" for letter in source)
     if "\n" in source and stands and "'''" not in source and not source.endswith("'"):
         return f"'''\n{source}'''"
-    return _quoted(source)
+    return quoted(source)
 
 
-def _quoted(text: str) -> str:
-    """JSON's escapes are TOML's, but that beyond 16 bits JSON writes two, and that TOML takes no DEL as it is."""
+def quoted(text: str) -> str:
+    """Text as a file has it.
+
+    JSON's escapes are TOML's, but that beyond 16 bits JSON writes two, and that TOML takes no DEL as it is.
+    """
     return "".join(
         letter if letter.isprintable() else f"\\U{ord(letter):08x}"
         for letter in json.dumps(text, ensure_ascii=False)

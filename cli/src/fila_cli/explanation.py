@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from fila.v1.events_pb2 import ChannelConsumers, Forecast, ServedMeanwhile
     from fila.v1.watch_pb2 import WaitCauses
 
+NOBODY = "nobody consumes this channel"
+ALL_FULL = "its consumers hold as many messages as they may"
+
 _SENTENCE_BY_STATE = {
-    "STATE_NO_CONSUMER": "nobody with room consumes this channel",
+    "STATE_NO_CONSUMER": "nobody with room consumes this channel",  # of a tenant's key, whose consumers are not told
     "STATE_NOT_ITS_TURN": "ready; other keys are served before its turn",
     "STATE_THROTTLED": "throttled",
     "STATE_DELAYED": "all it has is delayed",
@@ -120,9 +123,9 @@ def _sentence(answer: ExplainKeyResponse) -> str:
 
     state = admin_pb2.ExplainKeyResponse.State.Name(answer.state)
     sentence = _SENTENCE_BY_STATE.get(state, state)
-    if state == "STATE_NO_CONSUMER" and answer.consumers.count:
-        sentence = "its consumers hold as many messages as they may"
-        if answer.consumers.at_quota == answer.consumers.count:
+    if state == "STATE_NO_CONSUMER" and answer.HasField("consumers"):
+        sentence = ALL_FULL if answer.consumers.count else NOBODY
+        if answer.consumers.count and answer.consumers.at_quota == answer.consumers.count:
             sentence = "its consumers' names have as many messages in flight as their quotas allow"
     if answer.blocking_bucket:
         sentence += f" by {answer.blocking_bucket}"

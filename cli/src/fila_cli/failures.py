@@ -7,6 +7,7 @@ text is turned into theirs, and the next step is added here, by the reason it se
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,6 +32,7 @@ _NEXT_BY_REASON = {
     "DISK_FLOOR": "free disk space on the broker's machine; acks and deliveries go on meanwhile",
     "NOT_A_DLQ": "give the dead-letter queue, whose name ends in .dlq",
 }
+_DLQ_SUFFIX = ".dlq"
 _NEXT_BY_CODE = {
     "UNIMPLEMENTED": "this broker is older than this command line: upgrade fila-server",
     "RESOURCE_EXHAUSTED": "try again in a moment",
@@ -47,8 +49,9 @@ class BrokerError(click.ClickException):
     exit_code = 1
 
 
-def from_rpc(error: grpc.RpcError, address: str) -> BrokerError:
-    """Translate what a stub raised."""
+def from_rpc(error: grpc.RpcError, address: str, has_right_to: Callable[[str], bool]) -> BrokerError:
+    """Translate what a stub raised. `has_right_to` says of a queue whether a key is in use that may know of it: who may
+    know of a queue and not of its dead letters is told that these do not exist."""
     import grpc
 
     call: Any = error  # stubs raise calls that failed; grpc's types do not say so
@@ -64,6 +67,9 @@ def from_rpc(error: grpc.RpcError, address: str) -> BrokerError:
         # The broker's own advice speaks of RPCs; whoever typed a command wants a command.
         said = text.partition(";")[0]
         queue = re.search(r'queue "([^"]+)"', said)
+        dlq = queue[1] if queue and reason == "QUEUE_NOT_FOUND" and queue[1].endswith(_DLQ_SUFFIX) else ""
+        if dlq and has_right_to(dlq.removesuffix(_DLQ_SUFFIX)):
+            step = f"or this key has no right to it: an admin gives one with 'fila auth grant NAME --consume {dlq}'"
         return BrokerError(f"{said}; {step.replace('{queue}', f' {queue[1]}' if queue else ' QUEUE')}")
     step = _next_by_noun(code.name, text) or _NEXT_BY_CODE.get(code.name)
     return BrokerError(text if step is None or ";" in text else f"{text}; {step}")

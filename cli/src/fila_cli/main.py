@@ -30,6 +30,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "channel": ("channel", "Queues", "Independent views of one queue: add, move, delete."),
     "hook": ("hook", "Queues", "Scripts of a queue: try, show, set, disable."),
     "dlq": ("dlq", "Queues", "Dead letters: find, show, redrive, edit, drop, save."),
+    "redrive": ("redrive", "Queues", "Move dead letters back: short for 'fila dlq redrive'."),
     "operation": (
         "operation",
         "Queues",

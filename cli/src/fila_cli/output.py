@@ -2,7 +2,8 @@
 
 json and yaml carry the fields of the wire contract under their own names. Two departures
 from protobuf's JSON make them pleasant in a shell: 64-bit numbers are numbers, and a
-payload that is UTF-8 is text (`payload`), any other is `payload_base64`.
+payload that is UTF-8 is text (`payload`), any other is `payload_base64`. What says nothing here is left out:
+nodes and copies of a cluster, a tenant where there is none, words that are not known.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _SHORTENED_MIN = 8
 _CUT_FROM = 20
 """Columns of a text that count more than another column; beyond them it is cut first."""
 _CUT = "..."
+_OF_A_CLUSTER = frozenset({"cluster_node_count", "leader_node_id", "replication_count"})
 Cell = str | int | float | Meant
 
 
@@ -226,17 +228,25 @@ def show_streamed(format_: Format, value: object, as_text: str) -> None:
 
 
 def to_dict(message: Message) -> dict[str, Any]:
-    """A protobuf message under its own field names, defaults included, absent parts left out."""
+    """A protobuf message under its own field names, defaults included, what is absent or says nothing left out."""
     fields: dict[str, Any] = {}
     for field in message.DESCRIPTOR.fields:
         if field.has_presence and not message.HasField(field.name):
             continue
         value = getattr(message, field.name)
+        if _says_nothing(field, value):
+            continue
         if field.type == field.TYPE_BYTES:
             fields.update(_payload(field.name, value))
         else:
             fields[field.name] = _field(field, value)
     return fields
+
+
+def _says_nothing(field: Any, value: Any) -> bool:
+    if field.enum_type is not None and not field.is_repeated and value == 0:
+        return str(field.enum_type.values_by_number[0].name).endswith("_UNSPECIFIED")
+    return field.name in _OF_A_CLUSTER or (field.name == "tenant" and not value)
 
 
 def _field(field: Any, value: Any) -> Any:

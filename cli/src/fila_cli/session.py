@@ -37,6 +37,22 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 _SENTENCE_MAX = 300
 _NO_COMMAND = "fila_cli.no_command"
+WORDS_OF_OTHERS = {
+    "pub": ("enqueue",),
+    "publish": ("enqueue",),
+    "produce": ("enqueue",),
+    "send": ("enqueue",),
+    "sub": ("consume",),
+    "subscribe": ("consume",),
+    "describe": ("queue inspect", "key show", "inspect"),
+    "info": ("queue inspect", "status", "inspect"),
+    "stats": ("queue inspect", "top", "inspect"),
+    "lag": ("channel list", "late"),
+    "ls": ("queue list", "list"),
+    "add": ("queue create", "create"),
+    "rm": ("queue delete", "delete"),
+}
+"""What other brokers' tools call what these commands do, of the whole or within a noun."""
 
 
 class Session:
@@ -120,7 +136,19 @@ class Session:
         try:
             yield
         except grpc.RpcError as error:
-            raise failures.from_rpc(error, self.address) from error
+            raise failures.from_rpc(error, self.address, self._has_right_to) from error
+
+    def _has_right_to(self, queue: str) -> bool:
+        """Whether a key is in use that may know of this queue."""
+        import grpc
+
+        if not key_of(self.api_key_file):
+            return False
+        try:
+            self.depth(queue)
+        except grpc.RpcError:
+            return False
+        return True
 
 
 def _open_channel(address: str, api_key_file: str, ca_file: str) -> grpc.Channel:
@@ -259,8 +287,10 @@ class Group(click.Group):
         return [] if _NO_COMMAND in ctx.meta else super().shell_complete(ctx, incomplete)
 
     def meant_by(self, ctx: click.Context, typed: str) -> list[str]:
-        """Commands that `typed` begins, or that are spelled much like it."""
+        """Commands that other brokers' tools call so, that `typed` begins, or that are spelled much like it."""
         names = self.list_commands(ctx)
+        if known := [each for each in WORDS_OF_OTHERS.get(typed, ()) if each.split()[0] in names]:
+            return known
         begun = [name for name in names if name.startswith(typed)] if len(typed) > 1 else []
         return begun or difflib.get_close_matches(typed, names, 2)
 

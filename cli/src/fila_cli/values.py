@@ -131,8 +131,48 @@ class Rate(click.ParamType[float]):
         return rate
 
 
-class Source(click.ParamType[str]):
+class _OrFile:
     """Text as it is, or `@path` for the content of a file."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Files, behind their @."""
+        begun = Path(incomplete.removeprefix("@"))
+        folder = begun if incomplete.endswith("/") else begun.parent
+        try:
+            names = sorted(
+                each for each in folder.iterdir() if str(each).startswith(incomplete.removeprefix("@"))
+            )
+        except OSError:
+            return []
+        return [CompletionItem(f"@{each}{'/' if each.is_dir() else ''}") for each in names]
+
+
+class Payload(_OrFile, click.ParamType["bytes | None"]):
+    """A message's bytes, or `@path` for those of a file; `-` is None: they come from stdin."""
+
+    name = "text|@file|-"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes | None:
+        if value == "-":
+            return None
+        if not value.startswith("@"):
+            encoded: bytes = value.encode(errors="surrogateescape")
+            return encoded
+        try:
+            return Path(value[1:]).read_bytes()
+        except OSError as error:
+            self.fail(
+                f"cannot read {value[1:] or 'a file without a name'}: {error.strerror}; "
+                "a text that begins with @ goes in by stdin",
+                param,
+                ctx,
+            )
+
+
+class Source(_OrFile, click.ParamType[str]):
+    """A script's text, or `@path` for that of a file."""
 
     name = "lua|@file"
 
@@ -150,20 +190,6 @@ class Source(click.ParamType[str]):
             self.fail(f"cannot read {value[1:]}: {error.strerror}", param, ctx)
         except UnicodeDecodeError:
             self.fail(f"{value[1:]} is no UTF-8 text", param, ctx)
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Files, behind their @."""
-        begun = Path(incomplete.removeprefix("@"))
-        folder = begun if incomplete.endswith("/") else begun.parent
-        try:
-            names = sorted(
-                each for each in folder.iterdir() if str(each).startswith(incomplete.removeprefix("@"))
-            )
-        except OSError:
-            return []
-        return [CompletionItem(f"@{each}{'/' if each.is_dir() else ''}") for each in names]
 
 
 class Retry(NamedTuple):
@@ -193,7 +219,7 @@ class RetryType(click.ParamType[Retry]):
 
 
 class Moment(click.ParamType[datetime]):
-    """`2026-11-20T14:00:00Z`, without a zone in local time, or `-10m` for ten minutes ago."""
+    """`2026-11-20T14:00:00Z`, without a zone in local time; `-10m` is ten minutes ago, `+10m` in ten minutes."""
 
     name = "time"
 
@@ -206,7 +232,7 @@ class Moment(click.ParamType[datetime]):
         try:
             return datetime.fromisoformat(value).astimezone(UTC)
         except ValueError:
-            self.fail(f"{value!r} is no time; write it like 2026-11-20T14:00:00Z, or -10m", param, ctx)
+            self.fail(f"{value!r} is no time; write it like 2026-11-20T14:00:00Z, -10m or +10m", param, ctx)
 
 
 OFFSET_MAX = 2**64 - 1
@@ -232,7 +258,7 @@ class Position(click.ParamType["int | datetime | str"]):
 
 DURATION, SOME_TIME = Duration(), LongerThanNothing()
 REASON = Reason()
-SIZE, PAIR, WEIGHT, SOURCE = Size(), Pair(), Weight(), Source()
+SIZE, PAIR, WEIGHT, SOURCE, PAYLOAD = Size(), Pair(), Weight(), Source(), Payload()
 RETRY, MOMENT, POSITION, RATE = RetryType(), Moment(), Position(), Rate()
 
 

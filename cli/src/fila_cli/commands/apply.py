@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,23 +11,29 @@ import click
 
 from fila_cli.arguments import without_doubles
 from fila_cli.colors import Meaning, paint
-from fila_cli.declared import Declared, as_toml, differing, read
+from fila_cli.declared import Declared, Difference, as_toml, differences, differing, quoted, read
 from fila_cli.failures import reason_of
-from fila_cli.output import Format, counted, show
+from fila_cli.output import counted, printable, show
 from fila_cli.session import Command, Session
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import QueueConfig
 
-_file_option = click.option(
-    "-f",
-    "--file",
-    "path",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="The file, in TOML",
-)
+
+def _takes_file(command: Callable[..., Any]) -> Callable[..., Any]:
+    """FILE, or -f FILE as kubectl has it, handed on as `path`."""
+
+    @click.argument("path", type=click.Path(path_type=Path), metavar="FILE", required=False)
+    @click.option(
+        "-f", "--file", "same", type=click.Path(path_type=Path), metavar="FILE", help="The same as FILE"
+    )
+    @functools.wraps(command)
+    def with_file(*args: Any, path: Path | None, same: Path | None, **given: Any) -> Any:
+        if (path is None) == (same is None):
+            raise click.UsageError("give one FILE, in TOML; 'fila export > queues.toml' writes one")
+        return command(*args, path=path or same, **given)
+
+    return with_file
 
 
 class Change(NamedTuple):
@@ -35,16 +43,19 @@ class Change(NamedTuple):
     """`create`, `update`, `channel` or `config`."""
     name: str
     fields: list[str]
+    """Of the contract's QueueConfig, as an update's mask names them."""
+    settings: list[Difference]
+    """The same in the file's words."""
 
 
 @click.command(
     cls=Command,
     examples="""
-    fila apply -f queues.toml
-    fila apply -f queues.toml -o json
+    fila apply queues.toml
+    fila apply queues.toml -o json
     """,
 )
-@_file_option
+@_takes_file
 @click.pass_obj
 def apply(session: Session, path: Path) -> None:
     """Create and change what FILE asks for. What it does not name stays as it is; nothing is deleted."""
@@ -61,8 +72,8 @@ def apply(session: Session, path: Path) -> None:
     _show(session, changes, "changed")
 
 
-@click.command(cls=Command, examples="fila diff -f queues.toml")
-@_file_option
+@click.command(cls=Command, examples="fila diff queues.toml")
+@_takes_file
 @click.pass_obj
 def diff(session: Session, path: Path) -> None:
     """Say what 'fila apply' would create and change."""
@@ -113,7 +124,9 @@ def _changes(session: Session, declared: Declared) -> list[Change]:
     entries = session.admin.ListConfig(admin_pb2.ListConfigRequest(), timeout=session.timeout_s).entries
     there = {entry.key: entry.value for entry in entries}
     changes += [
-        Change("config", key, []) for key, value in declared.config.items() if there.get(key) != value
+        Change("config", key, [], [Difference("", quoted(there[key]) if key in there else "", quoted(value))])
+        for key, value in declared.config.items()
+        if there.get(key) != value
     ]
     for queue, config in declared.queues.items():
         try:
@@ -121,12 +134,12 @@ def _changes(session: Session, declared: Declared) -> list[Change]:
         except grpc.RpcError as error:
             if reason_of(error) != "QUEUE_NOT_FOUND":
                 raise
-            changes.append(Change("create", queue, []))
+            changes.append(Change("create", queue, [], []))
             continue
         if fields := _differing(config, got.config):
-            changes.append(Change("update", queue, fields))
+            changes.append(Change("update", queue, fields, differences(config, got.config, fields)))
         missing = [name for name in config.channels if name not in _channels(session, queue)]
-        changes += [Change("channel", f"{queue}/{name}", []) for name in missing]
+        changes += [Change("channel", f"{queue}/{name}", [], []) for name in missing]
     return changes
 
 
@@ -160,13 +173,25 @@ def _carry_out(session: Session, declared: Declared, change: Change) -> None:
 
 
 def _show(session: Session, changes: list[Change], verb: str) -> None:
-    value = (
-        {"changes": [change._asdict() for change in changes]} if session.format is not Format.TABLE else {}
-    )
+    value = {
+        "changes": [
+            {**change._asdict(), "settings": [each._asdict() for each in change.settings]}
+            for change in changes
+        ]
+    }
     signs = {"create": "+", "channel": "+", "update": "~", "config": "~"}
     lines = [
-        f"{paint(signs[change.what], Meaning.GOOD)} {change.what} {change.name} {', '.join(change.fields)}".rstrip()
+        f"{paint(signs[change.what], Meaning.GOOD)} {change.what} {change.name} {_told(change)}".rstrip()
         for change in changes
     ]
     lines.append(f"{counted(len(changes), 'thing')} {verb}" if changes else "nothing differs")
     show(session.format, value, "\n".join(lines))
+
+
+def _told(change: Change) -> str:
+    """`max-attempts 3 -> 5, max-depth unset -> 100`."""
+    return printable(
+        ", ".join(
+            f"{each.name} {each.old or 'unset'} -> {each.new or 'unset'}".lstrip() for each in change.settings
+        )
+    )

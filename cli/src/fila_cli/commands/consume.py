@@ -70,7 +70,7 @@ def consume(
 ) -> None:
     """Print the payloads of QUEUE as they become ready, acking each batch once it is printed.
 
-    To look without taking, use 'fila queue peek', or 'fila log tail' for what others have consumed.
+    To look without taking, use 'fila queue peek', or 'fila log' for what others have consumed.
     """
     if ack and (wait_ms is None or wait_ms >= _WAIT_MS):
         _Stream(session, queue, channel, count, wait_ms, verbose=verbose).run()

@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 _PAGE = 1_000
 
 
-def _none(dlq: str) -> str:
-    return f"{dlq} has no such dead letters"
-
-
 def _is_by_hand(message: Message) -> bool:
     """Whether somebody put it into the queue: it came from nowhere, and cannot be moved back."""
     return not message.metadata.HasField("dead_letter")
@@ -74,6 +70,10 @@ class Chosen:
         """Whether nothing was said of which."""
         given = (self._reason, self._error.pattern, self._ids)
         return not any(given) and self._key is None and self._older_ms is None and self._newer_ms is None
+
+    def none_in(self, dlq: str) -> str:
+        """What to say where none is found."""
+        return f"{dlq} has no {'' if self.takes_all else 'such '}dead letters"
 
     def takes(self, message: Message, now: datetime) -> bool:
         """Whether this one is meant."""
@@ -163,7 +163,7 @@ def list_(session: Session, dlq: str, count: int, chosen: Chosen) -> None:
         {"messages": [to_dict(message) for message in listed]} if session.format is not Format.TABLE else {}
     )
     shown = peeked(listed) if listed else ""
-    show(session.format, value, shown, empty=_none(dlq))
+    show(session.format, value, shown, empty=chosen.none_in(dlq))
     if len(found) > count:
         more = f"There are more: --count lists more of them, 'fila dlq group {dlq}' counts them"
         print(printable(more), file=sys.stderr)
@@ -262,7 +262,7 @@ def group(session: Session, dlq: str, by: str, chosen: Chosen) -> None:
         session.format,
         {"groups": value},
         table(headings, rows, cut=("ERROR", "KEY")) if rows else "",
-        empty=_none(dlq),
+        empty=chosen.none_in(dlq),
     )
 
 

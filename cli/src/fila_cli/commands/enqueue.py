@@ -13,7 +13,7 @@ from fila_cli.arguments import queue_argument
 from fila_cli.output import Format, as_json, as_yaml, counted
 from fila_cli.progress import Progress
 from fila_cli.session import Command, Session, Stopped
-from fila_cli.values import DURATION, MOMENT, PAIR
+from fila_cli.values import DURATION, MOMENT, PAIR, PAYLOAD
 
 if TYPE_CHECKING:
     from fila.v1.service_pb2 import EnqueueOptions
@@ -27,18 +27,24 @@ _BATCH_BYTES_MAX = 4 * 2**20
     cls=Command,
     examples="""
     fila enqueue orders 'hello' --header tenant=acme
-    cat order.json | fila enqueue orders --header tenant=acme --header priority=high
+    cat order.json | fila enqueue orders --header tenant=acme --header region=eu
+    fila enqueue orders @order.json --header tenant=acme
     fila enqueue orders --lines --header tenant=globex < orders.jsonl
     fila enqueue reminders 'wake up' --delay 10m --ttl 1h
     fila enqueue orders 'once' --dedup-key order-4711
     """,
 )
 @queue_argument
-@click.argument("payload", required=False)
+@click.argument("payload", type=PAYLOAD, metavar="[TEXT|@FILE|-]", required=False)
 @click.option("-H", "--header", "headers", type=PAIR, multiple=True, help="A header; repeat for more")
 @click.option("--lines", is_flag=True, help="Each line of stdin is one message, its line end left off")
 @click.option("--delay", "delay_ms", type=DURATION, help="Not ready before this long from now")
-@click.option("--at", "deliver_at", type=MOMENT, help="Not ready before this moment")
+@click.option(
+    "--at",
+    "deliver_at",
+    type=MOMENT,
+    help="Not ready before this moment: 2026-11-20T14:00 by this machine's clock, ...Z in UTC, or +10m",
+)
 @click.option("--ttl", "ttl_ms", type=DURATION, help="Dropped when nobody has leased it by then")
 @click.option(
     "--dedup-key", default="", metavar="KEY", help="A second message with this key answers the first one's id"
@@ -47,7 +53,7 @@ _BATCH_BYTES_MAX = 4 * 2**20
 def enqueue(
     session: Session,
     queue: str,
-    payload: str | None,
+    payload: bytes | None,
     headers: tuple[tuple[str, str], ...],
     delay_ms: int | None,
     deliver_at: datetime | None,
@@ -56,9 +62,9 @@ def enqueue(
     *,
     lines: bool,
 ) -> int:
-    """Put PAYLOAD into QUEUE; without PAYLOAD, or with -, read it from stdin."""
-    if lines and payload not in (None, "-"):
-        raise click.UsageError("--lines reads stdin; leave out PAYLOAD")
+    """Put TEXT, or the content of FILE, into QUEUE; without either, or with -, read stdin."""
+    if lines and payload is not None:
+        raise click.UsageError("--lines reads stdin; leave out TEXT or @FILE")
     if lines and dedup_key:
         raise click.UsageError("--dedup-key with --lines would store one line and drop the rest")
     if delay_ms is not None and deliver_at is not None:
@@ -71,7 +77,7 @@ def enqueue(
 
     from fila.v1 import service_pb2
 
-    content = sys.stdin.buffer.read() if payload in (None, "-") else payload.encode(errors="surrogateescape")
+    content = sys.stdin.buffer.read() if payload is None else payload
     request = service_pb2.EnqueueRequest(queue=queue, headers=dict(headers), payload=content, options=options)
     answer = session.service.Enqueue(request, timeout=session.timeout_s)
     # Offsets begin at 1 and count everybody's messages, so a tenant's key is told none.

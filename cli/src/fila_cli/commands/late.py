@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,16 @@ import click
 
 from fila_cli.arguments import complete_queue
 from fila_cli.colors import Meaning, Meant
-from fila_cli.output import Cell, more_wait, table
+from fila_cli.explanation import ALL_FULL, NOBODY
+from fila_cli.output import Cell, Format, more_wait, table
 from fila_cli.session import Command, Session
 from fila_cli.values import Count, age_text
 from fila_cli.watching import show_or_watch, watch_option
 
 if TYPE_CHECKING:
     from fila.v1.events_pb2 import LateKey, ListLateResponse
+
+Consumers = dict[tuple[str, str], int]
 
 _HEADINGS = ("QUEUE", "CHANNEL", "KEY", "WAITING", "SINCE", "PENDING", "IN FLIGHT", "WEIGHT", "CAUSE")
 _SPARE = ("WEIGHT", "IN FLIGHT", "SINCE", "CHANNEL", "PENDING")
@@ -53,23 +57,42 @@ def late(session: Session, queue: str | None, count: int, watch_ms: int | None) 
     def look() -> tuple[ListLateResponse, str]:
         request = events_pb2.ListLateRequest(queue=queue or "", max_keys=count)
         answer = session.admin.ListLate(request, timeout=session.timeout_s)
-        return answer, _ranked(answer)
+        return answer, _ranked(answer, _consumers(session, answer)) if session.format is Format.TABLE else ""
 
     show_or_watch(session, watch_ms, look, empty=f"nobody waits in {queue}" if queue else "nobody waits")
 
 
-def _ranked(answer: ListLateResponse) -> str:
+def _consumers(session: Session, answer: ListLateResponse) -> Consumers:
+    """How many consume each channel in which a key waits for a consumer: nobody at all is worse than all are busy.
+
+    A queue that is gone by now, or that the caller may not look into, is left out.
+    """
+    import grpc
+
+    from fila.v1 import admin_pb2, events_pb2
+
+    waits = [key for key in answer.keys if key.cause == events_pb2.LateKey.CAUSE_NO_CONSUMER]
+    found: Consumers = {}
+    for queue in {key.queue for key in waits}:
+        request = admin_pb2.ListChannelsRequest(queue=queue)
+        with contextlib.suppress(grpc.RpcError):
+            listed = session.admin.ListChannels(request, timeout=session.timeout_s)
+            found |= {(queue, channel.name): channel.consumers for channel in listed.channels}
+    return found
+
+
+def _ranked(answer: ListLateResponse, consumers: Consumers) -> str:
     if not answer.keys:
         return ""
     # Where there are several channels, a key without its own would be told twice.
     several = len({key.channel for key in answer.keys}) > 1
     spare = [name for name in _SPARE if name != "CHANNEL" or not several]
-    shown = table(_HEADINGS, [_row(key) for key in answer.keys], spare, _CUT)
+    shown = table(_HEADINGS, [_row(key, consumers) for key in answer.keys], spare, _CUT)
     more = answer.waiting_keys - len(answer.keys)
     return f"{shown}\n\n{more_wait(more)}" if more > 0 else shown
 
 
-def _row(key: LateKey) -> tuple[Cell, ...]:
+def _row(key: LateKey, consumers: Consumers) -> tuple[Cell, ...]:
     return (
         key.queue,
         key.channel,
@@ -79,15 +102,18 @@ def _row(key: LateKey) -> tuple[Cell, ...]:
         key.pending,
         key.in_flight,
         key.weight,
-        _cause(key),
+        _cause(key, consumers),
     )
 
 
-def _cause(key: LateKey) -> Meant:
+def _cause(key: LateKey, consumers: Consumers) -> Meant:
     from fila.v1 import events_pb2
 
     name = events_pb2.LateKey.Cause.Name(key.cause)
     text, meaning = _SENTENCE_BY_CAUSE.get(name, (name, Meaning.QUIET))
+    here = (key.queue, key.channel)
+    if name == "CAUSE_NO_CONSUMER" and here in consumers:
+        text, meaning = (ALL_FULL, Meaning.HELD) if consumers[here] else (NOBODY, Meaning.TROUBLE)
     if key.blocking_bucket:
         text += f" by {key.blocking_bucket}"
     if key.HasField("until"):

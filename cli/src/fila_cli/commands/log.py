@@ -12,7 +12,7 @@ import click
 from fila_cli.arguments import key_option, queue_argument
 from fila_cli.messages import print_message
 from fila_cli.outage import Outage
-from fila_cli.session import Group, Session
+from fila_cli.session import Command, Session
 from fila_cli.values import POSITION, Count
 
 if TYPE_CHECKING:
@@ -22,17 +22,20 @@ _LOOK_AGAIN_S = 0.5
 _BATCH_MAX = 1_000
 
 
-@click.group(cls=Group, examples="fila log tail orders --follow")
-def log() -> None:
-    """What a queue's log holds, read without leasing."""
+class _Log(Command):
+    """`fila log tail QUEUE` is as good as `fila log QUEUE`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args[1:] if args[:1] == ["tail"] and len(args) > 1 else args)
 
 
-@log.command(
+@click.command(
+    cls=_Log,
     examples="""
-    fila log tail orders
-    fila log tail orders --follow --key acme
-    fila log tail orders --from -10m -o json
-    """
+    fila log orders
+    fila log orders --follow --key acme
+    fila log orders --from -10m -o json
+    """,
 )
 @queue_argument
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is appended; Ctrl-C ends it")
@@ -43,7 +46,7 @@ def log() -> None:
 @key_option("Only this fairness key's messages")
 @click.option("-v", "--verbose", is_flag=True, help="Id, fairness key and headers before each payload")
 @click.pass_obj
-def tail(
+def log(
     session: Session,
     queue: str,
     count: int,
