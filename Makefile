@@ -28,7 +28,7 @@ GENERATED := sdks/python/src/fila/v1 docs/api-reference.md cli/src/fila_http/v1 
 	$(addprefix server/src/fila_server/core/protocol/,v1.pxd seam.pxd)
 include $(wildcard sdks/*/rules.mk pipeline/rules.mk bench/*/rules.mk tools/*/rules.mk console/rules.mk)
 
-.PHONY: help setup build run test test-python test-timeless test-servers test-other-edge test-chosen check check-python bench bench-check soak planted-faults gen gen-check fmt lock clean
+.PHONY: help setup build run test test-all test-python test-alone test-core test-chosen durations check check-python bench bench-check soak soak-slices planted-faults gen gen-check fmt lock clean
 
 help: ## Show these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,26 +42,29 @@ build: $(VENV)/.commands ## Build the server and the CLI into .venv/bin
 run: build ## Build, then start fila-server on port 5555 with its data in ./data
 	@exec $(BIN)/fila-server
 
-test: test-python $(TEST) ## Build, then run every test in every language
+# Tests wait for syncs, leases and processes more than they compute. So Python's run two at a time, and the languages
+# beside them; what judges a pace runs alone, when all others are done. What each test costs is kept in build/costs.
+test: $(if $(strip $(PYTEST_ARGS)),test-chosen,test-all) ## Build, then run every test in every language
 
-# What has its clock as an argument, or judges no time, comes out alike beside others, so two run at once; what starts
-# servers runs alone, also where it stands among the others.
-TIMELESS := $(addprefix tests/,core faults modelling recording simulation store)
+test-all: build
+	@rm -rf build/costs && mkdir -p build/costs
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-python $(TEST); others=$$?; \
+	$(MAKE) --no-print-directory test-alone && exit $$others
 
-test-python: $(if $(strip $(PYTEST_ARGS)),test-chosen,test-timeless test-servers test-other-edge) ## Build, then run the tests of the broker, the Python SDK and the CLI
+test-python: build $(VENV)/.dev ## Run the tests of the broker, the Python SDK, the CLI and the console, but for test-alone
+	FILA_COSTS=$(CURDIR)/build/costs/python.jsonl $(PYTEST) -n 2 --dist loadfile -m 'not alone'
 
-test-timeless: build $(VENV)/.dev
-	$(PYTEST) -n 2 --dist loadfile --durations=20 -m 'not e2e' $(TIMELESS)
+test-alone: build $(VENV)/.dev ## Run the tests that nothing may run beside: they judge a pace, or what a machine bears
+	FILA_COSTS=$(CURDIR)/build/costs/alone.jsonl $(PYTEST) -m alone
 
-test-servers: build $(VENV)/.dev
-	$(PYTEST) --durations=20 $(addprefix --ignore=,$(TIMELESS))
-	$(PYTEST) --durations=20 -m e2e $(TIMELESS)
-
-test-other-edge: build $(VENV)/.dev
-	FILA_SERVER__EDGE=python $(PYTEST) -m both_edges tests/e2e
+test-core: build $(VENV)/.dev ## After a change of the core: build, then its tests, the store's and the simulations
+	$(PYTEST) -n 2 --dist loadfile -m 'not e2e' tests/core tests/store tests/simulation
 
 test-chosen: build $(VENV)/.dev
 	$(PYTEST) $(PYTEST_ARGS)
+
+durations: $(VENV)/.dev ## What each file of tests took in the last make test, and the costliest tests, into docs/proof
+	python -m tests.costs
 
 check: check-python $(CHECK) ## Formats, lint, types, import layers, contract, generated code, in every language
 
@@ -82,8 +85,10 @@ bench: build $(VENV)/.dev ## Measure, and print a table (ONLY=a,b QUICK=1 MARKDO
 bench-check: build $(VENV)/.dev ## Is this tree slower than another commit? (AGAINST=792dccc ONLY=headline PAIRS=15)
 	python bench/check.py
 
-soak: build $(VENV)/.dev ## The long runs in slices, on from where they stopped (FOR=minutes ONLY="kills policy")
-	python -m tests.soak $(if $(FOR),--for $(FOR)) $(ONLY)
+soak: soak-slices ## The long runs in slices, on from where they stopped (FOR=minutes ONLY="kills policy")
+
+soak-slices: build $(VENV)/.dev
+	python -m tests.soak $(if $(FOR),--for $(FOR)) $(if $(BY),--by $(BY)) $(ONLY)
 
 planted-faults: build $(VENV)/.dev ## Plant faults in the core, one by one: two tests find each (ONLY=names)
 	python -m tests.faults.plant $(ONLY)

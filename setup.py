@@ -287,6 +287,9 @@ class BuildExt(build_ext):
         """Translate, compile and link. CompileError, LinkError, and whatever Cython raises."""
         if not module.is_translated:
             translate(module)
+            # What Cython leaves, once a module; what it keeps is never looked at again.
+            gc.collect()
+            gc.freeze()
             if self.is_linked(module):
                 return
         objects = self.compiler.compile(

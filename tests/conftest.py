@@ -20,6 +20,16 @@ settings.register_profile("fila", deadline=None)
 settings.load_profile("fila")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave to `make soak` what is marked so; it is counted as deselected."""
+    if os.environ.get("FILA_SOAK"):
+        return
+    soak = [item for item in items if item.get_closest_marker("soak")]
+    if soak:
+        config.hook.pytest_deselected(items=soak)
+        items[:] = [item for item in items if item not in soak]
+
+
 def _is_missing(need: str) -> bool:
     kind, _, name = need.rpartition(":")
     if kind == "module":

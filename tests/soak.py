@@ -6,6 +6,7 @@
     python -m tests.soak --list                   what there is, how far it has come, and what comes next
     python -m tests.soak --record                 what was done in this tree, into docs/proof, to be committed
     python -m tests.soak --medians                how often each oracle judged in a run, over all runs so far
+    python -m tests.soak --for 10 --by COMMIT plain length    some of these, other ones for another commit
 
 Several may run at once: each takes slices that no other has. What was done stands in build/soak/done.jsonl and, of
 other trees, in docs/proof, with the state of what it rests on: the core alone, or all of the server; tests/ledger.py
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import hashlib
 import json
 import os
 import resource
@@ -72,13 +74,16 @@ AT_LENGTH = (
     *(f"core/test_{name}.py" for name in ("maps", "heap", "timers", "drr", "bucket", "parsed_frame")),
     "redis/test_random_pipelines.py",
     "e2e/test_redis_load.py",
+    "e2e/test_tutorials.py",
     "grpc_edge/test_floods_over_tls.py",
     "http/test_openapi.py",
     "simulation/test_forecast.py",
     "simulation/test_preview.py",
+    *(f"simulation/test_{name}.py" for name in ("simulation", "session_simulation", "hardships")),
+    "hooks/test_scripts_that_hoard.py",
     "liveness",
 )
-"""Tests that do more when FILA_SOAK is set."""
+"""Tests that do more when FILA_SOAK is set, and files with tests that `make test` leaves to it (the mark `soak`)."""
 PATIENT = {"FILA_TESTS_START_S_MAX": "600"}
 """How long a server may take to start where the long runs get what others leave of the machine."""
 AT_LEISURE = ("-q", "-s", "--timeout", "0", "-o", "faulthandler_timeout=0")
@@ -255,24 +260,26 @@ def standings(chosen: Sequence[Slice]) -> dict[str, Standing]:
     }
 
 
-def to_run(chosen: Sequence[Slice]) -> list[Slice]:
-    """What is to be run, in order: what makes earlier runs count, what failed, and what never ran, all in turn."""
+def to_run(chosen: Sequence[Slice], by: str = "") -> list[Slice]:
+    """What is to be run, in order: what makes earlier runs count, what failed, and what never ran, all in turn. With
+    `by`, in an order that follows from that text alone."""
     places: dict[str, tuple[int, int]] = {}
     for found in standings(chosen).values():
         for rank, names in enumerate((found.again, found.failed)):
             places |= {name: (rank, number) for number, name in enumerate(names)}
         places |= dict.fromkeys(found.left, (2, 0))
-    return sorted(
-        (each for each in in_turn(list(chosen)) if each.name in places), key=lambda each: places[each.name]
-    )
+    left = [each for each in in_turn(list(chosen)) if each.name in places]
+    if by:
+        return sorted(left, key=lambda each: hashlib.sha256(f"{by} {each.name}".encode()).digest())
+    return sorted(left, key=lambda each: places[each.name])
 
 
-def run_all(chosen: Sequence[Slice], end: float) -> list[str]:
+def run_all(chosen: Sequence[Slice], end: float, by: str = "") -> list[str]:
     """What is to be run and nobody else runs, each once; the names of what failed."""
     bad: list[str] = []
     tried: set[str] = set()
     while time.monotonic() < end:
-        for each in to_run(chosen):
+        for each in to_run(chosen, by):
             if each.name in tried:
                 continue
             with claimed(each.claim) as is_mine:
@@ -322,6 +329,9 @@ def main() -> int:
     parser.add_argument(
         "--list", action="store_true", help="what there is, how far it has come, what comes next"
     )
+    parser.add_argument(
+        "--by", default="", metavar="TEXT", help="in an order of this text's own, such as a commit's hash"
+    )
     parser.add_argument("--record", action="store_true", help="put what was done into docs/proof")
     parser.add_argument("--medians", action="store_true", help="how often each oracle judged in a run")
     given = parser.parse_args()
@@ -338,7 +348,8 @@ def main() -> int:
     elif given.list:
         tell(chosen)
     else:
-        bad = run_all(chosen, time.monotonic() + given.minutes * 60 if given.minutes else float("inf"))
+        end = time.monotonic() + given.minutes * 60 if given.minutes else float("inf")
+        bad = run_all(chosen, end, given.by)
         print(f"failed: {', '.join(bad)}" if bad else "all that was run was good")
         return 1 if bad else 0
     return 0

@@ -87,6 +87,7 @@ async def _many_lives(folder: Path, load: Load, kills: int, how: str, seed: int)
             server.process.wait()
 
 
+@pytest.mark.costly("a server starts, works and is killed, some times over")
 @pytest.mark.parametrize("durability", DURABILITIES)
 async def test_nothing_answered_is_lost_and_nothing_settled_returns_when_the_process_is_killed(
     tmp_path: Path, durability: str
@@ -104,6 +105,7 @@ async def test_nothing_answered_is_lost_and_nothing_settled_returns_when_the_pro
 
 
 @pytest.mark.needs("cc")
+@pytest.mark.costly("a server starts, works and loses its power, some times over")
 @pytest.mark.parametrize("durability", DURABILITIES)
 async def test_a_power_cut_loses_nothing_that_was_answered_under_fsync_and_nothing_in_between_under_os(
     tmp_path: Path, durability: str

@@ -71,7 +71,13 @@ def test_the_tutorials_are_there() -> None:
     assert [page.stem for page in MOVING_PAGES] == ["bullmq", "celery", "kafka", "rabbitmq", "sqs"]
 
 
-@pytest.mark.parametrize("page", PAGES + MOVING_PAGES, ids=lambda page: page.stem)
+WALKS = [
+    *(pytest.param(page, id=page.stem) for page in PAGES),
+    *(pytest.param(page, id=page.stem, marks=pytest.mark.soak) for page in MOVING_PAGES),
+]
+
+
+@pytest.mark.parametrize("page", WALKS)
 def test_the_tutorial_works_as_it_is_written(page: Path, start_server: StartServer, tmp_path: Path) -> None:
     server = start_server(FILA_TELEMETRY__OTLP_ENDPOINT="")
     folder = tmp_path / "tutorial"

@@ -174,6 +174,7 @@ EXAMPLES = 200 if IN_SOAK else 6
 @pytest.mark.e2e
 @pytest.mark.needs("module:fila_server.core.runtime.engine", "module:schemathesis")
 @pytest.mark.timeout(0 if IN_SOAK else 180)
+@pytest.mark.costly("a thousand requests, made from the document")
 @pytest.mark.parametrize("kind", ["right", "wrong"])
 def test_nothing_that_the_document_allows_or_forbids_makes_the_door_stumble(bounded_door, queue, kind):
     """Requests made from the document: no 5xx, no status that is not described, and answers as they are described."""

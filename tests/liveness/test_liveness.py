@@ -46,28 +46,28 @@ def rss_max(config: Config) -> int:
     return (PROGRAM_BYTES + budgets) * 6 // 5
 
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 
 @pytest.mark.parametrize(
     "name",
     [
         "redis_pings",
-        "redis_unknown_commands",
-        "redis_inline_commands",
-        "redis_command_docs",
-        "redis_pings_of_many",
+        pytest.param("redis_unknown_commands", marks=pytest.mark.soak),
+        pytest.param("redis_inline_commands", marks=pytest.mark.soak),
+        pytest.param("redis_command_docs", marks=pytest.mark.soak),
+        pytest.param("redis_pings_of_many", marks=pytest.mark.soak),
         "slow_script",
-        "slow_scripts_of_many_queues",
-        "mask_paths_by_the_million",
+        pytest.param("slow_scripts_of_many_queues", marks=pytest.mark.soak),
+        pytest.param("mask_paths_by_the_million", marks=pytest.mark.soak),
         "weights_by_the_million",
-        "as_many_weights_as_are_allowed",
-        "statistics_of_many_keys",
-        "queues_by_the_thousand",
+        pytest.param("as_many_weights_as_are_allowed", marks=pytest.mark.soak),
+        pytest.param("statistics_of_many_keys", marks=pytest.mark.soak),
+        pytest.param("queues_by_the_thousand", marks=pytest.mark.soak),
         GZIP_BOMBS,
         "peeks_nobody_reads",
-        "reads_of_the_log_and_consumers_nobody_reads",
-        "redis_reads_nobody_reads",
+        pytest.param("reads_of_the_log_and_consumers_nobody_reads", marks=pytest.mark.soak),
+        pytest.param("redis_reads_nobody_reads", marks=pytest.mark.soak),
     ],
 )
 def test_a_polite_client_is_served_beside(

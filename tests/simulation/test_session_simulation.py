@@ -15,7 +15,8 @@ from tests.simulation.oracles import Broken
 from tests.simulation.seeds import too_little
 from tests.simulation.session_world import STEP_MS, SessionWorld, simulate_sessions
 
-SEEDS_EVERY_TIME = 40
+SEEDS_EVERY_TIME = 5
+SEEDS_TO_JUDGE_JUDGES = 20
 SEEDS_TO_FIND_A_FAULT = 40
 COUNT = int(os.environ.get("FILA_SIM_SEEDS", SEEDS_EVERY_TIME))
 
@@ -31,12 +32,13 @@ def test_sessions_lose_nothing_and_count_only_what_was_begun(seed: int) -> None:
     assert judged(seed).total() > 0
 
 
+@pytest.mark.soak
 def test_every_judge_has_something_to_judge() -> None:
     total: Counter[str] = Counter()
-    for seed in range(1, SEEDS_EVERY_TIME + 1):
+    for seed in range(1, SEEDS_TO_JUDGE_JUDGES + 1):
         total += judged(seed)
 
-    assert too_little("sessions", total, SEEDS_EVERY_TIME) == {}
+    assert too_little("sessions", total, SEEDS_TO_JUDGE_JUDGES) == {}
 
 
 class Faulty:

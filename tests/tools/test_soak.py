@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -11,7 +12,20 @@ import pytest
 
 from tests import ledger, soak
 from tests.simulation import usual
-from tests.soak import CORE, LIVES, LIVES_A_SLICE, SEEDS, SEEDS_A_SLICE, Slice, claimed, in_turn, slices
+from tests.soak import (
+    CORE,
+    LIVES,
+    LIVES_A_SLICE,
+    SEEDS,
+    SEEDS_A_SLICE,
+    Slice,
+    claimed,
+    in_turn,
+    slices,
+    to_run,
+)
+
+TESTS = Path(__file__).parents[1]
 
 
 def test_every_slice_has_a_name_of_its_own_and_all_that_was_promised_is_in_one() -> None:
@@ -23,6 +37,25 @@ def test_every_slice_has_a_name_of_its_own_and_all_that_was_promised_is_in_one()
     assert kinds["kills"] * LIVES_A_SLICE == kinds["cuts"] * LIVES_A_SLICE == LIVES
     kills = Counter(each.name.rpartition("-")[2] for each in every if each.kind == "kills")
     assert kills["fsync"] == kills["os"]
+
+
+def test_what_make_test_leaves_out_is_in_a_slice_of_the_long_runs() -> None:
+    marked = {path for path in TESTS.rglob("test_*.py") if re.search(r"(?<!\")mark\.soak", path.read_text())}
+    assert marked
+    for path in marked - {Path(__file__)}:
+        file = path.relative_to(TESTS)
+        assert {file.as_posix(), file.parent.as_posix()} & set(soak.AT_LENGTH), (
+            f"no slice runs {file} at length"
+        )
+
+
+def test_for_another_commit_other_slices_come_first_and_for_the_same_one_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(soak, "state_of", lambda path: f"state of {path}")
+    worlds = [each for each in slices() if each.kind in soak.WORLDS]
+    one, again, other = ([each.name for each in to_run(worlds, by)][:5] for by in ("a1", "a1", "b2"))
+    assert one == again != other
 
 
 def test_a_short_run_is_a_part_of_every_kind() -> None:
