@@ -15,8 +15,8 @@ ABOUT = """\
 Fila over HTTP: every call of the broker that needs no stream in both directions.
 
 Bodies are protobuf's JSON: names in camelCase, 64-bit integers as strings (numbers are taken as well), bytes in base64,
-times as RFC 3339, fields at zero written, unknown fields refused. Errors are `application/problem+json`. v1 only
-grows: fields and routes are added, so ignore what you do not know in answers.
+times as RFC 3339, fields at zero written, `null` as a field left out, unknown fields refused. Errors are
+`application/problem+json`. v1 only grows: fields and routes are added, so ignore what you do not know in answers.
 """
 JSON = "application/json"
 OCTETS = "application/octet-stream"
@@ -25,6 +25,7 @@ EVENT_STREAM = "text/event-stream"
 
 WITH_IDEMPOTENCY_KEY = ("Enqueue", "EnqueueRaw", "EnqueueByAddress", "EnqueueBatch")
 BODY_NEEDED = "Enqueue"
+MESSAGE_ID = "message_id"
 ABOUT_RAW = (
     "Its payload is the body, byte for byte, whatever its content type; `Fila-Header-<name>` are its headers, names in "
     "lower case."
@@ -148,7 +149,13 @@ class Document:
             found.append(
                 {"name": KEY, "in": "path", "description": ABOUT_KEY, "schema": schema, "required": True}
             )
-        found += [self._parameter(each, "query", self._schema(each, by_query=True)) for each in row.in_query]
+        for each in row.in_query:
+            schema = self._schema(each, by_query=True)
+            if each.name in row.needs:
+                needed = self._parameter(each, "query", _not_empty(each, schema))
+                found.append({**needed, "required": True})
+            else:
+                found.append(self._parameter(each, "query", schema))
         if row.name in WITH_IDEMPOTENCY_KEY:
             about = "The message's `dedupKey`; in a batch, with `/` and the message's index added."
             found.append(
@@ -186,12 +193,18 @@ class Document:
             return {}
         about = self._comments.get(row.request.full_name, "")
         properties = {each.json_name: self._described(each) for each in row.in_body}
-        content = {JSON: {"schema": _object(about, properties) | {"additionalProperties": False}}}
+        needed = [each for each in row.in_body if each.name in row.needs]
+        for each in needed:
+            properties[each.json_name] = _not_empty(each, properties[each.json_name])
+        schema = _object(about, properties) | {"additionalProperties": False}
+        if needed:
+            schema["required"] = [each.json_name for each in needed]
+        content = {JSON: {"schema": schema}}
         for name, schema in properties.items():
             if row.name == "Lease" and name == "waitMs":
                 schema["maximum"] = WAIT_MS_MAX
                 schema["description"] += f" Over HTTP at most {WAIT_MS_MAX:,}."
-        return {"required": row.name == BODY_NEEDED, "content": content}
+        return {"required": bool(needed) or row.name == BODY_NEEDED, "content": content}
 
     def _answer(self, row: Row) -> Json:
         about = self._comments.get(row.response.full_name, "") or "Done."
@@ -273,6 +286,12 @@ class Document:
 
 def _object(about: str, properties: Json) -> Json:
     return {"type": "object", "description": about, "properties": properties}
+
+
+def _not_empty(field: FieldDescriptor, schema: Json) -> Json:
+    if field.name == MESSAGE_ID:
+        return {**schema, "format": "uuid", "minLength": 36, "maxLength": 36}
+    return {**schema, "minItems" if field.is_repeated else "minLength": 1}
 
 
 def _problem_response() -> Json:

@@ -26,7 +26,7 @@ OPTIONS = "options"
 PAYLOAD = "payload"
 
 _ROUTE = re.compile(r"(GET|POST|PUT|PATCH|DELETE) (/v1(?:/[a-z-]+|/\{[a-z_]+\})+)")
-_PARTS = {"route", "raw", "body", "events", "none"}
+_PARTS = {"route", "raw", "needs", "body", "events", "none"}
 
 
 class BadRow(Exception):
@@ -46,6 +46,8 @@ class Row:
     """Of a stream: how it becomes events."""
     raw: bool = False
     """The body is a message's payload as it is."""
+    needs: tuple[str, ...] = ()
+    """Fields that may not be empty."""
 
     @property
     def name(self) -> str:
@@ -157,7 +159,8 @@ def _rows_of(method: MethodDescriptor, said: dict[str, Any]) -> list[Row]:
         raise BadRow(f"{name} takes a stream, which HTTP has not: write `none` with the reason")
     if "events" in said and not method.server_streaming:
         raise BadRow(f"{name} answers once; `events` is for calls that answer with a stream")
-    rows = [Row(method, verb, path, str(said.get("body", "")), said.get("events") or {})]
+    events, needs = said.get("events") or {}, tuple(said.get("needs", ()))
+    rows = [Row(method, verb, path, str(said.get("body", "")), events, needs=needs)]
     if "raw" in said and not {OPTIONS, PAYLOAD} <= set(rows[0].request.fields_by_name):
         raise BadRow(f"{name}: `raw` is for a message, with fields {PAYLOAD} and {OPTIONS}")
     rows += [Row(method, *_place(name, each), raw=True) for each in said.get("raw", ())]
@@ -189,6 +192,10 @@ def _check_fields(name: str, row: Row) -> None:
         )
         if is_map_or_message:
             raise BadRow(f"{name}: {each.name} is a message, which a query can't hold; use POST or `body`")
+    if strange := set(row.needs) - {each.name for each in (*row.in_query, *row.in_body)}:
+        raise BadRow(
+            f"{name}: {', '.join(sorted(strange))} stands in neither body nor query, and can't be needed"
+        )
     resume = row.events.get("resume")
     if resume and resume not in fields:
         raise BadRow(f"{name}: the request has no field {resume} to resume by")

@@ -274,9 +274,11 @@ def test_other_shapes_that_do_not_fit_are_named_too(door, queue):
 
     queues = f"/v1/queues/{queue}"
     batch = f"{queues}/messages/batch"
-    assert detail("POST", batch, {"messages": {}}) == "messages must be a list, like [], got an object"
-    assert (
-        detail("POST", batch, {"messages": [{}, None]}) == "messages[1] must be an object, like {}, got null"
+    assert detail("POST", batch, {"messages": {}}).startswith(
+        "messages must be a list, like [], got an object; "
+    )
+    assert detail("POST", batch, {"messages": [{}, None]}).startswith(
+        "messages[1] must be an object, like {}, got null; "
     )
     assert detail("PATCH", queues, {"fallback": "SOMETIMES"}).startswith("there is no field 'fallback'")
     assert detail("PATCH", queues, {"durability": "SOMETIMES"}).startswith(

@@ -127,6 +127,12 @@ def test_every_field_says_what_it_means():
             lambda said: said["FilaService"].update(Ack={"route": "POST /v1/ack", "raw": ["POST /v1/raw"]}),
             "`raw` is for a message",
         ),
+        (
+            lambda said: said["FilaService"].update(
+                Ack={"route": "POST /v1/queues/{queue}/ack", "needs": ["queue"]}
+            ),
+            "queue stands in neither body nor query",
+        ),
         (lambda said: said["FilaService"]["Enqueue"].update(raw=["POST v1/raw"]), "write its route like"),
         (lambda said: said["FilaAdmin"].update(GetStats="GET /v1/stats/{key}"), "can't stand in the path"),
     ],
@@ -164,6 +170,45 @@ def test_what_was_promised_is_kept_and_what_is_new_is_added(rows, tmp_path):
     promised.write_text(text + "fila.v1.Message.gone string\n")
     with pytest.raises(BadRow, match=r"only grows.*Message\.gone"):
         http_promises.grown(promised, rows())
+
+
+def needed():
+    """(verb, path, where, name, the schema) of all that may not be left out, or be empty."""
+    for path, verbs in DOCUMENT["paths"].items():
+        for verb, operation in verbs.items():
+            schema = (
+                operation.get("requestBody", {})
+                .get("content", {})
+                .get("application/json", {})
+                .get("schema", {})
+            )
+            for name in schema.get("required", []):
+                yield verb.upper(), path, "body", name, schema["properties"]
+            for each in operation.get("parameters", []):
+                if each.get("required") and each["in"] == "query":
+                    yield verb.upper(), path, "query", each["name"], {}
+
+
+@pytest.mark.e2e
+@pytest.mark.needs("module:fila_server.core.drive.engine", "module:uvicorn")
+@pytest.mark.parametrize(
+    ("verb", "path", "where", "name", "properties"),
+    [pytest.param(*each, id=f"{each[0]} {each[1]} {each[3]}") for each in needed()],
+)
+def test_what_the_document_calls_needed_the_broker_refuses_to_miss(
+    door, queue, verb, path, where, name, properties
+):
+    path = path.replace("{queue}", queue).replace("{dlqQueue}", f"{queue}.dlq")
+    empty = [] if properties.get(name, {}).get("type") == "array" else ""
+    filled = {
+        each: "x" for each, about in properties.items() if about.get("type") == "string" and each != name
+    }
+    for value in ({}, {name: empty}, filled | {name: empty}):
+        if where == "query":
+            answer = door.call(verb, f"{path}?{name}=" if value else path)
+        else:
+            answer = door.call(verb, path, value)
+        assert answer.status in (400, 404, 409), answer
 
 
 IN_SOAK = bool(os.environ.get("FILA_SOAK"))
