@@ -22,11 +22,13 @@ type holding struct {
 	// pending are messages handed out of which the broker was not told yet that they are begun.
 	pending      []*Message
 	pendingSince time.Time
-	loops        int
-	waiting      []*loop // oldest first
-	sampled      bool
-	median       atomic.Int64 // how long the program takes for a message, in microseconds
-	lastSample   int64
+	// Loops that settled all they had in hand, by the last lease of it, until that is answered or they take another.
+	unanswered map[uint64]*loop
+	loops      int
+	waiting    []*loop // oldest first
+	sampled    bool
+	median     atomic.Int64 // how long the program takes for a message, in microseconds
+	lastSample int64
 	// Nothing is handed out from this moment on, unless the broker is heard again. Zero: the stream is down.
 	until time.Time
 	// The last delivery, or when the broker was heard again, if that is later.
@@ -34,26 +36,10 @@ type holding struct {
 	over       error // why nothing more is handed out; nil while the session lives
 }
 
-// loop is one worker: it takes messages, works, and asks for more.
-type loop struct {
-	number int
-	size   int
-	sample *sample
-	woken  chan struct{}
-	inHand atomic.Int32 // messages it took that are not settled
-}
-
-// sample is the time from taking messages until all are settled and the loop has asked for more.
-type sample struct {
-	loop      *loop
-	began     int64
-	count     int
-	unsettled int
-	asked     bool
-}
-
 func newHolding(control prefetch.Control) *holding {
-	return &holding{control: control, start: time.Now(), inHand: make(map[string]*Message)}
+	return &holding{
+		control: control, start: time.Now(), inHand: make(map[string]*Message), unanswered: make(map[uint64]*loop),
+	}
 }
 
 func (h *holding) now() int64 { return time.Since(h.start).Microseconds() }
@@ -81,7 +67,7 @@ func (h *holding) join(size int) *loop {
 
 func (h *holding) joinLocked(size int) *loop {
 	h.loops++
-	l := &loop{number: h.loops, size: size, woken: make(chan struct{}, 1)}
+	l := &loop{number: h.loops, size: size, woken: make(chan struct{}, 1), answered: notYet}
 	h.follow(h.control.Joined(h.now(), l.number, size))
 	return l
 }
@@ -89,6 +75,7 @@ func (h *holding) joinLocked(size int) *loop {
 func (h *holding) part(l *loop) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	delete(h.unanswered, l.lastLease)
 	h.follow(h.control.Left(h.now(), l.number))
 }
 
@@ -121,6 +108,8 @@ func (h *holding) takeLocked(l *loop, max int) ([]*Message, error) {
 	h.control.Began(now, l.number, len(taken))
 	h.beginSample(l, now, taken)
 	l.inHand.Add(int32(len(taken)))
+	delete(h.unanswered, l.lastLease)
+	l.answered = notYet
 	for _, m := range taken {
 		m.taker = l
 		h.inHand[m.ID] = m
@@ -180,53 +169,6 @@ func (h *holding) wake(count int) {
 }
 
 func (h *holding) wakeAll() { h.wake(len(h.waiting)) }
-
-// Handling times.
-
-func (h *holding) beginSample(l *loop, now int64, taken []*Message) {
-	if h.sampled && now-h.lastSample < prefetch.SampleEveryUs {
-		return
-	}
-	h.sampled, h.lastSample = true, now
-	l.sample = &sample{loop: l, began: now, count: len(taken), unsettled: len(taken)}
-	for _, m := range taken {
-		m.taking = l.sample
-	}
-}
-
-// asks notes that a loop wants more, which may be what its sample waits for.
-func (h *holding) asks(l *loop, now int64) {
-	s := l.sample
-	if s == nil {
-		return
-	}
-	s.asked = true
-	l.sample = nil
-	if s.unsettled == 0 {
-		h.handled(s, now, l.number)
-	}
-}
-
-func (h *holding) handled(s *sample, now int64, asking int) {
-	h.follow(h.control.Handled(now, (now-s.began)/int64(s.count), asking))
-	h.median.Store(h.control.MedianUs())
-}
-
-// done notes that a message is in hand no longer.
-func (h *holding) done(m *Message, cause error) {
-	now := h.now()
-	delete(h.inHand, m.ID)
-	m.lease.end(cause)
-	m.taker.inHand.Add(-1)
-	h.follow(h.control.Settled(now, 1))
-	if s := m.taking; s != nil {
-		m.taking = nil
-		s.unsettled--
-		if s.unsettled == 0 && s.asked {
-			h.handled(s, now, -1)
-		}
-	}
-}
 
 // What happens to messages.
 

@@ -85,6 +85,11 @@ func newSession(c *connection, plan sessionPlan, onEnd func(*session)) *session 
 	s.holding.tell = s.writer.tellWindow
 	s.settler = newSettler(c, plan.queue, plan.channel, s.holding.settling)
 	s.settler.settlingAll = s.holding.settlingAll
+	s.settler.leasesAnswered = func(leases []uint64) {
+		if s.holding.answered(leases) {
+			s.writer.wakeUp()
+		}
+	}
 	return s
 }
 

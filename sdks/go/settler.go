@@ -42,8 +42,10 @@ type settler struct {
 	settling func(messageID string, leaseID uint64)
 	// settlingAll is the same for many; nil where settling is all there is.
 	settlingAll func([]*Message)
-	singles     sync.Pool    // of *settleCall for one item that were answered: there is one for every message
-	gathered    atomic.Int64 // deliveries to settle, since the beginning
+	// leasesAnswered is told of the leases of each frame that is answered, before its callers are; nil where nobody asks.
+	leasesAnswered func([]uint64)
+	singles        sync.Pool    // of *settleCall for one item that were answered: there is one for every message
+	gathered       atomic.Int64 // deliveries to settle, since the beginning
 
 	mu        sync.Mutex
 	transport settleTransport
@@ -270,10 +272,13 @@ func (s *settler) makeRoom() {
 // take removes a frame that is answered.
 func (s *settler) take(sequence uint64) *settleFrame {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	f := s.inFlight[sequence]
 	delete(s.inFlight, sequence)
 	s.makeRoom()
+	s.mu.Unlock()
+	if f != nil && f.verdict.kind != extended && s.leasesAnswered != nil {
+		s.leasesAnswered(f.leases)
+	}
 	return f
 }
 

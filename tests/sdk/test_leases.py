@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila.leases import LeaseMemory
+from fila.leases import Answer, LeaseMemory
 
 
 def test_it_forgets_only_beyond_its_bound() -> None:
@@ -23,7 +23,7 @@ def test_settling_an_old_delivery_keeps_the_new_one() -> None:
     memory.remember("m", 1)
     memory.remember("m", 2)
 
-    memory.forget("m", 1)
+    memory.forget("m", 1, Answer())
 
     assert memory.get("m") == 2
 
@@ -54,7 +54,7 @@ def test_with_room_for_all_it_agrees_with_a_plain_dict(
             memory.remember(message_id, newest)
             plain[message_id] = newest
         else:
-            memory.forget(message_id, lease)
+            memory.forget(message_id, lease, Answer())
             if plain.get(message_id) == lease:
                 del plain[message_id]
         for known in list(plain):

@@ -31,16 +31,21 @@ def play(control: AdaptivePrefetch, step: dict[str, Any]) -> Any:
             return control.joined(at, loop, step["size"])
         case "left" | "idle":
             return getattr(control, event)(at, loop)
-        case "delivered" | "settled":
-            return getattr(control, event)(at, count)
+        case "delivered":
+            return control.delivered(at, count)
+        case "settled":
+            return control.settled(at, loop, count)
         case "began":
             control.began(at, loop, count)
+            return None
+        case "answered":
+            control.answered(at, loop)
             return None
         case "dropped":
             control.dropped(count)
             return None
         case "handled":
-            return control.handled(at, step["handling_us"], loop)
+            return control.handled(at, step["handling_us"], loop, step.get("after_us"))
         case "tick":
             return control.tick(at)
     raise AssertionError(event)
@@ -66,7 +71,7 @@ def test_a_fixed_number_is_the_window_for_ever():
     decisions = [
         control.joined(0, 1, 1),
         control.delivered(0, 100),
-        control.handled(9_000_000, 9_000_000, 1),
+        control.handled(9_000_000, 9_000_000, 1, 0),
         control.tick(10_000_000),
     ]
 
@@ -104,8 +109,8 @@ class Work:
             if free_at is None:
                 self.take(loop)
             elif free_at <= self.now:
-                self.obey(self.control.settled(self.now, 1))
-                self.obey(self.control.handled(self.now, self.now - self.began_at[loop], loop))
+                self.obey(self.control.settled(self.now, loop, 1))
+                self.obey(self.control.handled(self.now, self.now - self.began_at[loop], loop, 0))
                 self.free_at[loop] = None
                 self.take(loop)
         if self.control.check_at_us is not None and self.control.check_at_us <= self.now:

@@ -117,6 +117,21 @@ async def test_behind_a_slow_handler_nothing_lies_buffered_and_what_did_counts_n
     assert (first.size, len(first.give_back)) == (1, 1)
 
 
+async def test_a_loop_that_acks_first_and_works_afterwards_makes_no_room_by_its_ack(
+    broker: FakeBroker, client: FilaClient
+) -> None:
+    await fill(client, 5)
+    waiting = []
+
+    async for msg in client.consume("orders", stop_when_idle_s=1.0):
+        await msg.ack()
+        await asyncio.sleep(0.06)
+        waiting.append(len(broker.queues["orders"].leased))
+
+    assert waiting == [0] * 5, "what lay in the buffer went back, and nothing came behind a later ack"
+    assert len(broker.queues["orders"].returned) == 1
+
+
 async def test_a_fixed_prefetch_never_speaks_of_windows(broker: FakeBroker, client: FilaClient) -> None:
     await fill(client, 10)
 

@@ -78,13 +78,19 @@ func play(t *testing.T, control prefetch.Control, s step) *prefetch.Decision {
 	case "began":
 		control.Began(at, loop, count())
 	case "settled":
-		return control.Settled(at, count())
+		return control.Settled(at, loop, count())
+	case "answered":
+		control.Answered(at, loop)
 	case "dropped":
 		control.Dropped(count())
 	case "idle":
 		return control.Idle(at, loop)
 	case "handled":
-		return control.Handled(at, s.number(t, "handling_us"), loop)
+		after := int64(-1)
+		if s["after_us"] != "" {
+			after = s.number(t, "after_us")
+		}
+		return control.Handled(at, s.number(t, "handling_us"), loop, after)
 	case "tick":
 		return control.Tick(at)
 	default:

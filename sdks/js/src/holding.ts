@@ -14,6 +14,7 @@ import type { Clock } from './clock.js';
 import { Fifo } from './fifo.js';
 import type { Message } from './message.js';
 import { type Decision, type PrefetchControl, SAMPLE_EVERY_US } from './prefetch.js';
+import type { SettleFrame } from './settlement.js';
 import type { HeldLeases } from './settler.js';
 
 /** One measurement of how long messages take. */
@@ -29,6 +30,12 @@ export interface Loop {
   readonly number: number;
   /** Of what it works on, if that is a sample. */
   sample: Sample | undefined;
+  /** How many messages that it took are in hand. */
+  inHand: number;
+  /** What settles the last message that it had in hand, if it has not taken another since. */
+  settledBy: SettleFrame | undefined;
+  /** When the broker answered that; undefined before. */
+  answeredAt: number | undefined;
 }
 
 /** Tells the broker how many messages may be held, and which it gets back. */
@@ -47,6 +54,9 @@ export class Holding implements HeldLeases {
   readonly #tell: TellWindow;
   readonly #wakers = new Set<() => void>();
   #loops = 0;
+  readonly #joined = new Set<Loop>();
+  /** Of each message in hand, the loop that took it. */
+  readonly #takers = new Map<Message, Loop>();
   readonly #sampled = new Map<Message, Sample>();
   #nextSampleAt = -Infinity;
   #cancelTick: (() => void) | undefined;
@@ -62,13 +72,21 @@ export class Holding implements HeldLeases {
 
   /** A loop that works on up to `size` messages at once begins. */
   join(size: number): Loop {
-    const loop: Loop = { number: ++this.#loops, sample: undefined };
+    const loop: Loop = {
+      number: ++this.#loops,
+      sample: undefined,
+      inHand: 0,
+      settledBy: undefined,
+      answeredAt: undefined,
+    };
+    this.#joined.add(loop);
     this.#obey(this.control.joined(this.#now(), loop.number, size));
     return loop;
   }
 
   /** A loop ends. */
   part(loop: Loop): void {
+    this.#joined.delete(loop);
     this.#obey(this.control.left(this.#now(), loop.number));
   }
 
@@ -120,9 +138,13 @@ export class Holding implements HeldLeases {
       // Delivered again, so its former lease is over.
       if (before !== undefined) this.#lose(before, 'LEASE_LOST');
       this.inHand.set(message.id, message);
+      this.#takers.set(message, loop);
       message.heldUntil = Math.max(message.heldUntil, nowMs + this.renewalMs);
       this.heldUntil = Math.max(this.heldUntil, message.heldUntil);
     }
+    loop.inHand += taken.length;
+    loop.settledBy = undefined;
+    loop.answeredAt = undefined;
     const now = toUs(nowMs);
     this.control.began(now, loop.number, taken.length);
     if (now < this.#nextSampleAt) return;
@@ -169,19 +191,36 @@ export class Holding implements HeldLeases {
     return this.inHand.get(messageId)?.leaseId;
   }
 
-  forget(messageId: string, leaseId: bigint): void {
+  forget(messageId: string, leaseId: bigint, settledBy: SettleFrame): void {
     const message = this.inHand.get(messageId);
-    if (message?.leaseId === leaseId) this.#drop(message);
+    if (message?.leaseId === leaseId) this.#drop(message, settledBy);
   }
 
-  #drop(message: Message): void {
+  answered(frame: SettleFrame): void {
+    const now = this.#now();
+    for (const loop of this.#joined) if (loop.settledBy === frame) this.#answered(loop, now);
+    this.#watch();
+  }
+
+  #answered(loop: Loop, now: number): void {
+    loop.answeredAt = now;
+    this.control.answered(now, loop.number);
+  }
+
+  #drop(message: Message, settledBy?: SettleFrame): void {
     this.inHand.delete(message.id);
     const now = this.#now();
-    this.#obey(this.control.settled(now, 1));
+    const loop = this.#takers.get(message) as Loop;
+    this.#takers.delete(message);
+    this.#obey(this.control.settled(now, loop.number, 1));
+    if (--loop.inHand === 0) {
+      loop.settledBy = settledBy;
+      if (settledBy === undefined) this.#answered(loop, now);
+    }
     const sample = this.#sampled.get(message);
     if (sample === undefined) return;
     this.#sampled.delete(message);
-    if (--sample.unsettled === 0 && sample.asked) this.#handled(sample, now, undefined);
+    if (--sample.unsettled === 0 && sample.asked) this.#handled(sample, now);
   }
 
   /**
@@ -221,12 +260,13 @@ export class Holding implements HeldLeases {
     const sample = loop.sample as Sample;
     loop.sample = undefined;
     sample.asked = true;
-    if (sample.unsettled === 0) this.#handled(sample, this.#now(), loop.number);
+    if (sample.unsettled === 0) this.#handled(sample, this.#now(), loop);
   }
 
-  #handled(sample: Sample, now: number, asking: number | undefined): void {
+  #handled(sample: Sample, now: number, asking?: Loop): void {
     const handlingUs = Math.floor((now - sample.beganAt) / sample.count);
-    this.#obey(this.control.handled(now, handlingUs, asking));
+    const afterUs = asking?.inHand === 0 ? now - (asking.answeredAt ?? now) : undefined;
+    this.#obey(this.control.handled(now, handlingUs, asking?.number, afterUs));
   }
 
   // What the controller decides. Its time is in whole microseconds.

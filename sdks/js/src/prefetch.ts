@@ -31,6 +31,12 @@ const SAMPLES_MAX = 31;
 /** A message that waited `bufferUs` times this shows that the median misled. */
 const AGE_FACTOR = 4;
 
+/**
+ * So many messages must be settled for each that may lie in the buffer, and anew for each that went back: so at
+ * most one in four is delivered in vain, however uneven the work is.
+ */
+const SETTLED_PER_BUFFERED = 4;
+
 /** Samples begin at least so far apart: a quick loop need not time each message. */
 export const SAMPLE_EVERY_US = 1_000;
 
@@ -67,6 +73,11 @@ export class HandlingTimes {
 /** What a session tells of its buffer, and asks for its window. A loop is known by its number. */
 export interface PrefetchControl {
   readonly times: HandlingTimes;
+  /**
+   * Whether loops work on for long after the broker's answer to their settlements, or may do so for all that is
+   * known. Then what `settled` decides must be sent before the settlement.
+   */
+  readonly acksFirst: boolean;
   /** The window in force, which a session is opened with. */
   readonly window: number;
   /** When `tick` may decide something next; undefined: not before another event. */
@@ -79,17 +90,29 @@ export interface PrefetchControl {
   delivered(now: number, count: number): Decision | undefined;
   /** A loop took messages out of the buffer. */
   began(now: number, loop: number, count: number): void;
-  /** Begun messages are in hand no longer: settled, released or lost. */
-  settled(now: number, count: number): Decision | undefined;
+  /**
+   * Messages that a loop took are in hand no longer: settled, released or lost. The loop may have left
+   * meanwhile.
+   */
+  settled(now: number, loop: number, count: number): Decision | undefined;
+  /** The broker has answered the settlement of all that a loop took, before the loop asked for more. */
+  answered(now: number, loop: number): void;
   /** Messages left the buffer otherwise: revoked, or their lease is over. They count as the oldest. */
   dropped(count: number): void;
   /** A loop came free and found the buffer empty. */
   idle(now: number, loop: number): Decision | undefined;
   /**
    * A sample: a message took so long, until it was settled and its loop had asked for more. `asking` is the
-   * loop when it is its asking that ends the sample; `began` or `idle` of the same loop follows.
+   * loop when it is its asking that ends the sample; `began` or `idle` of the same loop follows. `afterUs` is
+   * how long ago the settlement of all it took was answered, 0 when it is not yet; undefined while it holds
+   * something.
    */
-  handled(now: number, handlingUs: number, asking: number | undefined): Decision | undefined;
+  handled(
+    now: number,
+    handlingUs: number,
+    asking: number | undefined,
+    afterUs: number | undefined,
+  ): Decision | undefined;
   /** Time passed. */
   tick(now: number): Decision | undefined;
 }
@@ -97,6 +120,7 @@ export interface PrefetchControl {
 /** A window of one size, whatever happens. */
 export class FixedPrefetch implements PrefetchControl {
   readonly times = new HandlingTimes();
+  readonly acksFirst = false;
   readonly checkAt = undefined;
 
   constructor(readonly window: number) {}
@@ -106,6 +130,7 @@ export class FixedPrefetch implements PrefetchControl {
   delivered(): undefined {}
   began(): void {}
   settled(): undefined {}
+  answered(): void {}
   dropped(): void {}
   idle(): undefined {}
   tick(): undefined {}
@@ -118,8 +143,14 @@ export class FixedPrefetch implements PrefetchControl {
 
 interface Loop {
   readonly size: number;
+  /** How many messages that it took are in hand. */
+  held: number;
   /** When it took what it works on; undefined while it waits for work. */
   beganAt: number | undefined;
+  /** Whether it has settled all it took, and has not asked for more since. */
+  isSettled: boolean;
+  /** When the broker answered that. */
+  answeredAt: number | undefined;
 }
 
 interface Arrival {
@@ -129,23 +160,29 @@ interface Arrival {
 
 /** What the loops do at a moment. */
 interface Work {
-  /** Loops that wait, and how many messages they could work on. */
+  /** Loops that wait. */
   idle: number;
-  free: number;
-  /**
-   * Loops that took their work less than the buffer's time ago, and how many messages they work on at once.
-   */
+  /** Loops that will soon be free. */
   coming: number;
+  /** How many messages either could take more than they have. */
   places: number;
 }
 
 /** A window that follows how fast the program works. */
 export class AdaptivePrefetch implements PrefetchControl {
   readonly times = new HandlingTimes();
+  /** True until a loop has shown how soon it asks after the answer. */
+  acksFirst = true;
   window = 0;
   readonly #bufferUs: number;
+  /** From the broker's answer to the loop's asking. */
+  readonly #after = new HandlingTimes();
   readonly #loops = new Map<number, Loop>();
   #working = 0;
+  /** Whether a loop's places left the window or came back to it. */
+  #moved = false;
+  /** What was settled, less what went back. */
+  #earned = SETTLED_PER_BUFFERED;
   #inHand = 0;
   #unbegun = 0;
   /** Oldest first. */
@@ -162,20 +199,38 @@ export class AdaptivePrefetch implements PrefetchControl {
 
   began(now: number, loop: number, count: number): void {
     const taker = this.#loop(loop);
-    if (taker.beganAt === undefined) this.#working++;
-    taker.beganAt = now;
+    this.#asks(taker, now);
+    taker.held += count;
     this.#inHand += count;
     this.#unbegun -= count;
     this.#taken += count;
   }
 
   /**
-   * The last message of a loop that passed them on decides: no other event may come before the next delivery,
-   * which a window that is too wide would make too large.
+   * It decides when the loop's places leave the window, and for the last message of a loop that passed them on:
+   * no other event may come before the next delivery, which a window that is too wide would make too large.
    */
-  settled(now: number, count: number): Decision | undefined {
+  settled(now: number, loop: number, count: number): Decision | undefined {
     this.#inHand -= count;
+    this.#earned = Math.min(this.#earned + count, SETTLED_PER_BUFFERED * BUFFER_MESSAGES_MAX);
+    const worker = this.#loops.get(loop);
+    if (worker !== undefined) {
+      worker.held -= count;
+      if (worker.held === 0 && worker.beganAt !== undefined) {
+        worker.isSettled = true;
+        worker.answeredAt = undefined;
+        if (this.acksFirst) {
+          this.#moved = true;
+          return this.#decide(now);
+        }
+      }
+    }
     return this.#inHand > 0 || this.#working > 0 ? undefined : this.#decide(now);
+  }
+
+  answered(now: number, loop: number): void {
+    const worker = this.#loops.get(loop);
+    if (worker?.isSettled === true) worker.answeredAt = now;
   }
 
   dropped(count: number): void {
@@ -186,7 +241,7 @@ export class AdaptivePrefetch implements PrefetchControl {
   // Events that decide.
 
   joined(now: number, loop: number, size: number): Decision | undefined {
-    this.#loops.set(loop, { size, beganAt: undefined });
+    this.#loops.set(loop, { size, held: 0, beganAt: undefined, isSettled: false, answeredAt: undefined });
     return this.#decide(now);
   }
 
@@ -204,15 +259,22 @@ export class AdaptivePrefetch implements PrefetchControl {
 
   idle(now: number, loop: number): Decision | undefined {
     const waiting = this.#loop(loop);
-    if (waiting.beganAt !== undefined) this.#working--;
+    this.#asks(waiting, now);
     waiting.beganAt = undefined;
+    this.#working--;
     return this.#decide(now);
   }
 
-  handled(now: number, handlingUs: number, asking: number | undefined): Decision | undefined {
+  handled(now: number, handlingUs: number, asking?: number, afterUs?: number): Decision | undefined {
     this.times.add(handlingUs);
-    // A loop that is just asking is not stuck, however long it took.
-    if (asking !== undefined) this.#loop(asking).beganAt = now;
+    if (asking !== undefined) {
+      if (afterUs !== undefined) {
+        this.#after.add(afterUs);
+        this.acksFirst = this.#after.medianUs > this.#bufferUs;
+      }
+      // A loop that is just asking is not stuck, however long it took.
+      this.#asks(this.#loop(asking), now);
+    }
     return this.#decide(now);
   }
 
@@ -229,8 +291,9 @@ export class AdaptivePrefetch implements PrefetchControl {
       if (moment > this.#decidedAt && moment < earliest) earliest = moment;
     };
     consider(oldest + AGE_FACTOR * this.#bufferUs);
-    for (const { beganAt } of this.#loops.values()) {
-      if (beganAt !== undefined) consider(beganAt + this.#bufferUs);
+    for (const loop of this.#loops.values()) {
+      const since = countedSince(loop);
+      if (since !== undefined) consider(since + this.#bufferUs);
     }
     return earliest === Infinity ? undefined : earliest;
   }
@@ -239,6 +302,14 @@ export class AdaptivePrefetch implements PrefetchControl {
     const loop = this.#loops.get(number);
     if (loop === undefined) throw new Error(`there is no loop ${number}`);
     return loop;
+  }
+
+  /** A loop asks for more: it counts as coming free from now on. */
+  #asks(loop: Loop, now: number): void {
+    if (loop.beganAt === undefined) this.#working++;
+    else if (loop.isSettled) this.#moved = true;
+    loop.beganAt = now;
+    loop.isSettled = false;
   }
 
   // The decision.
@@ -251,7 +322,10 @@ export class AdaptivePrefetch implements PrefetchControl {
     // With a loop idle nothing lies unbegun for longer than it takes to hand it out.
     const aged =
       idle === 0 && this.#unbegun > 1 && oldest !== undefined && now - oldest >= AGE_FACTOR * this.#bufferUs;
-    if (aged) this.times.clear();
+    if (aged) {
+      this.times.clear();
+      this.#earned = SETTLED_PER_BUFFERED;
+    }
 
     const hands = this.#hands(work);
     const buffer = this.#bufferMessages(idle + work.coming);
@@ -261,51 +335,55 @@ export class AdaptivePrefetch implements PrefetchControl {
     if (idle === 0 && (aged || this.#unbegun > spare + 2 * buffer)) {
       giveBack = Math.max(0, this.#unbegun - spare - buffer);
     }
-    if (giveBack === 0 && !this.#isWorthTelling(target, idle)) return undefined;
+    const tells = giveBack > 0 || this.#isWorthTelling(target, idle);
+    this.#moved = false;
+    if (!tells) return undefined;
     this.window = target;
+    this.#earned = Math.max(0, this.#earned - SETTLED_PER_BUFFERED * giveBack);
     this.#forgetNewest(giveBack);
     return { window: target, giveBack };
   }
 
   #workAt(now: number): Work {
-    const work: Work = { idle: 0, free: 0, coming: 0, places: 0 };
-    for (const { size, beganAt } of this.#loops.values()) {
-      if (beganAt === undefined) {
+    const work: Work = { idle: 0, coming: 0, places: 0 };
+    for (const loop of this.#loops.values()) {
+      const since = countedSince(loop);
+      if (loop.beganAt === undefined) {
         work.idle++;
-        work.free += size;
-      } else if (now - beganAt < this.#bufferUs) {
+        work.places += loop.size;
+      } else if (since === undefined || now - since < this.#bufferUs) {
         // One that has worked for longer than that comes free nobody knows when.
         work.coming++;
-        work.places += size;
+        if (!(loop.isSettled && this.acksFirst)) work.places += Math.max(0, loop.size - loop.held);
       }
     }
     return work;
   }
 
   /**
-   * How many messages may be in hand: one for each place in the loops that come free, and what the others
-   * hold. Of a loop that passes its messages on, all that it passed on and one more, so that it is not held
-   * up.
+   * How many messages may be in hand: those that are, and one for each free place of the loops that come free.
+   * So a loop that passes its messages on is not held up.
    */
-  #hands({ free, places }: Work): number {
+  #hands({ places }: Work): number {
     let slots = 0;
     for (const { size } of this.#loops.values()) slots += size;
-    return Math.min(Math.max(free + places, this.#inHand + free), Math.max(slots, BUFFER_MESSAGES_MAX));
+    return Math.min(this.#inHand + places, Math.max(slots, BUFFER_MESSAGES_MAX));
   }
 
   /** How many messages may wait: what the loops that come free do in `bufferUs`. */
   #bufferMessages(comingFree: number): number {
     const { count, medianUs } = this.times;
-    if (comingFree === 0 || medianUs > this.#bufferUs) return 0;
+    // So near to `bufferUs` half of what waits would go back.
+    if (comingFree === 0 || 5 * medianUs > 4 * this.#bufferUs) return 0;
     if (count === 0) return 1;
-    // A few quick messages prove little: so each further sample at most doubles what may wait.
-    const proven = Math.min(2 ** count, BUFFER_MESSAGES_MAX);
-    return Math.min(proven, Math.floor((this.#bufferUs * comingFree) / Math.max(medianUs, 1)));
+    const earned = Math.floor(this.#earned / SETTLED_PER_BUFFERED);
+    return Math.min(earned, Math.floor((this.#bufferUs * comingFree) / Math.max(medianUs, 1)));
   }
 
   /** Whether the difference matters: small ones would cost a frame for every message. */
   #isWorthTelling(target: number, idle: number): boolean {
     const told = this.window;
+    if (this.#moved) return target !== told;
     if (target > told) {
       const starved = idle > 0 && told <= this.#inHand;
       return starved || target - told >= Math.max(1, told >> 3);
@@ -336,4 +414,9 @@ export class AdaptivePrefetch implements PrefetchControl {
       if (newest.left > 0) this.#arrivals.push(newest);
     }
   }
+}
+
+/** Since when a loop has counted as coming free, for `bufferUs`; undefined while no moment ends that. */
+function countedSince({ isSettled, answeredAt, beganAt }: Loop): number | undefined {
+  return isSettled ? answeredAt : beganAt;
 }

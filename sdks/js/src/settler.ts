@@ -48,7 +48,9 @@ export interface HeldLeases {
   /** The lease under which the message was last delivered here, if it is still known. */
   get(messageId: string): bigint | undefined;
   /** Drops a lease that is being settled. A newer delivery of the same message stays. */
-  forget(messageId: string, leaseId: bigint): void;
+  forget(messageId: string, leaseId: bigint, settledBy: SettleFrame): void;
+  /** What settles leases that were forgotten is answered. */
+  answered?(frame: SettleFrame): void;
 }
 
 /** Sends a frame over a session; its answer comes by `Settler.settled`, or the stream ends. */
@@ -83,7 +85,7 @@ export class Settler {
   /** Ends a delivery. What one turn of the event loop settles alike leaves together. */
   settle(messageId: string, leaseId: bigint, verdict: Verdict, signal?: AbortSignal): Settlement {
     const frame = this.#openFrame(verdict);
-    this.leases.forget(messageId, leaseId);
+    this.leases.forget(messageId, leaseId, frame);
     return new Settlement(frame, frame.add(messageId, leaseId), signal);
   }
 
@@ -211,6 +213,7 @@ export class Settler {
   #over(frame: SettleFrame, failure?: FilaError): void {
     if (frame.answered) return;
     this.#inFlight.delete(frame.sequence);
+    this.leases.answered?.(frame);
     for (const error of frame.answer(failure)) this.#refused(error);
     if (this.#whenAnswered !== undefined && !this.hasUnanswered) this.#whenAnswered();
     this.#pumpSoon();

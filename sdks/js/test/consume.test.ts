@@ -82,7 +82,7 @@ test('a message that came back is declared before the program sees it', async (t
   await (await first).ack();
   assert.deepEqual(
     session.frames.map((frame) => frame.case),
-    ['open', 'begun', 'ack'],
+    ['open', 'begun', 'window', 'ack'],
   );
 });
 

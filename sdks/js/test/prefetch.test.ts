@@ -13,6 +13,7 @@ interface Step {
   readonly size: number;
   readonly count: number;
   readonly handling_us: number;
+  readonly after_us?: number;
   readonly window?: number;
   readonly give_back?: number;
   readonly check_at?: number | null;
@@ -37,12 +38,15 @@ function play(control: AdaptivePrefetch, step: Step): Decision | undefined {
     case 'idle':
       return control.idle(at, loop);
     case 'settled':
-      return control.settled(at, count);
+      return control.settled(at, loop, count);
+    case 'answered':
+      control.answered(at, loop);
+      return undefined;
     case 'dropped':
       control.dropped(count);
       return undefined;
     case 'handled':
-      return control.handled(at, step.handling_us, loop);
+      return control.handled(at, step.handling_us, loop, step.after_us);
     case 'tick':
       return control.tick(at);
   }

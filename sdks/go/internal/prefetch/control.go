@@ -27,6 +27,9 @@ const (
 	samplesMax = 31
 	// A message that waited the buffer time this often shows that the median misled.
 	ageFactor = 4
+	// So many messages must be settled for each that may lie in the buffer, and anew for each that went back: so
+	// at most one in four is delivered in vain, however uneven the work is.
+	settledPerBuffered = 4
 )
 
 // Decision is what to tell the broker now, in one Window frame.
@@ -43,6 +46,9 @@ type Control interface {
 	Window() int
 	// MedianUs is how long the program takes for a message; 0 while that is not known.
 	MedianUs() int64
+	// AcksFirst says whether loops work on for long after the broker's answer to their settlements, or may do so
+	// for all that is known. Then what Settled decides must be sent before the settlement.
+	AcksFirst() bool
 	// CheckAt is when Tick may decide something next, if no other event comes first.
 	CheckAt() (us int64, ok bool)
 
@@ -54,15 +60,19 @@ type Control interface {
 	Delivered(now int64, count int) *Decision
 	// Began: a loop took messages out of the buffer.
 	Began(now int64, loop, count int)
-	// Settled: begun messages are in hand no longer: settled, released or lost.
-	Settled(now int64, count int) *Decision
+	// Settled: messages that a loop took are in hand no longer: settled, released or lost. The loop may have left.
+	Settled(now int64, loop, count int) *Decision
+	// Answered: the broker has answered the settlement of all that a loop took, before the loop asked for more.
+	Answered(now int64, loop int)
 	// Dropped: messages left the buffer otherwise: revoked, or their lease is over. They count as the oldest.
 	Dropped(count int)
 	// Idle: a loop came free and found the buffer empty.
 	Idle(now int64, loop int) *Decision
 	// Handled: a message took so long, until it was settled and its loop had asked for more. asking is the
 	// loop when it is its asking that ends the sample, and negative otherwise; Began or Idle of it follows.
-	Handled(now, handlingUs int64, asking int) *Decision
+	// afterUs is how long ago the settlement of all it took was answered, 0 when it is not yet; negative while
+	// it holds something.
+	Handled(now, handlingUs int64, asking int, afterUs int64) *Decision
 	// Tick: time passed.
 	Tick(now int64) *Decision
 }
@@ -92,19 +102,21 @@ type fixed struct {
 	times  handlingTimes
 }
 
-func (f *fixed) Window() int                      { return f.window }
-func (f *fixed) MedianUs() int64                  { return f.times.median }
-func (f *fixed) CheckAt() (int64, bool)           { return 0, false }
-func (f *fixed) Joined(int64, int, int) *Decision { return nil }
-func (f *fixed) Left(int64, int) *Decision        { return nil }
-func (f *fixed) Delivered(int64, int) *Decision   { return nil }
-func (f *fixed) Began(int64, int, int)            {}
-func (f *fixed) Settled(int64, int) *Decision     { return nil }
-func (f *fixed) Dropped(int)                      {}
-func (f *fixed) Idle(int64, int) *Decision        { return nil }
-func (f *fixed) Tick(int64) *Decision             { return nil }
+func (f *fixed) Window() int                       { return f.window }
+func (f *fixed) MedianUs() int64                   { return f.times.median }
+func (f *fixed) AcksFirst() bool                   { return false }
+func (f *fixed) CheckAt() (int64, bool)            { return 0, false }
+func (f *fixed) Joined(int64, int, int) *Decision  { return nil }
+func (f *fixed) Left(int64, int) *Decision         { return nil }
+func (f *fixed) Delivered(int64, int) *Decision    { return nil }
+func (f *fixed) Began(int64, int, int)             {}
+func (f *fixed) Settled(int64, int, int) *Decision { return nil }
+func (f *fixed) Answered(int64, int)               {}
+func (f *fixed) Dropped(int)                       {}
+func (f *fixed) Idle(int64, int) *Decision         { return nil }
+func (f *fixed) Tick(int64) *Decision              { return nil }
 
-func (f *fixed) Handled(_, handlingUs int64, _ int) *Decision {
+func (f *fixed) Handled(_, handlingUs int64, _ int, _ int64) *Decision {
 	f.times.add(handlingUs)
 	return nil
 }

@@ -16,7 +16,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, Self
 
 from fila.errors import ClientClosed
-from fila.holding import Loop, MessageT
+from fila.holding import MessageT
+from fila.loops import Loop
 from fila.session import Session
 
 BATCH_MESSAGES_MAX = 1_000

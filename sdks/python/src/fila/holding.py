@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from fila.arrivals import Arrivals
-from fila.leases import LostLeases
+from fila.leases import Answer, LostLeases
+from fila.loops import Loop, Sample
 from fila.messages import LeasedMessage
 from fila.prefetch import SAMPLE_EVERY_US, Decision, PrefetchControl
 
@@ -25,35 +26,6 @@ MessageT = TypeVar("MessageT", bound=LeasedMessage)
 
 TICK_S_MAX = 0.05
 """How late at most a timer is looked at again: a loop may take a message after the timer was set."""
-
-
-class Sample:
-    """One measurement of how long messages take."""
-
-    __slots__ = ("asked", "began_s", "count", "unsettled")
-
-    def __init__(self, began_s: float, count: int) -> None:
-        self.began_s = began_s
-        self.count = count
-        self.unsettled = count
-        self.asked = False
-
-
-class Loop:
-    """One loop over a consumer, as its session knows it."""
-
-    __slots__ = ("began_s", "number", "sample", "untold", "waits")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.sample: Sample | None = None
-        """Of what it works on, if that is a sample."""
-        self.began_s = 0.0
-        """When it took messages last."""
-        self.waits = True
-        """Whether it found nothing when it asked last, or has not asked."""
-        self.untold = 0
-        """How many it took since the controller was told."""
 
 
 class Holding(Generic[MessageT]):
@@ -85,8 +57,8 @@ class Holding(Generic[MessageT]):
         self._tell = tell
         self._event_loop = asyncio.get_running_loop()
         self._loops = 0
-        self._untold: list[Loop] = []
-        self._settled_untold = 0
+        self._known: dict[int, Loop] = {}
+        """Those that joined, without those that parted and have nothing in hand."""
         self._joined = 0
         self._waiting = 0  # loops that found nothing
         self._sampled: dict[int, Sample] = {}
@@ -102,16 +74,19 @@ class Holding(Generic[MessageT]):
         self._loops += 1
         self._joined += 1
         self._waiting += 1
-        loop = Loop(self._loops)
+        loop = self._known[self._loops] = Loop(self._loops)
         self._obey(self.control.joined(self._now_us(), loop.number, size))
         return loop
 
     def part(self, loop: Loop) -> None:
         """A loop ends."""
         self.account()
-        self._joined -= 1
         self._note(loop, waits=False)
         self._tell_taken()
+        self._joined -= 1
+        loop.has_parted = True
+        if loop.settled == loop.taken:
+            del self._known[loop.number]
         self._obey(self.control.left(self._now_us(), loop.number))
 
     # Handing out.
@@ -173,16 +148,15 @@ class Holding(Generic[MessageT]):
                 self._begin([message], loop, now_s, int(now_s * 1e6))
                 return message
             in_hand[message.id] = message
+            message.taker = loop
+            loop.taken += 1
+            loop.began_s = now_s
             if self.renewal_s:
                 message.held_until_s = self.held_until_s = now_s + self.renewal_s
             elif message.held_until_s > self.held_until_s:
                 self.held_until_s = message.held_until_s
             if loop.waits:
                 self._note(loop, waits=False)
-            if not loop.untold:
-                self._untold.append(loop)
-            loop.untold += 1
-            loop.began_s = now_s
             if not self.is_declaring:
                 self.handed_out()
             return message
@@ -227,11 +201,14 @@ class Holding(Generic[MessageT]):
             if message.id in in_hand:
                 self._lose(in_hand[message.id], "LEASE_LOST")  # delivered again, so the former lease is over
             in_hand[message.id] = message
+            message.taker = loop
             message.held_until_s = max(message.held_until_s, until_s)
         self.held_until_s = max(self.held_until_s, taken[-1].held_until_s)
         self._note(loop, waits=False)
         self._tell_taken()
         self.control.began(now_us, loop.number, len(taken))
+        loop.taken += len(taken)
+        loop.taken_told = loop.taken
         if now_s >= self._next_sample_s:
             self._next_sample_s = now_s + SAMPLE_EVERY_US / 1e6
             loop.sample = Sample(now_s, len(taken))
@@ -269,7 +246,7 @@ class Holding(Generic[MessageT]):
         message = self.in_hand.get(message_id)
         return None if message is None else message.lease_id
 
-    def forget(self, message_id: str, lease_id: int) -> None:
+    def forget(self, message_id: str, lease_id: int, settled_by: Answer) -> None:
         """A message that is in hand is being settled."""
         if self._taken_by_threads:
             self.account()
@@ -277,7 +254,12 @@ class Holding(Generic[MessageT]):
         if message is None or message.lease_id != lease_id:
             return
         del self.in_hand[message_id]
-        self._settled_untold += 1
+        loop = message.taker
+        loop.settled += 1
+        if loop.settled == loop.taken:
+            loop.settled_by = settled_by
+            if self.control.acks_first and not loop.waits:
+                self._tell_taken()  # what it decides leaves before the settlement
         if lease_id in self._sampled:
             self._sample_settled(lease_id)
         if self.lost.is_watched:
@@ -287,7 +269,10 @@ class Holding(Generic[MessageT]):
 
     def _drop(self, message: MessageT) -> None:
         del self.in_hand[message.id]
-        self._settled_untold += 1
+        loop = message.taker
+        loop.settled += 1
+        if loop.settled == loop.taken:
+            loop.settled_by = Answer(self._now_s())
         if message.lease_id in self._sampled:
             self._sample_settled(message.lease_id)
         self._tell_taken()
@@ -297,7 +282,7 @@ class Holding(Generic[MessageT]):
         sample.unsettled -= 1
         if sample.asked and not sample.unsettled:
             now_s = self._now_s()
-            self._handled(sample, now_s, int(now_s * 1e6), None)
+            self._handled(sample, now_s, int(now_s * 1e6))
 
     def lose(self, lease_ids: Iterable[int], reason: str) -> int:
         """The broker took these leases back: drop what waits, tell the program of what it has in hand. Return how many
@@ -331,24 +316,42 @@ class Holding(Generic[MessageT]):
         if sample is not None:
             sample.asked = True
             if not sample.unsettled:
-                self._handled(sample, now_s, now_us, loop.number)
+                self._handled(sample, now_s, now_us, loop)
 
-    def _handled(self, sample: Sample, now_s: float, now_us: int, asking: int | None) -> None:
+    def _handled(self, sample: Sample, now_s: float, now_us: int, asking: Loop | None = None) -> None:
         self._tell_taken()
         handling_us = int((now_s - sample.began_s) * 1e6) // sample.count
-        self._obey(self.control.handled(now_us, handling_us, asking))
+        if asking is None:
+            self._obey(self.control.handled(now_us, handling_us, None, None))
+            return
+        after_us = None
+        if asking.settled == asking.taken and asking.settled_by is not None:
+            answered_s = asking.settled_by.answered_s
+            after_us = 0 if answered_s is None else max(0, int((now_s - answered_s) * 1e6))
+        self._obey(self.control.handled(now_us, handling_us, asking.number, after_us))
 
     # What the controller is told, and decides.
 
     def _tell_taken(self) -> None:
         """What loops take and settle one by one is told together, before anything that depends on it."""
-        for loop in self._untold:
-            self.control.began(int(loop.began_s * 1e6), loop.number, loop.untold)
-            loop.untold = 0
-        self._untold.clear()
-        if self._settled_untold:
-            count, self._settled_untold = self._settled_untold, 0
-            self._obey(self.control.settled(self._now_us(), count))
+        control, settled = self.control, list[tuple[Loop, int]]()
+        for loop in self._known.values():
+            if loop.taken != loop.taken_told:
+                count, loop.taken_told = loop.taken - loop.taken_told, loop.taken
+                control.began(int(loop.began_s * 1e6), loop.number, count)
+            if loop.settled != loop.settled_told:
+                settled.append((loop, loop.settled - loop.settled_told))
+                loop.settled_told = loop.settled
+        for loop, count in settled:
+            self._obey(control.settled(self._now_us(), loop.number, count))
+            if loop.has_parted and loop.settled == loop.taken:
+                del self._known[loop.number]
+        for loop in self._known.values():
+            by = loop.settled_by
+            answered_s = None if by is None or by is loop.answer_told else by.answered_s
+            if answered_s is not None and loop.settled == loop.taken:
+                loop.answer_told = by
+                control.answered(int(answered_s * 1e6), loop.number)
 
     def _now_us(self) -> int:
         return int(self._now_s() * 1e6)

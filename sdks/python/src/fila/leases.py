@@ -17,6 +17,16 @@ LOST_LEASES_MAX = 10_000
 """Of so many lost leases the reason is kept."""
 
 
+class Answer:
+    """The broker's answer to a settlement, when it is there."""
+
+    __slots__ = ("answered_s",)
+
+    def __init__(self, answered_s: float | None = None) -> None:
+        self.answered_s = answered_s
+        """When it came, on the client's clock; None before."""
+
+
 class HeldLeases(Protocol):
     """Leases by message: a LeaseMemory, or what a consumer's session has in hand."""
 
@@ -25,7 +35,7 @@ class HeldLeases(Protocol):
     def get(self, message_id: str) -> int | None:
         """Return the lease under which the message was last delivered here, if it is still known."""
 
-    def forget(self, message_id: str, lease_id: int) -> None:
+    def forget(self, message_id: str, lease_id: int, settled_by: Answer) -> None:
         """Drop a lease that is being settled. A newer delivery of the same message stays."""
 
 
@@ -54,7 +64,7 @@ class LeaseMemory:
         """Return the lease under which the message was last delivered here, if it is still known."""
         return self._newer.get(message_id) or self._older.get(message_id)
 
-    def forget(self, message_id: str, lease_id: int) -> None:
+    def forget(self, message_id: str, lease_id: int, settled_by: Answer) -> None:  # noqa: ARG002 - as the protocol
         """Drop a lease that is being settled. A newer delivery of the same message stays."""
         for generation in (self._newer, self._older):
             if generation.get(message_id) == lease_id:

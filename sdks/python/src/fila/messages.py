@@ -23,6 +23,7 @@ from fila.v1.service_pb2 import EnqueueMessage, EnqueueOptions
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from fila.loops import Loop
     from fila.settle import Settler
 
 
@@ -206,7 +207,10 @@ class StoredMessage:
 class LeasedMessage(StoredMessage):
     """A delivery: a stored message, and the lease under which this client holds it."""
 
-    __slots__ = ("_settler", "held_until_s", "lease_id", "redelivered")
+    __slots__ = ("_settler", "held_until_s", "lease_id", "redelivered", "taker")
+
+    taker: Loop
+    """Its session's: the loop that took it out of the buffer."""
 
     def __init__(self, message: wire.Message, settler: Settler, held_until_s: float) -> None:
         self._wire = message

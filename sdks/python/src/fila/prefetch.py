@@ -32,6 +32,10 @@ SAMPLE_EVERY_US = 1_000
 AGE_FACTOR = 4
 """A message that waited `buffer_us` times this shows that the median misled."""
 
+SETTLED_PER_BUFFERED = 4
+"""So many messages must be settled for each that may lie in the buffer, and anew for each that went back: so at most
+one in four is delivered in vain, however uneven the work is."""
+
 Prefetch = int | Literal["auto"]
 
 
@@ -70,6 +74,10 @@ class PrefetchControl(Protocol):
     """What a session tells of its buffer, and asks for its window. Times are microseconds of one monotonic clock."""
 
     times: HandlingTimes
+    acks_first: bool
+    """Whether loops work on for long after the broker's answer to their settlements, or may do so for all that is
+    known. Then `settled` of all that a loop took must be told at once, and what it decides be sent before the
+    settlement."""
 
     @property
     def window(self) -> int:
@@ -91,8 +99,12 @@ class PrefetchControl(Protocol):
     def began(self, now_us: int, loop: int, count: int) -> None:
         """A loop took messages out of the buffer."""
 
-    def settled(self, now_us: int, count: int) -> Decision | None:
-        """Begun messages are in hand no longer: the program settled or released them, or their leases are lost."""
+    def settled(self, now_us: int, loop: int, count: int) -> Decision | None:
+        """Messages that a loop took are in hand no longer: the program settled or released them, or their leases are
+        lost. The loop may have left meanwhile."""
+
+    def answered(self, now_us: int, loop: int) -> None:
+        """The broker has answered the settlement of all that a loop took, before the loop asked for more."""
 
     def dropped(self, count: int) -> None:
         """Messages left the buffer otherwise: revoked, or their lease is over. They count as the oldest."""
@@ -100,9 +112,12 @@ class PrefetchControl(Protocol):
     def idle(self, now_us: int, loop: int) -> Decision | None:
         """A loop came free and found the buffer empty."""
 
-    def handled(self, now_us: int, handling_us: int, asking: int | None) -> Decision | None:
+    def handled(
+        self, now_us: int, handling_us: int, asking: int | None, after_us: int | None
+    ) -> Decision | None:
         """A sample: a message took so long, until it was settled and its loop had asked for more. `asking` is the
-        loop when it is its asking that ends the sample; `began` or `idle` of the same loop follows."""
+        loop when it is its asking that ends the sample; `began` or `idle` of the same loop follows. `after_us` is how
+        long ago the settlement of all it took was answered, 0 when it is not yet; None while it holds something."""
 
     def tick(self, now_us: int) -> Decision | None:
         """Time passed."""
@@ -114,6 +129,7 @@ class FixedPrefetch:
     def __init__(self, window: int) -> None:
         self.window = window
         self.times = HandlingTimes()
+        self.acks_first = False
         self.check_at_us: int | None = None
 
     def joined(self, now_us: int, loop: int, size: int) -> None:
@@ -128,7 +144,10 @@ class FixedPrefetch:
     def began(self, now_us: int, loop: int, count: int) -> None:
         """Nothing depends on it."""
 
-    def settled(self, now_us: int, count: int) -> None:
+    def settled(self, now_us: int, loop: int, count: int) -> None:
+        """Nothing depends on it."""
+
+    def answered(self, now_us: int, loop: int) -> None:
         """Nothing depends on it."""
 
     def dropped(self, count: int) -> None:
@@ -137,7 +156,13 @@ class FixedPrefetch:
     def idle(self, now_us: int, loop: int) -> None:
         """Nothing depends on it."""
 
-    def handled(self, now_us: int, handling_us: int, asking: int | None) -> None:  # noqa: ARG002 - as the protocol
+    def handled(
+        self,
+        now_us: int,  # noqa: ARG002 - as the protocol
+        handling_us: int,
+        asking: int | None,  # noqa: ARG002
+        after_us: int | None,  # noqa: ARG002
+    ) -> None:
         """Only noted, for who asks how long messages take."""
         self.times.add(handling_us)
 
@@ -146,12 +171,18 @@ class FixedPrefetch:
 
 
 class _Loop:
-    __slots__ = ("began_us", "size")
+    __slots__ = ("answered_us", "began_us", "held", "is_settled", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self.held = 0
+        """How many messages that it took are in hand."""
         self.began_us: int | None = None
         """When it took what it works on; None while it waits for work."""
+        self.is_settled = False
+        """Whether it has settled all it took, and has not asked for more since."""
+        self.answered_us: int | None = None
+        """When the broker answered that."""
 
 
 class AdaptivePrefetch:
@@ -159,33 +190,52 @@ class AdaptivePrefetch:
 
     def __init__(self, buffer_us: int = BUFFER_US) -> None:
         self.times = HandlingTimes()
+        self.acks_first = True  # until a loop has shown how soon it asks after the answer
         self.window = 0
         self._buffer_us = buffer_us
+        self._after = HandlingTimes()  # from the broker's answer to the loop's asking
         self._loops: dict[int, _Loop] = {}
         self._working = 0  # how many of them have something to work on
+        self._moved = False  # whether a loop's places left the window or come back to it
         self._in_hand = 0
         self._unbegun = 0
         self._arrivals: deque[list[int]] = deque()  # [when, how many are left], oldest first
         self._taken = 0  # not subtracted from the arrivals yet
+        self._earned = SETTLED_PER_BUFFERED  # what was settled, less what went back
         self._decided_us = 0
 
-    # Events that change counts. They come with every message, so they decide nothing.
+    # Events that change counts. They come with every message, so they decide next to nothing.
 
     def began(self, now_us: int, loop: int, count: int) -> None:
         """A loop took messages out of the buffer."""
         taker = self._loops[loop]
-        if taker.began_us is None:
-            self._working += 1
-        taker.began_us = now_us
+        self._asks(taker, now_us)
+        taker.held += count
         self._in_hand += count
         self._unbegun -= count
         self._taken += count
 
-    def settled(self, now_us: int, count: int) -> Decision | None:
-        """Begun messages are in hand no longer. The last one of a loop that passed them on decides: no other
-        event may come before the next delivery, which a window that is too wide would make too large."""
+    def settled(self, now_us: int, loop: int, count: int) -> Decision | None:
+        """Messages that a loop took are in hand no longer. It decides when the loop's places leave the window, and for
+        the last message of a loop that passed them on: no other event may come before the next delivery, which a
+        window that is too wide would make too large."""
         self._in_hand -= count
+        self._earned = min(self._earned + count, SETTLED_PER_BUFFERED * BUFFER_MESSAGES_MAX)
+        worker = self._loops.get(loop)
+        if worker is not None:
+            worker.held -= count
+            if not worker.held and worker.began_us is not None:
+                worker.is_settled, worker.answered_us = True, None
+                if self.acks_first:
+                    self._moved = True
+                    return self._decide(now_us)
         return None if self._in_hand or self._working else self._decide(now_us)
+
+    def answered(self, now_us: int, loop: int) -> None:
+        """The broker has answered the settlement of all that a loop took."""
+        worker = self._loops.get(loop)
+        if worker is not None and worker.is_settled:
+            worker.answered_us = now_us
 
     def dropped(self, count: int) -> None:
         """Messages left the buffer otherwise."""
@@ -213,16 +263,22 @@ class AdaptivePrefetch:
 
     def idle(self, now_us: int, loop: int) -> Decision | None:
         """A loop came free and found the buffer empty."""
-        if self._loops[loop].began_us is not None:
-            self._loops[loop].began_us = None
-            self._working -= 1
+        waiting = self._loops[loop]
+        self._asks(waiting, now_us)
+        waiting.began_us = None
+        self._working -= 1
         return self._decide(now_us)
 
-    def handled(self, now_us: int, handling_us: int, asking: int | None) -> Decision | None:
+    def handled(
+        self, now_us: int, handling_us: int, asking: int | None, after_us: int | None
+    ) -> Decision | None:
         """A sample. A loop that is just asking is not stuck, however long it took."""
         self.times.add(handling_us)
         if asking is not None:
-            self._loops[asking].began_us = now_us
+            if after_us is not None:
+                self._after.add(after_us)
+                self.acks_first = self._after.median_us > self._buffer_us
+            self._asks(self._loops[asking], now_us)
         return self._decide(now_us)
 
     def tick(self, now_us: int) -> Decision | None:
@@ -236,23 +292,42 @@ class AdaptivePrefetch:
         if oldest_us is None:
             return None
         moments = [oldest_us + AGE_FACTOR * self._buffer_us]
-        began = (loop.began_us for loop in self._loops.values() if loop.began_us is not None)
-        moments += [began_us + self._buffer_us for began_us in began]
+        counted = (self._counted_since_us(loop) for loop in self._loops.values())
+        moments += [since_us + self._buffer_us for since_us in counted if since_us is not None]
         return min((moment for moment in moments if moment > self._decided_us), default=None)
+
+    def _asks(self, loop: _Loop, now_us: int) -> None:
+        """A loop asks for more: it counts as coming free from now on."""
+        if loop.began_us is None:
+            self._working += 1
+        elif loop.is_settled:
+            self._moved = True
+        loop.began_us = now_us
+        loop.is_settled = False
 
     # The decision.
 
+    def _counted_since_us(self, loop: _Loop) -> int | None:
+        """Since when a loop has counted as coming free, which it does for `buffer_us`; None while no moment ends it."""
+        return loop.answered_us if loop.is_settled else loop.began_us
+
+    def _is_coming_free(self, loop: _Loop, now_us: int) -> bool:
+        """Whether a loop that has begun something will soon be free. One that has worked for longer than a buffer
+        lasts is not: when it will be free is not known."""
+        since_us = self._counted_since_us(loop)
+        return since_us is None or now_us - since_us < self._buffer_us
+
     def _decide(self, now_us: int) -> Decision | None:
         self._decided_us = now_us
-        idle = coming = free = places = 0
+        idle = coming = places = 0
         for loop in self._loops.values():
             if loop.began_us is None:
                 idle += 1
-                free += loop.size
-            # One that has worked for longer than a buffer lasts is not counted: when it will be free is not known.
-            elif now_us - loop.began_us < self._buffer_us:
-                coming += 1
                 places += loop.size
+            elif self._is_coming_free(loop, now_us):
+                coming += 1
+                if not (loop.is_settled and self.acks_first):
+                    places += max(0, loop.size - loop.held)
         oldest_us = self._oldest_us()
         # With a loop idle nothing lies unbegun for longer than it takes to hand it out.
         aged = (
@@ -263,40 +338,44 @@ class AdaptivePrefetch:
         )
         if aged:
             self.times.clear()
+            self._earned = SETTLED_PER_BUFFERED
 
-        hands = self._hands(free, places)
+        hands = self._hands(places)
         buffer = self._buffer_messages(idle + coming)
         target = min(hands + buffer, WINDOW_MAX)
         spare = max(0, hands - self._in_hand)
         give_back = 0
         if not idle and (aged or self._unbegun > spare + 2 * buffer):
             give_back = max(0, self._unbegun - spare - buffer)
-        if not give_back and not self._is_worth_telling(target, idle):
+        tells = give_back > 0 or self._is_worth_telling(target, idle)
+        self._moved = False
+        if not tells:
             return None
         self.window = target
+        self._earned = max(0, self._earned - SETTLED_PER_BUFFERED * give_back)
         self._forget_newest(give_back)
         return Decision(target, give_back)
 
-    def _hands(self, free: int, places: int) -> int:
-        """How many messages may be in hand: one for each place in the loops that come free, and what the others
-        hold. Of a loop that passes its messages on, all that it passed on and one more, so that it is not held up."""
+    def _hands(self, places: int) -> int:
+        """How many messages may be in hand: those that are, and one for each free place of the loops that come free.
+        So a loop that passes its messages on is not held up."""
         slots = sum(loop.size for loop in self._loops.values())
-        return min(max(free + places, self._in_hand + free), max(slots, BUFFER_MESSAGES_MAX))
+        return min(self._in_hand + places, max(slots, BUFFER_MESSAGES_MAX))
 
     def _buffer_messages(self, coming_free: int) -> int:
         """How many messages may wait: what the loops that come free do in `buffer_us`."""
-        samples, median_us = len(self.times), self.times.median_us
-        if not coming_free or median_us > self._buffer_us:
-            return 0
-        if not samples:
+        median_us = self.times.median_us
+        if not coming_free or 5 * median_us > 4 * self._buffer_us:
+            return 0  # so near to `buffer_us` that half of what waits would go back
+        if not self.times:
             return 1
-        # A few quick messages prove little: so each further sample at most doubles what may wait.
-        proven = min(1 << samples, BUFFER_MESSAGES_MAX)
-        return min(proven, self._buffer_us * coming_free // max(median_us, 1))
+        return min(self._earned // SETTLED_PER_BUFFERED, self._buffer_us * coming_free // max(median_us, 1))
 
     def _is_worth_telling(self, target: int, idle: int) -> bool:
         """Whether the difference matters: small ones would cost a frame for every message."""
         told = self.window
+        if self._moved:
+            return target != told
         if target > told:
             starved = idle > 0 and told <= self._in_hand
             return starved or target - told >= max(1, told >> 3)

@@ -23,8 +23,9 @@ from grpc.aio import EOF, AioRpcError, BaseError
 from fila.begun import FRAME_LEASES_MAX, Begun
 from fila.connection import Connection, raise_if_cancelled, unavailable_unless_said, write
 from fila.errors import ClientClosed, FilaError, Overloaded, Unavailable, from_rpc_error
-from fila.holding import Holding, Loop, MessageT
+from fila.holding import Holding, MessageT
 from fila.liveness import Liveness
+from fila.loops import Loop
 from fila.methods import CONSUME_SESSION
 from fila.nack import Nack
 from fila.outage import Outage

@@ -28,7 +28,7 @@ from fila.errors import (
     NotSupported,
     from_status,
 )
-from fila.leases import HeldLeases, LostLeases
+from fila.leases import Answer, HeldLeases, LostLeases
 from fila.methods import ACK_BATCH, EXTEND_LEASE, NACK_BATCH
 from fila.moments import to_datetime
 from fila.nack import Nack
@@ -56,20 +56,20 @@ Verdict = Nack | None
 """None acks."""
 
 
-class SettleFrame:
+class SettleFrame(Answer):
     """Leases that are settled alike and together."""
 
     __slots__ = (
-        "answered", "failure", "failure_by_index", "lease_ids", "message_ids", "repeated", "sequence",
+        "failure", "failure_by_index", "lease_ids", "message_ids", "repeated", "sequence",
         "verdict", "waiters",
     )  # fmt: skip
 
     def __init__(self, sequence: int, verdict: Verdict) -> None:
+        super().__init__()
         self.sequence = sequence
         self.verdict = verdict
         self.message_ids: list[str] = []
         self.lease_ids: list[int] = []
-        self.answered = False
         self.repeated = False
         """It was sent before and the answer was lost."""
         self.failure: FilaError | None = None
@@ -77,9 +77,9 @@ class SettleFrame:
         self.failure_by_index: dict[int, FilaError] = {}
         self.waiters: list[asyncio.Future[None]] = []
 
-    def answer(self, failure: FilaError | None = None) -> None:
+    def answer(self, now_s: float, failure: FilaError | None = None) -> None:
         """Wake everybody who awaits this frame."""
-        self.answered = True
+        self.answered_s = now_s
         self.failure = failure
         for waiter in self.waiters:
             if not waiter.done():
@@ -110,7 +110,7 @@ class Settlement(Awaitable[None]):
 
     def __await__(self) -> Generator[Any, None, None]:
         frame = self._frame
-        if not frame.answered:
+        if frame.answered_s is None:
             # A future of its own: cancelling one caller must not cancel the others.
             waiter = asyncio.get_running_loop().create_future()
             frame.waiters.append(waiter)
@@ -159,7 +159,7 @@ class Settler:
         frame = self._open.get(None)
         if frame is None or len(frame.lease_ids) >= FRAME_LEASES_MAX:
             frame = self._open_frame(None)
-        self.leases.forget(message_id, lease_id)
+        self.leases.forget(message_id, lease_id, frame)
         frame.message_ids.append(message_id)
         frame.lease_ids.append(lease_id)
         return Settlement(frame, len(frame.lease_ids) - 1)
@@ -199,7 +199,7 @@ class Settler:
         frame = self._open.get(verdict)
         if frame is None or len(frame.lease_ids) >= FRAME_LEASES_MAX:
             frame = self._open_frame(verdict)
-        self.leases.forget(message_id, lease_id)
+        self.leases.forget(message_id, lease_id, frame)
         index = len(frame.lease_ids)
         frame.message_ids.append(message_id)
         frame.lease_ids.append(lease_id)
@@ -249,7 +249,7 @@ class Settler:
         self._repeat.clear()
         self._in_flight.clear()
         for frame in frames:
-            frame.answer(failure)
+            frame.answer(self.now_s(), failure)
 
     def answered(self, sequence: int, failures: list[tuple[int, messages_pb2.ItemStatus]]) -> None:
         """A frame is durable, but for `failures`: (index in the frame, status)."""
@@ -260,7 +260,7 @@ class Settler:
             error = frame.failure_of(status, index)
             if error is not None:
                 frame.failure_by_index[index] = error
-        frame.answer()
+        frame.answer(self.now_s())
         self._room.set()
 
     def settled(self, answer: service_pb2.ConsumeSessionResponse.Settled) -> None:
@@ -282,7 +282,7 @@ class Settler:
         """A frame could not be settled at all."""
         frame = self._in_flight.pop(sequence, None)
         if frame is not None:
-            frame.answer(failure)
+            frame.answer(self.now_s(), failure)
             self._room.set()
 
     # Where to.
@@ -319,7 +319,7 @@ class Settler:
         deadline_s = self.now_s() + FLUSH_TIMEOUT_S
         for frame in [*self._open.values(), *self._repeat, *self._in_flight.values()]:
             waiter = self._loop.create_future()
-            if not frame.answered:
+            if frame.answered_s is None:
                 frame.waiters.append(waiter)
                 await asyncio.wait([waiter], timeout=max(0.0, deadline_s - self.now_s()))
         self._closed = ClientClosed("the client was closed; the message comes back when its lease ends")

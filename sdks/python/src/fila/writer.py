@@ -36,20 +36,27 @@ class StreamWriter:
         self._posted.clear()
 
     async def write(self, request: ConsumeSessionRequest) -> bool:
-        """Return when the frame is written, True, or lost with the stream that was open when it was given, False."""
+        """Return when the frame is written, True, or lost with the stream that was open when it was given, False.
+        What was posted before is written before it: a smaller window must precede a settlement, which makes room."""
         stream = self._stream
         async with self._writing:
             if stream is None or stream is not self._stream:
                 return False
-            try:
+            return await self._write_in_turn(stream, request)
+
+    async def _write_in_turn(self, stream: SessionStream, request: ConsumeSessionRequest | None) -> bool:
+        try:
+            while self._posted and self._stream is stream:
+                await write(stream, self._posted.popleft())
+            if request is not None:
                 await write(stream, request)
-            except Exception as failure:  # noqa: BLE001 - whatever grpc.aio says here, the stream is over
-                _log.debug("write on a broken stream: %r", failure)
-            except asyncio.CancelledError:
-                raise_if_cancelled()
-            else:
-                return self._stream is stream
-            return False
+        except Exception as failure:  # noqa: BLE001 - whatever grpc.aio says here, the stream is over
+            _log.debug("write on a broken stream: %r", failure)
+        except asyncio.CancelledError:
+            raise_if_cancelled()
+        else:
+            return self._stream is stream
+        return False
 
     def post(self, request: ConsumeSessionRequest) -> None:
         """Write soon, in the order of posting."""
@@ -62,7 +69,9 @@ class StreamWriter:
     async def _write_posted(self) -> None:
         try:
             while self._posted:
-                await self.write(self._posted.popleft())
+                async with self._writing:
+                    if self._stream is not None:
+                        await self._write_in_turn(self._stream, None)
         finally:
             self._post_task = None
 

@@ -11,7 +11,7 @@ import grpc
 
 from fila import client as asynchronous
 from fila.consumer import Consumer as AsyncConsumer
-from fila.holding import Loop
+from fila.loops import Loop
 from fila.messages import LeasedMessage, MessageId, NewMessage
 from fila.nack import Nack
 from fila.options import OptionFields

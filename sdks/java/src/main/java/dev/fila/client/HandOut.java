@@ -170,7 +170,29 @@ final class HandOut {
         return changed.awaitNanos(nanos);
     }
 
-    // What the broker does.
+    // What the program and the broker do.
+
+    /** A message is being settled. */
+    void settle(String messageId, long leaseId) {
+        lock.lock();
+        try {
+            if (holding.settle(messageId, leaseId)) {
+                begun.settled(leaseId);
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** What was being settled is answered. */
+    void answered(List<SettleFrame.Item> items) {
+        lock.lock();
+        try {
+            holding.answered(items);
+        } finally {
+            lock.unlock();
+        }
+    }
 
     void deliver(List<Message> messages) {
         holding.deliver(messages);

@@ -11,6 +11,7 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -46,6 +47,8 @@ final class Holding {
     private final Deque<Message> ready = new ArrayDeque<>();
     private final Map<String, Message> inHand = new HashMap<>();
     private final Map<Long, Loop.Sample> sampled = new HashMap<>();
+    private final Map<Long, Loop> unanswered =
+            new HashMap<>(); // by the last lease they had in hand
     private final List<Message> superseded = new ArrayList<>();
     private long nextSampleAt;
     private long loops;
@@ -82,6 +85,7 @@ final class Holding {
     }
 
     void part(Loop loop) {
+        unanswered.remove(loop.lastLease);
         obey(control.left(nowUs(), loop.number));
     }
 
@@ -122,13 +126,17 @@ final class Holding {
             Message former = inHand.get(message.id());
             if (former != null) {
                 superseded.add(former);
-                drop(former);
+                drop(former, false);
             }
             inHand.put(message.id(), message);
+            message.taker = loop;
             if (until - message.heldUntil() > 0) {
                 message.holdUntil(until);
             }
         }
+        loop.inHand += taken.size();
+        unanswered.remove(loop.lastLease);
+        loop.answeredAt = null;
         control.began(now / 1_000, loop.number, taken.size());
         if (now - nextSampleAt >= 0) {
             nextSampleAt = now + SAMPLE_EVERY_NS;
@@ -161,8 +169,27 @@ final class Holding {
         if (message == null || message.leaseId() != leaseId) {
             return false;
         }
-        drop(message);
+        drop(message, true);
         return true;
+    }
+
+    /** The broker has answered the settlement of these. */
+    void answered(List<SettleFrame.Item> items) {
+        if (unanswered.isEmpty()) {
+            return;
+        }
+        long now = timers.now();
+        for (SettleFrame.Item item : items) {
+            Loop loop = unanswered.remove(item.leaseId());
+            if (loop != null) {
+                answered(loop, now);
+            }
+        }
+    }
+
+    private void answered(Loop loop, long now) {
+        loop.answeredAt = now;
+        control.answered(now / 1_000, loop.number);
     }
 
     /** What became of leases that the broker took back. */
@@ -188,7 +215,7 @@ final class Holding {
                 inHand.values().stream()
                         .filter(message -> lost.contains(message.leaseId()))
                         .toList();
-        lostInHand.forEach(this::drop);
+        lostInHand.forEach(message -> drop(message, false));
         return new Lost(lostInHand, dropped);
     }
 
@@ -199,13 +226,22 @@ final class Holding {
         return all;
     }
 
-    private void drop(Message message) {
+    private void drop(Message message, boolean isSettled) {
         inHand.remove(message.id());
         long now = timers.now();
-        obey(control.settled(now / 1_000, 1));
+        Loop loop = Objects.requireNonNull(message.taker);
+        obey(control.settled(now / 1_000, loop.number, 1));
+        if (--loop.inHand == 0) {
+            loop.lastLease = message.leaseId();
+            if (isSettled) {
+                unanswered.put(loop.lastLease, loop);
+            } else {
+                answered(loop, now); // lost: no answer will come
+            }
+        }
         Loop.Sample sample = sampled.remove(message.leaseId());
         if (sample != null && --sample.unsettled == 0 && sample.isAskedAgain) {
-            handled(sample, now, null);
+            handled(sample, now, null, null);
         }
     }
 
@@ -255,13 +291,20 @@ final class Holding {
         if (sample != null) {
             sample.isAskedAgain = true;
             if (sample.unsettled == 0) {
-                handled(sample, now, loop.number);
+                handled(sample, now, loop.number, loop.inHand == 0 ? afterUs(loop, now) : null);
             }
         }
     }
 
-    private void handled(Loop.Sample sample, long now, @Nullable Long asking) {
-        obey(control.handled(now / 1_000, (now - sample.beganAt) / 1_000 / sample.count, asking));
+    /** How long ago what the loop settled last was answered. */
+    private static long afterUs(Loop loop, long now) {
+        return loop.answeredAt == null ? 0 : (now - loop.answeredAt) / 1_000;
+    }
+
+    private void handled(
+            Loop.Sample sample, long now, @Nullable Long asking, @Nullable Long afterUs) {
+        long handlingUs = (now - sample.beganAt) / 1_000 / sample.count;
+        obey(control.handled(now / 1_000, handlingUs, asking, afterUs));
     }
 
     // What the controller decides.

@@ -23,6 +23,15 @@ final class Loop {
     /** Of what it works on, if that is measured. */
     @Nullable Sample sample;
 
+    /** How many messages that it took are in hand. */
+    int inHand;
+
+    /** Of the last message that it had in hand. */
+    long lastLease;
+
+    /** When the settlement of that was answered; null before. */
+    @Nullable Long answeredAt;
+
     Loop(long number) {
         this.number = number;
     }

@@ -28,6 +28,9 @@ public final class Message extends StoredMessage {
     /** When the lease ends, by the client's timers. */
     private volatile long heldUntil;
 
+    /** The place of the program that took it; its session's. */
+    @Nullable Loop taker;
+
     private volatile boolean settled;
     private @Nullable String lostReason;
     private @Nullable CompletableFuture<String> lost;

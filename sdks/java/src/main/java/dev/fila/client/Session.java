@@ -124,14 +124,12 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
 
     @Override
     public void forget(String messageId, long leaseId) {
-        lock.lock();
-        try {
-            if (holding.settle(messageId, leaseId)) {
-                handOut.begun.settled(leaseId);
-            }
-        } finally {
-            lock.unlock();
-        }
+        handOut.settle(messageId, leaseId);
+    }
+
+    @Override
+    public void answered(List<SettleFrame.Item> items) {
+        handOut.answered(items);
     }
 
     /** Messages that are in hand, for who settles them once this is over. */

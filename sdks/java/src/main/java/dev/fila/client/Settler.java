@@ -67,6 +67,9 @@ final class Settler {
 
         /** A message is being settled. */
         void forget(String messageId, long leaseId);
+
+        /** What was being settled is answered; the callers learn of it next. */
+        default void answered(List<SettleFrame.Item> items) {}
     }
 
     /** A way to the broker; the answer comes to {@link #answered} or {@link #refused}. */
@@ -288,6 +291,7 @@ final class Settler {
             lock.unlock();
         }
         if (first) {
+            held.answered(frame.items);
             Answer.Batch answers = new Answer.Batch(connection.executor());
             outcome.accept(answers);
             answers.deliver();

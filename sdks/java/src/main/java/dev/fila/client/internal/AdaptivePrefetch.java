@@ -37,21 +37,47 @@ public final class AdaptivePrefetch implements PrefetchControl {
     /** A message that waited {@code bufferUs} times this shows that the median misled. */
     private static final int AGE_FACTOR = 4;
 
+    /**
+     * So many messages must be settled for each that may lie in the buffer, and anew for each that
+     * went back: so at most one in four is delivered in vain, however uneven the work is.
+     */
+    private static final int SETTLED_PER_BUFFERED = 4;
+
+    /** No moment: of a settlement that is not answered. */
+    private static final long NEVER = Long.MIN_VALUE;
+
     private static final class Loop {
         final int size;
+        int held; // messages that it took and that are in hand
         boolean isIdle = true;
         long beganUs;
+        boolean isSettled; // it has settled all it took, and has not asked for more since
+        long answeredUs = NEVER;
 
         Loop(int size) {
             this.size = size;
         }
+
+        /** Whether it has something to work on and counts as coming free until a moment. */
+        boolean isCounted() {
+            return !isIdle && countedSinceUs() != NEVER;
+        }
+
+        long countedSinceUs() {
+            return isSettled ? answeredUs : beganUs;
+        }
     }
 
     private final HandlingTimes times = new HandlingTimes();
+    private final HandlingTimes after =
+            new HandlingTimes(); // from the broker's answer to the asking
     private final long bufferUs;
     private final Map<Long, Loop> loops = new HashMap<>();
     private final Arrivals arrivals = new Arrivals();
     private int window;
+    private boolean acksFirst = true; // until a loop has shown how soon it asks after the answer
+    private boolean hasMoved; // whether a loop's places left the window or came back to it
+    private int earned = SETTLED_PER_BUFFERED; // what was settled, less what went back
     private int busyLoops;
     private int inHand;
     private int unbegun;
@@ -68,6 +94,11 @@ public final class AdaptivePrefetch implements PrefetchControl {
     }
 
     @Override
+    public boolean acksFirst() {
+        return acksFirst;
+    }
+
+    @Override
     public int window() {
         return window;
     }
@@ -78,9 +109,8 @@ public final class AdaptivePrefetch implements PrefetchControl {
     public void began(long nowUs, long loop, int count) {
         Loop taker = loops.get(loop);
         if (taker != null) {
-            busyLoops += taker.isIdle ? 1 : 0;
-            taker.isIdle = false;
-            taker.beganUs = nowUs;
+            asks(taker, nowUs);
+            taker.held += count;
         }
         inHand += count;
         unbegun -= count;
@@ -88,13 +118,35 @@ public final class AdaptivePrefetch implements PrefetchControl {
     }
 
     /**
-     * The last one of a loop that passed its messages on decides: no other event may come before
-     * the next delivery, which a window that is too wide would make too large.
+     * It decides when the loop's places leave the window, and for the last message of a loop that
+     * passed them on: no other event may come before the next delivery, which a window that is too
+     * wide would make too large.
      */
     @Override
-    public @Nullable Decision settled(long nowUs, int count) {
+    public @Nullable Decision settled(long nowUs, long loop, int count) {
         inHand -= count;
+        earned = Math.min(earned + count, SETTLED_PER_BUFFERED * BUFFER_MESSAGES_MAX);
+        Loop worker = loops.get(loop);
+        if (worker != null) {
+            worker.held -= count;
+            if (worker.held == 0 && !worker.isIdle) {
+                worker.isSettled = true;
+                worker.answeredUs = NEVER;
+                if (acksFirst) {
+                    hasMoved = true;
+                    return decide(nowUs);
+                }
+            }
+        }
         return inHand > 0 || busyLoops > 0 ? null : decide(nowUs);
+    }
+
+    @Override
+    public void answered(long nowUs, long loop) {
+        Loop worker = loops.get(loop);
+        if (worker != null && worker.isSettled) {
+            worker.answeredUs = nowUs;
+        }
     }
 
     @Override
@@ -129,7 +181,8 @@ public final class AdaptivePrefetch implements PrefetchControl {
     public @Nullable Decision idle(long nowUs, long loop) {
         Loop waiting = loops.get(loop);
         if (waiting != null) {
-            busyLoops -= waiting.isIdle ? 0 : 1;
+            asks(waiting, nowUs);
+            busyLoops--;
             waiting.isIdle = true;
         }
         return decide(nowUs);
@@ -137,15 +190,30 @@ public final class AdaptivePrefetch implements PrefetchControl {
 
     /** A loop that is just asking is not stuck, however long it took. */
     @Override
-    public @Nullable Decision handled(long nowUs, long handlingUs, @Nullable Long asking) {
+    public @Nullable Decision handled(
+            long nowUs, long handlingUs, @Nullable Long asking, @Nullable Long afterUs) {
         times.add(handlingUs);
+        if (afterUs != null) {
+            after.add(afterUs);
+            acksFirst = after.medianUs() > bufferUs;
+        }
         Loop asker = asking == null ? null : loops.get(asking);
         if (asker != null) {
-            busyLoops += asker.isIdle ? 1 : 0;
-            asker.isIdle = false;
-            asker.beganUs = nowUs;
+            asks(asker, nowUs);
         }
         return decide(nowUs);
+    }
+
+    /** A loop asks for more: it counts as coming free from now on. */
+    private void asks(Loop loop, long nowUs) {
+        if (loop.isIdle) {
+            busyLoops++;
+        } else if (loop.isSettled) {
+            hasMoved = true;
+        }
+        loop.isIdle = false;
+        loop.isSettled = false;
+        loop.beganUs = nowUs;
     }
 
     @Override
@@ -161,8 +229,8 @@ public final class AdaptivePrefetch implements PrefetchControl {
         }
         LongStream stuck =
                 loops.values().stream()
-                        .filter(loop -> !loop.isIdle)
-                        .mapToLong(loop -> loop.beganUs + bufferUs);
+                        .filter(Loop::isCounted)
+                        .mapToLong(loop -> loop.countedSinceUs() + bufferUs);
         return LongStream.concat(LongStream.of(arrivals.oldestUs() + AGE_FACTOR * bufferUs), stuck)
                 .filter(moment -> moment > decidedUs)
                 .min();
@@ -173,16 +241,15 @@ public final class AdaptivePrefetch implements PrefetchControl {
     private @Nullable Decision decide(long nowUs) {
         decidedUs = nowUs;
         int idle = 0;
-        int free = 0;
         int coming = 0;
         int places = 0;
         for (Loop loop : loops.values()) {
             if (loop.isIdle) {
                 idle++;
-                free += loop.size;
-            } else if (nowUs - loop.beganUs < bufferUs) {
-                coming++;
                 places += loop.size;
+            } else if (!loop.isCounted() || nowUs - loop.countedSinceUs() < bufferUs) {
+                coming++;
+                places += loop.isSettled && acksFirst ? 0 : Math.max(0, loop.size - loop.held);
             }
             // Else it has worked for longer than that, and comes free nobody knows when.
         }
@@ -194,8 +261,9 @@ public final class AdaptivePrefetch implements PrefetchControl {
                         && nowUs - arrivals.oldestUs() >= AGE_FACTOR * bufferUs;
         if (aged) {
             times.clear();
+            earned = SETTLED_PER_BUFFERED;
         }
-        int hands = hands(free, places);
+        int hands = hands(places);
         int buffer = bufferMessages(idle + coming);
         int target = Math.min(hands + buffer, WINDOW_MAX);
         int spare = Math.max(0, hands - inHand);
@@ -203,41 +271,46 @@ public final class AdaptivePrefetch implements PrefetchControl {
         if (idle == 0 && (aged || unbegun > spare + 2 * buffer)) {
             giveBack = Math.max(0, unbegun - spare - buffer);
         }
-        if (giveBack == 0 && !isWorthTelling(target, idle)) {
+        boolean tells = giveBack > 0 || isWorthTelling(target, idle);
+        hasMoved = false;
+        if (!tells) {
             return null;
         }
         window = target;
+        earned = Math.max(0, earned - SETTLED_PER_BUFFERED * giveBack);
         unbegun -= giveBack;
         arrivals.dropNewest(giveBack);
         return new Decision(target, giveBack);
     }
 
     /**
-     * How many messages may be in hand: one for each place in the loops that come free, and what
-     * the others hold. Of a loop that passes its messages on, all that it passed on and one more,
-     * so that it is not held up.
+     * How many messages may be in hand: those that are, and one for each free place of the loops
+     * that come free. So a loop that passes its messages on is not held up.
      */
-    private int hands(int free, int places) {
+    private int hands(int places) {
         int slots = loops.values().stream().mapToInt(loop -> loop.size).sum();
-        return Math.min(
-                Math.max(free + places, inHand + free), Math.max(slots, BUFFER_MESSAGES_MAX));
+        return Math.min(inHand + places, Math.max(slots, BUFFER_MESSAGES_MAX));
     }
 
     /** How many messages may wait: what the loops that come free do in {@code bufferUs}. */
     private int bufferMessages(int comingFree) {
-        if (comingFree == 0 || times.medianUs() > bufferUs) {
-            return 0;
+        if (comingFree == 0 || 5 * times.medianUs() > 4 * bufferUs) {
+            return 0; // so near to bufferUs half of what waits would go back
         }
         if (times.count() == 0) {
             return 1;
         }
-        // A few quick messages prove little: so each further sample at most doubles what may wait.
-        long proven = Math.min(1L << times.count(), BUFFER_MESSAGES_MAX);
-        return (int) Math.min(proven, bufferUs * comingFree / Math.max(times.medianUs(), 1));
+        return (int)
+                Math.min(
+                        earned / SETTLED_PER_BUFFERED,
+                        bufferUs * comingFree / Math.max(times.medianUs(), 1));
     }
 
     /** Whether the difference matters: small ones would cost a frame for every message. */
     private boolean isWorthTelling(int target, int idle) {
+        if (hasMoved) {
+            return target != window;
+        }
         if (target > window) {
             boolean starved = idle > 0 && window <= inHand;
             return starved || target - window >= Math.max(1, window >> 3);

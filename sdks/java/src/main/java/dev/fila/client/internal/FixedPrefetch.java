@@ -19,6 +19,11 @@ public final class FixedPrefetch implements PrefetchControl {
     }
 
     @Override
+    public boolean acksFirst() {
+        return false;
+    }
+
+    @Override
     public int window() {
         return window;
     }
@@ -47,9 +52,12 @@ public final class FixedPrefetch implements PrefetchControl {
     public void began(long nowUs, long loop, int count) {}
 
     @Override
-    public @Nullable Decision settled(long nowUs, int count) {
+    public @Nullable Decision settled(long nowUs, long loop, int count) {
         return null;
     }
+
+    @Override
+    public void answered(long nowUs, long loop) {}
 
     @Override
     public void dropped(int count) {}
@@ -60,7 +68,8 @@ public final class FixedPrefetch implements PrefetchControl {
     }
 
     @Override
-    public @Nullable Decision handled(long nowUs, long handlingUs, @Nullable Long asking) {
+    public @Nullable Decision handled(
+            long nowUs, long handlingUs, @Nullable Long asking, @Nullable Long afterUs) {
         times.add(handlingUs);
         return null;
     }

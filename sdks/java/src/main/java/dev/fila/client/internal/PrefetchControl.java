@@ -21,6 +21,12 @@ public interface PrefetchControl {
     /** How long the program takes for a message. */
     HandlingTimes times();
 
+    /**
+     * Whether loops work on for long after the broker's answer to their settlements, or may do so
+     * for all that is known. Then what {@link #settled} decides must be sent before the settlement.
+     */
+    boolean acksFirst();
+
     /** The window in force, which a session is opened with. */
     int window();
 
@@ -39,8 +45,17 @@ public interface PrefetchControl {
     /** A loop took messages out of the buffer. */
     void began(long nowUs, long loop, int count);
 
-    /** Begun messages are in hand no longer: settled, released or lost. */
-    @Nullable Decision settled(long nowUs, int count);
+    /**
+     * Messages that a loop took are in hand no longer: settled, released or lost. The loop may have
+     * left meanwhile.
+     */
+    @Nullable Decision settled(long nowUs, long loop, int count);
+
+    /**
+     * The broker has answered the settlement of all that a loop took, before the loop asked for
+     * more.
+     */
+    void answered(long nowUs, long loop);
 
     /**
      * Messages left the buffer otherwise: revoked, or their lease is over. They count as the
@@ -54,9 +69,11 @@ public interface PrefetchControl {
     /**
      * A sample: a message took so long, until it was settled and its loop had asked for more.
      * {@code asking} is the loop when it is its asking that ends the sample; its {@code began} or
-     * {@code idle} follows.
+     * {@code idle} follows. {@code afterUs} is how long ago the settlement of all it took was
+     * answered, 0 when it is not yet; null while it holds something.
      */
-    @Nullable Decision handled(long nowUs, long handlingUs, @Nullable Long asking);
+    @Nullable Decision handled(
+            long nowUs, long handlingUs, @Nullable Long asking, @Nullable Long afterUs);
 
     /** Time passed. */
     @Nullable Decision tick(long nowUs);

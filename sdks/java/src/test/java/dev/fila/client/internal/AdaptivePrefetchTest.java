@@ -97,12 +97,16 @@ class AdaptivePrefetchTest {
             case "idle":
                 return control.idle(at, loop);
             case "settled":
-                return control.settled(at, count);
+                return control.settled(at, loop, count);
+            case "answered":
+                control.answered(at, loop);
+                return null;
             case "dropped":
                 control.dropped(count);
                 return null;
             case "handled":
-                return control.handled(at, number(step, "handling_us"), loop);
+                Long afterUs = step.containsKey("after_us") ? number(step, "after_us") : null;
+                return control.handled(at, number(step, "handling_us"), loop, afterUs);
             case "tick":
                 return control.tick(at);
             default:
