@@ -190,7 +190,7 @@ def needed():
 
 
 @pytest.mark.e2e
-@pytest.mark.needs("module:fila_server.core.drive.engine", "module:uvicorn")
+@pytest.mark.needs("module:fila_server.core.runtime.engine", "module:uvicorn")
 @pytest.mark.parametrize(
     ("verb", "path", "where", "name", "properties"),
     [pytest.param(*each, id=f"{each[0]} {each[1]} {each[3]}") for each in needed()],

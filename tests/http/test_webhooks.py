@@ -14,7 +14,7 @@ from tests.e2e.conftest import launch, wait_until_started
 from tests.http.running_door import Door, start_by_command, wait_for_door
 from tests.http.test_bad_input import JSON, TEXT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine", "module:uvicorn")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine", "module:uvicorn")]
 
 EVENT = b'{"id": "evt_1",  "type":"paid", "id": "evt_2"}\n'
 """What no JSON of ours is: unknown names, one of them twice."""
