@@ -12,11 +12,7 @@ from fila_server.access.door import Door
 from fila_server.access.failures import Failures
 from fila_server.access.records import GrantRecord, KeyRecord, PrincipalRecord
 from fila_server.access.rights import ADMIN
-from fila_server.access.tls import Tls
-from fila_server.config.sections import Tls as TlsSettings
 from fila_server.core.requests.rights_table import Rights
-
-PLAIN = Tls(TlsSettings())
 
 
 async def _no_store(_kind: int, _frame: bytes) -> bytes:

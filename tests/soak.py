@@ -89,7 +89,6 @@ PATIENT = {"FILA_TESTS_START_S_MAX": "600"}
 AT_LEISURE = ("-q", "-s", "--timeout", "0", "-o", "faulthandler_timeout=0")
 """What pytest is told where a test may take hours."""
 BUILD_A_COPY = ("faults", "sanitized", "fuzz", "threads")
-ON_THE_OTHER_EDGE = ("e2e", "crash", "liveness")
 WITH_TWO_THREADS = ("e2e", "grpc_edge", "access")
 
 
@@ -151,8 +150,6 @@ def slices() -> Iterator[Slice]:
     for path in AT_LENGTH:
         name = path.removesuffix(".py").replace("/", "-")
         yield Slice("length", name, _tests(f"tests/{path}"), SERVER, {"FILA_SOAK": "1"})
-    for path in ON_THE_OTHER_EDGE:
-        yield Slice("edge", path, _tests(f"tests/{path}"), SERVER, {"FILA_SERVER__EDGE": "python"})
     for path in WITH_TWO_THREADS:
         two = {"FILA_SERVER__IO_THREADS": "2"}
         yield Slice("edge", f"{path}-two-threads", _tests(f"tests/{path}"), SERVER, two)

@@ -24,7 +24,6 @@ def serving(module: str, *arguments: str) -> Iterator[int]:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
         environ |= {
             "FILA_SERVER__LISTEN_ADDR": "127.0.0.1:0",
-            "FILA_SERVER__EDGE": "native",
             "FILA_REDIS__ENABLED": "false",
             "FILA_METRICS__LISTEN_ADDR": "",
             "FILA_DATA_DIR": str(Path(folder) / "data"),

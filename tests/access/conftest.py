@@ -12,18 +12,10 @@ from tests.e2e.conftest import launch, start_server, wait_until_started
 __all__ = ["start_server"]
 
 
-@pytest.fixture(scope="module", params=["native", "python"])
-def edge(request: pytest.FixtureRequest) -> str:
-    """What speaks gRPC: both judge by the one table."""
-    return str(request.param)
-
-
 @pytest.fixture(scope="module")
-def guarded(edge: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """One server with keys on, for a module's tests."""
     folder = tmp_path_factory.mktemp("guarded")
-    running = wait_until_started(
-        launch(folder / "data", folder / "server.log", FILA_AUTH__ENABLED="true", FILA_SERVER__EDGE=edge)
-    )
+    running = wait_until_started(launch(folder / "data", folder / "server.log", FILA_AUTH__ENABLED="true"))
     yield Guarded(running)
     assert running.stop() == 0, running.log_file.read_text()

@@ -19,12 +19,6 @@ from tests.access.guarded_server import Guarded, make_queue, refusal
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture(scope="module")
-def edge() -> str:
-    """One is enough: commands and secrets are the same on both."""
-    return "native"
-
-
 def fila(guarded: Guarded, *arguments: str, key: str, folder: Path, **environ: str) -> Any:
     """Run one command; the key is in its environment, as people have it."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}

@@ -152,6 +152,11 @@ LIES = {"tenant": "globex", "weight": "1000", "cost": "0.001", "throttle": "thei
 LIES_OF_A_FREE_ONE = {name: value for name, value in LIES.items() if name != "fila-tenant"}
 
 
+def submit(engine: DrivenEngine, kind: int, token: int, frame: bytes, caller: int | None) -> None:
+    """A caller's frame, judged by its rights."""
+    engine.core.submit_parsed(token, engine.core.parse(kind, frame, caller, engine.mono_ns))
+
+
 def enqueue(engine: DrivenEngine, caller: int | None, **options: Any) -> service_pb2.EnqueueResponse:
     request = service_pb2.EnqueueRequest(
         queue="orders",
@@ -160,7 +165,7 @@ def enqueue(engine: DrivenEngine, caller: int | None, **options: Any) -> service
         options=service_pb2.EnqueueOptions(**options),
     )
     token = engine.tokens = engine.tokens + 1
-    engine.core.submit(commands.ENQUEUE, token, request.SerializeToString(), caller, engine.mono_ns)
+    submit(engine, commands.ENQUEUE, token, request.SerializeToString(), caller)
     engine.others += engine.settle_down()
     status, payload = engine.answer_of(token)
     assert status == errors.OK, messages_pb2.ItemStatus.FromString(payload)
@@ -188,7 +193,7 @@ def test_nothing_that_passes_for_the_tenants_header_is_stored_beside_it(engine: 
     headers = {name: "globex", "kept": "yes", "Fila-Tenant2": "kept"}
     request = service_pb2.EnqueueRequest(queue="orders", headers=headers, payload=b"x")
     token = engine.tokens = engine.tokens + 1
-    engine.core.submit(commands.ENQUEUE, token, request.SerializeToString(), PINNED, engine.mono_ns)
+    submit(engine, commands.ENQUEUE, token, request.SerializeToString(), PINNED)
     engine.others += engine.settle_down()
     [stored] = engine.lease("orders")
     assert dict(stored.headers) == {"fila-tenant": "acme", "kept": "yes", "Fila-Tenant2": "kept"}
@@ -231,7 +236,7 @@ def test_a_frame_beyond_the_quota_is_refused_before_it_is_parsed(engine: DrivenE
     table.put_principal(2, [(PRODUCE, b"*", b"")], b"", 1.0, 0, engine.mono_ns)
     enqueue(engine, FREE)
     with pytest.raises(errors.QuotaExceeded) as refused:
-        engine.core.submit(commands.ENQUEUE, 99, b"no message at all", FREE, engine.mono_ns)
+        submit(engine, commands.ENQUEUE, 99, b"no message at all", FREE)
     assert 0 < refused.value.retry_after_ms <= 1001
     assert table.refused(2) == 1
     engine.advance(1001)
@@ -325,7 +330,7 @@ def test_what_is_let_in_counts_for_no_less_than_is_stored_of_it(engine: DrivenEn
     request = service_pb2.EnqueueBatchRequest(queue="orders")
     for _ in range(10):
         request.messages.add(payload=b"x")
-    engine.core.submit(commands.ENQUEUE_BATCH, 99, request.SerializeToString(), PINNED, engine.mono_ns)
+    submit(engine, commands.ENQUEUE_BATCH, 99, request.SerializeToString(), PINNED)
     engine.settle_down()
     page = seam_frames.StoredPage(keys=[b"acme"])
     stored = engine.call(commands.STORED_BYTES, page, seam_frames.StoredBytes).stored[0]
@@ -339,7 +344,7 @@ def test_what_a_client_says_of_whose_it_is_does_not_count(engine: DrivenEngine):
         enqueue(engine, FREE)
     request = service_pb2.LeaseRequest(queue="orders", max_messages=9).SerializeToString()
     token = engine.tokens = engine.tokens + 1
-    engine.core.submit(commands.LEASE, token, request + of(9, 100), FREE, engine.mono_ns)
+    submit(engine, commands.LEASE, token, request + of(9, 100), FREE)
     engine.others += engine.settle_down()
     _, payload = engine.answer_of(token)
     assert len(service_pb2.LeaseResponse.FromString(payload).messages) == 3
@@ -351,7 +356,7 @@ def test_what_a_client_says_of_whose_it_is_does_not_count(engine: DrivenEngine):
 def test_a_key_that_is_gone_sends_nothing(engine: DrivenEngine):
     engine.core.rights.drop_key(FREE)
     with pytest.raises(errors.Unauthenticated):
-        engine.core.submit(commands.ENQUEUE, 99, b"\x0a\x06orders", FREE, engine.mono_ns)
+        submit(engine, commands.ENQUEUE, 99, b"\x0a\x06orders", FREE)
 
 
 def test_what_admins_did_is_there_after_a_power_cut_with_the_change_and_not_without(engine: DrivenEngine):

@@ -142,9 +142,9 @@ def when_stored(client: Client, queue: str, least: int, limit: int) -> auth_pb2.
 
 
 def test_a_tenant_that_stores_too_much_is_refused_until_there_is_room_over_a_restart_too(
-    start_server: StartServer, edge: str
+    start_server: StartServer,
 ):
-    settings = {"FILA_AUTH__ENABLED": "true", "FILA_SERVER__EDGE": edge}
+    settings = {"FILA_AUTH__ENABLED": "true"}
     guarded = Guarded(start_server(**settings))
     queue = make_queue(guarded, "stored")
     client = guarded.make_key("storing", f"produce {queue}", as_tenant="acme")

@@ -58,13 +58,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def encrypted(edge: str, files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def encrypted(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("encrypted")
     for name in ("pem", "key"):
         shutil.copy(files / f"server.{name}", folder / f"used.{name}")
     running = wait_until_started(
         launch(
-            folder / "data", folder / "server.log", FILA_AUTH__ENABLED="true", FILA_SERVER__EDGE=edge,
+            folder / "data", folder / "server.log", FILA_AUTH__ENABLED="true",
             FILA_TLS__CERT_FILE=str(folder / "used.pem"), FILA_TLS__KEY_FILE=str(folder / "used.key"),
             FILA_TLS__CLIENT_CA_FILE=str(files / "ca.pem"),
             FILA_TLS__REQUIRE_CLIENT_CERT="true",
@@ -230,11 +230,11 @@ def ending_certificate(folder: Path, name: str, alternative: str, ends_in_s: flo
 
 @pytest.fixture(scope="module")
 def inviting(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """A server on the native edge that takes certificates, and does without."""
+    """A server that takes certificates, and does without."""
     folder = tmp_path_factory.mktemp("inviting")
     running = wait_until_started(
         launch(
-            folder / "data", folder / "server.log", FILA_AUTH__ENABLED="true", FILA_SERVER__EDGE="native",
+            folder / "data", folder / "server.log", FILA_AUTH__ENABLED="true",
             FILA_TLS__CERT_FILE=str(files / "server.pem"), FILA_TLS__KEY_FILE=str(files / "server.key"),
             FILA_TLS__CLIENT_CA_FILE=str(files / "ca.pem"), FILA_TLS__MIN_VERSION="1.3",
         )

@@ -79,9 +79,9 @@ def launch(data_dir: Path, log_file: Path, *, open_files: str = "", **environ: s
         **environ,
     }
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
-    # The whole suite runs on either edge, and on one of several threads: these say which.
-    chosen = ("FILA_SERVER__EDGE", "FILA_SERVER__IO_THREADS")
-    given |= {name: os.environ[name] for name in chosen if name in os.environ}
+    # The whole suite runs with one thread, and with several.
+    if "FILA_SERVER__IO_THREADS" in os.environ:
+        given["FILA_SERVER__IO_THREADS"] = os.environ["FILA_SERVER__IO_THREADS"]
     with log_file.open("wb") as stderr:
         process = subprocess.Popen(
             [*limited, sys.executable, "-m", "fila_server.main"],

@@ -18,7 +18,7 @@ import pytest
 from fila.v1 import admin_pb2, service_pb2
 from tests.e2e.conftest import RunningServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.both_edges]
+pytestmark = pytest.mark.e2e
 
 Code = grpc.StatusCode
 Session = service_pb2.ConsumeSessionRequest

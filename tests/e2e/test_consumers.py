@@ -14,7 +14,7 @@ from fila.v1 import admin_pb2, service_pb2, service_pb2_grpc
 from tests.e2e.conftest import RunningServer
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.both_edges]
+pytestmark = pytest.mark.e2e
 
 Session = service_pb2.ConsumeSessionRequest
 

@@ -12,7 +12,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from tests.e2e.conftest import RunningServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.both_edges]
+pytestmark = pytest.mark.e2e
 
 
 class GenericClient:

@@ -15,7 +15,7 @@ import redis.asyncio
 
 from tests.e2e.conftest import RunningServer, StartServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.both_edges]
+pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).resolve().parents[2]
 GO_REDIS = ROOT / "tests/redis/go_redis"

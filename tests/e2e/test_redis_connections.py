@@ -1,4 +1,4 @@
-"""A connection of the Redis protocol on a real server, on either edge: order, waiting, bounds, and the end."""
+"""A connection of the Redis protocol on a real server: order, waiting, bounds, and the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fila.v1 import admin_pb2
 from tests.e2e.conftest import RunningServer, StartServer
 from tests.redis.raw_client import ErrorReply, RawClient, Status, command
 
-pytestmark = [pytest.mark.e2e, pytest.mark.both_edges]
+pytestmark = pytest.mark.e2e
 
 MORE_THAN_IS_KEPT = b"".join(command("RPUSH", "other", "x" * 1000) for _ in range(1300))
 

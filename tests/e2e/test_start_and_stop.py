@@ -14,7 +14,7 @@ import pytest
 from fila.v1 import admin_pb2, service_pb2
 from tests.e2e.conftest import RunningServer, StartServer, launch
 
-pytestmark = [pytest.mark.e2e, pytest.mark.both_edges]
+pytestmark = pytest.mark.e2e
 
 
 def _fails(server: RunningServer) -> tuple[int, str]:

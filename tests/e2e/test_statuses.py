@@ -13,7 +13,7 @@ from google.rpc import error_details_pb2, status_pb2
 from fila.v1 import admin_pb2, service_pb2
 from tests.e2e.conftest import RunningServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.both_edges]
+pytestmark = pytest.mark.e2e
 
 Code = grpc.StatusCode
 NOBODY = str(uuid.UUID(int=7))

@@ -1,4 +1,5 @@
-"""A broker over the fake core, and the real gRPC edge over that broker on a port of its own."""
+"""A broker over the fake core, and the services that come to Python over that broker, on a port of grpc's own server:
+their handlers are grpcio's, whoever reads the sockets."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ import pytest
 from grpc import aio
 
 from fila_server.broker.calls import Broker
-from fila_server.config.schema import Address, Config, Server
+from fila_server.config.schema import Config
 from fila_server.edges.grpc import services
-from fila_server.edges.grpc.server import RpcServer
-from tests.doors import PLAIN, open_door
+from fila_server.edges.grpc.identity import Identity
+from tests.doors import open_door
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 
 
@@ -47,9 +48,14 @@ async def broker(engine: FakeEngine) -> AsyncIterator[Broker]:
 
 @pytest.fixture
 async def channel(broker: Broker) -> AsyncIterator[aio.Channel]:
-    server = RpcServer(broker, Config(server=Server(listen_addr=Address("127.0.0.1:0"))), open_door(), PLAIN)
-    server.bind()
-    await server.serve()
-    async with aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+    config = Config()
+    served = services.Services(broker, config, Identity(open_door()))
+    server = aio.server(options=[("grpc.max_receive_message_length", services.received_bytes_max(config))])
+    server.add_generic_rpc_handlers(served.handlers)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    await served.say_serving()
+    async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield channel
+    await served.say_not_serving()
     await server.stop(0)

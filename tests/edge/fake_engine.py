@@ -37,6 +37,9 @@ class FakeParsed:
         self.frame = frame
         self.routed: list[tuple[object, ...]] = []
 
+    def staged(self) -> tuple[str, str]:
+        return "orders", "sink"
+
     def queues(self) -> set[bytes]:
         return {b"orders"}
 
@@ -97,7 +100,7 @@ class FakeEngine:
 
     # --- the seam -------------------------------------------------------------------------
 
-    def submit(self, kind: int, token: int, frame: bytes, caller: int | None = None, now_ns: int = 0) -> None:
+    def submit(self, kind: int, token: int, frame: bytes) -> None:
         if self.refuse_next:
             raise self.refuse_next.pop(0)
         self.submitted.append((kind, token, frame))

@@ -424,6 +424,20 @@ def test_whatever_the_bytes_the_fault_is_named_and_nothing_else_is_raised(frame:
     assert isinstance(explain(frame, admin_pb2.CreateQueueRequest.DESCRIPTOR), errors.Invalid)
 
 
+async def test_our_own_failure_is_answered_internal_without_a_trace_of_how(
+    stub: Any, engine: FakeEngine
+) -> None:
+    def explode(_frame: bytes) -> tuple[int, bytes]:
+        raise ZeroDivisionError("secret")
+
+    engine.answers[commands.GET_QUEUE] = explode
+
+    code, details = await _refusal(stub.GetQueue(admin_pb2.GetQueueRequest(queue="orders")))
+
+    assert code is grpc.StatusCode.INTERNAL
+    assert "secret" not in details
+
+
 async def test_keys_that_only_resemble_a_throttle_are_set_and_what_there_is_can_be_deleted(
     stub: Any, engine: FakeEngine
 ) -> None:

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from grpc import aio
 
-from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
+from fila.v1 import admin_pb2, admin_pb2_grpc
 from fila_server import commands
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate, GateByName
@@ -143,16 +143,6 @@ async def test_changes_of_queues_take_turns(stub: Any, engine: FakeEngine, broke
     await asyncio.gather(*calls)
 
 
-async def test_a_call_of_gzip_is_refused(channel: aio.Channel, engine: FakeEngine) -> None:
-    stub: Any = service_pb2_grpc.FilaServiceStub(channel)
-    bomb = service_pb2.EnqueueRequest(queue="q", payload=bytes(60 * MIB))
-
-    code, _ = await _refusal(stub.Enqueue(bomb, compression=grpc.Compression.Gzip))
-
-    assert code is grpc.StatusCode.UNIMPLEMENTED
-    assert engine.of(commands.ENQUEUE) == []
-
-
 async def test_a_gate_lets_so_many_in_at_once_and_refuses_when_too_many_wait() -> None:
     gate = Gate("calls", at_once=2, waiting_max=3)
     may_leave = asyncio.Event()
@@ -267,17 +257,3 @@ async def test_refused_requests_are_let_go_of_without_waiting_for_the_collector(
         gc.enable()
 
     assert kept < 4 * MIB
-
-
-@pytest.mark.parametrize("method", ["Lease", "Consume"])
-async def test_a_request_that_is_kept_while_its_call_waits_is_small(
-    channel: aio.Channel, method: str
-) -> None:
-    service: Any = service_pb2_grpc.FilaServiceStub(channel)
-    kind: Any = {"Lease": service_pb2.LeaseRequest, "Consume": service_pb2.ConsumeRequest}[method]
-    call = getattr(service, method)(kind(queue="q" * MIB))
-
-    code, details = await _refusal(call if method == "Lease" else call.read())
-
-    assert code is grpc.StatusCode.INVALID_ARGUMENT
-    assert details.startswith("request must be at most 65536 bytes")

@@ -1,4 +1,4 @@
-"""The broker over a scripted core: calls, cancellation, bounds, hooks, the mirror, draining."""
+"""The broker over a scripted core: calls, bounds, hooks, the mirror, draining."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from fila.v1 import admin_pb2
 from fila_server import commands, errors
 from fila_server.broker.calls import Broker
 from fila_server.broker.interfaces import NoHooks
-from fila_server.broker.stream import INBOX_FRAMES_MAX
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import ParsedFrame
@@ -84,26 +83,16 @@ async def test_the_answer_to_a_caller_that_went_away_is_for_nobody(
     assert await broker.call(commands.ACK, b"") == b"fine"
 
 
-async def test_a_pull_whose_caller_went_away_is_taken_back_out(engine: FakeEngine, broker: Broker) -> None:
-    pull = asyncio.ensure_future(broker.lease(b"pull"))
-    await _turns()
-    pull.cancel()
-    await _turns()
-
-    [(token, _)] = engine.of(commands.LEASE)
-    assert engine.of(commands.CANCEL) == [(token, b"")]
-
-
 async def test_a_command_without_an_answer_is_offered_again_until_the_mailbox_takes_it(
     engine: FakeEngine, broker: Broker
 ) -> None:
     engine.refuse_next.append(errors.Overloaded("full"))
 
-    broker.post(commands.WRITTEN, 5, b"")
-    broker.post(commands.CONSUMER_CLOSE, 5, b"")  # must not overtake
-    await engine.until(commands.CONSUMER_CLOSE)
+    broker.post(commands.DECIDE, 5, b"")
+    broker.post(commands.KEPT_CHANGE, 5, b"")  # must not overtake
+    await engine.until(commands.KEPT_CHANGE)
 
-    assert [kind for kind, _, _ in engine.submitted[-2:]] == [commands.WRITTEN, commands.CONSUMER_CLOSE]
+    assert [kind for kind, _, _ in engine.submitted[-2:]] == [commands.DECIDE, commands.KEPT_CHANGE]
 
 
 async def test_an_answer_that_cannot_be_handed_out_loses_only_itself(
@@ -124,131 +113,6 @@ async def test_an_answer_that_cannot_be_handed_out_loses_only_itself(
     assert await behind == b"behind"
     with pytest.raises(errors.Internal, match="log"):
         await broken
-
-
-# --- streams ------------------------------------------------------------------------------
-
-
-async def test_a_delivery_counts_as_written_when_the_next_frame_is_asked_for(
-    engine: FakeEngine, broker: Broker
-) -> None:
-    engine.answers[commands.CONSUME_OPEN] = ok()
-    stream = await broker.open_stream(commands.CONSUME_OPEN, b"")
-    [(token, _)] = engine.of(commands.CONSUME_OPEN)
-    engine.say(token, commands.DELIVERY, b"one")
-    engine.say(token, commands.FRAME, b"result")
-    engine.say(token, commands.DELIVERY, b"two")
-
-    assert await anext(stream) == b"one"
-    assert engine.of(commands.WRITTEN) == []
-    assert await anext(stream) == b"result"
-    assert engine.of(commands.WRITTEN) == [(token, b"")]
-    assert await anext(stream) == b"two"
-    assert len(engine.of(commands.WRITTEN)) == 1  # a result needs no report
-
-    await stream.close()
-    assert engine.of(commands.WRITTEN) == [(token, b"")]
-    assert engine.of(commands.CONSUMER_CLOSE) == [(token, b"")]
-
-
-async def test_the_first_delivery_may_come_together_with_the_opening_reply(
-    engine: FakeEngine, broker: Broker
-) -> None:
-    opening = asyncio.ensure_future(broker.open_stream(commands.SESSION_OPEN, b""))
-    await _turns()
-    [(token, _)] = engine.of(commands.SESSION_OPEN)
-    engine.say(token, commands.REPLY, b"opened")
-    engine.say(token, commands.DELIVERY, b"one")
-
-    stream = await opening
-
-    assert stream.opened == b"opened"
-    assert await anext(stream) == b"one"
-
-
-async def test_a_stream_that_the_core_refuses_to_open_is_forgotten(
-    engine: FakeEngine, broker: Broker
-) -> None:
-    engine.answers[commands.CONSUME_OPEN] = refused(errors.QueueNotFound("orders"))
-
-    with pytest.raises(errors.QueueNotFound):
-        await broker.open_stream(commands.CONSUME_OPEN, b"")
-
-    assert engine.of(commands.CONSUMER_CLOSE) == []
-
-
-async def test_a_consumer_that_vanishes_while_it_opens_is_closed(engine: FakeEngine, broker: Broker) -> None:
-    opening = asyncio.ensure_future(broker.open_stream(commands.CONSUME_OPEN, b""))
-    await _turns()
-    opening.cancel()
-    await _turns()
-
-    assert engine.of(commands.CONSUMER_CLOSE) == [(engine.of(commands.CONSUME_OPEN)[0][0], b"")]
-
-
-async def test_what_is_in_the_inbox_is_read_before_the_end_and_its_error(
-    engine: FakeEngine, broker: Broker
-) -> None:
-    engine.answers[commands.CONSUME_OPEN] = ok()
-    stream = await broker.open_stream(commands.CONSUME_OPEN, b"")
-    [(token, _)] = engine.of(commands.CONSUME_OPEN)
-    engine.say(token, commands.DELIVERY, b"one")
-    engine.fail(token, commands.END, errors.QueueNotFound("orders"))
-
-    assert await anext(stream) == b"one"
-    with pytest.raises(errors.QueueNotFound):
-        await anext(stream)
-
-
-async def test_a_stream_that_ends_well_just_stops(engine: FakeEngine, broker: Broker) -> None:
-    engine.answers[commands.CONSUME_OPEN] = ok()
-    stream = await broker.open_stream(commands.CONSUME_OPEN, b"")
-    engine.say(engine.of(commands.CONSUME_OPEN)[0][0], commands.END)
-
-    assert [frame async for frame in stream] == []
-
-
-async def test_closing_with_release_says_so_and_closing_twice_says_it_once(
-    engine: FakeEngine, broker: Broker
-) -> None:
-    engine.answers[commands.SESSION_OPEN] = ok(b"opened")
-    stream = await broker.open_stream(commands.SESSION_OPEN, b"")
-
-    await stream.close(release=True)
-    await stream.close()
-
-    assert [frame for _, frame in engine.of(commands.CONSUMER_CLOSE)] == [b"release"]
-
-
-async def test_a_session_that_does_not_read_its_results_is_not_listened_to(
-    engine: FakeEngine, broker: Broker
-) -> None:
-    engine.answers[commands.SESSION_OPEN] = ok()
-    stream = await broker.open_stream(commands.SESSION_OPEN, b"")
-    [(token, _)] = engine.of(commands.SESSION_OPEN)
-    for _ in range(INBOX_FRAMES_MAX):
-        engine.say(token, commands.FRAME, b"settled")
-    await _turns()
-
-    sending = asyncio.ensure_future(stream.send(b"ack"))
-    await _turns()
-    assert engine.of(commands.SESSION) == []
-
-    await anext(stream)
-    await sending
-    assert engine.of(commands.SESSION) == [(token, b"ack")]
-
-
-async def test_a_session_is_slowed_down_by_a_full_mailbox_and_not_ended(
-    engine: FakeEngine, broker: Broker
-) -> None:
-    engine.answers[commands.SESSION_OPEN] = ok()
-    stream = await broker.open_stream(commands.SESSION_OPEN, b"")
-    engine.refuse_next.append(errors.Overloaded("full"))
-
-    await stream.send(b"ack")
-
-    assert [frame for _, frame in engine.of(commands.SESSION)] == [b"ack"]
 
 
 # --- hooks --------------------------------------------------------------------------------
@@ -277,50 +141,49 @@ class _Hooks:
         return []
 
 
-async def test_a_frame_of_a_scripted_broker_is_routed_before_it_enters_the_mailbox(
+async def test_a_staged_frame_of_a_scripted_broker_is_routed_before_it_enters_the_mailbox(
     engine: FakeEngine, broker: Broker
 ) -> None:
     hooks = _Hooks(scripted=True)
     broker.use_hooks(hooks)
-    engine.answers[commands.ENQUEUE] = ok(b"stored")
+    engine.answers[commands.STAGE] = ok(b"stored")
+    checked: list[tuple[str, str]] = []
 
-    call = asyncio.ensure_future(broker.call(commands.ENQUEUE, b"frame"))
+    call = asyncio.ensure_future(broker.stage(b"frame", None, lambda *names: checked.append(names)))
     await _turns()
-    assert engine.of(commands.ENQUEUE) == []
+    assert engine.of(commands.STAGE) == []
     hooks.go_on.set()
 
     assert await call == b"stored"
     assert engine.parsed[0].routed == [(0, b"acme")]
+    assert checked == [("orders", "sink")]
 
 
-async def test_frames_skip_the_stage_while_no_queue_has_a_script(engine: FakeEngine, broker: Broker) -> None:
-    broker.use_hooks(_Hooks(scripted=False))
-    engine.answers[commands.ENQUEUE] = ok(b"stored")
-
-    assert await broker.call(commands.ENQUEUE, b"frame") == b"stored"
-    assert engine.parsed == []
-
-
-async def test_a_frame_of_other_queues_skips_the_stage_and_keeps_its_place(
-    engine: FakeEngine, broker: Broker
+@pytest.mark.parametrize(("scripted", "queue"), [(False, b"orders"), (True, b"scripted")])
+async def test_a_staged_frame_of_queues_without_a_script_skips_the_stage_of_hooks(
+    engine: FakeEngine, broker: Broker, scripted: bool, queue: bytes
 ) -> None:
-    hooks = _Hooks(scripted=True)
-    hooks.queue = b"scripted"
+    hooks = _Hooks(scripted=scripted)
+    hooks.queue = queue
     broker.use_hooks(hooks)
-    engine.answers[commands.ENQUEUE] = ok(b"stored")
+    engine.answers[commands.STAGE] = ok(b"stored")
 
-    call = broker.call(commands.ENQUEUE, b"frame")
-
-    assert isinstance(call, asyncio.Future), "it is in the mailbox already"
-    assert await call == b"stored"
+    assert await broker.stage(b"frame", None, lambda *_: None) == b"stored"
     assert engine.parsed[0].routed == []
 
 
-async def test_acks_never_pass_through_hooks(engine: FakeEngine, broker: Broker) -> None:
-    broker.use_hooks(_Hooks(scripted=True))
-    engine.answers[commands.ACK] = ok()
+async def test_a_frame_of_the_threads_is_routed_and_enters_under_their_token(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    hooks = _Hooks(scripted=True)
+    hooks.go_on.set()
+    broker.use_hooks(hooks)
+    parsed = engine.parse(commands.ENQUEUE, b"frame")
 
-    assert await broker.call(commands.ACK, b"") == b""
+    await broker.route(77, parsed)
+
+    assert parsed.routed == [(0, b"acme")]
+    assert engine.of(commands.ENQUEUE) == [(77, b"frame")]
 
 
 async def test_events_of_the_core_reach_their_handler(engine: FakeEngine, broker: Broker) -> None:
@@ -432,25 +295,15 @@ async def test_the_store_outlives_a_read_whose_caller_went_away(engine: FakeEngi
 # --- draining -----------------------------------------------------------------------------
 
 
-async def test_draining_finishes_calls_ends_streams_and_pulls_and_takes_nothing_new(
-    engine: FakeEngine,
-) -> None:
+async def test_draining_finishes_calls_and_takes_nothing_new(engine: FakeEngine) -> None:
     broker = Broker(engine)
     await broker.start()
-    engine.answers[commands.CONSUME_OPEN] = ok()
-    stream = await broker.open_stream(commands.CONSUME_OPEN, b"")
     accepted = broker.call(commands.ENQUEUE, b"")
-    pull = asyncio.ensure_future(broker.lease(b""))
-    await _turns()
 
     draining = asyncio.ensure_future(broker.drain(5))
     await _turns()
     with pytest.raises(errors.Unavailable):
         await broker.call(commands.ENQUEUE, b"")
-    with pytest.raises(errors.Unavailable):
-        await anext(stream)
-    with pytest.raises(errors.Unavailable):
-        await pull
     assert not draining.done()
     engine.say(engine.of(commands.ENQUEUE)[0][0], commands.REPLY, b"stored")
 

@@ -237,7 +237,29 @@ def test_a_broken_file_exits_2_with_one_line(tmp_path: Path, command: list[str])
     assert result.exit_code == 2
     assert result.stderr == (
         f"fila-server: {file}:2: unknown key server.port; known are listen_addr, allow_anonymous, "
-        "allow_plaintext, data_dir, edge, io_threads\n"
+        "allow_plaintext, data_dir, io_threads\n"
+    )
+
+
+@pytest.mark.parametrize("command", [[], ["config", "check"]])
+@pytest.mark.parametrize("value", ["native", "python", ""])
+def test_an_old_configuration_that_names_an_edge_is_told_to_leave_that_out(
+    tmp_path: Path, command: list[str], value: str
+) -> None:
+    file = tmp_path / "fila.toml"
+    file.write_text(f'[server]\nedge = "{value}"\n')
+    said = "server.edge is gone: there is one edge, and nothing to choose; remove it\n"
+
+    in_file = CliRunner().invoke(main.main, [*command, "--config", str(file)])
+    file.write_text("")
+    in_environment = CliRunner().invoke(
+        main.main, [*command, "--config", str(file)], env={"FILA_SERVER__EDGE": value}
+    )
+
+    assert (in_file.exit_code, in_file.stderr) == (2, f"fila-server: {file}:2: {said}")
+    assert (in_environment.exit_code, in_environment.stderr) == (
+        2,
+        f"fila-server: environment variable FILA_SERVER__EDGE: {said}",
     )
 
 

@@ -131,8 +131,8 @@ def test_dead_letters_are_those_made_since_the_last_look_and_none_of_before_the_
     assert [(kind, about["count"]) for kind, about in told] == [("dead_letters.made", 3)]
 
 
-def test_consumers_are_counted_where_the_edge_does_not_tell_of_each(told: Told):
-    observer = Observer(counts_consumers=True)
+def test_consumers_that_came_and_left_are_counted(told: Told):
+    observer = Observer()
     for at_s, consumers in enumerate([0, 3, 1]):
         observer.look(snapshot(consumers=consumers), float(at_s))
 

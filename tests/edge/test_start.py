@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 import types
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fila_server import commands, errors, main, opening, serving
+from fila_server import errors, main, opening, serving
 from fila_server.config.schema import Address, AddressOrOff, Config, Metrics, Redis, Server
-from tests.edge.fake_engine import FakeAdmin, FakeEngine
+from fila_server.core.runtime.scheduler_thread import Engine
+from tests.edge.fake_engine import FakeEngine
 
 STORE_ERRORS = [
     (errors.DataDirInUse("DIR"), "data directory DIR is in use by another server. Stop that server, or"),
@@ -53,6 +54,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     module = types.ModuleType("fila_server.core.runtime.scheduler_thread")
     module.Engine = Engine  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "fila_server.core.runtime.scheduler_thread", module)
+    monkeypatch.setattr("fila_server.core.runtime.scheduler_thread", module)
     return told
 
 
@@ -92,6 +94,7 @@ def test_a_core_that_was_never_built_says_how_to_build_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "fila_server.core.runtime.scheduler_thread", None)
+    monkeypatch.delattr("fila_server.core.runtime.scheduler_thread")
 
     result = _run(tmp_path)
 
@@ -99,8 +102,25 @@ def test_a_core_that_was_never_built_says_how_to_build_it(
     assert "Run `make build`" in result.stderr
 
 
+class WatchedEngine(Engine):
+    """The compiled core, and whether it was closed."""
+
+    stopped = False
+
+    def stop(self) -> None:
+        super().stop()
+        self.stopped = True
+
+
+@pytest.fixture
+def core(tmp_path: Path) -> WatchedEngine:
+    return WatchedEngine(
+        str(tmp_path / "data"), {}, mono_ns=time.monotonic_ns(), wall_ns=time.time_ns(), seed=1
+    )
+
+
 @pytest.mark.parametrize("setting", ["server.listen_addr", "redis.bind_address"])
-async def test_a_taken_port_closes_the_store_and_names_the_setting(engine: FakeEngine, setting: str) -> None:
+async def test_a_taken_port_closes_the_store_and_names_the_setting(core: WatchedEngine, setting: str) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
@@ -112,54 +132,60 @@ async def test_a_taken_port_closes_the_store_and_names_the_setting(engine: FakeE
         )
 
         with pytest.raises(errors.PortTaken, match=f"cannot listen on {taken}.*change {setting}"):
-            await serving.serve(engine, settings)
+            await serving.serve(core, settings)
 
-    assert engine.stopped
+    assert core.stopped
+
+
+async def test_a_host_that_is_not_ours_is_told_with_the_setting(core: WatchedEngine) -> None:
+    elsewhere = _quiet(grpc=Address("192.0.2.1:1"), redis=Address("127.0.0.1:0"))
+
+    with pytest.raises(errors.PortTaken, match=r"cannot assign requested address.*hange server.listen_addr"):
+        await serving.serve(core, elsewhere)
 
 
 def _quiet(grpc: Address, redis: Address) -> Config:
     return Config(
-        # A fake core has no threads to serve, and no data directory.
-        server=Server(listen_addr=grpc, edge="python", data_dir="nowhere"),
+        server=Server(listen_addr=grpc, data_dir="nowhere"),
         redis=Redis(bind_address=redis),
         metrics=Metrics(listen_addr=AddressOrOff("")),
     )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_drains_and_closes_the_store(engine: FakeEngine, number: signal.Signals) -> None:
-    FakeAdmin(engine)
+async def test_a_signal_drains_and_closes_the_store(
+    core: WatchedEngine, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "_report_start", lambda *_: signal.raise_signal(number))
     free = Address("127.0.0.1:0")
-    server = asyncio.ensure_future(serving.serve(engine, _quiet(free, free)))
-    await engine.until(commands.LIST_CONFIG)
 
-    os.kill(os.getpid(), number)
-    await asyncio.wait_for(server, 30)
+    await asyncio.wait_for(serving.serve(core, _quiet(free, free)), 30)
 
-    assert engine.stopped
+    assert core.stopped
 
 
-def test_a_store_that_does_not_close_is_left_behind_with_exit_0() -> None:
+def test_a_store_that_does_not_close_is_left_behind_with_exit_0(tmp_path: Path) -> None:
     stuck = """
-import signal, time
+import signal, sys, time
 from fila_server import main, serving
-from tests.edge.fake_engine import FakeAdmin, FakeEngine
+from fila_server.core.runtime.scheduler_thread import Engine
 from tests.edge.test_start import _quiet
 from fila_server.config.schema import Address
 
-class StuckEngine(FakeEngine):
+class StuckEngine(Engine):
     def stop(self):
         time.sleep(60)
 
 main.DRAIN_S_MAX = 0.3
-engine = StuckEngine()
-FakeAdmin(engine)
+engine = StuckEngine(sys.argv[1], {}, mono_ns=time.monotonic_ns(), wall_ns=time.time_ns(), seed=1)
 serving._report_start = lambda *_: signal.raise_signal(signal.SIGTERM)
 main.open_engine = lambda settings: engine
 free = Address("127.0.0.1:0")
 main.run(_quiet(free, free))
 """
-    done = subprocess.run([sys.executable, "-c", stuck], capture_output=True, timeout=45, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", stuck, str(tmp_path / "data")], capture_output=True, timeout=45, check=False
+    )
 
     assert done.returncode == 0
     assert "server.stop_timed_out" in done.stderr.decode() + done.stdout.decode()

@@ -1,4 +1,4 @@
-"""A server on the native edge, for what the other edge leaves to gRPC's own library."""
+"""A server, for what no library does for the edge: the rules of gRPC and HTTP/2."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         launch(
             folder / "data",
             folder / "server.log",
-            FILA_SERVER__EDGE="native",
             FILA_STORAGE__DURABILITY="os",
         )
     )

@@ -23,7 +23,7 @@ class Guarded:
     """A server that asks for keys, and a queue to watch."""
 
     def __init__(self, start_server: StartServer) -> None:
-        running = start_server(FILA_SERVER__EDGE="native", FILA_AUTH__ENABLED="true")
+        running = start_server(FILA_AUTH__ENABLED="true")
         self.address = running.addresses["grpc"]
         self.bearer = "Bearer " + (running.data_dir / "bootstrap-key").read_text().strip()
         self.metadata = (("authorization", self.bearer),)

@@ -70,7 +70,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Encrypted]:
     )  # fmt: skip
     running = wait_until_started(
         launch(
-            folder / "data", folder / "server.log", FILA_SERVER__EDGE="native", FILA_STORAGE__DURABILITY="os",
+            folder / "data", folder / "server.log", FILA_STORAGE__DURABILITY="os",
             FILA_TLS__CERT_FILE=str(folder / "server.pem"), FILA_TLS__KEY_FILE=str(folder / "server.key"),
         )
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Keys on the native edge, where it differs from the other: who is let in, and what becomes of those who are not."""
+"""Keys at the edge: who is let in, and what becomes of those who are not."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             folder / "data",
             folder / "server.log",
             FILA_AUTH__ENABLED="true",
-            FILA_SERVER__EDGE="native",
             FILA_STORAGE__DURABILITY="os",
         )
     )
@@ -163,7 +162,7 @@ def port_of(running: Any) -> str:
 
 
 def test_without_keys_others_are_told_how_to_be_allowed(start_server: StartServer):
-    running = start_server(FILA_SERVER__EDGE="native", FILA_SERVER__LISTEN_ADDR="0.0.0.0:0")
+    running = start_server(FILA_SERVER__LISTEN_ADDR="0.0.0.0:0")
     here = admin_pb2_grpc.FilaAdminStub(channel_to(f"127.0.0.1:{port_of(running)}", running))
     here.CreateQueue(admin_pb2.CreateQueueRequest(name="mine"), timeout=10)
     elsewhere = channel_to(f"{own_address()}:{port_of(running)}", running)
@@ -181,9 +180,7 @@ def test_without_keys_others_are_told_how_to_be_allowed(start_server: StartServe
 
 
 def test_with_allow_anonymous_others_are_served(start_server: StartServer):
-    running = start_server(
-        FILA_SERVER__EDGE="native", FILA_SERVER__LISTEN_ADDR="0.0.0.0:0", FILA_SERVER__ALLOW_ANONYMOUS="true"
-    )
+    running = start_server(FILA_SERVER__LISTEN_ADDR="0.0.0.0:0", FILA_SERVER__ALLOW_ANONYMOUS="true")
     elsewhere = channel_to(f"{own_address()}:{port_of(running)}", running)
     admin_pb2_grpc.FilaAdminStub(elsewhere).CreateQueue(admin_pb2.CreateQueueRequest(name="ours"), timeout=10)
     request = service_pb2.EnqueueRequest(queue="ours")
@@ -195,7 +192,6 @@ def test_a_key_in_plaintext_comes_from_this_machine_or_where_that_is_allowed(
     start_server: StartServer, tmp_path: Path, allowed: bool
 ):
     running = start_server(
-        FILA_SERVER__EDGE="native",
         FILA_SERVER__LISTEN_ADDR="0.0.0.0:0",
         FILA_REDIS__BIND_ADDRESS="0.0.0.0:0",
         FILA_AUTH__ENABLED="true",

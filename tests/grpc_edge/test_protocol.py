@@ -1,4 +1,4 @@
-"""What the native edge owes to gRPC and HTTP/2 beyond what the e2e suite asks of either edge."""
+"""What the edge owes to gRPC and HTTP/2 beyond what the e2e suite asks."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_message_keeps_its_percent_signs_and_foreign_letters(server: RunningSe
 
 
 def test_a_refusal_at_capacity_says_when_to_try_again(start_server: StartServer) -> None:
-    server = start_server(FILA_SERVER__EDGE="native", FILA_SCHEDULER__OUTSTANDING_CALLS_MAX="1")
+    server = start_server(FILA_SCHEDULER__OUTSTANDING_CALLS_MAX="1")
     server.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="q"))
     service, ends, pull = (
         server.service,
@@ -380,7 +380,7 @@ def test_a_library_reads_compressed_answers_small_and_large(
 
 
 def test_a_server_that_stops_says_so_twice_and_finishes_what_it_has(start_server: StartServer) -> None:
-    server = start_server(FILA_SERVER__EDGE="native")
+    server = start_server()
     server.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="q"))
     with RawClient(server.addresses["grpc"]) as client:
         client.begin(1, ENQUEUE_STREAM)
@@ -402,7 +402,7 @@ def test_a_server_that_stops_says_so_twice_and_finishes_what_it_has(start_server
 
 
 def test_pulls_and_consumers_are_sent_home_when_the_server_stops(start_server: StartServer) -> None:
-    server = start_server(FILA_SERVER__EDGE="native")
+    server = start_server()
     server.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="q"))
     pull = server.service.Lease.future(service_pb2.LeaseRequest(queue="q", wait_ms=60_000))
     consumer = server.service.Consume(service_pb2.ConsumeRequest(queue="q", max_in_flight=1))
@@ -416,7 +416,7 @@ def test_pulls_and_consumers_are_sent_home_when_the_server_stops(start_server: S
 
 def test_what_a_client_received_as_the_server_stopped_counts_an_attempt(start_server: StartServer) -> None:
     """A delivery that waits for the client's window leaves in one flush with the trailers that end its stream."""
-    server = start_server(FILA_SERVER__EDGE="native")
+    server = start_server()
     server.admin.CreateQueue(
         admin_pb2.CreateQueueRequest(name="q", config=admin_pb2.QueueConfig(visibility_timeout_ms=1000))
     )
@@ -431,7 +431,7 @@ def test_what_a_client_received_as_the_server_stopped_counts_an_attempt(start_se
         client.send(frame(WINDOW_UPDATE, 0, 1, struct.pack(">I", 10_000)))
         client.until(lambda f: f.kind == HEADERS and f.stream == 1 and bool(f.flags & END_STREAM))
     assert server.process.wait(10) == 0
-    again = start_server(server.data_dir, FILA_SERVER__EDGE="native")
+    again = start_server(server.data_dir)
     [seen] = leased(again, "q", 1)
     assert seen.metadata.attempt_count == 1
 
@@ -440,7 +440,7 @@ def test_what_a_client_received_as_the_server_stopped_counts_an_attempt(start_se
 
 
 def test_connections_are_spread_over_the_threads(start_server: StartServer) -> None:
-    server = start_server(FILA_SERVER__EDGE="native", FILA_SERVER__IO_THREADS="3")
+    server = start_server(FILA_SERVER__IO_THREADS="3")
     server.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="q"))
     failed: list[Exception] = []
 

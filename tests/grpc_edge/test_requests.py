@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from typing import Any
 
 import grpc
 import pytest
@@ -150,3 +151,20 @@ def test_whoever_waits_for_messages_and_closes_its_side_is_gone(server: RunningS
     server.service.Enqueue(service_pb2.EnqueueRequest(queue="closed", payload=b"x"))
     [found] = leased(server, "closed", 1)
     assert found.metadata.attempt_count <= 1
+
+
+@pytest.mark.parametrize("method", ["Lease", "Consume", "ConsumeSession"])
+def test_a_request_that_is_kept_while_its_call_waits_is_small(server: RunningServer, method: str) -> None:
+    long: Any = {"queue": "q" * 2**20}
+    calls = {
+        "Lease": lambda: server.service.Lease(service_pb2.LeaseRequest(**long)),
+        "Consume": lambda: list(server.service.Consume(service_pb2.ConsumeRequest(**long))),
+        "ConsumeSession": lambda: list(
+            server.service.ConsumeSession(iter([service_pb2.ConsumeSessionRequest(open=long)]))
+        ),
+    }
+    with pytest.raises(grpc.RpcError) as raised:
+        calls[method]()
+
+    assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert raised.value.details().startswith("request must be at most 65536 bytes")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import grpc
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
 from tests.e2e.conftest import RunningServer, StartServer
 from tests.grpc_edge.raw_http2 import DATA, END_STREAM, RawClient, frame, message
+from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
@@ -22,7 +26,6 @@ PATIENCE_S = 60.0
 @pytest.fixture
 def server(start_server: StartServer) -> RunningServer:
     return start_server(
-        FILA_SERVER__EDGE="native",
         FILA_STORAGE__DURABILITY="os",
         FILA_LIMITS__UNWRITTEN_BYTES_MAX=str(BUDGET),
     )
@@ -79,3 +82,72 @@ def test_a_client_that_reads_gets_all_of_an_answer_larger_than_its_share(server:
             got += len(service.Lease(service_pb2.LeaseRequest(queue="large", max_messages=12)).messages)
 
     assert got == 12
+
+
+@contextmanager
+def hoarding(server: RunningServer) -> Iterator[None]:
+    """Pages of some megabytes on connections that read none of them, until there is no room for another page."""
+    admin = admin_pb2_grpc.FilaAdminStub(server.channel())
+    peek = admin_pb2.PeekMessagesRequest(queue="hoarded", max_messages=3)
+    with ExitStack() as connections:
+        for _ in range(8):
+            hoarder = connections.enter_context(RawClient(server.addresses["grpc"], {INITIAL_WINDOW_SIZE: 0}))
+            for number in range(4):
+                hoarder.begin(2 * number + 1, "/fila.v1.FilaAdmin/PeekMessages")
+                hoarder.send(frame(DATA, END_STREAM, 2 * number + 1, message(peek.SerializeToString())))
+        until(lambda: refused(admin, peek) is not None)
+        yield
+
+
+def refused(admin: Any, peek: admin_pb2.PeekMessagesRequest) -> Any:
+    """The refusal of a read, or None."""
+    try:
+        admin.PeekMessages(peek)
+    except grpc.RpcError as error:
+        return error
+    return None
+
+
+@pytest.fixture
+def filled(server: RunningServer) -> RunningServer:
+    """A server with queues of some megabytes."""
+    for name in ("hoarded", "large", "small"):
+        server.admin.CreateQueue(admin_pb2.CreateQueueRequest(name=name))
+    for name in ("hoarded", "large"):
+        for _ in range(3):
+            server.service.Enqueue(service_pb2.EnqueueRequest(queue=name, payload=PAYLOAD))
+    return server
+
+
+def test_a_read_beyond_the_budget_is_refused_with_its_bound_and_served_once_the_others_have_gone(
+    filled: RunningServer,
+) -> None:
+    admin = admin_pb2_grpc.FilaAdminStub(filled.channel())
+    peek = admin_pb2.PeekMessagesRequest(queue="hoarded", max_messages=3)
+    with hoarding(filled):
+        error = refused(admin, peek)
+        assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert f"limits.unwritten_bytes_max is {BUDGET}" in error.details()
+        assert b"google.rpc.RetryInfo" in dict(error.trailing_metadata())["grpc-status-details-bin"]
+
+    until(lambda: refused(admin, peek) is None)
+
+
+def test_small_answers_are_given_while_others_hoard_and_a_consumer_is_served_once_they_have_gone(
+    filled: RunningServer,
+) -> None:
+    service = service_pb2_grpc.FilaServiceStub(filled.channel())
+    with hoarding(filled):
+        small = service_pb2.EnqueueRequest(queue="small", payload=b"x")
+        assert service.Enqueue(small, timeout=20).offset == 1
+        assert len(service.Lease(service_pb2.LeaseRequest(queue="small"), timeout=20).messages) == 1
+        options = [("grpc.max_receive_message_length", -1)]
+        channel = grpc.insecure_channel(filled.addresses["grpc"], options=options)
+        consumer: Any = service_pb2_grpc.FilaServiceStub(channel).Consume(
+            service_pb2.ConsumeRequest(queue="large", max_in_flight=3, max_batch=3)
+        )
+
+    got = 0
+    while got < 3:
+        got += len(next(consumer).messages)
+    channel.close()

@@ -255,19 +255,6 @@ def gzip_bombs(victim: Victim) -> None:
     for_ever(explode, threads=4)
 
 
-@abuse
-def gzip_bombs_made_one_by_one(victim: Victim) -> None:
-    """Whoever sends them compresses each, and is as busy as the server."""
-    bomb = service_pb2.EnqueueRequest(queue="probe", payload=bytes(60 * MIB))
-    services = [victim.service() for _ in range(4)]
-
-    def explode() -> None:
-        services.append(services.pop(0))
-        services[-1].Enqueue(bomb, compression=grpc.Compression.Gzip)
-
-    for_ever(explode, threads=4)
-
-
 def _fill_with_large(victim: Victim, queue: str, count: int) -> None:
     victim.create_queue(queue)
     victim.fill(queue, count, bytes(4000))

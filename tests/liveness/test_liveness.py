@@ -22,10 +22,6 @@ P99_FACTOR_MAX = 5
 QUIET_P99_S_MIN = 0.02
 """Of a quiet machine: where a busy one is quiet for a moment, its luck is no measure."""
 
-GZIP_BOMBS = "gzip_bombs_made_one_by_one" if os.environ.get("FILA_SERVER__EDGE") == "python" else "gzip_bombs"
-"""gRPC's own library inflates whole messages before anybody may say how many: that edge bears what clients make while
-they send."""
-
 PROGRAM_BYTES = 160 * MIB
 """The interpreter, gRPC, the compiled core, and the state of some ten thousand messages."""
 
@@ -64,7 +60,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.alone]
         pytest.param("as_many_weights_as_are_allowed", marks=pytest.mark.soak),
         pytest.param("statistics_of_many_keys", marks=pytest.mark.soak),
         pytest.param("queues_by_the_thousand", marks=pytest.mark.soak),
-        GZIP_BOMBS,
+        "gzip_bombs",
         "peeks_nobody_reads",
         pytest.param("reads_of_the_log_and_consumers_nobody_reads", marks=pytest.mark.soak),
         pytest.param("redis_reads_nobody_reads", marks=pytest.mark.soak),

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fila.v1 import service_pb2
-from fila_server.edges.redis import codec
+from tests.native import decoderprobe as codec
 from tests.redis.reference_words import UnbalancedQuotes, split_line
 
 ARGUMENTS_MAX = 1024 * 1024

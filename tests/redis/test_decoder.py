@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fila_server.edges.redis.codec import CLOSE, COMMAND, PUSHES, REPLY, CommandDecoder
+from tests.native.decoderprobe import CLOSE, COMMAND, PUSHES, REPLY, CommandDecoder
 from tests.redis.raw_client import command
 from tests.redis.reference_decoder import Event, events_of_items, events_of_stream
 

@@ -1,114 +1,83 @@
-"""What all Redis clients together may do in one turn of the loop, under a told clock."""
+"""What all Redis clients together may have carried out in one turn of the loop, under a told clock."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from typing import Any, cast
 
 import pytest
 
-from fila_server.edges.redis.turns import SHARE_NS, SLICE_NS, Turns
+from fila_server.config.schema import Limits, Redis
+from fila_server.edges.native import redis_port
+from fila_server.edges.native.redis_port import REDIS_COMMAND, SLICE_NS, RedisPort
 
 STEP_NS = 50_000
-
-
-class Loop:
-    """Time passes when somebody works."""
-
-    def __init__(self) -> None:
-        self.now_ns = 0
-        self.soon: list[Callable[[], None]] = []
-        self.turns = Turns(self.soon.append, lambda: self.now_ns)
-
-    def turn(self) -> None:
-        soon, self.soon[:] = list(self.soon), []
-        for call in soon:
-            call()
+OF_A_TURN = SLICE_NS // STEP_NS + 1
 
 
 class Client:
-    def __init__(self, loop: Loop, steps: int) -> None:
-        self.loop = loop
-        self.left = steps
-        self.done_in_turns: list[int] = []
+    """Time passes when it works."""
 
-    def work(self, until_ns: int) -> bool:
-        done = 0
-        while self.left and self.loop.now_ns <= until_ns:
-            self.loop.now_ns += STEP_NS
-            self.left -= 1
-            done += 1
-        self.done_in_turns.append(done)
-        return self.left > 0
+    def __init__(self, world: World, number: int) -> None:
+        self.world = world
+        self.number = number
+
+    def carry_out(self, _args: list[bytes], _argc: int) -> None:
+        self.world.now_ns += STEP_NS
+        self.world.done.append(self.number)
 
 
-@pytest.fixture
-def loop() -> Loop:
-    return Loop()
+class World:
+    def __init__(self, clients: int) -> None:
+        self.now_ns = 0
+        self.done: list[int] = []
+        nobody: Any = None
+        self.port = RedisPort(
+            nobody, nobody, Redis(), Limits(), "data", lambda _: True, nobody, lambda: self.now_ns
+        )
+        cast("Any", self.port)._clients = {number: Client(self, number) for number in range(clients)}
+
+    def ask(self, client: int) -> None:
+        self.port.take(REDIS_COMMAND, client, 1, redis_port._LENGTH.pack(4) + b"PING")
 
 
-def test_a_client_with_little_to_do_is_served_at_once(loop: Loop):
-    client = Client(loop, 3)
-    loop.turns.enter(client)
-
-    assert client.left == 0
-    assert not loop.turns.is_in_line(client)
+async def turn() -> None:
+    await asyncio.sleep(0)
 
 
-def test_a_client_with_much_to_do_stops_after_the_slice_and_goes_on_in_the_next_turns(loop: Loop):
-    client = Client(loop, 1000)
-    loop.turns.enter(client)
-    assert loop.now_ns <= SLICE_NS + STEP_NS
-    assert loop.turns.is_in_line(client)
+async def test_what_little_is_asked_is_done_in_the_same_turn_and_the_loop_is_left_alone_then():
+    world = World(3)
+    for client in range(3):
+        world.ask(client)
+    await turn()
+
+    assert world.done == [0, 1, 2]
+    before_ns = world.now_ns
+    await turn()
+    assert world.now_ns == before_ns
+
+
+@pytest.mark.parametrize("clients", [1, 50])
+async def test_together_clients_take_no_more_of_a_turn_than_the_slice(clients: int):
+    world = World(clients)
+    for number in range(1000):
+        world.ask(number % clients)
 
     turns = 0
-    while client.left:
-        began_ns = loop.now_ns
-        loop.turn()
-        assert 0 < loop.now_ns - began_ns <= SLICE_NS + STEP_NS
+    while len(world.done) < 1000:
+        before = len(world.done)
+        await turn()
+        assert 0 < len(world.done) - before <= OF_A_TURN
         turns += 1
-    assert turns >= 1000 * STEP_NS // SLICE_NS - 2
+    assert turns >= 1000 // OF_A_TURN
 
 
-def test_together_many_take_no_more_of_a_turn_than_one(loop: Loop):
-    clients = [Client(loop, 1000) for _ in range(50)]
-    for client in clients:
-        loop.turns.enter(client)
-    assert loop.now_ns <= SLICE_NS + STEP_NS
+async def test_those_who_ask_are_served_in_the_order_in_which_they_asked():
+    world = World(10)
+    asked = [number % 10 for number in range(500)]
+    for client in asked:
+        world.ask(client)
+    while len(world.done) < 500:
+        await turn()
 
-    for _ in range(20):
-        began_ns = loop.now_ns
-        loop.turn()
-        assert loop.now_ns - began_ns <= SLICE_NS + SHARE_NS + STEP_NS
-
-
-def test_those_in_line_are_served_in_turn(loop: Loop):
-    loop.turns.enter(Client(loop, 10**9))
-    others = [Client(loop, 100) for _ in range(10)]
-    for client in others:
-        loop.turns.enter(client)
-    for _ in range(8):
-        loop.turn()
-
-    done = [100 - client.left for client in others]
-    assert min(done) > 0
-    assert max(done) - min(done) <= SHARE_NS // STEP_NS + 1
-
-
-def test_a_client_that_leaves_is_not_called_again(loop: Loop):
-    first, second = Client(loop, 10**9), Client(loop, 5)
-    loop.turns.enter(first)
-    loop.turns.enter(second)
-    loop.turns.leave(first)
-    loop.turns.leave(first)
-    loop.turn()
-
-    assert second.left == 0
-    assert len(first.done_in_turns) == 1
-    assert loop.soon == []
-
-
-def test_when_nobody_has_anything_to_do_the_loop_is_left_alone(loop: Loop):
-    loop.turns.enter(Client(loop, 3))
-    loop.turn()
-
-    assert loop.soon == []
+    assert world.done == asked

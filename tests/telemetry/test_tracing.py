@@ -2,31 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
 import pytest
 
-from fila.v1.service_pb2 import EnqueueRequest
-from fila_server.telemetry.tracing import with_trace_context
+from fila.v1 import admin_pb2, service_pb2
+from tests.e2e.conftest import RunningServer, launch, wait_until_started
+
+pytestmark = pytest.mark.e2e
 
 SAMPLED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 UNSAMPLED = SAMPLED[:-2] + "00"
+HEADERS_MAX = 64
 
 
-def carried(metadata, headers_max: int = 64, **fields) -> EnqueueRequest:
-    frame = EnqueueRequest(queue="orders", payload=b"x", **fields).SerializeToString()
-    return EnqueueRequest.FromString(with_trace_context(frame, metadata, headers_max))
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("tracing")
+    running = wait_until_started(
+        launch(folder / "data", folder / "server.log", FILA_STORAGE__DURABILITY="os")
+    )
+    running.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="orders"))
+    yield running
+    assert running.stop() == 0, running.log_file.read_text()
 
 
-def test_a_sampled_trace_travels_with_the_message():
-    request = carried([("traceparent", SAMPLED), ("tracestate", "vendor=1")], headers={"tenant": "acme"})
-
-    assert dict(request.headers) == {"tenant": "acme", "traceparent": SAMPLED, "tracestate": "vendor=1"}
-    assert (request.queue, request.payload) == ("orders", b"x")
+@pytest.fixture(scope="module")
+def service(server: RunningServer) -> Any:
+    return server.service
 
 
-def test_a_frame_without_trace_metadata_is_not_even_copied():
-    frame = EnqueueRequest(queue="orders").SerializeToString()
+def carried(
+    service: Any, *metadata: tuple[str, str], headers: dict[str, str] | None = None
+) -> dict[str, str]:
+    """The headers of a message whose call had this metadata."""
+    request = service_pb2.EnqueueRequest(queue="orders", payload=b"x", headers=headers or {})
+    service.Enqueue(request, metadata=metadata)
+    [message] = service.Lease(service_pb2.LeaseRequest(queue="orders")).messages
+    assert message.payload == b"x"
+    return dict(message.headers)
 
-    assert with_trace_context(frame, [("user-agent", "x")], 64) is frame
+
+def test_a_sampled_trace_travels_with_the_message(service: Any):
+    headers = carried(
+        service, ("traceparent", SAMPLED), ("tracestate", "vendor=1"), headers={"tenant": "acme"}
+    )
+
+    assert headers == {"tenant": "acme", "traceparent": SAMPLED, "tracestate": "vendor=1"}
 
 
 @pytest.mark.parametrize(
@@ -42,39 +66,40 @@ def test_a_frame_without_trace_metadata_is_not_even_copied():
         SAMPLED + "x",
     ],
 )
-def test_what_is_not_sampled_or_not_valid_stays_behind(traceparent):
-    assert dict(carried([("traceparent", traceparent)]).headers) == {}
+def test_what_is_not_sampled_or_not_valid_stays_behind(service: Any, traceparent: str):
+    assert carried(service, ("traceparent", traceparent)) == {}
 
 
-def test_a_later_versions_context_is_carried_as_it_is():
+def test_a_later_versions_context_is_carried_as_it_is(service: Any):
     later = "cc" + SAMPLED[2:] + "-what-the-future-holds"
 
-    assert carried([("traceparent", later)]).headers["traceparent"] == later
+    assert carried(service, ("traceparent", later))["traceparent"] == later
 
 
-def test_the_messages_own_headers_win():
-    own = UNSAMPLED.replace("b7", "c7")
+def test_the_messages_own_headers_win(service: Any):
+    own = {"traceparent": UNSAMPLED.replace("b7", "c7")}
 
-    assert dict(carried([("traceparent", SAMPLED)], headers={"traceparent": own}).headers) == {
-        "traceparent": own
-    }
+    assert carried(service, ("traceparent", SAMPLED), headers=own) == own
 
 
-def test_a_message_with_every_header_it_may_have_is_not_refused_for_ours():
-    headers = {f"h{i}": "v" for i in range(64)}
+def test_a_message_with_every_header_it_may_have_is_not_refused_for_ours(service: Any):
+    headers = {f"h{i}": "v" for i in range(HEADERS_MAX)}
 
-    assert dict(carried([("traceparent", SAMPLED)], headers=headers).headers) == headers
-    nearly = dict(list(headers.items())[:63])
-    request = carried([("traceparent", SAMPLED), ("tracestate", "a=1")], headers=nearly)
-    assert len(request.headers) == 64
-    assert "tracestate" not in request.headers
-
-
-def test_a_long_tracestate_stays_behind():
-    request = carried([("traceparent", SAMPLED), ("tracestate", "a=" + "x" * 600)])
-
-    assert dict(request.headers) == {"traceparent": SAMPLED}
+    assert carried(service, ("traceparent", SAMPLED), headers=headers) == headers
+    nearly = dict(list(headers.items())[:-1])
+    found = carried(service, ("traceparent", SAMPLED), ("tracestate", "a=1"), headers=nearly)
+    assert found == nearly | {"traceparent": SAMPLED}
 
 
-def test_a_frame_that_is_no_request_is_left_to_the_core():
-    assert with_trace_context(b"\xff\xff", [("traceparent", SAMPLED)], 64) == b"\xff\xff"
+def test_a_long_tracestate_stays_behind(service: Any):
+    found = carried(service, ("traceparent", SAMPLED), ("tracestate", "a=" + "x" * 600))
+
+    assert found == {"traceparent": SAMPLED}
+
+
+def test_a_frame_that_is_no_request_is_refused_as_without_a_trace(server: RunningServer):
+    enqueue: Any = server.channel().unary_unary("/fila.v1.FilaService/Enqueue")
+    with pytest.raises(grpc.RpcError) as raised:
+        enqueue(b"\xff\xff", metadata=[("traceparent", SAMPLED)])
+
+    assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT

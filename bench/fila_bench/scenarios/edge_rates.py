@@ -1,5 +1,5 @@
-"""Calls, latency and full lives through the edges, by one compiled client: the native edge, beside it the Python edge
-and the server of an older commit."""
+"""Calls, latency and full lives through the edge, by one compiled client, beside the server of an older commit, whose
+edge was grpc's own server in Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _METHOD = (
     '`us/msg` wherever it stands, are of the run with the middle rate; other figures of a case that says "median" are '
     "medians of their own."
 )
-_NATIVE, _PYTHON, _OLDER = "native", "python", f"commit {BASELINE}"
+_FILA, _OLDER = "fila", f"commit {BASELINE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Driven:
 def _server(side: str, durability: str) -> Server:
     if side == _OLDER:
         return Server(durability=durability, program=server_of(BASELINE))
-    return Server(durability=durability, server__edge=side)
+    return Server(durability=durability)
 
 
 def _drive(server: Server, seconds: float, sync_ms: float, **flags: str | float) -> Driven:
@@ -105,7 +105,7 @@ def _against(case: str, reach: float | None, old: Sequence[Driven], new: Sequenc
         reach=reach,
         details={
             "90 % interval": ratio.interval,
-            "native/s": statistics.median(run.rate for run in new),
+            "fila/s": statistics.median(run.rate for run in new),
             "the other's/s": statistics.median(run.rate for run in old),
             "server us/msg": _middle(new).server_us,
             "the other's us/msg": _middle(old).server_us,
@@ -136,13 +136,11 @@ def _calls(side: str, durability: str, seconds: float) -> _Calls:
 def unary(budget: Budget) -> Iterator[Finding]:
     go_load.build()
     for durability, reach in (("fsync", 30_000), ("os", 40_000)):
-        sides = {
-            side: partial(_calls, side, durability, budget.seconds / 4) for side in (_NATIVE, _PYTHON, _OLDER)
-        }
+        sides = {side: partial(_calls, side, durability, budget.seconds / 4) for side in (_FILA, _OLDER)}
         runs = in_turn(sides, _ROUNDS)
         fifty = {side: [run.fifty for run in runs[side]] for side in sides}
         yield _rate(f"50 callers, {durability}", reach, fifty)
-        yield _against(f"50 callers, {durability}: native / {_OLDER}", 6, fifty[_OLDER], fifty[_NATIVE])
+        yield _against(f"50 callers, {durability}: fila / {_OLDER}", 6, fifty[_OLDER], fifty[_FILA])
         one = {side: [run.one for run in runs[side]] for side in sides}
         yield _rate(f"1 caller, {durability}", 10_000 if durability == "os" else None, one)
         if durability == "fsync":
@@ -150,16 +148,14 @@ def unary(budget: Budget) -> Iterator[Finding]:
 
 
 def _rate(case: str, reach: float | None, runs: dict[str, list[Driven]]) -> Finding:
-    native = _middle(runs[_NATIVE])
+    ours = _middle(runs[_FILA])
     details: dict[str, object] = {
-        "p50 ms": native.enqueue_ms[0],
-        "p99 ms": native.enqueue_ms[1],
-        **native.details,
+        "p50 ms": ours.enqueue_ms[0],
+        "p99 ms": ours.enqueue_ms[1],
+        **ours.details,
     }
-    details |= {f"{side}/s": _middle(others).rate for side, others in runs.items() if side != _NATIVE}
-    return Finding(
-        benchmark="edges", case=case, value=native.rate, unit="msg/s", reach=reach, details=details
-    )
+    details |= {f"{side}/s": _middle(others).rate for side, others in runs.items() if side != _FILA}
+    return Finding(benchmark="edges", case=case, value=ours.rate, unit="msg/s", reach=reach, details=details)
 
 
 def _beyond_the_sync(runs: dict[str, list[Driven]]) -> Finding:
@@ -168,14 +164,14 @@ def _beyond_the_sync(runs: dict[str, list[Driven]]) -> Finding:
     return Finding(
         benchmark="edges",
         case=f"1 caller, fsync: p50 beyond one device sync, {_MEDIAN}",
-        value=statistics.median(beyond[_NATIVE]),
+        value=statistics.median(beyond[_FILA]),
         unit="ms",
         reach=0.15,
         better="less",
         details={
-            "p50 ms": statistics.median(run.enqueue_ms[0] for run in runs[_NATIVE]),
-            "device sync ms": statistics.median(run.sync_ms for run in runs[_NATIVE]),
-            **{side: statistics.median(of) for side, of in beyond.items() if side != _NATIVE},
+            "p50 ms": statistics.median(run.enqueue_ms[0] for run in runs[_FILA]),
+            "device sync ms": statistics.median(run.sync_ms for run in runs[_FILA]),
+            **{side: statistics.median(of) for side, of in beyond.items() if side != _FILA},
         },
     )
 
@@ -183,8 +179,8 @@ def _beyond_the_sync(runs: dict[str, list[Driven]]) -> Finding:
 # --- from enqueue to delivery -----------------------------------------------------------------
 
 
-def _paced(side: str, seconds: float) -> Driven:
-    with _server(side, "fsync") as server:
+def _paced(seconds: float) -> Driven:
+    with _server(_FILA, "fsync") as server:
         # Several producers, so that one slow answer does not hold up the next call.
         return _drive(
             server, seconds, _sync_ms(server, "fsync"), client="unary", producers=4, rate=_CALLS_PER_S
@@ -193,29 +189,23 @@ def _paced(side: str, seconds: float) -> Driven:
 
 @benchmark(
     "edges/latency",
-    "enqueue to delivery at 500 msg/s, one a call, fsync, by fila-load, runs alternating",
+    "enqueue to delivery at 500 msg/s, one a call, fsync, by fila-load",
     _METHOD,
 )
 def latency(budget: Budget) -> Iterator[Finding]:
     go_load.build()
-    sides = {side: partial(_paced, side, budget.seconds / 2) for side in (_NATIVE, _PYTHON)}
-    runs = in_turn(sides, _ROUNDS)
+    runs = [_paced(budget.seconds / 2) for _ in range(_ROUNDS)]
     for place, (name, reach) in enumerate((("p50", 0.45), ("p99", 1.2))):
-        delivery = {
-            side: statistics.median(run.delivery_ms[place] for run in of if run.delivery_ms)
-            for side, of in runs.items()
-        }
         yield Finding(
             benchmark="edges",
             case=f"enqueue to delivery at {_CALLS_PER_S} msg/s, one a call, fsync: {name}, {_MEDIAN}",
-            value=delivery[_NATIVE],
+            value=statistics.median(run.delivery_ms[place] for run in runs if run.delivery_ms),
             unit="ms",
             reach=reach,
             better="less",
             details={
-                "answer ms": statistics.median(run.enqueue_ms[place] for run in runs[_NATIVE]),
-                "device sync ms": statistics.median(run.sync_ms for run in runs[_NATIVE]),
-                "python ms": delivery[_PYTHON],
+                "answer ms": statistics.median(run.enqueue_ms[place] for run in runs),
+                "device sync ms": statistics.median(run.sync_ms for run in runs),
             },
         )
 
@@ -229,7 +219,7 @@ class _Life:
     reach: float
     floor: float = 0.0
     server_us_reach: float | None = None
-    sides: tuple[str, ...] = (_NATIVE, _PYTHON)
+    sides: tuple[str, ...] = (_FILA,)
     window: int
     """Frames under way: enough that neither side waits for a sync that is under way with nothing to do."""
 
@@ -241,7 +231,7 @@ class _Life:
 _LIVES = (
     _Life(batch=1, window=256, reach=30_000, floor=15_000, server_us_reach=25),
     _Life(batch=10, window=64, reach=120_000),
-    _Life(batch=100, window=16, reach=300_000, server_us_reach=3, sides=(_NATIVE, _PYTHON, _OLDER)),
+    _Life(batch=100, window=16, reach=300_000, server_us_reach=3, sides=(_FILA, _OLDER)),
 )
 
 
@@ -260,25 +250,25 @@ def life(budget: Budget) -> Iterator[Finding]:
         runs = in_turn(
             {side: partial(_lived, side, shape, budget.seconds / 2) for side in shape.sides}, _ROUNDS
         )
-        native = _middle(runs[_NATIVE])
+        ours = _middle(runs[_FILA])
         yield Finding(
             benchmark="edges",
             case=shape.case,
-            value=native.rate,
+            value=ours.rate,
             unit="msg/s",
             reach=shape.reach,
             details={
                 **({"floor": shape.floor} if shape.floor else {}),
-                **native.details,
+                **ours.details,
                 "window": shape.window,
-                **{f"{side}/s": _middle(of).rate for side, of in runs.items() if side != _NATIVE},
+                **{f"{side}/s": _middle(of).rate for side, of in runs.items() if side != _FILA},
             },
         )
         if shape.server_us_reach is not None:
             yield Finding(
                 benchmark="edges",
                 case=f"{shape.case}: server CPU a message, {_MEDIAN}",
-                value=statistics.median(run.server_us for run in runs[_NATIVE]),
+                value=statistics.median(run.server_us for run in runs[_FILA]),
                 unit="us",
                 reach=shape.server_us_reach,
                 better="less",
@@ -287,4 +277,4 @@ def life(budget: Budget) -> Iterator[Finding]:
                 },
             )
         if _OLDER in runs:
-            yield _against(f"{shape.case}: native / {_OLDER}", 1.0, runs[_OLDER], runs[_NATIVE])
+            yield _against(f"{shape.case}: fila / {_OLDER}", 1.0, runs[_OLDER], runs[_FILA])

@@ -1,4 +1,4 @@
-"""The Redis protocol by Redis' own load generator: both of Fila's edges, and redis-server with its own XADD."""
+"""The Redis protocol by Redis' own load generator: Fila, and redis-server with its own XADD."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fila_bench.server import Server
 _QUEUE, _CHANNEL = "bench", "work"
 _PAYLOAD = "x" * 100
 _ROUNDS = 3
-_NATIVE, _PYTHON, _REDIS = "native", "python", "redis-server"
+_FILA, _REDIS = "fila", "redis-server"
 _PUSH, _ADD = ("RPUSH", _QUEUE, _PAYLOAD), ("XADD", _QUEUE, "*", "m", _PAYLOAD)
 
 
@@ -47,8 +47,8 @@ class _Ran:
 
 
 @contextlib.contextmanager
-def _a_fila(side: str) -> Iterator[tuple[int, Callable[[], float]]]:
-    with Server(durability="os", redis=True, server__edge=side) as server:
+def _a_fila() -> Iterator[tuple[int, Callable[[], float]]]:
+    with Server(durability="os", redis=True) as server:
         Connection(server.redis_port).ask(command("SET", _QUEUE, _CHANNEL, "NX"), 1)
         yield server.redis_port, server.cpu_s
 
@@ -62,7 +62,7 @@ def _a_redis() -> Iterator[tuple[int, Callable[[], float]]]:
 
 def _loaded(side: str, shape: _Shape, seconds: float) -> _Ran:
     requests = max(1_000, round(shape.requests_per_s * seconds))
-    with _a_redis() if side == _REDIS else _a_fila(side) as (port, cpu_s):
+    with _a_redis() if side == _REDIS else _a_fila() as (port, cpu_s):
         _asked(port, shape, requests // 10, _words(side))
         before_s = cpu_s()
         rate, p50_ms = _asked(port, shape, requests, _words(side))
@@ -94,15 +94,11 @@ def _generator() -> str:
     return found or str(install.debian("redis-server") / "usr/bin/redis-benchmark")
 
 
-@benchmark(
-    "redis-edges", "RPUSH of 100 B, os, by redis-benchmark: both edges and redis-server's XADD, alternating"
-)
+@benchmark("redis-edges", "RPUSH of 100 B, os, by redis-benchmark, and redis-server's XADD, alternating")
 def redis_edges(budget: Budget) -> Iterator[Finding]:
     seconds = budget.seconds / 4
-    runs = in_turn(
-        {side: partial(_loaded, side, _SINGLE, seconds) for side in (_NATIVE, _REDIS, _PYTHON)}, _ROUNDS
-    )
-    ratio = ratio_of([run.rate for run in runs[_REDIS]], [run.rate for run in runs[_NATIVE]])
+    runs = in_turn({side: partial(_loaded, side, _SINGLE, seconds) for side in (_FILA, _REDIS)}, _ROUNDS)
+    ratio = ratio_of([run.rate for run in runs[_REDIS]], [run.rate for run in runs[_FILA]])
     single = f"RPUSH, {_SINGLE.connections} connections, one at a time, os"
     yield _rate(single, None, runs)
     yield Finding(
@@ -113,9 +109,7 @@ def redis_edges(budget: Budget) -> Iterator[Finding]:
         reach=0.8,
         details={"90 % interval": ratio.interval, "floor": 0.5},
     )
-    pipelined = in_turn(
-        {side: partial(_loaded, side, _PIPELINED, seconds) for side in (_NATIVE, _PYTHON)}, _ROUNDS
-    )
+    pipelined = in_turn({_FILA: partial(_loaded, _FILA, _PIPELINED, seconds)}, _ROUNDS)
     case = f"RPUSH, {_PIPELINED.connections} connections, pipelines of {_PIPELINED.pipeline}, os"
     yield _rate(case, 1_200_000, pipelined)
 
@@ -123,7 +117,7 @@ def redis_edges(budget: Budget) -> Iterator[Finding]:
 def _rate(case: str, reach: float | None, runs: dict[str, list[_Ran]]) -> Finding:
     details: dict[str, object] = {}
     for side, of in runs.items():
-        prefix = "" if side == _NATIVE else f"{side} "
+        prefix = "" if side == _FILA else f"{side} "
         if prefix:
             details[f"{side}/s"] = statistics.median(run.rate for run in of)
         details[f"{prefix}us/msg"] = statistics.median(run.server_us for run in of)
@@ -131,7 +125,7 @@ def _rate(case: str, reach: float | None, runs: dict[str, list[_Ran]]) -> Findin
     return Finding(
         benchmark="redis-edges",
         case=case,
-        value=statistics.median(run.rate for run in runs[_NATIVE]),
+        value=statistics.median(run.rate for run in runs[_FILA]),
         unit="msg/s",
         reach=reach,
         details=details,

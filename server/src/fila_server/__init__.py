@@ -1,1 +1,1 @@
-"""The Fila server: Python edges around a compiled core. Start reading at main.py."""
+"""The Fila server: a compiled core and edge, with Python around them. Start reading at main.py."""

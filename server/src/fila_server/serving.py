@@ -17,7 +17,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 
@@ -32,10 +32,8 @@ from fila_server.broker.calls import Broker
 from fila_server.broker.interfaces import Engine
 from fila_server.config.schema import Address, Config
 from fila_server.descriptors import Descriptors
-from fila_server.edges.grpc.server import RpcServer
+from fila_server.edges.native.redis_port import RedisPort
 from fila_server.edges.native.server import NativeServer
-from fila_server.edges.redis import server as redis_server
-from fila_server.edges.redis.port import Port as RedisPort
 from fila_server.events import emit
 from fila_server.hooks.stage import HookStage
 from fila_server.operations.observing import observe
@@ -76,7 +74,7 @@ async def serve(
     tls = Tls(settings.tls)
     door = new_door(broker, engine.rights, settings)
     quotas = Quotas(broker.call, engine.rights, door.directory, time.monotonic)
-    rpc = _rpc_server(engine, broker, settings, door, tls, descriptors.first_kept)
+    edge = NativeServer(cast("CompiledEngine", engine), broker, settings, door, tls, descriptors.first_kept)
     hooks = await start_with_hooks(broker, settings)
     try:
         await start_access(door, settings)
@@ -85,20 +83,16 @@ async def serve(
         await broker.stop()
         raise
     telemetry = _telemetry(broker, hooks, quotas)
-    redis, metrics_port = await _listen(rpc, telemetry, broker, settings, descriptors, door, tls, loading)
+    redis, metrics_port = await _listen(edge, telemetry, broker, settings, descriptors, door, loading)
     door.start()
     quotas.start()
     _start_telling(telemetry, engine, settings)
     watching = asyncio.ensure_future(tls.watch())
     control = _control(engine, settings)
     await control.start()
-    _report_start(settings, rpc, redis, metrics_port)
+    _report_start(settings, edge, redis, metrics_port)
     telemetry.say_ready()
-    observing = asyncio.create_task(
-        observe(
-            _asking(broker), time.monotonic, broker.speeds, counts_consumers=isinstance(rpc, NativeServer)
-        )
-    )
+    observing = asyncio.create_task(observe(_asking(broker), time.monotonic, broker.speeds))
     _calm_the_collector()
     await stopping.wait()
     on_signal()
@@ -109,37 +103,34 @@ async def serve(
     watching.cancel()
     await control.stop()
     descriptors.stop()
-    await _drain(broker, rpc, redis, telemetry)
+    await _drain(broker, edge, redis, telemetry)
 
 
 async def _listen(
-    rpc: GrpcServer,
+    edge: NativeServer,
     telemetry: Telemetry,
     broker: Broker,
     settings: Config,
     descriptors: Descriptors,
     door: Door,
-    tls: Tls,
     loading: LoadingPage | None,
 ) -> tuple[RedisPort | None, int]:
     """Bind every port, then answer on all of them. Returns the Redis port, if there is one, and the metrics page's
     number. Raises errors.PortTaken, with the broker stopped."""
     redis: RedisPort | None = None
     try:
-        rpc.bind()
+        edge.bind()
         metrics_port = await telemetry.start_page(
             settings.metrics.listen_addr, _scraper(door, settings), loading
         )
         if settings.redis.enabled:
-            # The last port to be bound, and it answers at once: by then every port is held.
-            redis = await _redis_port(rpc, broker, settings, descriptors, door, tls)
+            redis = edge.listen_redis(settings.server.data_dir, descriptors.may_be_kept, door)
     except errors.PortTaken:
         await broker.stop()
         raise
-    await rpc.serve()
-    descriptors.guard({rpc.port, metrics_port, redis.address[1] if redis is not None else 0} - {0})
+    await edge.serve()
+    descriptors.guard({edge.port, metrics_port, redis.address[1] if redis is not None else 0} - {0})
     descriptors.start()
-    rpc.listen()
     return redis, metrics_port
 
 
@@ -150,38 +141,6 @@ def _start_telling(telemetry: Telemetry, engine: Engine, settings: Config) -> No
     )
     telemetry.start_spans(
         getattr(engine, "spans", None), endpoint=told.otlp_endpoint, service_name=told.service_name
-    )
-
-
-class GrpcServer(Protocol):
-    """Whatever speaks gRPC (edges/grpc/server.py, edges/native/server.py)."""
-
-    port: int
-
-    def bind(self) -> None: ...
-    async def serve(self) -> None: ...
-    def listen(self) -> None: ...
-    async def say_not_serving(self) -> None: ...
-    async def stop(self, grace_s: float) -> None: ...
-
-
-def _rpc_server(
-    engine: Engine, broker: Broker, settings: Config, door: Door, tls: Tls, first_kept: int
-) -> GrpcServer:
-    if settings.server.edge == "python":
-        return RpcServer(broker, settings, door, tls)
-    return NativeServer(cast("CompiledEngine", engine), broker, settings, door, tls, first_kept)
-
-
-async def _redis_port(
-    rpc: GrpcServer, broker: Broker, settings: Config, descriptors: Descriptors, door: Door, tls: Tls
-) -> RedisPort:
-    """Whoever speaks gRPC by threads of its own reads the Redis clients' sockets too."""
-    data_dir = settings.server.data_dir
-    if isinstance(rpc, NativeServer):
-        return rpc.listen_redis(data_dir, descriptors.may_be_kept, door)
-    return await redis_server.start(
-        broker, settings.redis, settings.limits, data_dir, descriptors.may_be_kept, door=door, tls=tls
     )
 
 
@@ -225,8 +184,8 @@ def _calm_the_collector() -> None:
     gc.set_threshold(20_000, 20, 100)
 
 
-def _report_start(settings: Config, rpc: GrpcServer, redis: RedisPort | None, metrics_port: int) -> None:
-    addresses: dict[str, Any] = {"grpc": f"{settings.server.listen_addr.rpartition(':')[0]}:{rpc.port}"}
+def _report_start(settings: Config, edge: NativeServer, redis: RedisPort | None, metrics_port: int) -> None:
+    addresses: dict[str, Any] = {"grpc": f"{settings.server.listen_addr.rpartition(':')[0]}:{edge.port}"}
     places = {"server.listen_addr": settings.server.listen_addr}
     if redis is not None:
         addresses["redis"] = f"{redis.address[0]}:{redis.address[1]}"
@@ -240,13 +199,13 @@ def _report_start(settings: Config, rpc: GrpcServer, redis: RedisPort | None, me
     emit("server.started", pid=os.getpid(), version=version(), commit=commit(), **addresses)
 
 
-async def _drain(broker: Broker, rpc: GrpcServer, redis: RedisPort | None, telemetry: Telemetry) -> None:
+async def _drain(broker: Broker, edge: NativeServer, redis: RedisPort | None, telemetry: Telemetry) -> None:
     """Take nothing new, finish what is in hand, sync."""
     started_s = time.monotonic()
     emit("server.draining")
-    await rpc.say_not_serving()
+    await edge.say_not_serving()
     await telemetry.stop_exports()  # while the core still answers them
-    closing = [asyncio.ensure_future(rpc.stop(CALLS_FINISH_S + 1))]
+    closing = [asyncio.ensure_future(edge.stop(CALLS_FINISH_S + 1))]
     if redis is not None:
         closing.append(asyncio.ensure_future(redis.close()))
     await broker.drain(CALLS_FINISH_S)

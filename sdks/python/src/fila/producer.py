@@ -62,10 +62,6 @@ SECOND_FRAME_LEAST = 32
 """A second frame of at least so many leaves beside the first: while the broker syncs one, the callers of the other
 are served. Smaller ones cost more than the wait does."""
 
-READ_AHEAD_MAX = 32
-"""A broker that reads streams in Python (`server.edge = "python"`) may drop the last frame that it took when so many
-before it are unanswered."""
-
 CLOSING_POLL_S = 0.002
 """How often a closing producer looks whether everything is answered."""
 
@@ -427,7 +423,7 @@ class Producer:
         they may be stored. It reads nothing behind such a frame. So the last one that was sent was not taken in either
         case; of those before it nobody can tell.
         """
-        if not says_that_it_stops(failure) or len(self._in_flight) > READ_AHEAD_MAX:
+        if not says_that_it_stops(failure):
             return None
         return self._in_flight.get(self._sequence)
 

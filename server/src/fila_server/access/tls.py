@@ -44,7 +44,6 @@ class Tls:
     def __init__(self, settings: Settings) -> None:
         """Raises ConfigInvalid when a file or a setting is missing, or a file is not what it should be."""
         self._settings = settings
-        self._context: ssl.SSLContext | None = None
         self._stamp: tuple[int, ...] = ()
         self._at_change: list[Callable[[Files], None]] = []
         check_tls(settings)
@@ -52,7 +51,7 @@ class Tls:
         if not self.is_on:
             return
         self.files = self._read()
-        self._context = self._new_context()
+        self._check()
         self._stamp = self._times()
         self._warned_s = 0.0
 
@@ -65,10 +64,6 @@ class Tls:
     def requires_certificates(self) -> bool:
         """Whether a connection without one is refused."""
         return self.is_on and self._settings.require_client_cert
-
-    def context(self) -> ssl.SSLContext | None:
-        """The one context of a listening socket; None where connections are not encrypted."""
-        return self._context
 
     @property
     def newest_only(self) -> bool:
@@ -92,11 +87,9 @@ class Tls:
         self._stamp = times
         try:
             files = self._read()
-            self._new_context()  # certificate and key belong together, before anything is replaced
-            assert self._context is not None
+            self._check()  # certificate and key belong together, before anything is replaced
             for use in self._at_change:
                 use(files)
-            self._context.load_cert_chain(self._settings.cert_file, self._settings.key_file)
         except (errors.ConfigInvalid, OSError) as error:
             log.warning("tls.reload_failed", detail=str(error))
             return None
@@ -138,10 +131,11 @@ class Tls:
             await asyncio.sleep(LOOK_EVERY_S)
             self.look()
 
-    def _new_context(self) -> ssl.SSLContext:
+    def _check(self) -> None:
+        """Raise ConfigInvalid unless OpenSSL takes all of it together, and say which setting is at fault. The edge's
+        threads then make contexts of their own."""
         settings = self._settings
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3 if self.newest_only else ssl.TLSVersion.TLSv1_2
         try:
             context.set_ciphers(self.ciphers)
         except ssl.SSLError:
@@ -154,14 +148,12 @@ class Tls:
             context.load_cert_chain(settings.cert_file, settings.key_file, password=_no_password)
             if settings.client_ca_file:
                 context.load_verify_locations(settings.client_ca_file)
-                context.verify_mode = ssl.CERT_REQUIRED if settings.require_client_cert else ssl.CERT_OPTIONAL
         except (ssl.SSLError, ValueError) as error:
             raise errors.ConfigInvalid(
                 f"the files of [tls] do not fit together: {_words(error)}. cert_file is the chain, the server's own "
                 "certificate first; key_file its key, without a password",
                 key="tls.cert_file",
             ) from None
-        return context
 
     def _read(self) -> Files:
         settings = self._settings

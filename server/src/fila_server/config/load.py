@@ -44,6 +44,9 @@ __all__ = [
 FILE_NAME = "fila.toml"
 SYSTEM_FILE = Path("/etc/fila") / FILE_NAME
 
+GONE = {"server.edge": "there is one edge, and nothing to choose"}
+"""Settings of earlier versions, and why there is none of that name."""
+
 _TEXT_KINDS = (Address, AddressOrOff, Duration, Size)
 
 
@@ -217,10 +220,7 @@ def _read_file(file: Path, values: dict[str, dict[str, Any]], origins: dict[str,
             line = _line_of(text, section, key)
             setting = _SETTINGS[section].get(key)
             if setting is None:
-                raise ConfigInvalid(
-                    f"unknown key {section}.{key}; {_nearest(key, list(_SETTINGS[section]))}",
-                    source=source, line=line, key=f"{section}.{key}",
-                )  # fmt: skip
+                raise _unknown_key(section, key, source=source, line=line)
             try:
                 values[section][key] = setting.check(raw)
             except ValueError:
@@ -252,12 +252,7 @@ def _read_environment(
             )  # fmt: skip
         setting = _SETTINGS[section].get(key)
         if setting is None:
-            nearest = _nearest(key, list(_SETTINGS[section]))
-            raise ConfigInvalid(
-                f"unknown key {section}.{key}; {nearest}",
-                source=f"environment variable {name}",
-                key=f"{section}.{key}",
-            )
+            raise _unknown_key(section, key, source=f"environment variable {name}")
         _set_from_text(setting, name, text, values, loaded)
 
 
@@ -272,6 +267,14 @@ def _set_from_text(
             source=name if name.startswith("--") else f"environment variable {name}", key=setting.name,
         ) from None  # fmt: skip
     loaded.origins[setting.name] = name
+
+
+def _unknown_key(section: str, key: str, *, source: str, line: int = 0) -> ConfigInvalid:
+    name = f"{section}.{key}"
+    what = f"unknown key {name}; {_nearest(key, list(_SETTINGS[section]))}"
+    if name in GONE:
+        what = f"{name} is gone: {GONE[name]}; remove it"
+    return ConfigInvalid(what, source=source, line=line, key=name)
 
 
 def _unknown_section(source: str, text: str, section: str, table: object) -> ConfigInvalid:

@@ -132,20 +132,13 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "`FILA_DATA_DIR` sets it too.",
         ),
     ] = "data"
-    edge: Annotated[
-        Literal["native", "python"],
-        Meta(
-            description='What speaks gRPC and the Redis protocol: "native" threads of compiled code, gRPC over '
-            'nghttp2, or the "python" event loop with grpc\'s own server, which costs several times the CPU a call.'
-        ),
-    ] = "native"
     io_threads: Annotated[
         int,
         Meta(
             ge=1,
             le=16,
-            description='Threads of the "native" edge. A connection belongs to one of them; one serves some 30,000 '
-            "single calls a second.",
+            description="Threads that speak gRPC and the Redis protocol. A connection belongs to one of them; one "
+            "serves some 30,000 single calls a second.",
         ),
     ] = 1
 

@@ -52,7 +52,7 @@ class Tls(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = False
     min_version: Annotated[
         Literal["1.2", "1.3"],
-        Meta(description='The oldest TLS that is spoken. With `server.edge = "python"` gRPC speaks 1.2 too.'),
+        Meta(description="The oldest TLS that is spoken."),
     ] = "1.2"
     ciphers: Annotated[
         str,

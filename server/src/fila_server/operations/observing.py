@@ -41,8 +41,7 @@ class _Watched:
 class Observer:
     """Compares; `look` is told the time."""
 
-    def __init__(self, *, counts_consumers: bool = False) -> None:
-        self._counts_consumers = counts_consumers
+    def __init__(self) -> None:
         self._consumers: dict[tuple[bytes, bytes], int] = {}
         self._dead: dict[bytes, int] = {}
         self._disk_level = 0
@@ -55,8 +54,7 @@ class Observer:
         self._look_at_disk(snapshot)
         self._look_at_dead_letters(snapshot)
         self._look_at_keys(snapshot, now_s)
-        if self._counts_consumers:
-            self._look_at_consumers(snapshot)
+        self._look_at_consumers(snapshot)
         self._is_first = False
 
     def _look_at_disk(self, snapshot: Snapshot) -> None:
@@ -137,12 +135,9 @@ class Observer:
         )
 
 
-async def observe(
-    ask: Callable[[], Awaitable[bytes]], now_s: Callable[[], float], speeds: Speeds, *, counts_consumers: bool
-) -> None:
-    """Look again and again, until it is cancelled, and let `speeds` see the same. Consumers are counted here where the
-    edge does not tell of each."""
-    observer = Observer(counts_consumers=counts_consumers)
+async def observe(ask: Callable[[], Awaitable[bytes]], now_s: Callable[[], float], speeds: Speeds) -> None:
+    """Look again and again, until it is cancelled, and let `speeds` see the same."""
+    observer = Observer()
     while True:
         with contextlib.suppress(errors.FilaServerError):  # an overloaded core is asked again
             snapshot = decode(await ask())

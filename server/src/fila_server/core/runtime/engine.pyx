@@ -309,13 +309,10 @@ cdef class CoreEngine(OpenCore):
             raise OSError(errno, f"no eventfd for the answers: {os.strerror(errno)}")
         return number
 
-    def submit(self, int kind, uint64_t token, bytes frame, caller=None, int64_t now_ns=0):
-        """Parse a request, check its bounds, and hand it to the scheduler; the answer comes by drain().
-
-        `caller` is who sends it (requests/rights.pxd) and `now_ns` the moment that its quotas go by, of the
-        monotonic clock; None is the broker itself, which may do everything.
-        """
-        cdef Command* command = judged_parse(self.core, self.rights, kind, token, frame, caller, now_ns)
+    def submit(self, int kind, uint64_t token, bytes frame):
+        """Parse a request of the broker's own, check its bounds, and hand it to the scheduler; the answer
+        comes by drain()."""
+        cdef Command* command = judged_parse(self.core, self.rights, kind, token, frame, None, 0)
         try:
             self._post(command)
         except BaseException:
@@ -323,7 +320,11 @@ cdef class CoreEngine(OpenCore):
             raise
 
     def parse(self, int kind, bytes frame, caller=None, int64_t now_ns=0):
-        """The first half of submit, for frames that pass through hooks."""
+        """The first half of submit, for frames that pass through hooks and for those of others.
+
+        `caller` is who sends it (requests/rights.pxd) and `now_ns` the moment that its quotas go by, of the
+        monotonic clock; None is the broker itself, which may do everything.
+        """
         cdef ParsedFrame parsed = ParsedFrame.__new__(ParsedFrame)
         parsed.limits = self.core.limits
         parsed.command = judged_parse(self.core, self.rights, kind, 0, frame, caller, now_ns)

@@ -1,1 +1,1 @@
-"""The gRPC edge: bytes in, bytes out. Start reading at server.py."""
+"""gRPC's services but FilaService, whose calls never come to Python. Start reading at services.py."""

@@ -31,8 +31,7 @@ from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
 from fila_server.config.schema import Limits
 from fila_server.edges.grpc.admission import Admission
 from fila_server.edges.grpc.identity import Identity
-from fila_server.edges.grpc.service import Context, until_written
-from fila_server.edges.grpc.status import abort
+from fila_server.edges.grpc.status import Context, abort, until_written
 from fila_server.edges.grpc.watching import Watching
 from fila_server.edges.grpc.wire_fault import explain
 from fila_server.errors import ChannelNotFound, FilaServerError, Overloaded

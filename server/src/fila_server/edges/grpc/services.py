@@ -1,4 +1,4 @@
-"""All on the gRPC port but FilaService: FilaAdmin, FilaSink, health and reflection. Both edges serve these.
+"""All on the gRPC port but FilaService: the services that the edge's threads leave to Python.
 
 FilaAdmin               admin.py
 FilaSink                sinks.py; batches of messages, seldom and large
@@ -40,14 +40,6 @@ FRAME_OVERHEAD_BYTES = MIB
 
 RECEIVED_BYTES_MIN = 65 * MIB
 """What gRPC lets in at least: beyond it gRPC itself refuses and cannot name field and bound, below it we do."""
-
-STREAMS_PER_CONNECTION_MAX = 10_000
-
-KEEPALIVE_MS = 30_000
-KEEPALIVE_TIMEOUT_MS = 20_000
-"""A consumer whose machine vanished is noticed, and its unwritten messages freed, in 50 s."""
-
-CLIENT_PING_INTERVAL_MS_MIN = 5_000
 
 
 class Services:

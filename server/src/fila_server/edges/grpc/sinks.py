@@ -15,8 +15,7 @@ from fila_server.broker.calls import Broker
 from fila_server.config.schema import KIB, Config
 from fila_server.edges.grpc.admin import authorize, parse
 from fila_server.edges.grpc.identity import Identity
-from fila_server.edges.grpc.service import Context, UnaryHandler
-from fila_server.edges.grpc.status import abort
+from fila_server.edges.grpc.status import Context, UnaryHandler, abort
 from fila_server.errors import LimitExceeded
 from fila_server.operations.requests import AdminRules
 

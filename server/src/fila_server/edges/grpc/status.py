@@ -1,11 +1,13 @@
-"""From an error of errors.py to what a gRPC client sees. The only place that does this.
+"""A call as handlers see it: its context, what it is refused with, and when its answer was read.
 
-Every refusal carries google.rpc.Status with ErrorInfo{reason, domain "fila"}, so a client
-needs one table whatever call it made; RESOURCE_EXHAUSTED carries RetryInfo as well.
+An error of errors.py becomes what a gRPC client sees here, and nowhere else. Every refusal carries google.rpc.Status
+with ErrorInfo{reason, domain "fila"}, so a client needs one table whatever call it made; RESOURCE_EXHAUSTED carries
+RetryInfo as well.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
 import grpc
@@ -14,8 +16,12 @@ from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 from fila_server import errors
+from fila_server.broker.unwritten import Unwritten
 
 log = structlog.get_logger("fila_server.edges.grpc")
+
+Context = grpc.aio.ServicerContext[Any, bytes]
+UnaryHandler = Callable[[bytes, Context], Awaitable[bytes]]
 
 DOMAIN = "fila"
 DETAILS_KEY = "grpc-status-details-bin"
@@ -24,6 +30,12 @@ MESSAGE_CHARS_MAX = 1024
 """A status travels in HTTP/2 trailers, which clients cap at 8 KiB and which carry it twice."""
 
 CODE_BY_STATUS: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def until_written(context: Context, unwritten: Unwritten, size: int, peer: str = "") -> None:
+    """Give the budget back what an answer took of it, when its call is over: written, or its client gone."""
+    written: Any = lambda _: unwritten.give(size, peer)  # noqa: E731 - grpc's own type of it is too narrow
+    context.add_done_callback(written)
 
 
 def status_of(error: errors.FilaServerError) -> status_pb2.Status:

@@ -1,1 +1,1 @@
-"""The native edge: gRPC (nghttp2) and Redis under an epoll loop, no GIL. Begin at server.py, then iothread.pxd."""
+"""The edge: gRPC (nghttp2) and Redis under an epoll loop, no GIL. Begin at server.py, then iothread.pxd."""

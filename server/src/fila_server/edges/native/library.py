@@ -36,8 +36,7 @@ def check_library(maps: str | None = None, ask: Callable[[Sequence[str]], str | 
         package=PACKAGE,
         found=found,
         wanted=FLOOR,
-        detail="clients may flood this server with frames that cost it dearly: run apt-get upgrade, or set "
-        "server.edge to python",
+        detail="clients may flood this server with frames that cost it dearly: run apt-get upgrade",
     )
     return True
 

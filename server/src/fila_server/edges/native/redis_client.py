@@ -55,7 +55,7 @@ class RedisClient:
         try:
             # The thread sees to it that a certificate's end is the connection's.
             self.entry = Entry(
-                self.server.door, self._peer, self.end, encrypted=self._is_encrypted, names=self._names
+                self.server.door, self._peer[0], self.end, encrypted=self._is_encrypted, names=self._names
             )
         except errors.FilaServerError as error:
             refused = error

@@ -1,4 +1,4 @@
-"""The native edge's server: binds, starts the threads, and serves from the asyncio loop what they leave to it.
+"""The edge's server: binds, starts the threads, and serves from the asyncio loop what they leave to it.
 
     socket ──► io-1 .. io-n (loop.pyx) ──hot calls──► the scheduler, and back: no GIL, no Python
                      ├──admin, health, reflection, frames for scripts──► python_calls.py, on the loop
@@ -6,7 +6,7 @@
 
 The threads let in who has a key and judge what they ask for (callers.pyx, submission.pyx, judging.pyx); whom they don't
 let in is told why from here. What nghttp2 and the core don't do is in the modules beside, from the map in iothread.pxd
-upwards: headers, messages, calls, status. Both edges serve the same services (edges/grpc/services.py).
+upwards: headers, messages, calls, status. The services that come to Python are in edges/grpc/services.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 
 class NativeServer:
-    """As edges/grpc/server.py's RpcServer. Make it before the engine starts."""
+    """Binds first, answers later, so that no port of the server answers before all are held. Make it before the engine
+    starts."""
 
     def __init__(
         self,
@@ -61,7 +62,10 @@ class NativeServer:
                 takes_plain_keys=config.server.allow_plaintext,
             )
         except (ImportError, OSError, RuntimeError) as error:
-            raise StartError(f'server.edge: {error}; or set server.edge = "python"') from error
+            raise StartError(
+                f"the threads that serve cannot be made: {error}. They need nghttp2 and OpenSSL: install the wheel, "
+                "which brings both, or the system's libraries"
+            ) from error
         self._config = config
         self._broker = broker
         if tls.is_on:
@@ -107,9 +111,6 @@ class NativeServer:
         asyncio.get_running_loop().run_in_executor(None, check_library)
         self._edge.start([listener.detach() for listener in self._listeners])
         self._listeners.clear()
-
-    def listen(self) -> None:
-        """Nothing: the threads tell the core themselves that sockets are read."""
 
     async def say_not_serving(self) -> None:
         """Tell load balancers to go elsewhere while calls in hand finish."""

@@ -1,7 +1,7 @@
 """A producer's trace context goes with its message, so that a consumer's span can link to the producer's.
 
-Only of sampled traces, and only where the message does not say so itself (W3C Trace Context). The asyncio
-edge does the same in telemetry/tracing.py; a test holds the two together.
+Only of sampled traces, and only where the message does not say so itself (W3C Trace Context): an unsampled
+trace has nothing to link to, and what a producer wrote into its headers is its own business.
 """
 
 from libc.stddef cimport size_t

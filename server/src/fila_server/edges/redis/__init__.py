@@ -1,1 +1,1 @@
-"""The Redis protocol edge: any Redis client pushes, reads and acks. Start reading at server.py."""
+"""The Redis protocol: what clients' bytes mean, and the commands that no message passes. Start reading at verbs.py."""

@@ -1,12 +1,11 @@
-"""What the parts of this edge know of a client, and of the server it is connected to.
+"""What commands know of a client, and of the port it is connected to.
 
-Commands are carried out for a Client, and connection.py has the only one there is; that it calls the
+Commands are carried out for a Client, and edges/native/redis_client.py has the only one there is; that it calls the
 commands, and they it, needs no circle of imports.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -16,7 +15,6 @@ from fila_server.config.schema import Limits
 from fila_server.edges.redis.entry import Entry
 from fila_server.edges.redis.overrides import Overrides
 from fila_server.edges.redis.replies import RESP2
-from fila_server.edges.redis.turns import Turns
 
 COMPATIBLE_VERSION = "7.0.0"
 """The Redis whose connection commands these are; some libraries choose features by it."""
@@ -43,9 +41,9 @@ _ids = _Ids()
 class Session:
     """What a client has told us about itself."""
 
-    def __init__(self, peer: tuple[str, int] | None, connected_at_s: float) -> None:
+    def __init__(self, peer: tuple[str, int], connected_at_s: float) -> None:
         self.id = _ids.take(connected_at_s)
-        self.address = f"{peer[0]}:{peer[1]}" if peer else "?:0"
+        self.address = f"{peer[0]}:{peer[1]}"
         self.connected_at_s = connected_at_s
         self.protocol = RESP2
         self.name = ""
@@ -95,8 +93,6 @@ class Host(Protocol):
     door: Door
     limits: Limits
     overrides: Overrides
-    turns: Turns
-    loop: asyncio.AbstractEventLoop
     data_dir: str
     started_at_s: float
     connections_total: int
@@ -112,7 +108,6 @@ class Host(Protocol):
     def blocked_count(self) -> int: ...
     @property
     def commands_total(self) -> int: ...
-    def count_commands(self, number: int) -> None: ...
     def now(self) -> float: ...
     def admit(self, client: Client) -> bool: ...
     def forget(self, client: Client) -> None: ...

@@ -18,7 +18,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from fila_server.core.structures.buffer cimport Buffer
 from fila_server.edges.redis.resp cimport RespReader
 
-cdef enum ItemKind:              # codec.pyx has the same numbers for Python
+cdef enum ItemKind:
     ITEM_PUSHES = 0      # body: EnqueueBatchRequest of `number` pushes, each on its own: kind ENQUEUE_BATCH
     ITEM_PUSH_MANY = 1   # the same of one push of many, all or nothing
     ITEM_LEASE = 2       # body: LeaseRequest; number: how long it waits, in milliseconds

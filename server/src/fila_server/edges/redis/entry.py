@@ -1,26 +1,20 @@
 """Who a connection is: nobody until AUTH, where keys are asked for, and for how much and how long.
 
-A failed AUTH leaves the earlier identity. A key that is revoked closes the connection; so do 64 KiB or ten seconds
-without one, and the end of the certificate it came with.
+A failed AUTH leaves the earlier identity. A key that is revoked closes the connection; so do ten seconds without one.
+The edge's threads see to the rest: 64 KiB without a key, and the end of the certificate that a connection came with.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ssl
-import time
 from collections.abc import Callable
-from typing import Any
 
 from fila_server import errors
 from fila_server.access.door import NO_KEY, Caller, Door
 from fila_server.access.table import REDIS
 
-INPUT_BYTES_MAX = 64 * 1024
-"""Before AUTH: enough for any AUTH or HELLO."""
 WITHOUT_KEY_S_MAX = 10.0
-LOOK_EVERY_S_MAX = 3600.0
 BEFORE_AUTH = (b"AUTH", b"HELLO", b"QUIT")
 
 
@@ -30,34 +24,26 @@ class Entry:
     def __init__(
         self,
         door: Door,
-        peer: tuple[str, int] | None,
+        address: str,
         end: Callable[[], None],
         *,
         encrypted: bool,
         names: tuple[str, ...],
-        ends_s: float | None = None,
     ) -> None:
-        """`names` are those of the client's certificate, which ends at `ends_s` in Unix seconds. Raises Unauthenticated
-        where no key could help."""
+        """`names` are those of the client's certificate. Raises Unauthenticated where no key could help."""
         self._door = door
-        self._address = peer[0] if peer else "127.0.0.1"
+        self._address = address
         self._encrypted = encrypted
         self._end = end
         self._left: list[Callable[[], None]] = []
-        self.received_bytes = 0
-        """Since it was last nobody."""
         self._names = names
-        self._watch: asyncio.TimerHandle | None = None
         self._late: asyncio.TimerHandle | None = None
-        if ends_s is not None:
-            self._until_certificate_ends(ends_s)
         self.caller: Caller | None = None
         self.begin()
 
     def begin(self) -> None:
         """Be whoever the connection is before any AUTH. Raises Unauthenticated where no key could help."""
         self.leave()
-        self.received_bytes = 0
         if not self._door.is_on:
             self._become(self._door.enter(None, self._address, encrypted=self._encrypted))
         elif self._names:
@@ -66,17 +52,6 @@ class Entry:
                 self._become(
                     self._door.enter(None, self._address, encrypted=self._encrypted, names=self._names)
                 )
-
-    @property
-    def number(self) -> int | None:
-        """The caller's number for the core."""
-        assert self.caller is not None, "asked before AUTH is refused"
-        return self.caller.number
-
-    def is_too_much(self, unstarted: int, command: int) -> bool:
-        """Whether nobody sent more than an AUTH needs: of what was begun, or of the next `command` alone, in bytes.
-        What lies behind is not counted: the key may be in front of it."""
-        return self.caller is None and max(self.received_bytes - unstarted, command) > INPUT_BYTES_MAX
 
     def authenticate(self, key: bytes, name: str = "default") -> None:
         """Become the key's holder. Raises Unauthenticated, QuotaExceeded; the identity is then as before."""
@@ -119,18 +94,6 @@ class Entry:
         """The connection is over."""
         self.leave()
         self._stop_waiting()
-        if self._watch is not None:
-            self._watch.cancel()
-
-    def _until_certificate_ends(self, ends_s: float) -> None:
-        left_s = ends_s - time.time()
-        if left_s <= 0:
-            self._revoked(errors.Unauthenticated("the certificate has ended"))
-            return
-        # In steps, since the clock may be set meanwhile.
-        self._watch = asyncio.get_running_loop().call_later(
-            min(left_s, LOOK_EVERY_S_MAX), self._until_certificate_ends, ends_s
-        )
 
     def check(self, name: str, args: list[bytes]) -> None:
         """Judge a command by the table of rights. Raises one of errors.py."""
@@ -168,26 +131,3 @@ class Entry:
         return self._door.is_admin(self.caller) or (
             other.caller is not None and other.caller.name == self.caller.name
         )
-
-    def hold_read(
-        self, queue: str, channel: str, end: Callable[[errors.FilaServerError], None]
-    ) -> Callable[[], None]:
-        """A read that waits: ended when the right to it is taken back."""
-        assert self.caller is not None
-        need = REDIS["HMGET"]
-        return self._door.hold(self.caller, need.right, queue, channel, end)
-
-
-def end_of(tls: Any) -> float | None:
-    """When the client's certificate ends, in Unix seconds; None where there is none."""
-    certificate: Any = tls.getpeercert() if isinstance(tls, ssl.SSLObject) else None
-    return ssl.cert_time_to_seconds(certificate["notAfter"]) if certificate else None
-
-
-def names_of(tls: Any) -> tuple[str, ...]:
-    """DNS and URI names of the client's certificate; its common name says nothing."""
-    if not isinstance(tls, ssl.SSLObject):
-        return ()
-    certificate = tls.getpeercert() or {}
-    told: Any = certificate.get("subjectAltName", ())
-    return tuple(name for kind, name in told if kind in ("DNS", "URI"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fila_server import errors
-from fila_server.edges.redis.encode import acks_reply, error_reply, lease_reply, status_reply
+from fila_server.edges.redis.encode import error_reply, status_reply
 
 __all__ = ["error_reply", "status_reply"]
 
@@ -31,11 +31,6 @@ def refusal(error: errors.FilaServerError) -> bytes:
 
 
 INTERNAL = error_reply("ERR", "internal error: the server's log says more")
-
-
-def null_array(protocol: int) -> bytes:
-    """Return the reply of a read whose timeout passed."""
-    return b"*-1\r\n" if protocol == RESP2 else b"_\r\n"
 
 
 def integer(number: int) -> bytes:
@@ -67,15 +62,3 @@ def encode(value: Value, protocol: int) -> bytes:
 
 def _bulk(text: bytes) -> bytes:
     return b"$%d\r\n%s\r\n" % (len(text), text)
-
-
-def leased(response: bytes, *, wait_ms: int, protocol: int) -> bytes:
-    """Return the reply to a read: its messages, or null where it waited for some and there were none."""
-    if not response and wait_ms > 0:
-        return null_array(protocol)
-    return lease_reply(response)
-
-
-def acked(response: bytes) -> bytes:
-    """Return the reply to an HDEL: how many were acked."""
-    return acks_reply([response])

@@ -7,8 +7,6 @@ The reader keeps what has arrived, finds the next whole command, and says where 
 arguments lie. It copies nothing that is whole when it arrives. What decides about memory is
 decided on the declared length, before a byte is kept: a command that is too large is skipped
 as it streams by, a length no client would send breaks the connection.
-
-Both Redis edges read with it: the I/O threads of edges/native without the GIL, and codec.pyx for asyncio.
 """
 
 from libc.stddef cimport size_t

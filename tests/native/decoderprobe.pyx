@@ -1,8 +1,4 @@
-"""The decoder as Python sees it, for the asyncio edge: bytes in, items to be carried out in order.
-
-Why no ready-made parser: hiredis makes a list of bytes a command, and each would have to become
-protobuf again. Measured on pipelines of 100 pushes of 100 bytes, from socket bytes to a frame:
-hiredis with protobuf 1.8 million messages a second, hiredis alone 6.6, this 22.9.
+"""The decoder of the Redis protocol as tests see it: bytes in, items to be carried out in order.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
