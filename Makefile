@@ -55,7 +55,8 @@ test-python: build $(VENV)/.dev ## Run the tests of the broker, the Python SDK, 
 	FILA_COSTS=$(CURDIR)/build/costs/python.jsonl $(PYTEST) -n 2 --dist loadfile -m 'not alone'
 
 test-alone: build $(VENV)/.dev ## Run the tests that nothing may run beside: they judge a pace, or what a machine bears
-	FILA_COSTS=$(CURDIR)/build/costs/alone.jsonl $(PYTEST) -m alone
+	FILA_COSTS=$(CURDIR)/build/costs/alone.jsonl \
+		$(PYTEST) -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
 test-core: build $(VENV)/.dev ## After a change of the core: build, then its tests, the store's and the simulations
 	$(PYTEST) -n 2 --dist loadfile -m 'not e2e' tests/core tests/store tests/simulation

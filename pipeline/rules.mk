@@ -14,7 +14,7 @@ pipeline-env: $(PIPELINE_BIN)/fila-pipeline ## Make pipeline/.venv with the comm
 
 # Against a real broker, so the core is built too.
 test-pipeline: build $(PIPELINE_VENV)/.core ## Run the tests of the Spark source and of the jobs
-	cd pipeline && .venv/bin/python -m pytest $(PYTEST_ARGS)
+	cd pipeline && FILA_COSTS=$(CURDIR)/build/costs/pipeline.jsonl .venv/bin/python -m pytest $(PYTEST_ARGS)
 
 soak: soak-pipeline
 soak-pipeline: build $(PIPELINE_VENV)/.core

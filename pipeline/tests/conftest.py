@@ -1,7 +1,11 @@
-"""One Spark session a run, and one real broker, started when the first test asks for it."""
+"""One Spark session a run, and one real broker, started when the first test asks for it.
+
+What each test costs is measured as it is of the broker's own tests.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +21,16 @@ ROOT = Path(__file__).resolve().parents[2]
 # Property tests count examples, not milliseconds: on a busy machine a deadline fails what is right.
 settings.register_profile("fila", deadline=None)
 settings.load_profile("fila")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # By its path: `tests` is this folder here.
+    spec = importlib.util.spec_from_file_location("fila_costs", ROOT / "tests/costs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    costs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(costs)
+    config.pluginmanager.register(costs)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

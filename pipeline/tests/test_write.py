@@ -183,7 +183,11 @@ def files(folder, count, lines):
     return list(range(count * lines))
 
 
-@pytest.mark.parametrize("dies", ["before", "after", pytest.param("killed", marks=pytest.mark.soak)])
+IN_SOAK = [pytest.param(dies, marks=pytest.mark.soak) for dies in ("before", "killed")]
+
+
+@pytest.mark.costly("two Sparks of its own")
+@pytest.mark.parametrize("dies", ["after", *IN_SOAK])
 def test_a_query_that_dies_around_its_commit_goes_on_without_loss_or_repeat(broker, queue, tmp_path, dies):
     broker.create(queue)
     expected = files(tmp_path, 3, 25)
@@ -197,6 +201,7 @@ def test_a_query_that_dies_around_its_commit_goes_on_without_loss_or_repeat(brok
     assert payloads(broker, queue) == expected
 
 
+@pytest.mark.costly("a Spark of its own")
 def test_a_task_that_runs_twice_writes_once(broker, queue, tmp_path):
     broker.create(queue)
     expected = files(tmp_path, 2, 25)

@@ -6,4 +6,4 @@ TEST += test-conformance
 
 test-conformance: build $(VENV)/.dev ## Play the conformance scenarios in every language (LANGUAGES=go,js SCENARIOS=dedup for some)
 	FILA_COSTS=$(CURDIR)/build/costs/conformance.jsonl LANGUAGES=$(LANGUAGES) SCENARIOS="$(SCENARIOS)" \
-		$(PYTEST) -n 2 --dist loadgroup $(PYTEST_ARGS) sdks/conformance
+		$(PYTEST) $(PYTEST_ARGS) sdks/conformance

@@ -9,18 +9,20 @@ from runner.drivers import Language
 from runner.faults import FAULTS, NO_FAULT
 from runner.meddler import Fault
 from runner.scenarios import Scenario
-from runner.suite import ENDS_BY_ITSELF, LANGUAGES, Outcomes, scenarios_of, together
+from runner.suite import ENDS_BY_ITSELF, LANGUAGES, Outcomes, scenarios_of
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(600),
+    pytest.mark.costly("the first test of a language plays all its scenarios"),
+]
 
 PAIRS = [
-    pytest.param(
-        scenario, language, id=f"{language.name}: {scenario.file}: {scenario.name}", marks=together(language)
-    )
+    pytest.param(scenario, language, id=f"{language.name}: {scenario.file}: {scenario.name}")
     for language in LANGUAGES
     for scenario in scenarios_of(language)
 ]
-EACH_LANGUAGE = [pytest.param(language, id=language.name, marks=together(language)) for language in LANGUAGES]
+EACH_LANGUAGE = [pytest.param(language, id=language.name) for language in LANGUAGES]
 
 
 @pytest.mark.parametrize(("scenario", "language"), PAIRS)

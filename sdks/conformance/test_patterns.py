@@ -12,22 +12,20 @@ from pathlib import Path
 import pytest
 from runner.broker import Broker
 from runner.drivers import Language
-from runner.suite import LANGUAGES, REPOSITORY, interpreted, together
+from runner.suite import LANGUAGES, REPOSITORY, interpreted
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
 PAGES = sorted(path for path in (REPOSITORY / "docs" / "patterns").glob("*.md") if path.name != "README.md")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WITH_PROGRAMS = [
-    pytest.param(language, id=language.name, marks=together(language))
-    for language in LANGUAGES
-    if language.program is not None
+    pytest.param(language, id=language.name) for language in LANGUAGES if language.program is not None
 ]
 
 MOVING_PAGES = [REPOSITORY / "docs/coming-from/bullmq.md"]
 """Each in the one language of those who come from there."""
 MOVING = [
-    pytest.param(page, language, id=page.stem, marks=together(language))
+    pytest.param(page, language, id=page.stem)
     for page in MOVING_PAGES
     for language in LANGUAGES
     if language.program is not None and language.program.fence in dict(BLOCK.findall(page.read_text()))

@@ -9,8 +9,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from runner.broker import Broker
 from runner.certificates import make as make_certificates
 from runner.drivers import Driver, Language, languages
@@ -41,12 +39,6 @@ ENDS_BY_ITSELF = "the driver ends by itself"
 def scenarios_of(language: Language) -> list[Scenario]:
     """Return the chosen scenarios that a language can play."""
     return [scenario for scenario in SCENARIOS if not scenario.needs & language.lacks]
-
-
-def together(language: Language) -> pytest.MarkDecorator:
-    """The mark of a language's tests: where two of pytest's processes share them, one has all of a language, whose
-    scenarios are played once, and whose programs are run by what they built."""
-    return pytest.mark.xdist_group(language.name)
 
 
 @dataclass(frozen=True)
