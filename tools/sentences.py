@@ -19,6 +19,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 WORDS_MAX = 35
 PAGES = (
+    "ARCHITECTURE.md",
     "CHANGELOG.md",
     "README.md",
     "cli/README.md",
