@@ -2,7 +2,7 @@
 
 A plugin of pytest. Where FILA_COSTS names a file, each test's row is added to it, and a test that takes more than
 CPU_S_MAX fails, unless its marker says why: `@pytest.mark.costly("nine servers start")`. What a
-fixture of a module or of all tests takes is a row of its own, judged like a test's, by the markers of who asks first.
+fixture of a module or of all tests takes is a row of its own, and no test's.
 
     python -m tests.costs        what `make test` measured last (build/costs), into docs/proof/durations.tsv
 """
@@ -77,10 +77,10 @@ def _keep(name: str, clock: float, cpu: float) -> None:
         file.write(json.dumps({"test": name, "s": round(clock, 2), "cpu_s": round(cpu, 2)}) + "\n")
 
 
-def _judge(item: Any, name: str, cpu: float) -> None:
+def _judge(item: Any, cpu: float) -> None:
     if cpu > CPU_S_MAX and item.get_closest_marker("costly") is None:
         pytest.fail(
-            f"{name} took {cpu:.1f} s of the CPU, its processes included, and a test may take {CPU_S_MAX:.0f}: "
+            f"{item.name} took {cpu:.1f} s of the CPU, its processes included, and a test may take {CPU_S_MAX:.0f}: "
             "make it cheaper, move it to make soak, or say why it must be so with @pytest.mark.costly(why)",
             pytrace=False,
         )
@@ -98,9 +98,7 @@ def pytest_fixture_setup(fixturedef: Any, request: Any) -> Generator[None, Any, 
     own = [found[0] - _shared[0] + before[0], found[1] - _shared[1] + before[1]]
     _shared[:] = [_shared[0] + own[0], _shared[1] + own[1]]
     if own[1] > 0.1:
-        name = f"{request.node.nodeid}: {fixturedef.argname}"
-        _keep(name, *own)
-        _judge(request._pyfuncitem, name, own[1])
+        _keep(f"{request.node.nodeid}: {fixturedef.argname}", *own)
     return value
 
 
@@ -120,7 +118,7 @@ def pytest_runtest_teardown(item: Any) -> Generator[None, Any, Any]:
         clock = time.monotonic() - item.began[0] - _shared[0]
         cpu = cpu_s() - item.began[1] - _shared[1]
         _keep(item.nodeid, clock, cpu)
-        _judge(item, item.name, cpu)
+        _judge(item, cpu)
     return value
 
 

@@ -29,8 +29,6 @@ SEEDS = range(
 """None of the loads that the forecast's figures were chosen by, nor of those that the forecast is judged on."""
 KINDS = ("weight", "rate", "cap", "resume")
 
-pytestmark = pytest.mark.costly("the fixture plays loads through the core, each with and without the change")
-
 
 def policy(**change) -> pb.SetKeyPolicyRequest:
     return pb.SetKeyPolicyRequest(fairness_key="acme", **change)
