@@ -170,7 +170,7 @@ def test_connections_are_bounded_and_one_that_goes_makes_room(bounded_door):
 
 
 def test_bodies_of_all_callers_together_are_bounded(bounded_door, queue):
-    door = bounded_door(body_bytes_max=4_000_000, held_bytes_max=5_000_000)
+    door = bounded_door(body_bytes_max=4_000_000, held_bytes_max=5_000_000, body_s_max=1.0)
     path = f"/v1/queues/{queue}/messages"
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\ncontent-length: 4000000\r\n\r\n".encode()
     before = resident_bytes(door)
@@ -182,7 +182,7 @@ def test_bodies_of_all_callers_together_are_bounded(bounded_door, queue):
         except OSError:
             continue  # it was refused while it was sent
     for each in held:
-        each.settimeout(2)
+        each.settimeout(5)
     refused = [each for each in held if answered(each).startswith(b"HTTP/1.1 503")]
     grown = resident_bytes(door) - before
     for each in held:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 
 from fila.errors import FilaError
 from fila.v1.auth_pb2 import WhoAmIResponse
-from fila_http.body import Budget, Hold
+from fila_http import body
+from fila_http.body import PIECES_A_TURN, Budget, Hold, Pace
 from fila_http.keys import KNOWN_MAX, NOBODY, NOBODY_REMEMBERED_S, REMEMBERED_S, Keys
 from fila_http.problems import Code, Problem
 from fila_http.translators import Turns
@@ -67,6 +69,42 @@ async def test_a_stream_waits_for_room_instead():
     budget.give_back("one", 5)
     await waiting
     assert budget.held == 5
+
+
+async def test_a_body_waits_for_room_in_time_and_few_bodies_do(monkeypatch):
+    monkeypatch.setattr(body, "WAITING_MAX", 1)
+    budget = Budget(10)
+    with Hold(budget) as first, Hold(budget) as second, Hold(budget) as third:
+        first.holder = second.holder = third.holder = "key"
+        await first.take_in_time(5, 60)
+        waiting = asyncio.ensure_future(second.take_in_time(5, 60))
+        await asyncio.sleep(0)
+        with pytest.raises(Problem, match="are this caller's"):
+            await third.take_in_time(5, 60)
+        budget.give_back("key", 5)
+        first.count = 0
+        await waiting
+        with pytest.raises(Problem, match="are this caller's"):
+            await third.take_in_time(5, 0)
+        assert budget.waiting == 0
+    assert budget.held == 0
+
+
+async def test_pieces_of_large_bodies_are_read_a_few_a_turn_of_the_loop():
+    pace = Pace()
+    turns = [asyncio.ensure_future(pace.turn()) for _ in range(3 * PIECES_A_TURN)]
+    done: list[int] = []
+    while len(done) < 8:
+        await asyncio.sleep(0)
+        done.append(sum(turn.done() for turn in turns))
+
+    assert all(after - before <= PIECES_A_TURN for before, after in itertools.pairwise(done))
+    assert done[-1] == len(turns)
+    leaving = asyncio.ensure_future(pace.turn())
+    await asyncio.sleep(0)
+    leaving.cancel()
+    async with asyncio.timeout(1):
+        await pace.turn()
 
 
 # Keys.

@@ -18,13 +18,14 @@ import pytest
 from tests.access.guarded_server import Guarded
 from tests.e2e.conftest import launch, wait_until_started
 from tests.http.running_door import Door, start_bounded, wait_for_door
-from tests.http.test_bad_input import JSON, TEXT, problem_in
+from tests.http.test_bad_input import JSON, TEXT, problem_in, talk
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine", "module:uvicorn")]
 
 PATH = "/v1/queues/orders/messages"
 BODY_BYTES_MAX = 1_000_000
 HELD_BYTES_MAX = 4_000_000
+BODY_S_MAX = 4.0
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 @pytest.fixture(scope="module")
 def guarded_door(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     """A door before a broker that asks for keys, with little room."""
-    bounds = {"body_bytes_max": BODY_BYTES_MAX, "held_bytes_max": HELD_BYTES_MAX}
+    bounds = {"body_bytes_max": BODY_BYTES_MAX, "held_bytes_max": HELD_BYTES_MAX, "body_s_max": BODY_S_MAX}
     running = wait_for_door(
         start_bounded(tmp_path_factory.mktemp("door"), guarded.running.addresses["grpc"], **bounds)
     )
@@ -110,9 +111,36 @@ def test_bodies_without_an_end_of_one_key_leave_room_for_the_next_caller(guarded
         for _ in range(3):
             answer = guarded_door.post(PATH, body=bytes(500_000), headers=TEXT, key=shop)
             assert answer.status == 200, answer
-        refused = guarded_door.post(PATH, body=bytes(BODY_BYTES_MAX), headers=TEXT, key=guest)
-        assert refused.refusal == (503, "OVERLOADED")
-        assert "are this caller's" in refused.json["detail"]
+
+
+def test_a_body_waits_for_room_and_no_longer_than_a_body_may_take(bounded_door, queue):
+    door = bounded_door(body_bytes_max=BODY_BYTES_MAX, held_bytes_max=BODY_BYTES_MAX, body_s_max=0.5)
+    path = f"/v1/queues/{queue}/messages"
+    whole = head("", BODY_BYTES_MAX, path=path) + bytes(BODY_BYTES_MAX)
+    with closing(socket.create_connection(("127.0.0.1", door.port), timeout=15)) as first:
+        first.sendall(whole[:-1])
+        waits = talk(door, head("", BODY_BYTES_MAX, "connection: close", path=path))
+        assert problem_in(waits) == (503, "OVERLOADED")
+        assert b"connection: close" in waits
+
+
+def test_a_body_that_waited_is_taken_when_there_is_room(bounded_door, queue):
+    door = bounded_door(body_bytes_max=BODY_BYTES_MAX, held_bytes_max=BODY_BYTES_MAX)
+    path = f"/v1/queues/{queue}/messages"
+    whole = head("", BODY_BYTES_MAX, path=path) + bytes(BODY_BYTES_MAX)
+    with (
+        closing(socket.create_connection(("127.0.0.1", door.port), timeout=15)) as first,
+        closing(socket.create_connection(("127.0.0.1", door.port), timeout=15)) as second,
+    ):
+        first.sendall(whole[:-1])
+        second.sendall(head("", BODY_BYTES_MAX, "expect: 100-continue", path=path))
+        second.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            second.recv(100)
+        first.sendall(whole[-1:])
+        assert first.recv(65536).startswith(b"HTTP/1.1 200 ")
+        second.settimeout(15)
+        assert second.recv(100).startswith(b"HTTP/1.1 100 "), "now it is asked for"
 
 
 def test_without_keys_a_caller_is_a_connection_and_the_next_one_finds_room_too(bounded_door, queue):

@@ -226,6 +226,7 @@ async def _ask(plan: Strangers) -> str:
         sending = asyncio.ensure_future(_send(writer, plan))
         line = await reader.readline()
         sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
         return line.split()[1].decode() if line else "cut off"
     finally:
         writer.transport.abort()

@@ -3,11 +3,16 @@
 a body        at most `body_bytes_max`, whole within `body_s_max`
 all together  bodies that are read, and answers that their callers have not taken yet: `held_bytes_max`
 one caller    as much as it leaves to others: so one alone has at most half, and whoever comes next finds room
+
+Room for a body is taken before it is read, by the length that its head tells, and waited for: so a caller that has all
+of its share costs no more than connections that rest. Large bodies are read a few pieces a turn of the loop, however
+many arrive, so that small requests come in between.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from types import TracebackType
 from typing import Self
 
@@ -15,7 +20,15 @@ from starlette.datastructures import Headers
 from starlette.types import Receive
 
 from fila_http.options import Bounds
-from fila_http.problems import busy, invalid, too_large
+from fila_http.problems import Problem, busy, invalid, too_large
+
+WAITING_MAX = 100
+"""Bodies that wait for room at a time: what came with their heads is held meanwhile, some 300 KiB each at most."""
+
+PIECE_BYTES = 64 << 10
+"""A piece of a body as large as this is one of many."""
+
+PIECES_A_TURN = 2
 
 
 class Gone(Exception):
@@ -28,6 +41,10 @@ class Budget:
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.held = 0
+        self.waiting = 0
+        """Bodies that wait for room."""
+
+        self.pace = Pace()
         self._held_by: dict[str, int] = {}
         self._freed = asyncio.Event()
 
@@ -60,6 +77,30 @@ class Budget:
         self._freed.set()
 
 
+class Pace:
+    """Lets a few wait for nothing but their turn, each time that the loop goes round."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def turn(self) -> None:
+        """Return in turn."""
+        loop = asyncio.get_running_loop()
+        mine = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._go_round, loop)
+        self._waiting.append(mine)
+        await mine
+
+    def _go_round(self, loop: asyncio.AbstractEventLoop) -> None:
+        for _ in range(min(PIECES_A_TURN, len(self._waiting))):
+            mine = self._waiting.popleft()
+            if not mine.done():
+                mine.set_result(None)
+        if self._waiting:
+            loop.call_soon(self._go_round, loop)
+
+
 class Hold:
     """What one request holds of the budget: given back when the block ends."""
 
@@ -73,12 +114,35 @@ class Hold:
     def take(self, count: int) -> None:
         """Raises Problem where the door, or this caller, holds too much."""
         if not self._budget.take(self.holder, count):
-            raise busy(
-                f"the door holds {self._budget.held:,} bytes of requests and answers, of {self._budget.bytes_max:,} "
-                f"at most, and {self._budget.held_by(self.holder):,} of them are this caller's, who may have as much "
-                "as it leaves to others: try again in a second, with smaller batches or fewer at a time"
-            )
+            raise self._refusal()
         self.count += count
+
+    async def take_in_time(self, count: int, seconds: float) -> None:
+        """Wait for room. Raises Problem when there is none in time, or too many wait."""
+        budget = self._budget
+        if not budget.take(self.holder, count):
+            if budget.waiting >= WAITING_MAX:
+                raise self._refusal()
+            budget.waiting += 1
+            try:
+                async with asyncio.timeout(seconds):
+                    await budget.take_in_turn(self.holder, count)
+            except TimeoutError:
+                raise self._refusal() from None
+            finally:
+                budget.waiting -= 1
+        self.count += count
+
+    async def turn(self) -> None:
+        """Return when the next piece of a large body may be read."""
+        await self._budget.pace.turn()
+
+    def _refusal(self) -> Problem:
+        return busy(
+            f"the door holds {self._budget.held:,} bytes of requests and answers, of {self._budget.bytes_max:,} "
+            f"at most, and {self._budget.held_by(self.holder):,} of them are this caller's, who may have as much "
+            "as it leaves to others: try again in a second, with smaller batches or fewer at a time"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -96,9 +160,10 @@ async def read_body(headers: Headers, receive: Receive, bounds: Bounds, hold: Ho
     if not told.isdecimal() or len(told) > 18:
         raise invalid(f"Content-Length must be a number, got {told[:40]!r}")
     _check_size(int(told), bounds)
+    await hold.take_in_time(int(told), bounds.body_s_max)
     try:
         async with asyncio.timeout(bounds.body_s_max):
-            return await _read(receive, bounds, hold)
+            return await _read(receive, bounds, hold, is_told=told != "0")
     except TimeoutError:
         raise invalid(
             f"the body did not arrive within {bounds.body_s_max:g} s; send it faster, or in smaller batches",
@@ -107,20 +172,24 @@ async def read_body(headers: Headers, receive: Receive, bounds: Bounds, hold: Ho
         ) from None
 
 
-async def _read(receive: Receive, bounds: Bounds, hold: Hold) -> bytes:
+async def _read(receive: Receive, bounds: Bounds, hold: Hold, *, is_told: bool) -> bytes:
     pieces: list[bytes] = []
     size = 0
     while True:
         event = await receive()
         if event["type"] == "http.disconnect":
             raise Gone
-        if piece := event.get("body", b""):
+        piece = event.get("body", b"")
+        if piece:
             size += len(piece)
             _check_size(size, bounds)
-            hold.take(len(piece))
+            if not is_told:
+                hold.take(len(piece))
             pieces.append(piece)
         if not event.get("more_body"):
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if len(piece) >= PIECE_BYTES:
+            await hold.turn()
 
 
 def _check_size(size: int, bounds: Bounds) -> None:

@@ -72,7 +72,7 @@ def http(
         body_bytes_max=body_bytes_max,
         batch_messages_max=batch_messages_max,
         connections_max=connections_max,
-        held_bytes_max=max(Bounds().held_bytes_max, 2 * body_bytes_max),
+        held_bytes_max=max(Bounds().held_bytes_max, 4 * body_bytes_max),
     )
     door = Door(
         host=host,
