@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 
@@ -11,13 +12,14 @@ from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from starlette.datastructures import Headers, QueryParams
 
 from fila.v1 import service_pb2
-from fila_http import proto_json
+from fila_http import binding, proto_json, translation
 from fila_http.judged_json import Reading
 from fila_http.problems import Problem
 from fila_http.proto_json import VALUES_A_MEMBER
-from fila_http.translators import LOOP_BYTES, LOOP_VALUES, is_for_the_loop
+from fila_http.translators import LOOP_BYTES, LOOP_VALUES, TranslatorFailed, Translators, is_for_the_loop
 from fila_http.v1.routes import ROUTES
 
 REQUESTS = list({route.request.DESCRIPTOR.full_name: route.request for route in ROUTES}.values())
@@ -169,3 +171,63 @@ def test_a_name_that_is_given_twice_is_found_and_no_other_is_taken_for_one(data)
     members = proto_json.into(made(), proto_json.loads(twice, 100), 100)
     with pytest.raises(Problem, match="twice"):
         proto_json.check_once(twice, members)
+
+
+# Beside the loop.
+
+BATCH = next(route for route in ROUTES if route.name == "AckBatch")
+
+
+def said(items_max: int = 100) -> translation.Arguments:
+    headers = Headers({"content-type": "application/json"})
+    return translation.arguments_of({"queue": "orders"}, QueryParams(""), headers, items_max)
+
+
+@pytest.fixture
+async def translators():
+    made = Translators()
+    yield made
+    await made.close()
+
+
+async def test_a_process_reads_what_the_loop_would_have_read(translators):
+    body = batch(100, '{"messageId": "1", "leaseId": "2"}')
+    on_the_loop = binding.bind(
+        BATCH,
+        {"queue": "orders"},
+        QueryParams(""),
+        Headers({"content-type": "application/json"}),
+        body,
+        100,
+    )
+    assert BATCH.request.FromString(await translators.read("key", BATCH, said(), body)) == on_the_loop
+    with pytest.raises(Problem) as told:
+        await translators.read("key", BATCH, said(), batch(101))
+    assert (told.value.status, told.value.reason) == (400, "LIMIT_EXCEEDED")
+
+
+async def test_a_body_that_takes_too_long_is_given_up_and_the_next_one_is_read(translators, monkeypatch):
+    monkeypatch.setattr("fila_http.translators.TRANSLATE_S_MAX", 0.0)
+    with pytest.raises(Problem, match="was not read within"):
+        await translators.read("key", BATCH, said(), batch(100))
+    monkeypatch.undo()
+    assert await translators.read("key", BATCH, said(), batch(100))
+
+
+async def test_a_mistake_in_a_process_is_told_in_its_own_words(translators):
+    with pytest.raises(TranslatorFailed, match="DecodeError"):
+        await translators.write("key", BATCH, b"\xff")
+    assert await translators.read("key", BATCH, said(), batch(100))
+
+
+async def test_whoever_leaves_while_a_process_works_leaves_it_to_nobody_else(translators):
+    await translators.read("key", BATCH, said(), batch(1))
+    leaving = asyncio.ensure_future(translators.read("key", BATCH, said(), batch(100)))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+
+    answer = await translators.read("key", BATCH, said(), batch(2))
+    assert len(service_pb2.AckBatchRequest.FromString(answer).items) == 2
