@@ -15,13 +15,13 @@ import hashlib
 import json
 import multiprocessing
 import os
+import queue
 import re
 import runpy
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +41,7 @@ VENDORED = Path("console/src/fila_console/vendored.py")
 # What tests and benchmarks need compiled beside the server: built in place, and in no wheel.
 BESIDE = Path("tests/native")
 WORK = Path("build/cython")
+PROCESSORS = len(os.sched_getaffinity(0))
 
 DIRECTIVES = {
     "language_level": 3,
@@ -273,15 +274,45 @@ class BuildExt(build_ext):
 
     def made(self, due: list[Module]) -> Iterator[tuple[Module, bool]]:
         """Each module when it is done, and whether it compiled; the largest are begun first."""
-        if not due:
-            return
-        # Forked: the workers have the compiler as it is set up here.
+        due = sorted(due, key=lambda module: module.source.stat().st_size, reverse=True)
+        # Forked, and told by numbers: pip runs this file in a module that pickle cannot name.
         forked = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(len(os.sched_getaffinity(0)), forked, begin, (self,)) as pool:
-            due = sorted(due, key=lambda module: module.source.stat().st_size, reverse=True)
-            doing = {pool.submit(make, module): module for module in due}
-            for done in as_completed(doing):
-                yield doing[done], done.result()
+        numbers, done = forked.SimpleQueue(), forked.Queue()
+
+        def work() -> None:
+            # Python's collector would go through Cython's trees again and again.
+            gc.set_threshold(100_000, 20, 20)
+            gc.freeze()
+            while (number := numbers.get()) is not None:
+                done.put((number, self.is_made(due[number])))
+
+        workers = [forked.Process(target=work, daemon=True) for _ in range(min(PROCESSORS, len(due)))]
+        for worker in workers:
+            worker.start()
+        for number in [*range(len(due)), *(None for _ in workers)]:
+            numbers.put(number)
+        left = set(range(len(due)))
+        while left:
+            is_anybody_there = any(worker.is_alive() for worker in workers)
+            try:
+                number, is_good = done.get(timeout=1.0)
+            except queue.Empty:
+                if is_anybody_there:
+                    continue
+                break
+            left.discard(number)
+            yield due[number], is_good
+        for number in left:  # its worker was killed
+            yield due[number], False
+
+    def is_made(self, module: Module) -> bool:
+        """Whether it compiled, in a worker; what is wrong was said by the compiler that found it."""
+        try:
+            self.make(module)
+        except Exception as error:  # noqa: BLE001 - also what Cython trips over; the others are built all the same
+            print(f"{shown(module)}: {error}", file=sys.stderr, flush=True)
+            return False
+        return True
 
     def make(self, module: Module) -> None:
         """Translate, compile and link. CompileError, LinkError, and whatever Cython raises."""
@@ -303,26 +334,6 @@ class BuildExt(build_ext):
 
 def shown(module: Module) -> str:
     return module.source.with_suffix("").as_posix().removeprefix(f"{SOURCES.as_posix()}/fila_server/")
-
-
-BUILDING: list[BuildExt] = []
-
-
-def begin(building: BuildExt) -> None:
-    """In a worker: keep the command, and stop Python's collector from going through Cython's trees again and again."""
-    BUILDING.append(building)
-    gc.set_threshold(100_000, 20, 20)
-    gc.freeze()
-
-
-def make(module: Module) -> bool:
-    """In a worker: whether it compiled. What is wrong was said where the compiler said it."""
-    try:
-        BUILDING[0].make(module)
-    except Exception as error:  # noqa: BLE001 - also what Cython trips over; the others are built all the same
-        print(f"{shown(module)}: {error}", file=sys.stderr, flush=True)
-        return False
-    return True
 
 
 def translate(module: Module) -> None:

@@ -1,12 +1,12 @@
 """setup.py builds what changed and nothing else, told by content: asked of a small tree of three modules."""
 
-import ast
 import os
 import runpy
 import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -127,13 +127,27 @@ def test_every_module_that_does_not_compile_is_named_and_the_others_are_built(tr
     )
 
 
-def test_what_pip_asks_before_it_builds_a_wheel_translates_nothing(tmp_path):
+def test_pip_translates_a_module_once_when_it_builds_the_wheel_and_not_when_it_asks_before(tmp_path):
     tree = Tree(tmp_path)
-    asked = tree.run(
-        "-c", "from setuptools import build_meta; print(build_meta.get_requires_for_build_wheel())"
-    )
-    assert ast.literal_eval(asked.stdout.splitlines()[-1]) == []
-    assert tree.c_files() == set()
+    vendored = tmp_path / "console/src/fila_console/vendored.py"
+    vendored.parent.mkdir(parents=True)
+    vendored.write_text("VENDOR: dict[str, str] = {}\nLICENCES: dict[str, str] = {}\n")
+    steps = """
+from pathlib import Path
+from setuptools import build_meta
+print("asked", build_meta.get_requires_for_build_wheel())
+print("translated", len([*Path("build").rglob("*.c")]))
+print("wheel", build_meta.build_wheel("dist"))
+"""
+    # In a file of its own, as pip does: what setup.py defines then has no name in `__main__`.
+    (tmp_path / "steps.py").write_text(steps)
+    said = tree.run("steps.py")
+    assert "asked []" in said.stdout, said.stderr
+    assert "translated 0" in said.stdout
+    assert "wheel small-1" in said.stdout, said.stderr
+    [wheel] = (tmp_path / "dist").glob("*.whl")
+    inside = {Path(name).name for name in zipfile.ZipFile(wheel).namelist()}
+    assert inside >= {f"{module}{SUFFIX}" for module in ("low", "high", "alone")}
 
 
 def test_a_module_depends_on_every_pxd_that_it_cimports_in_whatever_words(tmp_path, monkeypatch):
