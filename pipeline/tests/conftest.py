@@ -34,7 +34,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave to `make soak` what takes minutes; it is counted as deselected."""
+    """Leave to `make soak` what takes minutes; it is counted as deselected. What asks Spark may cost what that costs."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.costly("Spark plans and compiles each of its queries"))
     if os.environ.get("FILA_SOAK"):
         return
     soak = [item for item in items if item.get_closest_marker("soak")]

@@ -28,7 +28,6 @@ def filled(broker: BrokerProcess, queue: str) -> str:
     return queue
 
 
-@pytest.mark.costly("the first that Spark plans and compiles")
 def test_a_queue_is_read_whole_with_every_column(spark, broker, filled):
     frame = read(spark, broker, filled)
     assert numbers(frame) == list(range(3000))
