@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave to `make soak` what takes minutes; it is counted as deselected. What asks Spark may cost what that costs."""
+    """Leave to `make soak` what takes minutes; it is counted as deselected. Spark costs what it costs."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.costly("Spark plans and compiles each of its queries"))
