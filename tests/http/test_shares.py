@@ -10,12 +10,19 @@ import pytest
 from fila.errors import FilaError
 from fila.v1.auth_pb2 import WhoAmIResponse
 from fila_http import body
-from fila_http.body import PIECES_A_TURN, Budget, Hold, Pace
+from fila_http.body import PIECES_A_TURN, SMALL_BYTES, Budget, Hold, Pace
 from fila_http.keys import KNOWN_MAX, NOBODY, NOBODY_REMEMBERED_S, REMEMBERED_S, Keys
 from fila_http.problems import Code, Problem
 from fila_http.translators import Turns
 
 # Memory.
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_small(request, monkeypatch):
+    """Budgets of a few bytes, but for the tests of what is small."""
+    if "small" not in request.node.name:
+        monkeypatch.setattr(body, "SMALL_BYTES", 0)
 
 
 def test_one_holder_has_half_and_the_next_one_finds_room():
@@ -28,6 +35,21 @@ def test_one_holder_has_half_and_the_next_one_finds_room():
     assert not budget.take("next", 1)
     assert budget.take("third", 12)
     assert budget.held == 87
+
+
+def test_what_is_small_asks_for_room_and_for_no_share_unless_it_is_a_part():
+    budget = Budget(100 * SMALL_BYTES)
+    large = 50 * SMALL_BYTES
+    assert budget.take("greedy", large)
+    assert budget.take("next", 20 * SMALL_BYTES)
+    assert not budget.take("greedy", SMALL_BYTES + 1)
+    assert not budget.take("greedy", 1, is_part=True)
+
+    assert budget.take("greedy", 0)
+    for _ in range(30):
+        assert budget.take("greedy", SMALL_BYTES)
+    assert not budget.take("greedy", SMALL_BYTES), "there is no room at all"
+    assert budget.take("greedy", 0)
 
 
 def test_what_is_given_back_is_there_for_others():

@@ -22,6 +22,9 @@ from starlette.types import Receive
 from fila_http.options import Bounds
 from fila_http.problems import Problem, busy, invalid, too_large
 
+SMALL_BYTES = 16 << 10
+"""A body or an answer that counts in what the door holds, and in no caller's share."""
+
 WAITING_MAX = 100
 """Bodies that wait for room at a time: what came with their heads is held meanwhile, some 300 KiB each at most."""
 
@@ -52,11 +55,14 @@ class Budget:
         """How many of them are this one's."""
         return self._held_by.get(holder, 0)
 
-    def take(self, holder: str, count: int) -> bool:
-        """Whether there was room for so many more of its."""
+    def take(self, holder: str, count: int, *, is_part: bool = False) -> bool:
+        """Whether there was room for so many more of its; a part is of something whose size nobody knows yet."""
         own, after = self.held_by(holder) + count, self.held + count
-        # What is larger than all passes alone: who set the bounds so wants it to pass.
-        if own > self.bytes_max - after and self.held:
+        room = self.bytes_max - after
+        # What is larger than all passes alone: who set the bounds so wants it to pass. What is small takes nothing off
+        # its share: the connections bound it, and who sends large bodies may send small ones meanwhile.
+        is_small = count <= SMALL_BYTES and not is_part
+        if (room < 0 if is_small else room < own) and self.held:
             return False
         self._held_by[holder] = own
         self.held = after
@@ -111,9 +117,9 @@ class Hold:
 
         self.count = 0
 
-    def take(self, count: int) -> None:
+    def take(self, count: int, *, is_part: bool = False) -> None:
         """Raises Problem where the door, or this caller, holds too much."""
-        if not self._budget.take(self.holder, count):
+        if not self._budget.take(self.holder, count, is_part=is_part):
             raise self._refusal()
         self.count += count
 
@@ -184,7 +190,7 @@ async def _read(receive: Receive, bounds: Bounds, hold: Hold, *, is_told: bool) 
             size += len(piece)
             _check_size(size, bounds)
             if not is_told:
-                hold.take(len(piece))
+                hold.take(len(piece), is_part=True)
             pieces.append(piece)
         if not event.get("more_body"):
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -16,12 +15,11 @@ from starlette.types import Receive, Scope, Send
 
 from fila.connection import calling_for
 from fila.errors import FilaError
-from fila.v1.auth_pb2 import RIGHT_PRODUCE, WhoAmIResponse
 from fila.v1.service_pb2 import EnqueueRequest, LeaseRequest, LeaseResponse, NackBatchRequest
 from fila_http import translation
 from fila_http.binding import bind, check_coding, is_payload
 from fila_http.body import Budget, Gone, Hold, read_body
-from fila_http.keys import Keys
+from fila_http.keys import KEY_IN_PATH, Keys, check_address, key_in_address, key_of
 from fila_http.options import Bounds
 from fila_http.problems import Code, Problem, from_error, invalid, unavailable
 from fila_http.route import Route
@@ -34,8 +32,6 @@ WAIT_GRACE_S = 10.0
 """How much longer than its wait a pull may go unanswered."""
 
 _NACK = next(route for route in ROUTES if route.name == "NackBatch")
-KEY_IN_PATH = "key"
-_KEY = re.compile(r"[\x21-\x7e]{1,512}")
 _log = logging.getLogger("fila.http")
 
 T = TypeVar("T")
@@ -147,50 +143,6 @@ async def _refuse(scope: Scope, send: Send, bounds: Bounds, problem: Problem, *,
         await send_problem(scope, send, bounds, problem, close=close)
     except Gone:
         return
-
-
-def key_of(headers: Headers) -> str:
-    """The caller's key, "" for none. Raises Problem."""
-    given = headers.getlist("authorization")
-    if not given:
-        return ""
-    scheme, _, key = given[0].partition(" ")
-    if len(given) > 1 or scheme.lower() != "bearer" or not _KEY.fullmatch(key.strip()):
-        raise from_error(_unauthenticated())
-    return key.strip()
-
-
-def key_in_address(address: str, headers: Headers) -> str:
-    """The key that an address holds. Raises Problem."""
-    if "authorization" in headers:
-        raise invalid(
-            "the address holds the caller's key; leave Authorization out, or use the address without"
-        )
-    if not _KEY.fullmatch(address):
-        raise from_error(_unauthenticated("the address ends in no key; make one with `fila auth key create`"))
-    return address
-
-
-def check_address(whose: WhoAmIResponse, queue: str) -> None:
-    """Raises Problem for a key that may do more than an address should: it is passed on, and stands in others' logs."""
-    only = [(RIGHT_PRODUCE, queue)]
-    if whose.auth_enabled and [(each.right, each.queue) for each in whose.permissions] != only:
-        raise Problem(
-            403,
-            "PERMISSION_DENIED",
-            f"a key in an address may do nothing but produce to {queue!r}, and this one's holder may do other things; "
-            f"make one for it alone: `fila auth key create NAME`, `fila auth grant NAME --produce {queue}`",
-            Code.PERMISSION_DENIED,
-        )
-
-
-def _unauthenticated(
-    said: str = "send the key as `Authorization: Bearer fila_...`, once, and no other scheme",
-) -> FilaError:
-    error = FilaError(said)
-    error.code = Code.UNAUTHENTICATED
-    error.reason = "UNAUTHENTICATED"
-    return error
 
 
 async def _read(

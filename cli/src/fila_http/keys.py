@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
+from starlette.datastructures import Headers
+
 from fila.errors import FilaError
-from fila.v1.auth_pb2 import WhoAmIResponse
-from fila_http.problems import Code, busy
+from fila.v1.auth_pb2 import RIGHT_PRODUCE, WhoAmIResponse
+from fila_http.problems import Code, Problem, busy, from_error, invalid
 
 REMEMBERED_S = 10.0
 """How long a key that was right lets bodies in. One that is revoked meanwhile is refused by the broker."""
@@ -32,6 +35,10 @@ KNOWN_MAX = 10_000
 TRIED_MAX = 64
 TRIED_S_MAX = 10.0
 NOBODY = ""
+KEY_IN_PATH = "key"
+"""Where an address holds one, as the routes call it."""
+
+_KEY = re.compile(r"[\x21-\x7e]{1,512}")
 
 
 class Keys:
@@ -128,3 +135,50 @@ class Keys:
             del self._under_trial[key]
         if not trial.cancelled():
             trial.exception()  # whoever asked may be gone
+
+
+# Where a key stands.
+
+
+def key_of(headers: Headers) -> str:
+    """The caller's key, "" for none. Raises Problem."""
+    given = headers.getlist("authorization")
+    if not given:
+        return ""
+    scheme, _, key = given[0].partition(" ")
+    if len(given) > 1 or scheme.lower() != "bearer" or not _KEY.fullmatch(key.strip()):
+        raise from_error(_unauthenticated())
+    return key.strip()
+
+
+def key_in_address(address: str, headers: Headers) -> str:
+    """The key that an address holds. Raises Problem."""
+    if "authorization" in headers:
+        raise invalid(
+            "the address holds the caller's key; leave Authorization out, or use the address without"
+        )
+    if not _KEY.fullmatch(address):
+        raise from_error(_unauthenticated("the address ends in no key; make one with `fila auth key create`"))
+    return address
+
+
+def check_address(whose: WhoAmIResponse, queue: str) -> None:
+    """Raises Problem for a key that may do more than an address should: it is passed on, and stands in others' logs."""
+    only = [(RIGHT_PRODUCE, queue)]
+    if whose.auth_enabled and [(each.right, each.queue) for each in whose.permissions] != only:
+        raise Problem(
+            403,
+            "PERMISSION_DENIED",
+            f"a key in an address may do nothing but produce to {queue!r}, and this one's holder may do other things; "
+            f"make one for it alone: `fila auth key create NAME`, `fila auth grant NAME --produce {queue}`",
+            Code.PERMISSION_DENIED,
+        )
+
+
+def _unauthenticated(
+    said: str = "send the key as `Authorization: Bearer fila_...`, once, and no other scheme",
+) -> FilaError:
+    error = FilaError(said)
+    error.code = Code.UNAUTHENTICATED
+    error.reason = "UNAUTHENTICATED"
+    return error

@@ -10,6 +10,8 @@ and ends with its input, so none outlives the door.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import struct
 import sys
@@ -25,6 +27,9 @@ from fila_http.events import events_of
 from fila_http.problems import Code, Problem
 from fila_http.route import Route
 from fila_http.v1.routes import ROUTES
+
+NICENESS = 5
+"""Where the machine's cores are all busy, small requests go first."""
 
 WORK = struct.Struct("<BII")
 OUTCOME = struct.Struct("<BI")
@@ -95,5 +100,7 @@ def serve(work: BinaryIO, outcomes: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the door's, which ends this by its input
     serve(sys.stdin.buffer, sys.stdout.buffer)
