@@ -18,7 +18,7 @@ from fila.v1 import service_pb2
 from fila_http import binding, proto_json, translation
 from fila_http.judged_json import Reading
 from fila_http.problems import Problem
-from fila_http.proto_json import VALUES_A_MEMBER
+from fila_http.proto_json import OBJECTS_A_MEMBER, VALUES_A_MEMBER
 from fila_http.translators import LOOP_BYTES, LOOP_VALUES, TranslatorFailed, Translators, is_for_the_loop
 from fila_http.v1.routes import ROUTES
 
@@ -133,7 +133,8 @@ def test_values_are_counted_before_any_of_them_is_read(monkeypatch):
     monkeypatch.setattr(orjson, "loads", read)
     many = VALUES_A_MEMBER * 10 + 1
     for body in (
-        batch(many),
+        batch(OBJECTS_A_MEMBER * 10),
+        batch(many, "7"),
         b"[" * many,
         b'{"":' * many,
         b"," * many,

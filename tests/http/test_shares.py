@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from typing import Any, cast
 
 import pytest
 
@@ -11,9 +12,13 @@ from fila.errors import FilaError
 from fila.v1.auth_pb2 import WhoAmIResponse
 from fila_http import body
 from fila_http.body import PIECES_A_TURN, SMALL_BYTES, Budget, Hold, Pace
+from fila_http.calls import Endpoint, Service, answer_call
 from fila_http.keys import KNOWN_MAX, NOBODY, NOBODY_REMEMBERED_S, REMEMBERED_S, Keys
+from fila_http.options import Bounds
 from fila_http.problems import Code, Problem
+from fila_http.refusals import Refusals
 from fila_http.translators import Turns
+from fila_http.v1.routes import ROUTES
 
 # Memory.
 
@@ -140,9 +145,10 @@ class Broker:
         self.asked: list[str] = []
         self.taken = {"right"}
         self.word = asyncio.Event()
+        self.refusals = NoRefusals()
 
     def keys(self, **bounds: float) -> Keys:
-        return Keys(self.ask, lambda: self.now_s, **{"nobody_waits_s": 0.001} | bounds)  # type: ignore[arg-type]
+        return Keys(self.ask, lambda: self.now_s, self.refusals, **bounds)  # type: ignore[arg-type]
 
     async def ask(self, key: str) -> WhoAmIResponse:
         self.asked.append(key)
@@ -210,17 +216,71 @@ async def test_callers_without_a_key_cost_the_broker_one_word_a_second():
     await keys.whose(NOBODY)
 
 
-async def test_who_shows_no_key_waits_for_its_refusal_and_no_more_than_so_many_do():
-    broker = Broker()
-    keys = broker.keys(tried_max=3, nobody_waits_s=60)
-    waiting = [asyncio.ensure_future(keys.whose(NOBODY)) for _ in range(5)]
+async def test_a_refusal_waits_and_no_more_than_so_many_do():
+    refusals = Refusals(wait_s=60, waiting_max=3)
+    waiting = [asyncio.ensure_future(refusals.wait()) for _ in range(5)]
     async with asyncio.timeout(10):
-        told = await asyncio.gather(*waiting[:2], return_exceptions=True)
+        await asyncio.gather(*waiting[:2])
 
-    assert all(isinstance(each, FilaError) for each in told)
     assert not any(each.done() for each in waiting[2:])
+    waiting[2].cancel()
+    await asyncio.sleep(0)
+    waiting.append(asyncio.ensure_future(refusals.wait()))
+    await asyncio.sleep(0)
+    assert not waiting[3].done(), "who left took no place"
     for each in waiting:
         each.cancel()
+
+
+class NoRefusals(Refusals):
+    """None waits, and how many would have is counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    async def wait(self) -> None:
+        self.count += 1
+
+
+async def test_who_shows_no_key_waits_for_its_refusal_each_time():
+    broker = Broker()
+    keys = broker.keys()
+    for _ in range(3):
+        with pytest.raises(FilaError):
+            await keys.whose(NOBODY)
+    assert broker.refusals.count == 3
+    with pytest.raises(FilaError):
+        await keys.whose("other")
+    assert broker.refusals.count == 3, "the broker itself keeps a wrong key waiting"
+
+
+@pytest.mark.parametrize(("length", "status", "waits"), [("11", 413, 1), ("x", 400, 0)])
+async def test_who_breaks_a_bound_waits_for_its_refusal_and_who_is_merely_wrong_does_not(
+    length, status, waits
+):
+    broker = Broker()
+    bounds = Bounds(body_bytes_max=10)
+    service = Service(
+        cast("Any", None), bounds, Budget(100), broker.keys(), broker.refusals, cast("Any", None)
+    )
+    told = []
+
+    async def send(event: Any) -> None:
+        told.append(event)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "headers": [(b"authorization", b"Bearer right"), (b"content-length", length.encode())],
+        "path_params": {},
+        "query_string": b"",
+        "state": {},
+    }
+    route = next(route for route in ROUTES if route.name == "Lease")
+    await Endpoint(service, {"POST": (route, answer_call)})(scope, cast("Any", None), send)
+
+    assert (told[0]["status"], broker.refusals.count) == (status, waits)
 
 
 async def test_a_right_key_is_told_while_more_wrong_ones_wait_than_may():

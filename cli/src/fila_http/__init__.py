@@ -12,6 +12,6 @@ server, has no key of its own, and judges no right. A request goes through these
     translators.py  the same in a process beside the loop, where the body is not small; translation.py
     upstream.py     the call to the broker, in the name of the caller's key
     calls.py        answers in one piece; streams.py, events.py: answers as server-sent events
-    problems.py     every way to say no
+    problems.py     every way to say no; refusals.py: which are told late
     server.py       all of it together
 """

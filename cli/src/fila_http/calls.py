@@ -21,7 +21,8 @@ from fila_http.binding import bind, check_coding, is_payload
 from fila_http.body import Budget, Gone, Hold, read_body
 from fila_http.keys import KEY_IN_PATH, Keys, check_address, key_in_address, key_of
 from fila_http.options import Bounds
-from fila_http.problems import Code, Problem, from_error, invalid, unavailable
+from fila_http.problems import BOUND_BROKEN, Code, Problem, from_error, invalid, unavailable
+from fila_http.refusals import Refusals
 from fila_http.route import Route
 from fila_http.sending import send_problem, send_whole
 from fila_http.translators import LOOP_ANSWER_BYTES, TranslatorFailed, Translators, is_for_the_loop
@@ -45,6 +46,7 @@ class Service:
     bounds: Bounds
     budget: Budget
     keys: Keys
+    refusals: Refusals
     translators: Translators
     gate: Gate | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -112,6 +114,8 @@ class Endpoint:
             except Gone:
                 return
             except Problem as problem:
+                if problem.reason == BOUND_BROKEN:
+                    await service.refusals.wait()
                 await _refuse(scope, send, bounds, problem, close=unread)
             except FilaError as error:
                 if error.code is Code.UNAUTHENTICATED:

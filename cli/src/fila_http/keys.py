@@ -5,13 +5,12 @@ A key that the broker knew a moment ago is let in without asking, so an honest c
 
 The broker keeps a wrong key waiting, and tells a right one at once. So of those under trial the one that waits longest
 is the least likely to be right, and makes room for the next: strangers with keys that are none hold up nobody. Who
-shows no key where one is asked for is kept waiting here, since a refusal that costs nothing is asked for again at once.
+shows no key where one is asked for is kept waiting here (`refusals.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -21,15 +20,13 @@ from starlette.datastructures import Headers
 from fila.errors import FilaError
 from fila.v1.auth_pb2 import RIGHT_PRODUCE, WhoAmIResponse
 from fila_http.problems import Code, Problem, busy, from_error, invalid
+from fila_http.refusals import Refusals
 
 REMEMBERED_S = 10.0
 """How long a key that was right lets bodies in. One that is revoked meanwhile is refused by the broker."""
 
 NOBODY_REMEMBERED_S = 1.0
 """How long the broker is not asked again whether it serves callers without a key."""
-
-NOBODY_WAITS_S = 0.25
-"""How long such a caller waits for its refusal."""
 
 KNOWN_MAX = 10_000
 TRIED_MAX = 64
@@ -48,24 +45,21 @@ class Keys:
         self,
         ask: Callable[[str], Awaitable[WhoAmIResponse]],
         now_s: Callable[[], float],
+        refusals: Refusals,
         *,
         tried_max: int = TRIED_MAX,
         tried_s_max: float = TRIED_S_MAX,
-        nobody_waits_s: float = NOBODY_WAITS_S,
     ) -> None:
         """`ask` says whose a key is; it raises FilaError for one that the broker does not take."""
         self._ask = ask
         self._now_s = now_s
+        self._refusals = refusals
         self._tried_max = tried_max
         self._tried_s_max = tried_s_max
-        self._nobody_waits_s = nobody_waits_s
         self._known: OrderedDict[str, tuple[float, WhoAmIResponse]] = OrderedDict()
         """Until when, and whose, those that were used last at the end."""
 
         self._under_trial: dict[str, asyncio.Task[WhoAmIResponse]] = {}
-        self._kept: OrderedDict[asyncio.Event, None] = OrderedDict()
-        """Callers without a key that wait for their refusal, and what ends the wait of each."""
-
         self._nobody_until_s = 0.0
         self._nobodys_refusal: FilaError | None = None
 
@@ -95,14 +89,7 @@ class Keys:
                     raise
                 self._nobodys_refusal = refusal
                 self._nobody_until_s = self._now_s() + NOBODY_REMEMBERED_S
-        while len(self._kept) >= self._tried_max:
-            self._kept.popitem(last=False)[0].set()
-        told = asyncio.Event()
-        self._kept[told] = None
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._nobody_waits_s):
-                await told.wait()
-        self._kept.pop(told, None)
+        await self._refusals.wait()
         raise self._nobodys_refusal
 
     async def _tried(self, key: str) -> WhoAmIResponse:

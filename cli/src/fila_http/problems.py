@@ -32,6 +32,9 @@ STATUS_BY_CODE = {
 RETRY_AFTER_S = 1
 """What 429 and 503 suggest where the broker said nothing."""
 
+BOUND_BROKEN = "LIMIT_EXCEEDED"
+"""The reason of whatever is larger, or more, than the door takes."""
+
 DETAIL_CHARACTERS_MAX = 1000
 """A detail may repeat what was sent, which may be long."""
 
@@ -74,7 +77,7 @@ def invalid(detail: str, *, status: int = 400, reason: str = "INVALID_FIELD") ->
 
 def too_large(detail: str) -> Problem:
     """A body beyond its bound."""
-    return Problem(413, "LIMIT_EXCEEDED", detail, Code.INVALID_ARGUMENT)
+    return Problem(413, BOUND_BROKEN, detail, Code.INVALID_ARGUMENT)
 
 
 def busy(detail: str) -> Problem:

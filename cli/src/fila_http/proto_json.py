@@ -16,15 +16,15 @@ DEPTH_MAX = 20
 """No request nests nearly so deep."""
 
 
-VALUES_A_MEMBER = 20
-"""Of a batch each message may have so many values, on the average."""
+VALUES_A_MEMBER, OBJECTS_A_MEMBER = 20, 4
+"""Of a batch each message may have so many values on the average, and so many objects, itself among them."""
 
 
 def loads(body: bytes, items_max: int) -> dict[str, Any]:
     """The object in a body; an empty body is an empty one. Raises Problem."""
     if not body.strip():
         return {}
-    _check_values(body, VALUES_A_MEMBER * items_max)
+    _check_counts(body, items_max)
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -34,26 +34,30 @@ def loads(body: bytes, items_max: int) -> dict[str, Any]:
     return value
 
 
-def _check_values(body: bytes, most: int) -> None:
+def _check_counts(body: bytes, items_max: int) -> None:
     """What a body of many values costs is memory and time, many times its bytes: so they are counted before."""
-    if _values(body) <= most or (count := _values_outside_texts(body, most)) <= most:
+    if _are_few(body, items_max):
+        return
+    # What stands in texts is no value, and may look like many.
+    plain = _without_escapes(body)
+    are_texts_few = (
+        plain.count(b'"') <= 4 * VALUES_A_MEMBER * items_max
+    )  # each is a value, or the name of one
+    if are_texts_few and _are_few(_outside_texts(plain), items_max):
         return
     raise too_large(
-        f"the body may have {most:,} values, and has {count:,} or more; send smaller batches, or start the door with a "
-        "larger --batch-messages-max where the broker takes more"
+        f"the body may have {VALUES_A_MEMBER * items_max:,} values, {OBJECTS_A_MEMBER * items_max:,} of them objects, "
+        "and has more; send smaller batches, or start the door with a larger --batch-messages-max where the broker "
+        "takes more"
     )
 
 
-def _values(body: bytes) -> int:
-    """How many there are at most, beside the body itself: each is the first in something, or behind a comma."""
-    return body.count(b",") + body.count(b"[") + body.count(b"{")
-
-
-def _values_outside_texts(body: bytes, most: int) -> int:
-    """Without what stands in texts, which may hold any of these; stops counting where there are more."""
-    plain = _without_escapes(body)
-    least = plain.count(b'"') // 4  # a text is a value or the name of one
-    return least if least > most else _values(_outside_texts(plain))
+def _are_few(text: bytes, items_max: int) -> bool:
+    objects = text.count(b"{")
+    if objects > OBJECTS_A_MEMBER * items_max:
+        return False
+    # Each value but the body itself is the first in something, or behind a comma.
+    return text.count(b",") + text.count(b"[") + objects <= VALUES_A_MEMBER * items_max
 
 
 def _without_escapes(body: bytes) -> bytes:

@@ -28,6 +28,7 @@ from fila_http.keys import Keys
 from fila_http.options import Door
 from fila_http.problems import Code, Problem, unavailable
 from fila_http.protocol import BoundedProtocol
+from fila_http.refusals import Refusals
 from fila_http.route import Route
 from fila_http.sending import send_problem, send_whole
 from fila_http.streams import answer_stream
@@ -161,11 +162,13 @@ async def _serve(door: Door, target: str, credentials: grpc.ChannelCredentials |
     try:
         if gate is not None:
             await _check_broker(door, upstream)
+        refusals = Refusals()
         service = Service(
             upstream,
             door.bounds,
             Budget(door.bounds.held_bytes_max),
-            Keys(upstream.whose, upstream.now_s),
+            Keys(upstream.whose, upstream.now_s, refusals),
+            refusals,
             translators,
             gate,
         )
