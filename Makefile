@@ -13,6 +13,9 @@ BIN := $(VENV)/bin
 BUF := proto/node_modules/.bin/buf
 # Go comes from where its installer puts it, unless the PATH has another.
 export PATH := $(CURDIR)/$(BIN):$(PATH):/usr/local/go/bin
+# Some machines tell Python to keep nothing it compiled. Each server of a test would then compile all its modules, which
+# is a third of its start.
+unexport PYTHONDONTWRITEBYTECODE
 
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
