@@ -5,12 +5,13 @@ on order.
 """
 
 from fila_server.core.state.open_core cimport OpenCore
+from fila_server.core.storage.families cimport Store
 from fila_server.core.storage.status cimport STORE_OK, STORE_STALLED
 
 
 def disk_becomes(OpenCore engine not None, int level):
     """From the next pass on: 0 roomy, 1 low (enqueues are refused), 2 critical (nothing is written)."""
-    engine.core.shared.watch.level = level
+    engine.core.shared.disk_level = level
 
 
 def store_stalls(OpenCore engine not None, bint stalls):
@@ -18,7 +19,8 @@ def store_stalls(OpenCore engine not None, bint stalls):
 
     Nothing is synced meanwhile: do not commit, it would say that something was.
     """
+    cdef Store* store = engine.core.store
     cdef int call
-    engine.core.store.muted = stalls
+    store.muted = stalls
     for call in range(4):
-        engine.core.store.told[call] = STORE_STALLED if stalls else STORE_OK
+        store.told[call] = STORE_STALLED if stalls else STORE_OK

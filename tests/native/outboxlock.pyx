@@ -5,6 +5,7 @@ from libc.stdint cimport uint64_t
 
 from fila_server.core.state.open_core cimport OpenCore
 from fila_server.core.threads.locks cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
+from fila_server.core.threads.outbox cimport Outboxes
 
 
 cdef class OutboxLock:
@@ -16,7 +17,8 @@ cdef class OutboxLock:
         self.engine = engine
 
     cdef pthread_mutex_t* _lock(self):
-        return &self.engine.core.outboxes.boxes[0].lock
+        cdef Outboxes* outboxes = self.engine.core.outboxes
+        return &outboxes.boxes[0].lock
 
     @property
     def address(self):

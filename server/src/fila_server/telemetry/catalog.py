@@ -38,6 +38,9 @@ class Metric:
     unit: str
     description: str
     attributes: tuple[str, ...] = ()
+    core: str = ""
+    """Its name among a queue's counters or, without attributes, the totals (core/admin/metrics.pyx), where it is
+    told as it stands there."""
 
     @property
     def prometheus_name(self) -> str:
@@ -49,12 +52,12 @@ class Metric:
         return f"{name}_total" if self.kind == "counter" else name
 
 
-def _counter(name: str, unit: str, description: str, *attributes: str) -> Metric:
-    return Metric(name, "counter", unit, description, attributes)
+def _counter(name: str, unit: str, description: str, *attributes: str, core: str = "") -> Metric:
+    return Metric(name, "counter", unit, description, attributes, core)
 
 
-def _gauge(name: str, unit: str, description: str, *attributes: str) -> Metric:
-    return Metric(name, "gauge", unit, description, attributes)
+def _gauge(name: str, unit: str, description: str, *attributes: str, core: str = "") -> Metric:
+    return Metric(name, "gauge", unit, description, attributes, core)
 
 
 def _histogram(name: str, unit: str, description: str, *attributes: str) -> Metric:
@@ -62,34 +65,65 @@ def _histogram(name: str, unit: str, description: str, *attributes: str) -> Metr
 
 
 # --- a queue's messages: what happened to them ------------------------------------------------------------------
-ENQUEUED = _counter("fila.messages.enqueued", "{message}", "Messages stored.", QUEUE)
-DELIVERED = _counter("fila.messages.delivered", "{message}", "Messages leased to a consumer.", QUEUE)
-ACKED = _counter("fila.messages.acked", "{message}", "Messages acked.", QUEUE)
-NACKED = _counter("fila.messages.nacked", "{message}", "Messages nacked.", QUEUE)
-EXPIRED = _counter(
-    "fila.messages.expired", "{message}", "Leases that ran into their visibility timeout.", QUEUE
+ENQUEUED = _counter("fila.messages.enqueued", "{message}", "Messages stored.", QUEUE, core="enqueued")
+DELIVERED = _counter(
+    "fila.messages.delivered", "{message}", "Messages leased to a consumer.", QUEUE, core="delivered"
 )
-DEAD_LETTERED = _counter("fila.messages.dead_lettered", "{message}", "Messages moved to the DLQ.", QUEUE)
-REDRIVEN = _counter("fila.messages.redriven", "{message}", "Dead letters moved back from this DLQ.", QUEUE)
+ACKED = _counter("fila.messages.acked", "{message}", "Messages acked.", QUEUE, core="acked")
+NACKED = _counter("fila.messages.nacked", "{message}", "Messages nacked.", QUEUE, core="nacked")
+EXPIRED = _counter(
+    "fila.messages.expired",
+    "{message}",
+    "Leases that ran into their visibility timeout.",
+    QUEUE,
+    core="expired",
+)
+DEAD_LETTERED = _counter(
+    "fila.messages.dead_lettered", "{message}", "Messages moved to the DLQ.", QUEUE, core="dead_lettered"
+)
+REDRIVEN = _counter(
+    "fila.messages.redriven", "{message}", "Dead letters moved back from this DLQ.", QUEUE, core="redriven"
+)
 RETURNED = _counter(
-    "fila.messages.returned", "{message}", "Deliveries that came back without counting an attempt.", QUEUE
+    "fila.messages.returned",
+    "{message}",
+    "Deliveries that came back without counting an attempt.",
+    QUEUE,
+    core="returned",
 )
 DEAD_DROPPED = _counter(
     "fila.messages.dead_dropped",
     "{message}",
     "Dead letters of a queue that expires, and so has no DLQ: dropped.",
     QUEUE,
+    core="dead_dropped",
 )
 TTL_DROPPED = _counter(
-    "fila.messages.ttl_expired", "{message}", "Messages whose time to live ended before a lease.", QUEUE
+    "fila.messages.ttl_expired",
+    "{message}",
+    "Messages whose time to live ended before a lease.",
+    QUEUE,
+    core="ttl_dropped",
 )
 HARD_DROPPED = _counter(
-    "fila.messages.retention_dropped", "{message}", "Unfinished messages dropped by hard retention.", QUEUE
+    "fila.messages.retention_dropped",
+    "{message}",
+    "Unfinished messages dropped by hard retention.",
+    QUEUE,
+    core="hard_dropped",
 )
-QUEUE_REFUSED = _counter("fila.queue.refused", "{message}", "Messages this queue did not take.", QUEUE)
-STALE_ACKS = _counter("fila.acks.stale", "{ack}", "Acks and nacks of a lease that was over.", QUEUE)
+QUEUE_REFUSED = _counter(
+    "fila.queue.refused", "{message}", "Messages this queue did not take.", QUEUE, core="refused"
+)
+STALE_ACKS = _counter(
+    "fila.acks.stale", "{ack}", "Acks and nacks of a lease that was over.", QUEUE, core="stale_acks"
+)
 CLAMPED = _counter(
-    "fila.routing.clamped", "{message}", "Weights or costs out of bounds that were clamped.", QUEUE
+    "fila.routing.clamped",
+    "{message}",
+    "Weights or costs out of bounds that were clamped.",
+    QUEUE,
+    core="clamped",
 )
 LATENCY = _histogram("fila.delivery.latency", "s", "From enqueue to delivery, each attempt counted.", QUEUE)
 
@@ -177,47 +211,86 @@ QUOTA_USE = _gauge(
 # --- the core ---------------------------------------------------------------------------------------------------
 REFUSED = _counter("fila.messages.refused", "{message}", "Messages not taken, by the reason told.", REASON)
 REFUSED_CALLS = _counter("fila.requests.refused", "{request}", "Requests refused whole at the door.", REASON)
-PASSES = _counter("fila.scheduler.passes", "{pass}", "Passes of the scheduler thread.")
-COMMANDS = _counter("fila.scheduler.commands", "{command}", "Commands taken from the mailbox.")
-MAILBOX = _gauge("fila.scheduler.mailbox", "{command}", "Commands waiting in the mailbox.")
-MAILBOX_MAX = _gauge(
-    "fila.scheduler.mailbox_max", "{command}", "Commands the mailbox takes before it refuses."
+PASSES = _counter("fila.scheduler.passes", "{pass}", "Passes of the scheduler thread.", core="passes")
+COMMANDS = _counter(
+    "fila.scheduler.commands", "{command}", "Commands taken from the mailbox.", core="commands"
 )
-LEASES = _gauge("fila.leases", "{lease}", "Leases that run.")
-ALL_CONSUMERS = _gauge("fila.consumers", "{consumer}", "Streams and waiting Lease calls.")
-TIMERS = _gauge("fila.timers", "{timer}", "Timers set: leases, delays, tokens, waiting calls.")
-ALL_KEYS = _gauge("fila.keys", "{key}", "Fairness keys in memory.")
-REMEMBERED_KEYS = _gauge("fila.keys.remembered", "{key}", "Keys whose last hour is kept for explain.")
-DECISIONS = _gauge("fila.failures.undecided", "{message}", "Failed messages whose hook is being asked.")
-EPOCHS = _counter("fila.commit.epochs", "{epoch}", "Group commits begun.")
+MAILBOX = _gauge("fila.scheduler.mailbox", "{command}", "Commands waiting in the mailbox.", core="mailbox")
+MAILBOX_MAX = _gauge(
+    "fila.scheduler.mailbox_max",
+    "{command}",
+    "Commands the mailbox takes before it refuses.",
+    core="mailbox_capacity",
+)
+LEASES = _gauge("fila.leases", "{lease}", "Leases that run.", core="leases")
+ALL_CONSUMERS = _gauge("fila.consumers", "{consumer}", "Streams and waiting Lease calls.", core="consumers")
+TIMERS = _gauge("fila.timers", "{timer}", "Timers set: leases, delays, tokens, waiting calls.", core="timers")
+ALL_KEYS = _gauge("fila.keys", "{key}", "Fairness keys in memory.", core="keys")
+REMEMBERED_KEYS = _gauge(
+    "fila.keys.remembered", "{key}", "Keys whose last hour is kept for explain.", core="remembered_keys"
+)
+DECISIONS = _gauge(
+    "fila.failures.undecided", "{message}", "Failed messages whose hook is being asked.", core="decisions"
+)
+EPOCHS = _counter("fila.commit.epochs", "{epoch}", "Group commits begun.", core="epochs")
 SYNC = _histogram("fila.commit.sync_duration", "s", "How long a sync of the write-ahead log took.")
 BATCH = _histogram("fila.commit.batch_size", "{message}", "Messages stored together by one pass.")
-STALLS = _counter("fila.storage.stalls", "{write}", "Writes the storage engine would not take at once.")
-LOADS = _counter("fila.storage.loads", "{frame}", "Frames read back from disk.")
-LOADED_BYTES = _counter("fila.storage.loaded", "By", "Bytes read back from disk.")
-EVICTIONS = _counter("fila.storage.evictions", "{frame}", "Frames put out of memory.")
+STALLS = _counter(
+    "fila.storage.stalls", "{write}", "Writes the storage engine would not take at once.", core="stalls"
+)
+LOADS = _counter("fila.storage.loads", "{frame}", "Frames read back from disk.", core="loads")
+LOADED_BYTES = _counter("fila.storage.loaded", "By", "Bytes read back from disk.", core="loads_bytes")
+EVICTIONS = _counter("fila.storage.evictions", "{frame}", "Frames put out of memory.", core="evictions")
 REWRITES = _counter(
-    "fila.storage.rewrites", "{frame}", "Frames written anew because few messages pinned them."
+    "fila.storage.rewrites",
+    "{frame}",
+    "Frames written anew because few messages pinned them.",
+    core="rewrites",
 )
-LOST_RANGES = _counter("fila.storage.lost_ranges", "{range}", "Ranges of offsets lost to damage.")
-LOST_MESSAGES = _counter("fila.storage.lost_messages", "{message}", "Messages lost to damage.")
-HOT_BYTES = _gauge("fila.storage.hot", "By", "Payload bytes in memory.")
-HOT_BYTES_MAX = _gauge("fila.storage.hot_max", "By", "Payload bytes kept in memory at most.")
-INDEX_BYTES = _gauge("fila.storage.index", "By", "Bytes of the index in memory.")
-MEMTABLE_BYTES = _gauge("fila.storage.memtables", "By", "Bytes in the storage engine's memtables.")
-DISK_FREE = _gauge("fila.storage.disk_free", "By", "Free bytes of the disk.")
+LOST_RANGES = _counter(
+    "fila.storage.lost_ranges", "{range}", "Ranges of offsets lost to damage.", core="lost_ranges"
+)
+LOST_MESSAGES = _counter(
+    "fila.storage.lost_messages", "{message}", "Messages lost to damage.", core="lost_messages"
+)
+HOT_BYTES = _gauge("fila.storage.hot", "By", "Payload bytes in memory.", core="hot_bytes")
+HOT_BYTES_MAX = _gauge(
+    "fila.storage.hot_max", "By", "Payload bytes kept in memory at most.", core="hot_bytes_max"
+)
+INDEX_BYTES = _gauge("fila.storage.index", "By", "Bytes of the index in memory.", core="index_bytes")
+MEMTABLE_BYTES = _gauge(
+    "fila.storage.memtables", "By", "Bytes in the storage engine's memtables.", core="memtable_bytes"
+)
+DISK_FREE = _gauge("fila.storage.disk_free", "By", "Free bytes of the disk.", core="disk_free_bytes")
 DISK_LEVEL = _gauge(
-    "fila.storage.disk_level", "{level}", "0 roomy, 1 low: enqueues are refused, 2 critical: every write is."
+    "fila.storage.disk_level",
+    "{level}",
+    "0 roomy, 1 low: enqueues are refused, 2 critical: every write is.",
+    core="disk_level",
 )
-SINKS = _gauge("fila.sinks", "{sink}", "Sinks that are remembered.")
-STAGED = _gauge("fila.sinks.staged", "By", "Staged and not published yet, over all sinks.")
-STAGED_MAX = _gauge("fila.sinks.staged_max", "By", "Bytes that may be staged before sinks are refused.")
-SINK_BATCHES = _counter("fila.sinks.batches", "{batch}", "Batches published.")
-SINK_MESSAGES = _counter("fila.sinks.messages", "{message}", "Messages that sinks put into queues.")
+SINKS = _gauge("fila.sinks", "{sink}", "Sinks that are remembered.", core="sinks")
+STAGED = _gauge(
+    "fila.sinks.staged", "By", "Staged and not published yet, over all sinks.", core="staged_bytes"
+)
+STAGED_MAX = _gauge(
+    "fila.sinks.staged_max",
+    "By",
+    "Bytes that may be staged before sinks are refused.",
+    core="staged_bytes_max",
+)
+SINK_BATCHES = _counter("fila.sinks.batches", "{batch}", "Batches published.", core="sink_batches")
+SINK_MESSAGES = _counter(
+    "fila.sinks.messages", "{message}", "Messages that sinks put into queues.", core="sink_messages"
+)
 SINK_LOST = _counter(
-    "fila.sinks.lost", "{message}", "Published messages lost to damage, or to a queue deleted by force."
+    "fila.sinks.lost",
+    "{message}",
+    "Published messages lost to damage, or to a queue deleted by force.",
+    core="sink_lost",
 )
-SINK_SWEPT = _counter("fila.sinks.swept", "{attempt}", "Staged attempts that nobody published in time.")
+SINK_SWEPT = _counter(
+    "fila.sinks.swept", "{attempt}", "Staged attempts that nobody published in time.", core="sink_swept"
+)
 
 METRICS: Final[tuple[Metric, ...]] = tuple(value for value in globals().values() if isinstance(value, Metric))
 

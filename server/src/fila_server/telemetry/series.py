@@ -167,15 +167,11 @@ def _one(metric: Metric, value: float) -> Series:
 
 def _queues(snapshot: Snapshot) -> Iterator[Series]:
     named: list[tuple[Attributes, Queue]] = [({c.QUEUE: text_of(q.name)}, q) for q in snapshot.queues]
-    counts: tuple[tuple[Metric, str], ...] = (
-        (c.ENQUEUED, "enqueued"), (c.DELIVERED, "delivered"), (c.ACKED, "acked"), (c.NACKED, "nacked"),
-        (c.EXPIRED, "expired"), (c.DEAD_LETTERED, "dead_lettered"), (c.REDRIVEN, "redriven"),
-        (c.RETURNED, "returned"), (c.TTL_DROPPED, "ttl_dropped"), (c.HARD_DROPPED, "hard_dropped"),
-        (c.QUEUE_REFUSED, "refused"), (c.STALE_ACKS, "stale_acks"), (c.CLAMPED, "clamped"),
-        (c.DEAD_DROPPED, "dead_dropped"),
-    )  # fmt: skip
-    for metric, counter in counts:
-        yield _plain(metric, [(attributes, getattr(queue.counts, counter)) for attributes, queue in named])
+    for metric in c.METRICS:
+        if metric.core and metric.attributes:
+            yield _plain(
+                metric, [(attributes, getattr(queue.counts, metric.core)) for attributes, queue in named]
+            )
     yield _plain(c.DEPTH, [(attributes, queue.depth) for attributes, queue in named])
     yield _plain(c.IN_FLIGHT, [(attributes, queue.in_flight) for attributes, queue in named])
     yield _plain(c.STORED_BYTES, [(attributes, queue.stored_bytes) for attributes, queue in named])
@@ -313,21 +309,10 @@ def _core(snapshot: Snapshot) -> Iterator[Series]:
         c.REFUSED_CALLS,
         [({c.REASON: "OVERLOADED"}, totals.refused_mailbox), ({c.REASON: "INVALID"}, totals.malformed)],
     )
-    for metric, value in (
-        (c.QUEUES, snapshot.queue_count), (c.PASSES, totals.passes), (c.COMMANDS, totals.commands),
-        (c.MAILBOX, totals.mailbox), (c.MAILBOX_MAX, totals.mailbox_capacity), (c.LEASES, totals.leases),
-        (c.ALL_CONSUMERS, totals.consumers), (c.TIMERS, totals.timers), (c.ALL_KEYS, totals.keys),
-        (c.REMEMBERED_KEYS, totals.remembered_keys), (c.DECISIONS, totals.decisions), (c.EPOCHS, totals.epochs),
-        (c.STALLS, totals.stalls), (c.LOADS, totals.loads), (c.LOADED_BYTES, totals.loads_bytes),
-        (c.EVICTIONS, totals.evictions), (c.REWRITES, totals.rewrites), (c.LOST_RANGES, totals.lost_ranges),
-        (c.LOST_MESSAGES, totals.lost_messages), (c.HOT_BYTES, totals.hot_bytes),
-        (c.HOT_BYTES_MAX, totals.hot_bytes_max), (c.INDEX_BYTES, totals.index_bytes),
-        (c.MEMTABLE_BYTES, totals.memtable_bytes), (c.DISK_FREE, totals.disk_free_bytes),
-        (c.DISK_LEVEL, totals.disk_level), (c.SINKS, totals.sinks), (c.STAGED, totals.staged_bytes),
-        (c.STAGED_MAX, totals.staged_bytes_max), (c.SINK_BATCHES, totals.sink_batches),
-        (c.SINK_MESSAGES, totals.sink_messages), (c.SINK_LOST, totals.sink_lost), (c.SINK_SWEPT, totals.sink_swept),
-    ):  # fmt: skip
-        yield _one(metric, value)
+    yield _one(c.QUEUES, snapshot.queue_count)
+    for metric in c.METRICS:
+        if metric.core and not metric.attributes:
+            yield _one(metric, getattr(totals, metric.core))
     sync = _by_bit_length(snapshot.sync_us, SYNC_BUCKETS, 1e-6, snapshot.sync_us_sum / 1e6)
     yield Series(c.SYNC, [], [({}, sync)])
     # Whole numbers: of bit length n are those up to 2^n - 1.

@@ -1,70 +1,32 @@
-"""The core's numbers at one moment, as core/admin/metrics.pyx writes them. The order of the fields is the contract."""
+"""The core's numbers at one moment, as core/admin/metrics.pyx writes them.
+
+Totals and a queue's counters have the names that the core gives them; of the others the order of the fields is the
+contract.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import msgspec
+
+from fila_server.core.admin.metrics import QUEUE_COUNTERS, TOTALS
 
 SNAPSHOT_VERSION = 1
 
 
-class Totals(msgspec.Struct, array_like=True, frozen=True):
+def _of(name: str, numbers: tuple[str, ...]) -> Any:
+    return msgspec.defstruct(name, [(number, int) for number in numbers], array_like=True, frozen=True)
+
+
+if TYPE_CHECKING:
+    Totals = Any
+    QueueCounts = Any
+else:
+    Totals = _of("Totals", TOTALS)
     """Of the whole broker."""
-
-    passes: int
-    commands: int
-    epochs: int
-    syncs: int
-    frames_in: int
-    messages_in: int
-    refused_mailbox: int
-    malformed: int
-    loads: int
-    loads_bytes: int
-    evictions: int
-    rewrites: int
-    stalls: int
-    lost_ranges: int
-    lost_messages: int
-    hot_bytes: int
-    hot_bytes_max: int
-    index_bytes: int
-    memtable_bytes: int
-    disk_level: int
-    disk_free_bytes: int
-    keys: int
-    leases: int
-    consumers: int
-    timers: int
-    mailbox: int
-    mailbox_capacity: int
-    decisions: int
-    remembered_keys: int
-    sinks: int
-    staged_bytes: int
-    staged_bytes_max: int
-    sink_batches: int
-    sink_messages: int
-    sink_lost: int
-    sink_swept: int
-
-
-class QueueCounts(msgspec.Struct, array_like=True, frozen=True):
+    QueueCounts = _of("QueueCounts", QUEUE_COUNTERS)
     """What happened in one queue since the server started."""
-
-    enqueued: int
-    delivered: int
-    acked: int
-    nacked: int
-    expired: int
-    dead_lettered: int
-    redriven: int
-    stale_acks: int
-    ttl_dropped: int
-    hard_dropped: int
-    clamped: int
-    refused: int
-    returned: int
-    dead_dropped: int
 
 
 class Channel(msgspec.Struct, array_like=True, frozen=True):

@@ -12,7 +12,7 @@ from fila_server.core.protocol.protobuf cimport (
 )
 from fila_server.core.storage.families cimport ACCESS, AUDIT, META
 from fila_server.core.storage.rocksdb cimport rocksdb_iter_prev, rocksdb_iter_seek_to_last, rocksdb_iterator_t
-from fila_server.core.storage.status cimport STORE_NOT_FOUND, STORE_OK
+from fila_server.core.storage.status cimport STORE_NOT_FOUND, STORE_OK, StoreError
 from fila_server.core.storage.store cimport (
     batch_delete, batch_delete_range, batch_put, scan_free, scan_key, scan_next, scan_seek_first, scan_status,
     scan_valid, scan_value, store_get, store_iterate,
@@ -45,19 +45,19 @@ cdef void _change(Core* core, Command* command) noexcept nogil:
     cdef Buffer nothing
     fields_parse(&record, command.bytes, command.length)
     if record.number[seam.ACCESS_CHANGE_ANEW]:        # before what is put, wherever the frame says it
-        batch_delete_range(&core.store, core.settles, ACCESS, b"", 0, END, 1)
+        batch_delete_range(core.store, core.settles, ACCESS, b"", 0, END, 1)
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while next_field(&c, &field, &kind, &text, &number):
         if field == seam.ACCESS_CHANGE_RECORDS and fields_parse(&record, text.at, text.length):
             name, value = record.text[seam.ACCESS_RECORD_KEY], record.text[seam.ACCESS_RECORD_VALUE]
             if value.length:
                 batch_put(
-                    &core.store, core.settles, ACCESS, name.at, name.length, value.at, value.length)
+                    core.store, core.settles, ACCESS, name.at, name.length, value.at, value.length)
             else:
-                batch_delete(&core.store, core.settles, ACCESS, name.at, name.length)
+                batch_delete(core.store, core.settles, ACCESS, name.at, name.length)
         elif field == seam.ACCESS_CHANGE_MARKER:
-            batch_put(&core.store, core.settles, ACCESS, OWN_MARKER, 1, text.at, text.length)
-            batch_put(&core.store, core.settles, META, MARKER, 6, text.at, text.length)
+            batch_put(core.store, core.settles, ACCESS, OWN_MARKER, 1, text.at, text.length)
+            batch_put(core.store, core.settles, META, MARKER, 6, text.at, text.length)
         elif field == seam.ACCESS_CHANGE_AUDIT:
             core.auditing, core.auditing_token = text, command.token
     buffer_init(&nothing)
@@ -66,12 +66,13 @@ cdef void _change(Core* core, Command* command) noexcept nogil:
 
 
 cdef void _failed(Core* core, Command* command) noexcept nogil:
-    core.error.text[255] = 0
-    answer_status(core, command.token, INTERNAL, core.error.text, b"STORE_DAMAGED")
+    cdef StoreError* error = core.error
+    error.text[255] = 0
+    answer_status(core, command.token, INTERNAL, error.text, b"STORE_DAMAGED")
 
 
 cdef void _read(Core* core, Command* command) noexcept nogil:
-    cdef rocksdb_iterator_t* scan = store_iterate(&core.store, ACCESS, NULL)
+    cdef rocksdb_iterator_t* scan = store_iterate(core.store, ACCESS, NULL)
     cdef Buffer buffer
     cdef Buffer record
     cdef const char* at
@@ -89,11 +90,11 @@ cdef void _read(Core* core, Command* command) noexcept nogil:
         put_text_field(&record, seam.ACCESS_RECORD_VALUE, _text(at, length))
         put_nested(&buffer, seam.ACCESS_CHANGE_RECORDS, &record)
         scan_next(scan)
-    status = scan_status(&core.store, scan, &core.error)
+    status = scan_status(core.store, scan, core.error)
     scan_free(scan)
     buffer_free(&record)
     if status == STORE_OK:
-        status = store_get(&core.store, META, MARKER, 6, &marker, &length, &core.error)
+        status = store_get(core.store, META, MARKER, 6, &marker, &length, core.error)
         if status == STORE_OK:
             put_text_field(&buffer, seam.ACCESS_CHANGE_MARKER, _text(marker, length))
         elif status == STORE_NOT_FOUND:
@@ -107,7 +108,7 @@ cdef void _read(Core* core, Command* command) noexcept nogil:
 
 
 cdef void _audit_read(Core* core, Command* command) noexcept nogil:
-    cdef rocksdb_iterator_t* scan = store_iterate(&core.store, AUDIT, NULL)
+    cdef rocksdb_iterator_t* scan = store_iterate(core.store, AUDIT, NULL)
     cdef Fields fields
     cdef Buffer buffer
     cdef Buffer record
@@ -147,7 +148,7 @@ cdef void access_command(Core* core, Command* command) noexcept nogil:
 
 
 cdef void audit_recover(Core* core) noexcept nogil:
-    cdef rocksdb_iterator_t* scan = store_iterate(&core.store, AUDIT, NULL)
+    cdef rocksdb_iterator_t* scan = store_iterate(core.store, AUDIT, NULL)
     cdef size_t length = 0
     rocksdb_iter_seek_to_last(scan)
     core.audit_next = 1

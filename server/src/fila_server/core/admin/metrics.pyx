@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from fila_server.core.admin.step_budget cimport Looks, flow_age, looks_begin, looks_end
 from fila_server.core.lifecycle.answers cimport answer
@@ -16,6 +16,7 @@ from fila_server.core.scheduling.clocks cimport (
 from fila_server.core.state.directory cimport directory_first
 from fila_server.core.state.paths cimport flow_delivered
 from fila_server.core.state.state cimport Channel, Flow, Frame, KeyClock, Queue, ThrottleKey
+from fila_server.core.storage.reclaim cimport Upkeep
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_init, buffer_reserve, must_malloc, put_bytes, put_u32be, put_u64be, put_u8,
@@ -31,7 +32,21 @@ cdef enum:
     KEYS_MAX = 1000
     BUCKETS_MAX = 1000
 
+cdef struct Totals:                  # of the whole broker
+    uint64_t passes, commands, epochs, syncs, frames_in, messages_in, refused_mailbox, malformed
+    uint64_t loads, loads_bytes, evictions, rewrites, stalls, lost_ranges, lost_messages, hot_bytes
+    uint64_t hot_bytes_max, index_bytes, memtable_bytes, disk_level, disk_free_bytes, keys, leases
+    uint64_t consumers, timers, mailbox, mailbox_capacity, decisions, remembered_keys, sinks
+    uint64_t staged_bytes, staged_bytes_max, sink_batches, sink_messages, sink_lost, sink_swept
+
 cdef uint32_t REASONS = 32
+cdef Totals _no_totals
+cdef QueueCounters _no_counters
+memset(&_no_totals, 0, sizeof(Totals))
+memset(&_no_counters, 0, sizeof(QueueCounters))
+# The names of numbers in the order in which the snapshot has them: as Python, each struct is a dict.
+TOTALS = tuple(_no_totals)
+QUEUE_COUNTERS = tuple(_no_counters)
 
 
 # --- MessagePack -----------------------------------------------------------------------------
@@ -80,44 +95,45 @@ cdef void _hour_totals(Buffer* b, Hour* hour, int columns) noexcept nogil:
 # --- the broker ------------------------------------------------------------------------------
 
 cdef void _totals(Core* core, Buffer* b) noexcept nogil:
-    cdef uint64_t totals[36]
-    totals[0] = core.counters.passes
-    totals[1] = core.counters.commands
-    totals[2] = core.counters.epochs
-    totals[3] = core.shared.syncs
-    totals[4] = core.counters.frames_in
-    totals[5] = core.counters.messages_in
-    totals[6] = core.mailbox.refused
-    totals[7] = core.shared.malformed
-    totals[8] = core.counters.loads
-    totals[9] = core.counters.loads_bytes
-    totals[10] = core.counters.evictions
-    totals[11] = core.counters.rewrites
-    totals[12] = core.counters.stalls
-    totals[13] = core.counters.lost_ranges
-    totals[14] = core.counters.lost_messages
-    totals[15] = core.hot_bytes
-    totals[16] = core.hot_bytes_max
-    totals[17] = <uint64_t> core.index_bytes
-    totals[18] = core.shared.upkeep.memtable_bytes
-    totals[19] = <uint64_t> core.disk_level
-    totals[20] = <uint64_t> core.shared.watch.disk.free_bytes
-    totals[21] = core.keys_count
-    totals[22] = core.leases.count
-    totals[23] = core.consumers.count
-    totals[24] = core.timers.count
-    totals[25] = core.mailbox.count
-    totals[26] = core.mailbox.capacity
-    totals[27] = core.decisions.count
-    totals[28] = core.clocks_count
-    totals[29] = core.sinks.by_name.count
-    totals[30] = core.sinks.staged_bytes
-    totals[31] = core.sinks.staged_bytes_max
-    totals[32] = core.sinks.counters.published
-    totals[33] = core.sinks.counters.moved
-    totals[34] = core.sinks.counters.lost
-    totals[35] = core.sinks.counters.swept
-    _numbers(b, totals, 36)
+    cdef Totals t
+    cdef Upkeep* upkeep = core.shared.upkeep
+    t.passes = core.counters.passes
+    t.commands = core.counters.commands
+    t.epochs = core.counters.epochs
+    t.syncs = core.shared.syncs
+    t.frames_in = core.counters.frames_in
+    t.messages_in = core.counters.messages_in
+    t.refused_mailbox = core.mailbox.refused
+    t.malformed = core.shared.malformed
+    t.loads = core.counters.loads
+    t.loads_bytes = core.counters.loads_bytes
+    t.evictions = core.counters.evictions
+    t.rewrites = core.counters.rewrites
+    t.stalls = core.counters.stalls
+    t.lost_ranges = core.counters.lost_ranges
+    t.lost_messages = core.counters.lost_messages
+    t.hot_bytes = core.hot_bytes
+    t.hot_bytes_max = core.hot_bytes_max
+    t.index_bytes = <uint64_t> core.index_bytes
+    t.memtable_bytes = upkeep.memtable_bytes
+    t.disk_level = <uint64_t> core.disk_level
+    t.disk_free_bytes = core.shared.disk_free_bytes
+    t.keys = core.keys_count
+    t.leases = core.leases.count
+    t.consumers = core.consumers.count
+    t.timers = core.timers.count
+    t.mailbox = core.mailbox.count
+    t.mailbox_capacity = core.mailbox.capacity
+    t.decisions = core.decisions.count
+    t.remembered_keys = core.clocks_count
+    t.sinks = core.sinks.by_name.count
+    t.staged_bytes = core.sinks.staged_bytes
+    t.staged_bytes_max = core.sinks.staged_bytes_max
+    t.sink_batches = core.sinks.counters.published
+    t.sink_messages = core.sinks.counters.moved
+    t.sink_lost = core.sinks.counters.lost
+    t.sink_swept = core.sinks.counters.swept
+    _numbers(b, <uint64_t*> &t, sizeof(Totals) // sizeof(uint64_t))
 
 
 cdef void _refused(Core* core, Buffer* b) noexcept nogil:
@@ -162,17 +178,11 @@ cdef void _channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
 
 
 cdef void _queue(Core* core, Buffer* b, Queue* queue) noexcept nogil:
-    cdef QueueCounters* c = &queue.counters
-    cdef uint64_t counts[14]
     cdef Frame* oldest = directory_first(&queue.directory)
     cdef Channel* channel = queue.channels
     cdef int64_t age = 0
     if oldest != NULL and queue.depth + queue.in_flight:
         age = core.wall_ms - oldest.appended_ms
-    counts[:] = [
-        c.enqueued, c.delivered, c.acked, c.nacked, c.expired, c.dead_lettered, c.redriven, c.stale_acks,
-        c.ttl_dropped, c.hard_dropped, c.clamped, c.refused, c.returned, c.dead_dropped,
-    ]
     _array(b, 10)
     _text(b, &queue.text)
     _number(b, queue.depth)
@@ -180,9 +190,9 @@ cdef void _queue(Core* core, Buffer* b, Queue* queue) noexcept nogil:
     _number(b, queue.stored_bytes)
     _number(b, queue.keys.count)
     _number(b, <uint64_t> max(age, <int64_t> 0))
-    _numbers(b, counts, 14)
-    _numbers(b, c.latency, 32)
-    _number(b, c.latency_ms)
+    _numbers(b, <uint64_t*> &queue.counters, sizeof(QueueCounters) // sizeof(uint64_t))
+    _numbers(b, queue.latency.by_bits, 32)
+    _number(b, queue.latency.sum_ms)
     _array(b, min(queue.channel_count, <uint32_t> CHANNELS_MAX))
     for _ in range(min(queue.channel_count, <uint32_t> CHANNELS_MAX)):
         _channel(core, b, channel)

@@ -12,7 +12,7 @@ from fila_server.core.storage.families cimport KEPT
 from fila_server.core.storage.rocksdb cimport (
     rocksdb_iter_prev, rocksdb_iter_seek_for_prev, rocksdb_iterator_t,
 )
-from fila_server.core.storage.status cimport STORE_OK
+from fila_server.core.storage.status cimport STORE_OK, StoreError
 from fila_server.core.storage.store cimport (
     batch_delete, batch_delete_range, batch_put, scan_free, scan_key, scan_status, scan_valid, scan_value,
     store_iterate,
@@ -54,20 +54,21 @@ cdef void kept_put(Core* core, Command* command) noexcept nogil:
         if field == seam.KEPT_CHANGE_PREFIXES and text.length:
             _behind(&end, text)
             batch_delete_range(
-                &core.store, core.settles, KEPT, text.at, text.length, end.data, end.length)
+                core.store, core.settles, KEPT, text.at, text.length, end.data, end.length)
         elif field == seam.KEPT_CHANGE_RECORDS and fields_parse(&record, text.at, text.length):
             name, value = record.text[seam.ACCESS_RECORD_KEY], record.text[seam.ACCESS_RECORD_VALUE]
             if name.length == 0:
                 continue
             if value.length:
-                batch_put(&core.store, core.settles, KEPT, name.at, name.length, value.at, value.length)
+                batch_put(core.store, core.settles, KEPT, name.at, name.length, value.at, value.length)
             else:
-                batch_delete(&core.store, core.settles, KEPT, name.at, name.length)
+                batch_delete(core.store, core.settles, KEPT, name.at, name.length)
     buffer_free(&end)
 
 
 cdef void _read(Core* core, Command* command) noexcept nogil:
-    cdef rocksdb_iterator_t* scan = store_iterate(&core.store, KEPT, NULL)
+    cdef rocksdb_iterator_t* scan = store_iterate(core.store, KEPT, NULL)
+    cdef StoreError* error = core.error
     cdef Fields fields
     cdef Slice prefix
     cdef Buffer from_
@@ -101,11 +102,11 @@ cdef void _read(Core* core, Command* command) noexcept nogil:
         rocksdb_iter_prev(scan)
     buffer_free(&from_)
     buffer_free(&record)
-    if scan_status(&core.store, scan, &core.error) != STORE_OK:
+    if scan_status(core.store, scan, core.error) != STORE_OK:
         scan_free(scan)
         buffer_free(&payload)
-        core.error.text[255] = 0
-        answer_status(core, command.token, INTERNAL, core.error.text, b"STORE_DAMAGED")
+        error.text[255] = 0
+        answer_status(core, command.token, INTERNAL, error.text, b"STORE_DAMAGED")
         return
     scan_free(scan)
     answer(core, command.token, OK, &payload, False)

@@ -271,7 +271,7 @@ cdef class LogReader:
 
     cdef void _find(self) noexcept nogil:
         """The queue's number, and the head as of now."""
-        cdef rocksdb_iterator_t* scan = store_iterate(&self.source.core.store, QUEUES, NULL)
+        cdef rocksdb_iterator_t* scan = store_iterate(self.source.core.store, QUEUES, NULL)
         cdef const char* key
         cdef size_t length
         cdef Cursor c
@@ -298,7 +298,7 @@ cdef class LogReader:
 
     cdef uint64_t _head(self) noexcept nogil:
         cdef rocksdb_iterator_t* scan = _seek(
-            &self.source.core.store, NULL, self.range.queue_number, <uint64_t> -1)
+            self.source.core.store, NULL, self.range.queue_number, <uint64_t> -1)
         cdef const char* key
         cdef size_t length
         cdef uint64_t head = 0
@@ -341,7 +341,7 @@ cdef class LogReader:
             if r.queue_number == 0:
                 self._find()
             if r.queue_number:
-                more = _piece(&self.source.core.store, r, &out, &tail)
+                more = _piece(self.source.core.store, r, &out, &tail)
                 durable = _await_durable(self.source.core)
         with self.source.readers_changed:
             self.source.readers -= 1

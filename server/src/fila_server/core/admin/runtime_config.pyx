@@ -136,9 +136,9 @@ cdef void config_apply(Core* core, Slice name, Slice value) noexcept nogil:
 
 cdef void _config_store(Core* core, Slice name, Slice value) noexcept nogil:
     if value.length:
-        batch_put(&core.store, core.settles, CONFIG, name.at, name.length, value.at, value.length)
+        batch_put(core.store, core.settles, CONFIG, name.at, name.length, value.at, value.length)
     else:
-        batch_delete(&core.store, core.settles, CONFIG, name.at, name.length)
+        batch_delete(core.store, core.settles, CONFIG, name.at, name.length)
     config_apply(core, name, value)
 
 

@@ -105,15 +105,15 @@ cdef void frame_record_put(
             put_varint(b, <uint64_t> frame.own_ids[i].enqueued_ms)
             put_varint(b, <uint64_t> frame.own_ids[i].appended_ms)
     _key16(key, frame.queue.number, frame.first_offset)
-    batch_put(&core.store, batch, FRAMES, key, 16, bytes, length)
-    batch_put(&core.store, batch, INDEX, key, 16, b.data, b.length)
+    batch_put(core.store, batch, FRAMES, key, 16, bytes, length)
+    batch_put(core.store, batch, INDEX, key, 16, b.data, b.length)
 
 
 cdef void frame_record_delete(Core* core, Frame* frame) noexcept nogil:
     cdef char key[16]
     _key16(key, frame.queue.number, frame.first_offset)
-    batch_delete(&core.store, core.settles, FRAMES, key, 16)
-    batch_delete(&core.store, core.settles, INDEX, key, 16)
+    batch_delete(core.store, core.settles, FRAMES, key, 16)
+    batch_delete(core.store, core.settles, INDEX, key, 16)
 
 
 # --- what a channel is done with -----------------------------------------------------------
@@ -133,7 +133,7 @@ cdef void settled_record_put(Core* core, Share* share) noexcept nogil:
             byte = 0
     put_u32be(b, count)
     _key24(key, share.frame.queue.number, share.channel.number, share.frame.first_offset)
-    batch_put(&core.store, core.settles, SETTLED, key, 24, b.data, b.length)
+    batch_put(core.store, core.settles, SETTLED, key, 24, b.data, b.length)
     share.recorded = True
 
 
@@ -141,7 +141,7 @@ cdef void settled_record_delete(
         Core* core, uint64_t queue, uint64_t channel, uint64_t first_offset) noexcept nogil:
     cdef char key[24]
     _key24(key, queue, channel, first_offset)
-    batch_delete(&core.store, core.settles, SETTLED, key, 24)
+    batch_delete(core.store, core.settles, SETTLED, key, 24)
 
 
 # --- leases --------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ cdef void lease_record_put(
         offset = frame_offset(frame_of(leases[i].slot), leases[i].slot.index)
         put_varint(b, offset)
     _key24(key, queue.number, channel.number, leases[0].lease_id)
-    batch_put(&core.store, core.settles, LEASES, key, 24, b.data, b.length)
+    batch_put(core.store, core.settles, LEASES, key, 24, b.data, b.length)
 
 
 cdef void lease_marks_put(Core* core, LeaseGroup* group) noexcept nogil:
@@ -179,7 +179,7 @@ cdef void lease_marks_put(Core* core, LeaseGroup* group) noexcept nogil:
     put_varint(b, group.count)
     put_bytes(b, group.marks, (group.count + 3) >> 2)
     _key24(key, group.queue_number | MARKS_OF, group.channel_number, group.first_lease_id)
-    batch_put(&core.store, core.settles, LEASES, key, 24, b.data, b.length)
+    batch_put(core.store, core.settles, LEASES, key, 24, b.data, b.length)
 
 
 cdef void lease_marks_delete(
@@ -202,14 +202,14 @@ cdef void lease_extension_put(Core* core, Lease* lease) noexcept nogil:
         put_u8(b, VERSION)
     put_varint(b, <uint64_t> lease.expires_ms)
     _key24(key, lease.group.queue_number | EXTENSION_OF, lease.group.channel_number, lease.lease_id)
-    batch_put(&core.store, core.settles, LEASES, key, 24, b.data, b.length)
+    batch_put(core.store, core.settles, LEASES, key, 24, b.data, b.length)
 
 
 cdef void lease_record_delete(
         Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil:
     cdef char key[24]
     _key24(key, queue, channel, first_lease_id)
-    batch_delete(&core.store, core.settles, LEASES, key, 24)
+    batch_delete(core.store, core.settles, LEASES, key, 24)
 
 
 # --- states that a plain pending message doesn't have ----------------------------------------
@@ -218,7 +218,7 @@ cdef void _state_put(Core* core, Slot* slot, Buffer* b) noexcept nogil:
     cdef char key[24]
     cdef Share* share = share_of(slot)
     _key24(key, share.frame.queue.number, share.channel.number, frame_offset(share.frame, slot.index))
-    batch_put(&core.store, core.settles, STATES, key, 24, b.data, b.length)
+    batch_put(core.store, core.settles, STATES, key, 24, b.data, b.length)
     slot.marks |= RECORDED
 
 
@@ -266,7 +266,7 @@ cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil:
     cdef char key[24]
     cdef Share* share = share_of(slot)
     _key24(key, share.frame.queue.number, share.channel.number, frame_offset(share.frame, slot.index))
-    batch_delete(&core.store, core.settles, STATES, key, 24)
+    batch_delete(core.store, core.settles, STATES, key, 24)
     slot.marks &= ~<uint8_t> RECORDED
 
 
@@ -277,10 +277,10 @@ cdef void _put_twice(Core* core, const char* key, size_t key_bytes, Buffer* b) n
     a queue or channel deletes its range there.
 
     Both copies would lie in one block of the log, so they are written apart once more."""
-    batch_put(&core.store, core.settles, QUEUES, key, key_bytes, b.data, b.length)
-    batch_put(&core.store, core.settles, SETTLED, key, key_bytes, b.data, b.length)
-    batch_put(&core.store, core.apart, QUEUES, key, key_bytes, b.data, b.length)
-    batch_put(&core.store, core.apart, SETTLED, key, key_bytes, b.data, b.length)
+    batch_put(core.store, core.settles, QUEUES, key, key_bytes, b.data, b.length)
+    batch_put(core.store, core.settles, SETTLED, key, key_bytes, b.data, b.length)
+    batch_put(core.store, core.apart, QUEUES, key, key_bytes, b.data, b.length)
+    batch_put(core.store, core.apart, SETTLED, key, key_bytes, b.data, b.length)
 
 
 cdef void queue_record_put(Core* core, Queue* queue) noexcept nogil:
@@ -333,19 +333,19 @@ cdef void _delete_prefix_in(
         end[i] = <char> (<uint8_t> end[i] + 1)
         if end[i] != 0:
             break
-    batch_delete_range(&core.store, batch, family, prefix, length, end, length)
+    batch_delete_range(core.store, batch, family, prefix, length, end, length)
 
 
 cdef void channel_records_delete(Core* core, Channel* channel) noexcept nogil:
     cdef char key[16]
     _key16(key, channel.queue.number, channel.number)
-    batch_delete(&core.store, core.settles, QUEUES, key, 16)
+    batch_delete(core.store, core.settles, QUEUES, key, 16)
     _delete_prefix(core, SETTLED, key, 16)
     _delete_prefix(core, LEASES, key, 16)
     _delete_prefix(core, STATES, key, 16)
     # what was written apart in this pass must not bring it back
-    batch_delete(&core.store, core.apart, QUEUES, key, 16)
-    batch_delete(&core.store, core.apart, SETTLED, key, 16)
+    batch_delete(core.store, core.apart, QUEUES, key, 16)
+    batch_delete(core.store, core.apart, SETTLED, key, 16)
     _key16(key, channel.queue.number | EXTENSION_OF, channel.number)
     _delete_prefix(core, LEASES, key, 16)
     _key16(key, channel.queue.number | MARKS_OF, channel.number)
@@ -391,14 +391,14 @@ cdef void key_record_put(Core* core, rocksdb_writebatch_t* batch, Key* key) noex
         memcpy(value + KEY_BYTES + 8, &pace.bucket.burst, 8)
     _text_key(&core.tail, key.queue.number, key.text.bytes, key.text.length)
     batch_put(
-        &core.store, batch, KEYS, core.tail.data, core.tail.length, value,
+        core.store, batch, KEYS, core.tail.data, core.tail.length, value,
         KEY_BYTES if pace == NULL else KEY_PACED_BYTES)
     key.recorded = True
 
 
 cdef void key_record_delete(Core* core, Key* key) noexcept nogil:
     _text_key(&core.tail, key.queue.number, key.text.bytes, key.text.length)
-    batch_delete(&core.store, core.settles, KEYS, core.tail.data, core.tail.length)
+    batch_delete(core.store, core.settles, KEYS, core.tail.data, core.tail.length)
     key.recorded = False
 
 
@@ -406,12 +406,12 @@ cdef void bucket_record_put(Core* core, ThrottleKey* bucket) noexcept nogil:
     cdef char value[17]
     cdef int64_t wall_ms = core.wall_ms - (core.mono_ns - bucket.bucket.refilled_ns) // 1000000
     if not bucket.limited:
-        batch_delete(&core.store, core.settles, BUCKETS, bucket.text.bytes, bucket.text.length)
+        batch_delete(core.store, core.settles, BUCKETS, bucket.text.bytes, bucket.text.length)
         return
     value[0] = VERSION
     memcpy(value + 1, &bucket.bucket.level, 8)
     memcpy(value + 9, &wall_ms, 8)
-    batch_put(&core.store, core.settles, BUCKETS, bucket.text.bytes, bucket.text.length, value, 17)
+    batch_put(core.store, core.settles, BUCKETS, bucket.text.bytes, bucket.text.length, value, 17)
 
 
 cdef void dedup_record_put(Core* core, rocksdb_writebatch_t* batch, Queue* queue, Dedup* row) noexcept nogil:
@@ -423,12 +423,12 @@ cdef void dedup_record_put(Core* core, rocksdb_writebatch_t* batch, Queue* queue
     memcpy(value + 25, &row.expires_ms, 8)
     memcpy(value + 33, &row.began_ms, 8)
     _text_key(&core.tail, queue.number, row.text.bytes, row.text.length)
-    batch_put(&core.store, batch, DEDUP, core.tail.data, core.tail.length, value, DEDUP_BYTES)
+    batch_put(core.store, batch, DEDUP, core.tail.data, core.tail.length, value, DEDUP_BYTES)
 
 
 cdef void dedup_record_delete(Core* core, Queue* queue, Dedup* row) noexcept nogil:
     _text_key(&core.tail, queue.number, row.text.bytes, row.text.length)
-    batch_delete(&core.store, core.settles, DEDUP, core.tail.data, core.tail.length)
+    batch_delete(core.store, core.settles, DEDUP, core.tail.data, core.tail.length)
 
 
 cdef void meta_record_put(Core* core, const char* name, uint64_t value) noexcept nogil:
@@ -437,8 +437,8 @@ cdef void meta_record_put(Core* core, const char* name, uint64_t value) noexcept
     cdef char bytes[9]
     bytes[0] = VERSION
     write_u64be(bytes + 1, value)
-    batch_put(&core.store, core.settles, META, name, strlen(name), bytes, 9)
-    batch_put(&core.store, core.settles, SETTLED, name, strlen(name), bytes, 9)
+    batch_put(core.store, core.settles, META, name, strlen(name), bytes, 9)
+    batch_put(core.store, core.settles, SETTLED, name, strlen(name), bytes, 9)
 
 
 cdef void audit_record_put(Core* core, Slice what) noexcept nogil:
@@ -451,10 +451,10 @@ cdef void audit_record_put(Core* core, Slice what) noexcept nogil:
     parts[0], parts[1] = head, what.at
     sizes[0], sizes[1] = 9, what.length
     write_u64be(name, core.audit_next)
-    batch_put_parts(&core.store, core.settles, AUDIT, name, 8, 2, parts, sizes)
+    batch_put_parts(core.store, core.settles, AUDIT, name, 8, 2, parts, sizes)
     if core.audit_next > AUDIT_MAX:
         write_u64be(name, core.audit_next - AUDIT_MAX)
-        batch_delete(&core.store, core.settles, AUDIT, name, 8)
+        batch_delete(core.store, core.settles, AUDIT, name, 8)
     core.audit_next += 1
 
 
@@ -463,5 +463,5 @@ cdef void reservation_record_put(Core* core, const char* name, uint64_t value) n
     meta_record_put(core, name, value)
     bytes[0] = VERSION
     write_u64be(bytes + 1, value)
-    batch_put(&core.store, core.apart, META, name, strlen(name), bytes, 9)
-    batch_put(&core.store, core.apart, SETTLED, name, strlen(name), bytes, 9)
+    batch_put(core.store, core.apart, META, name, strlen(name), bytes, 9)
+    batch_put(core.store, core.apart, SETTLED, name, strlen(name), bytes, 9)

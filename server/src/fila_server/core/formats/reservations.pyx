@@ -3,7 +3,9 @@
 from libc.stdlib cimport free
 
 from fila_server.core.formats.records cimport MARKS_OF
-from fila_server.core.storage.families cimport DEDUP, KEYS, LEASES, META, QUEUES, SETTLED, SINKS, STATES
+from fila_server.core.storage.families cimport (
+    DEDUP, KEYS, LEASES, META, QUEUES, SETTLED, SINKS, STATES, Store,
+)
 from fila_server.core.storage.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK, store_failed
 from fila_server.core.storage.store cimport store_get
 from fila_server.core.structures.buffer cimport read_u64be
@@ -21,7 +23,7 @@ cdef bint _meta(Core* core, const char* name, size_t length, uint64_t* number, b
     families[0], families[1] = META, SETTLED
     for i in range(2):
         value = NULL
-        status = store_get(&core.store, families[i], name, length, &value, &size, &core.error)
+        status = store_get(core.store, families[i], name, length, &value, &size, core.error)
         if status == STORE_OK and size == 9:
             number[0] = max(number[0], read_u64be(value + 1))
             found = True
@@ -33,6 +35,7 @@ cdef bint _meta(Core* core, const char* name, size_t length, uint64_t* number, b
 
 cdef int reservations_read(Core* core) noexcept nogil:
     """What was promised not to be given out again. What is read later raises it where it stands higher."""
+    cdef Store* store = core.store
     cdef bint damaged = False
     cdef bint known
     cdef uint64_t lease_id = 0
@@ -43,7 +46,7 @@ cdef int reservations_read(Core* core) noexcept nogil:
     core.id_sequence = 4095
     # Leases that ended left nothing behind to tell their ids by, and their holders may still come with them:
     # where the reservation is lost in both places, ids go on beyond all that can have been given out.
-    core.next_lease_id = lease_id + 1 if known or core.store.created else LEASE_IDS_SKIPPED
+    core.next_lease_id = lease_id + 1 if known or store.created else LEASE_IDS_SKIPPED
     if not damaged:
         return STORE_OK
     core.counters.lost_ranges += 1
@@ -53,7 +56,7 @@ cdef int reservations_read(Core* core) noexcept nogil:
 
 cdef int damage_stops(Core* core) noexcept nogil:
     return store_failed(
-        &core.error, STORE_DAMAGED,
+        core.error, STORE_DAMAGED,
         "the data directory is damaged; restore it from a copy, or start with storage.on_damage = \"start\" "
         "to go on with what can be read (%s)", "a table of records fails its checksum")
 

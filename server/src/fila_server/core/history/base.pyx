@@ -11,11 +11,13 @@ from fila_server.core.storage.store cimport (
     scan_free, scan_key, scan_next, scan_seek_first, scan_status, scan_valid, scan_value, store_iterate,
 )
 from fila_server.core.structures.buffer cimport Buffer, put_bytes, put_varint
+from fila_server.core.threads.blocks cimport History
 
 
 cdef int _family_put(Core* core, int family, StoreError* error) noexcept nogil:
-    cdef rocksdb_iterator_t* scan = store_iterate(&core.store, family, NULL)
-    cdef Buffer* record = &core.history.scratch
+    cdef History* history = core.history
+    cdef rocksdb_iterator_t* scan = store_iterate(core.store, family, NULL)
+    cdef Buffer* record = &history.scratch
     cdef const char* at
     cdef size_t length = 0
     cdef int status
@@ -29,7 +31,7 @@ cdef int _family_put(Core* core, int family, StoreError* error) noexcept nogil:
         put_bytes(record, at, length)
         input_put(core, INPUT_RECORD, 0, family, <int64_t> record.length, 0, record.data, record.length)
         scan_next(scan)
-    status = scan_status(&core.store, scan, error)
+    status = scan_status(core.store, scan, error)
     scan_free(scan)
     return status
 

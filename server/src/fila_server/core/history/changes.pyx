@@ -7,7 +7,7 @@ from fila_server.core.history.decisions cimport decisions_told, records
 from fila_server.core.state.paths cimport key_cap, key_pace
 from fila_server.core.structures.maps cimport Text, text_hash
 from fila_server.core.threads.blocks cimport (
-    CHANGES_MAX, TEXT_BYTES_MAX, TEXT_BYTES_PER_ROW, Block, block_end, block_has_texts, block_text,
+    CHANGES_MAX, TEXT_BYTES_MAX, TEXT_BYTES_PER_ROW, Block, History, block_end, block_has_texts, block_text,
 )
 
 cdef enum:
@@ -24,15 +24,16 @@ cdef inline int32_t _words(Core* core, const char* at, size_t length) noexcept n
 
 cdef uint32_t _row(Core* core, int kind, size_t value_bytes) noexcept nogil:
     """A new row that says nothing yet, with room for its texts."""
-    cdef Block* b = core.history.current
+    cdef History* history = core.history
+    cdef Block* b = history.current
     cdef uint32_t row
     if (
         b.changes >= CHANGES_MAX or not block_has_texts(b)
         or b.text_bytes + TEXT_BYTES_PER_ROW + value_bytes > TEXT_BYTES_MAX
     ):
         decisions_told(core)
-        block_end(core.history)
-        b = core.history.current
+        block_end(history)
+        b = history.current
     if b.first_ms == 0:
         b.first_ms = core.wall_ms
     b.last_ms = core.wall_ms
@@ -47,24 +48,27 @@ cdef uint32_t _row(Core* core, int kind, size_t value_bytes) noexcept nogil:
 
 
 cdef void _of_channel(Core* core, uint32_t row, Channel* channel) noexcept nogil:
-    cdef Block* b = core.history.current
+    cdef History* history = core.history
+    cdef Block* b = history.current
     b.change_queue[row] = _named(core, &channel.queue.text)
     b.change_channel[row] = _named(core, &channel.text)
 
 
 cdef void limit_changed(Core* core, ThrottleKey* bucket) noexcept nogil:
+    cdef History* history = core.history
     cdef Block* b
     cdef uint32_t row
     if not records(core):
         return
     row = _row(core, CHANGED_LIMIT, 0)
-    b = core.history.current
+    b = history.current
     b.change_name[row] = _named(core, &bucket.text)
     if bucket.has_rate and bucket.has_burst:
         b.change_rate[row], b.change_burst[row] = bucket.rate, bucket.burst
 
 
 cdef void queue_changed(Core* core, int kind, Queue* queue) noexcept nogil:
+    cdef History* history = core.history
     cdef size_t length = queue.config.length if queue.config.length <= VALUE_BYTES_MAX else 0
     cdef Block* b
     cdef uint32_t row
@@ -73,12 +77,13 @@ cdef void queue_changed(Core* core, int kind, Queue* queue) noexcept nogil:
     if kind == CHANGED_QUEUE_DELETED:
         length = 0
     row = _row(core, kind, length)
-    b = core.history.current
+    b = history.current
     b.change_queue[row] = _named(core, &queue.text)
     b.change_value[row] = _words(core, queue.config.data, length)
 
 
 cdef void channel_changed(Core* core, int kind, Channel* channel) noexcept nogil:
+    cdef History* history = core.history
     cdef char value[32]
     cdef uint32_t row
     if not records(core):
@@ -86,18 +91,19 @@ cdef void channel_changed(Core* core, int kind, Channel* channel) noexcept nogil
     row = _row(core, kind, 0)
     _of_channel(core, row, channel)
     if kind != CHANGED_CHANNEL_DELETED:
-        core.history.current.change_value[row] = _words(core, value, <size_t> snprintf(
+        history.current.change_value[row] = _words(core, value, <size_t> snprintf(
             value, sizeof(value), b"%llu", <unsigned long long> channel.start_offset))
 
 
 cdef void key_changed(Core* core, Key* key) noexcept nogil:
+    cdef History* history = core.history
     cdef Block* b
     cdef char value[128]
     cdef uint32_t row
     if not records(core):
         return
     row = _row(core, CHANGED_KEY, 0)
-    b = core.history.current
+    b = history.current
     b.change_queue[row] = _named(core, &key.queue.text)
     b.change_name[row] = _named(core, &key.text)
     b.change_value[row] = _words(core, value, <size_t> snprintf(
@@ -108,13 +114,14 @@ cdef void key_changed(Core* core, Key* key) noexcept nogil:
 
 
 cdef void consumer_changed(Core* core, int kind, Consumer* consumer) noexcept nogil:
+    cdef History* history = core.history
     cdef Block* b
     cdef char value[128]
     cdef uint32_t row
     if consumer.number == 0 or not records(core):
         return
     row = _row(core, kind, consumer.name.length)
-    b = core.history.current
+    b = history.current
     _of_channel(core, row, consumer.channel)
     b.change_name[row] = _words(core, consumer.name.data, consumer.name.length)
     b.change_value[row] = _words(core, value, <size_t> snprintf(

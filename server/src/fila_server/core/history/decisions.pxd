@@ -19,7 +19,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from fila_server.core.state.state cimport Channel, Core, Frame, Lease, Slot
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.structures.maps cimport Text
-from fila_server.core.threads.blocks cimport Waited
+from fila_server.core.threads.blocks cimport History, Waited
 
 cdef enum DecisionKind:
     ENQUEUED = 1
@@ -44,7 +44,8 @@ cdef struct Detail:                 # what a kind says besides; zero where it sa
     Waited   waited
 
 cdef inline bint records(Core* core) noexcept nogil:
-    return core.history != NULL and not core.history.quiet
+    cdef History* history = core.history
+    return history != NULL and not history.quiet
 
 cdef void decided(
     Core* core, int kind, Channel* channel, Frame* frame, uint32_t index, uint32_t attempts,

@@ -21,16 +21,18 @@ cdef int64_t HELD_MS_MAX = 0x7FFFFFFF
 
 
 cdef inline Group* _group(Core* core) noexcept nogil:
-    return &core.history.group
+    cdef History* history = core.history
+    return &history.group
 
 
 cdef inline bint _is_sampled(Core* core, uint64_t queue, uint64_t offset) noexcept nogil:
     """All that is decided about a message, or nothing."""
+    cdef History* history = core.history
     cdef uint64_t mixed
-    if core.history.sample <= 1:
+    if history.sample <= 1:
         return True
     mixed = (offset ^ (queue << 40)) * <uint64_t> 0x9E3779B97F4A7C15
-    return (mixed >> 32) % core.history.sample == 0
+    return (mixed >> 32) % history.sample == 0
 
 
 cdef inline int32_t _text(History* history, const Text* text) noexcept nogil:
@@ -51,10 +53,11 @@ cdef inline int32_t _words(History* history, Slice words) noexcept nogil:
 cdef Block* _room(Core* core) noexcept nogil:
     """The current block, with room for a group of any keys; a new one where this one has none. Not within a
     group."""
-    cdef Block* b = core.history.current
+    cdef History* history = core.history
+    cdef Block* b = history.current
     if b.runs + GROUP_MAX > RUNS_MAX or b.messages + GROUP_MAX > MESSAGES_MAX or not block_has_texts(b):
-        block_end(core.history)
-        b = core.history.current
+        block_end(history)
+        b = history.current
     if b.first_ms == 0:
         b.first_ms = core.wall_ms
     b.last_ms = core.wall_ms
@@ -77,28 +80,30 @@ cdef void _begin(Core* core, int kind, Channel* channel, const Detail* detail) n
 
 cdef inline bint _goes_on(Core* core, int kind, Channel* channel, const Detail* detail) noexcept nogil:
     """Whether a message belongs to the group before it."""
-    cdef RunKey* run = &core.history.run
+    cdef History* history = core.history
+    cdef RunKey* run = &history.run
     cdef uint32_t count = _group(core).count
     if (
         count == 0 or count == GROUP_MAX or run.kind != kind or run.channel != channel
-        or run.consumer != detail.consumer or not block_has_texts(core.history.current)
+        or run.consumer != detail.consumer or not block_has_texts(history.current)
     ):
         return False
     if detail.bucket == NULL and detail.reason.length == 0:
         return run.bucket == 0 and run.reason == 0
     return (
-        run.bucket == _text(core.history, detail.bucket)
-        and run.reason == _words(core.history, detail.reason)
+        run.bucket == _text(history, detail.bucket)
+        and run.reason == _words(history, detail.reason)
     )
 
 
 cdef void _add(Core* core, Entry* entry, Told* told) noexcept nogil:
     """To the run of its key, weight and buckets; one that is not there yet begins. `run_of` may hold
     anything: what it says counts where that run is of the same text."""
+    cdef History* history = core.history
     cdef Group* group = _group(core)
-    cdef RunKey* last = &core.history.run
+    cdef RunKey* last = &history.run
     cdef int32_t key
-    cdef int32_t buckets = _text(core.history, &entry.set.text) if entry.set != NULL else 0
+    cdef int32_t buckets = _text(history, &entry.set.text) if entry.set != NULL else 0
     cdef int32_t weight = <int32_t> key_weight(entry.key)
     cdef uint32_t number
     cdef Run* run
@@ -106,7 +111,7 @@ cdef void _add(Core* core, Entry* entry, Told* told) noexcept nogil:
     if last.key == entry.key and last.key_hash == entry.key.text.hash:
         key = group.key
     else:
-        key = group.key = _text(core.history, &entry.key.text)
+        key = group.key = _text(history, &entry.key.text)
         last.key, last.key_hash = entry.key, entry.key.text.hash
     number = group.run_of[key]
     run = &group.runs[number]
@@ -127,7 +132,8 @@ cdef void _add(Core* core, Entry* entry, Told* told) noexcept nogil:
 
 cdef void _row(Core* core, Block* b, const Run* run) noexcept nogil:
     """A run as a row; its messages follow."""
-    cdef RunKey* common = &core.history.run
+    cdef History* history = core.history
+    cdef RunKey* common = &history.run
     cdef Group* group = _group(core)
     cdef uint32_t row = b.runs
     b.at_us[row] = core.wall_ms * 1000
@@ -157,14 +163,15 @@ cdef inline void _message(Block* b, int kind, const Told* told, uint32_t place) 
 
 
 cdef void decisions_told(Core* core) noexcept nogil:
-    cdef Block* b = core.history.current
+    cdef History* history = core.history
+    cdef Block* b = history.current
     cdef Group* group = _group(core)
     cdef uint32_t i, at
     for i in range(group.run_count):
         _row(core, b, &group.runs[i])
         at = group.runs[i].first
         while at != GROUP_MAX:
-            _message(b, core.history.run.kind, &group.told[at], at)
+            _message(b, history.run.kind, &group.told[at], at)
             at = group.told[at].next
         b.begins[b.runs] = <int32_t> b.messages
     group.count = group.run_count = 0
@@ -218,6 +225,7 @@ cdef void lease_decided(
 
 cdef void held(Core* core, Slot* first, const Text* bucket, uint64_t many, uint64_t cost) noexcept nogil:
     """A group of its own, of one message that stands for many."""
+    cdef History* history = core.history
     cdef Frame* frame
     cdef Told* told
     cdef Detail detail
@@ -234,19 +242,20 @@ cdef void held(Core* core, Slot* first, const Text* bucket, uint64_t many, uint6
     told.attempts = told.held_ms = 0
     _add(core, &frame.entries[first.index], told)
     decisions_told(core)
-    core.history.current.many[core.history.current.runs - 1] = <int64_t> many
+    history.current.many[history.current.runs - 1] = <int64_t> many
 
 
 # --- how a message ends ------------------------------------------------------------------------
 
 cdef void ending_is(
         Core* core, int kind, const char* reason, uint64_t consumer, int64_t held_ms) noexcept nogil:
+    cdef History* history = core.history
     if core.history == NULL:
         return
-    core.history.ending = <unsigned char> kind
-    core.history.ending_reason = reason
-    core.history.ending_consumer = consumer
-    core.history.ending_held_ms = <int32_t> min(max(held_ms, <int64_t> 0), HELD_MS_MAX)
+    history.ending = <unsigned char> kind
+    history.ending_reason = reason
+    history.ending_consumer = consumer
+    history.ending_held_ms = <int32_t> min(max(held_ms, <int64_t> 0), HELD_MS_MAX)
 
 
 cdef const char* _why(Core* core) noexcept nogil:

@@ -37,11 +37,12 @@ cdef struct Cutter:                 # walks a command's bytes and leaves out wha
 # --- rows --------------------------------------------------------------------------------------
 
 cdef inline Block* _row(Core* core) noexcept nogil:
-    cdef Block* b = core.history.current
+    cdef History* history = core.history
+    cdef Block* b = history.current
     if b.inputs >= INPUTS_MAX or b.input_bytes >= INPUT_BYTES_MAX:
         decisions_told(core)
-        block_end(core.history)
-        b = core.history.current
+        block_end(history)
+        b = history.current
     if b.first_ms == 0:
         b.first_ms = core.wall_ms
     b.last_ms = core.wall_ms
@@ -51,10 +52,11 @@ cdef inline Block* _row(Core* core) noexcept nogil:
 cdef void input_put(
         Core* core, int kind, int64_t token, int64_t a, int64_t b, int64_t c, const char* bytes,
         uint64_t length) noexcept nogil:
+    cdef History* history = core.history
     cdef Block* block
     cdef uint32_t row
     cdef uint64_t here
-    if core.history.inputs_over:
+    if history.inputs_over:
         return
     while True:
         block = _row(core)
@@ -129,14 +131,15 @@ cdef bint _is_policy(Policy* policy, Slice name) noexcept nogil:
 
 
 cdef void _cut_header(Core* core, Cutter* cutter, Slice header, Policy* policy) noexcept nogil:
+    cdef History* history = core.history
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text
     cdef uint64_t number
     cdef Fields fields
-    if core.history.headers == HEADERS_ALL:
+    if history.headers == HEADERS_ALL:
         return
-    if core.history.headers == HEADERS_POLICY and policy != NULL:
+    if history.headers == HEADERS_POLICY and policy != NULL:
         if not fields_parse(&fields, header.at, header.length) or _is_policy(policy, fields.text[MAP_KEY]):
             return
     c.at, c.end, c.bad = header.at, header.at + header.length, False
@@ -181,6 +184,7 @@ cdef void _cut_batch(Core* core, Cutter* cutter, Command* command, Slice batch) 
 
 cdef bint _cut_known_header(Core* core, Cutter* cutter, Slice header, Policy* policy) noexcept nogil:
     """A header as clients write it: its name, then its value. False: it is written otherwise."""
+    cdef History* history = core.history
     cdef Cursor c
     cdef Slice name
     cdef Slice value
@@ -193,7 +197,7 @@ cdef bint _cut_known_header(Core* core, Cutter* cutter, Slice header, Policy* po
     value = take_slice(&c, take_varint(&c))
     if c.bad or c.at != c.end:
         return False
-    if core.history.headers == HEADERS_NONE or policy == NULL or not _is_policy(policy, name):
+    if history.headers == HEADERS_NONE or policy == NULL or not _is_policy(policy, name):
         _cut(cutter, name.at, name.length)
         _cut(cutter, value.at, value.length)
     return True
@@ -201,6 +205,7 @@ cdef bint _cut_known_header(Core* core, Cutter* cutter, Slice header, Policy* po
 
 cdef void _cut_body(Core* core, Cutter* cutter, Slice body, Policy* policy) noexcept nogil:
     """Headers and payload of a message whose place is known: `_cut_message`, without looking for them."""
+    cdef History* history = core.history
     cdef Cursor c
     cdef Slice text
     cdef uint8_t tag
@@ -215,7 +220,7 @@ cdef void _cut_body(Core* core, Cutter* cutter, Slice body, Policy* policy) noex
             body.length = <uint32_t> (c.end - body.at)      # tags of several bytes
             _cut_message(core, cutter, body, policy)
             return
-        elif core.history.headers != HEADERS_ALL and not _cut_known_header(core, cutter, text, policy):
+        elif history.headers != HEADERS_ALL and not _cut_known_header(core, cutter, text, policy):
             _cut_header(core, cutter, text, policy)
 
 
@@ -334,7 +339,8 @@ cdef void _cutter_end(Core* core, Cutter* cutter, uint32_t length, Buffer* out) 
 
 
 cdef void _command(Core* core, Command* command) noexcept nogil:
-    cdef Buffer* out = &core.history.scratch
+    cdef History* history = core.history
+    cdef Buffer* out = &history.scratch
     cdef Cutter cutter
     cdef uint32_t length = command.length - command.rewritten
     cdef uint32_t routings
@@ -344,12 +350,12 @@ cdef void _command(Core* core, Command* command) noexcept nogil:
         routings = _put_routings(out, command)
         at = out.length
         if routings:                    # their count stands before them
-            core.history.routings.length = 0
-            put_bytes(&core.history.routings, out.data, at)
+            history.routings.length = 0
+            put_bytes(&history.routings, out.data, at)
             out.length = 0
         put_varint(out, routings)
         if routings:
-            put_bytes(out, core.history.routings.data, at)
+            put_bytes(out, history.routings.data, at)
         _cut_command(core, &cutter, command, length)
     else:
         put_varint(out, 0)
@@ -360,19 +366,21 @@ cdef void _command(Core* core, Command* command) noexcept nogil:
 
 
 cdef void commands_taken(Core* core, Command* first) noexcept nogil:
-    while first != NULL and not core.history.inputs_over:
+    cdef History* history = core.history
+    while first != NULL and not history.inputs_over:
         _command(core, first)
         first = first.next
 
 
 cdef void load_taken(Core* core, const Load* load) noexcept nogil:
     """Its bytes may be buried, and a redrive then reads them: where each field ends has to be known."""
+    cdef History* history = core.history
     cdef Buffer* out
     cdef Cutter cutter
     cdef Slice whole
     if core.history == NULL:
         return
-    out = &core.history.scratch
+    out = &history.scratch
     out.length = 0
     if load.bytes != NULL:
         _cutter_begin(core, &cutter, load.bytes)

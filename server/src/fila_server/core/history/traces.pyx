@@ -220,7 +220,8 @@ cdef void lease_traced(Core* core, Lease* lease, int outcome, Slice why) noexcep
 
 
 cdef void decision_traced(Core* core, Slot* slot, uint64_t lease_id, int outcome) noexcept nogil:
-    cdef LeasedTrace* leased = &core.traces.leased[lease_id & (LEASED_MAX - 1)]
+    cdef Traces* traces = core.traces
+    cdef LeasedTrace* leased = &traces.leased[lease_id & (LEASED_MAX - 1)]
     cdef Span span
     if leased.lease_id != lease_id or leased.ended_ns == 0:
         return

@@ -215,7 +215,7 @@ cdef void answers_durable(Core* core, uint64_t durable) noexcept nogil:
 
 cdef void _out(Core* core, Effect* effect) noexcept nogil:
     if effect.kind >= 0:               # below: its frame is gone, and with it what was to become visible
-        outs_add(&core.outboxes, effect.token, effect.kind, effect.status, &effect.payload)
+        outs_add(core.outboxes, effect.token, effect.kind, effect.status, &effect.payload)
     free(effect)
 
 
@@ -255,7 +255,7 @@ cdef void answers_leave(Core* core) noexcept nogil:
                 _behind(core, queue, effect)
                 continue
         _out(core, effect)
-    outboxes_put(&core.outboxes)
+    outboxes_put(core.outboxes)
 
 
 cdef bint reveals_turn(Core* core) noexcept nogil:
@@ -277,7 +277,7 @@ cdef bint reveals_turn(Core* core) noexcept nogil:
                 free(effect)
         if queue.revealing != NULL:
             _line_up(core, queue)
-    outboxes_put(&core.outboxes)
+    outboxes_put(core.outboxes)
     return core.revealing != NULL
 
 

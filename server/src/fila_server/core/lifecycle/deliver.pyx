@@ -165,12 +165,12 @@ cdef void _latency(Core* core, Queue* queue, Slot* slot) noexcept nogil:
     cdef int64_t waited = core.wall_ms - frame_enqueued_ms(frame_of(slot), slot.index)
     cdef int bucket = 0
     if waited > 0:
-        queue.counters.latency_ms += <uint64_t> waited
+        queue.latency.sum_ms += <uint64_t> waited
     while waited > 0 and bucket < 31:
         waited >>= 1
         bucket += 1
     core.counters.latency[bucket] += 1
-    queue.counters.latency[bucket] += 1
+    queue.latency.by_bits[bucket] += 1
 
 
 cdef uint32_t _wanted(Consumer* consumer, uint32_t budget) noexcept nogil:

@@ -14,6 +14,7 @@ from fila_server.core.state.kinds cimport DELAYED, DONE, READY, UNPLACED
 from fila_server.core.state.paths cimport frame_offset
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Frame, Queue, Share, Slot
+from fila_server.core.storage.reclaim cimport Upkeep
 from fila_server.core.structures.atomics cimport atomic_store
 from fila_server.core.structures.maps cimport map64_get, textmap_next
 from fila_server.core.structures.timers cimport timer_set
@@ -119,6 +120,7 @@ cdef void housekeeping(Core* core) noexcept nogil:
     cdef uint32_t cursor = 0
     cdef Queue* queue
     cdef uint64_t live_bytes = 0
+    cdef Upkeep* upkeep = core.shared.upkeep
     while True:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
         if queue == NULL:
@@ -129,7 +131,7 @@ cdef void housekeeping(Core* core) noexcept nogil:
         dedup_expire(core, queue)       # here too: the table is one for all queues, and
                                         # this one may see no more keys
         live_bytes += queue.stored_bytes + 16 * queue.directory.live
-    atomic_store(<uint64_t*> &core.shared.upkeep.live_frame_bytes, <uint64_t> live_bytes)
+    atomic_store(<uint64_t*> &upkeep.live_frame_bytes, <uint64_t> live_bytes)
     if core.sinks.by_name.count:
         sinks_sweep(core)
     core.idle_wanted = True

@@ -208,7 +208,7 @@ cdef int _scan(Core* core, int family, Map64* dlq_of) noexcept nogil:
     cdef const char* key
     cdef const char* value
     cdef size_t key_length, length
-    damage_scan_begin(&scan, &core.store, family)
+    damage_scan_begin(&scan, core.store, family)
     while damage_scan_valid(&scan):
         key = scan_key(scan.iterator, &key_length)
         value = scan_value(scan.iterator, &length)
@@ -226,7 +226,7 @@ cdef int _scan_index(Core* core) noexcept nogil:
     cdef uint64_t orphan = 0
     cdef Frame* frame
     cdef Times* times
-    damage_scan_begin(&scan, &core.store, INDEX)
+    damage_scan_begin(&scan, core.store, INDEX)
     while damage_scan_valid(&scan):
         key = scan_key(scan.iterator, &key_length)
         value = scan_value(scan.iterator, &length)
@@ -241,8 +241,8 @@ cdef int _scan_index(Core* core) noexcept nogil:
                 frame = frame_record_read(core, queue, read_u64be(key + 8), value, length, &times)
                 if frame == NULL:
                     core.counters.lost_ranges += 1
-                    batch_delete(&core.store, core.settles, INDEX, key, 16)
-                    batch_delete(&core.store, core.settles, FRAMES, key, 16)
+                    batch_delete(core.store, core.settles, INDEX, key, 16)
+                    batch_delete(core.store, core.settles, FRAMES, key, 16)
                 else:
                     frame_take(core, queue, frame, times)
                     free(times)

@@ -48,9 +48,9 @@ cdef void sink_read(
 
 cdef void _orphans_delete(Core* core, const char* key, size_t key_length) noexcept nogil:
     cdef char end[SINK_KEY_BYTES]
-    batch_delete(&core.store, core.settles, SINKS, key, key_length)
+    batch_delete(core.store, core.settles, SINKS, key, key_length)
     write_u64be(end, read_u64be(key) + 1)
-    batch_delete_range(&core.store, core.settles, STAGED, key, SINK_KEY_BYTES, end, SINK_KEY_BYTES)
+    batch_delete_range(core.store, core.settles, STAGED, key, SINK_KEY_BYTES, end, SINK_KEY_BYTES)
 
 
 cdef void _row_read(Core* core, uint64_t number, Cursor* c) noexcept nogil:
@@ -90,7 +90,7 @@ cdef void _note_read(Core* core, Sink* sink, const char* key, Cursor* c) noexcep
     # one before it is lost: it can't be published as it was
     if c.bad or number != attempt.first + attempt.count:
         core.counters.lost_ranges += 1
-        batch_delete(&core.store, core.settles, SINKS, key, NOTE_KEY_BYTES)
+        batch_delete(core.store, core.settles, SINKS, key, NOTE_KEY_BYTES)
         return
     frame.checksum = read_u32be(checksum.at)
     sink.next_serial = max(sink.next_serial, frame.serial + 1)

@@ -26,10 +26,13 @@ from fila_server.core.replay.arena cimport (
 )
 from fila_server.core.replay.replay cimport Replay
 from fila_server.core.state.state cimport Core
+from fila_server.core.storage.families cimport Store
+from fila_server.core.storage.reclaim cimport Upkeep
 from fila_server.core.storage.rocksdb cimport (
     rocksdb_writebatch_create_from, rocksdb_writebatch_data, rocksdb_writebatch_t,
 )
-from fila_server.core.threads.blocks cimport Block
+from fila_server.core.threads.blocks cimport Block, History
+from fila_server.core.threads.reader cimport Loader
 
 cdef extern from "<link.h>" nogil:
     ctypedef struct Elf64_Phdr:
@@ -184,13 +187,14 @@ def arena_used():
 
 cdef void _empty_blocks(Core* core) noexcept nogil:
     """What the history's blocks held is in somebody's tables by now."""
-    cdef Block* block = core.history.free_blocks
+    cdef History* history = core.history
+    cdef Block* block = history.free_blocks
     while block != NULL:
-        core.history.free_blocks = block.next
-        core.history.made -= 1
+        history.free_blocks = block.next
+        history.made -= 1
         free(block)
-        block = core.history.free_blocks
-    block = core.history.current
+        block = history.free_blocks
+    block = history.current
     if arena_holds(block):
         memset(block.at_us, 0, <uint64_t> block + arena_size(block) - <uint64_t> block.at_us)
 
@@ -230,12 +234,13 @@ def image_write(Replay replay, out):
     """Write the core's memory to `out`, and return the facts that Resumed wants beside it. Between two
     passes; the replay's recording is at its end block, with no block taken. Raises NotTaken."""
     cdef Core* core = replay.core
+    cdef Loader* loader = core.loader
     cdef Arena* arena = arena_open()
     cdef uint64_t pages, first, page
     cdef uint64_t head[2]
     if not arena_holds(core):
         raise NotTaken("this core does not lie in the arena")
-    if core.shared.blocked or core.mailbox.count or core.loader.answered != NULL or replay.begun:
+    if core.shared.blocked or core.mailbox.count or loader.answered != NULL or replay.begun:
         raise NotTaken(
             f"pass {core.counters.passes} waits for a disk that refused its writes; choose another moment")
     _empty_blocks(core)
@@ -330,12 +335,13 @@ cdef class Resumed(Replay):
 
     cdef void _hand_over(self, Core* fresh, Core* core) noexcept nogil:
         """What is this process's own. `fresh` stays as it is, and is never used again."""
+        cdef Store* store = fresh.store
+        cdef Upkeep* upkeep = core.shared.upkeep        # in the image, and so in one made of this core
+        cdef Upkeep* own = fresh.shared.upkeep
         core.store, core.error = fresh.store, fresh.error
-        core.store.muted = True
-        fresh.shared.upkeep.live_frame_bytes = core.shared.upkeep.live_frame_bytes
-        core.shared.watch, core.shared.upkeep = fresh.shared.watch, fresh.shared.upkeep
-        core.shared.failure = fresh.shared.failure
-        core.shared.watch.store = core.shared.upkeep.store = &core.store
-        core.shared.watch.failure = &core.shared.failure
+        store.muted = True
+        own.live_frame_bytes = upkeep.live_frame_bytes
+        upkeep[0] = own[0]
+        core.shared.watch, core.shared.failure = fresh.shared.watch, fresh.shared.failure
         core.mailbox, core.outboxes, core.loader = fresh.mailbox, fresh.outboxes, fresh.loader
         core.history = fresh.history

@@ -27,15 +27,16 @@ from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.runtime.passes cimport run_pass
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.state cimport Frame, Queue
-from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES, STAGED
-from fila_server.core.storage.status cimport STORE_NOT_FOUND, STORE_OK
+from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES, STAGED, Store
+from fila_server.core.storage.status cimport STORE_NOT_FOUND, STORE_OK, StoreError
 from fila_server.core.storage.store cimport batch_free, batch_new, batch_put, store_write
 from fila_server.core.structures.atomics cimport atomic_store, flag_store
 from fila_server.core.structures.buffer cimport Cursor, must_malloc, take_slice, take_varint
 from fila_server.core.structures.maps cimport map64_get
+from fila_server.core.threads.blocks cimport History
 from fila_server.core.threads.mailbox cimport Command, HookRoutings, mailbox_post
-from fila_server.core.threads.outbox cimport OUTBOXES_MAX, Out, outbox_add, outbox_take
-from fila_server.core.threads.reader cimport Load
+from fila_server.core.threads.outbox cimport OUTBOXES_MAX, Out, Outboxes, outbox_add, outbox_take
+from fila_server.core.threads.reader cimport Load, Loader
 
 
 class NotReplayable(Exception):
@@ -48,6 +49,7 @@ cdef class Replay(CoreEngine):
     def __init__(self, str data_dir, dict head, object records, *, uint32_t sample=1):
         """data_dir: an empty directory. head: the row `base`. records: the store's then, as (family, key,
         value)."""
+        cdef Outboxes* outboxes = self.core.outboxes
         self.seed_hashes(head["hash_seed"])
         self.head = head
         self.records = records
@@ -60,12 +62,15 @@ cdef class Replay(CoreEngine):
         CoreEngine.__init__(
             self, data_dir, settings, mono_ns=head["mono_ns"], wall_ns=head["wall_ns"], seed=head["seed"])
         self.first = self.core.counters.passes
-        while self.core.outboxes.count < OUTBOXES_MAX:      # whatever thread a token belonged to
-            if outbox_add(&self.core.outboxes) < 0:
+        while outboxes.count < OUTBOXES_MAX:      # whatever thread a token belonged to
+            if outbox_add(self.core.outboxes) < 0:
                 raise OSError("no descriptors for the answers of a replay: 17 are needed")
 
     cdef _record_base(self, dict settings, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
         """Recovery comes next: it finds what the recording broker found."""
+        cdef Store* store = self.core.store
+        cdef StoreError* error = self.core.error
+        cdef History* history = self.core.history
         cdef bytes key, value
         cdef int family
         cdef int status = STORE_OK
@@ -73,16 +78,16 @@ cdef class Replay(CoreEngine):
         for family, key, value in self.records:
             if not 0 <= family < FAMILY_COUNT:
                 raise NotReplayable(f"a record of the base names family {family}, which there is not")
-            batch_put(&self.core.store, batch, family, key, len(key), value, len(value))
-        status = store_write(&self.core.store, batch, &self.core.error)
+            batch_put(store, batch, family, key, len(key), value, len(value))
+        status = store_write(store, batch, error)
         batch_free(batch)
         if status != STORE_OK:
-            raise errors.StoreError(self.core.error.text.decode("utf-8", "replace"))
+            raise errors.StoreError(error.text.decode("utf-8", "replace"))
         self.records = None
         # Where no lease id is reserved it counts whether the store was new: then they begin with 1.
-        self.core.store.created = self.head.get("created", True)
-        self.core.store.muted = True
-        self.core.history.inputs_over = True
+        store.created = self.head.get("created", True)
+        store.muted = True
+        history.inputs_over = True
 
     @property
     def passes(self):
@@ -100,11 +105,13 @@ cdef class Replay(CoreEngine):
         """
         cdef Py_ssize_t i = start
         cdef const char* bytes
+        cdef History* history = self.core.history
+        cdef Store* store = self.core.store
         while i < kind.shape[0]:
             if kind[i] == INPUT_PASS:
                 if self.begun:
                     self._run()
-                    if self.core.history.full != NULL:
+                    if history.full != NULL:
                         return i
                 self._begin_pass(passes[i], at_us[i] // 1000, a[i], b[i], c[i])
                 i += 1
@@ -122,7 +129,7 @@ cdef class Replay(CoreEngine):
             elif kind[i] == INPUT_WRITE:
                 if not 0 <= a[i] < 4:
                     raise NotReplayable(f"pass {self.number} has a write {a[i]}; there are at most 4")
-                self.core.store.told[a[i]] = <int32_t> b[i]
+                store.told[a[i]] = <int32_t> b[i]
             else:
                 raise NotReplayable(f"an input of kind {kind[i]} stands where none belongs")
             i += 1
@@ -146,6 +153,8 @@ cdef class Replay(CoreEngine):
         self.mono_ns, self.wall_ms, self.durable, self.level = mono_ns, wall_ms, durable, level
 
     cdef _run(self):
+        cdef Loader* loader = self.core.loader
+        cdef Store* store = self.core.store
         self.begun = False
         if self.durable > <int64_t> self.core.shared.wanted:
             raise NotReplayable(
@@ -153,33 +162,35 @@ cdef class Replay(CoreEngine):
                 f"wanted")
         with nogil:
             atomic_store(&self.core.shared.durable, <uint64_t> self.durable)
-            self.core.shared.watch.level = <int> (self.level & 0xFF)
+            atomic_store(&self.core.shared.disk_level, <uint64_t> (self.level & 0xFF))
             flag_store(&self.core.shared.stopping, (self.level >> 8) & 1)
             run_pass(self.core, self.mono_ns, self.wall_ms)
-            memset(self.core.store.told, 0, sizeof(self.core.store.told))
+            memset(store.told, 0, sizeof(store.told))
             self._forget_answers()
             self._forget_asked()
         if self.core.mailbox.count:
             raise NotReplayable(
                 f"pass {self.number} left {self.core.mailbox.count} of the commands that it took when "
                 f"recorded")
-        if self.core.loader.answered != NULL:
+        if loader.answered != NULL:
             raise NotReplayable(f"pass {self.number} took in no frames, and did when recorded")
 
     cdef void _forget_answers(self) noexcept nogil:
+        cdef Outboxes* outboxes = self.core.outboxes
         cdef Out* outs = NULL
         cdef uint32_t box, i, count
-        for box in range(self.core.outboxes.count):
-            count = outbox_take(self.core.outboxes.boxes[box], &outs)
+        for box in range(outboxes.count):
+            count = outbox_take(outboxes.boxes[box], &outs)
             for i in range(count):
                 free(outs[i].payload)
             free(outs)
 
     cdef void _forget_asked(self) noexcept nogil:
         """What it asks of the disk comes as rows."""
-        cdef Load* load = self.core.loader.asked
+        cdef Loader* loader = self.core.loader
+        cdef Load* load = loader.asked
         cdef Load* following
-        self.core.loader.asked = self.core.loader.asked_last = NULL
+        loader.asked = loader.asked_last = NULL
         while load != NULL:
             following = load.next
             free(load)
@@ -279,11 +290,12 @@ cdef class Replay(CoreEngine):
         self._answer(load)
 
     cdef void _answer(self, Load* load) noexcept nogil:
-        if self.core.loader.answered_last == NULL:
-            self.core.loader.answered = load
+        cdef Loader* loader = self.core.loader
+        if loader.answered_last == NULL:
+            loader.answered = load
         else:
-            self.core.loader.answered_last.next = load
-        self.core.loader.answered_last = load
+            loader.answered_last.next = load
+        loader.answered_last = load
 
 
 cdef class Model(Replay):
@@ -320,14 +332,15 @@ cdef class Model(Replay):
 
     def load(self):
         """Answer what passes asked of the disk: as recorded, else zeros of the frame's length; how many."""
-        cdef Load* load = self.core.loader.asked
+        cdef Loader* loader = self.core.loader
+        cdef Load* load = loader.asked
         cdef Load* following
         cdef Queue* queue
         cdef Frame* frame
         cdef Cursor c
         cdef bytes data
         cdef int served = 0
-        self.core.loader.asked = self.core.loader.asked_last = NULL
+        loader.asked = loader.asked_last = NULL
         while load != NULL:
             following = load.next
             load.next = NULL

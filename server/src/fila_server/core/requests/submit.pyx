@@ -4,8 +4,7 @@ where their sender hears of it; everything else waits its turn."""
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
 from fila_server.core.requests.parse cimport command_parse, command_parse_adopted
 from fila_server.core.storage.disk cimport DISK_CRITICAL
-from fila_server.core.storage.watch cimport watch_level
-from fila_server.core.structures.atomics cimport atomic_add, flag_load
+from fila_server.core.structures.atomics cimport atomic_add, atomic_load, flag_load
 from fila_server.core.threads.mailbox cimport mailbox_post
 
 
@@ -29,7 +28,7 @@ cdef Command* request_parse_adopted(
 
 cdef Posted request_post(Core* core, Command* command) noexcept nogil:
     if (
-        flag_load(&core.shared.blocked) and watch_level(&core.shared.watch) == DISK_CRITICAL
+        flag_load(&core.shared.blocked) and atomic_load(&core.shared.disk_level) == DISK_CRITICAL
         and (ENQUEUE <= command.kind <= ENQUEUE_ATOMIC or command.kind == STAGE)
     ):
         return DISK_FULL                # the scheduler waits for room itself and would let it wait unseen

@@ -17,6 +17,7 @@ from fila_server.core.scheduling.throttle cimport throttle_key_drop_if_idle
 from fila_server.core.sinks.staging cimport staged_written
 from fila_server.core.state.state cimport Effect, Frame, ThrottleKey
 from fila_server.core.storage.disk cimport DISK_CRITICAL
+from fila_server.core.storage.families cimport Store
 from fila_server.core.storage.status cimport (
     STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_STALLED, StoreError, failure_tell,
 )
@@ -44,29 +45,30 @@ cdef void _buckets_flush(Core* core) noexcept nogil:
 
 cdef uint8_t _write(Core* core) noexcept nogil:
     """Write the pass: the settles, what is kept apart, then the frames. 0, or why not."""
+    cdef Store* store = core.store
     cdef int status = STORE_OK
     if core.disk_level == DISK_CRITICAL:
         # One more append could meet a full disk, and RocksDB aborts on that.
         return REFUSED_DISK_FULL
     if batch_count(core.settles):
-        status = store_write(&core.store, core.settles, &core.error)
+        status = store_write(core.store, core.settles, core.error)
         if status == STORE_OK:
             batch_clear(core.settles)
     if status == STORE_OK and batch_count(core.apart):
-        status = store_part_log(&core.store, &core.error)
+        status = store_part_log(core.store, core.error)
         if status == STORE_OK:
-            status = store_write(&core.store, core.apart, &core.error)
+            status = store_write(core.store, core.apart, core.error)
         if status == STORE_OK:
             batch_clear(core.apart)
     if status == STORE_OK and batch_count(core.enqueues):
-        status = store_write(&core.store, core.enqueues, &core.error)
+        status = store_write(core.store, core.enqueues, core.error)
         if status == STORE_OK:
             batch_clear(core.enqueues)
     if status == STORE_OK:
         return 0
-    write_failed(core, <int> core.store.calls - 1, status)
+    write_failed(core, <int> store.calls - 1, status)
     if status == STORE_DAMAGED or status == STORE_FAILED:
-        failure_tell(&core.shared.failure, &core.error)     # the engine writes no more until
+        failure_tell(core.shared.failure, core.error)     # the engine writes no more until
                                                             # it is opened anew
     core.counters.stalls += 1
     return REFUSED_STALLED if status == STORE_STALLED else REFUSED_DISK_FULL
@@ -139,12 +141,12 @@ cdef bint commit_pass(Core* core) noexcept nogil:
     cdef int status
     if wanted <= atomic_load(&core.shared.durable):
         return False
-    status = store_sync(&core.store, &error)
+    status = store_sync(core.store, &error)
     if status == STORE_FULL:
         return False                    # the engine has stopped writing and resumes
                                         # by itself when there is room
     if status != STORE_OK:
-        failure_tell(&core.shared.failure, &error)      # nothing can be promised any more; see StoreFailure
+        failure_tell(core.shared.failure, &error)      # nothing can be promised any more; see StoreFailure
         return False
     atomic_store(&core.shared.durable, wanted)
     core.shared.syncs += 1

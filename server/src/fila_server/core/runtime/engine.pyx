@@ -40,22 +40,23 @@ from fila_server.core.sinks.registry cimport sinks_forget
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
 from fila_server.core.state.state cimport Core, Queue, ThrottleKey
 from fila_server.core.storage.disk cimport disk_open
-from fila_server.core.storage.families cimport StoreOptions
+from fila_server.core.storage.families cimport Store, StoreOptions
 from fila_server.core.storage.opening cimport store_close, store_open
-from fila_server.core.storage.reclaim cimport upkeep_round
+from fila_server.core.storage.reclaim cimport Upkeep, upkeep_round
 from fila_server.core.storage.status cimport (
-    STORE_DAMAGED, STORE_IN_USE, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, failure_is_told,
+    STORE_DAMAGED, STORE_IN_USE, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, StoreError, StoreFailure,
+    failure_is_told,
 )
 from fila_server.core.storage.store cimport batch_free, batch_new
-from fila_server.core.storage.watch cimport watch_begin, watch_look
+from fila_server.core.storage.watch cimport Watch, watch_begin, watch_look
 from fila_server.core.structures.atomics cimport flag_store
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_init, maps_seed, textmap_init, textmap_next
 from fila_server.core.structures.timers cimport timer_set, timers_init
-from fila_server.core.threads.blocks cimport block_end
+from fila_server.core.threads.blocks cimport History, block_end
 from fila_server.core.threads.mailbox cimport command_free, mailbox_free, mailbox_new
 from fila_server.core.threads.outbox cimport (
-    Out, outbox_add, outbox_take, outboxes_free, outboxes_open, outs_forget,
+    Out, Outboxes, outbox_add, outbox_take, outboxes_free, outboxes_open, outs_forget,
 )
 from fila_server.core.threads.reader cimport loader_free, loader_new, loader_serve
 from fila_server.core.threads.spans cimport SpanTap
@@ -83,14 +84,29 @@ def _store_error(int status, str text, str data_dir):
     return error
 
 
+cdef struct Whole:                      # the core, and what of its own it knows by pointer alone
+    Core     core
+    Store    store
+    StoreError error
+    Outboxes outboxes
+    Watch    watch
+    Upkeep   upkeep
+    StoreFailure failure
+
+
 @no_gc_clear                            # what it records to must outlive its last pass
 cdef class CoreEngine(OpenCore):
     """One data directory, open. Not shared: one thread runs passes, one commits, one loads."""
 
     def __cinit__(self):
+        cdef Whole* whole = <Whole*> must_malloc(sizeof(Whole))
+        memset(whole, 0, sizeof(Whole))
         self.rights = Rights()
-        self.core = <Core*> must_malloc(sizeof(Core))
-        memset(self.core, 0, sizeof(Core))
+        self.core = &whole.core
+        self.core.store, self.core.error = &whole.store, &whole.error
+        self.core.outboxes = &whole.outboxes
+        self.core.shared.watch, self.core.shared.upkeep = &whole.watch, &whole.upkeep
+        self.core.shared.failure = &whole.failure
 
     def __init__(self, str data_dir, dict settings, *, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
         """Open and recover `data_dir`.
@@ -98,6 +114,10 @@ cdef class CoreEngine(OpenCore):
         settings: flat, as Config.engine_settings gives them. Raises errors.StoreError's kinds.
         """
         cdef Core* core = self.core
+        cdef Store* store = core.store
+        cdef StoreError* error = core.error
+        cdef Watch* watch = core.shared.watch
+        cdef Upkeep* upkeep = core.shared.upkeep
         cdef StoreOptions options
         cdef int status
         cdef bytes path = data_dir.encode()
@@ -105,25 +125,26 @@ cdef class CoreEngine(OpenCore):
         self._settings(settings)
         store_configure(&options, core.stop_on_damage, settings)
         with nogil:
-            status = store_open(&core.store, path_bytes, &options, &core.error)
+            status = store_open(store, path_bytes, &options, error)
         if status != STORE_OK:
             self._release()
-            raise _store_error(status, core.error.text.decode("utf-8", "replace"), data_dir)
+            raise _store_error(status, error.text.decode("utf-8", "replace"), data_dir)
         self._begin(mono_ns, wall_ns, seed)
         self._record_base(settings, mono_ns, wall_ns, seed)
         self.is_open = True
         disk_open(
-            &core.shared.watch.disk, path_bytes, settings.get("storage.min_free_bytes", 268435456),
-            settings.get("storage.ballast_bytes", options.ballast_bytes), &core.error)
-        watch_begin(&core.shared.watch, &core.store, &core.shared.failure)
-        core.shared.upkeep.store = &core.store
-        core.counters.lost_ranges = core.store.wal.damaged_regions + core.store.wal.logs_missing
-        core.counters.lost_ranges += core.store.salvage.gaps + core.store.salvage.tables_lost
+            &watch.disk, path_bytes, settings.get("storage.min_free_bytes", 268435456),
+            settings.get("storage.ballast_bytes", options.ballast_bytes), error)
+        watch_begin(
+            watch, store, core.shared.failure, &core.shared.disk_level, &core.shared.disk_free_bytes)
+        upkeep.store = store
+        core.counters.lost_ranges = store.wal.damaged_regions + store.wal.logs_missing
+        core.counters.lost_ranges += store.salvage.gaps + store.salvage.tables_lost
         with nogil:
             status = recover_core(core)
             audit_recover(core)
         if status != STORE_OK:
-            text = core.error.text.decode("utf-8", "replace")
+            text = error.text.decode("utf-8", "replace")
             self.close()
             raise _store_error(status, text, data_dir)
         self._record_begins()
@@ -141,6 +162,8 @@ cdef class CoreEngine(OpenCore):
 
     cdef _record_base(self, dict settings, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
         """What recovery is about to see; a store that cannot be read has no base, and recovery says why."""
+        cdef History* history = self.core.history
+        cdef Store* store = self.core.store
         cdef bytes head
         cdef const char* at
         cdef size_t length
@@ -149,21 +172,22 @@ cdef class CoreEngine(OpenCore):
         told = {name: v for name, v in settings.items() if not name.startswith(("history.", "telemetry."))}
         head = json.dumps({
             "settings": told, "mono_ns": mono_ns, "wall_ns": wall_ns, "seed": seed, "hash_seed": _hash_seed,
-            "sample": self.core.history.sample, "headers": HEADERS_KEPT[self.core.history.headers],
-            "created": bool(self.core.store.created),
+            "sample": history.sample, "headers": HEADERS_KEPT[history.headers],
+            "created": bool(store.created),
         }).encode()
         at, length = PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head)
         with nogil:
-            base_put(self.core, at, length, &self.core.error)
+            base_put(self.core, at, length, self.core.error)
 
     cdef _record_begins(self):
         """From here on decisions are rows; the limits there are come first."""
         cdef Core* core = self.core
+        cdef History* history = core.history
         cdef uint32_t cursor = 0
         cdef ThrottleKey* bucket
         if self.recording is None:
             return
-        core.history.quiet = False
+        history.quiet = False
         while True:
             bucket = <ThrottleKey*> textmap_next(&core.throttle_keys, &cursor)
             if bucket == NULL:
@@ -175,7 +199,7 @@ cdef class CoreEngine(OpenCore):
         cdef Core* core = self.core
         core_configure(core, settings)
         core.mailbox = mailbox_new(settings.get("scheduler.command_channel_capacity", 10000))
-        if not outboxes_open(&core.outboxes):
+        if not outboxes_open(core.outboxes):
             number = errno
             self._release()
             raise OSError(number, f"no eventfd for the answers: {os.strerror(number)}")
@@ -241,6 +265,7 @@ cdef class CoreEngine(OpenCore):
     def close(self):
         """Close the store as it is; for a clean stop call stop_cleanly first."""
         cdef Core* core = self.core
+        cdef History* history = core.history
         cdef Command* command
         if not self.is_open:
             return
@@ -254,9 +279,9 @@ cdef class CoreEngine(OpenCore):
             command_free(command)
         chores_forget(core)
         sinks_forget(core)
-        if core.history != NULL:
-            core.history.quiet = core.history.inputs_over = True
-            block_end(core.history)
+        if history != NULL:
+            history.quiet = history.inputs_over = True
+            block_end(history)
             self.recording.closed = True
         # The tables first: letting go of them fills a batch, which nobody writes.
         forget_all(core)
@@ -264,8 +289,8 @@ cdef class CoreEngine(OpenCore):
         free(core.brought)
         groups_flush(core)
         with nogil:
-            store_close(&core.store)
-        outs_forget(&core.outboxes)
+            store_close(core.store)
+        outs_forget(core.outboxes)
         batch_free(core.settles)
         batch_free(core.apart)
         batch_free(core.enqueues)
@@ -276,7 +301,7 @@ cdef class CoreEngine(OpenCore):
         cdef Core* core = self.core
         if core.mailbox != NULL:
             mailbox_free(core.mailbox)
-        outboxes_free(&core.outboxes)
+        outboxes_free(core.outboxes)
         if core.loader != NULL:
             loader_free(core.loader)
         core.mailbox, core.loader = NULL, NULL
@@ -286,7 +311,8 @@ cdef class CoreEngine(OpenCore):
     @property
     def wake_fd(self):
         """An eventfd, readable when drain() has something."""
-        return self.core.outboxes.boxes[0].wake_fd if self.is_open else -1
+        cdef Outboxes* outboxes = self.core.outboxes
+        return outboxes.boxes[0].wake_fd if self.is_open else -1
 
     cdef _post(self, Command* command):
         """Hand it to the scheduler. When this raises, the command is still the caller's."""
@@ -304,7 +330,7 @@ cdef class CoreEngine(OpenCore):
     def open_outbox(self):
         """One more outbox, for a thread that takes its answers itself; its number, the highest byte of its
         tokens. Not after start()."""
-        cdef int number = outbox_add(&self.core.outboxes)
+        cdef int number = outbox_add(self.core.outboxes)
         if number < 0:
             raise OSError(errno, f"no eventfd for the answers: {os.strerror(errno)}")
         return number
@@ -341,12 +367,13 @@ cdef class CoreEngine(OpenCore):
 
     def drain(self):
         """Everything that is ready to leave: a list of (token, reply kind, status, payload)."""
+        cdef Outboxes* outboxes = self.core.outboxes
         cdef Out* outs = NULL
         cdef uint32_t count, i
         cdef list answers = []
         if not self.is_open:
             return answers
-        count = outbox_take(self.core.outboxes.boxes[0], &outs)
+        count = outbox_take(outboxes.boxes[0], &outs)
         for i in range(count):
             answers.append((
                 outs[i].token, outs[i].kind, outs[i].status,
@@ -376,7 +403,7 @@ cdef class CoreEngine(OpenCore):
         """Read back what passes asked for; how many frames."""
         cdef int served
         with nogil:
-            served = loader_serve(self.core.loader, &self.core.store, self.core.mailbox, False)
+            served = loader_serve(self.core.loader, self.core.store, self.core.mailbox, False)
         return served
 
     def watch(self):
@@ -384,29 +411,31 @@ cdef class CoreEngine(OpenCore):
         second; why the server has to stop, or None."""
         cdef Core* core = self.core
         with nogil:
-            watch_look(&core.shared.watch)
+            watch_look(core.shared.watch)
         return self.failure()
 
     def upkeep(self):
         """One round of what a thread does each second (core/storage/reclaim.pyx)."""
         with nogil:
-            upkeep_round(&self.core.shared.upkeep)
+            upkeep_round(self.core.shared.upkeep)
 
     def failure(self):
         """Why nothing can be promised any more, as one sentence, or None."""
-        if not failure_is_told(&self.core.shared.failure):
+        cdef StoreFailure* failure = self.core.shared.failure
+        if not failure_is_told(failure):
             return None
-        return self.core.shared.failure.error.text.decode("utf-8", "replace")
+        return failure.error.text.decode("utf-8", "replace")
 
     def stop_cleanly(self, int64_t mono_ns, int64_t wall_ns):
         """Last pass and sync of a clean stop: exact offsets are kept instead of their reservations."""
         cdef Core* core = self.core
+        cdef History* history = core.history
         cdef uint32_t cursor = 0
         cdef Queue* queue
         cdef int64_t wall_ms = wall_ns // 1000000
         flag_store(&core.shared.stopping, True)
-        if core.history != NULL:        # what follows is not made of passes alone
-            core.history.inputs_over = True
+        if history != NULL:             # what follows is not made of passes alone
+            history.inputs_over = True
         # Without the GIL: syncs may take as long as the disk likes, and main.py's deadline must still fire.
         with nogil:
             run_pass(core, mono_ns, wall_ms)

@@ -1,6 +1,7 @@
 """Each is read as it is at the moment, beside the threads that count; nobody decides by it."""
 
 from fila_server.core.state.directory cimport directory_walked
+from fila_server.core.storage.families cimport Store
 
 
 cdef dict core_counters(Core* core):
@@ -24,23 +25,25 @@ cdef dict core_counters(Core* core):
 
 
 cdef dict opening_found(Core* core):
+    cdef Store* store = core.store
     return {
-        "records_lost": core.store.wal.records_lost, "logs_missing": core.store.wal.logs_missing,
+        "records_lost": store.wal.records_lost, "logs_missing": store.wal.logs_missing,
         "lost_ranges": core.counters.lost_ranges,
         "damaged_blocks": core.counters.damaged_blocks,
-        "salvaged_records": core.store.salvage.records, "salvage_gaps": core.store.salvage.gaps,
-        "salvage_tables_lost": core.store.salvage.tables_lost,
-        "contents_healed_bytes": core.store.healed_bytes,
-        "contents_rebuilt": int(core.store.rebuilt), "format_rewritten": int(core.store.format_rewritten),
-        "tail_bytes_dropped": core.store.wal.tail_bytes_dropped,
-        "records_unsynced": core.store.wal.records_unsynced,
+        "salvaged_records": store.salvage.records, "salvage_gaps": store.salvage.gaps,
+        "salvage_tables_lost": store.salvage.tables_lost,
+        "contents_healed_bytes": store.healed_bytes,
+        "contents_rebuilt": int(store.rebuilt), "format_rewritten": int(store.format_rewritten),
+        "tail_bytes_dropped": store.wal.tail_bytes_dropped,
+        "records_unsynced": store.wal.records_unsynced,
     }
 
 
 cdef dict log_found(Core* core):
+    cdef Store* store = core.store
     return {
-        "damaged_regions": core.store.wal.damaged_regions,
-        "batches_lost": core.store.wal.batches_lost,
-        "records_lost": core.store.wal.records_lost,
-        "tail_bytes_dropped": core.store.wal.tail_bytes_dropped,
+        "damaged_regions": store.wal.damaged_regions,
+        "batches_lost": store.wal.batches_lost,
+        "records_lost": store.wal.records_lost,
+        "tail_bytes_dropped": store.wal.tail_bytes_dropped,
     }

@@ -42,7 +42,7 @@ from fila_server.core.state.paths cimport bucket_of, entry_of, share_of
 from fila_server.core.state.pending cimport Expiry, Pace
 from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Key, Lease, Queue, Slot
 from fila_server.core.storage.disk cimport DISK_ROOMY
-from fila_server.core.storage.watch cimport watch_level
+from fila_server.core.storage.families cimport Store
 from fila_server.core.structures.atomics cimport atomic_load, flag_load
 from fila_server.core.structures.maps cimport textmap_next
 from fila_server.core.structures.timers cimport Timer, timer_set, timers_next, timers_pop_due
@@ -192,16 +192,17 @@ cdef int64_t run_pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nog
 
 
 cdef int64_t _pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
+    cdef Store* store = core.store
     cdef bint more = False
     cdef uint64_t work = core.counters.work
     core.mono_ns = mono_ns if mono_ns > core.mono_ns else core.mono_ns
     core.mono_ms = <uint32_t> (core.mono_ns // 1000000)
     core.wall_ms = wall_ms
     core.counters.passes += 1
-    core.disk_level = watch_level(&core.shared.watch)
+    core.disk_level = <int> atomic_load(&core.shared.disk_level)
     core.durable = atomic_load(&core.shared.durable)
     core.stopping = flag_load(&core.shared.stopping)
-    core.store.calls = 0
+    store.calls = 0
     if core.history != NULL:
         pass_begins(core)
     if core.traces != NULL:

@@ -18,8 +18,8 @@ from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.runtime.passes cimport run_pass
 from fila_server.core.storage.checkpoint cimport store_checkpoint
 from fila_server.core.storage.reclaim cimport upkeep_start, upkeep_stop
-from fila_server.core.storage.status cimport STORE_GONE, STORE_OK, StoreError, failure_is_told
-from fila_server.core.storage.watch cimport watch_start, watch_stop
+from fila_server.core.storage.status cimport STORE_GONE, STORE_OK, StoreError, StoreFailure, failure_is_told
+from fila_server.core.storage.watch cimport Watch, watch_start, watch_stop
 from fila_server.core.structures.atomics cimport atomic_load, flag_store
 from fila_server.core.threads.mailbox cimport mailbox_poke, mailbox_sleep
 from fila_server.core.threads.reader cimport loader_serve, loader_stop
@@ -99,13 +99,13 @@ cdef class Engine(CoreEngine):
 
     def start(self):
         """Start the threads; from here on only submit, parse and drain may be called."""
+        cdef Watch* watch = self.core.shared.watch
         for name, target in (("scheduler", self._schedule), ("commit", self._commit), ("reader", self._read)):
             thread = threading.Thread(target=target, name=name, daemon=True)
             thread.start()
             self.threads.append(thread)
-        self.upkeep_running = upkeep_start(
-            &self.core.shared.upkeep, &self.core.store, &self.core.shared.watch.disk) == 0
-        watch_start(&self.core.shared.watch)
+        self.upkeep_running = upkeep_start(self.core.shared.upkeep, self.core.store, &watch.disk) == 0
+        watch_start(watch)
 
     def _schedule(self):
         cdef int64_t next_ns, now_ns, wait_ns
@@ -136,6 +136,7 @@ cdef class Engine(CoreEngine):
         cdef int64_t began_ns = 0
         cdef int64_t now_ns
         cdef int64_t gap_ns = COMMIT_PARK_NS        # between syncs, on average
+        cdef StoreFailure* failure = self.core.shared.failure
         with nogil:
             while not fila_seq_load(&self.stopping_threads):
                 fila_seq_store(&self.commit_word, 0)
@@ -144,21 +145,21 @@ cdef class Engine(CoreEngine):
                     # More than a few thousand syncs a second: a little patience lets each serve more callers.
                     fila_sleep(SYNC_SPACING_NS - (now_ns - began_ns))
                     now_ns = fila_now(CLOCK_MONOTONIC)
-                if failure_is_told(&self.core.shared.failure):
+                if failure_is_told(failure):
                     with gil:
-                        _give_up(self.core.shared.failure.error.status, self.failure())
+                        _give_up(failure.error.status, self.failure())
                 if commit_pass(self.core):
                     gap_ns = (gap_ns * 15 + min(now_ns - began_ns, <int64_t> 10 * SYNC_SPACING_NS)) // 16
                     began_ns = now_ns
                     sync_took(self.core, fila_now(CLOCK_MONOTONIC) - began_ns)
                     mailbox_poke(self.core.mailbox)
-                elif not failure_is_told(&self.core.shared.failure):
+                elif not failure_is_told(self.core.shared.failure):
                     fila_futex_wait(&self.commit_word, 0, COMMIT_PARK_NS)
 
     def _read(self):
         with nogil:
             while not fila_seq_load(&self.stopping_threads):
-                loader_serve(self.core.loader, &self.core.store, self.core.mailbox, True)
+                loader_serve(self.core.loader, self.core.store, self.core.mailbox, True)
 
     def checkpoint(self, str path):
         """Make all of the store, as it is at one moment, a directory of its own; `path` must not exist.
@@ -174,7 +175,7 @@ cdef class Engine(CoreEngine):
             raise errors.StoreError("the server has stopped")
         self.readers += 1               # under the GIL, as is closing's look at it
         with nogil:
-            status = store_checkpoint(&self.core.store, at, &error)
+            status = store_checkpoint(self.core.store, at, &error)
         with self.readers_changed:
             self.readers -= 1
             self.readers_changed.notify_all()
@@ -195,8 +196,8 @@ cdef class Engine(CoreEngine):
         for thread in self.threads:
             thread.join()           # no deadline: with a thread still in it the core could not be closed
         with nogil:
-            watch_stop(&self.core.shared.watch)
+            watch_stop(self.core.shared.watch)
             if self.upkeep_running:
-                upkeep_stop(&self.core.shared.upkeep)
+                upkeep_stop(self.core.shared.upkeep)
         self.stop_cleanly(fila_now(CLOCK_MONOTONIC), fila_now(CLOCK_REALTIME))
         self.close()

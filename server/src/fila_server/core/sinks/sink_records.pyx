@@ -29,7 +29,7 @@ cdef void sink_record_put(Core* core, Sink* sink) noexcept nogil:
     put_varint(b, sink.runs.length)
     put_bytes(b, sink.runs.data, sink.runs.length)
     write_u64be(key, sink.number)
-    batch_put(&core.store, core.settles, SINKS, key, sizeof(key), b.data, b.length)
+    batch_put(core.store, core.settles, SINKS, key, sizeof(key), b.data, b.length)
 
 
 cdef void sink_records_delete(Core* core, Sink* sink) noexcept nogil:
@@ -37,8 +37,8 @@ cdef void sink_records_delete(Core* core, Sink* sink) noexcept nogil:
     cdef char end[SINK_KEY_BYTES]
     write_u64be(first, sink.number)
     write_u64be(end, sink.number + 1)
-    batch_delete_range(&core.store, core.settles, SINKS, first, sizeof(first), end, sizeof(end))
-    batch_delete_range(&core.store, core.settles, STAGED, first, sizeof(first), end, sizeof(end))
+    batch_delete_range(core.store, core.settles, SINKS, first, sizeof(first), end, sizeof(end))
+    batch_delete_range(core.store, core.settles, STAGED, first, sizeof(first), end, sizeof(end))
 
 
 # --- staged frames -----------------------------------------------------------------------------
@@ -86,7 +86,7 @@ cdef void staged_record_put(Core* core, Attempt* attempt, Command* command) noex
     put_varint(b, frame.dedup_keys)
     put_u32be(b, frame.checksum)
     _note_key(key, attempt, attempt.count - 1)
-    batch_put(&core.store, core.enqueues, SINKS, key, NOTE_KEY_BYTES, b.data, b.length)
+    batch_put(core.store, core.enqueues, SINKS, key, NOTE_KEY_BYTES, b.data, b.length)
     b.length = 0
     put_u8(b, VERSION)
     put_varint(b, command.stage.request_length)
@@ -97,16 +97,16 @@ cdef void staged_record_put(Core* core, Attempt* attempt, Command* command) noex
     parts[1], lengths[1] = command.bytes, command.stage.request_length
     parts[2], lengths[2] = b.data + head, b.length - head
     _body_key(key, attempt, attempt.count - 1)
-    batch_put_parts(&core.store, core.enqueues, STAGED, key, 16, 3, parts, lengths)
+    batch_put_parts(core.store, core.enqueues, STAGED, key, 16, 3, parts, lengths)
 
 
 cdef void staged_record_delete(
         Core* core, rocksdb_writebatch_t* batch, Attempt* attempt, uint32_t at) noexcept nogil:
     cdef char key[NOTE_KEY_BYTES]
     _note_key(key, attempt, at)
-    batch_delete(&core.store, batch, SINKS, key, NOTE_KEY_BYTES)
+    batch_delete(core.store, batch, SINKS, key, NOTE_KEY_BYTES)
     _body_key(key, attempt, at)
-    batch_delete(&core.store, batch, STAGED, key, 16)
+    batch_delete(core.store, batch, STAGED, key, 16)
 
 
 cdef bint staged_body_read(StagedBody* body, const char* bytes, size_t length) noexcept nogil:
@@ -141,15 +141,15 @@ cdef void intent_record_put(Core* core, Sink* sink) noexcept nogil:
         attempt = intent.attempts[i]
         put_bytes(b, attempt.key, ATTEMPT_KEY_BYTES)
     _mark_key(key, sink, INTENT_MARK)
-    batch_put(&core.store, core.settles, SINKS, key, MARK_KEY_BYTES, b.data, b.length)
+    batch_put(core.store, core.settles, SINKS, key, MARK_KEY_BYTES, b.data, b.length)
 
 
 cdef void intent_records_delete(Core* core, Sink* sink) noexcept nogil:
     cdef char key[MARK_KEY_BYTES]
     _mark_key(key, sink, INTENT_MARK)
-    batch_delete(&core.store, core.settles, SINKS, key, MARK_KEY_BYTES)
+    batch_delete(core.store, core.settles, SINKS, key, MARK_KEY_BYTES)
     _mark_key(key, sink, CURSOR_MARK)
-    batch_delete(&core.store, core.settles, SINKS, key, MARK_KEY_BYTES)
+    batch_delete(core.store, core.settles, SINKS, key, MARK_KEY_BYTES)
 
 
 cdef void cursor_record_put(
@@ -163,4 +163,4 @@ cdef void cursor_record_put(
     put_varint(b, duplicates)
     put_varint(b, lost)
     _mark_key(key, sink, CURSOR_MARK)
-    batch_put(&core.store, batch, SINKS, key, MARK_KEY_BYTES, b.data, b.length)
+    batch_put(core.store, batch, SINKS, key, MARK_KEY_BYTES, b.data, b.length)

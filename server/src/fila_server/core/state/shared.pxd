@@ -5,8 +5,9 @@
     durable                     commit                      scheduler, log readers
     stopping                    the thread that stops       scheduler
     blocked                     scheduler                   submitting threads
-    watch                       watch                       scheduler and submitting threads (level), upkeep,
-                                                            metrics (free bytes)
+    disk_level                  watch                       scheduler and submitting threads
+    disk_free_bytes             watch                       metrics
+    watch                       watch
     upkeep                      upkeep; live_frame_bytes by the scheduler
     failure                     whichever thread fails first; read by commit
     malformed                   submitting threads (atomic_add)   metrics
@@ -18,9 +19,8 @@ Mailbox, outboxes and loader have locks of their own, and RocksDB has its own.
 
 from libc.stdint cimport uint64_t
 
-from fila_server.core.storage.reclaim cimport Upkeep
-from fila_server.core.storage.status cimport StoreFailure
-from fila_server.core.storage.watch cimport Watch
+
+from fila_server.core.state.opaque cimport StoreFailure, Upkeep, Watch
 
 cdef struct Shared:
     uint64_t coming                 # the newest epoch that may have something in the log
@@ -28,9 +28,11 @@ cdef struct Shared:
     uint64_t durable                # synced up to this epoch
     bint     stopping               # new messages are refused, and nothing is handed out any more
     bint     blocked                # the pass could not be written yet; nothing else runs until it is
-    Watch    watch
-    Upkeep   upkeep
-    StoreFailure failure            # whoever owns the threads stops the server
+    uint64_t disk_level             # DiskLevel of the last look
+    uint64_t disk_free_bytes
+    Watch*   watch
+    Upkeep*  upkeep
+    StoreFailure* failure           # whoever owns the threads stops the server
     uint64_t malformed              # frames refused whole at the door
     uint64_t syncs
     uint64_t sync_us[32]            # how long a sync took, by the bit length of the microseconds

@@ -8,10 +8,10 @@ The messages themselves are on the disk alone. Nothing here points to a queue: i
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from fila_server.core.state.opaque cimport Load
 from fila_server.core.structures.buffer cimport Buffer
 from fila_server.core.structures.maps cimport Map64, Text, TextMap
 from fila_server.core.threads.mailbox cimport Command
-from fila_server.core.threads.reader cimport Load
 
 cdef enum:
     ATTEMPT_KEY_BYTES = 28          # epoch, batch, partition, attempt

@@ -20,27 +20,23 @@ frame's overhead; a further channel 40. A fairness key costs 208, its first Flow
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.protocol.refusals cimport Limits
+from fila_server.core.state.opaque cimport (
+    History, Loader, Outboxes, Store, StoreError, Traces, rocksdb_writebatch_t,
+)
 from fila_server.core.state.pending cimport (
     Chore, Decision, Dedup, Holder, KeyExtras, LeaseGroup, OwnIds, Page, Wait,
 )
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.shared cimport Shared
 from fila_server.core.state.sinks cimport Sinks
-from fila_server.core.storage.families cimport Store
-from fila_server.core.storage.rocksdb cimport rocksdb_writebatch_t
-from fila_server.core.storage.status cimport StoreError
 from fila_server.core.structures.bucket cimport Bucket
 from fila_server.core.structures.buffer cimport Buffer, Slice
-from fila_server.core.structures.counters cimport CoreCounters, Hour, QueueCounters, Rates, Tally
+from fila_server.core.structures.counters cimport CoreCounters, Hour, Latency, QueueCounters, Rates, Tally
 from fila_server.core.structures.heap cimport HeapNode
 from fila_server.core.structures.maps cimport Map64, Text, TextMap
 from fila_server.core.structures.ring cimport Ring, Turn
 from fila_server.core.structures.timers cimport Timer, Timers
-from fila_server.core.threads.blocks cimport History
 from fila_server.core.threads.mailbox cimport Command, Mailbox
-from fila_server.core.threads.outbox cimport Outboxes
-from fila_server.core.threads.reader cimport Loader
-from fila_server.core.threads.spans cimport Traces
 
 cdef struct Body:                   # the bytes of a frame while they are hot
     uint32_t refs                   # the frame's own, and one for each delivery that waits to be encoded
@@ -394,6 +390,7 @@ cdef struct Queue:
     uint64_t unwanted_bytes         # of done messages in frames that others pin
     uint64_t staged_bytes, promised # in sinks: bytes staged for it; messages published and still on their way
     QueueCounters counters
+    Latency  latency
     Builder  building, moving
     bint     build_listed, move_listed
     uint64_t rewrite_at             # where the next look for frames to rewrite begins
@@ -410,12 +407,12 @@ cdef struct Effect:                # an answer, a stream's frame, or a stored fr
     Frame*   frame                  # not NULL: becomes visible
 
 cdef struct Core:
-    Store    store
-    StoreError error                # the scheduler thread's own
+    Store*   store
+    StoreError* error               # the scheduler thread's own
     Shared   shared
     Limits   limits
     Mailbox* mailbox
-    Outboxes outboxes               # answers, and those that left and are not handed over yet
+    Outboxes* outboxes              # answers, and those that left and are not handed over yet
     Loader*  loader
     History* history                # NULL = none is recorded
     Traces*  traces                 # NULL = no spans are made

@@ -22,7 +22,7 @@ cdef enum DiskLevel:
     DISK_LOW = 1
     DISK_CRITICAL = 2
 
-cdef struct Disk:
+cdef struct Disk "fila_disk":
     char ballast_path[4096]
     char directory[4096]
     int64_t min_free_bytes
@@ -41,6 +41,8 @@ cdef int disk_open(
     StoreError* error) noexcept nogil
 # Answers the level; gives the ballast up when it must, which may take a while: not for the scheduler thread.
 cdef int disk_check(Disk* disk) noexcept nogil
+# As of the last check: whether there is the floor's room and so much more; any thread.
+cdef bint disk_has_room(const Disk* disk, int64_t bytes) noexcept nogil
 # Takes the ballast again when there is room for it and the floor. True when it is held afterwards.
 cdef bint disk_restore_ballast(Disk* disk) noexcept nogil
 

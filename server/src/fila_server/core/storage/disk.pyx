@@ -75,6 +75,10 @@ cdef void _measure(Disk* disk) noexcept nogil:
     disk.total_bytes = <int64_t>space.f_blocks * <int64_t>space.f_frsize
 
 
+cdef bint disk_has_room(const Disk* disk, int64_t bytes) noexcept nogil:
+    return disk.free_bytes > disk.min_free_bytes + bytes
+
+
 cdef bint disk_restore_ballast(Disk* disk) noexcept nogil:
     cdef int fd
     cdef stat_t found

@@ -69,7 +69,7 @@ cdef struct StoreCounters:          # written by the thread that calls; read for
     uint64_t failed
     uint64_t damaged_reads
 
-cdef struct Store:
+cdef struct Store "fila_store":
     rocksdb_t* db
     rocksdb_column_family_handle_t* family[FAMILY_COUNT]
     rocksdb_writeoptions_t* write_options       # no sync, no slow-down

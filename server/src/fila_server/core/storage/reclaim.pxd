@@ -10,18 +10,21 @@ The rule: the FRAMES family takes at most 1.5 times what is live in it, plus REC
 
 from libc.stdint cimport int64_t, uint64_t
 
-from fila_server.core.storage.disk cimport Disk
 from fila_server.core.storage.families cimport Store
 from fila_server.core.storage.status cimport StoreError
 
 cdef enum:
     RECLAIM_SLACK_BYTES = 67108864      # 64 MiB: below it, rewriting costs more than it gives back
 
+cdef extern from *:
+    struct Disk "fila_disk":            # storage/disk
+        pass
+
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_t:
         pass
 
-cdef struct Upkeep:
+cdef struct Upkeep "fila_upkeep":
     Store* store
     Disk* disk                          # watch.pyx's, to read how much is free; or NULL
     int64_t live_frame_bytes            # keys and values of FRAMES that are not

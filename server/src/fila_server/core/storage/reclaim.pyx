@@ -12,6 +12,7 @@ copies two thirds of everything that waits, over and over (measured: docs/durabi
 
 from libc.string cimport memset
 
+from fila_server.core.storage.disk cimport disk_has_room
 from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES
 from fila_server.core.storage.log_note cimport lognote_write
 from fila_server.core.storage.manifest_copy cimport manifest_copy_update
@@ -98,7 +99,7 @@ cdef void _compact_all_levels(Store* store) noexcept nogil:
 
 cdef bint _has_room_to_rewrite(Upkeep* upkeep, int64_t live_bytes) noexcept nogil:
     """A rewrite needs the live bytes once more before the old files go."""
-    return upkeep.disk == NULL or upkeep.disk.free_bytes > upkeep.disk.min_free_bytes + live_bytes
+    return upkeep.disk == NULL or disk_has_room(upkeep.disk, live_bytes)
 
 
 cdef int _set_blob_rewriting(Store* store, bint on, StoreError* error) noexcept nogil:

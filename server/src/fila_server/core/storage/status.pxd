@@ -17,12 +17,12 @@ cdef enum StoreStatus:
 cdef enum:
     STORE_ERROR_BYTES = 512
 
-cdef struct StoreError:
+cdef struct StoreError "fila_store_error":
     int status                      # the last status that was not STORE_OK
     char text[STORE_ERROR_BYTES]    # one line, NUL-terminated
 
 # after which nothing can be promised any more; any thread tells the first one
-cdef struct StoreFailure:
+cdef struct StoreFailure "fila_store_failure":
     int state                       # 0, or being told, or told; only the two calls below touch it
     StoreError error                # not to be read before failure_is_told
 

@@ -9,14 +9,7 @@ from fila_server.core.storage.posix cimport c_close, c_write
 from fila_server.core.storage.status cimport (
     STORE_ERROR_BYTES, STORE_FAILED, STORE_GONE, STORE_OK, StoreError, failure_tell,
 )
-
-cdef extern from *:
-    """
-    #define fila_level_load(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
-    #define fila_level_store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
-    """
-    int fila_level_load(int* p) nogil
-    void fila_level_store(int* p, int v) nogil
+from fila_server.core.structures.atomics cimport atomic_store
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_attr_t:
@@ -44,23 +37,27 @@ cdef enum:
     LOOKS_PER_BALLAST = 10      # taking the ballast back is tried once a second
 
 
-cdef void watch_begin(Watch* watch, Store* store, StoreFailure* failure) noexcept nogil:
+cdef void watch_begin(
+        Watch* watch, Store* store, StoreFailure* failure, uint64_t* level,
+        uint64_t* free_bytes) noexcept nogil:
+    cdef int64_t oldest
     watch.store = store
     watch.failure = failure
-    cdef int64_t oldest
+    watch.level, watch.free_bytes = level, free_bytes
     watch.newest_log = directory_newest_log(store.directory, &oldest)
-    fila_level_store(&watch.level, disk_check(&watch.disk))
+    _look_at_disk(watch)
 
 
-cdef int watch_level(Watch* watch) noexcept nogil:
-    return fila_level_load(&watch.level)
+cdef void _look_at_disk(Watch* watch) noexcept nogil:
+    atomic_store(watch.level, <uint64_t> disk_check(&watch.disk))
+    atomic_store(watch.free_bytes, <uint64_t> watch.disk.free_bytes)
 
 
 cdef void watch_look(Watch* watch) noexcept nogil:
     watch.looks += 1
     if watch.looks % LOOKS_PER_BALLAST == 0:
         disk_restore_ballast(&watch.disk)
-    fila_level_store(&watch.level, disk_check(&watch.disk))
+    _look_at_disk(watch)
     _look_for_files(watch)
 
 

@@ -1,4 +1,8 @@
-"""What is counted, as plain increments on the scheduler thread; metrics.pyx and stats.pyx read it."""
+"""What is counted, as plain increments on the scheduler thread; metrics.pyx and stats.pyx read it.
+
+Metrics take a queue's counters from here by their names: a new one is a line here and its metric's in
+telemetry/catalog.py.
+"""
 
 from libc.stdint cimport int64_t, uint16_t, uint64_t
 
@@ -8,10 +12,24 @@ cdef struct Tally:                  # in how many channels an entry is what
     uint16_t undone                 # anything but DONE
 
 cdef struct QueueCounters:
-    uint64_t enqueued, delivered, acked, nacked, expired, dead_lettered, redriven
-    uint64_t stale_acks, ttl_dropped, hard_dropped, clamped, refused, returned, dead_dropped
-    uint64_t latency[32]            # enqueue to delivery, by the bit length of the milliseconds
-    uint64_t latency_ms
+    uint64_t enqueued
+    uint64_t delivered
+    uint64_t acked
+    uint64_t nacked
+    uint64_t expired
+    uint64_t dead_lettered
+    uint64_t redriven
+    uint64_t stale_acks
+    uint64_t ttl_dropped
+    uint64_t hard_dropped
+    uint64_t clamped
+    uint64_t refused
+    uint64_t returned
+    uint64_t dead_dropped
+
+cdef struct Latency:                # enqueue to delivery
+    uint64_t by_bits[32]            # by the bit length of the milliseconds
+    uint64_t sum_ms
 
 cdef struct Hour:                   # the last hour in twelve parts, see clocks.pxd
     int64_t  part                   # the number of the five minutes that `now` is about

@@ -125,7 +125,7 @@ cdef struct Group:                  # what its messages have in common is in the
     Run      runs[GROUP_MAX]
     uint16_t run_of[TEXTS_MAX]      # by the text of the key
 
-cdef struct History:
+cdef struct History "fila_history":
     pthread_mutex_t lock
     Block*   current
     Block*   free_blocks

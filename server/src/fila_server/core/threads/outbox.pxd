@@ -24,7 +24,7 @@ cdef struct Outs:                   # answers, in order
     uint32_t count
     uint32_t capacity
 
-cdef struct Outbox:
+cdef struct Outbox "fila_outbox":
     pthread_mutex_t lock
     Outs     outs
     int      wake_fd
@@ -34,7 +34,7 @@ cdef enum:
     OUTBOXES_MAX = 17               # the loop's, and sixteen threads'
     TOKEN_OUTBOX_SHIFT = 56
 
-cdef struct Outboxes:
+cdef struct Outboxes "fila_outboxes":
     uint32_t count
     Outbox*  boxes[OUTBOXES_MAX]
     Outs     gathered[OUTBOXES_MAX] # the scheduler thread's own, until it hands them over

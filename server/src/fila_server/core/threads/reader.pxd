@@ -11,7 +11,7 @@ from fila_server.core.storage.families cimport Store
 from fila_server.core.threads.locks cimport pthread_cond_t, pthread_mutex_t
 from fila_server.core.threads.mailbox cimport Mailbox
 
-cdef struct Load:
+cdef struct Load "fila_load":
     Load*    next
     int      family
     uint64_t queue_number
@@ -20,7 +20,7 @@ cdef struct Load:
     size_t   length
     int      status                 # a StoreStatus
 
-cdef struct Loader:
+cdef struct Loader "fila_loader":
     pthread_mutex_t lock
     pthread_cond_t  changed
     Load*    asked

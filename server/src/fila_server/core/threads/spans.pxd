@@ -74,7 +74,7 @@ cdef struct EndedLease:             # when a message was last given back; found 
     uint64_t message
     int64_t  ended_ns
 
-cdef struct Traces:
+cdef struct Traces "fila_traces":
     pthread_mutex_t lock            # of the ring
     Span*    ring
     uint64_t added, taken           # ever

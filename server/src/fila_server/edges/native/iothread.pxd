@@ -13,13 +13,13 @@ through, the bridge to Python and the numbers of `Common` are touched by several
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.requests.rights cimport RightsTable
+from fila_server.core.state.opaque cimport Outbox
 from fila_server.core.state.state cimport Core
 from fila_server.core.structures.buffer cimport Buffer
 from fila_server.core.structures.maps cimport Text, TextMap
 from fila_server.core.structures.timers cimport Timer, Timers
 from fila_server.core.threads.locks cimport pthread_mutex_t
 from fila_server.core.threads.mailbox cimport Command
-from fila_server.core.threads.outbox cimport Outbox
 from fila_server.edges.native.nghttp2 cimport nghttp2_option, nghttp2_session, nghttp2_session_callbacks
 from fila_server.edges.redis.decoder cimport Decoder, Item
 

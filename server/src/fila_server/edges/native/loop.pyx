@@ -9,7 +9,7 @@ from libc.string cimport memset, strlen
 from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, must_malloc, put_bytes
 from fila_server.core.structures.timers cimport Timer, timers_free, timers_init, timers_next, timers_pop_due
 from fila_server.core.threads.mailbox cimport Command, command_free
-from fila_server.core.threads.outbox cimport Out, outbox_order, outbox_take
+from fila_server.core.threads.outbox cimport Out, Outboxes, outbox_order, outbox_take
 from fila_server.edges.native.bridge cimport (
     EVENT_STOPPED, ORDER_CONNECTION, ORDER_DRAIN, ORDER_LISTEN, ORDER_REDIS_CONNECTION, ORDER_REDIS_LISTEN,
     event_put,
@@ -237,10 +237,11 @@ cdef int _wait_ms(IoThread* io) noexcept nogil:
 
 cdef IoThread* loop_new(Common* common, int number) noexcept nogil:
     cdef IoThread* io = <IoThread*> must_malloc(sizeof(IoThread))
+    cdef Outboxes* outboxes = common.core.outboxes
     memset(io, 0, sizeof(IoThread))
     io.common = common
     io.number = number
-    io.outbox = common.core.outboxes.boxes[number]
+    io.outbox = outboxes.boxes[number]
     io.epoll_fd = epoll_create1(EPOLL_CLOEXEC)
     if io.epoll_fd < 0 or not callers_prepare(io) or not session_prepare(io):
         callers_unprepare(io)
@@ -250,7 +251,7 @@ cdef IoThread* loop_new(Common* common, int number) noexcept nogil:
         return NULL
     io.read_buffer = <char*> must_malloc(READ_BYTES)
     timers_init(&io.timers)
-    _watch(io, io.outbox.wake_fd, io, True)
+    _watch(io, outboxes.boxes[number].wake_fd, io, True)
     return io
 
 

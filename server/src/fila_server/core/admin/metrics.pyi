@@ -1,0 +1,2 @@
+TOTALS: tuple[str, ...]
+QUEUE_COUNTERS: tuple[str, ...]
