@@ -1,7 +1,9 @@
 package fila
 
 import (
+	"cmp"
 	"context"
+	"os"
 	"sync"
 )
 
@@ -19,9 +21,13 @@ type Client struct {
 type channelName struct{ queue, channel string }
 
 // Connect returns a client of the broker at addr: host:port, with or without http:// (https:// for TLS), or
-// several of them separated by commas, of which the first that answers is used. It fails with
-// ErrUnavailable when none answers within the connect timeout.
+// several of them separated by commas, of which the first that answers is used. Without an addr it is the
+// environment's FILA_ADDR, or localhost:5555. It fails with ErrUnavailable when none answers within the connect
+// timeout, and at once when the two do not agree on TLS, or something else answers there.
 func Connect(addr string, opts ...Option) (*Client, error) {
+	if addr == "" {
+		addr = cmp.Or(os.Getenv("FILA_ADDR"), "localhost:"+defaultPort)
+	}
 	s := defaultSettings()
 	for _, opt := range opts {
 		opt(&s)

@@ -2,6 +2,7 @@ package fila
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"strings"
 	"sync/atomic"
@@ -34,6 +35,8 @@ const (
 type connection struct {
 	settings settings
 	target   string
+	wrong    diagnosis
+	stood    atomic.Bool // the connection has stood once
 	channel  *grpc.ClientConn
 	service  filav1.FilaServiceClient
 	admin    filav1.FilaAdminClient
@@ -96,6 +99,7 @@ func newConnection(addr string, s settings) (*connection, error) {
 	return &connection{
 		settings: s,
 		target:   strings.Join(hosts, ", "),
+		wrong:    diagnosis{hosts: hosts, tls: config, dial: s.dial},
 		channel:  channel,
 		service:  filav1.NewFilaServiceClient(channel),
 		admin:    filav1.NewFilaAdminClient(channel),
@@ -139,13 +143,15 @@ func (c *connection) ready(ctx context.Context, p patience) error {
 		var failure error
 		switch state {
 		case connectivity.Ready:
+			c.stood.Store(true)
 			return nil
 		case connectivity.Idle:
 			c.channel.Connect()
 		case connectivity.TransientFailure:
-			if failure = c.lastFailure(ctx); isHopeless(failure) {
-				return c.unreachable(failure)
+			if err := c.findOutWhy(); err != nil {
+				return err
 			}
+			failure = c.lastFailure(ctx)
 		}
 		last := p.time >= 0 && !now.Before(lastLooks)
 		if last && (seen >= fair || p.time == 0 && state == connectivity.TransientFailure) {
@@ -193,10 +199,32 @@ func (c *connection) readySoon(ctx context.Context, p patience, every time.Durat
 	return c.ready(ctx, p)
 }
 
-// tell gives the program an event, if it wants them.
+// findOutWhy fails with ErrUnavailable where the settings are wrong and never were right; where they have been, the
+// sentence that names it is logged.
+func (c *connection) findOutWhy() error {
+	sentence, isNew := c.wrong.why()
+	switch {
+	case sentence == "":
+		return nil
+	case !c.stood.Load():
+		return newError(ErrUnavailable, "%s", sentence)
+	case isNew:
+		slog.Warn(sentence)
+	}
+	return nil
+}
+
+// tell gives the program an event, or logs it where the program does not ask for events.
 func (c *connection) tell(event ConnectionEvent) {
-	if c.settings.onConnection != nil {
+	switch {
+	case c.settings.onConnection != nil:
 		c.settings.onConnection(event)
+	case event.Kind == ConnectionBack:
+		slog.Warn("a consumer of Fila has its stream back", "queue", event.Queue, "channel", event.Channel,
+			"outage", event.Outage, "leases_lost", event.LeasesLost)
+	default:
+		slog.Warn("a consumer of Fila lost its stream, reopening it", "queue", event.Queue, "channel", event.Channel,
+			"error", event.Err)
 	}
 }
 
@@ -236,20 +264,10 @@ func (c *connection) lastFailure(ctx context.Context) error {
 	return err
 }
 
-// isHopeless reports whether trying again cannot help: the two sides disagree on TLS.
-func isHopeless(failure error) bool {
-	return failure != nil && strings.Contains(failure.Error(), "authentication handshake failed") &&
-		(strings.Contains(failure.Error(), "tls: ") || strings.Contains(failure.Error(), "x509: "))
-}
-
 func (c *connection) unreachable(failure error) *Error {
 	detail := ""
 	if failure != nil {
 		detail = " (" + status.Convert(failure).Message() + ")"
-	}
-	if isHopeless(failure) {
-		return newError(ErrUnavailable, "%s and this client do not agree on TLS: check https:// in the address, "+
-			"WithCA, WithServerName and WithClientCertificate%s", c.target, detail).causedBy(failure)
 	}
 	return newError(ErrUnavailable, "no Fila broker answers at %s. Start fila-server there, or connect elsewhere%s",
 		c.target, detail).causedBy(failure)

@@ -28,7 +28,7 @@ type ConnectionEvent struct {
 }
 
 // WithConnectionEvents calls f, from a goroutine of the client's, whenever a consumer's stream breaks or is
-// back. f must return soon: the consumer waits for it.
+// back. f must return soon: the consumer waits for it. Without it the client logs them, as warnings of log/slog.
 func WithConnectionEvents(f func(ConnectionEvent)) Option {
 	return func(s *settings) { s.onConnection = f }
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"os"
+	"strings"
 )
 
 // tlsFiles are read when the client connects.
@@ -11,8 +12,8 @@ type tlsFiles struct {
 	ca, certificate, key, serverName string
 }
 
-// WithTLS uses TLS, verified against the system's roots unless WithCA names others. An address that begins
-// with https:// does the same.
+// WithTLS uses TLS, verified against the system's roots unless WithCA, or the environment's FILA_CA_FILE, names
+// others. An address that begins with https:// does the same.
 func WithTLS() Option {
 	return func(s *settings) {
 		if s.tls == nil {
@@ -34,7 +35,8 @@ func WithCA(file string) Option {
 	}
 }
 
-// WithClientCertificate uses TLS and presents this certificate; both files are PEM.
+// WithClientCertificate uses TLS and presents this certificate; both files are PEM. Without it, where TLS is spoken, it
+// is the one of the environment's FILA_CERT_FILE and FILA_KEY_FILE.
 func WithClientCertificate(certificateFile, keyFile string) Option {
 	return func(s *settings) {
 		WithTLS()(s)
@@ -56,6 +58,7 @@ func (s *settings) tlsConfig() (*tls.Config, error) {
 		return nil, nil
 	}
 	config := s.tls.Clone()
+	s.useEnvironment()
 	if config.MinVersion == 0 {
 		config.MinVersion = tls.VersionTLS12
 	}
@@ -74,6 +77,11 @@ func (s *settings) tlsConfig() (*tls.Config, error) {
 	}
 	if s.tlsFiles.certificate != "" {
 		pair, err := tls.LoadX509KeyPair(s.tlsFiles.certificate, s.tlsFiles.key)
+		if err != nil && strings.Contains(err.Error(), "does not match public key") {
+			bad := invalidField("WithClientCertificate", "the key in %s is not that of the certificate in %s",
+				s.tlsFiles.key, s.tlsFiles.certificate)
+			return nil, bad.causedBy(err)
+		}
 		if err != nil {
 			bad := invalidField("WithClientCertificate", "the client certificate cannot be used: %v", err)
 			return nil, bad.causedBy(err)
@@ -81,4 +89,15 @@ func (s *settings) tlsConfig() (*tls.Config, error) {
 		config.Certificates = append(config.Certificates, pair)
 	}
 	return config, nil
+}
+
+// useEnvironment takes the files that FILA_CA_FILE, FILA_CERT_FILE and FILA_KEY_FILE name, where the program says
+// nothing. They say nothing of whether TLS is spoken.
+func (s *settings) useEnvironment() {
+	if s.tlsFiles.ca == "" && s.tls.RootCAs == nil {
+		s.tlsFiles.ca = os.Getenv("FILA_CA_FILE")
+	}
+	if s.tlsFiles.certificate == "" && len(s.tls.Certificates) == 0 && s.tls.GetClientCertificate == nil {
+		s.tlsFiles.certificate, s.tlsFiles.key = os.Getenv("FILA_CERT_FILE"), os.Getenv("FILA_KEY_FILE")
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -113,23 +112,9 @@ func TestTLSConnectsWithTheRightSettings(t *testing.T) {
 	}
 }
 
-func TestATLSMismatchIsAnErrorAtOnceThatSaysWhatToCheck(t *testing.T) {
+func TestAWrongSettingOfTLSIsNamedAtOnce(t *testing.T) {
 	a, stranger := newAuthority(t), newAuthority(t)
 	addr := serveTLS(t, a, false)
-	for name, opts := range map[string][]Option{
-		"unknown authority": {WithTLS(), WithServerName("broker.test")},
-		"another authority": {WithCA(stranger.file()), WithServerName("broker.test")},
-		"another name":      {WithCA(a.file()), WithServerName("other.test")},
-	} {
-		began := time.Now()
-		_, err := Connect(addr, opts...)
-		if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "do not agree on TLS") {
-			t.Errorf("%s: %v", name, err)
-		}
-		if time.Since(began) > 5*time.Second {
-			t.Errorf("%s: waited out the connect timeout", name)
-		}
-	}
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -137,10 +122,68 @@ func TestATLSMismatchIsAnErrorAtOnceThatSaysWhatToCheck(t *testing.T) {
 	server := grpc.NewServer()
 	go server.Serve(plain)
 	defer server.Stop()
-	if _, err := Connect("https://"+plain.Addr().String(), WithConnectTimeout(time.Second)); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("TLS to a plain broker: %v", err)
+	certificate, _ := a.issue("client.test")
+	_, otherKey := a.issue("other.test")
+	for name, wrong := range map[string]struct {
+		addr, said string
+		opts       []Option
+	}{
+		"unknown authority": {addr, "no authority that this client trusts has signed it", []Option{WithTLS(), WithServerName("broker.test")}},
+		"another authority": {addr, "no authority that this client trusts has signed it", []Option{WithCA(stranger.file()), WithServerName("broker.test")}},
+		"another name":      {addr, "it is not made out to other.test", []Option{WithCA(a.file()), WithServerName("other.test")}},
+		"TLS to plain":      {"https://" + plain.Addr().String(), "speaks without TLS: write http:// instead of https://", nil},
+		"plain to TLS":      {addr, "speaks TLS: write https:// instead of http://", nil},
+		"no certificate":    {addr, "holds no certificate in PEM form", []Option{WithCA(otherKey)}},
+		"another key":       {addr, "is not that of the certificate in", []Option{WithClientCertificate(certificate, otherKey)}},
+	} {
+		began := time.Now()
+		_, err := Connect(wrong.addr, append(wrong.opts, WithConnectTimeout(time.Minute))...)
+		if err == nil || !strings.Contains(err.Error(), wrong.said) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Errorf("%s: waited out the connect timeout", name)
+		}
 	}
-	if _, err := Connect(addr, WithConnectTimeout(time.Second)); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("plain to a TLS broker: %v", err)
+}
+
+func TestTheEnvironmentNamesTheBrokerAndItsAuthorityWhereTheProgramDoesNot(t *testing.T) {
+	a := newAuthority(t)
+	addr := serveTLS(t, a, false)
+	t.Setenv("FILA_ADDR", "https://"+addr)
+	t.Setenv("FILA_CA_FILE", a.file())
+	client, err := Connect("", WithServerName("broker.test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Close()
+	if _, err := Connect("https://"+addr, WithServerName("broker.test"), WithCA(newAuthority(t).file())); err == nil {
+		t.Error("the program's own authority must win")
+	}
+}
+
+func TestAnotherOfFilasPortsIsNamed(t *testing.T) {
+	for answer, said := range map[string]string{
+		"-ERR unknown command 'PRI'\r\n": "speaks the Redis protocol", "HTTP/1.1 400 Bad Request\r\n\r\n": "is a web server",
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		go func() {
+			for {
+				connection, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = connection.Read(make([]byte, 64))
+				_, _ = connection.Write([]byte(answer))
+				connection.Close()
+			}
+		}()
+		if _, err := Connect(listener.Addr().String()); err == nil || !strings.Contains(err.Error(), said) {
+			t.Errorf("%q: %v", answer, err)
+		}
 	}
 }

@@ -31,17 +31,20 @@ def key_of(file: str) -> str:
 
 
 def channel_credentials(ca_file: str) -> grpc.ChannelCredentials:
-    """Trust the authorities in `ca_file`, or those gRPC trusts by itself."""
-    import grpc
+    """Trust the authorities in `ca_file`, or those gRPC trusts by itself; show the certificate in the file that
+    FILA_CERT_FILE names, with the key that FILA_KEY_FILE names."""
+    from fila import tls
+    from fila.options import ClientOptions
 
-    if not ca_file:
-        return grpc.ssl_channel_credentials()
     try:
-        return grpc.ssl_channel_credentials(Path(ca_file).read_bytes())
+        return tls.credentials(tls.with_environment(ClientOptions(ca_file=ca_file)))
     except OSError as error:
+        hint = "'--ca-file'" if error.filename in (None, ca_file) else "FILA_CERT_FILE, FILA_KEY_FILE"
         raise click.BadParameter(
-            f"{ca_file} cannot be read: {error.strerror}", param_hint="'--ca-file'"
+            f"{error.filename or ca_file} cannot be read: {error.strerror}", param_hint=hint
         ) from None
+    except tls.CannotBeRead as error:
+        raise click.BadParameter(str(error), param_hint="'--ca-file'") from None
 
 
 def with_key(channel: grpc.Channel, key: str) -> grpc.Channel:

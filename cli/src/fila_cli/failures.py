@@ -80,7 +80,9 @@ def _why_nobody_answers(address: str) -> str:
 
     target, by_tls = target_of(address)
     host, _, port = target.rpartition(":")
-    return diagnosis(host.strip("[]"), int(port), by_tls=by_tls)
+    context = click.get_current_context(silent=True)
+    ca_file = getattr(context.obj, "ca_file", "") if context is not None else ""
+    return diagnosis(host.strip("[]"), int(port), by_tls=by_tls, ca_file=ca_file)
 
 
 _BOUND = re.compile(r"(must be )(from )?(at least |at most )?(\d+)( to )?(\d+)?(, got )?(\d+)?$")

@@ -1,5 +1,4 @@
 // Between the line protocol's JSON (snake_case, base64, milliseconds) and the SDK's arguments and answers.
-import { readFileSync } from 'node:fs';
 
 import { FilaError, Message, SomeFailed } from '@fila-mq/client';
 
@@ -26,15 +25,14 @@ export function settings(given) {
   );
 }
 
-/** Seconds in the protocol are milliseconds in the SDK, and files are what is in them. */
+/** Seconds in the protocol are milliseconds in the SDK. */
 export function clientOptions({ ca_file, cert_file, key_file, server_name, ...others }) {
   const options = Object.fromEntries(
     Object.entries(others).map(([name, value]) =>
       name.endsWith('_s') ? [toCamel(`${name.slice(0, -2)}_ms`), value * 1000] : [toCamel(name), value],
     ),
   );
-  const pem = (file) => (file === undefined ? undefined : readFileSync(file));
-  const tls = given({ ca: pem(ca_file), cert: pem(cert_file), key: pem(key_file), serverName: server_name });
+  const tls = given({ caFile: ca_file, certFile: cert_file, keyFile: key_file, serverName: server_name });
   return Object.keys(tls).length > 0 ? { ...options, tls } : options;
 }
 

@@ -3,7 +3,8 @@
 import { type ChannelCredentials, type ChannelOptions, credentials } from '@grpc/grpc-js';
 
 import { requireText, wrongType } from './arguments.js';
-import type { Settings, TlsOptions } from './options.js';
+import type { Settings } from './options.js';
+import { type TlsMaterial, tlsMaterial } from './tls.js';
 import { VERSION } from './version.js';
 
 /** Above the broker's largest payload (64 MiB) with its headers, so that no delivery is unreadable. */
@@ -14,6 +15,8 @@ export interface Address {
   /** `host:port`, as gRPC takes it. */
   readonly target: string;
   readonly credentials: ChannelCredentials;
+  /** Undefined where it is spoken to in plain. */
+  readonly tls: TlsMaterial | undefined;
 }
 
 /** Returns the addresses given, each `host:port` with or without `http://` or `https://`. */
@@ -29,24 +32,11 @@ export function addressesOf(given: string | readonly string[], settings: Setting
         `address must look like localhost:5555 or http://localhost:5555, got '${address}'`,
       );
     }
-    const tls = settings.tls ?? (scheme === 'https' ? {} : undefined);
-    return { target, credentials: tls ? secure(tls) : credentials.createInsecure() };
+    const wanted = settings.tls ?? (scheme === 'https' ? {} : undefined);
+    if (wanted === undefined) return { target, credentials: credentials.createInsecure(), tls: undefined };
+    const tls = tlsMaterial(wanted);
+    return { target, credentials: credentials.createSsl(tls.ca, tls.key, tls.cert), tls };
   });
-}
-
-function secure({ ca, cert, key }: TlsOptions): ChannelCredentials {
-  try {
-    return credentials.createSsl(pem(ca), pem(key), pem(cert));
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new TypeError(`tls.ca, tls.cert and tls.key must be PEM, and belong together: ${why}`, {
-      cause: error,
-    });
-  }
-}
-
-function pem(given: string | Uint8Array | undefined): Buffer | null {
-  return given === undefined ? null : Buffer.from(given);
 }
 
 /** Returns gRPC's own settings. */

@@ -82,11 +82,12 @@ export class FilaClient extends KeyCalls {
 
   /**
    * Connects to the broker at `address`, `host:port` with or without `http://` (`https://` for TLS); of
-   * several addresses to the first that answers, and later, when the connection breaks, to the next. Rejects
-   * with Unavailable when none answers within `connectTimeoutMs`.
+   * several addresses to the first that answers, and later, when the connection breaks, to the next. Without an
+   * address it is the environment's `FILA_ADDR`, or localhost:5555. Rejects with Unavailable when none answers within
+   * `connectTimeoutMs`, and at once when the two do not agree on TLS, or something else answers there.
    */
   static async connect(
-    address: string | readonly string[] = 'localhost:5555',
+    address: string | readonly string[] = process.env['FILA_ADDR'] || 'localhost:5555',
     options: ClientOptions & SignalOption = {},
   ): Promise<FilaClient> {
     const { signal, ...others } = options;
@@ -341,7 +342,7 @@ export class FilaClient extends KeyCalls {
   }
 
   #tell(event: ConnectionEvent): void {
-    report(this.#options.onConnection, event);
+    report(this.connection.settings.onConnection, event);
   }
 }
 

@@ -18,3 +18,12 @@ export interface ConnectionEvent {
   /** When it is back: how many messages lost their lease, of those in hand and in the buffer. */
   readonly leasesLost?: number;
 }
+
+/** Logs what happened, for programs that do not ask to be told. */
+export function logged({ kind, queue, error, outageMs, leasesLost }: ConnectionEvent): void {
+  const what =
+    kind === 'back'
+      ? `has its stream back after ${outageMs ?? 0} ms, ${leasesLost ?? 0} leases lost`
+      : `lost its stream, reopening it: ${error?.message ?? ''}`;
+  console.warn(`fila: consumer of ${queue} ${what}`);
+}

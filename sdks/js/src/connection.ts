@@ -25,6 +25,7 @@ import type { ClientDuplexStream, ClientReadableStream } from '@grpc/grpc-js';
 
 import { type Address, addressesOf, channelOptions } from './address.js';
 import { backoffMs, onAbort, sleep } from './clock.js';
+import { diagnosis } from './diagnosis.js';
 import {
   AnswerLost,
   ClientClosed,
@@ -71,6 +72,9 @@ export class Connection {
   #client: Client | undefined;
   #trying: Client | 'paused' | undefined;
   #lastFailure = '';
+  #hasStood = false;
+  /** By address, what waiting cannot mend. */
+  readonly #wrong = new Map<Address, string>();
 
   constructor(address: string | readonly string[], settings: Settings) {
     this.settings = settings;
@@ -291,7 +295,8 @@ export class Connection {
   }
 
   async #tryNext(): Promise<boolean> {
-    const { target, credentials } = this.#addresses[this.#next] as Address;
+    const address = this.#addresses[this.#next] as Address;
+    const { target, credentials } = address;
     const client = new Client(target, credentials, channelOptions(this.settings));
     this.#trying = client;
     const state = await outcome(client, Date.now() + ATTEMPT_MS);
@@ -299,6 +304,7 @@ export class Connection {
     if (!connected) {
       this.#lastFailure = await whyNot(client, state);
       client.close();
+      await this.#findOutWhy(address);
       this.#next = (this.#next + 1) % this.#addresses.length;
     }
     this.#trying = undefined;
@@ -306,7 +312,26 @@ export class Connection {
     return connected;
   }
 
+  /**
+   * Gives up where the settings are wrong for every address and never were right; where they have been, logs the
+   * sentence that names it.
+   */
+  async #findOutWhy(address: Address): Promise<void> {
+    const sentence = await diagnosis(address.target, address.tls);
+    const before = this.#wrong.get(address);
+    this.#wrong.delete(address);
+    if (sentence === '') return;
+    this.#wrong.set(address, sentence);
+    if (this.#hasStood) {
+      if (sentence !== before) console.warn(`fila: ${sentence}`);
+    } else if (this.#wrong.size === this.#addresses.length) {
+      for (const waiter of [...this.#waiting]) waiter.fails(new Unavailable(sentence));
+    }
+  }
+
   #arrived(client: Client): void {
+    this.#hasStood = true;
+    this.#wrong.clear();
     this.#client?.close();
     this.#client = client;
     client.getChannel().watchConnectivityState(connectivityState.READY, Infinity, () => this.#broke(client));
@@ -356,7 +381,8 @@ function whyNot(client: Client, state: connectivityState): Promise<string> {
   const call = [HEALTH, asIs, asIs, Buffer.alloc(0), { deadline: Date.now() + 100 }] as const;
   return new Promise((resolve) => {
     client.makeUnaryRequest(...call, (failure) => {
-      resolve((failure?.details ?? '').replace('No connection established. Last error: ', ''));
+      const details = (failure?.details ?? '').replace('No connection established. Last error: ', '');
+      resolve(details.replace(/\.? *Resolution note: *$/, ''));
     });
   });
 }

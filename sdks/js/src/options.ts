@@ -2,21 +2,28 @@
 
 import { requireRange, requireText } from './arguments.js';
 import { type Backoff, type Clock, systemClock } from './clock.js';
-import type { ConnectionEvent } from './connection-event.js';
+import { type ConnectionEvent, logged } from './connection-event.js';
 import type { FilaError } from './errors.js';
 import { WINDOW_MAX } from './prefetch.js';
 
 /** How many messages a consumer holds at once: a number, or what its program works off in a moment. */
 export type Prefetch = number | 'auto';
 
-/** How to speak TLS. PEM, as text or bytes. */
+/**
+ * How to speak TLS: PEM, as text or bytes, or the files that hold it. What is left out is taken from the files that
+ * the environment's `FILA_CA_FILE`, `FILA_CERT_FILE` and `FILA_KEY_FILE` name.
+ */
 export interface TlsOptions {
-  /** The certificates to trust; the system's when left out. */
+  /** The certificates to trust; the system's when nothing names any. */
   readonly ca?: string | Uint8Array;
-  /** The client's own certificate chain, for brokers that ask for one; with `key`. */
+  /** The file that holds them. */
+  readonly caFile?: string;
+  /** The client's own certificate chain, for brokers that ask for one; with its key. */
   readonly cert?: string | Uint8Array;
-  /** The private key of `cert`. */
+  readonly certFile?: string;
+  /** The private key of the certificate. */
   readonly key?: string | Uint8Array;
+  readonly keyFile?: string;
   /** The name that the broker's certificate must carry, when it is not the name in the address. */
   readonly serverName?: string;
 }
@@ -80,7 +87,10 @@ export interface ClientOptions {
   readonly prefetch?: Prefetch;
   /** How much work may lie prefetched under `prefetch: 'auto'`. Default 50; 1 to 60,000. */
   readonly prefetchBufferMs?: number;
-  /** Told when a consumer's stream is lost, and when it is back. What it throws is an uncaught exception. */
+  /**
+   * Told when a consumer's stream is lost, and when it is back. What it throws is an uncaught exception. Default:
+   * `console.warn` in a line.
+   */
   readonly onConnection?: (event: ConnectionEvent) => void;
   /**
    * Told of refused acks, nacks, rejects and releases that nobody awaited. What it throws is an uncaught
@@ -115,7 +125,7 @@ const DEFAULTS = {
   waitingBytesMax: 64 << 20,
   prefetch: 'auto' as Prefetch,
   prefetchBufferMs: 50,
-  onConnection: () => {},
+  onConnection: logged,
   onRefused: () => {},
   clock: systemClock,
 };
@@ -158,7 +168,8 @@ export function settingsOf(options: ClientOptions, environment = process.env): S
   }
   requirePrefetch(settings.prefetch);
   requireRange('backoff.baseMs', settings.backoff.baseMs, Number.MIN_VALUE, settings.backoff.capMs);
-  if ((settings.tls?.cert === undefined) !== (settings.tls?.key === undefined)) {
+  const { cert, certFile = cert, key, keyFile = key } = settings.tls ?? {};
+  if ((certFile === undefined) !== (keyFile === undefined)) {
     throw new TypeError('tls.cert and tls.key belong together: give both, or neither');
   }
   return settings;

@@ -127,15 +127,16 @@ class FilaClient(AdminCalls, WatchCalls, DeadLetterCalls, KeyCalls, ObservingCal
     @classmethod
     def connect(
         cls,
-        target: str = "localhost:5555",
+        target: str | None = None,
         *,
         credentials: grpc.ChannelCredentials | None = None,
         **options: Unpack[OptionFields],
     ) -> Connecting:
-        """Connect to the broker at `target`, `host:port` with or without `http://` (`https://` for TLS).
+        """Connect to the broker at `target`, `host:port` with or without `http://` (`https://` for TLS). Without a
+        target it is the environment's FILA_ADDR, or localhost:5555.
 
         The options are the fields of `fila.ClientOptions`. Raises Unavailable when no broker answers
-        within `connect_timeout_s` seconds.
+        within `connect_timeout_s` seconds, and at once when the two do not agree on TLS, or something else answers.
         """
 
         async def open_connection() -> FilaClient:

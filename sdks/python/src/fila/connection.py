@@ -16,9 +16,11 @@ import asyncio
 import copy
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +30,7 @@ from grpc.aio import AioRpcError, InternalError, StreamStreamCall, UnaryStreamCa
 from fila import tls
 from fila.connection_events import ConnectionEvent
 from fila.connectivity import LOOK_S, OLD_WORD, Connectivity
+from fila.diagnosis import diagnosis
 from fila.errors import (
     AnswerLost,
     ClientClosed,
@@ -68,6 +71,11 @@ FAIR_S = 3.5
 """Who gives up has looked for so long just before: an attempt to connect began in it, and had a second."""
 
 PAUSE_S_MAX = 1.0
+
+ASK_WHY_EVERY_S = 1.0
+"""While attempts to connect fail, the port is asked for the reason this often: what listens there may change."""
+
+DEFAULT_TARGET = "localhost:5555"
 
 STATUS_TIMEOUT_S = 1.0
 """How long the status of a stream that takes no more may still be on its way."""
@@ -116,16 +124,26 @@ class Connection:
     """The only module that talks to gRPC's channel."""
 
     def __init__(
-        self, target: str, options: ClientOptions, credentials: grpc.ChannelCredentials | None = None
+        self, target: str | None, options: ClientOptions, credentials: grpc.ChannelCredentials | None = None
     ) -> None:
         global _pid_of_first_connection
         check_not_forked(_pid_of_first_connection)
         _pid_of_first_connection = os.getpid()
+        if target is None:
+            target = os.environ.get("FILA_ADDR", "").strip() or DEFAULT_TARGET
         self.target, secure = parse_target(target)
-        self.options = options
         self.closed = False
+        judges = credentials is None
         if credentials is None and (secure or tls.is_wanted(options)):
+            options = tls.with_environment(options)
             credentials = tls.credentials(options)
+        self.options = options
+        self._ask_why = partial(
+            diagnosis, self.target, options, by_tls=credentials is not None, judges=judges
+        )
+        self._asking: asyncio.Task[str] | None = None
+        self._asked_at_s = float("-inf")
+        self._has_stood = False
         channel_options = (*_CHANNEL_OPTIONS, *tls.channel_options(options))
         if credentials is None:
             self._channel = grpc.aio.insecure_channel(self.target, options=channel_options)
@@ -241,6 +259,7 @@ class Connection:
         gRPC's word for the last attempt counts, and an attempt that is under way is waited for.
         """
         if self._state() is grpc.ChannelConnectivity.READY:
+            self._has_stood = True
             return
         clock = self.options.clock
         began_at_s = clock.now_s() if since_s is None else since_s
@@ -250,6 +269,8 @@ class Connection:
         while (state := self._state()) is not grpc.ChannelConnectivity.READY:
             now_s = clock.now_s()
             last_looks = now_s >= last_looks_at_s
+            if state is OLD_WORD:
+                await self._find_out_why()
             if last_looks and (seen_s >= fair_s or (patience_s == 0 and state is OLD_WORD)):
                 raise Unavailable(
                     f"no Fila broker answers at {self.target}. Start fila-server there, or connect elsewhere"
@@ -260,6 +281,23 @@ class Connection:
                 await self._connectivity.changes(state, min(PAUSE_S_MAX, last_looks_at_s - now_s))
             if last_looks:
                 seen_s += min(LOOK_S, clock.now_s() - now_s)
+        self._has_stood = True
+
+    async def _find_out_why(self) -> None:
+        """Raise Unavailable where the settings are wrong and never were right; where they have been, log it."""
+        if self._asking is None and time.monotonic() < self._asked_at_s + ASK_WHY_EVERY_S:
+            return
+        if self._asking is None:
+            self._asked_at_s = time.monotonic()
+            self._asking = asyncio.ensure_future(asyncio.to_thread(self._ask_why))
+            self._asking.add_done_callback(self._found_out)
+        if not self._has_stood and (why := await asyncio.shield(self._asking)):
+            raise Unavailable(why)
+
+    def _found_out(self, asked: asyncio.Task[str]) -> None:
+        self._asking = None
+        if self._has_stood and not asked.cancelled() and (why := asked.result()):
+            _log.warning("%s", why)
 
     def _state(self) -> grpc.ChannelConnectivity:
         self._check_open()

@@ -143,10 +143,12 @@ class ClientOptions:
 
     ca_file: str = ""
     """A PEM file with the authorities that may have signed the broker's certificate. This, or any other of the four,
-    means TLS, as `https://` in the address does; without it the system's authorities are trusted."""
+    means TLS, as `https://` in the address does. Without it, where TLS is spoken, it is the environment's FILA_CA_FILE,
+    or the system's authorities are trusted."""
 
     cert_file: str = ""
-    """A PEM file with this client's own certificate, for brokers that ask for one; together with `key_file`."""
+    """A PEM file with this client's own certificate, for brokers that ask for one; together with `key_file`. Without
+    them, where TLS is spoken, they are the environment's FILA_CERT_FILE and FILA_KEY_FILE."""
 
     key_file: str = ""
     """A PEM file with the private key of `cert_file`."""

@@ -39,7 +39,7 @@ class App:
 
     def __init__(
         self,
-        target: str = "localhost:5555",
+        target: str | None = None,
         *,
         shutdown_grace_s: float = SHUTDOWN_GRACE_S,
         **options: Unpack[OptionFields],

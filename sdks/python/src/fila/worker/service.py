@@ -29,7 +29,7 @@ _log = logging.getLogger("fila.worker")
 class Registered(Protocol):
     """What is to run, and for which broker: what an `App` holds."""
 
-    target: str
+    target: str | None
     options: OptionFields
     plans: list[WorkerPlan]
     middlewares: list[Middleware]

@@ -23,7 +23,10 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
 import java.util.function.IntFunction;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One gRPC channel to one broker, and the rules by which a call is tried again.
@@ -51,13 +54,22 @@ final class Connection {
 
     private static final long CLOSE_TIMEOUT_S = 5;
 
+    /** The port is asked for the reason this often: what listens there may change. */
+    private static final long DIAGNOSE_EVERY_NS = 1_000_000_000;
+
+    private static final System.Logger LOG = System.getLogger("dev.fila.client");
+
     final ClientOptions options;
     final Timers timers;
     final ClientThreads threads;
     final ConnectionEvents events;
 
     private final Addresses addresses;
+    private final @Nullable TlsOptions tls;
+    private final Diagnosis diagnosis;
     private final ManagedChannel channel;
+    private final AtomicLong nextDiagnosis = new AtomicLong(Long.MIN_VALUE);
+    private volatile boolean hasStood;
     private volatile boolean closed;
 
     Connection(List<String> targets, ClientOptions options) {
@@ -65,15 +77,17 @@ final class Connection {
         addresses = Addresses.parse(targets);
         timers = options.timers().get();
         threads = new ClientThreads(options.executor());
+        TlsOptions wanted = options.tls();
+        if (wanted == null && addresses.isSecure()) {
+            wanted = TlsOptions.defaults();
+        }
+        tls = wanted == null ? null : wanted.withEnvironment(System.getenv());
+        diagnosis = new Diagnosis(addresses.hostPorts(), tls);
         channel = newChannel();
         events = new ConnectionEvents(options.connectionListener(), threads.executor());
     }
 
     private ManagedChannel newChannel() {
-        TlsOptions tls = options.tls();
-        if (tls == null && addresses.isSecure()) {
-            tls = TlsOptions.defaults();
-        }
         ChannelCredentials credentials =
                 tls == null ? InsecureChannelCredentials.create() : tls.credentials();
         ManagedChannelBuilder<?> builder =
@@ -151,6 +165,7 @@ final class Connection {
      */
     CompletableFuture<Void> ready(long giveUpAt, IntFunction<Duration> pace) {
         if (!closed && channel.getState(true) == ConnectivityState.READY) {
+            hasStood = true;
             return CompletableFuture.completedFuture(null);
         }
         return new ReadyWait(this, addresses, giveUpAt, pace).begin();
@@ -166,6 +181,37 @@ final class Connection {
 
     void onceStateIsNot(ConnectivityState state, Runnable callback) {
         channel.notifyWhenStateChanged(state, callback);
+    }
+
+    /** The connection stands: its settings are right. */
+    void stands() {
+        hasStood = true;
+    }
+
+    /**
+     * Looks why attempts to connect fail. Where the settings are wrong and never were right, {@code
+     * tell} gets the sentence that names it; where they have been, it is logged.
+     */
+    void findOutWhy(Consumer<String> tell) {
+        long now = System.nanoTime();
+        long next = nextDiagnosis.get();
+        boolean isDue = next == Long.MIN_VALUE || now - next >= 0;
+        if (!isDue || !nextDiagnosis.compareAndSet(next, now + DIAGNOSE_EVERY_NS)) {
+            return;
+        }
+        Thread asking =
+                new Thread(
+                        () -> {
+                            String sentence = diagnosis.sentence();
+                            if (!sentence.isEmpty() && hasStood) {
+                                LOG.log(System.Logger.Level.WARNING, sentence);
+                            } else if (!sentence.isEmpty()) {
+                                tell.accept(sentence);
+                            }
+                        },
+                        "fila-diagnosis");
+        asking.setDaemon(true);
+        asking.start();
     }
 
     void connectNow() {

@@ -57,6 +57,19 @@ public final class FilaClient extends KeyCalls implements AutoCloseable {
     }
 
     /**
+     * Connects to the broker that the environment's {@code FILA_ADDR} names, or to localhost:5555.
+     */
+    public static FilaClient connect() {
+        return connect(ClientOptions.defaults());
+    }
+
+    /** The same with settings. */
+    public static FilaClient connect(ClientOptions options) {
+        String address = System.getenv("FILA_ADDR");
+        return connect(address == null || address.isBlank() ? "localhost:5555" : address, options);
+    }
+
+    /**
      * Connects to the broker at {@code host:port}, with or without {@code http://} ({@code
      * https://} for TLS).
      */
@@ -72,7 +85,8 @@ public final class FilaClient extends KeyCalls implements AutoCloseable {
     /**
      * Connects to the first of several addresses that answers, and to the next when that is lost.
      * Throws {@link dev.fila.client.errors.UnavailableException} when none answers within {@link
-     * ClientOptions#connectTimeout()}.
+     * ClientOptions#connectTimeout()}, and at once when the two do not agree on TLS, or something
+     * else answers there.
      */
     public static FilaClient connect(List<String> addresses, ClientOptions options) {
         Connection connection = new Connection(addresses, options);

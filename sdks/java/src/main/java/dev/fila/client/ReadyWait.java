@@ -81,7 +81,10 @@ final class ReadyWait {
     private void look() {
         ConnectivityState state = connection.state();
         switch (state) {
-            case READY -> ready.complete(null);
+            case READY -> {
+                connection.stands();
+                ready.complete(null);
+            }
             case SHUTDOWN -> ready.completeExceptionally(Connection.closedError());
             case CONNECTING -> await(state);
             case IDLE -> {
@@ -89,6 +92,7 @@ final class ReadyWait {
                 await(state);
             }
             case TRANSIENT_FAILURE -> {
+                connection.findOutWhy(this::fail);
                 askAgainLater();
                 await(state);
             }
@@ -144,6 +148,10 @@ final class ReadyWait {
                 "no Fila broker answers at "
                         + addresses
                         + ". Start fila-server there, or connect elsewhere";
+        fail(text);
+    }
+
+    private void fail(String text) {
         ready.completeExceptionally(
                 new UnavailableException(ErrorDetails.of(Code.UNAVAILABLE, text)));
     }
