@@ -87,7 +87,11 @@ func (c *Client) Close() error {
 func inParallel[T any](items []T, work func(T)) {
 	var running sync.WaitGroup
 	for _, item := range items {
-		running.Go(func() { work(item) })
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			work(item)
+		}()
 	}
 	running.Wait()
 }

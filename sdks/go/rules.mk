@@ -1,9 +1,9 @@
 # What the Go SDK adds to the words of the Makefile.
 
-.PHONY: build-go test-go check-go
+.PHONY: build-go test-go test-go-oldest check-go
 
 GENERATED += sdks/go/v1
-TEST += test-go
+TEST += test-go test-go-oldest
 CHECK += check-go
 
 # The SDK itself is compiled by whoever uses it; what is built here is the driver of the conformance suite.
@@ -12,6 +12,9 @@ build-go:
 
 test-go: build ## Run the tests of the Go SDK
 	go -C sdks/go test ./...
+
+test-go-oldest: ## Build the Go SDK with the oldest Go it allows
+	GOTOOLCHAIN=go$$(sed -n 's/^go //p' sdks/go/go.mod) go -C sdks/go vet ./...
 
 check-go: ## Format, vet and lint the Go SDK
 	@test -z "$$(gofmt -l sdks/go)" || { gofmt -d sdks/go; exit 1; }

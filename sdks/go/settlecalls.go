@@ -17,13 +17,15 @@ type settleCalls struct {
 
 // send lets the pump go on to the next frame while this one is under way.
 func (c *settleCalls) send(f *settleFrame) {
-	c.running.Go(func() {
+	c.running.Add(1)
+	go func() {
+		defer c.running.Done()
 		if f.verdict.kind == extended {
 			c.extend(f)
 		} else {
 			c.settle(f)
 		}
-	})
+	}()
 }
 
 func (c *settleCalls) settle(f *settleFrame) {

@@ -120,7 +120,11 @@ func (d *driver) end() {
 	}
 	var closing sync.WaitGroup
 	for _, client := range d.clients {
-		closing.Go(func() { client.Close() })
+		closing.Add(1)
+		go func() {
+			defer closing.Done()
+			client.Close()
+		}()
 	}
 	closed := make(chan struct{})
 	go func() {

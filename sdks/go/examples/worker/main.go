@@ -42,7 +42,11 @@ func main() {
 	defer stream.Close()
 	var running sync.WaitGroup
 	for range workers {
-		running.Go(func() { work(stream) })
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			work(stream)
+		}()
 	}
 	running.Wait()
 }
