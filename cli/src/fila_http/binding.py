@@ -31,10 +31,11 @@ def bind(
     route: Route, path: Mapping[str, str], query: QueryParams, headers: Headers, body: bytes, items_max: int
 ) -> Message:
     """The request's message; a list or an object of the body has at most `items_max` members. Raises Problem."""
-    for name in ONCE:
-        if len(headers.getlist(name)) > 1:
-            raise invalid(f"the request has more than one header {name}; send one")
-    if IDEMPOTENCY_KEY in headers and route.request not in (EnqueueRequest, EnqueueBatchRequest):
+    names = [name for name, _ in headers.raw]
+    if len(names) > len(set(names)):
+        _check_given_once(headers)
+    has_idempotency_key = IDEMPOTENCY_KEY.encode() in names
+    if has_idempotency_key and route.request not in (EnqueueRequest, EnqueueBatchRequest):
         raise invalid(
             "Idempotency-Key is taken with messages alone: POST /v1/queues/{queue}/messages, and .../messages/batch"
         )
@@ -49,11 +50,17 @@ def bind(
             raise _with_the_raw_way(problem, request) from None
     for name in route.in_path:
         setattr(request, name, path[name])
-    if IDEMPOTENCY_KEY in headers:
+    if has_idempotency_key:
         _take_idempotency_key(request, headers[IDEMPOTENCY_KEY], is_raw=is_raw)
     if route.events is not None and route.events.resume and "last-event-id" in headers:
         proto_json.into(request, {route.events.resume: headers["last-event-id"]}, items_max, "Last-Event-ID")
     return request
+
+
+def _check_given_once(headers: Headers) -> None:
+    for name in ONCE:
+        if len(headers.getlist(name)) > 1:
+            raise invalid(f"the request has more than one header {name}; send one")
 
 
 def is_payload(route: Route, headers: Headers) -> bool:
