@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -141,7 +140,12 @@ def table(found: list[tuple[str, float, float]]) -> Iterator[str]:
         yield f"{cpu:.1f}\t{clock:.1f}\t1\t{test}"
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write the table."""
     if not rows():
-        sys.exit("nothing was measured: run make test first")
+        raise SystemExit("nothing was measured: run make test first")
     TABLE.write_text("".join(f"{line}\n" for line in table(rows())))
+
+
+if __name__ == "__main__":
+    main()
