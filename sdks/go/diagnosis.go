@@ -114,13 +114,19 @@ func (d *diagnosis) greetByTLS(host string, config *tls.Config) ([]byte, error) 
 	if err := connection.Handshake(); err != nil {
 		return nil, err
 	}
-	return greet(connection) // a broker that wants another certificate of the client says so only here
+	// A broker that wants another certificate of the client says so only here, and closes: whoever writes to it then
+	// loses what it said.
+	return read(connection)
 }
 
 func greet(connection net.Conn) ([]byte, error) {
 	if _, err := connection.Write(greeting); err != nil {
 		return nil, err
 	}
+	return read(connection)
+}
+
+func read(connection net.Conn) ([]byte, error) {
 	answer := make([]byte, 64)
 	n, err := connection.Read(answer)
 	return answer[:n], err

@@ -5,7 +5,7 @@
  */
 
 import { connect, isIP, type Socket } from 'node:net';
-import { connect as connectByTls } from 'node:tls';
+import { connect as connectByTls, TLSSocket } from 'node:tls';
 
 import type { TlsMaterial } from './tls.js';
 
@@ -107,7 +107,11 @@ interface Greeted {
   readonly error?: NodeJS.ErrnoException;
 }
 
-/** Opens, greets, and resolves with the first bytes of the answer, or with why there are none. */
+/**
+ * Opens, greets where it is in plain, and resolves with the first bytes of the answer, or with why there are none. By
+ * TLS a broker that wants another certificate of the client says so after the handshake, and closes: whoever writes to
+ * it then loses what it said.
+ */
 function greeted(open: () => Socket): Promise<Greeted> {
   const none = Buffer.alloc(0);
   return new Promise((resolve) => {
@@ -121,6 +125,6 @@ function greeted(open: () => Socket): Promise<Greeted> {
     socket.on('error', (error) => end({ answer: none, error }));
     socket.on('close', () => end({ answer: none }));
     socket.once('data', (answer: Buffer) => end({ answer }));
-    socket.write(GREETING);
+    if (!(socket instanceof TLSSocket)) socket.write(GREETING);
   });
 }

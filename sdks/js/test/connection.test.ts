@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { connect as dial, createServer, type Socket } from 'node:net';
+import { type AddressInfo, connect as dial, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test, type TestContext } from 'node:test';
@@ -11,6 +12,7 @@ import { FilaClient } from '../src/client.js';
 import { AnswerLost, NotAllowed, Unavailable } from '../src/errors.js';
 import { FilaAdmin } from '../src/gen/fila/v1/admin_pb.js';
 import type { ClientOptions } from '../src/options.js';
+import { tlsMaterial } from '../src/tls.js';
 import { connected, rejection } from './connected.js';
 import { failure, FakeBroker } from './fake-broker.js';
 import { ManualClock, turns } from './manual-clock.js';
@@ -230,6 +232,36 @@ test('TLS: neither side takes the other for what it is not', async (t) => {
   const nonsense = await rejection(FilaClient.connect(plain.address, { tls: { cert: 'x', key: 'y' } }));
   assert.ok(nonsense instanceof TypeError);
   assert.match(nonsense.message, /must be PEM/);
+});
+
+test('TLS: files are named where they hold no certificate, and a path as `ca` is refused', async (t) => {
+  const fake = await broker(t, ServerCredentials.createSsl(null, pair()));
+  const caFile = join(folder, 'ca.pem');
+  await works(t, fake.address, { tls: { caFile, serverName: 'broker.test' } });
+  const path = await rejection(FilaClient.connect(fake.address, { tls: { ca: caFile } }));
+  assert.ok(path instanceof TypeError);
+  assert.match(path.message, /tls\.ca holds no certificate in PEM form/);
+  const key = await rejection(FilaClient.connect(fake.address, { tls: { caFile: join(folder, 'ca.key') } }));
+  assert.match((key as Error).message, /ca\.key holds no certificate in PEM form/);
+});
+
+test('TLS: the environment names files where the program names none', () => {
+  const environment = { FILA_CA_FILE: join(folder, 'ca.pem') };
+  assert.deepEqual(tlsMaterial({}, environment).ca, pem('ca.pem'));
+  assert.deepEqual(tlsMaterial({ ca: pem('broker.pem') }, environment).ca, pem('broker.pem'));
+});
+
+test('another of the ports of Fila is named at once', async (t) => {
+  const redis = createServer((socket) =>
+    socket.once('data', () => socket.end("-ERR unknown command 'PRI'\r\n")),
+  );
+  redis.listen(0, '127.0.0.1');
+  await once(redis, 'listening');
+  t.after(() => redis.close());
+  const { port } = redis.address() as AddressInfo;
+  const wrong = await rejection(FilaClient.connect(`127.0.0.1:${port}`, { connectTimeoutMs: 60_000 }));
+  assert.ok(wrong instanceof Unavailable);
+  assert.match(wrong.message, /speaks the Redis protocol/);
 });
 
 test('a connection that swallows everything is noticed by the unanswered ping', async (t) => {

@@ -265,12 +265,15 @@ class Connection:
         began_at_s = clock.now_s() if since_s is None else since_s
         fair_s = min(FAIR_S, patience_s or FAIR_S)
         last_looks_at_s = float("inf") if patience_s is None else began_at_s + patience_s - fair_s
-        seen_s = 0.0
+        seen_s, looks = 0.0, 0
         while (state := self._state()) is not grpc.ChannelConnectivity.READY:
             now_s = clock.now_s()
             last_looks = now_s >= last_looks_at_s
-            if state is OLD_WORD:
+            # A broker that wants another certificate of the client ends each connection soon after the handshake: gRPC
+            # calls that no failure, and begins anew.
+            if state is OLD_WORD or (looks and not self._has_stood):
                 await self._find_out_why()
+            looks += 1
             if last_looks and (seen_s >= fair_s or (patience_s == 0 and state is OLD_WORD)):
                 raise Unavailable(
                     f"no Fila broker answers at {self.target}. Start fila-server there, or connect elsewhere"

@@ -50,8 +50,9 @@ def _asked_by_tls(host: str, port: int, options: ClientOptions, *, judges: bool)
                 plain, server_hostname=name
             ) as connection,
         ):
-            connection.sendall(_GREETING)
-            connection.recv(64)  # a broker that wants another certificate of the client says so only here
+            # A broker that wants another certificate of the client says so only here, and closes: whoever writes to
+            # it then loses what it said.
+            connection.recv(64)
     except ssl.SSLCertVerificationError as error:
         why = (
             f"it is not made out to {name}"
