@@ -249,14 +249,14 @@ FAULTS = (
     ),
     Fault(
         "a-weight-stays-though-the-disk-refused-it",
-        "lifecycle/weights.pyx",
+        "lifecycle/routing.pyx",
         "    while refused and i > 0:\n",
         "    while not refused and i > count:\n",
         ("core/test_weights.py::test_a_message_that_a_stall_refuses_gives_its_key_no_weight",),
     ),
     Fault(
         "a-refused-weight-takes-a-moved-ones-place",
-        "lifecycle/weights.pyx",
+        "lifecycle/routing.pyx",
         "    for i in range(count if refused else 0):\n        if core.brought[i].is_moved:\n",
         "    for i in range(0):\n        if core.brought[i].is_moved:\n",
         (
@@ -282,7 +282,7 @@ FAULTS = (
     ),
     Fault(
         "what-was-done-of-another-version-is-believed",
-        "recovery/placing.pyx",
+        "recovery/frames.pyx",
         "if bits != NULL and bits.count and bits.count != frame.count:",
         "if False:",
         ("store/test_lost_files.py::test_what_was_done_of_another_version_of_a_frame_is_not_believed",),
@@ -347,7 +347,7 @@ FAULTS = (
     ),
     Fault(
         "a-start-counts-no-stored-bytes",
-        "recovery/frame_record.pyx",
+        "recovery/frames.pyx",
         "            entry.key.stored_bytes += entry.length\n",
         "            entry.key.stored_bytes += 0\n",
         ("core/test_stored_bytes.py",),

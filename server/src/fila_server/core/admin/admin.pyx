@@ -31,9 +31,8 @@ from fila_server.core.protocol.protobuf cimport (
     QUEUE_FIELD, Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field,
     put_text_field, put_timestamp_field, timestamp_ms,
 )
+from fila_server.core.scheduling.eligibility cimport cap_set, channel_activate, pace_set
 from fila_server.core.scheduling.flows cimport key_reconsider
-from fila_server.core.scheduling.pace cimport cap_set, pace_set
-from fila_server.core.scheduling.parking cimport channel_activate
 from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
 from fila_server.core.state.paths cimport (
     channel_find, dlq_source, key_cap, key_has_policy, key_pace, queue_find,

@@ -21,8 +21,8 @@ from fila_server.core.lifecycle.ending cimport settled_flush, slot_stop
 from fila_server.core.lifecycle.failure cimport slot_outlived
 from fila_server.core.lifecycle.queues cimport channel_part
 from fila_server.core.scheduling.clocks cimport clocks_forget
+from fila_server.core.scheduling.eligibility cimport cap_set, pace_set
 from fila_server.core.scheduling.flows cimport flow_free
-from fila_server.core.scheduling.pace cimport cap_set, pace_set
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, directory_first, directory_free, directory_pop
 from fila_server.core.state.kinds cimport DELETED, DONE, SOUGHT

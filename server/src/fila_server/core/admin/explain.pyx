@@ -16,9 +16,9 @@ from fila_server.core.protocol.protobuf cimport (
 from fila_server.core.scheduling.clocks cimport (
     HOUR_SERVED, WAITED_HELD, clock_account, clock_find, clock_remember, hour_sum,
 )
+from fila_server.core.scheduling.eligibility cimport pace_due_ms
 from fila_server.core.scheduling.fifo cimport fifo_first
 from fila_server.core.scheduling.flows cimport flow_find
-from fila_server.core.scheduling.pace cimport pace_due_ms
 from fila_server.core.state.kinds cimport PARKED_PACED, PARKED_THROTTLED, TIMER_DELAY
 from fila_server.core.state.paths cimport (
     channel_find, entry_of, frame_of, frame_offset, key_cap, key_pace, key_weight, share_of,

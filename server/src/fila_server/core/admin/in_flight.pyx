@@ -1,5 +1,3 @@
-"""See in_flight.pxd."""
-
 from libc.stdint cimport uint32_t, uint64_t
 
 from fila_server.core.index.holders cimport holder_bound, holder_told

@@ -1,5 +1,3 @@
-"""See stored.pxd."""
-
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 

@@ -17,7 +17,7 @@ from fila_server.core.protocol.protobuf cimport (
     QUEUE_FIELD, VARINT, Fields, channel_field, fields_parse, next_field, put_nested, put_number_field,
 )
 from fila_server.core.scheduling.clocks cimport channel_room
-from fila_server.core.scheduling.parking cimport channel_activate
+from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.state.kinds cimport PULL, RETURN_ALL, SESSION_STREAM, STREAM, TIMER_PULL, TIMER_SESSION
 from fila_server.core.state.paths cimport channel_find, lease_is_gone, queue_find
 from fila_server.core.state.state cimport Lease, Queue

@@ -15,7 +15,7 @@ from fila_server.core.lifecycle.sending cimport consumer_forget, consumer_unlink
 from fila_server.core.protocol.commands cimport END, NOT_FOUND, OK, REPLY, UNAVAILABLE, WRITTEN
 from fila_server.core.protocol.protobuf cimport put_status
 from fila_server.core.scheduling.clocks cimport channel_room
-from fila_server.core.scheduling.parking cimport channel_activate
+from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.kinds cimport FAIL_BEGUN, FAIL_OLDEST, PULL, RETURN_ALL, RETURN_UNBEGUN, STREAM
 from fila_server.core.state.paths cimport lease_is_gone, share_of

@@ -20,7 +20,7 @@ from fila_server.core.protocol.protobuf cimport (
 )
 from fila_server.core.protocol.refusals cimport EXTEND_MS_MAX, EXTEND_MS_MIN
 from fila_server.core.scheduling.clocks cimport channel_room
-from fila_server.core.scheduling.parking cimport channel_activate
+from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport lease_is_gone
 from fila_server.core.state.pending cimport OpenReply

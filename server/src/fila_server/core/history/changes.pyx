@@ -1,5 +1,3 @@
-"""See changes.pxd."""
-
 from libc.stdint cimport int32_t, uint32_t
 from libc.stdio cimport snprintf
 

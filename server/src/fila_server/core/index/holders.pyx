@@ -6,7 +6,7 @@ from libc.string cimport memset
 
 from fila_server.core.protocol cimport seam
 from fila_server.core.scheduling.clocks cimport channel_room
-from fila_server.core.scheduling.parking cimport channel_activate
+from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove

@@ -5,8 +5,8 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.formats.records cimport KEY_BYTES, KEY_PACED_BYTES, key_record_delete
+from fila_server.core.scheduling.eligibility cimport cap_set, extras_free, pace_recover
 from fila_server.core.scheduling.flows cimport flow_free
-from fila_server.core.scheduling.pace cimport cap_set, extras_free, pace_recover
 from fila_server.core.state.paths cimport key_has_policy
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport Flow

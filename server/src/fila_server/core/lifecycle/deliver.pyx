@@ -10,18 +10,15 @@ from fila_server.core.formats.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.history.decisions cimport DELIVERED, Detail, slot_decided
 from fila_server.core.index.bodies cimport frame_want
 from fila_server.core.index.frames cimport frame_key_near, frame_prefetch_key
-from fila_server.core.index.groups cimport group_new
 from fila_server.core.index.holders cimport holder_room, holder_stop, holder_takes, lease_link
-from fila_server.core.index.leased_ids cimport leased_id_add
+from fila_server.core.index.leases cimport group_new, leased_id_add
 from fila_server.core.index.slots cimport slot_count, slot_unready
 from fila_server.core.lifecycle.sending cimport send_what_is_ready
 from fila_server.core.lifecycle.view cimport message_bytes
-from fila_server.core.scheduling.clocks cimport channel_room, channel_served
+from fila_server.core.scheduling.clocks cimport channel_room, channel_served, wait_of
+from fila_server.core.scheduling.eligibility cimport channel_deactivate, pace_is_out, pace_take
 from fila_server.core.scheduling.flows cimport flow_find, flow_next, flow_reconsider, key_reconsider
-from fila_server.core.scheduling.pace cimport pace_is_out, pace_take
-from fila_server.core.scheduling.parking cimport channel_deactivate
 from fila_server.core.scheduling.tokens cimport channel_full, slot_pay
-from fila_server.core.scheduling.waits cimport wait_of
 from fila_server.core.state.budget cimport WORK_PER_STAGE
 from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
 from fila_server.core.state.paths cimport entry_of, frame_enqueued_ms, frame_of, key_cap, key_pace, share_of

@@ -12,9 +12,8 @@ from fila_server.core.index.delays cimport expiry_drop
 from fila_server.core.index.frames cimport (
     frame_awaited, frame_finish, frame_free, frame_prefetch_key, frame_retained,
 )
-from fila_server.core.index.groups cimport group_leave
 from fila_server.core.index.holders cimport holder_loses, holder_stop, lease_unlink
-from fila_server.core.index.leased_ids cimport leased_id_remove
+from fila_server.core.index.leases cimport group_leave, leased_id_remove
 from fila_server.core.index.slots cimport slot_count, slot_unready
 from fila_server.core.lifecycle.answers cimport emit, reveal_ends
 from fila_server.core.lifecycle.revoked cimport lease_revoke
@@ -22,8 +21,8 @@ from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport LOST, OK
 from fila_server.core.protocol.protobuf cimport put_number_field, put_text_field
 from fila_server.core.scheduling.clocks cimport channel_room, clock_note, flow_emptied
+from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.scheduling.flows cimport flow_find, flow_reconsider
-from fila_server.core.scheduling.parking cimport channel_activate
 from fila_server.core.state.directory cimport directory_at, directory_remove, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED
 from fila_server.core.state.paths cimport entry_of, frame_offset, key_cap, share_find, share_of

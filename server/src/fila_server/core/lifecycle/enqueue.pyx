@@ -14,8 +14,7 @@ from fila_server.core.lifecycle.answers cimport answer, answer_enqueued, reveal_
 from fila_server.core.lifecycle.building cimport (
     MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish,
 )
-from fila_server.core.lifecycle.routing cimport route, route_plainly
-from fila_server.core.lifecycle.weights cimport weight_brought, weights_written
+from fila_server.core.lifecycle.routing cimport route, route_plainly, weight_brought, weights_written
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, MOVE_STAGED
 from fila_server.core.protocol.protobuf cimport (

@@ -5,7 +5,7 @@ from libc.stdint cimport uint64_t
 from fila_server.core.formats.records cimport state_record_returned
 from fila_server.core.history.decisions cimport RETURNED, lease_decided, slot_ends
 from fila_server.core.index.delays cimport message_is_over
-from fila_server.core.index.groups cimport MARK_RETURNED, group_mark
+from fila_server.core.index.leases cimport MARK_RETURNED, group_mark
 from fila_server.core.index.slots cimport slot_count, slot_ready
 from fila_server.core.lifecycle.ending cimport lease_end
 from fila_server.core.lifecycle.failure cimport slot_expire

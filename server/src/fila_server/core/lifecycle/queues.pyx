@@ -4,7 +4,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.formats.records cimport reservation_record_put
 from fila_server.core.scheduling.clocks cimport channel_room
-from fila_server.core.scheduling.parking cimport channel_deactivate
+from fila_server.core.scheduling.eligibility cimport channel_deactivate
 from fila_server.core.scheduling.tokens cimport channel_full
 from fila_server.core.state.kinds cimport SOUGHT
 from fila_server.core.state.state cimport Consumer

@@ -11,8 +11,7 @@ from fila_server.core.index.ids cimport id_next
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.lifecycle.building cimport keep_until_written, move_in
 from fila_server.core.lifecycle.ending cimport slot_done
-from fila_server.core.lifecycle.routing cimport route_as
-from fila_server.core.lifecycle.weights cimport weight_moved
+from fila_server.core.lifecycle.routing cimport route_as, weight_moved
 from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport INVALID_ARGUMENT, OK
 from fila_server.core.protocol.packed_routing cimport (

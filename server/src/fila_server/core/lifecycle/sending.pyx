@@ -21,7 +21,7 @@ from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport DELIVERY, OK, RESOURCE_EXHAUSTED
 from fila_server.core.protocol.protobuf cimport LEN, View, put_message
 from fila_server.core.scheduling.clocks cimport channel_room
-from fila_server.core.scheduling.parking cimport channel_activate
+from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.scheduling.tokens cimport channel_full
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.kinds cimport PULL, STREAM

@@ -5,8 +5,7 @@ consumer that wakes up late sends thousands of these.
 from fila_server.core.formats.records cimport lease_extension_put
 from fila_server.core.history.decisions cimport ACKED, NACKED, ending_is, lease_decided
 from fila_server.core.history.traces cimport lease_traced
-from fila_server.core.index.groups cimport MARK_BEGUN, group_mark
-from fila_server.core.index.leased_ids cimport lease_by_message_id
+from fila_server.core.index.leases cimport MARK_BEGUN, group_mark, lease_by_message_id
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.lifecycle.ending cimport lease_end, slot_done
 from fila_server.core.lifecycle.failure cimport NO_DELAY, lease_fail, lease_reject, reply_close, reply_open

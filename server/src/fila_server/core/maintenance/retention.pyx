@@ -2,18 +2,21 @@
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 
+from fila_server.core.admin.chores cimport remains_begin
+from fila_server.core.admin.deleting cimport channel_delete, queue_delete
 from fila_server.core.index.dedup cimport dedup_expire
 from fila_server.core.index.delays cimport timer_step_ns
 from fila_server.core.index.frames cimport frame_finish, frame_retained
 from fila_server.core.lifecycle.ending cimport slot_done
 from fila_server.core.lifecycle.failure cimport slot_expire
+from fila_server.core.lifecycle.notices cimport CHANNEL_EXPIRED, DEAD_LETTERS_DROPPED, QUEUE_EXPIRED, notice
 from fila_server.core.maintenance.rewrite cimport queue_rewrite
 from fila_server.core.sinks.registry cimport sinks_sweep
 from fila_server.core.state.directory cimport directory_after, directory_at, directory_first, frame_index
 from fila_server.core.state.kinds cimport DELAYED, DONE, READY, UNPLACED
-from fila_server.core.state.paths cimport frame_offset
+from fila_server.core.state.paths cimport dlq_source, frame_offset
 from fila_server.core.state.settings cimport Policy
-from fila_server.core.state.state cimport Frame, Queue, Share, Slot
+from fila_server.core.state.state cimport Channel, Frame, Queue, Share, Slot
 from fila_server.core.storage.reclaim cimport Upkeep
 from fila_server.core.structures.atomics cimport atomic_store
 from fila_server.core.structures.maps cimport map64_get, textmap_next
@@ -136,3 +139,73 @@ cdef void housekeeping(Core* core) noexcept nogil:
         sinks_sweep(core)
     core.idle_wanted = True
     timer_set(&core.timers, &core.housekeeping, core.mono_ns + <int64_t> EVERY_MS * 1000000)
+
+
+# --- queues and channels that nobody uses ----------------------------------------------------
+# A look at each queue ten times a second, on the clock that stands still while the edge does not
+# listen.
+
+cdef bint _channel_in_use(Core* core, Channel* channel) noexcept nogil:
+    if channel.consumers or channel.waiting_pulls or channel.in_flight:
+        channel.used_ms = core.heard_ms
+        return True
+    return False
+
+
+cdef bint _over(Core* core, int64_t used_ms, uint64_t after_ms) noexcept nogil:
+    return after_ms and core.heard_ms - used_ms >= <int64_t> after_ms
+
+
+cdef void _channels_expire(Core* core, Queue* queue) noexcept nogil:
+    cdef Channel* channel = queue.channels
+    cdef Channel* following
+    while channel != NULL:
+        following = channel.next
+        if (
+            channel.idle_after_ms and queue.chore == NULL and not _channel_in_use(core, channel)
+            and _over(core, channel.used_ms, channel.idle_after_ms)
+        ):
+            notice(core, CHANNEL_EXPIRED, queue, channel, channel.ready + channel.delayed)
+            channel_delete(core, channel)
+            remains_begin(core, queue)
+            core.sync_wanted = True
+        channel = following
+
+
+cdef bint _queue_expires(Core* core, Queue* queue) noexcept nogil:
+    cdef Channel* channel = queue.channels
+    if not queue.policy.idle_ms or queue.chore != NULL:
+        return False
+    if dlq_source(core, queue) != NULL:                 # dead letters need it, however seldom they come
+        queue.used_ms = core.heard_ms
+        return False
+    if queue.idle_offset != queue.next_offset:          # something was enqueued since the last look
+        queue.idle_offset = queue.next_offset
+        queue.used_ms = core.heard_ms
+    if queue.promised or queue.staged_bytes:            # somebody means to put something in
+        queue.used_ms = core.heard_ms
+    while channel != NULL:
+        if _channel_in_use(core, channel):
+            queue.used_ms = core.heard_ms
+        queue.used_ms = max(queue.used_ms, channel.used_ms)
+        channel = channel.next
+    return _over(core, queue.used_ms, queue.policy.idle_ms)
+
+
+cdef void idle_expire(Core* core) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef Queue* queue
+    core.idle_wanted = False
+    while True:
+        queue = <Queue*> textmap_next(&core.queues, &cursor)
+        if queue == NULL:
+            return
+        if queue.counters.dead_dropped > queue.dead_told:
+            notice(core, DEAD_LETTERS_DROPPED, queue, NULL, queue.counters.dead_dropped - queue.dead_told)
+            queue.dead_told = queue.counters.dead_dropped
+        if _queue_expires(core, queue):
+            notice(core, QUEUE_EXPIRED, queue, NULL, queue.depth)
+            queue_delete(core, queue)
+            core.sync_wanted = True
+            return                      # the table moved under the cursor; the rest with the next look
+        _channels_expire(core, queue)

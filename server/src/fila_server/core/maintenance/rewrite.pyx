@@ -14,7 +14,7 @@ from fila_server.core.formats.records cimport (
 from fila_server.core.index.bodies cimport body_new, frame_want
 from fila_server.core.index.delays cimport expiry_drop
 from fila_server.core.index.frames cimport frame_free, frame_new, frame_tally, frame_unwanted, share_new
-from fila_server.core.index.leased_ids cimport leased_id_add
+from fila_server.core.index.leases cimport leased_id_add
 from fila_server.core.lifecycle.ending cimport settled_flush
 from fila_server.core.scheduling.fifo cimport fifo_moved
 from fila_server.core.scheduling.flows cimport flow_find

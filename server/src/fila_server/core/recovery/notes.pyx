@@ -9,8 +9,8 @@ from fila_server.core.formats.records cimport (
     MARKS_OF, VERSION_COUNTED, VERSION_TRACKED, lease_extension_delete, lease_marks_delete,
     lease_record_delete,
 )
-from fila_server.core.index.groups cimport MARK_BEGUN, group_leave, group_new, mark_at
 from fila_server.core.index.ids cimport note_offset
+from fila_server.core.index.leases cimport MARK_BEGUN, group_leave, group_new, mark_at
 from fila_server.core.state.state cimport Queue
 from fila_server.core.structures.buffer cimport (
     must_malloc, must_realloc, read_u32be, read_u64be, take_u8, take_varint,

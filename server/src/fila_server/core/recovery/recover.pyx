@@ -20,9 +20,8 @@ from fila_server.core.index.frames cimport frame_finish, frame_recount, frame_re
 from fila_server.core.index.keys cimport key_intern, key_recover
 from fila_server.core.index.policy cimport queue_configure
 from fila_server.core.lifecycle.queues cimport channel_new, queue_new
-from fila_server.core.recovery.frame_record cimport frame_record_read
+from fila_server.core.recovery.frames cimport frame_record_read, frame_take, queue_place
 from fila_server.core.recovery.notes cimport Notes, note_lease, note_settled, note_state
-from fila_server.core.recovery.placing cimport frame_take, queue_place
 from fila_server.core.recovery.sinks cimport sink_read, sinks_recovered
 from fila_server.core.scheduling.flows cimport flow_reconsider
 from fila_server.core.state.directory cimport directory_after, directory_first

@@ -1,4 +1,4 @@
-"""See arena.pxd. One thread uses it: a replay has no other that would."""
+"""One thread uses it: a replay has no other that would."""
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc

@@ -1,4 +1,4 @@
-"""See rights.pxd. Patterns, decisions, quotas, and the binding of a tenant's messages to its fairness key."""
+"""Patterns, decisions, quotas, and the binding of a tenant's messages to its fairness key."""
 
 from libc.stdint cimport uint8_t
 from libc.stdio cimport snprintf

@@ -1,4 +1,4 @@
-"""See rights_table.pxd. Each method holds the lock for what a judging thread could meet half done."""
+"""Each method holds the lock for what a judging thread could meet half done."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free

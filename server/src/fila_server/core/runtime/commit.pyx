@@ -6,12 +6,12 @@ from libc.stdint cimport uint64_t, uint8_t
 
 from fila_server.core.formats.records cimport bucket_record_put, meta_record_put
 from fila_server.core.history.inputs cimport write_failed
-from fila_server.core.index.groups cimport groups_flush
+from fila_server.core.index.leases cimport groups_flush
 from fila_server.core.lifecycle.answers cimport answers_written, refusals_written
 from fila_server.core.lifecycle.building cimport frames_build, moved_bytes_free
 from fila_server.core.lifecycle.ending cimport settled_flush
 from fila_server.core.lifecycle.enqueue cimport enqueue_written
-from fila_server.core.lifecycle.weights cimport weights_record
+from fila_server.core.lifecycle.routing cimport weights_record
 from fila_server.core.protocol.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
 from fila_server.core.scheduling.throttle cimport throttle_key_drop_if_idle
 from fila_server.core.sinks.staging cimport staged_written

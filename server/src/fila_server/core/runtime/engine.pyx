@@ -25,13 +25,12 @@ from fila_server.core.formats.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.history.base cimport base_put
 from fila_server.core.history.changes cimport limit_changed
 from fila_server.core.history.tap cimport Recording
-from fila_server.core.index.groups cimport groups_flush
 from fila_server.core.index.holders cimport holders_wake
+from fila_server.core.index.leases cimport groups_flush
 from fila_server.core.recovery.recover cimport recover_core
-from fila_server.core.requests.judged cimport judged_parse
 from fila_server.core.requests.parsed_frame cimport ParsedFrame
 from fila_server.core.requests.rights_table cimport Rights
-from fila_server.core.requests.submit cimport DISK_FULL, MAILBOX_FULL, Posted, request_post
+from fila_server.core.requests.submit cimport DISK_FULL, MAILBOX_FULL, Posted, judged_parse, request_post
 from fila_server.core.runtime.commit cimport commit_pass
 from fila_server.core.runtime.engine_numbers cimport core_counters, log_found, opening_found
 from fila_server.core.runtime.passes cimport run_pass

@@ -24,8 +24,7 @@ from fila_server.core.lifecycle.failure cimport failures_turn
 from fila_server.core.lifecycle.revoked cimport revoked_flush
 from fila_server.core.lifecycle.seek cimport channel_rebuild
 from fila_server.core.lifecycle.sending cimport deliveries_loaded, pull_answer
-from fila_server.core.maintenance.idle cimport idle_expire
-from fila_server.core.maintenance.retention cimport housekeeping, message_expired
+from fila_server.core.maintenance.retention cimport housekeeping, idle_expire, message_expired
 from fila_server.core.protocol.commands cimport DELETE_CHANNEL, DELETE_QUEUE
 from fila_server.core.runtime.commit cimport pass_write
 from fila_server.core.runtime.dispatch cimport command_run

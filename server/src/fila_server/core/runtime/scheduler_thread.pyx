@@ -16,7 +16,7 @@ from fila_server import errors
 from fila_server.core.runtime.commit cimport commit_pass, sync_took
 from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.runtime.passes cimport run_pass
-from fila_server.core.storage.checkpoint cimport store_checkpoint
+from fila_server.core.storage.database cimport store_checkpoint
 from fila_server.core.storage.reclaim cimport upkeep_start, upkeep_stop
 from fila_server.core.storage.status cimport STORE_GONE, STORE_OK, StoreError, StoreFailure, failure_is_told
 from fila_server.core.storage.watch cimport Watch, watch_start, watch_stop

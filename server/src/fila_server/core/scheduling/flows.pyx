@@ -5,9 +5,8 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.scheduling.clocks cimport clock_begin, clock_end, clock_note
+from fila_server.core.scheduling.eligibility cimport flow_join, flow_park, flow_rest, flow_stopped, key_extras
 from fila_server.core.scheduling.fifo cimport fifo_first
-from fila_server.core.scheduling.pace cimport flow_stopped, key_extras
-from fila_server.core.scheduling.parking cimport flow_join, flow_park, flow_rest
 from fila_server.core.scheduling.throttle cimport set_release
 from fila_server.core.scheduling.tokens cimport bucket_refusing, subqueue_claim_ends, subqueue_line_up
 from fila_server.core.scheduling.waiters cimport line_leave, subqueue_rank

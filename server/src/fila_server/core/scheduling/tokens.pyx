@@ -8,8 +8,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from fila_server.core.history.changes cimport limit_changed
 from fila_server.core.scheduling.clocks cimport channel_room
-from fila_server.core.scheduling.pace cimport pace_refund
-from fila_server.core.scheduling.parking cimport flow_join
+from fila_server.core.scheduling.eligibility cimport flow_join, pace_refund
 from fila_server.core.scheduling.waiters cimport (
     claim_begins, claim_ends, line_drop_if_empty, line_join, line_leave, subqueue_rank,
 )

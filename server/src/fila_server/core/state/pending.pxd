@@ -105,7 +105,7 @@ cdef struct ConfigRow:
     uint32_t length
     char*    value
 
-cdef struct Pace:                   # an operator's rate for one fairness key, see scheduling/pace.pxd
+cdef struct Pace:                   # an operator's rate for one fairness key, see scheduling/eligibility.pxd
     Timer    timer                  # first; when the next token comes, while somebody waits for it
     void*    key                    # the Key it belongs to
     Bucket   bucket

@@ -434,7 +434,7 @@ cdef struct Core:
     # --- tables
     TextMap  queues, throttle_keys, throttle_sets, config
     Map64    queues_by_number, leases, holders
-    Map64    leased_ids             # see leased_ids.pxd
+    Map64    leased_ids             # see leases.pxd
     Map64    consumers              # by token
     Map64    readers                # Consumers that wait for bytes, by which: see sending.pyx
     Map64    streams                # the same but for pulls, and those that are away or leave: by number

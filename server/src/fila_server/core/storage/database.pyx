@@ -1,5 +1,4 @@
-"""One RocksDB directory with its families, opened and closed; see database.pxd."""
-
+from libc.stdint cimport UINT64_MAX
 from libc.string cimport strcmp, strstr
 
 from fila_server.core.storage.families cimport (
@@ -8,9 +7,11 @@ from fila_server.core.storage.families cimport (
 )
 from fila_server.core.storage.rocksdb cimport *
 from fila_server.core.storage.status cimport (
-    STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, store_failed,
+    STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, store_classify,
+    store_failed,
 )
 from fila_server.core.storage.tuning cimport tuned_options
+from fila_server.core.structures.atomics cimport flag_load
 
 cdef const char* FAMILY_NAMES[FAMILY_COUNT]
 
@@ -161,3 +162,23 @@ cdef void database_close(Store* store) noexcept nogil:
     if store.cache != NULL:
         rocksdb_cache_destroy(store.cache)
         store.cache = NULL
+
+
+# --- a copy of the directory -----------------------------------------------------------------
+# RocksDB makes it; while it does, it deletes no file, and writes go on.
+
+cdef int store_checkpoint(Store* store, const char* path, StoreError* error) noexcept nogil:
+    cdef rocksdb_checkpoint_t* checkpoint
+    cdef char* message = NULL
+    if flag_load(&store.stopped):
+        # The log's last record may be half there, and 7.8.3 may abort when it is asked to finish it.
+        return store_failed(error, STORE_FULL, "nothing can be copied until writes work again%s", "")
+    checkpoint = rocksdb_checkpoint_object_create(store.db, &message)
+    if message != NULL:
+        return store_classify(error, message)
+    # A flush would cost tables that most messages never need; without one the copied log has what they lack.
+    rocksdb_checkpoint_create(checkpoint, path, UINT64_MAX, &message)
+    rocksdb_checkpoint_object_destroy(checkpoint)
+    if message != NULL:
+        return store_classify(error, message)
+    return STORE_OK

@@ -1,5 +1,3 @@
-"""See spans.pxd."""
-
 from libc.stddef cimport size_t
 from libc.stdlib cimport abort, calloc, free
 from libc.string cimport memcpy

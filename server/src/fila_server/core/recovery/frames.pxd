@@ -1,7 +1,18 @@
-"""Frames that recovery read, taken into their queue's channels: leased, delayed, come back, or ready."""
+"""Frames rebuilt from their INDEX records, which formats/records writes, and taken into their channels."""
+
+from libc.stdint cimport uint64_t
 
 from fila_server.core.formats.records cimport Times
 from fila_server.core.state.state cimport Core, Frame, Queue
+
+# NULL when the record is damaged. `times` is malloc'd for the caller, or NULL.
+cdef Frame* frame_record_read(
+    Core* core, Queue* queue, uint64_t first_offset, const char* value, size_t length,
+    Times** times) noexcept nogil
+
+
+# --- frames taken into their queue's channels ------------------------------------------------
+# Frames that recovery read, taken into their queue's channels: leased, delayed, come back, or ready.
 
 # Into the directory, and a share for each channel that it is for, by the channel's notes. What is neither
 # leased nor delayed is left without a place.

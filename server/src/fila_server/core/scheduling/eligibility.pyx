@@ -1,5 +1,4 @@
-"""The bucket is filled when somebody asks. The timer is set only where a flow found it empty, for the next
-token, and reconsiders the key in all its channels."""
+"""Each move keeps in step: `joined`, the channel's weight, and the clock of how long a flow was stopped."""
 
 from libc.stdlib cimport free
 from libc.string cimport memset
@@ -10,7 +9,80 @@ from fila_server.core.structures.bucket cimport (
     bucket_configure, bucket_due_ns, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take,
 )
 from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.ring cimport ring_join, ring_leave, ring_park, ring_rejoin
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
+
+
+cdef void _set_parked(Core* core, Flow* flow, uint8_t reason) noexcept nogil:
+    """And the clock of how long it was stopped, whatever its buckets said."""
+    if flow.parked >= PARKED_PAUSED:
+        flow.stopped_ms += core.mono_ms - flow.stopped_since_ms
+    flow.stopped_since_ms = core.mono_ms
+    flow.parked = reason
+
+
+cdef void flow_join(Core* core, Flow* flow) noexcept nogil:
+    if not flow.joined:
+        flow.joined = True
+        flow.channel.weight += flow.turn.weight
+        if flow.parked:
+            _set_parked(core, flow, NOT_PARKED)
+            ring_rejoin(&flow.channel.ring, &flow.turn)
+        else:
+            ring_join(&flow.channel.ring, &flow.turn)
+    channel_activate(core, flow.channel)
+
+
+cdef void flow_park(Core* core, Flow* flow, uint8_t reason) noexcept nogil:
+    if flow.joined:
+        flow.joined = False
+        flow.channel.weight -= flow.turn.weight
+        ring_park(&flow.channel.ring, &flow.turn)
+    _set_parked(core, flow, reason)
+
+
+cdef void flow_rest(Core* core, Flow* flow) noexcept nogil:
+    if flow.joined:
+        flow.joined = False
+        flow.channel.weight -= flow.turn.weight
+        ring_leave(&flow.channel.ring, &flow.turn)
+    flow.turn.deficit = 0
+    _set_parked(core, flow, NOT_PARKED)
+
+
+# --- channels that may have work -----------------------------------------------------------
+
+cdef void channel_activate(Core* core, Channel* channel) noexcept nogil:
+    if channel.active or channel.gone:
+        return
+    channel.active = True
+    if core.active == NULL:
+        core.active = channel
+        channel.next_active = channel.prev_active = channel
+    else:                                       # behind everybody else
+        channel.next_active = core.active
+        channel.prev_active = core.active.prev_active
+        core.active.prev_active.next_active = channel
+        core.active.prev_active = channel
+
+
+cdef void channel_deactivate(Core* core, Channel* channel) noexcept nogil:
+    if not channel.active:
+        return
+    channel.active = False
+    if channel.next_active == channel:
+        core.active = NULL
+    else:
+        channel.prev_active.next_active = channel.next_active
+        channel.next_active.prev_active = channel.prev_active
+        if core.active == channel:
+            core.active = channel.next_active
+    channel.next_active = channel.prev_active = NULL
+
+
+# --- what an operator allows a key -----------------------------------------------------------
+# The bucket is filled when somebody asks. The timer is set only where a flow found it empty, for the next
+# token, and reconsiders the key in all its channels.
 
 # A rate of one in a month reaches its token in steps of a day.
 cdef int64_t LONGEST_WAIT_NS = <int64_t> 86400 * 1000000000

@@ -1,4 +1,5 @@
-"""The leases of one frame sent: their one record, and beside it the marks of what became of each.
+"""Leases: the one record of those in a frame sent, with the marks of what became of each, and a list by
+message id.
 
 A LEASES record says which messages a frame held. While some of it are held, others may have been begun, or
 have come back; two bits a lease say so. They are written once a pass, unsynced as the lease's own record:
@@ -9,7 +10,7 @@ frame has ended.
 from libc.stdint cimport uint64_t, uint8_t
 
 from fila_server.core.state.pending cimport LeaseGroup
-from fila_server.core.state.state cimport Core
+from fila_server.core.state.state cimport Channel, Core, Lease
 
 cdef enum LeaseMark:
     MARK_BEGUN = 1
@@ -22,3 +23,18 @@ cdef void group_leave(Core* core, LeaseGroup* group) noexcept nogil      # one l
 cdef void groups_flush(Core* core) noexcept nogil                        # this pass's marks
 cdef inline uint8_t mark_at(const uint8_t* marks, uint64_t index) noexcept nogil:
     return marks[index >> 2] >> (2 * (index & 3)) & 3
+
+
+# --- leases by message id --------------------------------------------------------------------
+# Leases by message id, for acks that name the message and no lease.
+#
+# Ids run on within a frame, so a message of its own frame is found by binary search. One that came from
+# another frame (dead-lettered, redriven, or rewritten) may stand anywhere: while it is leased, its lease is
+# listed here. A message that is not leased needs no search: there is nothing to settle.
+
+# For leases of entries whose ids do not run on (frame.own_ids); remove does nothing for one that is not
+# listed.
+cdef void leased_id_add(Core* core, Lease* lease) noexcept nogil
+cdef void leased_id_remove(Core* core, Lease* lease) noexcept nogil
+# or NULL
+cdef Lease* lease_by_message_id(Core* core, Channel* channel, uint64_t high, uint64_t low) noexcept nogil

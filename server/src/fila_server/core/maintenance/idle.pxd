@@ -1,9 +1,0 @@
-"""Queues and channels that expire when nobody uses them.
-
-Idle is a queue without a stream, pull, lease or enqueue, and a channel without a stream, pull or lease. Time
-counts on Core.heard_ms, so neither a pause of the broker nor the time it was down makes anything idle.
-"""
-
-from fila_server.core.state.state cimport Core
-
-cdef void idle_expire(Core* core) noexcept nogil     # before anything of the pass is half built

@@ -1,0 +1,49 @@
+"""Whether a flow may go. Where it stands: with its channel's ring, or parked; which channels may have work;
+and what an operator allows its key.
+
+    joined      on the ring or deferred; its weight counts among the channel's
+    parked      it has a backlog, and none of it may go: throttled, paused, capped, paced
+    neither     it has no backlog
+
+What moves a flow here and there asks nothing; flow_reconsider (flows.pxd) goes by flow_stopped and its
+buckets. """
+
+from libc.stdint cimport int64_t, uint32_t, uint8_t
+
+from fila_server.core.state.pending cimport KeyExtras, Pace
+from fila_server.core.state.state cimport Channel, Core, Flow, Key
+
+# A flow with a backlog that may go stands with the ring, and its channel may have work.
+cdef void flow_join(Core* core, Flow* flow) noexcept nogil
+cdef void flow_park(Core* core, Flow* flow, uint8_t reason) noexcept nogil
+# It has no backlog any more: it is neither, and saves for nothing.
+cdef void flow_rest(Core* core, Flow* flow) noexcept nogil
+
+# A channel is looked at by deliver_ready once it may have work, after those that stand there already.
+cdef void channel_activate(Core* core, Channel* channel) noexcept nogil
+cdef void channel_deactivate(Core* core, Channel* channel) noexcept nogil
+
+
+# --- what an operator allows a key -----------------------------------------------------------
+# What an operator allows one fairness key: a rate, as a bucket that all channels of its queue share, a cap
+# on its leases, and whether it goes at all.
+#
+# A flow whose key has used up its rate is parked, as one at its cap is, and costs nothing until the timer of
+# the next token. A bucket begins full when the rate is set, and empty after a restart, so that it is no
+# second burst.
+
+# Why the flow may not go whatever its buckets say, by what an operator said of its key; NOT_PARKED: it may.
+cdef uint8_t flow_stopped(Core* core, Flow* flow) noexcept nogil
+# Made when asked for first. Whoever frees the key frees them, once the pace and the index are gone.
+cdef KeyExtras* key_extras(Core* core, Key* key) noexcept nogil
+cdef void extras_free(Core* core, Key* key) noexcept nogil
+# Most leases that the key may hold in a channel at a time, 0 = no cap. The caller reconsiders the key.
+cdef void cap_set(Core* core, Key* key, uint32_t cap) noexcept nogil
+# Tokens a second and most of them, at least one; a rate of 0 takes the pace away. The caller reconsiders the
+# key.
+cdef void pace_set(Core* core, Key* key, double rate, double burst) noexcept nogil
+cdef void pace_recover(Core* core, Key* key, double rate, double burst) noexcept nogil
+cdef void pace_take(Pace* pace) noexcept nogil
+cdef bint pace_is_out(Pace* pace) noexcept nogil                # as of the last look: reconsider the key
+cdef void pace_refund(Core* core, Pace* pace) noexcept nogil
+cdef int64_t pace_due_ms(Core* core, Pace* pace) noexcept nogil     # when it has a token, on the wall clock
