@@ -45,9 +45,9 @@ def explained(engine: DrivenEngine, key: str) -> admin.ExplainKeyResponse:
 def late(engine: DrivenEngine) -> dict[str, int]:
     """How long keys wait, page by page."""
     waiting: dict[str, int] = {}
-    page = seam_frames.LatePage(queue=b"q", most=100)
+    page = seam_frames.WaitingLongestPage(queue=b"q", most=100)
     while True:
-        told = engine.call(commands.LATE_PAGE, page, seam_frames.LateKeys)
+        told = engine.call(commands.WAITING_LONGEST_PAGE, page, seam_frames.WaitingLongestKeys)
         for row in told.keys:
             key = events_pb2.LateKey.FromString(row)
             waiting[key.fairness_key] = key.waiting_ms
@@ -97,7 +97,7 @@ def test_one_command_walks_no_further_for_many_such_keys(held: DrivenEngine) -> 
     held.sleep(1_000)
 
     for kind, asked, walks in (
-        (commands.LATE_PAGE, seam_frames.LatePage(queue=b"q", most=100), 1),
+        (commands.WAITING_LONGEST_PAGE, seam_frames.WaitingLongestPage(queue=b"q", most=100), 1),
         (commands.STATS_PAGE, seam_frames.StatsPage(queue=b"q", most=100), 2),
         (commands.GET_STATS, ALL_AT_ONCE, 2),
         (commands.METRICS, b"", 1),

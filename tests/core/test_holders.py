@@ -11,7 +11,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
 from fila_server import commands, errors, seam_frames
-from fila_server.operations.explain import ask_outlook
+from fila_server.operations.explain import ask_forecast
 from tests.core.driven_engine import DrivenEngine, Refused
 from tests.core.driven_session import DrivenSession
 
@@ -215,10 +215,10 @@ def test_who_asks_why_a_message_waits_is_told_that_it_is_the_quota(engine: Drive
     def told() -> tuple[list[bool], int, int]:
         request = admin.ListConsumersRequest(queue="q")
         roster = engine.call(commands.LIST_CONSUMERS, request, admin.ListConsumersResponse).consumers
-        outlook = engine.call(
-            commands.EXPLAIN_KEY, ask_outlook("q", "", "default"), seam_frames.Explained
-        ).outlook
-        return [each.at_quota for each in roster], outlook.consumers.at_quota, outlook.consumers.with_room
+        answered = engine.call(
+            commands.EXPLAIN_KEY, ask_forecast("q", "", "default"), seam_frames.Explained
+        ).forecast
+        return [each.at_quota for each in roster], answered.consumers.at_quota, answered.consumers.with_room
 
     fill(engine, "q", 9)
     first = DrivenSession(engine, "q", holder=of(ACME, 4))

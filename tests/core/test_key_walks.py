@@ -162,8 +162,8 @@ def test_of_a_channel_alone_its_keys_that_wait_longest_are_told() -> None:
     engine.ack("q", engine.lease("q", 100))
 
     def late(channel: bytes) -> tuple[set[str], list[bytes]]:
-        page = seam_frames.LatePage(queue=b"q", most=100, channel=channel)
-        part = engine.call(commands.LATE_PAGE, page, seam_frames.LateKeys)
+        page = seam_frames.WaitingLongestPage(queue=b"q", most=100, channel=channel)
+        part = engine.call(commands.WAITING_LONGEST_PAGE, page, seam_frames.WaitingLongestKeys)
         return {events.LateKey.FromString(row).channel for row in part.keys}, [
             each.channel for each in part.waiting
         ]

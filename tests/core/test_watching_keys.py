@@ -83,19 +83,19 @@ def test_an_outlook_tells_one_rival_apart(engine: DrivenEngine) -> None:
     for key, count in (("acme", 3), ("bravo", 5), ("rival", 7)):
         enqueue(engine, key, count)
 
-    def outlook(apart: bytes = b"") -> Any:
-        asked = seam_frames.ExplainKey(queue=b"q", fairness_key=b"acme", with_outlook=True)
+    def answered(apart: bytes = b"") -> Any:
+        asked = seam_frames.ExplainKey(queue=b"q", fairness_key=b"acme", with_forecast=True)
         if apart:
             asked.apart = apart
-        return engine.call(commands.EXPLAIN_KEY, asked, seam_frames.Explained).outlook
+        return engine.call(commands.EXPLAIN_KEY, asked, seam_frames.Explained).forecast
 
-    whole, without = outlook(), outlook(b"rival")
+    whole, without = answered(), answered(b"rival")
 
     assert sum(rivals.work for rivals in whole.rivals) == 12_000
     assert sum(rivals.work for rivals in without.rivals) == 5_000
     assert (without.apart.weight, without.apart.work) == (1, 7_000)
     assert not whole.HasField("apart")
-    assert not outlook(b"acme").HasField("apart"), "a key is no rival of its own"
+    assert not answered(b"acme").HasField("apart"), "a key is no rival of its own"
     assert without.before_its_turn == whole.before_its_turn
 
 
@@ -211,8 +211,8 @@ def test_of_keys_that_wait_those_above_a_bound_are_told_and_all_are_counted(engi
     engine.sleep(100)
 
     def names(above_ms: int) -> set[str]:
-        page = seam_frames.LatePage(queue=b"q", most=10, above_ms=above_ms)
-        got = engine.call(commands.LATE_PAGE, page, seam_frames.LateKeys)
+        page = seam_frames.WaitingLongestPage(queue=b"q", most=10, above_ms=above_ms)
+        got = engine.call(commands.WAITING_LONGEST_PAGE, page, seam_frames.WaitingLongestKeys)
         assert [each.count for each in got.waiting] == [2, 2], "in both channels"
         return {events_pb2.LateKey.FromString(row).fairness_key for row in got.keys}
 

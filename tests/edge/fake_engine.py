@@ -170,7 +170,7 @@ class FakeAdmin:
             commands.GET_QUEUE: self._get,
             commands.LIST_QUEUES: self._list,
             commands.SET_CONFIG: ok(),
-            commands.KEPT_READ: ok(),
+            commands.OPERATION_RECORDS_READ: ok(),
         }
 
     def _create(self, frame: bytes) -> tuple[int, bytes]:

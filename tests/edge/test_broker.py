@@ -89,10 +89,10 @@ async def test_a_command_without_an_answer_is_offered_again_until_the_mailbox_ta
     engine.refuse_next.append(errors.Overloaded("full"))
 
     broker.post(commands.DECIDE, 5, b"")
-    broker.post(commands.KEPT_CHANGE, 5, b"")  # must not overtake
-    await engine.until(commands.KEPT_CHANGE)
+    broker.post(commands.OPERATION_RECORDS_CHANGE, 5, b"")  # must not overtake
+    await engine.until(commands.OPERATION_RECORDS_CHANGE)
 
-    assert [kind for kind, _, _ in engine.submitted[-2:]] == [commands.DECIDE, commands.KEPT_CHANGE]
+    assert [kind for kind, _, _ in engine.submitted[-2:]] == [commands.DECIDE, commands.OPERATION_RECORDS_CHANGE]
 
 
 async def test_an_answer_that_cannot_be_handed_out_loses_only_itself(

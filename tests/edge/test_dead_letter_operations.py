@@ -37,14 +37,16 @@ class Core:
             commands.GET_STATS: self._stats,
             commands.PEEK_MESSAGES: self._peek,
             commands.REDRIVE_MOVE: self.move,
-            commands.KEPT_CHANGE: ok(),
-            commands.KEPT_READ: ok(),
+            commands.OPERATION_RECORDS_CHANGE: ok(),
+            commands.OPERATION_RECORDS_READ: ok(),
         }
 
     @property
     def recorded(self) -> tuple[pb.Operation.State, int]:
         """How an operation stood, and what it had done, as a restart would find it."""
-        change = seam_frames.KeptChange.FromString(self._engine.of(commands.KEPT_CHANGE)[-1][1])
+        change = seam_frames.OperationRecordsChange.FromString(
+            self._engine.of(commands.OPERATION_RECORDS_CHANGE)[-1][1]
+        )
         operation = pb.Operation.FromString(change.records[0].value)
         return operation.state, operation.done
 
@@ -89,7 +91,7 @@ async def test_before_a_long_pause_what_was_done_is_recorded(
     core = Core(engine, broker, 3)
 
     await operations.start(asked(rate=0.001), ANYBODY)
-    await engine.until(commands.KEPT_CHANGE, 2)
+    await engine.until(commands.OPERATION_RECORDS_CHANGE, 2)
 
     assert core.recorded == (State.STATE_RUNNING, 1)
     await broker.drain(1)
@@ -100,7 +102,7 @@ async def test_a_server_that_drains_waits_for_the_record_of_what_was_done(
 ) -> None:
     core = Core(engine, broker, 3)
     await operations.start(asked(rate=0.001), ANYBODY)
-    await engine.until(commands.KEPT_CHANGE, 2)
+    await engine.until(commands.OPERATION_RECORDS_CHANGE, 2)
 
     await broker.drain(1)
 
@@ -147,7 +149,7 @@ async def test_nobody_waits_for_a_pace_behind_the_last_dead_letter(
     core = Core(engine, broker, 1)
 
     await operations.start(asked(rate=0.001), ANYBODY)
-    await engine.until(commands.KEPT_CHANGE, 2)
+    await engine.until(commands.OPERATION_RECORDS_CHANGE, 2)
 
     assert core.recorded == (State.STATE_DONE, 1)
 
@@ -156,10 +158,10 @@ async def test_an_operation_whose_record_was_refused_does_not_count_as_running(
     engine: FakeEngine, broker: Broker, operations: DeadLetterOperations
 ) -> None:
     core = Core(engine, broker, 3)
-    engine.answers[commands.KEPT_CHANGE] = refused(errors.Overloaded("full", retry_after_ms=1))
+    engine.answers[commands.OPERATION_RECORDS_CHANGE] = refused(errors.Overloaded("full", retry_after_ms=1))
     with pytest.raises(errors.Overloaded):
         await operations.start(asked(), ANYBODY)
-    engine.answers[commands.KEPT_CHANGE] = ok()
+    engine.answers[commands.OPERATION_RECORDS_CHANGE] = ok()
 
     operation = await operations.start(asked(), ANYBODY)
     await _turns()
@@ -186,10 +188,10 @@ async def test_a_busy_moment_ends_no_operation(
     engine: FakeEngine, broker: Broker, operations: DeadLetterOperations
 ) -> None:
     core = Core(engine, broker, 3)
-    engine.answers[commands.KEPT_CHANGE] = busy_at(2)
+    engine.answers[commands.OPERATION_RECORDS_CHANGE] = busy_at(2)
 
     operation = await operations.start(asked(rate=0.001), ANYBODY)
-    await engine.until(commands.KEPT_CHANGE, 2)
+    await engine.until(commands.OPERATION_RECORDS_CHANGE, 2)
     await _turns()
 
     assert (operation.state, operation.done) == (State.STATE_RUNNING, 1)
@@ -201,10 +203,10 @@ async def test_how_an_operation_ended_is_recorded_after_a_busy_moment(
     engine: FakeEngine, broker: Broker, operations: DeadLetterOperations
 ) -> None:
     core = Core(engine, broker, 3)
-    engine.answers[commands.KEPT_CHANGE] = busy_at(2, 3)
+    engine.answers[commands.OPERATION_RECORDS_CHANGE] = busy_at(2, 3)
 
     await operations.start(asked(), ANYBODY)
-    await engine.until(commands.KEPT_CHANGE, 4)
+    await engine.until(commands.OPERATION_RECORDS_CHANGE, 4)
 
     assert core.recorded == (State.STATE_DONE, 3)
 
@@ -238,7 +240,7 @@ async def test_who_watches_is_told_of_an_end_that_came_while_it_read(
     first = pb.WatchOperationResponse.FromString(await anext(watching))
 
     engine.say(token, commands.REPLY, core.move(frame)[1])
-    await engine.until(commands.KEPT_CHANGE, 2)
+    await engine.until(commands.OPERATION_RECORDS_CHANGE, 2)
     await _turns()
     second = pb.WatchOperationResponse.FromString(await anext(watching))
 

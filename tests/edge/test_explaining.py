@@ -12,9 +12,9 @@ from fila.v1 import events_pb2
 from fila_server import seam_frames
 from fila_server.broker.speed import CHANNELS_MAX, KEYS_LISTED_MAX, LOOKS, Speeds
 from fila_server.errors import PermissionDenied
-from fila_server.operations.explain import ask_outlook, explained, hide_others, situation_of
-from fila_server.operations.late import Late
+from fila_server.operations.explain import ask_forecast, explained, hide_others, situation_of
 from fila_server.operations.requests import check_own_key
+from fila_server.operations.waiting_longest import WaitingLongest
 from fila_server.telemetry.snapshot import Channel, Key, Queue, QueueCounts, Snapshot
 
 NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0)
@@ -44,11 +44,11 @@ def snapshot(served: int = 0, enqueued: int = 0, keys: Any = (), queues: int = 1
 
 
 def reply(**told: Any) -> bytes:
-    outlook = seam_frames.Explained()
-    outlook.outlook.consumers.count = 2
-    outlook.outlook.consumers.window = 10
-    outlook.outlook.consumers.held = 10
-    return pb.ExplainKeyResponse(**told).SerializeToString() + bytes(outlook.SerializeToString())
+    answered = seam_frames.Explained()
+    answered.forecast.consumers.count = 2
+    answered.forecast.consumers.window = 10
+    answered.forecast.consumers.held = 10
+    return pb.ExplainKeyResponse(**told).SerializeToString() + bytes(answered.SerializeToString())
 
 
 REQUEST = pb.ExplainKeyRequest(queue="orders", fairness_key="acme")
@@ -135,14 +135,14 @@ def test_consumers_and_forecasts_are_there_and_nothing_of_the_seam_is_left():
     assert told.head_forecast.unknown == events_pb2.Forecast.UNKNOWN_NOTHING_PENDING
     assert not told.HasField("served_meanwhile")
     assert pb.ExplainKeyResponse.FromString(told.SerializeToString()).ByteSize() == told.ByteSize()
-    assert not seam_frames.Explained.FromString(told.SerializeToString()).HasField("outlook")
+    assert not seam_frames.Explained.FromString(told.SerializeToString()).HasField("forecast")
 
 
 def test_a_question_says_which_key_and_that_the_outlook_is_wanted():
-    asked = seam_frames.ExplainKey.FromString(ask_outlook("orders", "audit", "acmé"))
+    asked = seam_frames.ExplainKey.FromString(ask_forecast("orders", "audit", "acmé"))
 
     assert (asked.queue, asked.channel, asked.fairness_key.decode()) == (b"orders", b"audit", "acmé")
-    assert asked.with_outlook
+    assert asked.with_forecast
     assert situation_of(reply()).room == 0
 
 
@@ -167,15 +167,15 @@ async def test_keys_that_wait_are_counted_in_the_channels_one_may_know_of():
     counts = {b"default": 40, b"audit": 2}
 
     async def call(_kind: int, frame: bytes) -> bytes:
-        only = seam_frames.LatePage.FromString(frame).channel
+        only = seam_frames.WaitingLongestPage.FromString(frame).channel
         waiting = [{"channel": name, "count": count} for name, count in counts.items() if only in (b"", name)]
-        return bytes(seam_frames.LateKeys(waiting=waiting).SerializeToString())
+        return bytes(seam_frames.WaitingLongestKeys(waiting=waiting).SerializeToString())
 
     broker: Any = SimpleNamespace(queue_configs={"orders": None}, call=call)
 
-    late = Late(broker)
-    everything = await late.list(events_pb2.ListLateRequest())
-    some = await late.list(events_pb2.ListLateRequest(), lambda _queue, channel: channel in ("", "audit"))
+    waiting = WaitingLongest(broker)
+    everything = await waiting.list(events_pb2.ListLateRequest())
+    some = await waiting.list(events_pb2.ListLateRequest(), lambda _queue, channel: channel in ("", "audit"))
 
     assert (everything.waiting_keys, some.waiting_keys) == (42, 2)
 
@@ -184,15 +184,15 @@ async def test_dead_letters_are_late_only_where_they_are_asked_for():
     asked: list[bytes] = []
 
     async def call(_kind: int, frame: bytes) -> bytes:
-        asked.append(seam_frames.LatePage.FromString(frame).queue)
-        return bytes(seam_frames.LateKeys().SerializeToString())
+        asked.append(seam_frames.WaitingLongestPage.FromString(frame).queue)
+        return bytes(seam_frames.WaitingLongestKeys().SerializeToString())
 
     # A queue that only ends like one of dead letters is one like any other.
     broker: Any = SimpleNamespace(
         queue_configs={"orders": None, "orders.dlq": None, "lone.dlq": None}, call=call
     )
 
-    await Late(broker).list(events_pb2.ListLateRequest())
+    await WaitingLongest(broker).list(events_pb2.ListLateRequest())
     assert asked == [b"lone.dlq", b"orders"]
-    await Late(broker).list(events_pb2.ListLateRequest(queue="orders.dlq"))
+    await WaitingLongest(broker).list(events_pb2.ListLateRequest(queue="orders.dlq"))
     assert asked[-1] == b"orders.dlq"

@@ -8,8 +8,8 @@ import pytest
 
 from fila.v1 import admin_pb2, events_pb2
 from fila_server import commands, errors, seam_frames
-from fila_server.operations.late import Late
 from fila_server.operations.statistics import KEPT_KEYS_MAX, Statistics
+from fila_server.operations.waiting_longest import WaitingLongest
 from fila_server.operations.walks import FOUND_MAX, KEYS_MIN, Counters, Walks
 
 STATS = admin_pb2.GetStatsRequest(queue="orders", max_keys=10)
@@ -40,8 +40,8 @@ class Core:
     async def call(self, kind: int, frame: bytes) -> bytes:
         if self.is_gone:
             raise errors.QueueNotFound("orders")
-        if kind == commands.LATE_PAGE:
-            return self._late(seam_frames.LatePage.FromString(frame))
+        if kind == commands.WAITING_LONGEST_PAGE:
+            return self._late(seam_frames.WaitingLongestPage.FromString(frame))
         asked = seam_frames.StatsAsked.FromString(frame)
         stats = admin_pb2.GetStatsResponse(depth=self.depth, enqueued_total=self.enqueued)
         if not asked.without_keys:
@@ -69,7 +69,7 @@ class Core:
             if only in ("", channel)
         ]
         return bytes(
-            seam_frames.LateKeys(
+            seam_frames.WaitingLongestKeys(
                 keys=[row.SerializeToString() for row in rows],
                 cursor=0 if page.cursor else 1,
                 waiting=waiting,
@@ -158,45 +158,45 @@ async def test_statistics_of_a_small_queue_and_long_lists_are_of_now():
 
 async def test_who_waits_longest_in_a_large_queue_is_told_of_one_walk_with_the_time_that_passed():
     core, clock = Core(LARGE), Clock()
-    late = Late(core, Walks(clock))  # type: ignore[arg-type]
-    first = await late.list(events_pb2.ListLateRequest(max_keys=2))
+    waiting = WaitingLongest(core, Walks(clock))  # type: ignore[arg-type]
+    first = await waiting.list(events_pb2.ListLateRequest(max_keys=2))
     clock.s += 1.0
 
-    told = await late.list(events_pb2.ListLateRequest(max_keys=1))
+    told = await waiting.list(events_pb2.ListLateRequest(max_keys=1))
 
     assert [(key.channel, key.waiting_ms) for key in first.keys] == [("audit", 9_000), ("default", 5_000)]
     assert [(key.channel, key.waiting_ms) for key in told.keys] == [("audit", 10_000)]
     assert (told.waiting_keys, core.walks) == (first.waiting_keys, 1)
     assert [key.waiting_ms for key in first.keys] == [9_000, 5_000], "what was told stays as it was"
-    await late.list(events_pb2.ListLateRequest(max_keys=3))
+    await waiting.list(events_pb2.ListLateRequest(max_keys=3))
     assert core.walks == 2, "more are asked for than were kept"
 
 
 async def test_callers_that_ask_for_few_and_for_many_share_a_walk():
     core, clock = Core(LARGE), Clock()
-    late = Late(core, Walks(clock))  # type: ignore[arg-type]
+    waiting = WaitingLongest(core, Walks(clock))  # type: ignore[arg-type]
     few, many = events_pb2.ListLateRequest(max_keys=1), events_pb2.ListLateRequest(max_keys=200)
-    await late.list(many)
+    await waiting.list(many)
     for walks in (2, 3):
         clock.s += 61.0
-        told = await late.list(few)
-        await late.list(many)
+        told = await waiting.list(few)
+        await waiting.list(many)
         assert (len(told.keys), core.walks) == (1, walks)
     clock.s += 61.0
-    await late.list(events_pb2.ListLateRequest(max_keys=1_000))
+    await waiting.list(events_pb2.ListLateRequest(max_keys=1_000))
     clock.s += 61.0
-    await late.list(few)
-    await late.list(events_pb2.ListLateRequest(max_keys=256))
+    await waiting.list(few)
+    await waiting.list(events_pb2.ListLateRequest(max_keys=256))
     assert core.walks == 5
-    await late.list(events_pb2.ListLateRequest(max_keys=257))
+    await waiting.list(events_pb2.ListLateRequest(max_keys=257))
     assert core.walks == 6, "one that asked for very many makes no later walk dearer"
 
 
 async def test_a_caller_that_may_know_of_one_channel_is_told_of_all_that_waits_there():
     core = Core(LARGE)
-    late = Late(core, Walks(Clock()))  # type: ignore[arg-type]
+    waiting = WaitingLongest(core, Walks(Clock()))  # type: ignore[arg-type]
 
-    told = await late.list(
+    told = await waiting.list(
         events_pb2.ListLateRequest(max_keys=1), lambda _queue, channel: channel in ("", "default")
     )
 
@@ -206,12 +206,12 @@ async def test_a_caller_that_may_know_of_one_channel_is_told_of_all_that_waits_t
 
 async def test_what_waited_before_a_walk_began_anew_is_told_to_nobody():
     core = Core(LARGE)
-    late = Late(core, Walks(Clock()))  # type: ignore[arg-type]
+    waiting = WaitingLongest(core, Walks(Clock()))  # type: ignore[arg-type]
     call = core.call
 
     async def grows(kind: int, frame: bytes) -> bytes:
         reply = await call(kind, frame)
-        if kind == commands.LATE_PAGE and core.capacity == 64:
+        if kind == commands.WAITING_LONGEST_PAGE and core.capacity == 64:
             core.capacity = 128
             del core.waits["audit", "acme"]
         return reply
@@ -219,7 +219,7 @@ async def test_what_waited_before_a_walk_began_anew_is_told_to_nobody():
     core.waits = {("audit", "acme"): 9_000, ("default", "acme"): 5_000, ("default", "globex"): 3_000}
     core.call = grows  # type: ignore[method-assign]
 
-    told = await late.list(events_pb2.ListLateRequest(max_keys=2))
+    told = await waiting.list(events_pb2.ListLateRequest(max_keys=2))
 
     assert [(key.channel, key.fairness_key) for key in told.keys] == [
         ("default", "acme"),
@@ -229,13 +229,13 @@ async def test_what_waited_before_a_walk_began_anew_is_told_to_nobody():
 
 async def test_a_queue_that_was_emptied_or_made_again_since_its_first_walk_is_walked_anew():
     core, clock = Core(LARGE), Clock()
-    late = Late(core, Walks(clock))  # type: ignore[arg-type]
-    await late.list(events_pb2.ListLateRequest(max_keys=2))
+    waiting = WaitingLongest(core, Walks(clock))  # type: ignore[arg-type]
+    await waiting.list(events_pb2.ListLateRequest(max_keys=2))
     core.enqueued = core.depth = 1
     core.waits = {("default", "new"): 10}
     clock.s += 1.0
 
-    told = await late.list(events_pb2.ListLateRequest(max_keys=2))
+    told = await waiting.list(events_pb2.ListLateRequest(max_keys=2))
 
     assert [key.fairness_key for key in told.keys] == ["new"]
     walks: Walks[str] = Walks(clock)

@@ -18,7 +18,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands
 from fila_server.broker.speed import Speeds
-from fila_server.operations.explain import ask_outlook, situation_of
+from fila_server.operations.explain import ask_forecast, situation_of
 from fila_server.operations.forecast import Interval, Unknown, forecast
 from fila_server.telemetry.snapshot import decode
 from tests.core.driven_engine import DrivenEngine
@@ -193,7 +193,7 @@ class Load:
 
     def ask(self) -> None:
         key = self.random.choice(KEYS)
-        reply = self._call(commands.EXPLAIN_KEY, ask_outlook(QUEUE, "", key))
+        reply = self._call(commands.EXPLAIN_KEY, ask_forecast(QUEUE, "", key))
         situation = situation_of(reply)
         looks = self.speeds.of_channel(QUEUE, "default")
         for is_tail in (False, True):

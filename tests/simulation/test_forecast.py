@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from fila_server.broker.speed import Look
-from fila_server.operations.forecast import Interval, Line, Rivals, Situation, Unknown, forecast
+from fila_server.operations.forecast import Interval, Rivals, Situation, Unknown, Waiters, forecast
 from tests.simulation.forecasts import SHAPES, Outcome, measure
 
 FITTED_ON = range(1, 31)
@@ -139,10 +139,10 @@ def test_room_that_is_there_is_used_at_once():
 
 
 def test_a_bucket_that_gives_less_than_a_turn_decides():
-    line = Line(rate=2.0, level=0.0, lines=1, ahead=0, tokens=100, own=100, places=1)
+    waiters = Waiters(rate=2.0, level=0.0, channels=1, ahead=0, tokens=100, own=100, count=1)
 
-    assert likely_s(forecast(situation(line=line), looks(), 100)) == pytest.approx(50.0)
-    assert likely_s(forecast(situation(line=replace(line, ahead=9)), looks())) == pytest.approx(5.0)
+    assert likely_s(forecast(situation(waiters=waiters), looks(), 100)) == pytest.approx(50.0)
+    assert likely_s(forecast(situation(waiters=replace(waiters, ahead=9)), looks())) == pytest.approx(5.0)
 
 
 def test_a_cap_slows_the_tail():
@@ -176,7 +176,7 @@ def test_a_speed_that_varied_makes_the_interval_wider():
         ({}, looks(per_s=0), Unknown.NO_CONSUMER),
         ({}, [], Unknown.NOT_WATCHED),
         ({}, looks(count=3), Unknown.NOT_WATCHED),
-        ({"line": Line(0.0, 0.0, 1, 0, 1, 1, 1)}, looks(), Unknown.NO_TOKENS),
+        ({"waiters": Waiters(0.0, 0.0, 1, 0, 1, 1, 1)}, looks(), Unknown.NO_TOKENS),
     ],
 )
 def test_what_is_not_known_is_said(changed, seen, why):

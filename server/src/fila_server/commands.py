@@ -55,7 +55,9 @@ REDRIVE_MOVE: Final = 51  # seam_frames.RedrivePage -> seam_frames.RedrivenPage
 DECIDE: Final = 52  # seam_frames.Decision, the answer to the failure event of the same number
 METRICS: Final = 53  # empty -> a snapshot for telemetry
 LIST_CONSUMERS: Final = 54  # ListConsumersRequest -> ListConsumersResponse, oldest first
-LATE_PAGE: Final = 60  # seam_frames.LatePage -> seam_frames.LateKeys: a part of one queue's keys
+WAITING_LONGEST_PAGE: Final = (
+    60  # seam_frames.WaitingLongestPage -> WaitingLongestKeys: a part of one queue's keys
+)
 KEY_POLICIES: Final = 61  # seam_frames.PolicyPage -> seam_frames.PolicyPart: a part of one queue's keys
 
 # FilaSink.
@@ -73,8 +75,8 @@ AUDIT_READ: Final = 57  # seam_frames.AuditPage -> seam_frames.AuditRecords
 FIND_KEYS: Final = 70  # seam_frames.FindPage -> seam_frames.KeyRows: a part of one queue's keys
 WATCH_ROWS: Final = 71  # seam_frames.WatchPage -> seam_frames.KeyRows
 SEEK_PREVIEW: Final = 72  # seam_frames.SeekPart -> seam_frames.SeekCount: a part of one channel's frames
-KEPT_CHANGE: Final = 73  # seam_frames.KeptChange -> empty, once durable
-KEPT_READ: Final = 74  # seam_frames.KeptPage -> seam_frames.KeptRecords
+OPERATION_RECORDS_CHANGE: Final = 73  # seam_frames.OperationRecordsChange -> empty, once durable
+OPERATION_RECORDS_READ: Final = 74  # seam_frames.OperationRecordsPage -> seam_frames.OperationRecords
 STATS_PAGE: Final = 79  # seam_frames.StatsPage -> seam_frames.StatsPart: a part of one queue's keys
 STORED_BYTES: Final = (
     78  # seam_frames.StoredPage -> seam_frames.StoredBytes: of some keys, in a part of the queues
@@ -88,4 +90,4 @@ DELIVERY: Final = 2  # as FRAME, then report WRITTEN
 END: Final = 3  # the stream `token` is over
 EVENT: Final = 4  # for the hooks
 LOST: Final = 5  # a range of a queue's log is lost to damage: a ReadLogRequest that names it
-NOTICE: Final = 6  # something happened by itself: core/lifecycle/notices.pxd
+NOTICE: Final = 6  # something happened by itself: core/lifecycle/revoked.pxd

@@ -54,7 +54,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (8, "drop", _BOOL),
         (15, "routings" + _REPEATED, "Routing"),
     ),
-    "LatePage": (
+    "WaitingLongestPage": (
         (1, "queue", _BYTES),
         (2, "cursor", _UINT32),
         (3, "most", _UINT32),
@@ -96,10 +96,10 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (6, "keys" + _REPEATED, _BYTES),
         (7, "buckets" + _REPEATED, _BYTES),
     ),
-    "LateKeys": (
+    "WaitingLongestKeys": (
         (1, "keys" + _REPEATED, _BYTES),
         (2, "cursor", _UINT32),
-        (3, "waiting" + _REPEATED, "LateChannel"),
+        (3, "waiting" + _REPEATED, "WaitingLongestChannel"),
         (4, "capacity", _UINT64),
     ),
     "FindPage": (
@@ -159,10 +159,13 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (4, "leases", _UINT64),
         (5, "from_offset", _UINT64),
     ),
-    "KeptChange": ((12, "prefixes" + _REPEATED, _BYTES), (13, "records" + _REPEATED, "AccessRecord")),
-    "KeptPage": ((1, "prefix", _BYTES), (2, "below", _BYTES), (3, "most", _UINT32)),
-    "KeptRecords": ((1, "records" + _REPEATED, "AccessRecord"),),
-    "LateChannel": ((1, "channel", _BYTES), (2, "count", _UINT64)),
+    "OperationRecordsChange": (
+        (12, "prefixes" + _REPEATED, _BYTES),
+        (13, "records" + _REPEATED, "AccessRecord"),
+    ),
+    "OperationRecordsPage": ((1, "prefix", _BYTES), (2, "below", _BYTES), (3, "most", _UINT32)),
+    "OperationRecords": ((1, "records" + _REPEATED, "AccessRecord"),),
+    "WaitingLongestChannel": ((1, "channel", _BYTES), (2, "count", _UINT64)),
     # What EXPLAIN_KEY adds when it is asked for (core/admin/forecast.pyx). Costs are in thousandths.
     "Rivals": ((1, "weight", _DOUBLE), (2, "work", _DOUBLE)),
     "Consumers": (
@@ -174,16 +177,16 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (6, "begun", _UINT64),
         (7, "at_quota", _UINT64),
     ),
-    "Line": (
+    "Waiters": (
         (1, "rate", _DOUBLE),
         (2, "level", _DOUBLE),
-        (3, "lines", _UINT64),
+        (3, "channels", _UINT64),
         (4, "ahead", _UINT64),
         (5, "tokens", _UINT64),
         (6, "own", _UINT64),
-        (7, "places", _UINT64),
+        (7, "count", _UINT64),
     ),
-    "Outlook": (
+    "Forecast": (
         (1, "backlog", _UINT64),
         (2, "weight", _UINT32),
         (3, "cap", _UINT32),
@@ -193,7 +196,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (7, "rounds_to_save", _UINT64),
         (8, "rivals" + _REPEATED, "Rivals"),
         (9, "consumers", "Consumers"),
-        (10, "line", "Line"),
+        (10, "waiters", "Waiters"),
         (11, "quantum", _UINT64),
         (12, "served", _UINT64),
         (13, "usual_cost", _DOUBLE),
@@ -210,9 +213,9 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (2, "channel", _BYTES),
         (3, "fairness_key", _BYTES),
         (4, "apart", _BYTES),
-        (15, "with_outlook", _BOOL),
+        (15, "with_forecast", _BOOL),
     ),
-    "Explained": ((100, "outlook", "Outlook"),),
+    "Explained": ((100, "forecast", "Forecast"),),
     "Notice": ((1, "what", _UINT32), (2, "queue", _BYTES), (3, "channel", _BYTES), (4, "number", _UINT64)),
     # What Python adds behind an operator's request: it is written with the change, to the log of what operators did.
     "Audited": ((14, "audit", _BYTES),),
@@ -278,8 +281,8 @@ Notice: Final[Any] = _classes_by_name["Notice"]
 RedrivePage: Final[Any] = _classes_by_name["RedrivePage"]
 ExplainKey: Final[Any] = _classes_by_name["ExplainKey"]
 Explained: Final[Any] = _classes_by_name["Explained"]
-LatePage: Final[Any] = _classes_by_name["LatePage"]
-LateKeys: Final[Any] = _classes_by_name["LateKeys"]
+WaitingLongestPage: Final[Any] = _classes_by_name["WaitingLongestPage"]
+WaitingLongestKeys: Final[Any] = _classes_by_name["WaitingLongestKeys"]
 StatsAsked: Final[Any] = _classes_by_name["StatsAsked"]
 PolicyPage: Final[Any] = _classes_by_name["PolicyPage"]
 PolicyPart: Final[Any] = _classes_by_name["PolicyPart"]
@@ -299,9 +302,9 @@ Held: Final[Any] = _classes_by_name["Held"]
 MetricsAsked: Final[Any] = _classes_by_name["MetricsAsked"]
 SeekPart: Final[Any] = _classes_by_name["SeekPart"]
 SeekCount: Final[Any] = _classes_by_name["SeekCount"]
-KeptChange: Final[Any] = _classes_by_name["KeptChange"]
-KeptPage: Final[Any] = _classes_by_name["KeptPage"]
-KeptRecords: Final[Any] = _classes_by_name["KeptRecords"]
+OperationRecordsChange: Final[Any] = _classes_by_name["OperationRecordsChange"]
+OperationRecordsPage: Final[Any] = _classes_by_name["OperationRecordsPage"]
+OperationRecords: Final[Any] = _classes_by_name["OperationRecords"]
 AuditPage: Final[Any] = _classes_by_name["AuditPage"]
 AuditRecords: Final[Any] = _classes_by_name["AuditRecords"]
 RedrivenPage: Final[Any] = _classes_by_name["RedrivenPage"]

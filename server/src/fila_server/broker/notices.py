@@ -1,4 +1,4 @@
-"""What the core tells by itself, as people read it in the log. The frame is drawn in core/lifecycle/notices.pxd."""
+"""What the core tells by itself, as people read it in the log. The frame is drawn in core/lifecycle/revoked.pxd."""
 
 from __future__ import annotations
 

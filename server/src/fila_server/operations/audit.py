@@ -62,7 +62,7 @@ async def carry_out(
     changes.py.
 
     `frame` is the request's bytes where they are there already; `caller` None is the broker itself. `kept` is a
-    seam_frames.KeptChange to be written with the change, behind a request that was made here.
+    seam_frames.OperationRecordsChange to be written with the change, behind a request that was made here.
     """
     frame = request.SerializeToString() if frame is None else frame
     frame += kept

@@ -261,9 +261,9 @@ class DeadLetterOperations:
             raise
 
     async def _read_records(self) -> None:
-        page = seam_frames.KeptPage(prefix=_PREFIX, most=ENDED_KEPT + RUNNING_MAX)
-        reply = await self._broker.call(commands.KEPT_READ, page.SerializeToString())
-        for record in seam_frames.KeptRecords.FromString(reply).records:
+        page = seam_frames.OperationRecordsPage(prefix=_PREFIX, most=ENDED_KEPT + RUNNING_MAX)
+        reply = await self._broker.call(commands.OPERATION_RECORDS_READ, page.SerializeToString())
+        for record in seam_frames.OperationRecords.FromString(reply).records:
             operation = pb.Operation.FromString(record.value)
             if operation.state == _RUNNING:
                 operation.state = pb.Operation.STATE_STOPPED
@@ -281,23 +281,23 @@ class DeadLetterOperations:
                 return
 
     async def _record(self, run: _Run) -> None:
-        change = seam_frames.KeptChange()
+        change = seam_frames.OperationRecordsChange()
         change.records.add(key=_PREFIX + run.operation.id.encode(), value=run.operation.SerializeToString())
         if self._broker.is_draining:
             # It takes no more calls, but it stores what is left with it.
-            self._broker.post(commands.KEPT_CHANGE, NOBODY, change.SerializeToString())
+            self._broker.post(commands.OPERATION_RECORDS_CHANGE, NOBODY, change.SerializeToString())
         else:
-            await self._broker.call(commands.KEPT_CHANGE, change.SerializeToString())
+            await self._broker.call(commands.OPERATION_RECORDS_CHANGE, change.SerializeToString())
         run.recorded_s = self._now_s()
 
     async def _forget_old(self) -> None:
         ended = sorted(each for each, run in self._runs.items() if run.operation.state != _RUNNING)
-        change = seam_frames.KeptChange()
+        change = seam_frames.OperationRecordsChange()
         for operation_id in ended[:-ENDED_KEPT]:
             del self._runs[operation_id]
             change.records.add(key=_PREFIX + operation_id.encode())
         if change.records:
-            await self._broker.call(commands.KEPT_CHANGE, change.SerializeToString())
+            await self._broker.call(commands.OPERATION_RECORDS_CHANGE, change.SerializeToString())
 
     def _check_there(self, dlq: str) -> None:
         if dlq and dlq not in self._broker.queue_configs:

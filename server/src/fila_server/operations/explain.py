@@ -12,7 +12,7 @@ from fila_server.access.door import Caller
 from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.broker.speed import Speeds
-from fila_server.operations.forecast import Interval, Line, Rivals, Situation, Unknown, forecast
+from fila_server.operations.forecast import Interval, Rivals, Situation, Unknown, Waiters, forecast
 from fila_server.operations.requests import AdminRules, check_own_key
 from fila_server.telemetry.snapshot import text_of
 
@@ -37,7 +37,7 @@ class Explaining:
         self._check.explained_key(request)
         check_own_key(caller, request.fairness_key)
         reply = await self._broker.call(
-            commands.EXPLAIN_KEY, ask_outlook(request.queue, request.channel, request.fairness_key)
+            commands.EXPLAIN_KEY, ask_forecast(request.queue, request.channel, request.fairness_key)
         )
         told = explained(reply, request, self._broker.speeds, time.monotonic())
         if caller.tenant:
@@ -45,10 +45,10 @@ class Explaining:
         return told.SerializeToString()
 
 
-def ask_outlook(queue: str, channel: str, fairness_key: str, apart: str = "") -> bytes:
-    """An EXPLAIN_KEY that is answered with its outlook; `apart` is a key that is told by itself, and not as a rival."""
+def ask_forecast(queue: str, channel: str, fairness_key: str, apart: str = "") -> bytes:
+    """An EXPLAIN_KEY that is answered with its forecast; `apart` is a key shown by itself, not as a rival."""
     asked = seam_frames.ExplainKey(
-        queue=queue.encode(), channel=channel.encode(), fairness_key=fairness_key.encode(), with_outlook=True
+        queue=queue.encode(), channel=channel.encode(), fairness_key=fairness_key.encode(), with_forecast=True
     )
     if apart:
         asked.apart = apart.encode()
@@ -64,7 +64,7 @@ def explained(
     situation = situation_of(reply)
     channel = request.channel or DEFAULT_CHANNEL
     looks = speeds.of_channel(request.queue, channel)
-    told.consumers.CopyFrom(_consumers(seam_frames.Explained.FromString(reply).outlook.consumers))
+    told.consumers.CopyFrom(_consumers(seam_frames.Explained.FromString(reply).forecast.consumers))
     told.head_forecast.CopyFrom(forecast_told(forecast(situation, looks)))
     told.tail_forecast.CopyFrom(forecast_told(forecast(situation, looks, max(situation.backlog, 1))))
     if told.pending and told.oldest_age_ms:
@@ -73,28 +73,28 @@ def explained(
 
 
 def situation_of(reply: bytes) -> Situation:
-    """What decides when the key's messages go, from an answer with its outlook."""
+    """What decides when the key's messages go, from an answer with its forecast."""
     told = pb.ExplainKeyResponse.FromString(reply)
-    outlook = seam_frames.Explained.FromString(reply).outlook
-    consumers = outlook.consumers
+    facts = seam_frames.Explained.FromString(reply).forecast
+    consumers = facts.consumers
     return Situation(
-        backlog=outlook.backlog,
-        weight=max(outlook.weight, 1),
-        cap=outlook.cap,
+        backlog=facts.backlog,
+        weight=max(facts.weight, 1),
+        cap=facts.cap,
         is_paused=told.state == pb.ExplainKeyResponse.STATE_PAUSED,
         is_delayed=told.state == pb.ExplainKeyResponse.STATE_DELAYED,
-        head_cost=outlook.head_cost,
-        mean_cost=outlook.mean_cost,
-        usual_cost=outlook.usual_cost,
-        quantum=outlook.quantum,
-        before_its_turn=outlook.before_its_turn,
-        rounds_to_save=outlook.rounds_to_save,
-        rivals=tuple(Rivals(each.weight, each.work) for each in outlook.rivals),
-        line=_line(outlook.line) if outlook.HasField("line") else None,
-        own_rate=outlook.key_rate,
-        own_tokens=outlook.key_level,
-        own_burst=outlook.key_burst,
-        weight_by_policy=max(outlook.weight_by_policy, 1),
+        head_cost=facts.head_cost,
+        mean_cost=facts.mean_cost,
+        usual_cost=facts.usual_cost,
+        quantum=facts.quantum,
+        before_its_turn=facts.before_its_turn,
+        rounds_to_save=facts.rounds_to_save,
+        rivals=tuple(Rivals(each.weight, each.work) for each in facts.rivals),
+        waiters=_waiters(facts.waiters) if facts.HasField("waiters") else None,
+        own_rate=facts.key_rate,
+        own_tokens=facts.key_level,
+        own_burst=facts.key_burst,
+        weight_by_policy=max(facts.weight_by_policy, 1),
         is_aside=told.state in _ASIDE,
         own_held=told.in_flight,
         consumers=consumers.count,
@@ -104,15 +104,15 @@ def situation_of(reply: bytes) -> Situation:
     )
 
 
-def _line(line: Any) -> Line:
-    return Line(
-        rate=line.rate,
-        level=line.level,
-        lines=line.lines,
-        ahead=line.ahead,
-        tokens=line.tokens,
-        own=line.own,
-        places=line.places,
+def _waiters(waiters: Any) -> Waiters:
+    return Waiters(
+        rate=waiters.rate,
+        level=waiters.level,
+        channels=waiters.channels,
+        ahead=waiters.ahead,
+        tokens=waiters.tokens,
+        own=waiters.own,
+        count=waiters.count,
     )
 
 

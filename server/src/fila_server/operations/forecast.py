@@ -94,21 +94,21 @@ class Rivals:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """The line in front of a token bucket in which the key's messages wait."""
+class Waiters:
+    """Those that wait for a token bucket, the key's messages among them."""
 
     rate: float
     """Tokens a second."""
     level: float
-    lines: int
+    channels: int
     """Channels that take turns at the bucket."""
     ahead: int
     """Others that take a token before the key's first message."""
     tokens: int
     """Tokens taken in this line until the key's last message has one, if nobody comes."""
     own: int
-    places: int
-    """Who stands in the line, the key included."""
+    count: int
+    """How many wait, the key included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Situation:
     rounds_to_save: int = 0
     """Rounds more until it can pay for its first message."""
     rivals: tuple[Rivals, ...] = ()
-    line: Line | None = None
+    waiters: Waiters | None = None
     own_rate: float = 0.0
     """Most of its messages a second, as an operator set it; 0 is no rate."""
     own_tokens: float = 0.0
@@ -229,8 +229,8 @@ def forecast(situation: Situation, looks: Sequence[Look], place: int = 1) -> Int
         return Unknown.DELAYED if situation.is_delayed else Unknown.NOTHING_PENDING
     if situation.is_paused:
         return Unknown.PAUSED
-    line = situation.line
-    if line is not None and line.rate <= 0:
+    waiters = situation.waiters
+    if waiters is not None and waiters.rate <= 0:
         return Unknown.NO_TOKENS
     if situation.consumers == 0 and situation.waiting_pulls == 0 and not _was_served_lately(looks):
         return Unknown.NO_CONSUMER
@@ -242,10 +242,10 @@ def forecast(situation: Situation, looks: Sequence[Look], place: int = 1) -> Int
     turn = _of_turns(situation, speed, place)
     own_s = max(place - situation.own_tokens, 0.0) / situation.own_rate if situation.own_rate else 0.0
     turn = (max(turn[0], own_s), max(turn[1], own_s), max(turn[2], own_s * 1.1))
-    if line is None:
+    if waiters is None:
         return _interval(*turn)
     # A token first, and then a turn among those who are on the ring by then.
-    bucket = _of_bucket(line, place, situation.backlog)
+    bucket = _of_bucket(waiters, place, situation.backlog)
     one_s = situation.usual_cost / speed.per_s
     others = _round_s(situation, speed) / one_s
     turns_s = (0.0, 0.5 * others * one_s, _nth(others + 1, FINISHING_SPREAD) * one_s)
@@ -430,20 +430,20 @@ def _work_before(situation: Situation, speed: _Speed, place: int) -> _Work:
 # --- the bucket ------------------------------------------------------------------------------
 
 
-def _of_bucket(line: Line, place: int, backlog: int) -> tuple[float, float, float]:
+def _of_bucket(waiters: Waiters, place: int, backlog: int) -> tuple[float, float, float]:
     """Seconds until its token is there: earliest, likely, latest."""
-    lines = max(line.lines, 1)
+    lines = max(waiters.channels, 1)
     if place == 1:
-        least = likely = line.ahead * lines + 1.0
-        most = likely + max(line.places - line.ahead - 1, 0) * 0.1
+        least = likely = waiters.ahead * lines + 1.0
+        most = likely + max(waiters.count - waiters.ahead - 1, 0) * 0.1
     else:
-        part = min(place / max(backlog, 1), 1.0) * line.own
-        least = part * line.tokens / max(line.own, 1)
-        most = max(part * line.places * lines, least)
+        part = min(place / max(backlog, 1), 1.0) * waiters.own
+        least = part * waiters.tokens / max(waiters.own, 1)
+        most = max(part * waiters.count * lines, least)
         likely = least * lines
     latest = math.sqrt(likely * max(most, likely))
     earliest_s, likely_s, latest_s = (
-        max(tokens - line.level, 0.0) / line.rate for tokens in (least, likely, latest)
+        max(tokens - waiters.level, 0.0) / waiters.rate for tokens in (least, likely, latest)
     )
     if place == 1:
         return earliest_s * 0.95, likely_s, latest_s * 1.1

@@ -21,7 +21,7 @@ from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.broker.speed import Look
 from fila_server.errors import Invalid
-from fila_server.operations.explain import ask_outlook, forecast_told, situation_of
+from fila_server.operations.explain import ask_forecast, forecast_told, situation_of
 from fila_server.operations.forecast import Interval, Rivals, Situation, Unknown, forecast, speed_of
 from fila_server.operations.key_walk import walk_keys
 
@@ -70,7 +70,7 @@ class Previewing:
         return told
 
     async def _situation(self, queue: str, channel: str, key: str) -> Situation:
-        asked = ask_outlook(queue, channel, key)
+        asked = ask_forecast(queue, channel, key)
         return situation_of(await self._broker.call(commands.EXPLAIN_KEY, asked))
 
     async def _losing(
@@ -81,7 +81,7 @@ class Previewing:
         changed: Situation,
         looks: Sequence[Look],
     ) -> list[Loss]:
-        if not now.backlog or now.line is not None:
+        if not now.backlog or now.waiters is not None:
             return []  # what waits for a bucket takes no turns
         per_s = speed_of(now, looks)
         before, after = (rival_weight(each, now.rivals_weight, per_s) for each in (now, changed))
@@ -99,7 +99,7 @@ class Previewing:
         for name in await self._candidates(page):
             if name == request.policy.fairness_key:
                 continue
-            asked = ask_outlook(request.queue, channel, name, apart=request.policy.fairness_key)
+            asked = ask_forecast(request.queue, channel, name, apart=request.policy.fairness_key)
             reply = await self._broker.call(commands.EXPLAIN_KEY, asked)
             if (loss := loss_of(name, reply, now, changed, looks)) is not None:
                 losses.append(loss)
@@ -155,18 +155,18 @@ def loss_of(
 ) -> Loss | None:
     """What a key loses to another's change, from an answer in which that other is told apart; None if nothing."""
     own = situation_of(reply)
-    outlook = seam_frames.Explained.FromString(reply).outlook
+    facts = seam_frames.Explained.FromString(reply).forecast
     per_s = speed_of(own, looks)
-    if not own.backlog or not outlook.HasField("apart"):
+    if not own.backlog or not facts.HasField("apart"):
         return None
     outcomes = []
     for key in (now, changed):
         weight = rival_weight(key, own.rivals_weight + own.weight, per_s)
-        ahead = min(weight * own.quantum, outlook.apart.work) if outlook.apart_before else 0.0
+        ahead = min(weight * own.quantum, facts.apart.work) if facts.apart_before else 0.0
         beside = replace(
             own,
-            rivals=(*own.rivals, Rivals(weight, outlook.apart.work)) if weight else own.rivals,
-            before_its_turn=own.before_its_turn - outlook.apart_before + ahead,
+            rivals=(*own.rivals, Rivals(weight, facts.apart.work)) if weight else own.rivals,
+            before_its_turn=own.before_its_turn - facts.apart_before + ahead,
         )
         outcomes.append(forecast(beside, looks, own.backlog))
     before, after = outcomes

@@ -24,14 +24,14 @@ Call = Callable[[int, bytes], Awaitable[bytes]]
 
 def created(queue: str, config: admin_pb2.QueueConfig, caller: Caller | None) -> bytes:
     """Goes behind the frame of a CREATE_QUEUE: version 1, and nothing of a queue that had the name before."""
-    change = seam_frames.KeptChange(prefixes=_prefixes(queue))
+    change = seam_frames.OperationRecordsChange(prefixes=_prefixes(queue))
     _put(change, queue, _version(1, caller, "", ()), config)
     return bytes(change.SerializeToString())
 
 
 def deleted(queue: str) -> bytes:
     """Goes behind the frame of a DELETE_QUEUE."""
-    return bytes(seam_frames.KeptChange(prefixes=_prefixes(queue)).SerializeToString())
+    return bytes(seam_frames.OperationRecordsChange(prefixes=_prefixes(queue)).SerializeToString())
 
 
 async def updated(
@@ -50,7 +50,7 @@ async def updated(
     number = kept or 1
     if request.expected_version and request.expected_version != number:
         raise errors.VersionStale(queue, request.expected_version, number)
-    change = seam_frames.KeptChange()
+    change = seam_frames.OperationRecordsChange()
     if not kept:
         _put(change, queue, version_pb2.QueueVersion(number=1), before)
     number += 1
@@ -100,11 +100,11 @@ async def one(
 
 
 async def _read(call: Call, queue: str, prefix: str, below: int, most: int) -> list[bytes]:
-    page = seam_frames.KeptPage(
+    page = seam_frames.OperationRecordsPage(
         prefix=_key(prefix, queue), below=_key(prefix, queue, below) if below else b"", most=most
     )
-    reply = await call(commands.KEPT_READ, page.SerializeToString())
-    return [record.value for record in seam_frames.KeptRecords.FromString(reply).records]
+    reply = await call(commands.OPERATION_RECORDS_READ, page.SerializeToString())
+    return [record.value for record in seam_frames.OperationRecords.FromString(reply).records]
 
 
 def _version(

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from fila_server.core.admin.chores cimport chore_waits, purge_begin, remains_begin
 from fila_server.core.admin.deleting cimport channel_delete, queue_delete, queues_clear
-from fila_server.core.admin.operation_records cimport kept_put
+from fila_server.core.admin.operation_records cimport operation_records_put
 from fila_server.core.admin.runtime_config cimport config_get, config_list, config_set
 from fila_server.core.formats.records cimport (
     channel_record_put, key_record_delete, key_record_put, queue_record_put,
@@ -31,11 +31,11 @@ from fila_server.core.protocol.protobuf cimport (
     QUEUE_FIELD, Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field,
     put_text_field, put_timestamp_field, timestamp_ms,
 )
-from fila_server.core.scheduling.eligibility cimport cap_set, channel_activate, pace_set
+from fila_server.core.scheduling.eligibility cimport cap_set, channel_activate, rate_limit_set
 from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
 from fila_server.core.state.paths cimport (
-    channel_find, dlq_source, key_cap, key_has_policy, key_pace, queue_find,
+    channel_find, dlq_source, key_cap, key_has_policy, key_rate_limit, queue_find,
 )
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
@@ -185,7 +185,7 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
         queue.dlq = dlq
         buffer_free(&buffer)
     queue_record_put(core, queue)
-    kept_put(core, command)
+    operation_records_put(core, command)
     buffer_init(&buffer)
     put_text_field(&buffer, v1.CREATE_QUEUE_RESPONSE_QUEUE_ID, name)
     answer(core, command.token, OK, &buffer, True)
@@ -198,7 +198,7 @@ cdef void _update_queue(Core* core, Command* command, Fields* fields, Queue* que
     queue_configure(core, queue, fields.text[v1.UPDATE_QUEUE_REQUEST_CONFIG])
     queue_record_put(core, queue)
     queue_changed(core, CHANGED_QUEUE_UPDATED, queue)
-    kept_put(core, command)
+    operation_records_put(core, command)
     while was_paused and not queue.policy.paused and channel != NULL:
         channel_activate(core, channel)
         channel = channel.next
@@ -235,7 +235,7 @@ cdef void _delete_queue(Core* core, Command* command, Fields* fields, Queue* que
     if dlq != NULL:
         queue_delete(core, dlq)
     queues_clear(core)                  # most are small, and gone with this
-    kept_put(core, command)
+    operation_records_put(core, command)
     buffer_init(&buffer)
     answer(core, command.token, OK, &buffer, True)
 
@@ -326,8 +326,8 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
     cdef Flow* flow
     cdef uint64_t pending = 0
     cdef bint is_rate_given = fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_RATE_PER_SECOND) != 0
-    if key != NULL and key_pace(key) != NULL:
-        rate, burst = key_pace(key).bucket.rate, key_pace(key).bucket.burst
+    if key != NULL and key_rate_limit(key) != NULL:
+        rate, burst = key_rate_limit(key).bucket.rate, key_rate_limit(key).bucket.burst
     if is_rate_given:
         memcpy(&rate, &fields.number[v1.SET_KEY_POLICY_REQUEST_RATE_PER_SECOND], 8)
     if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_BURST):
@@ -347,14 +347,14 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
     if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_MAX_IN_FLIGHT):
         cap_set(core, key, <uint32_t> fields.number[v1.SET_KEY_POLICY_REQUEST_MAX_IN_FLIGHT])
     if is_rate_given or fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_BURST):
-        pace_set(core, key, rate, burst if burst >= 1 else max(rate, 1.0))
+        rate_limit_set(core, key, rate, burst if burst >= 1 else max(rate, 1.0))
     buffer_init(&buffer)
     put_number_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_WEIGHT, key.admin_weight)
     put_number_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_PAUSED, key.paused)
     put_number_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_MAX_IN_FLIGHT, key_cap(key))
-    if key_pace(key) != NULL:
-        put_double_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_RATE_PER_SECOND, key_pace(key).bucket.rate)
-        put_double_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_BURST, key_pace(key).bucket.burst)
+    if key_rate_limit(key) != NULL:
+        put_double_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_RATE_PER_SECOND, key_rate_limit(key).bucket.rate)
+        put_double_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_BURST, key_rate_limit(key).bucket.burst)
     flow = key.flows
     while flow != NULL:
         pending = max(pending, <uint64_t> flow.backlog + flow.delayed)

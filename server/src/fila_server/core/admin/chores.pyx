@@ -7,7 +7,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.admin.deleting cimport channels_clear
-from fila_server.core.admin.step_budget cimport LOOKS_PER_WORK
+from fila_server.core.admin.step_budget cimport STEPS_PER_WORK
 from fila_server.core.lifecycle.answers cimport answer, answer_audited, answer_no_channel, answer_no_queue
 from fila_server.core.lifecycle.ending cimport slot_done
 from fila_server.core.lifecycle.seek cimport channel_rebuild
@@ -232,7 +232,7 @@ cdef bint _purge_channel(Core* core, Channel* channel, Chore* chore, Key* key) n
             channel_rebuild(core, channel)      # it was told to start anew, and has not come this far
             core.counters.work += 1
             continue
-        core.counters.work += 1 + frame.count // LOOKS_PER_WORK
+        core.counters.work += 1 + frame.count // STEPS_PER_WORK
         share = share_find(frame, channel)
         for i in range(frame.count if share != NULL and share.remaining else 0):
             slot = &share.slots[i]

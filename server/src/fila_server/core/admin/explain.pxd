@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int64_t
 
-from fila_server.core.admin.step_budget cimport Looks
+from fila_server.core.admin.step_budget cimport StepBudget
 from fila_server.core.protocol.protobuf cimport Fields
 from fila_server.core.state.state cimport Core, Flow, Key, Queue, Subqueue, ThrottleKey
 from fila_server.core.threads.mailbox cimport Command
@@ -15,5 +15,5 @@ cdef struct Holding:                    # what holds the key's next message
     int64_t until_ms                    # on the wall clock, 0 = nobody knows
 
 cdef Holding flow_holding(
-    Core* core, Key* key, Flow* flow, bint queue_is_paused, Looks* looks) noexcept nogil
+    Core* core, Key* key, Flow* flow, bint queue_is_paused, StepBudget* steps) noexcept nogil
 cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil

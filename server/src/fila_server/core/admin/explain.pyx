@@ -4,8 +4,8 @@ for, from its clock.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.admin.forecast cimport put_outlook
-from fila_server.core.admin.step_budget cimport SUBQUEUES_MAX, flow_age, looks_begin, looks_end, may_look
+from fila_server.core.admin.forecast cimport put_forecast
+from fila_server.core.admin.step_budget cimport SUBQUEUES_MAX, flow_age, may_step, steps_begin, steps_end
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel
 from fila_server.core.lifecycle.deliver cimport consumer_room
 from fila_server.core.protocol cimport seam, v1
@@ -16,16 +16,16 @@ from fila_server.core.protocol.protobuf cimport (
 from fila_server.core.scheduling.clocks cimport (
     HOUR_SERVED, WAITED_HELD, clock_account, clock_find, clock_remember, hour_sum,
 )
-from fila_server.core.scheduling.eligibility cimport pace_due_ms
+from fila_server.core.scheduling.eligibility cimport rate_limit_due_ms
 from fila_server.core.scheduling.fifo cimport fifo_first
 from fila_server.core.scheduling.flows cimport flow_find
-from fila_server.core.state.kinds cimport PARKED_PACED, PARKED_THROTTLED, TIMER_DELAY
+from fila_server.core.state.kinds cimport PARKED_RATE_LIMITED, PARKED_THROTTLED, TIMER_DELAY
 from fila_server.core.state.paths cimport (
-    channel_find, entry_of, frame_of, frame_offset, key_cap, key_pace, key_weight, share_of,
+    channel_find, entry_of, frame_of, frame_offset, key_cap, key_rate_limit, key_weight, share_of,
 )
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport (
-    Channel, Consumer, Delay, Flow, Key, KeyClock, Line, Slot, Subqueue, ThrottleKey,
+    Channel, Consumer, Delay, Flow, Key, KeyClock, Slot, Subqueue, ThrottleKey, Waiters,
 )
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
@@ -51,36 +51,36 @@ cdef enum:
     RETURNS_NAMED = 10
 
 
-cdef bint _somebody_has_room(Channel* channel, Looks* looks) noexcept nogil:
+cdef bint _somebody_has_room(Channel* channel, StepBudget* steps) noexcept nogil:
     """Looks anew, once a command: Channel.has_room may be a hope that deliver has yet to check."""
     cdef Consumer* consumer = channel.turn
     cdef int looked = 0
-    if looks.channel == channel:
-        return looks.has_room
-    looks.channel, looks.has_room = channel, False
+    if steps.channel == channel:
+        return steps.has_room
+    steps.channel, steps.has_room = channel, False
     while consumer != NULL and looked < CONSUMERS_MAX:
-        if not may_look(looks):
-            looks.has_room = channel.has_room
+        if not may_step(steps):
+            steps.has_room = channel.has_room
             break
         if consumer_room(consumer):
-            looks.has_room = True
+            steps.has_room = True
             break
         looked += 1
         consumer = consumer.next
         if consumer == channel.turn:
             break
-    return looks.has_room
+    return steps.has_room
 
 
-cdef Subqueue* _first_in_line(Flow* flow, Looks* looks) noexcept nogil:
+cdef Subqueue* _first_waiting(Flow* flow, StepBudget* steps) noexcept nogil:
     """The sub-queue that waits in some line and has the lowest position."""
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef Subqueue* found = NULL
     cdef int looked = 0
-    while sub != NULL and looked < SUBQUEUES_MAX and may_look(looks):
+    while sub != NULL and looked < SUBQUEUES_MAX and may_step(steps):
         looked += 1
         if (
-            sub.line != NULL
+            sub.waiters != NULL
             and (found == NULL or fifo_first(&sub.fifo).position < fifo_first(&found.fifo).position)
         ):
             found = sub
@@ -88,30 +88,30 @@ cdef Subqueue* _first_in_line(Flow* flow, Looks* looks) noexcept nogil:
     return found
 
 
-cdef int64_t _token_due_ms(Core* core, Subqueue* sub, Looks* looks) noexcept nogil:
+cdef int64_t _token_due_ms(Core* core, Subqueue* sub, StepBudget* steps) noexcept nogil:
     """When a token can be its, if those before it take one each and channels take turns; 0 = never."""
-    cdef ThrottleKey* bucket = sub.line.bucket
-    cdef Line* line = bucket.lines
+    cdef ThrottleKey* bucket = sub.waiters.bucket
+    cdef Waiters* waiters = bucket.waiters
     cdef Subqueue* before = sub.prev
     cdef uint64_t ahead = 0
-    cdef uint32_t lines = 0
+    cdef uint32_t channels = 0
     cdef double wait_s
     if bucket.bucket.rate <= 0 or bucket.bucket.burst < 1:
         return 0
     while before != NULL and ahead < PLACES_MAX:
-        if not may_look(looks):
+        if not may_step(steps):
             return 0
         ahead += 1
         before = before.prev
-    while line != NULL:
-        lines += line.head != NULL
-        line = line.next
+    while waiters != NULL:
+        channels += waiters.head != NULL
+        waiters = waiters.next
     bucket_refill(&bucket.bucket, core.mono_ns, True)
-    wait_s = (<double> (ahead * max(lines, <uint32_t> 1) + 1) - bucket.bucket.level) / bucket.bucket.rate
+    wait_s = (<double> (ahead * max(channels, <uint32_t> 1) + 1) - bucket.bucket.level) / bucket.bucket.rate
     return core.wall_ms + <int64_t> (max(wait_s, 0.0) * 1000)
 
 
-cdef int64_t _delay_due_ms(Core* core, Flow* flow, Looks* looks) noexcept nogil:
+cdef int64_t _delay_due_ms(Core* core, Flow* flow, StepBudget* steps) noexcept nogil:
     """When the first of its delays is over. The heap's beginning holds what is due soonest."""
     cdef uint32_t i
     cdef Timer* timer
@@ -119,7 +119,7 @@ cdef int64_t _delay_due_ms(Core* core, Flow* flow, Looks* looks) noexcept nogil:
     cdef int64_t due_ms
     cdef int64_t found = 0
     for i in range(min(core.timers.count, <uint32_t> TIMERS_MAX)):
-        if not may_look(looks):
+        if not may_step(steps):
             return 0
         timer = core.timers.heap[i]
         if timer.kind != TIMER_DELAY:
@@ -136,7 +136,7 @@ cdef int64_t _delay_due_ms(Core* core, Flow* flow, Looks* looks) noexcept nogil:
 
 
 cdef Holding flow_holding(
-        Core* core, Key* key, Flow* flow, bint queue_is_paused, Looks* looks) noexcept nogil:
+        Core* core, Key* key, Flow* flow, bint queue_is_paused, StepBudget* steps) noexcept nogil:
     cdef Holding held
     cdef Subqueue* sub
     held.state = EMPTY
@@ -152,23 +152,23 @@ cdef Holding flow_holding(
             held.state = PAUSED
         elif key_cap(key) and flow.in_flight >= key_cap(key):
             held.state = CAPPED
-        elif flow.parked == PARKED_PACED:
+        elif flow.parked == PARKED_RATE_LIMITED:
             held.state = RATE_LIMITED
-            held.until_ms = pace_due_ms(core, key_pace(key))
+            held.until_ms = rate_limit_due_ms(core, key_rate_limit(key))
         elif flow.parked == PARKED_THROTTLED:
             held.state = THROTTLED
-            sub = _first_in_line(flow, looks)
+            sub = _first_waiting(flow, steps)
             if sub != NULL:
-                held.bucket = sub.line.bucket
+                held.bucket = sub.waiters.bucket
                 held.sub = sub
-                held.until_ms = _token_due_ms(core, sub, looks)
-        elif _somebody_has_room(flow.channel, looks):
+                held.until_ms = _token_due_ms(core, sub, steps)
+        elif _somebody_has_room(flow.channel, steps):
             held.state = NOT_ITS_TURN
         else:
             held.state = NO_CONSUMER
     elif flow.delayed:
         held.state = PAUSED if key.paused else DELAYED
-        held.until_ms = 0 if key.paused else _delay_due_ms(core, flow, looks)
+        held.until_ms = 0 if key.paused else _delay_due_ms(core, flow, steps)
     elif flow.in_flight:
         held.state = LEASED
     elif key.paused or queue_is_paused:
@@ -188,14 +188,14 @@ cdef void _put_waits(Core* core, Buffer* b, KeyClock* row) noexcept nogil:
     buffer_free(&inner)
 
 
-cdef void _put_returning(Buffer* b, Flow* flow, Looks* looks) noexcept nogil:
+cdef void _put_returning(Buffer* b, Flow* flow, StepBudget* steps) noexcept nogil:
     """What comes back keeps its place, so a message that always does stands among the first."""
     cdef Slot* slot = flow.fifo.head
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef Slot* found = NULL
     cdef int looked = 0
     while looked < RETURNING_LOOKED_AT:
-        while slot == NULL and sub != NULL and may_look(looks):
+        while slot == NULL and sub != NULL and may_step(steps):
             slot = sub.fifo.head
             sub = sub.sibling
         if slot == NULL:
@@ -248,7 +248,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     cdef Flow* apart = NULL
     cdef KeyClock* row
     cdef Holding held
-    cdef Looks looks = looks_begin()
+    cdef StepBudget steps = steps_begin()
     cdef uint32_t weight = _weight(queue, key, text)
     cdef Slice name
     cdef Buffer b
@@ -263,7 +263,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         clock_remember(core, flow)
         clock_account(core, flow)
     row = flow.clock if flow != NULL else clock_find(channel, text.at, text.length)
-    held = flow_holding(core, key, flow, queue.policy.paused, &looks)
+    held = flow_holding(core, key, flow, queue.policy.paused, &steps)
     buffer_init(&b)
     put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_STATE, held.state)
     if held.bucket != NULL:
@@ -279,11 +279,11 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_PENDING, flow.backlog + flow.delayed)
         put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_IN_FLIGHT, flow.in_flight)
         put_number_field(
-            &b, v1.EXPLAIN_KEY_RESPONSE_OLDEST_AGE_MS, flow_age(core, flow, &looks) if flow.backlog else 0)
+            &b, v1.EXPLAIN_KEY_RESPONSE_OLDEST_AGE_MS, flow_age(core, flow, &steps) if flow.backlog else 0)
     put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_WEIGHT, weight)
     if flow != NULL:
-        _put_returning(&b, flow, &looks)
-    if fields.number[seam.EXPLAIN_KEY_WITH_OUTLOOK]:
-        put_outlook(core, &b, seam.EXPLAINED_OUTLOOK, channel, key, flow, apart, held.sub, &looks)
-    looks_end(core, &looks)
+        _put_returning(&b, flow, &steps)
+    if fields.number[seam.EXPLAIN_KEY_WITH_FORECAST]:
+        put_forecast(core, &b, seam.EXPLAINED_FORECAST, channel, key, flow, apart, held.sub, &steps)
+    steps_end(core, &steps)
     answer(core, command.token, OK, &b, False)

@@ -7,12 +7,12 @@ of the ring, sub-queues of a line, consumers of a channel, costs of the key's ow
 
 from libc.stdint cimport uint32_t
 
-from fila_server.core.admin.step_budget cimport Looks
+from fila_server.core.admin.step_budget cimport StepBudget
 from fila_server.core.state.state cimport Channel, Core, Flow, Key, Subqueue
 from fila_server.core.structures.buffer cimport Buffer
 
 # A seam_frames.Outlook, as `field` of `b`. `flow` may be NULL; `apart` is another key's flow that is told by
 # itself and not among the rivals, or NULL; `held` is the sub-queue whose bucket holds it, or NULL.
-cdef void put_outlook(
+cdef void put_forecast(
     Core* core, Buffer* b, uint32_t field, Channel* channel, Key* key, Flow* flow, Flow* apart,
-    Subqueue* held, Looks* looks) noexcept nogil
+    Subqueue* held, StepBudget* steps) noexcept nogil

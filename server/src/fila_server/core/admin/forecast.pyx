@@ -4,15 +4,15 @@ from libc.math cimport log2
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from fila_server.core.admin.step_budget cimport flow_first, looks_spend, may_look
+from fila_server.core.admin.step_budget cimport flow_first, may_step, steps_spend
 from fila_server.core.index.holders cimport holder_room
 from fila_server.core.lifecycle.deliver cimport consumer_room
 from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field
 from fila_server.core.state.kinds cimport PULL
-from fila_server.core.state.paths cimport entry_of, flow_delivered, key_cap, key_pace
-from fila_server.core.state.pending cimport Pace
-from fila_server.core.state.state cimport Consumer, Line, Slot, ThrottleKey
+from fila_server.core.state.paths cimport entry_of, flow_delivered, key_cap, key_rate_limit
+from fila_server.core.state.pending cimport KeyRateLimit
+from fila_server.core.state.state cimport Consumer, Slot, ThrottleKey, Waiters
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport buffer_free, buffer_init
 from fila_server.core.structures.ring cimport DEFERRED, IDLE, Ring, Turn
@@ -40,14 +40,14 @@ cdef double _flow_work(Flow* flow, double usual) noexcept nogil:
     return flow.backlog * (<double> flow.served / delivered if delivered else usual)
 
 
-cdef double _own_cost(Flow* flow, double usual, Looks* looks) noexcept nogil:
+cdef double _own_cost(Flow* flow, double usual, StepBudget* steps) noexcept nogil:
     """The average of its first messages."""
     cdef Slot* slot = flow.fifo.head
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef uint32_t looked = 0
     cdef double total = 0
     while looked < COSTS_LOOKED_AT:
-        while slot == NULL and sub != NULL and may_look(looks):
+        while slot == NULL and sub != NULL and may_step(steps):
             slot = sub.fifo.head
             sub = sub.sibling
         if slot == NULL:
@@ -62,7 +62,7 @@ cdef double _own_cost(Flow* flow, double usual, Looks* looks) noexcept nogil:
 
 cdef double _before_its_turn(
         Channel* channel, Flow* flow, Flow* apart, double usual, double* of_apart,
-        Looks* looks) noexcept nogil:
+        StepBudget* steps) noexcept nogil:
     """What those between the head of the ring and this flow may send in their turns of now; of it,
     `apart`'s."""
     cdef Ring* ring = &channel.ring
@@ -82,7 +82,7 @@ cdef double _before_its_turn(
         turn = turn.next
         if turn == ring.head:
             break
-    looks_spend(looks, looked)
+    steps_spend(steps, looked)
     if looked == FLOWS_LOOKED_AT and ring.ring_count > FLOWS_LOOKED_AT:
         ahead *= (ring.ring_count / 2.0) / FLOWS_LOOKED_AT      # it stands anywhere behind them
     return ahead
@@ -110,7 +110,7 @@ cdef void _rival(Group* groups, Channel* channel, Turn* turn, double usual) noex
 
 
 cdef void _put_rivals(
-        Buffer* b, Channel* channel, Flow* flow, Flow* apart, double usual, Looks* looks) noexcept nogil:
+        Buffer* b, Channel* channel, Flow* flow, Flow* apart, double usual, StepBudget* steps) noexcept nogil:
     """Who shares the channel with it: by how many rounds they will stay, their weights and work together.
     `apart` is told by itself, whether it is on the ring or not."""
     cdef Group[GROUPS] groups
@@ -135,7 +135,7 @@ cdef void _put_rivals(
         turn = ring.deferred[i].turn
         if turn != own and turn != aside:
             _rival(groups, channel, turn, usual)
-    looks_spend(looks, looked)
+    steps_spend(steps, looked)
     if looked and ring.ring_count + ring.deferred_count > looked:
         scale = <double> (ring.ring_count + ring.deferred_count) / looked
     for i in range(GROUPS):
@@ -143,19 +143,19 @@ cdef void _put_rivals(
             buffer_init(&row)
             put_double_field(&row, seam.RIVALS_WEIGHT, groups[i].weight * scale)
             put_double_field(&row, seam.RIVALS_WORK, groups[i].work * scale)
-            put_nested(b, seam.OUTLOOK_RIVALS, &row)
+            put_nested(b, seam.FORECAST_RIVALS, &row)
             buffer_free(&row)
     if apart != NULL and apart.backlog:
         buffer_init(&row)
         put_double_field(&row, seam.RIVALS_WEIGHT, apart.turn.weight)
         put_double_field(&row, seam.RIVALS_WORK, _flow_work(apart, usual))
-        put_nested(b, seam.OUTLOOK_APART, &row)
+        put_nested(b, seam.FORECAST_APART, &row)
         buffer_free(&row)
 
 
 # --- who consumes, and the bucket --------------------------------------------------------------
 
-cdef void _put_consumers(Buffer* b, Channel* channel, Looks* looks) noexcept nogil:
+cdef void _put_consumers(Buffer* b, Channel* channel, StepBudget* steps) noexcept nogil:
     cdef Consumer* consumer = channel.turn
     cdef uint32_t looked = 0
     cdef uint64_t count = 0
@@ -177,7 +177,7 @@ cdef void _put_consumers(Buffer* b, Channel* channel, Looks* looks) noexcept nog
         consumer = consumer.next
         if consumer == channel.turn:
             break
-    looks_spend(looks, looked)
+    steps_spend(steps, looked)
     buffer_init(&row)
     put_number_field(&row, seam.CONSUMERS_COUNT, count)
     put_number_field(&row, seam.CONSUMERS_WITH_ROOM, with_room)
@@ -186,82 +186,82 @@ cdef void _put_consumers(Buffer* b, Channel* channel, Looks* looks) noexcept nog
     put_number_field(&row, seam.CONSUMERS_HELD, held)
     put_number_field(&row, seam.CONSUMERS_BEGUN, begun)
     put_number_field(&row, seam.CONSUMERS_AT_QUOTA, at_quota)
-    put_nested(b, seam.OUTLOOK_CONSUMERS, &row)
+    put_nested(b, seam.FORECAST_CONSUMERS, &row)
     buffer_free(&row)
 
 
-cdef void _put_line(Core* core, Buffer* b, Subqueue* held, Looks* looks) noexcept nogil:
+cdef void _put_waiters(Core* core, Buffer* b, Subqueue* held, StepBudget* steps) noexcept nogil:
     """The line it stands in: who is before it, and the tokens taken until its last message has one."""
-    cdef ThrottleKey* bucket = held.line.bucket
-    cdef Line* line = bucket.lines
-    cdef Subqueue* each = held.line.head
+    cdef ThrottleKey* bucket = held.waiters.bucket
+    cdef Waiters* waiters = bucket.waiters
+    cdef Subqueue* each = held.waiters.head
     cdef uint32_t looked = 0
-    cdef uint64_t lines = 0
+    cdef uint64_t channels = 0
     cdef uint64_t ahead = 0
     cdef uint64_t tokens = 0
     cdef bint passed = False
     cdef Buffer row
-    while line != NULL:
-        lines += line.head != NULL
-        line = line.next
+    while waiters != NULL:
+        channels += waiters.head != NULL
+        waiters = waiters.next
     while each != NULL and looked < PLACES_LOOKED_AT:
         passed = passed or each == held
         ahead += not passed
         tokens += min(each.count, held.count)
         looked += 1
         each = each.next
-    looks_spend(looks, looked)
+    steps_spend(steps, looked)
     bucket_refill(&bucket.bucket, core.mono_ns, True)
     buffer_init(&row)
-    put_double_field(&row, seam.LINE_RATE, bucket.bucket.rate)
-    put_double_field(&row, seam.LINE_LEVEL, bucket.bucket.level)
-    put_number_field(&row, seam.LINE_LINES, lines)
-    put_number_field(&row, seam.LINE_AHEAD, ahead)
-    put_number_field(&row, seam.LINE_TOKENS, tokens)
-    put_number_field(&row, seam.LINE_OWN, held.count)
-    put_number_field(&row, seam.LINE_PLACES, held.line.count)
-    put_nested(b, seam.OUTLOOK_LINE, &row)
+    put_double_field(&row, seam.WAITERS_RATE, bucket.bucket.rate)
+    put_double_field(&row, seam.WAITERS_LEVEL, bucket.bucket.level)
+    put_number_field(&row, seam.WAITERS_CHANNELS, channels)
+    put_number_field(&row, seam.WAITERS_AHEAD, ahead)
+    put_number_field(&row, seam.WAITERS_TOKENS, tokens)
+    put_number_field(&row, seam.WAITERS_OWN, held.count)
+    put_number_field(&row, seam.WAITERS_COUNT, held.waiters.count)
+    put_nested(b, seam.FORECAST_WAITERS, &row)
     buffer_free(&row)
 
 
-cdef void put_outlook(
+cdef void put_forecast(
         Core* core, Buffer* b, uint32_t field, Channel* channel, Key* key, Flow* flow, Flow* apart,
-        Subqueue* held, Looks* looks) noexcept nogil:
+        Subqueue* held, StepBudget* steps) noexcept nogil:
     cdef double usual = _channel_cost(channel)
     cdef double of_apart = 0
     cdef Slot* first = NULL
-    cdef Pace* pace
+    cdef KeyRateLimit* rate_limit
     cdef Buffer inner
     buffer_init(&inner)
     if flow != NULL and flow.backlog:
-        first = flow_first(flow, looks)
+        first = flow_first(flow, steps)
     if first != NULL:
-        put_number_field(&inner, seam.OUTLOOK_BACKLOG, flow.backlog)
-        put_number_field(&inner, seam.OUTLOOK_WEIGHT, flow.turn.weight)
-        put_number_field(&inner, seam.OUTLOOK_CAP, key_cap(key))
-        put_number_field(&inner, seam.OUTLOOK_HEAD_COST, entry_of(first).cost)
-        put_double_field(&inner, seam.OUTLOOK_MEAN_COST, _own_cost(flow, usual, looks))
-        pace = key_pace(key)
-        if pace != NULL:
-            bucket_refill(&pace.bucket, core.mono_ns, True)
-            put_double_field(&inner, seam.OUTLOOK_KEY_RATE, pace.bucket.rate)
-            put_double_field(&inner, seam.OUTLOOK_KEY_LEVEL, pace.bucket.level)
-            put_double_field(&inner, seam.OUTLOOK_KEY_BURST, pace.bucket.burst)
-        put_number_field(&inner, seam.OUTLOOK_WEIGHT_BY_POLICY, key.table_weight or key.weight)
+        put_number_field(&inner, seam.FORECAST_BACKLOG, flow.backlog)
+        put_number_field(&inner, seam.FORECAST_WEIGHT, flow.turn.weight)
+        put_number_field(&inner, seam.FORECAST_CAP, key_cap(key))
+        put_number_field(&inner, seam.FORECAST_HEAD_COST, entry_of(first).cost)
+        put_double_field(&inner, seam.FORECAST_MEAN_COST, _own_cost(flow, usual, steps))
+        rate_limit = key_rate_limit(key)
+        if rate_limit != NULL:
+            bucket_refill(&rate_limit.bucket, core.mono_ns, True)
+            put_double_field(&inner, seam.FORECAST_KEY_RATE, rate_limit.bucket.rate)
+            put_double_field(&inner, seam.FORECAST_KEY_LEVEL, rate_limit.bucket.level)
+            put_double_field(&inner, seam.FORECAST_KEY_BURST, rate_limit.bucket.burst)
+        put_number_field(&inner, seam.FORECAST_WEIGHT_BY_POLICY, key.table_weight or key.weight)
         if flow.turn.place != IDLE:
             put_double_field(
-                &inner, seam.OUTLOOK_BEFORE_ITS_TURN,
-                _before_its_turn(channel, flow, apart, usual, &of_apart, looks))
-            put_double_field(&inner, seam.OUTLOOK_APART_BEFORE, of_apart)
+                &inner, seam.FORECAST_BEFORE_ITS_TURN,
+                _before_its_turn(channel, flow, apart, usual, &of_apart, steps))
+            put_double_field(&inner, seam.FORECAST_APART_BEFORE, of_apart)
             put_number_field(
-                &inner, seam.OUTLOOK_ROUNDS_TO_SAVE, _rounds_to_save(channel, flow, entry_of(first).cost))
-    _put_rivals(&inner, channel, flow, apart, usual, looks)
-    _put_consumers(&inner, channel, looks)
-    if held != NULL and held.line != NULL:
-        _put_line(core, &inner, held, looks)
-    put_number_field(&inner, seam.OUTLOOK_QUANTUM, <uint64_t> channel.ring.quantum)
-    put_number_field(&inner, seam.OUTLOOK_SERVED, channel.served)
-    put_double_field(&inner, seam.OUTLOOK_USUAL_COST, usual)
-    put_number_field(&inner, seam.OUTLOOK_READY, channel.ready)
+                &inner, seam.FORECAST_ROUNDS_TO_SAVE, _rounds_to_save(channel, flow, entry_of(first).cost))
+    _put_rivals(&inner, channel, flow, apart, usual, steps)
+    _put_consumers(&inner, channel, steps)
+    if held != NULL and held.waiters != NULL:
+        _put_waiters(core, &inner, held, steps)
+    put_number_field(&inner, seam.FORECAST_QUANTUM, <uint64_t> channel.ring.quantum)
+    put_number_field(&inner, seam.FORECAST_SERVED, channel.served)
+    put_double_field(&inner, seam.FORECAST_USUAL_COST, usual)
+    put_number_field(&inner, seam.FORECAST_READY, channel.ready)
     put_nested(b, field, &inner)
     buffer_free(&inner)

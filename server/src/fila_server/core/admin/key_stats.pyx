@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from fila_server.core.admin.step_budget cimport (
-    SUBQUEUES_MAX, Looks, flow_age, looks_begin, looks_end, may_look,
+    SUBQUEUES_MAX, StepBudget, flow_age, may_step, steps_begin, steps_end,
 )
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel
 from fila_server.core.protocol cimport seam, v1
@@ -13,7 +13,7 @@ from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field, put_text_field
 from fila_server.core.state.kinds cimport PARKED_THROTTLED
 from fila_server.core.state.paths cimport (
-    channel_find, flow_delivered, key_cap, key_has_policy, key_pace, key_weight,
+    channel_find, flow_delivered, key_cap, key_has_policy, key_rate_limit, key_weight,
 )
 from fila_server.core.state.state cimport Flow, Key, Subqueue, ThrottleKey
 from fila_server.core.structures.bucket cimport bucket_refill
@@ -37,7 +37,8 @@ cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:
 
 
 cdef void _key_stats(
-        Core* core, Buffer* b, Key* key, Channel* channel, uint64_t pending, Looks* looks) noexcept nogil:
+        Core* core, Buffer* b, Key* key, Channel* channel, uint64_t pending,
+        StepBudget* steps) noexcept nogil:
     cdef Flow* flow
     cdef Buffer inner
     cdef uint64_t in_flight = 0
@@ -54,7 +55,7 @@ cdef void _key_stats(
             served += flow.served
             deficit = flow.turn.deficit if flow.turn.deficit > deficit else deficit
             if flow.backlog:
-                age = max(age, flow_age(core, flow, looks))
+                age = max(age, flow_age(core, flow, steps))
                 throttled = throttled or flow.parked == PARKED_THROTTLED
         flow = flow.next_of_key
     buffer_init(&inner)
@@ -69,9 +70,9 @@ cdef void _key_stats(
     put_number_field(&inner, v1.PER_FAIRNESS_KEY_STATS_PAUSED, key.paused)
     put_number_field(&inner, v1.PER_FAIRNESS_KEY_STATS_MAX_IN_FLIGHT, key_cap(key))
     put_number_field(&inner, v1.PER_FAIRNESS_KEY_STATS_THROTTLED, throttled)
-    if key_pace(key) != NULL:
-        put_double_field(&inner, v1.PER_FAIRNESS_KEY_STATS_RATE_PER_SECOND, key_pace(key).bucket.rate)
-        put_double_field(&inner, v1.PER_FAIRNESS_KEY_STATS_BURST, key_pace(key).bucket.burst)
+    if key_rate_limit(key) != NULL:
+        put_double_field(&inner, v1.PER_FAIRNESS_KEY_STATS_RATE_PER_SECOND, key_rate_limit(key).bucket.rate)
+        put_double_field(&inner, v1.PER_FAIRNESS_KEY_STATS_BURST, key_rate_limit(key).bucket.burst)
     put_nested(b, v1.GET_STATS_RESPONSE_PER_KEY_STATS, &inner)
     buffer_free(&inner)
 
@@ -97,7 +98,7 @@ cdef void _keys(
     cdef Flow* flow
     cdef uint64_t pending
     cdef uint64_t subqueues = 0
-    cdef Looks looks = looks_begin()
+    cdef StepBudget steps = steps_begin()
     while walked.cursor < end and subqueues < SUBQUEUES_PER_PAGE:
         key = <Key*> textmap_next(&queue.keys, &walked.cursor)
         if key == NULL:
@@ -109,7 +110,7 @@ cdef void _keys(
             while flow != NULL:
                 if flow.backlog and (channel == NULL or flow.channel == channel):
                     subqueues += flow.subqueues.by_set.count if flow.subqueues != NULL else 0
-                    walked.oldest_ms = max(walked.oldest_ms, flow_age(core, flow, &looks))
+                    walked.oldest_ms = max(walked.oldest_ms, flow_age(core, flow, &steps))
                 flow = flow.next_of_key
             if pending >= least:
                 keep_largest(rows, &count, most, key, pending)
@@ -117,12 +118,12 @@ cdef void _keys(
             keep_largest(rows, &count, most, key, 0)
     largest_first(rows, count)
     for i in range(count):
-        _key_stats(core, b, <Key*> rows[i].what, channel, rows[i].rank, &looks)
-    looks_end(core, &looks)
+        _key_stats(core, b, <Key*> rows[i].what, channel, rows[i].rank, &steps)
+    steps_end(core, &steps)
     free(rows)
 
 
-cdef void _count_waiting(Map64* waiting, Key* key, Channel* channel, Looks* looks) noexcept nogil:
+cdef void _count_waiting(Map64* waiting, Key* key, Channel* channel, StepBudget* steps) noexcept nogil:
     """Add the key's messages to the buckets they name: address -> 1 + how many wait in its lines."""
     cdef Flow* flow = key.flows
     cdef Subqueue* sub
@@ -135,12 +136,12 @@ cdef void _count_waiting(Map64* waiting, Key* key, Channel* channel, Looks* look
             else NULL
         )
         looked = 0
-        while sub != NULL and looked < SUBQUEUES_MAX and may_look(looks):
+        while sub != NULL and looked < SUBQUEUES_MAX and may_step(steps):
             looked += 1
             for i in range(sub.set.count):
                 bucket = sub.set.members[i]
                 before = <uint64_t> map64_get(waiting, <uint64_t> bucket)
-                if sub.line != NULL and sub.line.bucket == bucket:
+                if sub.waiters != NULL and sub.waiters.bucket == bucket:
                     map64_put(
                         waiting, <uint64_t> bucket,
                         <void*> ((before if before else <uint64_t> 1) + sub.count))
@@ -152,7 +153,7 @@ cdef void _count_waiting(Map64* waiting, Key* key, Channel* channel, Looks* look
 
 cdef void _bucket_stats(Core* core, Buffer* b, ThrottleKey* bucket, uint64_t waiting) noexcept nogil:
     cdef Buffer inner
-    bucket_refill(&bucket.bucket, core.mono_ns, bucket.in_lines > 0)
+    bucket_refill(&bucket.bucket, core.mono_ns, bucket.waiting > 0)
     buffer_init(&inner)
     put_text_field(&inner, v1.PER_THROTTLE_KEY_STATS_KEY, _text(bucket.text.bytes, bucket.text.length))
     put_double_field(&inner, v1.PER_THROTTLE_KEY_STATS_TOKENS, bucket.bucket.level)
@@ -174,14 +175,14 @@ cdef void _buckets(
     cdef uint32_t i
     cdef Key* key
     cdef void* before
-    cdef Looks looks = looks_begin()
+    cdef StepBudget steps = steps_begin()
     map64_init(&waiting)
     while cursor < end:
         key = <Key*> textmap_next(&queue.keys, &cursor)
         if key == NULL:
             break
-        _count_waiting(&waiting, key, channel, &looks)
-    looks_end(core, &looks)
+        _count_waiting(&waiting, key, channel, &steps)
+    steps_end(core, &steps)
     most = min(most, waiting.count)
     rows = <Ranked*> must_malloc(max(most, <uint32_t> 1) * sizeof(Ranked))
     while True:

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.admin.step_budget cimport Looks, flow_age, looks_begin, looks_end
+from fila_server.core.admin.step_budget cimport StepBudget, flow_age, steps_begin, steps_end
 from fila_server.core.lifecycle.answers cimport answer
 from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.commands cimport OK
@@ -221,7 +221,7 @@ cdef void _queues(Core* core, Buffer* b) noexcept nogil:
 
 # --- the busiest keys and buckets ------------------------------------------------------------
 
-cdef void _key(Core* core, Buffer* b, KeyClock* row, Looks* looks) noexcept nogil:
+cdef void _key(Core* core, Buffer* b, KeyClock* row, StepBudget* steps) noexcept nogil:
     cdef Flow* flow = row.flow
     cdef double served, due
     if flow != NULL:
@@ -238,7 +238,7 @@ cdef void _key(Core* core, Buffer* b, KeyClock* row, Looks* looks) noexcept nogi
     _number(b, flow.backlog + flow.delayed if flow != NULL else 0)
     _number(b, flow.in_flight if flow != NULL else 0)
     _number(b, flow.turn.weight if flow != NULL else 0)
-    _number(b, flow_age(core, flow, looks) if flow != NULL and flow.backlog else 0)
+    _number(b, flow_age(core, flow, steps) if flow != NULL and flow.backlog else 0)
     _hour_totals(b, &row.hour, HOUR_COLUMNS)
     _number(b, row.arrived + (flow.arrived if flow != NULL else 0))
 
@@ -246,7 +246,7 @@ cdef void _key(Core* core, Buffer* b, KeyClock* row, Looks* looks) noexcept nogi
 cdef void _keys(Core* core, Buffer* b) noexcept nogil:
     """The keys that were served and that waited most, by what this and the last five minutes say."""
     cdef Ranked* rows = <Ranked*> must_malloc(KEYS_MAX * sizeof(Ranked))
-    cdef Looks looks = looks_begin()
+    cdef StepBudget steps = steps_begin()
     cdef uint32_t cursor = 0
     cdef uint32_t count = 0
     cdef uint32_t i
@@ -269,8 +269,8 @@ cdef void _keys(Core* core, Buffer* b) noexcept nogil:
     largest_first(rows, count)
     _array(b, count)
     for i in range(count):
-        _key(core, b, <KeyClock*> rows[i].what, &looks)
-    looks_end(core, &looks)
+        _key(core, b, <KeyClock*> rows[i].what, &steps)
+    steps_end(core, &steps)
     free(rows)
 
 
@@ -290,7 +290,7 @@ cdef void _buckets(Core* core, Buffer* b) noexcept nogil:
     _array(b, count)
     for i in range(count):
         bucket = <ThrottleKey*> rows[i].what
-        bucket_refill(&bucket.bucket, core.mono_ns, bucket.lines != NULL)
+        bucket_refill(&bucket.bucket, core.mono_ns, bucket.waiters != NULL)
         _array(b, 7)
         _text(b, &bucket.text)
         _real(b, bucket.bucket.level)
@@ -298,7 +298,7 @@ cdef void _buckets(Core* core, Buffer* b) noexcept nogil:
         _real(b, bucket.bucket.burst)
         _number(b, bucket.passed)
         _number(b, bucket.stopped)
-        _number(b, bucket.in_lines)
+        _number(b, bucket.waiting)
     free(rows)
 
 

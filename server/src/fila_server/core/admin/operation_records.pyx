@@ -6,7 +6,7 @@ from libc.string cimport memcmp
 
 from fila_server.core.lifecycle.answers cimport answer, answer_status
 from fila_server.core.protocol cimport seam
-from fila_server.core.protocol.commands cimport INTERNAL, KEPT_CHANGE, OK
+from fila_server.core.protocol.commands cimport INTERNAL, OK, OPERATION_RECORDS_CHANGE
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse, next_field, put_nested, put_text_field
 from fila_server.core.storage.families cimport KEPT
 from fila_server.core.storage.rocksdb cimport (
@@ -39,7 +39,7 @@ cdef void _behind(Buffer* end, Slice prefix) noexcept nogil:
     put_u8(end, 0xFF)
 
 
-cdef void kept_put(Core* core, Command* command) noexcept nogil:
+cdef void operation_records_put(Core* core, Command* command) noexcept nogil:
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text
@@ -51,11 +51,11 @@ cdef void kept_put(Core* core, Command* command) noexcept nogil:
     buffer_init(&end)
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == seam.KEPT_CHANGE_PREFIXES and text.length:
+        if field == seam.OPERATION_RECORDS_CHANGE_PREFIXES and text.length:
             _behind(&end, text)
             batch_delete_range(
                 core.store, core.settles, KEPT, text.at, text.length, end.data, end.length)
-        elif field == seam.KEPT_CHANGE_RECORDS and fields_parse(&record, text.at, text.length):
+        elif field == seam.OPERATION_RECORDS_CHANGE_RECORDS and fields_parse(&record, text.at, text.length):
             name, value = record.text[seam.ACCESS_RECORD_KEY], record.text[seam.ACCESS_RECORD_VALUE]
             if name.length == 0:
                 continue
@@ -78,13 +78,13 @@ cdef void _read(Core* core, Command* command) noexcept nogil:
     cdef size_t length = 0
     cdef uint64_t left
     fields_parse(&fields, command.bytes, command.length)
-    prefix = fields.text[seam.KEPT_PAGE_PREFIX]
-    left = min(fields.number[seam.KEPT_PAGE_MOST] or PAGE_MAX, <uint64_t> PAGE_MAX)
+    prefix = fields.text[seam.OPERATION_RECORDS_PAGE_PREFIX]
+    left = min(fields.number[seam.OPERATION_RECORDS_PAGE_MOST] or PAGE_MAX, <uint64_t> PAGE_MAX)
     buffer_init(&from_)
     buffer_init(&payload)
     buffer_init(&record)
-    if fields.text[seam.KEPT_PAGE_BELOW].length:
-        put_slice(&from_, fields.text[seam.KEPT_PAGE_BELOW])
+    if fields.text[seam.OPERATION_RECORDS_PAGE_BELOW].length:
+        put_slice(&from_, fields.text[seam.OPERATION_RECORDS_PAGE_BELOW])
     else:
         _behind(&from_, prefix)
     rocksdb_iter_seek_for_prev(scan, from_.data, from_.length)
@@ -97,7 +97,7 @@ cdef void _read(Core* core, Command* command) noexcept nogil:
             put_text_field(&record, seam.ACCESS_RECORD_KEY, _text(at, length))
             at = scan_value(scan, &length)
             put_text_field(&record, seam.ACCESS_RECORD_VALUE, _text(at, length))
-            put_nested(&payload, seam.KEPT_RECORDS_RECORDS, &record)
+            put_nested(&payload, seam.OPERATION_RECORDS_RECORDS, &record)
             left -= 1
         rocksdb_iter_prev(scan)
     buffer_free(&from_)
@@ -112,10 +112,10 @@ cdef void _read(Core* core, Command* command) noexcept nogil:
     answer(core, command.token, OK, &payload, False)
 
 
-cdef void kept_command(Core* core, Command* command) noexcept nogil:
+cdef void operation_records_command(Core* core, Command* command) noexcept nogil:
     cdef Buffer nothing
-    if command.kind == KEPT_CHANGE:
-        kept_put(core, command)
+    if command.kind == OPERATION_RECORDS_CHANGE:
+        operation_records_put(core, command)
         buffer_init(&nothing)
         answer(core, command.token, OK, &nothing, True)
     else:

@@ -10,7 +10,7 @@ from libc.string cimport memcmp, memset
 from fila_server.core.index.bodies cimport frame_want
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.lifecycle.redrive cimport redrive_page, redrive_wants
-from fila_server.core.lifecycle.view cimport message_bytes, message_view
+from fila_server.core.lifecycle.sending cimport message_bytes, message_view
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport OK, PEEK_MESSAGES, RESOURCE_EXHAUSTED
 from fila_server.core.protocol.protobuf cimport Fields, View, fields_parse, put_message
@@ -31,10 +31,10 @@ cdef enum:
     PEEK_DEFAULT = 1
     BYTES_MAX = 4000000
     WAITED_IN_VAIN_MAX = 64         # loads, of this page's frames or others', that brought it no further
-    LOOKS_PER_PASS = 65536          # messages that the pages of a pass look at together, a millisecond
+    STEPS_PER_PASS = 65536          # messages that the pages of a pass look at together, a millisecond
                                     # or two where each is of another key and far from the last,
     PAGES_MAX = 256                 # under way at a time, of 8 KiB each
-    FRAME_LOOKS = 16                # and what a frame costs beside its messages
+    FRAME_STEPS = 16                # and what a frame costs beside its messages
 
 cdef enum Outcome:                  # what became of a page in this pass
     ANSWERED = 0
@@ -73,7 +73,7 @@ cdef bint pages_turn(Core* core) noexcept nogil:
     """A page that waits for bytes is looked at again only once the reader thread has brought some."""
     cdef Page* page = core.pages
     cdef Page* following
-    cdef uint32_t looks = LOOKS_PER_PASS // core.pages_count
+    cdef uint32_t steps = STEPS_PER_PASS // core.pages_count
     cdef int outcome
     cdef bint more = False
     core.pages = core.pages_last = NULL
@@ -84,7 +84,7 @@ cdef bint pages_turn(Core* core) noexcept nogil:
             page = following
             continue
         core.counters.walked += page.count
-        outcome = _turn(core, page, looks)
+        outcome = _turn(core, page, steps)
         if outcome == ANSWERED:
             core.pages_count -= 1
             command_free(page.command)
@@ -98,7 +98,7 @@ cdef bint pages_turn(Core* core) noexcept nogil:
     return more
 
 
-cdef int _turn(Core* core, Page* page, uint32_t looks) noexcept nogil:
+cdef int _turn(Core* core, Page* page, uint32_t steps) noexcept nogil:
     cdef Fields fields
     cdef Search search
     cdef Slot* slots[PAGE_MAX]
@@ -111,7 +111,7 @@ cdef int _turn(Core* core, Page* page, uint32_t looks) noexcept nogil:
             else redrive_wants(core, page.command, &fields, &search)):
         return ANSWERED
     _look_again(page, &search)
-    if not _look_on(page, &search, looks):
+    if not _look_on(page, &search, steps):
         return LOOKING
     if _cold(core, &search) and not _enough(page, &search):
         return WAITS_FOR_BYTES
@@ -178,7 +178,7 @@ cdef uint64_t _pending(Search* search) noexcept nogil:
     return flow.backlog + flow.delayed if flow != NULL else 0
 
 
-cdef bint _look_on(Page* page, Search* search, uint32_t looks) noexcept nogil:
+cdef bint _look_on(Page* page, Search* search, uint32_t steps) noexcept nogil:
     """Find more of them, in offset order. False: this pass has looked enough, and there may be more."""
     cdef Directory* directory = &search.channel.queue.directory
     cdef Frame* frame
@@ -198,9 +198,9 @@ cdef bint _look_on(Page* page, Search* search, uint32_t looks) noexcept nogil:
             return True
         if pending == 0 or (search.after_offset == 0 and search.count >= pending):
             return True                 # all there are
-        if looked >= looks:
+        if looked >= steps:
             return False
-        looked += FRAME_LOOKS
+        looked += FRAME_STEPS
         share = share_find(frame, search.channel)
         if share != NULL and share.remaining:
             looked += frame.count

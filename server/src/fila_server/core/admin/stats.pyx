@@ -1,26 +1,33 @@
 """Of what is counted anyway; what only a walk over a queue's keys can tell is in core/admin/key_stats."""
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memset
 
 from fila_server.core.admin.explain cimport explain_key
 from fila_server.core.admin.key_stats cimport CELLS_AT_ONCE, Walked, key_stats_page, keys_walk
-from fila_server.core.admin.roster cimport roster_command
+from fila_server.core.index.holders cimport holder_bound, holder_reported, holder_room
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport (
     EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, OK, STATS_PAGE,
 )
 from fila_server.core.protocol.protobuf cimport (
-    Fields, fields_parse, put_nested, put_number_field, put_text_field, put_timestamp_field,
+    VARINT, fields_parse, next_field, put_nested, put_number_field, put_tag, put_text_field,
+    put_timestamp_field,
 )
 from fila_server.core.state.directory cimport directory_first, directory_from, directory_next, queue_oldest
-from fila_server.core.state.kinds cimport DONE
+from fila_server.core.state.kinds cimport DONE, PULL
 from fila_server.core.state.paths cimport (
     channel_find, frame_last_offset, frame_offset, queue_find, share_find,
 )
-from fila_server.core.state.state cimport Channel, Directory, Frame, Queue, Share
-from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
-from fila_server.core.structures.maps cimport textmap_next
+from fila_server.core.state.pending cimport Holder
+from fila_server.core.state.state cimport Channel, Consumer, Directory, Frame, Key, Share
+from fila_server.core.structures.buffer cimport (
+    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_varint,
+)
+from fila_server.core.structures.maps cimport map64_get, text_hash, textmap_get_hashed, textmap_next
+from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
 
 
 cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:
@@ -211,3 +218,154 @@ cdef void stats_command(Core* core, Command* command) noexcept nogil:
         roster_command(core, command, &fields, queue)
     elif command.kind == EXPLAIN_KEY:
         explain_key(core, command, &fields, queue)
+
+
+# --- messages in flight by principal ---------------------------------------------------------
+
+cdef void _bound_and_report(Core* core, const Fields* asked, Buffer* reported) noexcept nogil:
+    cdef Holder* holder = <Holder*> map64_get(&core.holders, asked.number[seam.HOLDER_PRINCIPAL])
+    if holder == NULL:                  # nothing of it is here; it brings its bound along
+        return
+    holder_bound(core, holder, <uint32_t> asked.number[seam.HOLDER_MOST])
+    put_number_field(reported, seam.HELD_ROW_IN_FLIGHT, holder.in_flight)
+    put_number_field(reported, seam.HELD_ROW_REFUSED, holder.refused)
+    holder_reported(core, holder)
+
+
+cdef void in_flight_command(Core* core, Command* command) noexcept nogil:
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number
+    cdef Fields asked
+    cdef Buffer row
+    cdef Buffer b
+    buffer_init(&b)
+    buffer_init(&row)
+    c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if field == seam.HOLDERS_HOLDERS and fields_parse(&asked, text.at, text.length):
+            row.length = 0
+            _bound_and_report(core, &asked, &row)
+            put_nested(&b, seam.HELD_ROWS, &row)     # an empty one too: the rows answer one by one
+    buffer_free(&row)
+    answer(core, command.token, OK, &b, False)
+
+
+# --- bytes by fairness key -------------------------------------------------------------------
+
+cdef enum:
+    KEYS_MAX = 64
+    QUEUES_A_PART = 512             # 32,768 look-ups in one command; some milliseconds of a pass
+
+
+cdef void stored_command(Core* core, Command* command) noexcept nogil:
+    cdef Slice[KEYS_MAX] names
+    cdef uint64_t[KEYS_MAX] hashes
+    cdef uint64_t[KEYS_MAX] stored
+    cdef Cursor c
+    cdef Slice text
+    cdef Buffer b
+    cdef Queue* queue
+    cdef Key* key
+    cdef uint64_t number
+    cdef uint32_t field, kind, i, queues = 0, count = 0, cursor = 0
+    memset(stored, 0, sizeof(stored))
+    c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if field == seam.STORED_PAGE_KEYS and count < KEYS_MAX:
+            names[count] = text
+            hashes[count] = text_hash(text.at, text.length)
+            count += 1
+        elif field == seam.STORED_PAGE_CURSOR:
+            cursor = <uint32_t> number
+    while queues < QUEUES_A_PART:
+        queue = <Queue*> textmap_next(&core.queues, &cursor)
+        if queue == NULL:
+            break
+        queues += 1
+        for i in range(count):
+            key = <Key*> textmap_get_hashed(&queue.keys, names[i].at, names[i].length, hashes[i])
+            if key != NULL:
+                stored[i] += key.stored_bytes
+    buffer_init(&b)
+    for i in range(count):
+        # Zeros too: the numbers answer the keys one by one.
+        put_tag(&b, seam.STORED_BYTES_STORED, VARINT)
+        put_varint(&b, stored[i])
+    put_number_field(&b, seam.STORED_BYTES_CURSOR, cursor if queues == QUEUES_A_PART else 0)
+    put_number_field(&b, seam.STORED_BYTES_CAPACITY, core.queues.capacity)
+    answer(core, command.token, OK, &b, False)
+
+
+# --- who consumes a queue --------------------------------------------------------------------
+# Consumers stand on their channel's two circles, those here and those away; the oldest of both are
+# kept by number.
+
+cdef enum:
+    CONSUMERS_MAX = 10000           # the oldest; one connection has as many streams at most
+
+
+cdef void _gather(Consumer* first, Ranked* rows, uint32_t* count) noexcept nogil:
+    """Numbers only grow, so the oldest have the lowest."""
+    cdef Consumer* consumer = first
+    while consumer != NULL:
+        if consumer.kind != PULL:
+            keep_largest(rows, count, CONSUMERS_MAX, consumer, UINT64_MAX - consumer.number)
+        consumer = consumer.next if consumer.next != first else NULL
+
+
+cdef Slice _slice_of(const Buffer* b) noexcept nogil:
+    cdef Slice s
+    s.at, s.length = b.data, <uint32_t> b.length
+    return s
+
+
+cdef void _put(Buffer* b, Consumer* consumer) noexcept nogil:
+    cdef Buffer row
+    cdef Slice channel
+    channel.at, channel.length = consumer.channel.text.bytes, consumer.channel.text.length
+    buffer_init(&row)
+    put_number_field(&row, v1.CONSUMER_INFO_CONSUMER_ID, consumer.number)
+    if consumer.name.length:
+        put_text_field(&row, v1.CONSUMER_INFO_NAME, _slice_of(&consumer.name))
+    if consumer.peer.length:
+        put_text_field(&row, v1.CONSUMER_INFO_PEER, _slice_of(&consumer.peer))
+    put_text_field(&row, v1.CONSUMER_INFO_CHANNEL, channel)
+    put_number_field(&row, v1.CONSUMER_INFO_HELD, consumer.in_flight)
+    put_number_field(&row, v1.CONSUMER_INFO_BEGUN, consumer.begun)
+    put_number_field(&row, v1.CONSUMER_INFO_RETURNED_TOTAL, consumer.returned)
+    put_number_field(&row, v1.CONSUMER_INFO_HANDLING_TIME_US, consumer.handling_us)
+    put_number_field(&row, v1.CONSUMER_INFO_WINDOW, consumer.limit)
+    put_number_field(&row, v1.CONSUMER_INFO_TRACKS_BEGUN, consumer.tracks_begun)
+    put_timestamp_field(&row, v1.CONSUMER_INFO_CONNECTED_AT, consumer.opened_ms)
+    put_number_field(&row, v1.CONSUMER_INFO_AWAY, consumer.away)
+    put_number_field(&row, v1.CONSUMER_INFO_AT_QUOTA, holder_room(consumer.holder) == 0)
+    put_nested(b, v1.LIST_CONSUMERS_RESPONSE_CONSUMERS, &row)
+    buffer_free(&row)
+
+
+cdef void roster_command(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
+    cdef Channel* channel = queue.channels
+    cdef Channel* only = NULL
+    cdef Ranked* rows
+    cdef uint32_t count = 0
+    cdef uint32_t i
+    cdef Buffer b
+    if fields.text[v1.LIST_CONSUMERS_REQUEST_CHANNEL].length:
+        only = channel_find(queue, fields.text[v1.LIST_CONSUMERS_REQUEST_CHANNEL])
+        if only == NULL:
+            answer_no_channel(core, command)
+            return
+    rows = <Ranked*> must_malloc(CONSUMERS_MAX * sizeof(Ranked))
+    while channel != NULL:
+        if only == NULL or channel == only:
+            _gather(channel.turn, rows, &count)
+            _gather(channel.away, rows, &count)
+        channel = channel.next
+    largest_first(rows, count)
+    buffer_init(&b)
+    for i in range(count):
+        _put(&b, <Consumer*> rows[i].what)
+    free(rows)
+    answer(core, command.token, OK, &b, False)

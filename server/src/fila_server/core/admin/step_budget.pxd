@@ -11,33 +11,33 @@ from libc.stdint cimport uint32_t, uint64_t
 from fila_server.core.state.state cimport Channel, Core, Flow, Slot
 
 cdef enum:
-    LOOKS_MAX = 100000                  # more than one key's walks ever take
+    STEPS_MAX = 100000                  # more than one key's walks ever take
     SUBQUEUES_MAX = 10000               # of one flow
-    LOOKS_PER_WORK = 16                 # what is looked at and left alone, for one that is touched
+    STEPS_PER_WORK = 16                 # what is looked at and left alone, for one that is touched
 
-cdef struct Looks:                      # what is left of the steps of a command
+cdef struct StepBudget:                 # what is left of the steps of a command
     uint32_t left
     Channel* channel                    # whose consumers were looked at last,
     bint     has_room                   # and whether one had room
 
-cdef inline Looks looks_begin() noexcept nogil:
-    cdef Looks looks
-    looks.left, looks.channel, looks.has_room = LOOKS_MAX, NULL, False
-    return looks
+cdef inline StepBudget steps_begin() noexcept nogil:
+    cdef StepBudget steps
+    steps.left, steps.channel, steps.has_room = STEPS_MAX, NULL, False
+    return steps
 
-cdef inline bint may_look(Looks* looks) noexcept nogil:
-    looks.left -= looks.left > 0
-    return looks.left > 0
+cdef inline bint may_step(StepBudget* steps) noexcept nogil:
+    steps.left -= steps.left > 0
+    return steps.left > 0
 
 # So many more were taken, by a walk that is bounded by itself.
-cdef inline void looks_spend(Looks* looks, uint32_t steps) noexcept nogil:
-    looks.left -= min(looks.left, steps)
+cdef inline void steps_spend(StepBudget* steps, uint32_t taken) noexcept nogil:
+    steps.left -= min(steps.left, taken)
 
 # They are counted among what was walked, and as work.
-cdef void looks_end(Core* core, const Looks* looks) noexcept nogil
+cdef void steps_end(Core* core, const StepBudget* steps) noexcept nogil
 
 # The flow's ready message with the lowest position, held or not; a step for each of its sub-queues where some
 # stand in lines.
-cdef Slot* flow_first(Flow* flow, Looks* looks) noexcept nogil
+cdef Slot* flow_first(Flow* flow, StepBudget* steps) noexcept nogil
 # The age of it in ms: its oldest but for those that came back.
-cdef uint64_t flow_age(Core* core, Flow* flow, Looks* looks) noexcept nogil
+cdef uint64_t flow_age(Core* core, Flow* flow, StepBudget* steps) noexcept nogil

@@ -7,10 +7,10 @@ from fila_server.core.state.paths cimport frame_enqueued_ms, frame_of
 from fila_server.core.state.state cimport Fifo, Subqueue
 
 
-cdef void looks_end(Core* core, const Looks* looks) noexcept nogil:
-    cdef uint32_t walked = LOOKS_MAX - looks.left
+cdef void steps_end(Core* core, const StepBudget* steps) noexcept nogil:
+    cdef uint32_t walked = STEPS_MAX - steps.left
     core.counters.walked += walked
-    core.counters.work += walked // LOOKS_PER_WORK
+    core.counters.work += walked // STEPS_PER_WORK
 
 
 cdef inline Slot* _lower(Slot* found, Fifo* fifo) noexcept nogil:
@@ -18,7 +18,7 @@ cdef inline Slot* _lower(Slot* found, Fifo* fifo) noexcept nogil:
     return first if first != NULL and (found == NULL or first.position < found.position) else found
 
 
-cdef Slot* flow_first(Flow* flow, Looks* looks) noexcept nogil:
+cdef Slot* flow_first(Flow* flow, StepBudget* steps) noexcept nogil:
     cdef Slot* found = fifo_first(&flow.fifo)
     cdef Subqueue* sub
     cdef uint32_t looked = 0
@@ -27,17 +27,17 @@ cdef Slot* flow_first(Flow* flow, Looks* looks) noexcept nogil:
     sub = <Subqueue*> flow.subqueues.eligible
     if sub != NULL:
         found = _lower(found, &sub.fifo)
-    sub = flow.subqueues.first if flow.subqueues.in_lines else NULL
-    while sub != NULL and looked < SUBQUEUES_MAX and may_look(looks):
+    sub = flow.subqueues.first if flow.subqueues.waiting else NULL
+    while sub != NULL and looked < SUBQUEUES_MAX and may_step(steps):
         looked += 1
-        if sub.line != NULL:
+        if sub.waiters != NULL:
             found = _lower(found, &sub.fifo)
         sub = sub.sibling
     return found
 
 
-cdef uint64_t flow_age(Core* core, Flow* flow, Looks* looks) noexcept nogil:
-    cdef Slot* slot = flow_first(flow, looks)
+cdef uint64_t flow_age(Core* core, Flow* flow, StepBudget* steps) noexcept nogil:
+    cdef Slot* slot = flow_first(flow, steps)
     cdef int64_t age
     if slot == NULL:
         return 0

@@ -5,15 +5,15 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from fila_server.core.admin.explain cimport Holding, flow_holding
-from fila_server.core.admin.step_budget cimport LOOKS_MAX, Looks, flow_age, looks_begin, looks_end
+from fila_server.core.admin.step_budget cimport STEPS_MAX, StepBudget, flow_age, steps_begin, steps_end
 from fila_server.core.lifecycle.answers cimport answer, answer_no_queue
 from fila_server.core.protocol cimport seam, v1
-from fila_server.core.protocol.commands cimport LATE_PAGE, OK
+from fila_server.core.protocol.commands cimport OK, WAITING_LONGEST_PAGE
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
 )
 from fila_server.core.state.paths cimport (
-    channel_find, key_cap, key_has_policy, key_pace, key_weight, queue_find,
+    channel_find, key_cap, key_has_policy, key_rate_limit, key_weight, queue_find,
 )
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc
@@ -35,9 +35,9 @@ cdef inline Slice _text(Text* text) noexcept nogil:
 
 # --- who waits longest -----------------------------------------------------------------------
 
-cdef void _row(Core* core, Buffer* b, Flow* flow, uint64_t waiting_ms, Looks* looks) noexcept nogil:
+cdef void _row(Core* core, Buffer* b, Flow* flow, uint64_t waiting_ms, StepBudget* steps) noexcept nogil:
     """A LateKey."""
-    cdef Holding held = flow_holding(core, flow.key, flow, flow.channel.queue.policy.paused, looks)
+    cdef Holding held = flow_holding(core, flow.key, flow, flow.channel.queue.policy.paused, steps)
     cdef Buffer row
     buffer_init(&row)
     put_text_field(&row, v1.LATE_KEY_QUEUE, _text(&flow.channel.queue.text))
@@ -53,7 +53,7 @@ cdef void _row(Core* core, Buffer* b, Flow* flow, uint64_t waiting_ms, Looks* lo
     put_number_field(&row, v1.LATE_KEY_PENDING, flow.backlog)
     put_number_field(&row, v1.LATE_KEY_IN_FLIGHT, flow.in_flight)
     put_number_field(&row, v1.LATE_KEY_WEIGHT, key_weight(flow.key))
-    put_nested(b, seam.LATE_KEYS_KEYS, &row)
+    put_nested(b, seam.WAITING_LONGEST_KEYS_KEYS, &row)
     buffer_free(&row)
 
 
@@ -66,37 +66,38 @@ cdef void _put_waiting(Buffer* b, Queue* queue, Map64* waiting) noexcept nogil:
         count = <uint64_t> map64_get(waiting, <uint64_t> channel)
         if count:
             buffer_init(&row)
-            put_text_field(&row, seam.LATE_CHANNEL_CHANNEL, _text(&channel.text))
-            put_number_field(&row, seam.LATE_CHANNEL_COUNT, count)
-            put_nested(b, seam.LATE_KEYS_WAITING, &row)
+            put_text_field(&row, seam.WAITING_LONGEST_CHANNEL_CHANNEL, _text(&channel.text))
+            put_number_field(&row, seam.WAITING_LONGEST_CHANNEL_COUNT, count)
+            put_nested(b, seam.WAITING_LONGEST_KEYS_WAITING, &row)
             buffer_free(&row)
         channel = channel.next
 
 
-cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
+cdef void _page(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     """The keys of a part of the table that wait longest, and how many wait in each channel. A cursor of 0 in
     the answer: that was all."""
-    cdef uint32_t cursor = <uint32_t> fields.number[seam.LATE_PAGE_CURSOR]
-    cdef uint64_t above_ms = fields.number[seam.LATE_PAGE_ABOVE_MS]
+    cdef uint32_t cursor = <uint32_t> fields.number[seam.WAITING_LONGEST_PAGE_CURSOR]
+    cdef uint64_t above_ms = fields.number[seam.WAITING_LONGEST_PAGE_ABOVE_MS]
     cdef uint32_t most = <uint32_t> max(
-        <uint64_t> 1, min(fields.number[seam.LATE_PAGE_MOST], <uint64_t> ROWS_MAX))
+        <uint64_t> 1, min(fields.number[seam.WAITING_LONGEST_PAGE_MOST], <uint64_t> ROWS_MAX))
     cdef uint32_t count = 0
     cdef uint32_t i, end
     cdef uint64_t before, age
     cdef Map64 waiting
-    cdef Looks looks = looks_begin()
+    cdef StepBudget steps = steps_begin()
     cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
     cdef Key* key
     cdef Flow* flow
-    cdef bint of_all = fields.text[seam.LATE_PAGE_CHANNEL].length == 0
-    cdef Channel* only = NULL if of_all else channel_find(queue, fields.text[seam.LATE_PAGE_CHANNEL])
+    cdef bint of_all = fields.text[seam.WAITING_LONGEST_PAGE_CHANNEL].length == 0
+    cdef Slice asked = fields.text[seam.WAITING_LONGEST_PAGE_CHANNEL]
+    cdef Channel* only = NULL if of_all else channel_find(queue, asked)
     cdef Buffer b
-    if fields.number[seam.LATE_PAGE_CAPACITY] != queue.keys.capacity:
+    if fields.number[seam.WAITING_LONGEST_PAGE_CAPACITY] != queue.keys.capacity:
         cursor = 0
     map64_init(&waiting)
     end = min(cursor + CELLS_PER_PAGE, queue.keys.capacity)
     # The other half of the steps is for the rows: a page ends, and the next one has steps of its own.
-    while cursor < end and looks.left > LOOKS_MAX // 2:
+    while cursor < end and steps.left > STEPS_MAX // 2:
         key = <Key*> textmap_next(&queue.keys, &cursor)
         if key == NULL:
             break
@@ -105,18 +106,18 @@ cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue)
             if flow.backlog and (of_all or flow.channel == only):
                 before = <uint64_t> map64_get(&waiting, <uint64_t> flow.channel)
                 map64_put(&waiting, <uint64_t> flow.channel, <void*> (before + 1))
-                age = flow_age(core, flow, &looks)
+                age = flow_age(core, flow, &steps)
                 if above_ms == 0 or age > above_ms:
                     keep_largest(rows, &count, most, flow, age)
             flow = flow.next_of_key
     largest_first(rows, count)
     buffer_init(&b)
     for i in range(count):
-        _row(core, &b, <Flow*> rows[i].what, rows[i].rank, &looks)
-    looks_end(core, &looks)
-    put_number_field(&b, seam.LATE_KEYS_CURSOR, cursor if cursor < queue.keys.capacity else 0)
+        _row(core, &b, <Flow*> rows[i].what, rows[i].rank, &steps)
+    steps_end(core, &steps)
+    put_number_field(&b, seam.WAITING_LONGEST_KEYS_CURSOR, cursor if cursor < queue.keys.capacity else 0)
     _put_waiting(&b, queue, &waiting)
-    put_number_field(&b, seam.LATE_KEYS_CAPACITY, queue.keys.capacity)
+    put_number_field(&b, seam.WAITING_LONGEST_KEYS_CAPACITY, queue.keys.capacity)
     map64_free(&waiting)
     free(rows)
     answer(core, command.token, OK, &b, False)
@@ -143,9 +144,9 @@ cdef void _policy(Buffer* b, Slice name, Key* key) noexcept nogil:
         put_number_field(&row, v1.KEY_POLICY_EFFECTIVE_WEIGHT, key_weight(key))
         put_number_field(&row, v1.KEY_POLICY_PENDING, pending)
         put_number_field(&row, v1.KEY_POLICY_IN_FLIGHT, in_flight)
-        if key_pace(key) != NULL:
-            put_double_field(&row, v1.KEY_POLICY_RATE_PER_SECOND, key_pace(key).bucket.rate)
-            put_double_field(&row, v1.KEY_POLICY_BURST, key_pace(key).bucket.burst)
+        if key_rate_limit(key) != NULL:
+            put_double_field(&row, v1.KEY_POLICY_RATE_PER_SECOND, key_rate_limit(key).bucket.rate)
+            put_double_field(&row, v1.KEY_POLICY_BURST, key_rate_limit(key).bucket.burst)
     put_nested(b, seam.POLICY_PART_POLICIES, &row)
     buffer_free(&row)
 
@@ -176,14 +177,14 @@ cdef void _key_policies(Core* core, Command* command, Fields* fields, Queue* que
     answer(core, command.token, OK, &b, False)
 
 
-cdef void late_command(Core* core, Command* command) noexcept nogil:
+cdef void waiting_longest_command(Core* core, Command* command) noexcept nogil:
     cdef Fields fields
     cdef Queue* queue
     fields_parse(&fields, command.bytes, command.length)
-    queue = queue_find(core, fields.text[seam.LATE_PAGE_QUEUE])
+    queue = queue_find(core, fields.text[seam.WAITING_LONGEST_PAGE_QUEUE])
     if queue == NULL:
         answer_no_queue(core, command)
-    elif command.kind == LATE_PAGE:
-        _late_page(core, command, &fields, queue)
+    elif command.kind == WAITING_LONGEST_PAGE:
+        _page(core, command, &fields, queue)
     else:
         _key_policies(core, command, &fields, queue)

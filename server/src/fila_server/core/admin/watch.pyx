@@ -5,7 +5,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
 from fila_server.core.admin.explain cimport Holding, flow_holding
-from fila_server.core.admin.step_budget cimport Looks, flow_age, looks_begin, looks_end
+from fila_server.core.admin.step_budget cimport StepBudget, flow_age, steps_begin, steps_end
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport FIND_KEYS, OK
@@ -20,7 +20,7 @@ from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.directory cimport directory_first
 from fila_server.core.state.kinds cimport NOT_PARKED
 from fila_server.core.state.paths cimport (
-    channel_find, flow_delivered, key_cap, key_pace, key_weight, queue_find,
+    channel_find, flow_delivered, key_cap, key_rate_limit, key_weight, queue_find,
 )
 from fila_server.core.state.state cimport Channel, Flow, Frame, Key, KeyClock, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc
@@ -94,12 +94,12 @@ cdef void _put_policy(Buffer* b, Key* key) noexcept nogil:
     put_number_field(b, v1.KEY_STATE_WEIGHT, key_weight(key))
     put_number_field(b, v1.KEY_STATE_PAUSED, key.paused)
     put_number_field(b, v1.KEY_STATE_MAX_IN_FLIGHT, key_cap(key))
-    if key_pace(key) != NULL:
-        put_double_field(b, v1.KEY_STATE_RATE_PER_SECOND, key_pace(key).bucket.rate)
-        put_double_field(b, v1.KEY_STATE_BURST, key_pace(key).bucket.burst)
+    if key_rate_limit(key) != NULL:
+        put_double_field(b, v1.KEY_STATE_RATE_PER_SECOND, key_rate_limit(key).bucket.rate)
+        put_double_field(b, v1.KEY_STATE_BURST, key_rate_limit(key).bucket.burst)
 
 
-cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, Looks* looks) noexcept nogil:
+cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, StepBudget* steps) noexcept nogil:
     """A KeyState; of a key that has nothing and never had, its name."""
     cdef Key* key = <Key*> textmap_get(&channel.queue.keys, text.at, text.length)
     cdef Flow* flow = flow_find(key, channel) if key != NULL else NULL
@@ -109,7 +109,7 @@ cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, Looks* l
     if flow != NULL and flow.clock != NULL:
         clock_account(core, flow)       # of one without a clock it might open one, in place of a ranked one
     clock = flow.clock if flow != NULL and flow.clock != NULL else clock_find(channel, text.at, text.length)
-    held = flow_holding(core, key, flow, channel.queue.policy.paused, looks)
+    held = flow_holding(core, key, flow, channel.queue.policy.paused, steps)
     buffer_init(&row)
     put_text_field(&row, v1.KEY_STATE_FAIRNESS_KEY, text)
     put_number_field(&row, v1.KEY_STATE_STATE, held.state)
@@ -121,7 +121,7 @@ cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, Looks* l
         put_number_field(&row, v1.KEY_STATE_READY, flow.backlog)
         put_number_field(&row, v1.KEY_STATE_DELAYED, flow.delayed)
         put_number_field(&row, v1.KEY_STATE_IN_FLIGHT, flow.in_flight)
-        put_number_field(&row, v1.KEY_STATE_WAITING_MS, flow_age(core, flow, looks) if flow.backlog else 0)
+        put_number_field(&row, v1.KEY_STATE_WAITING_MS, flow_age(core, flow, steps) if flow.backlog else 0)
     if key != NULL:
         _put_policy(&row, key)
     if clock != NULL:
@@ -179,13 +179,13 @@ cdef void _rank(Ranking* ranking, int order, Text* text, uint64_t rank) noexcept
         keep_largest(ranking.rows[order], &ranking.count[order], ranking.most, text, rank)
 
 
-cdef void _rank_flow(Core* core, Ranking* ranking, Flow* flow, Text* text, Looks* looks) noexcept nogil:
+cdef void _rank_flow(Core* core, Ranking* ranking, Flow* flow, Text* text, StepBudget* steps) noexcept nogil:
     _rank(ranking, 0, text, <uint64_t> flow.backlog + flow.delayed)
     if ranking.rows[1] != NULL and flow.backlog:
-        _rank(ranking, 1, text, flow_age(core, flow, looks) + 1)
+        _rank(ranking, 1, text, flow_age(core, flow, steps) + 1)
 
 
-cdef void _rank_clocks(Core* core, Ranking* ranking, Channel* channel, Looks* looks) noexcept nogil:
+cdef void _rank_clocks(Core* core, Ranking* ranking, Channel* channel, StepBudget* steps) noexcept nogil:
     """At most ROWS_PER_CHANNEL_MAX of them; some milliseconds."""
     cdef KeyClock* row = channel.clocks_newest
     cdef KeyClock* older
@@ -194,7 +194,7 @@ cdef void _rank_clocks(Core* core, Ranking* ranking, Channel* channel, Looks* lo
         older = row.older               # accounting may move it to the front
         _look(core, row)
         if row.flow != NULL:
-            _rank_flow(core, ranking, row.flow, &row.text, looks)
+            _rank_flow(core, ranking, row.flow, &row.text, steps)
         _rank(ranking, 2, &row.text, <uint64_t> (row.rates.arriving * 1000))
         _rank(ranking, 3, &row.text, <uint64_t> (row.rates.serving * 1000))
         off = row.rates.owing - row.rates.serving
@@ -204,7 +204,7 @@ cdef void _rank_clocks(Core* core, Ranking* ranking, Channel* channel, Looks* lo
 
 cdef uint32_t _rank_slice(
         Core* core, Ranking* ranking, Channel* channel, uint32_t cursor, uint32_t cells,
-        Looks* looks) noexcept nogil:
+        StepBudget* steps) noexcept nogil:
     """Keys without a row, of a slice of the table; returns where the next one begins."""
     cdef Queue* queue = channel.queue
     cdef uint32_t end = min(cursor + min(cells, <uint32_t> CELLS_MAX), queue.keys.capacity)
@@ -219,27 +219,28 @@ cdef uint32_t _rank_slice(
             continue
         clock_account(core, flow)
         if flow.clock == NULL:          # else the walk over the clocks comes by
-            _rank_flow(core, ranking, flow, &key.text, looks)
+            _rank_flow(core, ranking, flow, &key.text, steps)
     return cursor if cursor < queue.keys.capacity else 0
 
 
 cdef void _put_once(
-        Core* core, Buffer* b, Channel* channel, Map64* told, Slice text, Looks* looks) noexcept nogil:
+        Core* core, Buffer* b, Channel* channel, Map64* reported, Slice text,
+        StepBudget* steps) noexcept nogil:
     """A row of an order may be one of another, too, or named."""
     cdef Text* known
     cdef Key* key = <Key*> textmap_get(&channel.queue.keys, text.at, text.length)
     known = &key.text if key != NULL else <Text*> clock_find(channel, text.at, text.length)
     if known != NULL:
-        if map64_get(told, <uint64_t> known) != NULL:
+        if map64_get(reported, <uint64_t> known) != NULL:
             return
-        map64_put(told, <uint64_t> known, known)
-    _put_row(core, b, channel, text, looks)
+        map64_put(reported, <uint64_t> known, known)
+    _put_row(core, b, channel, text, steps)
 
 
 cdef void _watch(Core* core, Command* command, Fields* fields, Channel* channel) noexcept nogil:
     cdef uint32_t cursor = <uint32_t> fields.number[seam.WATCH_PAGE_CURSOR]
     cdef Ranking ranking
-    cdef Map64 told
+    cdef Map64 reported
     cdef Buffer b
     cdef Cursor c
     cdef uint32_t field, kind
@@ -248,7 +249,7 @@ cdef void _watch(Core* core, Command* command, Fields* fields, Channel* channel)
     cdef int order
     cdef uint32_t i
     cdef uint32_t named = 0
-    cdef Looks looks = looks_begin()
+    cdef StepBudget steps = steps_begin()
     if fields.number[seam.WATCH_PAGE_CAPACITY] != channel.queue.keys.capacity:
         cursor = 0
     ranking.most = <uint32_t> max(<uint64_t> 1, min(fields.number[seam.WATCH_PAGE_MOST], <uint64_t> ROWS_MAX))
@@ -260,22 +261,22 @@ cdef void _watch(Core* core, Command* command, Fields* fields, Channel* channel)
     # The slice first: it may open rows, in place of others that the walk must not have ranked yet.
     cursor = _rank_slice(
         core, &ranking, channel, cursor,
-        <uint32_t> min(fields.number[seam.WATCH_PAGE_CELLS], <uint64_t> CELLS_MAX), &looks)
+        <uint32_t> min(fields.number[seam.WATCH_PAGE_CELLS], <uint64_t> CELLS_MAX), &steps)
     if fields.number[seam.WATCH_PAGE_ORDERS] and not fields.number[seam.WATCH_PAGE_SLICE_ONLY]:
-        _rank_clocks(core, &ranking, channel, &looks)
+        _rank_clocks(core, &ranking, channel, &steps)
     buffer_init(&b)
-    map64_init(&told)
+    map64_init(&reported)
     for order in range(ORDERS):
         for i in range(ranking.count[order]):
-            _put_once(core, &b, channel, &told, _text(<Text*> ranking.rows[order][i].what), &looks)
+            _put_once(core, &b, channel, &reported, _text(<Text*> ranking.rows[order][i].what), &steps)
         free(ranking.rows[order])
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while named < NAMED_MAX and next_field(&c, &field, &kind, &text, &number):
         if field == seam.WATCH_PAGE_KEYS and text.length:
             named += 1
-            _put_once(core, &b, channel, &told, text, &looks)
-    looks_end(core, &looks)
-    map64_free(&told)
+            _put_once(core, &b, channel, &reported, text, &steps)
+    steps_end(core, &steps)
+    map64_free(&reported)
     put_number_field(&b, seam.WATCHED_ROWS_CURSOR, cursor)
     _put_channel(core, &b, channel)
     put_number_field(&b, seam.WATCHED_ROWS_CAPACITY, channel.queue.keys.capacity)
@@ -310,7 +311,7 @@ cdef void _find(Core* core, Command* command, Fields* fields, Channel* channel) 
     cdef uint64_t rank
     cdef bint by_loss = fields.seen & (1 << seam.FIND_PAGE_RIVAL_WORK) != 0
     cdef Gain gain
-    cdef Looks looks = looks_begin()
+    cdef StepBudget steps = steps_begin()
     cdef Ranking ranking
     cdef Key* key
     cdef Flow* flow
@@ -339,10 +340,10 @@ cdef void _find(Core* core, Command* command, Fields* fields, Channel* channel) 
         _rank(&ranking, 0, &key.text, rank)
     buffer_init(&b)
     for i in range(ranking.count[0]):
-        _put_row(core, &b, channel, _text(<Text*> ranking.rows[0][i].what), &looks)
+        _put_row(core, &b, channel, _text(<Text*> ranking.rows[0][i].what), &steps)
         put_number_field(&b, seam.KEY_ROWS_RANKS, ranking.rows[0][i].rank)
     free(ranking.rows[0])
-    looks_end(core, &looks)
+    steps_end(core, &steps)
     put_number_field(&b, seam.KEY_ROWS_CURSOR, cursor if cursor < queue.keys.capacity else 0)
     put_number_field(&b, seam.KEY_ROWS_MATCHED, matched)
     put_number_field(&b, seam.KEY_ROWS_CAPACITY, queue.keys.capacity)

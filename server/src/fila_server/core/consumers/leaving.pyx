@@ -10,7 +10,7 @@ from fila_server.core.index.holders cimport lease_unlink
 from fila_server.core.lifecycle.answers cimport emit
 from fila_server.core.lifecycle.failure cimport NO_DELAY, lease_expired, lease_fail
 from fila_server.core.lifecycle.giveback cimport MAY_BE_SEEN, UNWRITTEN, lease_return
-from fila_server.core.lifecycle.revoked cimport lease_revoke, revoked_note, revoked_tell
+from fila_server.core.lifecycle.revoked cimport lease_revoke, revoked_note, revoked_report
 from fila_server.core.lifecycle.sending cimport consumer_forget, consumer_unlink, delivery_free
 from fila_server.core.protocol.commands cimport END, NOT_FOUND, OK, REPLY, UNAVAILABLE, WRITTEN
 from fila_server.core.protocol.protobuf cimport put_status
@@ -50,7 +50,7 @@ cdef void consumer_link(Consumer** list, Consumer* consumer) noexcept nogil:
 cdef void stream_end(
         Core* core, Consumer* consumer, int code, const char* reason, const char* message) noexcept nogil:
     cdef Buffer payload
-    revoked_tell(core, consumer)
+    revoked_report(core, consumer)
     buffer_init(&payload)
     if code != OK:
         put_status(&payload, code, message, reason)
@@ -204,7 +204,7 @@ cdef bint channel_consumers_end(
             core.counters.work += 1
             lease = lease.next
         if consumer.token:
-            revoked_tell(core, consumer)
+            revoked_report(core, consumer)
             buffer_init(&payload)
             put_status(&payload, NOT_FOUND, message, reason)
             emit(core, consumer.token, REPLY if consumer.kind == PULL else END, NOT_FOUND, &payload, False)

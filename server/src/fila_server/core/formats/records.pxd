@@ -61,9 +61,9 @@ cdef enum:
     VERSION = 1
     VERSION_COUNTED = 2             # SETTLED: with the number of messages
     VERSION_TRACKED = 2             # LEASES: a consumer's, that says what it has begun
-    VERSION_PACED = 2               # KEYS: with a rate
+    VERSION_KEY_RATE = 2            # KEYS: with a rate
     KEY_BYTES = 10
-    KEY_PACED_BYTES = 26
+    KEY_RATED_BYTES = 26
     WITH_OWN_IDS = 1
     WITH_TIMES = 2
     WITH_ONLY = 4

@@ -6,8 +6,10 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset, strlen
 
 from fila_server.core.state.kinds cimport DONE, RECORDED
-from fila_server.core.state.paths cimport frame_of, frame_offset, key_cap, key_has_policy, key_pace, share_of
-from fila_server.core.state.pending cimport Pace
+from fila_server.core.state.paths cimport (
+    frame_of, frame_offset, key_cap, key_has_policy, key_rate_limit, share_of,
+)
+from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Entry
 from fila_server.core.storage.families cimport (
     AUDIT, BUCKETS, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES,
@@ -378,21 +380,21 @@ cdef void _text_key(Buffer* b, uint64_t queue, const char* text, uint32_t length
 
 
 cdef void key_record_put(Core* core, rocksdb_writebatch_t* batch, Key* key) noexcept nogil:
-    cdef char value[KEY_PACED_BYTES]
-    cdef Pace* pace = key_pace(key)
+    cdef char value[KEY_RATED_BYTES]
+    cdef KeyRateLimit* rate_limit = key_rate_limit(key)
     cdef uint32_t cap = key_cap(key)
-    value[0] = VERSION if pace == NULL else VERSION_PACED
+    value[0] = VERSION if rate_limit == NULL else VERSION_KEY_RATE
     value[1] = <char> ((1 if key.paused else 0) | (2 if key_has_policy(key) else 0))
     memcpy(value + 2, &key.weight, 2)
     memcpy(value + 4, &key.admin_weight, 2)
     memcpy(value + 6, &cap, 4)
-    if pace != NULL:
-        memcpy(value + KEY_BYTES, &pace.bucket.rate, 8)
-        memcpy(value + KEY_BYTES + 8, &pace.bucket.burst, 8)
+    if rate_limit != NULL:
+        memcpy(value + KEY_BYTES, &rate_limit.bucket.rate, 8)
+        memcpy(value + KEY_BYTES + 8, &rate_limit.bucket.burst, 8)
     _text_key(&core.tail, key.queue.number, key.text.bytes, key.text.length)
     batch_put(
         core.store, batch, KEYS, core.tail.data, core.tail.length, value,
-        KEY_BYTES if pace == NULL else KEY_PACED_BYTES)
+        KEY_BYTES if rate_limit == NULL else KEY_RATED_BYTES)
     key.recorded = True
 
 

@@ -1,8 +1,8 @@
 from libc.stdint cimport int32_t, uint32_t
 from libc.stdio cimport snprintf
 
-from fila_server.core.history.decisions cimport decisions_told, records
-from fila_server.core.state.paths cimport key_cap, key_pace
+from fila_server.core.history.decisions cimport decisions_reported, records
+from fila_server.core.state.paths cimport key_cap, key_rate_limit
 from fila_server.core.structures.maps cimport Text, text_hash
 from fila_server.core.threads.blocks cimport (
     CHANGES_MAX, TEXT_BYTES_MAX, TEXT_BYTES_PER_ROW, Block, History, block_end, block_has_texts, block_text,
@@ -29,7 +29,7 @@ cdef uint32_t _row(Core* core, int kind, size_t value_bytes) noexcept nogil:
         b.changes >= CHANGES_MAX or not block_has_texts(b)
         or b.text_bytes + TEXT_BYTES_PER_ROW + value_bytes > TEXT_BYTES_MAX
     ):
-        decisions_told(core)
+        decisions_reported(core)
         block_end(history)
         b = history.current
     if b.first_ms == 0:
@@ -107,8 +107,9 @@ cdef void key_changed(Core* core, Key* key) noexcept nogil:
     b.change_value[row] = _words(core, value, <size_t> snprintf(
         value, sizeof(value), b"{\"weight\": %u, \"paused\": %s, \"cap\": %u}", <unsigned int>
         key.admin_weight, b"true" if key.paused else b"false", <unsigned int> key_cap(key)))
-    if key_pace(key) != NULL:
-        b.change_rate[row], b.change_burst[row] = key_pace(key).bucket.rate, key_pace(key).bucket.burst
+    if key_rate_limit(key) != NULL:
+        b.change_rate[row] = key_rate_limit(key).bucket.rate
+        b.change_burst[row] = key_rate_limit(key).bucket.burst
 
 
 cdef void consumer_changed(Core* core, int kind, Consumer* consumer) noexcept nogil:

@@ -8,7 +8,7 @@ message says its place in the group. It costs a few comparisons, a look for the 
 of 48 bytes.
 
 Groups, and what else is told, come in the order in which it was decided, so a row says what was true when
-it was made; the stages say it right before they act. A pass ends its last group (decisions_told): a block
+it was made; the stages say it right before they act. A pass ends its last group (decisions_reported): a block
 that is handed over in between would leave the texts behind that the group names.
 
 The numbers of DecisionKind are those of history_files/columns.py; a test holds the two together.
@@ -58,7 +58,7 @@ cdef void lease_decided(
 cdef void held(Core* core, Slot* first, const Text* bucket, uint64_t many, uint64_t cost) noexcept nogil
 
 # The group is at its end: its rows are in the block. Before a block is handed over, and at the end of a pass.
-cdef void decisions_told(Core* core) noexcept nogil
+cdef void decisions_reported(Core* core) noexcept nogil
 
 # How the message that ends next ends; else it is DROPPED, for what `core.revoking` says.
 cdef void ending_is(

@@ -9,8 +9,8 @@ from fila_server.core.state.paths cimport frame_offset, key_weight, share_of
 from fila_server.core.state.state cimport Entry
 from fila_server.core.structures.maps cimport text_hash
 from fila_server.core.threads.blocks cimport (
-    GROUP_MAX, MESSAGES_MAX, RUNS_MAX, Block, Group, History, Run, RunKey, Told, block_end, block_has_texts,
-    block_text,
+    GROUP_MAX, MESSAGES_MAX, RUNS_MAX, Block, Group, History, Reported, Run, RunKey, block_end,
+    block_has_texts, block_text,
 )
 from fila_server.core.threads.spans cimport OUT_EXPIRED, OUT_NACKED, OUT_RETURNED
 
@@ -96,7 +96,7 @@ cdef inline bint _goes_on(Core* core, int kind, Channel* channel, const Detail* 
     )
 
 
-cdef void _add(Core* core, Entry* entry, Told* told) noexcept nogil:
+cdef void _add(Core* core, Entry* entry, Reported* reported) noexcept nogil:
     """To the run of its key, weight and buckets; one that is not there yet begins. `run_of` may hold
     anything: what it says counts where that run is of the same text."""
     cdef History* history = core.history
@@ -115,11 +115,11 @@ cdef void _add(Core* core, Entry* entry, Told* told) noexcept nogil:
         last.key, last.key_hash = entry.key, entry.key.text.hash
     number = group.run_of[key]
     run = &group.runs[number]
-    told.next = GROUP_MAX
+    reported.next = GROUP_MAX
     if (
         number < group.run_count and run.key == key and run.buckets == buckets and run.weight == weight
     ):
-        group.told[run.last].next = <uint16_t> group.count
+        group.reported[run.last].next = <uint16_t> group.count
     else:
         group.run_of[key] = <uint16_t> group.run_count
         run = &group.runs[group.run_count]
@@ -147,22 +147,22 @@ cdef void _row(Core* core, Block* b, const Run* run) noexcept nogil:
     b.runs += 1
 
 
-cdef inline void _message(Block* b, int kind, const Told* told, uint32_t place) noexcept nogil:
+cdef inline void _message(Block* b, int kind, const Reported* reported, uint32_t place) noexcept nogil:
     cdef uint32_t at = b.messages
-    b.offset[at], b.cost[at] = told.offset, told.cost
-    b.attempts[at] = told.attempts
-    b.held_ms[at] = told.held_ms
+    b.offset[at], b.cost[at] = reported.offset, reported.cost
+    b.attempts[at] = reported.attempts
+    b.held_ms[at] = reported.held_ms
     b.place[at] = <int32_t> place
     if kind == DELIVERED:
-        b.wait_no_consumer_ms[at] = told.waited.no_consumer_ms
-        b.wait_share_ms[at] = told.waited.share_ms
-        b.wait_throttle_ms[at] = told.waited.throttle_ms
-        b.wait_delay_ms[at] = told.waited.delay_ms
-        b.wait_held_ms[at] = told.waited.held_ms
+        b.wait_no_consumer_ms[at] = reported.waited.no_consumer_ms
+        b.wait_share_ms[at] = reported.waited.share_ms
+        b.wait_throttle_ms[at] = reported.waited.throttle_ms
+        b.wait_delay_ms[at] = reported.waited.delay_ms
+        b.wait_held_ms[at] = reported.waited.held_ms
     b.messages += 1
 
 
-cdef void decisions_told(Core* core) noexcept nogil:
+cdef void decisions_reported(Core* core) noexcept nogil:
     cdef History* history = core.history
     cdef Block* b = history.current
     cdef Group* group = _group(core)
@@ -171,8 +171,8 @@ cdef void decisions_told(Core* core) noexcept nogil:
         _row(core, b, &group.runs[i])
         at = group.runs[i].first
         while at != GROUP_MAX:
-            _message(b, history.run.kind, &group.told[at], at)
-            at = group.told[at].next
+            _message(b, history.run.kind, &group.reported[at], at)
+            at = group.reported[at].next
         b.begins[b.runs] = <int32_t> b.messages
     group.count = group.run_count = 0
 
@@ -180,7 +180,7 @@ cdef void decisions_told(Core* core) noexcept nogil:
 cdef void decided(
         Core* core, int kind, Channel* channel, Frame* frame, uint32_t index, uint32_t attempts,
         const Detail* detail) noexcept nogil:
-    cdef Told* told
+    cdef Reported* reported
     cdef uint64_t offset
     if not records(core):
         return
@@ -188,16 +188,16 @@ cdef void decided(
     if not _is_sampled(core, channel.queue.number, offset):
         return
     if not _goes_on(core, kind, channel, detail):
-        decisions_told(core)
+        decisions_reported(core)
         _begin(core, kind, channel, detail)
-    told = &_group(core).told[_group(core).count]
-    told.offset = <int64_t> offset
-    told.cost = frame.entries[index].cost
-    told.attempts = <int32_t> attempts
-    told.held_ms = detail.held_ms
+    reported = &_group(core).reported[_group(core).count]
+    reported.offset = <int64_t> offset
+    reported.cost = frame.entries[index].cost
+    reported.attempts = <int32_t> attempts
+    reported.held_ms = detail.held_ms
     if kind == DELIVERED:
-        told.waited = detail.waited
-    _add(core, &frame.entries[index], told)
+        reported.waited = detail.waited
+    _add(core, &frame.entries[index], reported)
 
 
 cdef void slot_decided(Core* core, int kind, Slot* slot, const Detail* detail) noexcept nogil:
@@ -227,21 +227,21 @@ cdef void held(Core* core, Slot* first, const Text* bucket, uint64_t many, uint6
     """A group of its own, of one message that stands for many."""
     cdef History* history = core.history
     cdef Frame* frame
-    cdef Told* told
+    cdef Reported* reported
     cdef Detail detail
     if not records(core):
         return
     frame = share_of(first).frame
-    decisions_told(core)
-    told = &_group(core).told[0]
+    decisions_reported(core)
+    reported = &_group(core).reported[0]
     memset(&detail, 0, sizeof(Detail))
     detail.bucket = bucket
     _begin(core, THROTTLED, share_of(first).channel, &detail)
-    told.offset = <int64_t> frame_offset(frame, first.index)
-    told.cost = cost
-    told.attempts = told.held_ms = 0
-    _add(core, &frame.entries[first.index], told)
-    decisions_told(core)
+    reported.offset = <int64_t> frame_offset(frame, first.index)
+    reported.cost = cost
+    reported.attempts = reported.held_ms = 0
+    _add(core, &frame.entries[first.index], reported)
+    decisions_reported(core)
     history.current.many[history.current.runs - 1] = <int64_t> many
 
 

@@ -16,6 +16,7 @@ row cannot hold goes on in the next one.
 from libc.stdint cimport int64_t, uint64_t
 
 from fila_server.core.state.state cimport Core
+from fila_server.core.storage.status cimport StoreError
 from fila_server.core.threads.mailbox cimport Command
 from fila_server.core.threads.reader cimport Load
 
@@ -44,3 +45,14 @@ cdef void write_failed(Core* core, int call, int status) noexcept nogil
 cdef void input_put(
     Core* core, int kind, int64_t token, int64_t a, int64_t b, int64_t c, const char* bytes,
     uint64_t length) noexcept nogil
+
+
+# --- what an opening found -------------------------------------------------------------------
+# Where a replay begins: all that an opening found, written down before recovery makes anything of it.
+#
+# Recovery is a function of the store's records, the clocks and the seeds, so these are the base; the ring,
+# the fifos and the clocks that follow from them are not written. Payloads are not read: FRAMES and STAGED are
+# left out.
+
+# `head` says with which settings, seeds and clocks. Returns a StoreStatus.
+cdef int base_put(Core* core, const char* head, size_t length, StoreError* error) noexcept nogil

@@ -4,7 +4,7 @@ one before and its length."""
 from libc.stdint cimport uint32_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.history.decisions cimport decisions_told
+from fila_server.core.history.decisions cimport decisions_reported
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, STAGE
 from fila_server.core.protocol.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
@@ -12,7 +12,12 @@ from fila_server.core.protocol.protobuf cimport LEN, MAP_KEY, MAP_VALUE, Fields,
 from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Queue
-from fila_server.core.storage.families cimport STAGED
+from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES, STAGED
+from fila_server.core.storage.rocksdb cimport rocksdb_iterator_t
+from fila_server.core.storage.status cimport STORE_OK
+from fila_server.core.storage.store cimport (
+    scan_free, scan_key, scan_next, scan_seek_first, scan_status, scan_valid, scan_value, store_iterate,
+)
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, put_bytes, put_varint, take_slice, take_u8, take_varint,
 )
@@ -40,7 +45,7 @@ cdef inline Block* _row(Core* core) noexcept nogil:
     cdef History* history = core.history
     cdef Block* b = history.current
     if b.inputs >= INPUTS_MAX or b.input_bytes >= INPUT_BYTES_MAX:
-        decisions_told(core)
+        decisions_reported(core)
         block_end(history)
         b = history.current
     if b.first_ms == 0:
@@ -394,3 +399,41 @@ cdef void load_taken(Core* core, const Load* load) noexcept nogil:
         core, INPUT_LOAD, <int64_t> load.queue_number, <int64_t> load.first_offset,
         <int64_t> load.length if load.bytes != NULL else -1,
         load.status | (LOAD_IS_STAGED if load.family == STAGED else 0), out.data, out.length)
+
+
+# --- what an opening found -------------------------------------------------------------------
+# A record is an input of its own: family, then key and value. Recovery has not begun, so no pass is under
+# way whose bounds would count.
+
+cdef int _family_put(Core* core, int family, StoreError* error) noexcept nogil:
+    cdef History* history = core.history
+    cdef rocksdb_iterator_t* scan = store_iterate(core.store, family, NULL)
+    cdef Buffer* record = &history.scratch
+    cdef const char* at
+    cdef size_t length = 0
+    cdef int status
+    scan_seek_first(scan)
+    while scan_valid(scan):
+        record.length = 0
+        at = scan_key(scan, &length)
+        put_varint(record, length)
+        put_bytes(record, at, length)
+        at = scan_value(scan, &length)
+        put_bytes(record, at, length)
+        input_put(core, INPUT_RECORD, 0, family, <int64_t> record.length, 0, record.data, record.length)
+        scan_next(scan)
+    status = scan_status(core.store, scan, error)
+    scan_free(scan)
+    return status
+
+
+cdef int base_put(Core* core, const char* head, size_t length, StoreError* error) noexcept nogil:
+    cdef int family
+    cdef int status = STORE_OK
+    input_put(core, INPUT_BASE, 0, 0, 0, 0, head, length)
+    for family in range(FAMILY_COUNT):
+        if family != FRAMES and family != STAGED and status == STORE_OK:
+            status = _family_put(core, family, error)
+    if status == STORE_OK:
+        input_put(core, INPUT_BASE_ENDS, 0, 0, 0, 0, NULL, 0)
+    return status

@@ -30,7 +30,7 @@ cdef void holder_unstop(Consumer* consumer) noexcept nogil             # it is n
 # True: there is more.
 cdef bint holders_wake(Core* core) noexcept nogil
 cdef void holder_bound(Core* core, Holder* holder, uint32_t most) noexcept nogil
-cdef void holder_told(Core* core, Holder* holder) noexcept nogil       # its refusals
+cdef void holder_reported(Core* core, Holder* holder) noexcept nogil   # its refusals
 
 cdef inline uint32_t holder_room(const Holder* holder) noexcept nogil:
     """How many more leases its consumers may have."""

@@ -148,7 +148,7 @@ cdef void holder_bound(Core* core, Holder* holder, uint32_t most) noexcept nogil
     _wake_later(core, holder)
 
 
-cdef void holder_told(Core* core, Holder* holder) noexcept nogil:
+cdef void holder_reported(Core* core, Holder* holder) noexcept nogil:
     holder.refused = 0
     _forget_if_unused(core, holder)
 

@@ -4,8 +4,8 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.formats.records cimport KEY_BYTES, KEY_PACED_BYTES, key_record_delete
-from fila_server.core.scheduling.eligibility cimport cap_set, extras_free, pace_recover
+from fila_server.core.formats.records cimport KEY_BYTES, KEY_RATED_BYTES, key_record_delete
+from fila_server.core.scheduling.eligibility cimport cap_set, extras_free, rate_limit_recover
 from fila_server.core.scheduling.flows cimport flow_free
 from fila_server.core.state.paths cimport key_has_policy
 from fila_server.core.state.settings cimport WeightRow
@@ -71,7 +71,7 @@ cdef void key_recover(Core* core, Key* key, const char* value, size_t length) no
     cap_set(core, key, cap)
     key.paused = value[1] & 1
     key.recorded = True
-    if length == KEY_PACED_BYTES:
+    if length == KEY_RATED_BYTES:
         memcpy(&rate, value + KEY_BYTES, 8)
         memcpy(&burst, value + KEY_BYTES + 8, 8)
-        pace_recover(core, key, rate, burst)
+        rate_limit_recover(core, key, rate, burst)

@@ -100,8 +100,8 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
         slot.owner = sub
         fifo = &sub.fifo
         sub.count += 1
-        if sub.line != NULL:
-            flow.subqueues.in_lines += 1
+        if sub.waiters != NULL:
+            flow.subqueues.waiting += 1
     if old_place:
         fifo_return(fifo, slot)
     else:
@@ -135,8 +135,8 @@ cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
     fifo_remove(fifo, slot)
     if sub != NULL:
         sub.count -= 1
-        if sub.line != NULL:
-            flow.subqueues.in_lines -= 1
+        if sub.waiters != NULL:
+            flow.subqueues.waiting -= 1
         if fifo_first(fifo) == NULL:
             subqueue_free(core, sub)
         else:

@@ -100,7 +100,7 @@ cdef ArrivalTimes* _fill_entries(
     return arrival
 
 
-cdef void _tell_commands(Core* core, Builder* builder, Frame* frame, bint durable) noexcept nogil:
+cdef void _report_commands(Core* core, Builder* builder, Frame* frame, bint durable) noexcept nogil:
     """Ids and offsets for the answers, and for the keys that find a message sent twice."""
     cdef Building* b
     cdef Item* item
@@ -163,7 +163,7 @@ cdef void builder_finish(Core* core, Builder* builder) noexcept nogil:
         frame.only = builder.items[0].only.birth if builder.items[0].only != NULL else 0
     arrival = _fill_entries(core, builder, frame, bytes)
     if not builder.moves:
-        _tell_commands(core, builder, frame, durable)
+        _report_commands(core, builder, frame, durable)
     batch = core.settles if builder.moves else core.enqueues
     frame_record_put(
         core, batch, frame, bytes, length, times_of(arrival) if arrival != NULL else NULL)

@@ -13,16 +13,17 @@ from fila_server.core.index.frames cimport frame_key_near, frame_prefetch_key
 from fila_server.core.index.holders cimport holder_room, holder_stop, holder_takes, lease_link
 from fila_server.core.index.leases cimport group_new, leased_id_add
 from fila_server.core.index.slots cimport slot_count, slot_unready
-from fila_server.core.lifecycle.sending cimport send_what_is_ready
-from fila_server.core.lifecycle.view cimport message_bytes
+from fila_server.core.lifecycle.sending cimport message_bytes, send_what_is_ready
 from fila_server.core.scheduling.clocks cimport channel_room, channel_served, wait_of
-from fila_server.core.scheduling.eligibility cimport channel_deactivate, pace_is_out, pace_take
+from fila_server.core.scheduling.eligibility cimport channel_deactivate, rate_limit_is_out, rate_limit_take
 from fila_server.core.scheduling.flows cimport flow_find, flow_next, flow_reconsider, key_reconsider
 from fila_server.core.scheduling.tokens cimport channel_full, slot_pay
 from fila_server.core.state.budget cimport WORK_PER_STAGE
 from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
-from fila_server.core.state.paths cimport entry_of, frame_enqueued_ms, frame_of, key_cap, key_pace, share_of
-from fila_server.core.state.pending cimport LeaseGroup, Pace
+from fila_server.core.state.paths cimport (
+    entry_of, frame_enqueued_ms, frame_of, key_cap, key_rate_limit, share_of,
+)
+from fila_server.core.state.pending cimport KeyRateLimit, LeaseGroup
 from fila_server.core.state.state cimport (
     Channel, Delivery, Entry, Flow, Frame, Key, Lease, Queue, Slot, Subqueue,
 )
@@ -64,7 +65,7 @@ cdef Slot* _pick(
     cdef Flow* flow
     cdef Slot* slot
     cdef Entry* entry
-    cdef Pace* pace
+    cdef KeyRateLimit* rate_limit
     cdef Key* near
     while True:
         turn = ring_turn(&channel.ring)
@@ -89,9 +90,9 @@ cdef Slot* _pick(
         if core.history != NULL:
             waited[0] = wait_of(core, slot, flow, <Subqueue*> slot.owner)
         slot_pay(core, slot)
-        pace = key_pace(flow.key)
-        if pace != NULL:
-            pace_take(pace)
+        rate_limit = key_rate_limit(flow.key)
+        if rate_limit != NULL:
+            rate_limit_take(rate_limit)
         ring_charge(&channel.ring, turn, entry.cost)
         flow.served += entry.cost
         channel.served += entry.cost
@@ -118,7 +119,7 @@ cdef Lease* _lease(
     cdef Lease* lease = <Lease*> must_malloc(sizeof(Lease))
     cdef Channel* channel = consumer.channel
     cdef Flow* flow
-    cdef Pace* pace
+    cdef KeyRateLimit* rate_limit
     memset(lease, 0, sizeof(Lease))
     lease.timer.kind = TIMER_LEASE
     lease.lease_id = core.next_lease_id
@@ -142,8 +143,8 @@ cdef Lease* _lease(
     holder_takes(consumer.holder, lease)
     flow = _flow(slot)
     flow.in_flight += 1
-    pace = key_pace(flow.key)
-    if pace != NULL and pace_is_out(pace):
+    rate_limit = key_rate_limit(flow.key)
+    if rate_limit != NULL and rate_limit_is_out(rate_limit):
         key_reconsider(core, flow.key)          # in its other channels, too
     elif key_cap(flow.key):
         flow_reconsider(core, flow)

@@ -196,7 +196,7 @@ cdef void _frame_delete(Core* core, Frame* frame) noexcept nogil:
     frame_free(core, frame)
 
 
-cdef void _tell_lost(Core* core, Frame* frame) noexcept nogil:
+cdef void _report_lost(Core* core, Frame* frame) noexcept nogil:
     cdef Buffer event
     cdef Slice name
     buffer_init(&event)
@@ -214,7 +214,7 @@ cdef void frame_lost(Core* core, Frame* frame) noexcept nogil:
     cdef uint32_t i
     core.counters.lost_ranges += 1
     core.counters.lost_messages += frame.live
-    _tell_lost(core, frame)
+    _report_lost(core, frame)
     while share != NULL:
         for i in range(frame.count):
             slot = &share.slots[i]

@@ -279,7 +279,7 @@ cdef inline void _move_written(Core* core, Command* command, uint8_t refused) no
     list[0] = command
 
 
-cdef inline uint64_t _told_offset(const Command* command, const Item* item) noexcept nogil:
+cdef inline uint64_t _reported_offset(const Command* command, const Item* item) noexcept nogil:
     """None for a tenant: it would count the others' messages."""
     return 0 if command.sees_a_part else item.offset
 
@@ -310,7 +310,7 @@ cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
         put_u8(&payload, v1.ENQUEUE_RESPONSE_MESSAGE_ID << 3 | LEN)
         put_u8(&payload, 36)
         put_uuid(&payload, item.id_high, item.id_low)
-        put_number_field(&payload, v1.ENQUEUE_RESPONSE_OFFSET, _told_offset(command, item))
+        put_number_field(&payload, v1.ENQUEUE_RESPONSE_OFFSET, _reported_offset(command, item))
         answer_enqueued(core, command, &payload)
         return
     field = v1.ENQUEUE_BATCH_RESPONSE_RESULTS
@@ -329,7 +329,7 @@ cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
             put_varint(&payload, core.tail.length)
             put_bytes(&payload, core.tail.data, core.tail.length)
         else:
-            offset = _told_offset(command, item)
+            offset = _reported_offset(command, item)
             size = 38 + (1 + varint_size(offset) if offset else 0)
             put_varint(&payload, size)
             put_u8(&payload, v1.ENQUEUE_RESULT_MESSAGE_ID << 3 | LEN)

@@ -9,10 +9,10 @@ Whoever nacked is answered when all its decisions are made, and durable. Until t
 stays: a crash in between finds the lease as it was, and the failure happens anew.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from fila_server.core.state.pending cimport OpenReply
-from fila_server.core.state.state cimport Core, Lease, Slot
+from fila_server.core.state.state cimport Channel, Core, Frame, Lease, Slot
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.threads.mailbox cimport Command
 
@@ -36,3 +36,17 @@ cdef bint failures_turn(Core* core) noexcept nogil
 # when it can.
 cdef OpenReply* reply_open(Core* core, uint64_t token, int32_t kind, bint durable) noexcept nogil
 cdef void reply_close(Core* core, OpenReply* reply) noexcept nogil
+
+
+# --- dead letters ----------------------------------------------------------------------------
+# A dead letter is written into its dead-letter queue, with a note of where it came from and why.
+
+cdef enum:
+    LAST_ERROR_BYTES_MAX = 1024
+
+# A dead letter into the queue's DLQ; its bytes are hot. Settling it here is the caller's.
+cdef void dead_letter_put(
+    Core* core, Channel* channel, Frame* frame, uint32_t index, uint32_t attempts, const char* reason,
+    Slice error) noexcept nogil
+# the longest whole text of at most so many bytes
+cdef uint32_t utf8_cut(Slice text, uint32_t most) noexcept nogil

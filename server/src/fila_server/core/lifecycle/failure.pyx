@@ -3,9 +3,8 @@ failure decided or not begun.
 """
 
 from libc.math cimport pow as power
-from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memset, strlen
 
 from fila_server.core.formats.records cimport state_record_delayed, state_record_ready
 from fila_server.core.history.decisions cimport (
@@ -16,24 +15,28 @@ from fila_server.core.index.bodies cimport failure_waits, frame_want
 from fila_server.core.index.delays cimport message_is_over, slot_delay
 from fila_server.core.index.frames cimport frame_finish, frame_retained
 from fila_server.core.index.ids cimport random_next
+from fila_server.core.index.keys cimport key_intern
 from fila_server.core.index.slots cimport slot_count, slot_ready
 from fila_server.core.lifecycle.answers cimport emit
-from fila_server.core.lifecycle.burial cimport LAST_ERROR_BYTES_MAX, bury, utf8_cut
+from fila_server.core.lifecycle.building cimport keep_until_written, move_in
 from fila_server.core.lifecycle.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done
-from fila_server.core.protocol cimport seam
+from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport EVENT, OK
 from fila_server.core.protocol.protobuf cimport (
-    Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_uuid,
+    Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_timestamp_field,
+    put_uuid,
 )
 from fila_server.core.scheduling.flows cimport flow_find, flow_of, flow_reconsider
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELETED, DONE, SOUGHT
-from fila_server.core.state.paths cimport frame_id, frame_offset, key_cap, share_of
+from fila_server.core.state.paths cimport frame_enqueued_ms, frame_id, frame_offset, key_cap, share_of
 from fila_server.core.state.pending cimport Decision, LeaseRecord
 from fila_server.core.state.settings cimport Policy
-from fila_server.core.state.state cimport Channel, Entry, Flow, Frame, Queue, Share
-from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc
+from fila_server.core.state.state cimport Entry, Flow, Queue, Share
+from fila_server.core.structures.buffer cimport (
+    Buffer, Cursor, buffer_free, buffer_init, must_malloc, put_bytes,
+)
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.threads.spans cimport OUT_DEAD_LETTER, OUT_POLICY, OUT_RETRY
 
@@ -202,10 +205,10 @@ cdef void _ask(
         frame_want(core, share.frame)
         failure_waits(share.frame, decision)
     else:
-        _tell(core, slot, decision)
+        _report(core, slot, decision)
 
 
-cdef void _tell(Core* core, Slot* slot, Decision* decision) noexcept nogil:
+cdef void _report(Core* core, Slot* slot, Decision* decision) noexcept nogil:
     """The bytes are hot: bury the dead letter, or send the event that asks the hook."""
     cdef Share* share = share_of(slot)
     cdef Frame* frame = share.frame
@@ -313,7 +316,7 @@ cdef bint failures_turn(Core* core) noexcept nogil:
 cdef void _go_on(Core* core, Decision* decision) noexcept nogil:
     cdef Slot* slot
     if decision.birth:
-        if _buried_apart(core, decision):
+        if _dead_lettered_apart(core, decision):
             map64_remove(&core.decisions, decision.number)
             _decision_free(core, decision)
         return
@@ -325,7 +328,7 @@ cdef void _go_on(Core* core, Decision* decision) noexcept nogil:
         frame_want(core, share_of(slot).frame)
         failure_waits(share_of(slot).frame, decision)
     else:
-        _tell(core, slot, decision)
+        _report(core, slot, decision)
 
 
 cdef bint _is_moot(Slot* slot, Decision* decision) noexcept nogil:
@@ -343,7 +346,7 @@ cdef void slot_outlived(Core* core, Slot* slot) noexcept nogil:
     share_of(slot).frame.burials += 1
 
 
-cdef bint _buried_apart(Core* core, Decision* decision) noexcept nogil:
+cdef bint _dead_lettered_apart(Core* core, Decision* decision) noexcept nogil:
     """False while its bytes are not here yet."""
     cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, decision.queue_number)
     cdef Frame* frame = directory_at(&queue.directory, decision.offset) if queue != NULL else NULL
@@ -362,7 +365,7 @@ cdef bint _buried_apart(Core* core, Decision* decision) noexcept nogil:
     while channel != NULL and channel.birth != decision.birth:
         channel = channel.next
     if channel != NULL and queue.dlq != NULL:
-        bury(core, channel, frame, i, decision.attempts, decision.reason, decision.error)
+        dead_letter_put(core, channel, frame, i, decision.attempts, decision.reason, decision.error)
     if frame.live == 0 and not frame_retained(core, frame):
         frame_finish(core, frame)
     return True
@@ -392,6 +395,57 @@ cdef void _dead_letter(
     if share.frame.body == NULL:
         _ask(core, slot, reason, error, NO_DELAY, kept, reply)
         return
-    bury(core, share.channel, share.frame, slot.index, slot.attempts, reason, error)
+    dead_letter_put(core, share.channel, share.frame, slot.index, slot.attempts, reason, error)
     ending_is(core, DEAD_LETTERED, reason, 0, 0)
     slot_done(core, slot)
+
+
+# A dead letter is the stored bytes with a piece of metadata behind them, which merges as protobuf merges.
+
+cdef void dead_letter_put(
+        Core* core, Channel* channel, Frame* frame, uint32_t index, uint32_t attempts, const char* reason,
+        Slice error) noexcept nogil:
+    cdef Queue* queue = channel.queue
+    cdef Entry* entry = &frame.entries[index]
+    cdef Queue* dlq = queue.dlq
+    cdef Buffer inner
+    cdef Buffer dead
+    cdef Buffer body
+    cdef Slice text
+    cdef uint64_t high, low
+    buffer_init(&inner)
+    buffer_init(&dead)
+    buffer_init(&body)
+    text.at, text.length = queue.text.bytes, queue.text.length
+    put_text_field(&dead, v1.DEAD_LETTER_SOURCE_QUEUE, text)
+    text.at, text.length = channel.text.bytes, channel.text.length
+    put_text_field(&dead, v1.DEAD_LETTER_SOURCE_CHANNEL, text)
+    text.at, text.length = reason, <uint32_t> strlen(reason)
+    put_text_field(&dead, v1.DEAD_LETTER_REASON, text)
+    if error.length > LAST_ERROR_BYTES_MAX:
+        error.length = utf8_cut(error, LAST_ERROR_BYTES_MAX)
+    if error.length:
+        put_text_field(&dead, v1.DEAD_LETTER_LAST_ERROR, error)
+    put_number_field(&dead, v1.DEAD_LETTER_ATTEMPTS, attempts)
+    put_timestamp_field(&dead, v1.DEAD_LETTER_AT, core.wall_ms)
+    put_nested(&inner, v1.MESSAGE_METADATA_DEAD_LETTER, &dead)
+    put_bytes(&body, frame.body.bytes + entry.at, entry.length)
+    put_nested(&body, v1.MESSAGE_METADATA, &inner)
+    frame_id(frame, index, &high, &low)
+    text.at, text.length = entry.key.text.bytes, entry.key.text.length
+    if entry.set != NULL:
+        entry.set.refs += 1
+    move_in(
+        core, dlq, key_intern(core, dlq, text), entry.set, entry.cost, body.data, <uint32_t> body.length,
+        high, low, frame_enqueued_ms(frame, index), NULL)
+    # The bytes must outlive the building of the frame; the pass frees them after it.
+    keep_until_written(core, body.data)
+    buffer_free(&inner)
+    buffer_free(&dead)
+    queue.counters.dead_lettered += 1
+
+
+cdef uint32_t utf8_cut(Slice text, uint32_t most) noexcept nogil:
+    while most > 0 and <unsigned char> text.at[most] & 0xC0 == 0x80:
+        most -= 1
+    return most

@@ -9,7 +9,7 @@ from fila_server.core.index.leases cimport MARK_RETURNED, group_mark
 from fila_server.core.index.slots cimport slot_count, slot_ready
 from fila_server.core.lifecycle.ending cimport lease_end
 from fila_server.core.lifecycle.failure cimport slot_expire
-from fila_server.core.lifecycle.notices cimport KEEPS_RETURNING, notice
+from fila_server.core.lifecycle.revoked cimport KEEPS_RETURNING, notice
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.scheduling.tokens cimport slot_refund
 from fila_server.core.state.kinds cimport DONE, RECORDED, RETURNED_ONCE
@@ -18,7 +18,7 @@ from fila_server.core.state.state cimport Channel, Entry, Flow, Slot
 from fila_server.core.structures.ring cimport ring_refund
 
 cdef enum:
-    RETURNS_TOLD = 10
+    RETURNS_REPORTED = 10
     NOTICED_EVERY_MS = 1000
 
 
@@ -58,7 +58,7 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
         slot_ready(core, slot, True)
     if flow.joined or flow.parked:
         ring_refund(&channel.ring, &flow.turn, entry.cost)
-    if slot.marks >> 1 == RETURNS_TOLD and core.wall_ms - channel.noticed_ms >= NOTICED_EVERY_MS:
+    if slot.marks >> 1 == RETURNS_REPORTED and core.wall_ms - channel.noticed_ms >= NOTICED_EVERY_MS:
         channel.noticed_ms = core.wall_ms
         notice(core, KEEPS_RETURNING, channel.queue, channel, frame_offset(share_of(slot).frame, slot.index))
     channel.returned += 1

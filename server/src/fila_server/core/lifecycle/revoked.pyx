@@ -4,10 +4,10 @@ from libc.stdint cimport uint32_t
 from libc.string cimport strlen
 
 from fila_server.core.lifecycle.answers cimport emit
-from fila_server.core.protocol cimport v1
-from fila_server.core.protocol.commands cimport FRAME, OK
-from fila_server.core.protocol.protobuf cimport put_nested, put_text_field
-from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init, put_varint
+from fila_server.core.protocol cimport seam, v1
+from fila_server.core.protocol.commands cimport FRAME, NOTICE, OK
+from fila_server.core.protocol.protobuf cimport put_nested, put_number_field, put_text_field
+from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, put_varint
 
 
 cdef void lease_revoke(Core* core, Lease* lease) noexcept nogil:
@@ -26,16 +26,16 @@ cdef void lease_revoke(Core* core, Lease* lease) noexcept nogil:
 cdef void revoked_note(
         Core* core, Consumer* consumer, unsigned long long lease_id, const char* why) noexcept nogil:
     if consumer.revoked.length and consumer.revoked_why != why:
-        revoked_tell(core, consumer)
-    if not consumer.told:
-        consumer.told = True
-        consumer.next_told = core.told
-        core.told = consumer
+        revoked_report(core, consumer)
+    if not consumer.reported:
+        consumer.reported = True
+        consumer.next_reported = core.reported
+        core.reported = consumer
     consumer.revoked_why = why
     put_varint(&consumer.revoked, lease_id)
 
 
-cdef void revoked_tell(Core* core, Consumer* consumer) noexcept nogil:
+cdef void revoked_report(Core* core, Consumer* consumer) noexcept nogil:
     cdef Buffer revoked
     cdef Buffer payload
     cdef Slice why
@@ -56,19 +56,45 @@ cdef void revoked_tell(Core* core, Consumer* consumer) noexcept nogil:
 
 
 cdef void revoked_flush(Core* core) noexcept nogil:
-    cdef Consumer* consumer = core.told
-    core.told = NULL
+    cdef Consumer* consumer = core.reported
+    core.reported = NULL
     while consumer != NULL:
-        consumer.told = False
-        revoked_tell(core, consumer)
-        consumer = consumer.next_told
+        consumer.reported = False
+        revoked_report(core, consumer)
+        consumer = consumer.next_reported
 
 
 cdef void revoked_forget(Core* core, Consumer* consumer) noexcept nogil:
-    cdef Consumer** link = &core.told
-    if consumer.told:
+    cdef Consumer** link = &core.reported
+    if consumer.reported:
         while link[0] != consumer:
-            link = &link[0].next_told
-        link[0] = consumer.next_told
-        consumer.told = False
+            link = &link[0].next_reported
+        link[0] = consumer.next_reported
+        consumer.reported = False
     buffer_free(&consumer.revoked)
+
+
+# --- what happened by itself -----------------------------------------------------------------
+# An event to the edge, as a script's is; nobody waits for it.
+
+cdef void notice_of(Core* core, int what, Slice name, uint64_t number) noexcept nogil:
+    cdef Buffer payload
+    buffer_init(&payload)
+    put_number_field(&payload, seam.NOTICE_WHAT, <uint64_t> what)
+    put_text_field(&payload, seam.NOTICE_QUEUE, name)
+    put_number_field(&payload, seam.NOTICE_NUMBER, number)
+    emit(core, 0, NOTICE, OK, &payload, False)
+
+
+cdef void notice(Core* core, int what, Queue* queue, Channel* channel, uint64_t number) noexcept nogil:
+    cdef Buffer payload
+    cdef Slice text
+    buffer_init(&payload)
+    put_number_field(&payload, seam.NOTICE_WHAT, <uint64_t> what)
+    text.at, text.length = queue.text.bytes, queue.text.length
+    put_text_field(&payload, seam.NOTICE_QUEUE, text)
+    if channel != NULL:
+        text.at, text.length = channel.text.bytes, channel.text.length
+        put_text_field(&payload, seam.NOTICE_CHANNEL, text)
+    put_number_field(&payload, seam.NOTICE_NUMBER, number)
+    emit(core, 0, NOTICE, OK, &payload, False)

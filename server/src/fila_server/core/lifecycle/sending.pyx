@@ -2,7 +2,7 @@
 comes, for the next. So a load wakes those who wait for it, and looks at nobody else.
 """
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset
@@ -10,30 +10,30 @@ from libc.string cimport memset
 from fila_server.core.history.changes cimport CHANGED_CONSUMER_LEFT, consumer_changed
 from fila_server.core.history.inputs cimport load_taken
 from fila_server.core.history.traces cimport delivery_traced
-from fila_server.core.index.bodies cimport body_new, body_release, frame_want
+from fila_server.core.index.bodies cimport body_new, body_release, body_touch, frame_want
 from fila_server.core.index.holders cimport holder_leave, holder_room, holder_unstop
 from fila_server.core.lifecycle.answers cimport answer, answer_status, emit
 from fila_server.core.lifecycle.ending cimport frame_lost
 from fila_server.core.lifecycle.giveback cimport UNWRITTEN, lease_return
 from fila_server.core.lifecycle.revoked cimport revoked_forget
-from fila_server.core.lifecycle.view cimport message_bytes, message_view
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport DELIVERY, OK, RESOURCE_EXHAUSTED
-from fila_server.core.protocol.protobuf cimport LEN, View, put_message
+from fila_server.core.protocol.protobuf cimport LEN, put_message
 from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.scheduling.tokens cimport channel_full
 from fila_server.core.state.directory cimport directory_at
-from fila_server.core.state.kinds cimport PULL, STREAM
-from fila_server.core.state.paths cimport frame_of
-from fila_server.core.state.state cimport Body, Channel, Frame, Lease, Queue
+from fila_server.core.state.kinds cimport LEASED, PULL, RETURNED_ONCE, STREAM
+from fila_server.core.state.paths cimport (
+    entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, key_weight, share_of,
+)
+from fila_server.core.state.state cimport Body, Channel, Entry, Frame, Lease, Queue, ThrottleSet
 from fila_server.core.storage.families cimport STAGED
 from fila_server.core.storage.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK
 from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, buffer_reserve, must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
 from fila_server.core.threads.reader cimport Load, loader_answers
-
 
 # --- who waits for bytes -----------------------------------------------------------------------
 
@@ -382,3 +382,59 @@ cdef void consumer_forget(Core* core, Consumer* consumer) noexcept nogil:
     buffer_free(&consumer.name)
     buffer_free(&consumer.peer)
     free(consumer)
+
+
+# --- a message as a delivery shows it --------------------------------------------------------
+# Nothing is copied: a view points into the frame's bytes and its entry.
+
+cdef enum:
+    FIXED_BYTES = 192       # id, numbers, moments, and what stands before each text
+
+
+cdef void message_view(Core* core, Slot* slot, View* view) noexcept nogil:
+    """What a message says in its channel; its body must be hot."""
+    cdef Frame* frame = frame_of(slot)
+    cdef Channel* channel = share_of(slot).channel
+    cdef Entry* entry = &frame.entries[slot.index]
+    cdef ThrottleSet* set = entry.set
+    cdef Lease* lease
+    cdef uint32_t i
+    frame_id(frame, slot.index, &view.id_high, &view.id_low)
+    view.body = frame.body.bytes + entry.at
+    view.body_length = entry.length
+    view.fairness_key.at = entry.key.text.bytes
+    view.fairness_key.length = entry.key.text.length
+    view.weight = key_weight(entry.key)
+    view.attempts = slot.attempts
+    view.redelivered = slot.attempts or slot.marks >= RETURNED_ONCE
+    view.queue.at = channel.queue.text.bytes
+    view.queue.length = channel.queue.text.length
+    view.channel.at = channel.text.bytes
+    view.channel.length = channel.text.length
+    view.offset = frame_offset(frame, slot.index)
+    view.cost = entry.cost
+    view.enqueued_ms = frame_enqueued_ms(frame, slot.index)
+    view.appended_ms = frame_appended_ms(frame, slot.index)
+    view.lease_id = 0
+    view.leased_ms = view.expires_ms = 0
+    if slot.state == LEASED:
+        lease = <Lease*> slot.owner
+        view.lease_id = lease.lease_id
+        view.leased_ms = lease.leased_ms
+        view.expires_ms = lease.expires_ms
+    view.throttle_count = 0
+    if set != NULL:
+        for i in range(set.count):
+            view.throttle[i].at = set.members[i].text.bytes
+            view.throttle[i].length = set.members[i].text.length
+        view.throttle_count = set.count
+    if frame.loaded_seen:
+        body_touch(core, frame.body)
+
+
+cdef uint64_t message_bytes(Slot* slot) noexcept nogil:
+    cdef Entry* entry = entry_of(slot)
+    cdef Channel* channel = share_of(slot).channel
+    cdef uint64_t keys = entry.set.text.length if entry.set != NULL else 0
+    keys += entry.key.text.length
+    return entry.length + FIXED_BYTES + keys + channel.queue.text.length + channel.text.length

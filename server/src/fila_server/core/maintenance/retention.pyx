@@ -9,7 +9,7 @@ from fila_server.core.index.delays cimport timer_step_ns
 from fila_server.core.index.frames cimport frame_finish, frame_retained
 from fila_server.core.lifecycle.ending cimport slot_done
 from fila_server.core.lifecycle.failure cimport slot_expire
-from fila_server.core.lifecycle.notices cimport CHANNEL_EXPIRED, DEAD_LETTERS_DROPPED, QUEUE_EXPIRED, notice
+from fila_server.core.lifecycle.revoked cimport CHANNEL_EXPIRED, DEAD_LETTERS_DROPPED, QUEUE_EXPIRED, notice
 from fila_server.core.maintenance.rewrite cimport queue_rewrite
 from fila_server.core.sinks.registry cimport sinks_sweep
 from fila_server.core.state.directory cimport directory_after, directory_at, directory_first, frame_index
@@ -200,9 +200,9 @@ cdef void idle_expire(Core* core) noexcept nogil:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
         if queue == NULL:
             return
-        if queue.counters.dead_dropped > queue.dead_told:
-            notice(core, DEAD_LETTERS_DROPPED, queue, NULL, queue.counters.dead_dropped - queue.dead_told)
-            queue.dead_told = queue.counters.dead_dropped
+        if queue.counters.dead_dropped > queue.dead_reported:
+            notice(core, DEAD_LETTERS_DROPPED, queue, NULL, queue.counters.dead_dropped - queue.dead_reported)
+            queue.dead_reported = queue.counters.dead_dropped
         if _queue_expires(core, queue):
             notice(core, QUEUE_EXPIRED, queue, NULL, queue.depth)
             queue_delete(core, queue)

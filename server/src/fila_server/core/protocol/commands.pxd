@@ -42,7 +42,7 @@ cdef enum CommandKind:
     DECIDE = 52
     METRICS = 53
     LIST_CONSUMERS = 54
-    LATE_PAGE = 60
+    WAITING_LONGEST_PAGE = 60
     KEY_POLICIES = 61
     OPEN_SINK = 64
     STAGE = 65
@@ -56,8 +56,8 @@ cdef enum CommandKind:
     FIND_KEYS = 70
     WATCH_ROWS = 71
     SEEK_PREVIEW = 72
-    KEPT_CHANGE = 73
-    KEPT_READ = 74
+    OPERATION_RECORDS_CHANGE = 73
+    OPERATION_RECORDS_READ = 74
     STORED_BYTES = 78
     STATS_PAGE = 79
     HOLDERS = 80

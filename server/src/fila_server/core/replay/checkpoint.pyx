@@ -44,7 +44,7 @@ cdef extern from "<link.h>" nogil:
         const char* dlpi_name
         const Elf64_Phdr* dlpi_phdr
         uint16_t dlpi_phnum
-    int dl_iterate_phdr(int (*each)(dl_phdr_info*, size_t, void*) noexcept nogil, void* told)
+    int dl_iterate_phdr(int (*each)(dl_phdr_info*, size_t, void*) noexcept nogil, void* reported)
     enum:
         PT_LOAD
         PT_DYNAMIC

@@ -129,7 +129,7 @@ cdef class Replay(CoreEngine):
             elif kind[i] == INPUT_WRITE:
                 if not 0 <= a[i] < 4:
                     raise NotReplayable(f"pass {self.number} has a write {a[i]}; there are at most 4")
-                store.told[a[i]] = <int32_t> b[i]
+                store.reported[a[i]] = <int32_t> b[i]
             else:
                 raise NotReplayable(f"an input of kind {kind[i]} stands where none belongs")
             i += 1
@@ -165,7 +165,7 @@ cdef class Replay(CoreEngine):
             atomic_store(&self.core.shared.disk_level, <uint64_t> (self.level & 0xFF))
             flag_store(&self.core.shared.stopping, (self.level >> 8) & 1)
             run_pass(self.core, self.mono_ns, self.wall_ms)
-            memset(store.told, 0, sizeof(store.told))
+            memset(store.reported, 0, sizeof(store.reported))
             self._forget_answers()
             self._forget_asked()
         if self.core.mailbox.count:

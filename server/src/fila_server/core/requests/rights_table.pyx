@@ -261,13 +261,13 @@ cdef class Rights:
     def in_use(self, uint64_t principal):
         """(connections, streams, messages in flight as the core last told) of the principal now."""
         cdef Principal* p
-        cdef tuple told = (0, 0, 0)
+        cdef tuple reported = (0, 0, 0)
         pthread_mutex_lock(&self.table.lock)
         p = self._principal(principal)
         if p != NULL:
-            told = (p.at_a_time[CONNECTIONS].count, p.at_a_time[STREAMS].count, p.in_flight)
+            reported = (p.at_a_time[CONNECTIONS].count, p.at_a_time[STREAMS].count, p.in_flight)
         pthread_mutex_unlock(&self.table.lock)
-        return told
+        return reported
 
     def on(self, uint64_t caller, bytes queue, bytes channel=b""):
         """(rights on every channel of the queue and on `channel`, rights on some channel of it)."""

@@ -19,7 +19,7 @@ from fila_server.core.state.state cimport Effect, Frame, ThrottleKey
 from fila_server.core.storage.disk cimport DISK_CRITICAL
 from fila_server.core.storage.families cimport Store
 from fila_server.core.storage.status cimport (
-    STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_STALLED, StoreError, failure_tell,
+    STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_STALLED, StoreError, failure_report,
 )
 from fila_server.core.storage.store cimport batch_clear, batch_count, store_part_log, store_sync, store_write
 from fila_server.core.structures.atomics cimport atomic_load, atomic_store, flag_store
@@ -68,7 +68,7 @@ cdef uint8_t _write(Core* core) noexcept nogil:
         return 0
     write_failed(core, <int> store.calls - 1, status)
     if status == STORE_DAMAGED or status == STORE_FAILED:
-        failure_tell(core.shared.failure, core.error)     # the engine writes no more until
+        failure_report(core.shared.failure, core.error)   # the engine writes no more until
                                                             # it is opened anew
     core.counters.stalls += 1
     return REFUSED_STALLED if status == STORE_STALLED else REFUSED_DISK_FULL
@@ -146,7 +146,7 @@ cdef bint commit_pass(Core* core) noexcept nogil:
         return False                    # the engine has stopped writing and resumes
                                         # by itself when there is room
     if status != STORE_OK:
-        failure_tell(core.shared.failure, &error)      # nothing can be promised any more; see StoreFailure
+        failure_report(core.shared.failure, &error)    # nothing can be promised any more; see StoreFailure
         return False
     atomic_store(&core.shared.durable, wanted)
     core.shared.syncs += 1

@@ -2,14 +2,12 @@
 
 from fila_server.core.admin.access cimport access_command
 from fila_server.core.admin.admin cimport admin_command
-from fila_server.core.admin.in_flight cimport in_flight_command
 from fila_server.core.admin.metrics cimport metrics_command
-from fila_server.core.admin.operation_records cimport kept_command
+from fila_server.core.admin.operation_records cimport operation_records_command
 from fila_server.core.admin.peek cimport page_begin
 from fila_server.core.admin.seek_preview cimport seek_preview
-from fila_server.core.admin.stats cimport stats_command
-from fila_server.core.admin.stored cimport stored_command
-from fila_server.core.admin.waiting_longest cimport late_command
+from fila_server.core.admin.stats cimport in_flight_command, stats_command, stored_command
+from fila_server.core.admin.waiting_longest cimport waiting_longest_command
 from fila_server.core.admin.watch cimport watch_command
 from fila_server.core.consumers.joining cimport consumer_open
 from fila_server.core.consumers.leaving cimport consumer_command, listened
@@ -20,10 +18,10 @@ from fila_server.core.lifecycle.failure cimport decide
 from fila_server.core.lifecycle.settle cimport settle_command
 from fila_server.core.protocol.commands cimport (
     ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DROP_STAGED,
-    ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_STATS, HOLDERS, KEPT_CHANGE, KEPT_READ,
-    KEY_POLICIES, LATE_PAGE, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, LIST_SINKS, METRICS,
-    OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW, SESSION, SESSION_OPEN, STAGE, STATS_PAGE,
-    STORED_BYTES, WATCH_ROWS, WRITTEN,
+    ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_STATS, HOLDERS, KEY_POLICIES, LEASE,
+    LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, LIST_SINKS, METRICS, OPEN_SINK,
+    OPERATION_RECORDS_CHANGE, OPERATION_RECORDS_READ, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW,
+    SESSION, SESSION_OPEN, STAGE, STATS_PAGE, STORED_BYTES, WAITING_LONGEST_PAGE, WATCH_ROWS, WRITTEN,
 )
 from fila_server.core.sinks.listing cimport sinks_list
 from fila_server.core.sinks.publishing cimport drop_staged, publish
@@ -71,8 +69,8 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         or kind == LIST_CONSUMERS or kind == STATS_PAGE
     ):
         stats_command(core, command)
-    elif kind == LATE_PAGE or kind == KEY_POLICIES:
-        late_command(core, command)
+    elif kind == WAITING_LONGEST_PAGE or kind == KEY_POLICIES:
+        waiting_longest_command(core, command)
     elif kind == FIND_KEYS or kind == WATCH_ROWS:
         watch_command(core, command)
     elif kind == STORED_BYTES:
@@ -81,8 +79,8 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         in_flight_command(core, command)
     elif kind == SEEK_PREVIEW:
         seek_preview(core, command)
-    elif kind == KEPT_CHANGE or kind == KEPT_READ:
-        kept_command(core, command)
+    elif kind == OPERATION_RECORDS_CHANGE or kind == OPERATION_RECORDS_READ:
+        operation_records_command(core, command)
     elif kind == ACCESS_CHANGE or kind == ACCESS_READ or kind == AUDIT_READ:
         access_command(core, command)
     elif kind == METRICS:

@@ -22,8 +22,8 @@ from fila_server.core.admin.deleting cimport forget_all
 from fila_server.core.admin.readlog import LogReader
 from fila_server.core.formats.records cimport meta_record_put, queue_record_put, reservation_record_put
 from fila_server.core.formats.reservations cimport LEASE_IDS_RESERVED
-from fila_server.core.history.base cimport base_put
 from fila_server.core.history.changes cimport limit_changed
+from fila_server.core.history.inputs cimport base_put
 from fila_server.core.history.tap cimport Recording
 from fila_server.core.index.holders cimport holders_wake
 from fila_server.core.index.leases cimport groups_flush
@@ -44,7 +44,7 @@ from fila_server.core.storage.opening cimport store_close, store_open
 from fila_server.core.storage.reclaim cimport Upkeep, upkeep_round
 from fila_server.core.storage.status cimport (
     STORE_DAMAGED, STORE_IN_USE, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, StoreError, StoreFailure,
-    failure_is_told,
+    failure_is_reported,
 )
 from fila_server.core.storage.store cimport batch_free, batch_new
 from fila_server.core.storage.watch cimport Watch, watch_begin, watch_look
@@ -168,9 +168,9 @@ cdef class CoreEngine(OpenCore):
         cdef size_t length
         if self.recording is None:
             return
-        told = {name: v for name, v in settings.items() if not name.startswith(("history.", "telemetry."))}
+        follow = {name: v for name, v in settings.items() if not name.startswith(("history.", "telemetry."))}
         head = json.dumps({
-            "settings": told, "mono_ns": mono_ns, "wall_ns": wall_ns, "seed": seed, "hash_seed": _hash_seed,
+            "settings": follow, "mono_ns": mono_ns, "wall_ns": wall_ns, "seed": seed, "hash_seed": _hash_seed,
             "sample": history.sample, "headers": HEADERS_KEPT[history.headers],
             "created": bool(store.created),
         }).encode()
@@ -421,7 +421,7 @@ cdef class CoreEngine(OpenCore):
     def failure(self):
         """Why nothing can be promised any more, as one sentence, or None."""
         cdef StoreFailure* failure = self.core.shared.failure
-        if not failure_is_told(failure):
+        if not failure_is_reported(failure):
             return None
         return failure.error.text.decode("utf-8", "replace")
 

@@ -11,7 +11,7 @@ from fila_server.core.admin.deleting cimport queues_clear
 from fila_server.core.admin.peek cimport pages_turn
 from fila_server.core.consumers.leaving cimport consumer_due, consumers_leave, lease_due
 from fila_server.core.formats.records cimport state_record_ready
-from fila_server.core.history.decisions cimport decisions_told
+from fila_server.core.history.decisions cimport decisions_reported
 from fila_server.core.history.inputs cimport commands_taken, pass_begins
 from fila_server.core.history.traces cimport traces_turn
 from fila_server.core.index.bodies cimport bodies_evict
@@ -34,11 +34,11 @@ from fila_server.core.scheduling.tokens cimport bucket_wake
 from fila_server.core.sinks.moving cimport sinks_turn
 from fila_server.core.state.budget cimport stage_begins, stage_goes_on
 from fila_server.core.state.kinds cimport (
-    TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PACE, TIMER_PULL,
+    TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_KEY_RATE, TIMER_LEASE, TIMER_PULL,
     TIMER_SESSION,
 )
 from fila_server.core.state.paths cimport bucket_of, entry_of, share_of
-from fila_server.core.state.pending cimport Expiry, Pace
+from fila_server.core.state.pending cimport Expiry, KeyRateLimit
 from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Key, Lease, Queue, Slot
 from fila_server.core.storage.disk cimport DISK_ROOMY
 from fila_server.core.storage.families cimport Store
@@ -118,8 +118,8 @@ cdef void _fire(Core* core) noexcept nogil:
             pull_answer(core, <Consumer*> timer)
         elif timer.kind == TIMER_SESSION:
             consumer_due(core, <Consumer*> timer)
-        elif timer.kind == TIMER_PACE:
-            key_reconsider(core, <Key*> (<Pace*> timer).key)
+        elif timer.kind == TIMER_KEY_RATE:
+            key_reconsider(core, <Key*> (<KeyRateLimit*> timer).key)
         elif timer.kind == TIMER_EXPIRY:
             message_expired(core, <Expiry*> timer)
         elif timer.kind == TIMER_HOUSEKEEPING:
@@ -186,7 +186,7 @@ cdef bint _stages(Core* core) noexcept nogil:
 cdef int64_t run_pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     cdef int64_t next_ns = _pass(core, mono_ns, wall_ms)
     if core.history != NULL:
-        decisions_told(core)
+        decisions_reported(core)
     return next_ns
 
 

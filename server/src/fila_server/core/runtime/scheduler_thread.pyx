@@ -18,7 +18,7 @@ from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.runtime.passes cimport run_pass
 from fila_server.core.storage.database cimport store_checkpoint
 from fila_server.core.storage.reclaim cimport upkeep_start, upkeep_stop
-from fila_server.core.storage.status cimport STORE_GONE, STORE_OK, StoreError, StoreFailure, failure_is_told
+from fila_server.core.storage.status cimport STORE_GONE, STORE_OK, StoreError, StoreFailure, failure_is_reported
 from fila_server.core.storage.watch cimport Watch, watch_start, watch_stop
 from fila_server.core.structures.atomics cimport atomic_load, flag_store
 from fila_server.core.threads.mailbox cimport mailbox_poke, mailbox_sleep
@@ -145,7 +145,7 @@ cdef class Engine(CoreEngine):
                     # More than a few thousand syncs a second: a little patience lets each serve more callers.
                     fila_sleep(SYNC_SPACING_NS - (now_ns - began_ns))
                     now_ns = fila_now(CLOCK_MONOTONIC)
-                if failure_is_told(failure):
+                if failure_is_reported(failure):
                     with gil:
                         _give_up(failure.error.status, self.failure())
                 if commit_pass(self.core):
@@ -153,7 +153,7 @@ cdef class Engine(CoreEngine):
                     began_ns = now_ns
                     sync_took(self.core, fila_now(CLOCK_MONOTONIC) - began_ns)
                     mailbox_poke(self.core.mailbox)
-                elif not failure_is_told(self.core.shared.failure):
+                elif not failure_is_reported(self.core.shared.failure):
                     fila_futex_wait(&self.commit_word, 0, COMMIT_PARK_NS)
 
     def _read(self):

@@ -74,8 +74,8 @@ cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t w
 
 # --- accounting ------------------------------------------------------------------------------
 
-cdef inline uint32_t _in_lines(Flow* flow) noexcept nogil:
-    return flow.subqueues.in_lines if flow.subqueues != NULL else 0
+cdef inline uint32_t _waiting_count(Flow* flow) noexcept nogil:
+    return flow.subqueues.waiting if flow.subqueues != NULL else 0
 
 
 cdef void clock_account(Core* core, Flow* flow) noexcept nogil:
@@ -83,7 +83,7 @@ cdef void clock_account(Core* core, Flow* flow) noexcept nogil:
     cdef uint32_t elapsed = core.mono_ms - flow.since_ms
     cdef uint32_t clock = no_room_ms(core, channel)
     cdef uint32_t blocked = clock - flow.no_room_ms
-    cdef uint32_t held = flow.backlog if flow.parked else _in_lines(flow)
+    cdef uint32_t held = flow.backlog if flow.parked else _waiting_count(flow)
     cdef double ready = flow.backlog - held
     cdef KeyClock* row = flow.clock
     if row == NULL and flow.backlog + flow.delayed:
@@ -291,11 +291,11 @@ cdef inline uint32_t _stopped_ms(Core* core, Flow* flow) noexcept nogil:
     return flow.stopped_ms
 
 
-cdef inline uint32_t _line_ms(Core* core, Subqueue* sub) noexcept nogil:
+cdef inline uint32_t _waiting_ms(Core* core, Subqueue* sub) noexcept nogil:
     """A clock that runs while a message of this sub-queue stands in front of a bucket."""
     if sub == NULL:
         return 0
-    return sub.line_ms + (core.mono_ms - sub.line_since_ms if sub.line != NULL else 0)
+    return sub.waiting_ms + (core.mono_ms - sub.waiting_since_ms if sub.waiters != NULL else 0)
 
 
 cdef inline Wait* _wait(Slot* slot) noexcept nogil:
@@ -310,7 +310,7 @@ cdef void wait_begins(Core* core, Slot* slot, Flow* flow, Subqueue* sub, bint wa
     wait.delay_ms = core.mono_ms - wait.since_ms if was_delayed else 0
     wait.since_ms = core.mono_ms
     wait.no_room_ms = no_room_ms(core, flow.channel)
-    wait.line_ms = _line_ms(core, sub)
+    wait.waiting_ms = _waiting_ms(core, sub)
     wait.stopped_ms = _stopped_ms(core, flow)
 
 
@@ -331,7 +331,7 @@ cdef Waited wait_of(Core* core, Slot* slot, Flow* flow, Subqueue* sub) noexcept 
     waited.delay_ms = <int32_t> wait.delay_ms
     if left == 0:
         return waited
-    waited.throttle_ms = <int32_t> min(left, _line_ms(core, sub) - wait.line_ms)
+    waited.throttle_ms = <int32_t> min(left, _waiting_ms(core, sub) - wait.waiting_ms)
     left -= <uint32_t> waited.throttle_ms
     waited.held_ms = <int32_t> min(left, _stopped_ms(core, flow) - wait.stopped_ms)
     left -= <uint32_t> waited.held_ms
@@ -379,7 +379,7 @@ cdef void sub_loses(Core* core, Slot* slot, Subqueue* sub) noexcept nogil:
 cdef void sub_is_held(Core* core, Subqueue* sub) noexcept nogil:
     if core.history == NULL or sub.count <= sub.held:
         return
-    sub.held_by = sub.line.bucket       # one of its set's, so it lives as long as the sub-queue
+    sub.held_by = sub.waiters.bucket    # one of its set's, so it lives as long as the sub-queue
     held(
         core, fifo_first(&sub.fifo), &sub.held_by.text, sub.count - sub.held, sub.cost - sub.held_cost)
     sub.held = sub.count

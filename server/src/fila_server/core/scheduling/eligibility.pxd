@@ -10,7 +10,7 @@ buckets. """
 
 from libc.stdint cimport int64_t, uint32_t, uint8_t
 
-from fila_server.core.state.pending cimport KeyExtras, Pace
+from fila_server.core.state.pending cimport KeyExtras, KeyRateLimit
 from fila_server.core.state.state cimport Channel, Core, Flow, Key
 
 # A flow with a backlog that may go stands with the ring, and its channel may have work.
@@ -41,9 +41,9 @@ cdef void extras_free(Core* core, Key* key) noexcept nogil
 cdef void cap_set(Core* core, Key* key, uint32_t cap) noexcept nogil
 # Tokens a second and most of them, at least one; a rate of 0 takes the pace away. The caller reconsiders the
 # key.
-cdef void pace_set(Core* core, Key* key, double rate, double burst) noexcept nogil
-cdef void pace_recover(Core* core, Key* key, double rate, double burst) noexcept nogil
-cdef void pace_take(Pace* pace) noexcept nogil
-cdef bint pace_is_out(Pace* pace) noexcept nogil                # as of the last look: reconsider the key
-cdef void pace_refund(Core* core, Pace* pace) noexcept nogil
-cdef int64_t pace_due_ms(Core* core, Pace* pace) noexcept nogil     # when it has a token, on the wall clock
+cdef void rate_limit_set(Core* core, Key* key, double rate, double burst) noexcept nogil
+cdef void rate_limit_recover(Core* core, Key* key, double rate, double burst) noexcept nogil
+cdef void rate_limit_take(KeyRateLimit* limit) noexcept nogil
+cdef bint rate_limit_is_out(KeyRateLimit* limit) noexcept nogil  # as of the last look: reconsider the key
+cdef void rate_limit_refund(Core* core, KeyRateLimit* limit) noexcept nogil
+cdef int64_t rate_limit_due_ms(Core* core, KeyRateLimit* limit) noexcept nogil  # when it has a token, on the wall clock

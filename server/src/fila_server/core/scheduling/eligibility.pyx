@@ -3,8 +3,10 @@
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_CAPPED, PARKED_PACED, PARKED_PAUSED, TIMER_PACE
-from fila_server.core.state.paths cimport key_cap, key_pace
+from fila_server.core.state.kinds cimport (
+    NOT_PARKED, PARKED_CAPPED, PARKED_PAUSED, PARKED_RATE_LIMITED, TIMER_KEY_RATE,
+)
+from fila_server.core.state.paths cimport key_cap, key_rate_limit
 from fila_server.core.structures.bucket cimport (
     bucket_configure, bucket_due_ns, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take,
 )
@@ -88,26 +90,26 @@ cdef void channel_deactivate(Core* core, Channel* channel) noexcept nogil:
 cdef int64_t LONGEST_WAIT_NS = <int64_t> 86400 * 1000000000
 
 
-cdef bint _has_token(Core* core, Pace* pace) noexcept nogil:
+cdef bint _has_token(Core* core, KeyRateLimit* limit) noexcept nogil:
     """Else its timer is set for the next one."""
-    bucket_refill(&pace.bucket, core.mono_ns, pace.wanted)
-    if bucket_has(&pace.bucket):
+    bucket_refill(&limit.bucket, core.mono_ns, limit.wanted)
+    if bucket_has(&limit.bucket):
         return True
-    pace.wanted = True
+    limit.wanted = True
     timer_set(
-        &core.timers, &pace.timer, min(bucket_due_ns(&pace.bucket), core.mono_ns + LONGEST_WAIT_NS))
+        &core.timers, &limit.timer, min(bucket_due_ns(&limit.bucket), core.mono_ns + LONGEST_WAIT_NS))
     return False
 
 
 cdef uint8_t flow_stopped(Core* core, Flow* flow) noexcept nogil:
     cdef uint32_t cap = key_cap(flow.key)
-    cdef Pace* pace = key_pace(flow.key)
+    cdef KeyRateLimit* limit = key_rate_limit(flow.key)
     if flow.key.paused:
         return PARKED_PAUSED
     if cap and flow.in_flight >= cap:
         return PARKED_CAPPED
-    if pace != NULL and not _has_token(core, pace):
-        return PARKED_PACED
+    if limit != NULL and not _has_token(core, limit):
+        return PARKED_RATE_LIMITED
     return NOT_PARKED
 
 
@@ -131,52 +133,52 @@ cdef void cap_set(Core* core, Key* key, uint32_t cap) noexcept nogil:
         key_extras(core, key).cap = cap
 
 
-cdef Pace* _new(Core* core, Key* key) noexcept nogil:
-    cdef Pace* pace = <Pace*> must_malloc(sizeof(Pace))
-    memset(pace, 0, sizeof(Pace))
-    pace.timer.kind = TIMER_PACE
-    pace.key = key
-    key_extras(core, key).pace = pace
-    core.index_bytes += sizeof(Pace)
-    return pace
+cdef KeyRateLimit* _new(Core* core, Key* key) noexcept nogil:
+    cdef KeyRateLimit* limit = <KeyRateLimit*> must_malloc(sizeof(KeyRateLimit))
+    memset(limit, 0, sizeof(KeyRateLimit))
+    limit.timer.kind = TIMER_KEY_RATE
+    limit.key = key
+    key_extras(core, key).rate_limit = limit
+    core.index_bytes += sizeof(KeyRateLimit)
+    return limit
 
 
-cdef void pace_set(Core* core, Key* key, double rate, double burst) noexcept nogil:
-    cdef Pace* pace = key_pace(key)
+cdef void rate_limit_set(Core* core, Key* key, double rate, double burst) noexcept nogil:
+    cdef KeyRateLimit* limit = key_rate_limit(key)
     if rate <= 0:
-        if pace != NULL:
-            timer_cancel(&core.timers, &pace.timer)
-            free(pace)
-            key.extras.pace = NULL
-            core.index_bytes -= sizeof(Pace)
-    elif pace == NULL:
+        if limit != NULL:
+            timer_cancel(&core.timers, &limit.timer)
+            free(limit)
+            key.extras.rate_limit = NULL
+            core.index_bytes -= sizeof(KeyRateLimit)
+    elif limit == NULL:
         bucket_init(&_new(core, key).bucket, rate, burst, core.mono_ns)
     else:
-        bucket_configure(&pace.bucket, rate, burst, core.mono_ns)
+        bucket_configure(&limit.bucket, rate, burst, core.mono_ns)
 
 
-cdef void pace_recover(Core* core, Key* key, double rate, double burst) noexcept nogil:
-    cdef Pace* pace = _new(core, key)
-    bucket_init(&pace.bucket, rate, burst, core.mono_ns)
-    pace.bucket.level = 0
+cdef void rate_limit_recover(Core* core, Key* key, double rate, double burst) noexcept nogil:
+    cdef KeyRateLimit* limit = _new(core, key)
+    bucket_init(&limit.bucket, rate, burst, core.mono_ns)
+    limit.bucket.level = 0
 
 
-cdef void pace_take(Pace* pace) noexcept nogil:
-    bucket_take(&pace.bucket)
-    pace.wanted = False
+cdef void rate_limit_take(KeyRateLimit* limit) noexcept nogil:
+    bucket_take(&limit.bucket)
+    limit.wanted = False
 
 
-cdef bint pace_is_out(Pace* pace) noexcept nogil:
-    return not bucket_has(&pace.bucket)
+cdef bint rate_limit_is_out(KeyRateLimit* limit) noexcept nogil:
+    return not bucket_has(&limit.bucket)
 
 
-cdef void pace_refund(Core* core, Pace* pace) noexcept nogil:
+cdef void rate_limit_refund(Core* core, KeyRateLimit* limit) noexcept nogil:
     """Whoever waits for a token is woken by the timer, which is due at once."""
-    bucket_give_back(&pace.bucket)
-    if pace.timer.at:
-        timer_set(&core.timers, &pace.timer, core.mono_ns)
+    bucket_give_back(&limit.bucket)
+    if limit.timer.at:
+        timer_set(&core.timers, &limit.timer, core.mono_ns)
 
 
-cdef int64_t pace_due_ms(Core* core, Pace* pace) noexcept nogil:
-    bucket_refill(&pace.bucket, core.mono_ns, pace.wanted)
-    return core.wall_ms + max(<int64_t> 0, (bucket_due_ns(&pace.bucket) - core.mono_ns) // 1000000)
+cdef int64_t rate_limit_due_ms(Core* core, KeyRateLimit* limit) noexcept nogil:
+    bucket_refill(&limit.bucket, core.mono_ns, limit.wanted)
+    return core.wall_ms + max(<int64_t> 0, (bucket_due_ns(&limit.bucket) - core.mono_ns) // 1000000)

@@ -8,8 +8,8 @@ from fila_server.core.scheduling.clocks cimport clock_begin, clock_end, clock_no
 from fila_server.core.scheduling.eligibility cimport flow_join, flow_park, flow_rest, flow_stopped, key_extras
 from fila_server.core.scheduling.fifo cimport fifo_first
 from fila_server.core.scheduling.throttle cimport set_release
-from fila_server.core.scheduling.tokens cimport bucket_refusing, subqueue_claim_ends, subqueue_line_up
-from fila_server.core.scheduling.waiters cimport line_leave, subqueue_rank
+from fila_server.core.scheduling.tokens cimport bucket_refusing, subqueue_claim_ends, subqueue_wait
+from fila_server.core.scheduling.waiters cimport subqueue_rank, waiters_leave
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
 from fila_server.core.state.paths cimport key_weight
 from fila_server.core.state.state cimport Subqueues, ThrottleKey
@@ -113,7 +113,7 @@ cdef Subqueue* subqueue_of(Core* core, Flow* flow, ThrottleSet* set) noexcept no
         flow.subqueues = <Subqueues*> must_malloc(sizeof(Subqueues))
         flow.subqueues.first = NULL
         flow.subqueues.eligible = NULL
-        flow.subqueues.in_lines = 0
+        flow.subqueues.waiting = 0
         map64_init(&flow.subqueues.by_set)
     else:
         sub = <Subqueue*> map64_get(&flow.subqueues.by_set, <uint64_t> set)
@@ -136,8 +136,8 @@ cdef void subqueue_free(Core* core, Subqueue* sub) noexcept nogil:
     cdef Flow* flow = sub.flow
     if sub.node.in_heap:
         flow.subqueues.eligible = heap_remove(flow.subqueues.eligible, &sub.node)
-    if sub.line != NULL:
-        line_leave(core, sub)
+    if sub.waiters != NULL:
+        waiters_leave(core, sub)
     subqueue_claim_ends(core, sub)
     if sub.sibling != NULL:
         sub.sibling.sibling_prev = sub.sibling_prev
@@ -161,8 +161,8 @@ cdef void _stand_down(Core* core, Flow* flow) noexcept nogil:
     """A flow that may not go whatever its buckets say waits in no line and counts on no token."""
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     while sub != NULL:
-        if sub.line != NULL:
-            line_leave(core, sub)
+        if sub.waiters != NULL:
+            waiters_leave(core, sub)
             subqueue_rank(sub)
         sub = sub.sibling
     sub = flow.subqueues.first if flow.subqueues != NULL else NULL
@@ -210,4 +210,4 @@ cdef Slot* flow_next(Core* core, Flow* flow) noexcept nogil:
         bucket = bucket_refusing(core, sub)
         if bucket == NULL:
             return fifo_first(&sub.fifo)
-        subqueue_line_up(core, sub, bucket)
+        subqueue_wait(core, sub, bucket)

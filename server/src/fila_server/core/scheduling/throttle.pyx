@@ -25,7 +25,7 @@ cdef ThrottleKey* throttle_key_intern(Core* core, Slice name) noexcept nogil:
 
 
 cdef void throttle_key_drop_if_idle(Core* core, ThrottleKey* bucket) noexcept nogil:
-    if bucket.refs or bucket.has_rate or bucket.has_burst or bucket.lines != NULL or bucket.dirty:
+    if bucket.refs or bucket.has_rate or bucket.has_burst or bucket.waiters != NULL or bucket.dirty:
         return
     timer_cancel(&core.timers, &bucket.timer)
     textmap_remove(&core.throttle_keys, &bucket.text)

@@ -1,6 +1,6 @@
 """The tokens of buckets: who is refused one, who takes one, and who is woken when one comes.
 
-    a sub-queue's bucket is empty ──► subqueue_line_up: it steps into the bucket's line, which costs nothing
+    a sub-queue's bucket is empty ──► subqueue_wait: it steps into the bucket's line, which costs nothing
     a token arrives               ──► bucket_wake: as many sub-queues leave the lines as there are tokens
     one that was woken            ──► has a claim: nobody else is woken for its token until the claim ends
 """
@@ -10,7 +10,7 @@ from fila_server.core.state.state cimport Channel, Core, Slot, Subqueue, Throttl
 # The bucket that holds this sub-queue longest, or NULL when all would let it pass.
 cdef ThrottleKey* bucket_refusing(Core* core, Subqueue* sub) noexcept nogil
 # Step into the line of the bucket that refused: at its front, if this one had woken it before.
-cdef void subqueue_line_up(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept nogil
+cdef void subqueue_wait(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept nogil
 # The token that woke this sub-queue is used, or is somebody else's again.
 cdef void subqueue_claim_ends(Core* core, Subqueue* sub) noexcept nogil
 

@@ -8,13 +8,13 @@ from libc.stdint cimport int64_t, uint32_t
 
 from fila_server.core.history.changes cimport limit_changed
 from fila_server.core.scheduling.clocks cimport channel_room
-from fila_server.core.scheduling.eligibility cimport flow_join, pace_refund
+from fila_server.core.scheduling.eligibility cimport flow_join, rate_limit_refund
 from fila_server.core.scheduling.waiters cimport (
-    claim_begins, claim_ends, line_drop_if_empty, line_join, line_leave, subqueue_rank,
+    claim_begins, claim_ends, subqueue_rank, waiters_drop_if_empty, waiters_join, waiters_leave,
 )
-from fila_server.core.state.paths cimport entry_of, key_pace, share_of
-from fila_server.core.state.pending cimport Pace
-from fila_server.core.state.state cimport Flow, Line, ThrottleSet
+from fila_server.core.state.paths cimport entry_of, key_rate_limit, share_of
+from fila_server.core.state.pending cimport KeyRateLimit
+from fila_server.core.state.state cimport Flow, ThrottleSet, Waiters
 from fila_server.core.structures.bucket cimport (
     bucket_configure, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take, bucket_tokens,
 )
@@ -37,10 +37,10 @@ cdef ThrottleKey* bucket_refusing(Core* core, Subqueue* sub) noexcept nogil:
         bucket = set.members[i]
         if not bucket.limited:
             continue
-        bucket_refill(&bucket.bucket, core.mono_ns, bucket.lines != NULL)
+        bucket_refill(&bucket.bucket, core.mono_ns, bucket.waiters != NULL)
         # Whoever was woken has waited its turn once; asked to queue up again behind a second
         # bucket's line it could go round for ever.
-        if bucket_has(&bucket.bucket) and (bucket.in_lines == 0 or sub.woken_by != NULL):
+        if bucket_has(&bucket.bucket) and (bucket.waiting == 0 or sub.woken_by != NULL):
             continue
         wait = 1e300 if bucket.bucket.rate <= 0 else (1.0 - bucket.bucket.level) / bucket.bucket.rate
         if wait > longest or worst == NULL:
@@ -49,10 +49,10 @@ cdef ThrottleKey* bucket_refusing(Core* core, Subqueue* sub) noexcept nogil:
     return worst
 
 
-cdef void subqueue_line_up(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept nogil:
+cdef void subqueue_wait(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept nogil:
     # It had waited its turn here already: back to the front, not to the end.
     cdef bint was_woken = sub.woken_by != NULL and sub.woken_by.bucket == bucket
-    line_join(core, sub, bucket, was_woken)
+    waiters_join(core, sub, bucket, was_woken)
     subqueue_claim_ends(core, sub)
     if bucket_has(&bucket.bucket):
         bucket_wake(core, bucket)
@@ -61,17 +61,17 @@ cdef void subqueue_line_up(Core* core, Subqueue* sub, ThrottleKey* bucket) noexc
 
 
 cdef void subqueue_claim_ends(Core* core, Subqueue* sub) noexcept nogil:
-    cdef Line* line = sub.woken_by
+    cdef Waiters* waiters = sub.woken_by
     cdef ThrottleKey* bucket
-    if line == NULL:
+    if waiters == NULL:
         return
-    bucket = line.bucket
+    bucket = waiters.bucket
     sub.woken_by = NULL
-    claim_ends(line)
-    if bucket.in_lines:
+    claim_ends(waiters)
+    if bucket.waiting:
         bucket_wake(core, bucket)
     # Others' waiting keeps the bucket, never this line: its channel may be deleted before they are served.
-    line_drop_if_empty(core, line)
+    waiters_drop_if_empty(core, waiters)
 
 
 # --- paying ----------------------------------------------------------------------------------
@@ -97,16 +97,16 @@ cdef void slot_pay(Core* core, Slot* slot) noexcept nogil:
 cdef void slot_refund(Core* core, Slot* slot) noexcept nogil:
     cdef ThrottleSet* set = entry_of(slot).set
     cdef uint32_t i
-    cdef Pace* pace = key_pace(entry_of(slot).key)
-    if pace != NULL:
-        pace_refund(core, pace)
+    cdef KeyRateLimit* rate_limit = key_rate_limit(entry_of(slot).key)
+    if rate_limit != NULL:
+        rate_limit_refund(core, rate_limit)
     if set == NULL or share_of(slot).channel.queue.is_dlq:
         return
     for i in range(set.count):
         if set.members[i].limited:
             bucket_give_back(&set.members[i].bucket)
             _mark_dirty(core, set.members[i])
-            if set.members[i].in_lines:
+            if set.members[i].waiting:
                 bucket_wake(core, set.members[i])
 
 
@@ -121,57 +121,58 @@ cdef void _mark_dirty(Core* core, ThrottleKey* bucket) noexcept nogil:
 
 cdef int64_t _counted_on(ThrottleKey* bucket) noexcept nogil:
     """Tokens that woken sub-queues are about to take, where they can be served at all."""
-    cdef Line* line = bucket.lines
+    cdef Waiters* waiters = bucket.waiters
     cdef int64_t woken = 0
-    while line != NULL:
-        if line.channel.has_room:
-            woken += <int64_t> line.woken
-        line = line.next
+    while waiters != NULL:
+        if waiters.channel.has_room:
+            woken += <int64_t> waiters.woken
+        waiters = waiters.next
     return woken
 
 
 cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil:
     cdef int64_t tokens, free_
-    cdef Line* line
-    cdef Line* last
+    cdef Waiters* waiters
+    cdef Waiters* last
     cdef uint32_t channels = 0
     cdef uint32_t passed_over = 0
     if not bucket.limited:
         return
-    bucket_refill(&bucket.bucket, core.mono_ns, bucket.lines != NULL)
+    bucket_refill(&bucket.bucket, core.mono_ns, bucket.waiters != NULL)
     tokens = bucket_tokens(&bucket.bucket)
     free_ = tokens - _counted_on(bucket)
-    line = bucket.lines
-    while line != NULL:
+    waiters = bucket.waiters
+    while waiters != NULL:
         channels += 1
-        line = line.next
-    while passed_over < channels and bucket.in_lines:
-        line = bucket.lines
+        waiters = waiters.next
+    while passed_over < channels and bucket.waiting:
+        waiters = bucket.waiters
         # A channel nobody can be served in may have its first few ready, but they take nobody's place.
-        if line.head == NULL or (free_ <= 0 if line.channel.has_room else <int64_t> line.woken >= tokens):
+        if waiters.head == NULL or (
+                free_ <= 0 if waiters.channel.has_room else <int64_t> waiters.woken >= tokens):
             passed_over += 1
         else:
-            if line.channel.has_room:
+            if waiters.channel.has_room:
                 free_ -= 1
             passed_over = 0
-            _wake_first(core, line)
-        if bucket.lines != NULL and bucket.lines.next != NULL:           # the next channel's turn
-            line = bucket.lines
-            last = line
+            _wake_first(core, waiters)
+        if bucket.waiters != NULL and bucket.waiters.next != NULL:       # the next channel's turn
+            waiters = bucket.waiters
+            last = waiters
             while last.next != NULL:
                 last = last.next
-            bucket.lines = line.next
-            line.next = NULL
-            last.next = line
+            bucket.waiters = waiters.next
+            waiters.next = NULL
+            last.next = waiters
     _arm(core, bucket)
 
 
-cdef void _wake_first(Core* core, Line* line) noexcept nogil:
-    cdef Subqueue* sub = line.head
+cdef void _wake_first(Core* core, Waiters* waiters) noexcept nogil:
+    cdef Subqueue* sub = waiters.head
     cdef Flow* flow = sub.flow
-    claim_begins(line)                         # first, so that leaving can't drop the line
-    line_leave(core, sub)
-    sub.woken_by = line
+    claim_begins(waiters)                      # first, so that leaving can't drop the line
+    waiters_leave(core, sub)
+    sub.woken_by = waiters
     subqueue_rank(sub)
     if not flow.joined:
         # Parked for want of a token alone: a flow that is stopped by pause, cap or rate stands in no line.
@@ -184,7 +185,7 @@ cdef void _arm(Core* core, ThrottleKey* bucket) noexcept nogil:
     """Set the timer for the next token that somebody in a line could take."""
     cdef double target
     cdef double wait
-    if bucket.in_lines == 0 or not bucket.limited or bucket.bucket.rate <= 0 or bucket.bucket.burst < 1:
+    if bucket.waiting == 0 or not bucket.limited or bucket.bucket.rate <= 0 or bucket.bucket.burst < 1:
         timer_cancel(&core.timers, &bucket.timer)
         return
     target = <double> bucket_tokens(&bucket.bucket) + 1
@@ -198,22 +199,22 @@ cdef void _arm(Core* core, ThrottleKey* bucket) noexcept nogil:
 
 
 cdef void channel_full(Core* core, Channel* channel) noexcept nogil:
-    cdef Line* line
-    cdef Line* following
+    cdef Waiters* waiters
+    cdef Waiters* following
     if not channel.has_room:
         return
     channel_room(core, channel, False)
-    line = channel.woken_lines
-    while line != NULL:                         # waking may add to this list, and takes nothing from it
-        following = line.next_woken
-        if line.bucket.in_lines:
-            bucket_wake(core, line.bucket)
-        line = following
+    waiters = channel.woken_waiters
+    while waiters != NULL:                      # waking may add to this list, and takes nothing from it
+        following = waiters.next_woken
+        if waiters.bucket.waiting:
+            bucket_wake(core, waiters.bucket)
+        waiters = following
 
 
 cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil:
     cdef bint limits = bucket.has_rate and bucket.has_burst
-    cdef Line* line
+    cdef Waiters* waiters
     if limits and not bucket.limited:
         bucket_init(&bucket.bucket, bucket.rate, bucket.burst, core.mono_ns)
     elif limits:
@@ -225,8 +226,8 @@ cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil:
         bucket_wake(core, bucket)
         return
     timer_cancel(&core.timers, &bucket.timer)
-    while bucket.in_lines:
-        line = bucket.lines
-        while line.head == NULL:
-            line = line.next
-        _wake_first(core, line)
+    while bucket.waiting:
+        waiters = bucket.waiters
+        while waiters.head == NULL:
+            waiters = waiters.next
+        _wake_first(core, waiters)

@@ -4,12 +4,12 @@ A sub-queue that was woken for a token has a claim on it until it is served; a l
 somebody stands in it or has a claim by it.
 """
 
-from fila_server.core.state.state cimport Core, Line, Subqueue, ThrottleKey
+from fila_server.core.state.state cimport Core, Subqueue, ThrottleKey, Waiters
 
-cdef void line_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front) noexcept nogil
-cdef void line_leave(Core* core, Subqueue* sub) noexcept nogil
-cdef void line_drop_if_empty(Core* core, Line* line) noexcept nogil
-cdef void claim_begins(Line* line) noexcept nogil
-cdef void claim_ends(Line* line) noexcept nogil
+cdef void waiters_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front) noexcept nogil
+cdef void waiters_leave(Core* core, Subqueue* sub) noexcept nogil
+cdef void waiters_drop_if_empty(Core* core, Waiters* waiters) noexcept nogil
+cdef void claim_begins(Waiters* waiters) noexcept nogil
+cdef void claim_ends(Waiters* waiters) noexcept nogil
 # Its first message changed: keeps the place of one that stands in no line among its flow's eligible ones.
 cdef void subqueue_rank(Subqueue* sub) noexcept nogil

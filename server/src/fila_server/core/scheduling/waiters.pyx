@@ -14,113 +14,113 @@ from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.heap cimport heap_insert, heap_remove
 
 
-cdef void line_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front) noexcept nogil:
+cdef void waiters_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front) noexcept nogil:
     cdef Channel* channel = sub.flow.channel
-    cdef Line* line = bucket.lines
-    cdef Line* last = NULL
-    while line != NULL and line.channel != channel:
-        last = line
-        line = line.next
-    if line == NULL:
-        line = <Line*> must_malloc(sizeof(Line))
-        memset(line, 0, sizeof(Line))
-        line.bucket = bucket
-        line.channel = channel
+    cdef Waiters* waiters = bucket.waiters
+    cdef Waiters* last = NULL
+    while waiters != NULL and waiters.channel != channel:
+        last = waiters
+        waiters = waiters.next
+    if waiters == NULL:
+        waiters = <Waiters*> must_malloc(sizeof(Waiters))
+        memset(waiters, 0, sizeof(Waiters))
+        waiters.bucket = bucket
+        waiters.channel = channel
         if last == NULL:
-            bucket.lines = line
+            bucket.waiters = waiters
         else:
-            last.next = line
+            last.next = waiters
     if sub.node.in_heap:
         sub.flow.subqueues.eligible = heap_remove(sub.flow.subqueues.eligible, &sub.node)
-    sub.line = line
+    sub.waiters = waiters
     if front:
         sub.prev = NULL
-        sub.next = line.head
-        if line.head != NULL:
-            line.head.prev = sub
+        sub.next = waiters.head
+        if waiters.head != NULL:
+            waiters.head.prev = sub
         else:
-            line.tail = sub
-        line.head = sub
+            waiters.tail = sub
+        waiters.head = sub
     else:
         sub.next = NULL
-        sub.prev = line.tail
-        if line.tail != NULL:
-            line.tail.next = sub
+        sub.prev = waiters.tail
+        if waiters.tail != NULL:
+            waiters.tail.next = sub
         else:
-            line.head = sub
-        line.tail = sub
+            waiters.head = sub
+        waiters.tail = sub
     clock_note(core, sub.flow)
-    sub.line_since_ms = core.mono_ms
+    sub.waiting_since_ms = core.mono_ms
     sub_is_held(core, sub)
-    sub.flow.subqueues.in_lines += sub.count
-    line.count += 1
-    bucket.in_lines += 1
+    sub.flow.subqueues.waiting += sub.count
+    waiters.count += 1
+    bucket.waiting += 1
     bucket.stopped += 1
 
 
-cdef void line_drop_if_empty(Core* core, Line* line) noexcept nogil:
-    cdef ThrottleKey* bucket = line.bucket
-    cdef Line* before = bucket.lines
-    if line.count or line.woken:
+cdef void waiters_drop_if_empty(Core* core, Waiters* waiters) noexcept nogil:
+    cdef ThrottleKey* bucket = waiters.bucket
+    cdef Waiters* before = bucket.waiters
+    if waiters.count or waiters.woken:
         return
-    if before == line:
-        bucket.lines = line.next
+    if before == waiters:
+        bucket.waiters = waiters.next
     else:
-        while before.next != line:
+        while before.next != waiters:
             before = before.next
-        before.next = line.next
-    free(line)
+        before.next = waiters.next
+    free(waiters)
     throttle_key_drop_if_idle(core, bucket)
 
 
-cdef void line_leave(Core* core, Subqueue* sub) noexcept nogil:
-    cdef Line* line = sub.line
+cdef void waiters_leave(Core* core, Subqueue* sub) noexcept nogil:
+    cdef Waiters* waiters = sub.waiters
     if sub.prev != NULL:
         sub.prev.next = sub.next
     else:
-        line.head = sub.next
+        waiters.head = sub.next
     if sub.next != NULL:
         sub.next.prev = sub.prev
     else:
-        line.tail = sub.prev
+        waiters.tail = sub.prev
     sub.next = sub.prev = NULL
-    sub.line = NULL
-    sub.line_ms += core.mono_ms - sub.line_since_ms
+    sub.waiters = NULL
+    sub.waiting_ms += core.mono_ms - sub.waiting_since_ms
     clock_note(core, sub.flow)
-    sub.flow.subqueues.in_lines -= sub.count
-    line.count -= 1
-    line.bucket.in_lines -= 1
-    line_drop_if_empty(core, line)
+    sub.flow.subqueues.waiting -= sub.count
+    waiters.count -= 1
+    waiters.bucket.waiting -= 1
+    waiters_drop_if_empty(core, waiters)
 
 
-cdef void claim_begins(Line* line) noexcept nogil:
-    cdef Channel* channel = line.channel
-    line.woken += 1
-    if line.woken > 1:
+cdef void claim_begins(Waiters* waiters) noexcept nogil:
+    cdef Channel* channel = waiters.channel
+    waiters.woken += 1
+    if waiters.woken > 1:
         return
-    line.next_woken = channel.woken_lines
-    line.prev_woken = NULL
-    if channel.woken_lines != NULL:
-        channel.woken_lines.prev_woken = line
-    channel.woken_lines = line
+    waiters.next_woken = channel.woken_waiters
+    waiters.prev_woken = NULL
+    if channel.woken_waiters != NULL:
+        channel.woken_waiters.prev_woken = waiters
+    channel.woken_waiters = waiters
 
 
-cdef void claim_ends(Line* line) noexcept nogil:
-    line.woken -= 1
-    if line.woken:
+cdef void claim_ends(Waiters* waiters) noexcept nogil:
+    waiters.woken -= 1
+    if waiters.woken:
         return
-    if line.next_woken != NULL:
-        line.next_woken.prev_woken = line.prev_woken
-    if line.prev_woken != NULL:
-        line.prev_woken.next_woken = line.next_woken
+    if waiters.next_woken != NULL:
+        waiters.next_woken.prev_woken = waiters.prev_woken
+    if waiters.prev_woken != NULL:
+        waiters.prev_woken.next_woken = waiters.next_woken
     else:
-        line.channel.woken_lines = line.next_woken
+        waiters.channel.woken_waiters = waiters.next_woken
 
 
 cdef void subqueue_rank(Subqueue* sub) noexcept nogil:
     cdef Flow* flow = sub.flow
     cdef int64_t position
-    if sub.line != NULL:
+    if sub.waiters != NULL:
         return
     position = fifo_first(&sub.fifo).position
     if sub.node.in_heap:

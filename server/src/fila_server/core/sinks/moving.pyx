@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memset
 
 from fila_server.core.lifecycle.answers cimport answer
 from fila_server.core.lifecycle.enqueue cimport enqueue_command
-from fila_server.core.lifecycle.notices cimport SINK_LOST, notice_of
+from fila_server.core.lifecycle.revoked cimport SINK_LOST, notice_of
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport MOVE_STAGED, OK, STAGE
 from fila_server.core.protocol.packed_routing cimport Routing, take_routing

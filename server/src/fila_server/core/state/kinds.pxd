@@ -19,7 +19,7 @@ cdef enum TimerKind:
     TIMER_PULL = 5
     TIMER_HOUSEKEEPING = 7
     TIMER_SESSION = 8   # a consumer that was silent, or away, long enough
-    TIMER_PACE = 9      # a token of a key's rate, while somebody waits for it
+    TIMER_KEY_RATE = 9  # a token of a key's rate, while somebody waits for it
 
 cdef enum ConsumerKind:
     STREAM = 1          # Consume
@@ -31,7 +31,7 @@ cdef enum Parked:       # why a flow with a backlog is not on the ring
     PARKED_THROTTLED = 1
     PARKED_PAUSED = 2   # from here on: by what an operator said of the key, whatever its buckets say
     PARKED_CAPPED = 3
-    PARKED_PACED = 4
+    PARKED_RATE_LIMITED = 4
 
 cdef enum SlotMark:     # Slot.marks: a bit, and above it how often a delivery came back uncounted, up to 127
     RECORDED = 1        # a STATES record exists

@@ -9,7 +9,7 @@ entry, from a name to its queue or channel.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.state.pending cimport Pace
+from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport (
     Channel, Core, Entry, Flow, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey,
 )
@@ -81,13 +81,13 @@ cdef inline uint32_t key_cap(Key* key) noexcept nogil:
     """Most leases that it may hold in a channel at a time; 0 = no cap."""
     return key.extras.cap if key.extras != NULL else 0
 
-cdef inline Pace* key_pace(Key* key) noexcept nogil:
+cdef inline KeyRateLimit* key_rate_limit(Key* key) noexcept nogil:
     """An operator's rate for it, or NULL."""
-    return key.extras.pace if key.extras != NULL else NULL
+    return key.extras.rate_limit if key.extras != NULL else NULL
 
 cdef inline bint key_has_policy(Key* key) noexcept nogil:
     """An operator set something: the key outlives its messages."""
-    return key.admin_weight != 0 or key.paused or key_cap(key) != 0 or key_pace(key) != NULL
+    return key.admin_weight != 0 or key.paused or key_cap(key) != 0 or key_rate_limit(key) != NULL
 
 cdef inline uint64_t flow_delivered(Flow* flow) noexcept nogil:
     """Messages given out since the flow began: 40 bits, which last a month at 400,000 a second."""

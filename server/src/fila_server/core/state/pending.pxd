@@ -105,7 +105,7 @@ cdef struct ConfigRow:
     uint32_t length
     char*    value
 
-cdef struct Pace:                   # an operator's rate for one fairness key, see scheduling/eligibility.pxd
+cdef struct KeyRateLimit:           # an operator's rate for one fairness key, see scheduling/eligibility.pxd
     Timer    timer                  # first; when the next token comes, while somebody waits for it
     void*    key                    # the Key it belongs to
     Bucket   bucket
@@ -113,7 +113,7 @@ cdef struct Pace:                   # an operator's rate for one fairness key, s
 
 cdef struct KeyExtras:              # what few fairness keys have; made when first needed, gone with the key
     uint32_t cap                    # an operator's: most leases at a time, 0 = no cap
-    Pace*    pace                   # an operator's rate; NULL = none
+    KeyRateLimit* rate_limit        # an operator's rate; NULL = none
     Map64*   flows_by_channel       # NULL while it is used in few channels
 
 cdef struct Expiry:                 # of a message with a time to live
@@ -135,6 +135,6 @@ cdef struct OwnIds:
 cdef struct Wait:                   # for the history: since when a slot waits, and what clocks said then
     uint32_t since_ms
     uint32_t no_room_ms
-    uint32_t line_ms
+    uint32_t waiting_ms
     uint32_t stopped_ms
     uint32_t delay_ms

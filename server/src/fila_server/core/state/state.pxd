@@ -54,18 +54,18 @@ cdef struct ThrottleKey:
     double   rate, burst            # as configured, before both are known
     Bucket   bucket
     Timer    timer                  # the next token for its lines
-    Line*    lines                  # one a channel; channels take turns
-    uint64_t in_lines, passed, stopped
+    Waiters*    waiters             # one a channel; channels take turns
+    uint64_t waiting, passed, stopped
     ThrottleKey* next_dirty
 
-cdef struct Line:                   # one channel's sub-queues that wait for one bucket, in turn order
+cdef struct Waiters:                # one channel's sub-queues that wait for one bucket, in turn order
     ThrottleKey* bucket
     Channel* channel
-    Line*    next                   # of the bucket
+    Waiters*    next                # of the bucket
     Subqueue *head, *tail
     uint64_t count
     uint64_t woken                  # left the line for a token and not served yet
-    Line     *next_woken, *prev_woken       # neighbours among the channel's lines with `woken`
+    Waiters     *next_woken, *prev_woken    # neighbours among the channel's lines with `woken`
 
 cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
     Text     text                   # first: the keys, length-prefixed
@@ -129,13 +129,13 @@ cdef struct Subqueue:               # a flow's ready messages that share one set
     HeapNode node                   # first
     Fifo     fifo
     uint32_t count                  # of its fifo
-    uint32_t line_since_ms, line_ms # while it stands in a line, and what that adds up to
+    uint32_t waiting_since_ms, waiting_ms # while it stands in a line, and what that adds up to
     uint64_t cost, held, held_cost  # history: of all; messages told to be held; of those
     ThrottleKey* held_by            # history: the bucket that was told
     Flow*    flow
     ThrottleSet* set
-    Line*    line                   # where it stands and waits, NULL = may go
-    Line*    woken_by               # the line that woke it for a token and counts on it
+    Waiters*    waiters             # where it stands and waits, NULL = may go
+    Waiters*    woken_by            # the line that woke it for a token and counts on it
     Subqueue* next                  # neighbours in the line
     Subqueue* prev
     Subqueue* sibling               # of the flow
@@ -144,7 +144,7 @@ cdef struct Subqueue:               # a flow's ready messages that share one set
 cdef struct Subqueues:              # of one flow
     Subqueue* first
     HeapNode* eligible              # those that may go, by the position of their first message
-    uint32_t in_lines               # READY slots of those that stand in lines
+    uint32_t waiting                # READY slots of those that stand in lines
     Map64    by_set                 # ThrottleSet's address -> Subqueue
 
 cdef struct Entry:                  # what all channels share of one message
@@ -240,7 +240,7 @@ cdef struct Consumer:
     Channel* channel
     Consumer *next, *prev           # circular, of the channel: those that are here, or those away
     Consumer *next_leaving, *prev_leaving
-    Consumer* next_told             # of those that are told of leases with this pass
+    Consumer* next_reported         # of those that are told of leases with this pass
     Holder*  holder                 # NULL = nobody's
     Consumer *next_stopped, *prev_stopped   # of the holder's circle; NULL = it does not stand there
     Lease*   leases                 # newest first
@@ -255,7 +255,7 @@ cdef struct Consumer:
     uint8_t  tracks_begun
     uint8_t  away                   # its stream is gone; a session may resume until `deadline_ms`
     uint8_t  fate                   # it leaves: a Fate; 0 = not
-    uint8_t  told                   # stands on Core.told
+    uint8_t  reported               # stands on Core.told
     uint32_t begun                  # of `in_flight`
     int64_t  lease_ms               # how long its leases last; 0 = the queue's visibility timeout
     int64_t  silence_ms             # longest between two signs of life; 0 = not judged
@@ -293,7 +293,7 @@ cdef struct Channel:
     uint64_t idle_after_ms          # it is deleted after so long without use; 0 = never
     int64_t  used_ms                # on Core.heard_ms
     int64_t  noticed_ms             # when a message that keeps returning was last told of
-    Line*    woken_lines            # those that count on tokens
+    Waiters*    woken_waiters       # those that count on tokens
     bint     has_room               # some consumer may take more; false only once deliver has looked
     uint32_t no_room_since_ms       # while has_room is false
     uint32_t no_room_ms             # what longer stretches of that add up to
@@ -358,7 +358,7 @@ cdef struct Queue:
     uint64_t offset_reserved, offset_reserved_durable, offset_reserved_epoch   # below: promised on disk
     int64_t  appended_ms            # of the newest entry
     int64_t  used_ms                # last enqueue, on Core.heard_ms
-    uint64_t dead_told              # of counters.dead_dropped, as the edge was told
+    uint64_t dead_reported          # of counters.dead_dropped, as the edge was told
     uint64_t idle_offset            # next_offset when it was last looked at
     Effect* revealing               # its first frame is being revealed; what comes behind it waits here
     Effect* revealing_last
@@ -438,7 +438,7 @@ cdef struct Core:
     Map64    consumers              # by token
     Map64    readers                # Consumers that wait for bytes, by which: see sending.pyx
     Map64    streams                # the same but for pulls, and those that are away or leave: by number
-    Consumer *leaving, *told
+    Consumer *leaving, *reported
     Holder   *waking, *waking_last  # those with room again, whose stopped consumers are looked at in turn
     const char* revoking            # why leases end just now, for those who hold them; NULL = LEASE_LOST
     LeaseGroup* marked              # their marks are to be written with this pass

@@ -93,7 +93,7 @@ cdef struct Store "fila_store":
     bint stopped                                # the last write failed, other than by a stall
     bint muted                                  # a replay's: what is written goes nowhere
     uint32_t calls                              # writes since the pass began, and, of a muted store, the
-    int32_t told[4]                             # status of each that was not STORE_OK
+    int32_t reported[4]                         # status of each that was not STORE_OK
     WalReport wal                               # of this open
     StoreCounters counters
     char directory[4096]

@@ -24,7 +24,7 @@ cdef struct StoreError "fila_store_error":
 # after which nothing can be promised any more; any thread tells the first one
 cdef struct StoreFailure "fila_store_failure":
     int state                       # 0, or being told, or told; only the two calls below touch it
-    StoreError error                # not to be read before failure_is_told
+    StoreError error                # not to be read before failure_is_reported
 
 
 # Leaves `text`, in which one %s stands for `detail`, and answers with `status`. `error` may be NULL.
@@ -35,5 +35,5 @@ cdef int store_classify(StoreError* error, char* message) noexcept nogil
 cdef int store_classify_read(StoreError* error, char* message) noexcept nogil
 # The first failure stands: a later one is usually its consequence, and whoever reads the first must not see
 # it change.
-cdef void failure_tell(StoreFailure* failure, const StoreError* error) noexcept nogil
-cdef bint failure_is_told(StoreFailure* failure) noexcept nogil
+cdef void failure_report(StoreFailure* failure, const StoreError* error) noexcept nogil
+cdef bint failure_is_reported(StoreFailure* failure) noexcept nogil

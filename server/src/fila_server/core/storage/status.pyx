@@ -11,15 +11,15 @@ cdef extern from *:
         int none = 0;
         return __atomic_compare_exchange_n(p, &none, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     }
-    #define fila_told_store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
-    #define fila_told_load(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+    #define fila_reported_store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+    #define fila_reported_load(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
     """
     bint fila_claim(int* p) nogil
-    void fila_told_store(int* p, int v) nogil
-    int fila_told_load(int* p) nogil
+    void fila_reported_store(int* p, int v) nogil
+    int fila_reported_load(int* p) nogil
 
 cdef enum:
-    TOLD = 2                # StoreFailure.state; 1 while the sentence is being copied
+    REPORTED = 2            # StoreFailure.state; 1 while the sentence is being copied
 
 
 cdef int store_failed(StoreError* error, int status, const char* text, const char* detail) noexcept nogil:
@@ -69,11 +69,11 @@ cdef bint _may_pass(const char* message) noexcept nogil:
     )
 
 
-cdef void failure_tell(StoreFailure* failure, const StoreError* error) noexcept nogil:
+cdef void failure_report(StoreFailure* failure, const StoreError* error) noexcept nogil:
     if fila_claim(&failure.state):
         memcpy(&failure.error, error, sizeof(StoreError))
-        fila_told_store(&failure.state, TOLD)
+        fila_reported_store(&failure.state, REPORTED)
 
 
-cdef bint failure_is_told(StoreFailure* failure) noexcept nogil:
-    return fila_told_load(&failure.state) == TOLD
+cdef bint failure_is_reported(StoreFailure* failure) noexcept nogil:
+    return fila_reported_load(&failure.state) == REPORTED

@@ -24,7 +24,7 @@ cdef int store_write(Store* store, rocksdb_writebatch_t* batch, StoreError* erro
     cdef int status
     store.calls += 1
     if store.muted:
-        status = store.told[(store.calls - 1) % 4] if store.calls <= 4 else STORE_OK
+        status = store.reported[(store.calls - 1) % 4] if store.calls <= 4 else STORE_OK
         return STORE_OK if status == STORE_OK else store_failed(error, status, "as it was recorded%s", "")
     rocksdb_write(store.db, store.write_options, batch, &message)
     if message == NULL:

@@ -25,7 +25,7 @@ cdef struct Watch "fila_watch":
     Store* store
     StoreFailure* failure
     int64_t newest_log                  # its number; the newest log is in use until there is a newer one
-    int64_t looks
+    int64_t steps
     pthread_t thread
     int stop_fd                         # eventfd: readable when the thread has to end
     bint running

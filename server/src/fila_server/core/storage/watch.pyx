@@ -7,7 +7,7 @@ from fila_server.core.storage.data_directory cimport directory_is_gone, director
 from fila_server.core.storage.disk cimport disk_check, disk_restore_ballast
 from fila_server.core.storage.posix cimport c_close, c_write
 from fila_server.core.storage.status cimport (
-    STORE_ERROR_BYTES, STORE_FAILED, STORE_GONE, STORE_OK, StoreError, failure_tell,
+    STORE_ERROR_BYTES, STORE_FAILED, STORE_GONE, STORE_OK, StoreError, failure_report,
 )
 from fila_server.core.structures.atomics cimport atomic_store
 
@@ -34,7 +34,7 @@ cdef extern from "<sys/eventfd.h>" nogil:
 
 cdef enum:
     LOOK_MS = 100
-    LOOKS_PER_BALLAST = 10      # taking the ballast back is tried once a second
+    ROUNDS_PER_BALLAST = 10     # taking the ballast back is tried once a second
 
 
 cdef void watch_begin(
@@ -54,8 +54,8 @@ cdef void _look_at_disk(Watch* watch) noexcept nogil:
 
 
 cdef void watch_look(Watch* watch) noexcept nogil:
-    watch.looks += 1
-    if watch.looks % LOOKS_PER_BALLAST == 0:
+    watch.steps += 1
+    if watch.steps % ROUNDS_PER_BALLAST == 0:
         disk_restore_ballast(&watch.disk)
     _look_at_disk(watch)
     _look_for_files(watch)
@@ -80,7 +80,7 @@ cdef void _look_for_files(Watch* watch) noexcept nogil:
              "%s was removed from the data directory %.200s while the server ran, and what was answered "
              "since may be "
              "lost. Put the directory back, or restore a copy, then start again", gone, watch.disk.directory)
-    failure_tell(watch.failure, &error)
+    failure_report(watch.failure, &error)
 
 
 cdef void* _run(void* argument) noexcept nogil:

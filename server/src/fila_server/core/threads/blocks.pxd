@@ -107,7 +107,7 @@ cdef struct Waited:                 # a delivery's wait by cause
     int32_t delay_ms
     int32_t held_ms
 
-cdef struct Told:                   # one message of a group
+cdef struct Reported:               # one message of a group
     int64_t  offset
     uint64_t cost
     int32_t  attempts, held_ms
@@ -121,7 +121,7 @@ cdef struct Run:                    # those of one key, which become one row
 cdef struct Group:                  # what its messages have in common is in the RunKey
     int32_t  queue, channel, key    # texts of the current block; the key's of its newest message
     uint32_t count, run_count
-    Told     told[GROUP_MAX]
+    Reported     reported[GROUP_MAX]
     Run      runs[GROUP_MAX]
     uint16_t run_of[TEXTS_MAX]      # by the text of the key
 

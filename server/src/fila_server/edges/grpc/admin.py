@@ -39,12 +39,12 @@ from fila_server.operations import changes
 from fila_server.operations.audit import carry_out
 from fila_server.operations.dead_letter_calls import DeadLetterCalls
 from fila_server.operations.explain import Explaining
-from fila_server.operations.late import Late
 from fila_server.operations.queues import Queues, on_channel
 from fila_server.operations.requests import AdminRules
 from fila_server.operations.series import RecentSeries
 from fila_server.operations.series_calls import SeriesCalls
 from fila_server.operations.status import Status
+from fila_server.operations.waiting_longest import WaitingLongest
 from fila_server.operations.watch_stats import StatsWatch, watcher_of
 
 SERVICE = "fila.v1.FilaAdmin"
@@ -80,7 +80,7 @@ def handlers(
     queues = Queues(broker, limits, check, durability, door)
     dead_letters = DeadLetterCalls(broker, limits, check, door)
     answers = _of_queues(queues) | _of_dead_letters(queues, dead_letters)
-    answers |= _views(door, Explaining(broker, check), Late(broker), Status(broker, data_dir))
+    answers |= _views(door, Explaining(broker, check), WaitingLongest(broker), Status(broker, data_dir))
     answers["GetSeries"] = (watch_pb2.GetSeriesRequest, SeriesCalls(broker, door, check, recent).series)
     calls = {
         method: _plain(method, broker, door, kind, request_type, row_check)
@@ -151,7 +151,7 @@ def _of_dead_letters(
 
 
 def _views(
-    door: Door, explaining: Explaining, late: Late, status: Status
+    door: Door, explaining: Explaining, waiting: WaitingLongest, status: Status
 ) -> dict[str, tuple[type[Message], Answer]]:
     """Why a key waits, which keys are late, and how the broker is."""
     one_listing = Gate("ListLate calls", at_once=1)
@@ -161,7 +161,7 @@ def _views(
 
     async def listed(request: events_pb2.ListLateRequest, caller: Caller) -> bytes:
         async with one_listing:
-            return (await late.list(request, partial(door.may_watch, caller))).SerializeToString()
+            return (await waiting.list(request, partial(door.may_watch, caller))).SerializeToString()
 
     return {
         "ExplainKey": (pb.ExplainKeyRequest, explained),

@@ -3,12 +3,10 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
 
-from fila_server.edges.native.calls cimport (
-    call_begin, call_discards, call_gone, call_new, call_threw_away,
-)
+from fila_server.edges.native.calls cimport call_begin, call_discards, call_gone, call_new, call_threw_away
 from fila_server.edges.native.intake cimport intake_bytes, intake_discard, intake_end
 from fila_server.edges.native.iothread cimport (
-    CONNECTION_WINDOW, FRAME_BYTES_MAX, HEADER_LIST_BYTES_MAX, STREAM_WINDOW, STREAMS_MAX, Call,
+    CONNECTION_WINDOW, FRAME_BYTES_MAX, HEADER_LIST_BYTES_MAX, STREAMS_MAX, STREAM_WINDOW, Call,
 )
 from fila_server.edges.native.nghttp2 cimport *
 from fila_server.edges.native.request_headers cimport header_take

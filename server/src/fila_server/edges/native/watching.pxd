@@ -1,7 +1,7 @@
 """What epoll is to tell of a connection; that nobody is at its other end any more it tells unasked."""
 
 from fila_server.edges.native.iothread cimport Connection
-from fila_server.edges.native.sockets cimport EPOLL_CTL_MOD, EPOLLIN, EPOLLOUT, epoll_ctl, epoll_event
+from fila_server.edges.native.sockets cimport EPOLLIN, EPOLLOUT, EPOLL_CTL_MOD, epoll_ctl, epoll_event
 
 cdef inline bint is_unread(const Connection* connection) noexcept nogil:
     return connection.input_ended_ns != 0 or connection.is_paused

@@ -7,10 +7,8 @@ from libc.string cimport memcmp, memcpy, memset, strlen
 
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.protobuf cimport LEN, QUEUE_FIELD, VARINT
-from fila_server.core.protocol cimport v1
-from fila_server.core.protocol.protobuf cimport LEN, QUEUE_FIELD, VARINT
 from fila_server.core.structures.buffer cimport (
-    buffer_free, buffer_init, buffer_reserve, must_malloc, put_bytes, put_u8, put_u32be, put_varint,
+    buffer_free, buffer_init, buffer_reserve, must_malloc, put_bytes, put_u32be, put_u8, put_varint,
     varint_size, write_u32be, write_varint,
 )
 from fila_server.edges.redis.encode cimport put_error

@@ -56,7 +56,7 @@ class Waiting:
         return kept[-1].waiting_ms
 
 
-class Late:
+class WaitingLongest:
     """Answers ListLate. Belongs to the loop's thread, where one call is answered after the other."""
 
     def __init__(self, broker: Broker, walks: Walks[Waiting] | None = None) -> None:
@@ -135,8 +135,10 @@ class Late:
 
     async def _walk(self, queue: str, most: int, channel: str) -> Waiting:
         waiting = Waiting(most)
-        page = seam_frames.LatePage(queue=queue.encode(), most=most, channel=channel.encode())
-        async for part in walk_keys(self._broker.call, commands.LATE_PAGE, page, seam_frames.LateKeys):
+        page = seam_frames.WaitingLongestPage(queue=queue.encode(), most=most, channel=channel.encode())
+        async for part in walk_keys(
+            self._broker.call, commands.WAITING_LONGEST_PAGE, page, seam_frames.WaitingLongestKeys
+        ):
             if part is None:
                 waiting, page.above_ms = Waiting(most), 0
                 continue
