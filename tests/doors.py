@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from fila_server.access import keys
+from fila_server.access.admission import Admission
 from fila_server.access.directory import Directory
-from fila_server.access.door import Door
 from fila_server.access.failures import Failures
 from fila_server.access.records import GrantRecord, KeyRecord, PrincipalRecord
 from fila_server.access.rights import ADMIN
@@ -19,17 +19,17 @@ async def _no_store(_kind: int, _frame: bytes) -> bytes:
     raise AssertionError("keys are off")
 
 
-def open_door() -> Door:
+def open_door() -> Admission:
     table = Rights()
     directory = Directory(_no_store, table, "data", wall_ms=lambda: 0, mono_ns=time.monotonic_ns)
-    return Door(table, directory, Failures(time.monotonic), is_on=False, wall_ms=lambda: 0)
+    return Admission(table, directory, Failures(time.monotonic), is_on=False, wall_ms=lambda: 0)
 
 
 async def _stored(_kind: int, _frame: bytes) -> bytes:
     return b""
 
 
-async def keyed_door(data_dir: Path) -> tuple[Door, str]:
+async def keyed_door(data_dir: Path) -> tuple[Admission, str]:
     """One with keys on, and the key of an admin."""
     table = Rights()
     table.switch_on()
@@ -39,4 +39,4 @@ async def keyed_door(data_dir: Path) -> tuple[Door, str]:
     await directory.change(
         [PrincipalRecord("anna", 1, grants=(grant,)), KeyRecord(key.id, "anna", key.digest, 1)], []
     )
-    return Door(table, directory, Failures(time.monotonic), is_on=True, wall_ms=lambda: 1000), text
+    return Admission(table, directory, Failures(time.monotonic), is_on=True, wall_ms=lambda: 1000), text

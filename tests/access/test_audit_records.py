@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fila.v1 import admin_pb2
-from fila_server.access.door import Caller
+from fila_server.access.admission import Caller
 from fila_server.operations.audit import record
 
 ANNA = Caller(None, "anna", key_id="", tenant="", is_admin=True, peer="10.0.0.7")

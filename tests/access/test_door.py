@@ -11,8 +11,8 @@ import pytest
 
 from fila_server import errors
 from fila_server.access import keys
+from fila_server.access.admission import Admission
 from fila_server.access.directory import Directory
-from fila_server.access.door import Door
 from fila_server.access.failures import (
     DELAY_S_MAX,
     FREE_FAILURES,
@@ -27,9 +27,9 @@ from fila_server.access.table import REDIS
 from fila_server.config.schema import AddressOrOff, Config, Metrics
 from fila_server.config.sections import Auth
 from fila_server.core.requests.rights_table import Rights
-from fila_server.edges.grpc.identity import address_of
 from fila_server.events import PER_KIND_A_SECOND, RING
 from fila_server.operations.denials import Denials
+from fila_server.services.identity import address_of
 from fila_server.serving import _scraper
 from fila_server.telemetry.prometheus import MetricsPage
 
@@ -38,12 +38,14 @@ async def _stored(_kind: int, _frame: bytes) -> bytes:
     return b""
 
 
-def door(data_dir: Path, **given: Any) -> Door:
+def door(data_dir: Path, **given: Any) -> Admission:
     table = Rights()
     directory = Directory(_stored, table, str(data_dir), wall_ms=lambda: 1000, mono_ns=lambda: 0)
     if given.get("is_on"):
         table.switch_on()
-    return Door(table, directory, Failures(lambda: 0.0), wall_ms=lambda: 1000, **{"is_on": False, **given})
+    return Admission(
+        table, directory, Failures(lambda: 0.0), wall_ms=lambda: 1000, **{"is_on": False, **given}
+    )
 
 
 def test_without_keys_only_this_machine_is_served_and_others_are_told_how_to_allow_them(tmp_path: Path):
@@ -173,7 +175,7 @@ async def test_a_wrong_key_is_kept_waiting_at_the_metrics_page_too():
 
     def refuse(_address: str, _key: bytes | None) -> None:
         error = errors.Unauthenticated("the key is not valid")
-        error.before_told = wait
+        error.before_reported = wait
         raise error
 
     page = MetricsPage(cast("Any", None), cast("Any", None), refuse)

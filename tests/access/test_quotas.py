@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from fila.v1 import admin_pb2, auth_pb2, service_pb2, sink_pb2, watch_pb2
-from fila_server.edges.grpc.admin import OF_A_NAME_MAX
+from fila_server.services.admin import OF_A_NAME_MAX
 from tests.access.guarded_server import Client, Guarded, details_of, make_queue, refusal
 from tests.access.test_keys_and_rights import enqueue
 from tests.e2e.conftest import StartServer

@@ -16,7 +16,7 @@ from google.protobuf import message_factory
 from fila.v1 import admin_pb2, auth_pb2, events_pb2, operation_pb2, service_pb2, sink_pb2
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW
 from fila_server.access.table import ANY, NOTHING, REDIS, RPCS, Need, page_rows
-from fila_server.edges.redis.verbs import _VERBS
+from fila_server.edge.redis.verbs import _VERBS
 from tests.access.guarded_server import Client, Guarded, details_of, key_id, make_queue, permission, refusal
 from tests.waiting import until
 

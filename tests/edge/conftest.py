@@ -11,8 +11,8 @@ from grpc import aio
 
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Config
-from fila_server.edges.grpc import services
-from fila_server.edges.grpc.identity import Identity
+from fila_server.services import handlers as services
+from fila_server.services.identity import Identity
 from tests.doors import open_door
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 

@@ -15,11 +15,11 @@ from fila.v1 import admin_pb2, admin_pb2_grpc, operation_pb2
 from fila_server import commands, errors
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
-from fila_server.edges.grpc.wire_fault import explain
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import ParsedFrame
 from fila_server.operations import rules as queue_rules
+from fila_server.services.wire_fault import explain
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 
 Config = admin_pb2.QueueConfig

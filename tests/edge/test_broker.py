@@ -92,7 +92,10 @@ async def test_a_command_without_an_answer_is_offered_again_until_the_mailbox_ta
     broker.post(commands.OPERATION_RECORDS_CHANGE, 5, b"")  # must not overtake
     await engine.until(commands.OPERATION_RECORDS_CHANGE)
 
-    assert [kind for kind, _, _ in engine.submitted[-2:]] == [commands.DECIDE, commands.OPERATION_RECORDS_CHANGE]
+    assert [kind for kind, _, _ in engine.submitted[-2:]] == [
+        commands.DECIDE,
+        commands.OPERATION_RECORDS_CHANGE,
+    ]
 
 
 async def test_an_answer_that_cannot_be_handed_out_loses_only_itself(

@@ -11,7 +11,7 @@ from fila.v1 import admin_pb2
 from fila.v1 import operation_pb2 as pb
 from fila.v1.messages_pb2 import Message
 from fila_server import commands, errors, seam_frames
-from fila_server.access.door import Caller
+from fila_server.access.admission import Caller
 from fila_server.broker.calls import Broker
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations.dead_letter_operations import DeadLetterOperations, means

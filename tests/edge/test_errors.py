@@ -7,7 +7,7 @@ import pytest
 from google.rpc import error_details_pb2
 
 from fila_server import errors
-from fila_server.edges.grpc.status import CODE_BY_STATUS, DOMAIN, MESSAGE_CHARS_MAX, hidden, status_of
+from fila_server.services.status import CODE_BY_STATUS, DOMAIN, MESSAGE_CHARS_MAX, hidden, status_of
 
 ROWS = [
     (errors.Invalid("queue", "must be 1 to 251 bytes"), "INVALID_ARGUMENT", "INVALID_FIELD"),

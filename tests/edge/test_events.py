@@ -11,10 +11,10 @@ import pytest
 
 from fila.v1 import admin_pb2, events_pb2
 from fila_server import events
-from fila_server.edges.grpc.watching import WATCHERS_MAX, Watching, on_the_wire
 from fila_server.errors import Invalid, Overloaded
 from fila_server.events import FAMILIES, KINDS, MISSED, PER_KIND_A_SECOND, Ring, matches
 from fila_server.operations import changes
+from fila_server.services.watching import WATCHERS_MAX, Watching, on_the_wire
 
 REPLIES = {
     "Redrive": admin_pb2.RedriveResponse(redriven=7).SerializeToString(),
@@ -272,7 +272,7 @@ def test_a_change_says_what_was_changed_and_from_where(told):
     request = admin_pb2.UpdateQueueRequest(queue="orders", config=admin_pb2.QueueConfig(max_depth=3))
     request.update_mask.paths.append("max_depth")
 
-    changes.tell("UpdateQueue", request, "ipv4:10.0.0.7:5021")
+    changes.report("UpdateQueue", request, "ipv4:10.0.0.7:5021")
 
     (event,) = told()
     assert (event.kind, event.queue, event.peer) == ("queue.updated", "orders", "ipv4:10.0.0.7:5021")
@@ -289,10 +289,10 @@ def test_details_are_in_no_languages_own_notation(monkeypatch, ring: Ring):
 
 
 def test_a_value_or_a_script_is_told_by_its_length_alone(told):
-    changes.tell("SetConfig", admin_pb2.SetConfigRequest(key="token", value="secret"), "")
+    changes.report("SetConfig", admin_pb2.SetConfigRequest(key="token", value="secret"), "")
     config = admin_pb2.QueueConfig(on_enqueue_script="-- secret")
-    changes.tell("CreateQueue", admin_pb2.CreateQueueRequest(name="orders", config=config), "")
-    changes.tell("SetConfig", admin_pb2.SetConfigRequest(key="token"), "")
+    changes.report("CreateQueue", admin_pb2.CreateQueueRequest(name="orders", config=config), "")
+    changes.report("SetConfig", admin_pb2.SetConfigRequest(key="token"), "")
 
     assert [event.kind for event in told()] == ["config.set", "queue.created", "config.deleted"]
     assert "secret" not in str(told())
@@ -300,7 +300,7 @@ def test_a_value_or_a_script_is_told_by_its_length_alone(told):
 
 def test_every_call_that_changes_something_has_a_kind(told):
     for method, request_type in changes.REQUEST_BY_METHOD.items():
-        changes.tell(method, request_type(), "", reply=REPLIES.get(method, b""))
+        changes.report(method, request_type(), "", reply=REPLIES.get(method, b""))
 
     assert len(told()) == min(10, len(changes.REQUEST_BY_METHOD))
 
@@ -319,7 +319,7 @@ def test_whatever_a_request_says_its_event_can_be_sent(told, method):
         else:
             setattr(request, field.name, "x" if field.type == field.TYPE_STRING else 3)
 
-    changes.tell(method, request, "", reply=REPLIES.get(method, b""))
+    changes.report(method, request, "", reply=REPLIES.get(method, b""))
 
     (event,) = told()
     assert on_the_wire(event).count == (7 if method in REPLIES else 1)
@@ -328,8 +328,8 @@ def test_whatever_a_request_says_its_event_can_be_sent(told, method):
 def test_a_redrive_is_told_by_what_it_moved_and_one_that_moved_nothing_not_at_all(told):
     request = admin_pb2.RedriveRequest(dlq_queue="orders.dlq", count=10)
 
-    changes.tell("Redrive", request, "", reply=admin_pb2.RedriveResponse(redriven=3).SerializeToString())
-    changes.tell("Redrive", request, "", reply=admin_pb2.RedriveResponse().SerializeToString())
+    changes.report("Redrive", request, "", reply=admin_pb2.RedriveResponse(redriven=3).SerializeToString())
+    changes.report("Redrive", request, "", reply=admin_pb2.RedriveResponse().SerializeToString())
 
     (event,) = told()
     assert (event.queue, event.count, event.details) == ("orders.dlq", 3, {"at_most": "10"})

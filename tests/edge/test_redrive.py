@@ -11,7 +11,7 @@ import pytest
 
 from fila.v1 import admin_pb2
 from fila_server import commands, errors, events, seam_frames
-from fila_server.access.door import Caller
+from fila_server.access.admission import Caller
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
 from fila_server.events import Ring

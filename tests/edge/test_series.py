@@ -65,7 +65,7 @@ def clock() -> Clock:
 
 
 async def points(clock: Clock, *keys: str, whole: bool = True) -> pb.GetSeriesResponse:
-    return await clock.recent.tell(PLACE, keys, whole=whole)
+    return await clock.recent.report(PLACE, keys, whole=whole)
 
 
 async def test_a_point_is_what_happened_within_its_ten_seconds(clock: Clock) -> None:
@@ -100,7 +100,7 @@ async def test_a_queue_that_is_new_counts_from_zero_and_one_made_again_does_not_
 ) -> None:
     clock.take(snapshot(enqueued=5, queues=1))
     clock.take(snapshot(enqueued=7, queues=2))
-    told = await clock.recent.tell(("q1", "default"), ())
+    told = await clock.recent.report(("q1", "default"), ())
     assert told.points[-1].arrived == 7
     clock.take(snapshot(enqueued=3, queues=2))
     assert (await points(clock)).points[-1].arrived == 3
@@ -109,7 +109,7 @@ async def test_a_queue_that_is_new_counts_from_zero_and_one_made_again_does_not_
 async def test_where_a_snapshot_leaves_queues_out_one_that_comes_in_begins_with_a_gap(clock: Clock) -> None:
     clock.take(snapshot(enqueued=5, left_out=9))
     clock.take(snapshot(enqueued=7_000, queues=2, left_out=8))
-    told = await clock.recent.tell(("q1", "default"), ())
+    told = await clock.recent.report(("q1", "default"), ())
     assert not told.points[-1].recorded
 
 

@@ -208,7 +208,7 @@ def test_a_start_that_takes_long_says_what_it_is_at(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, event: str
 ) -> None:
     monkeypatch.setattr(opening, "OPENING_QUIET_S", 0.001)
-    monkeypatch.setattr(opening, "OPENING_TOLD_EVERY_S", 0.001)
+    monkeypatch.setattr(opening, "OPENING_REPORTED_EVERY_S", 0.001)
     told = threading.Event()
     events = []
 

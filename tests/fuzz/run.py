@@ -29,7 +29,7 @@ COPY = ROOT / "build" / "fuzzed"
 FOUND = ROOT / "build" / "fuzz"
 CORPUS = Path(__file__).with_name("corpus")
 SHIM = FOUND / "coverage.so"
-WATCHED = ("core/protocol", "core/requests", "edges/redis")
+WATCHED = ("core/protocol", "core/requests", "edge/redis")
 INPUT_BYTES_MAX = 2_000
 SLOW_S = 2.0
 """No input of two kilobytes may take as long, of the CPU."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fila_server.edges.native import library
-from fila_server.edges.native.library import FLOOR
+from fila_server.edge import library
+from fila_server.edge.library import FLOOR
 
 OF_DEBIAN = "7f00-7f01 r-xp 00000000 fe:00 12 /usr/lib/x86_64-linux-gnu/libnghttp2.so.14.24.1\n"
 OF_A_WHEEL = "7f00-7f01 r-xp 00000000 fe:00 12 /opt/fila/lib/fila_server.libs/libnghttp2-1a2b.so.14\n"

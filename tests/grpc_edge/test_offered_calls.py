@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 from fila_server.core.runtime.engine import CoreEngine
-from fila_server.edges.native.edge import NativeEdge
-from fila_server.edges.native.python_calls import CALL, GONE, UNWELCOME, PythonCalls
-from fila_server.edges.native.redis_port import REDIS_GONE, REDIS_OPENED
+from fila_server.edge.io.edge import NativeEdge
+from fila_server.edge.python_calls import CALL, GONE, UNWELCOME, PythonCalls
+from fila_server.edge.redis.port import REDIS_GONE, REDIS_OPENED
 from tests.grpc_edge.raw_http2 import (
     ACK,
     DATA,

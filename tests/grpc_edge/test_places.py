@@ -9,29 +9,29 @@ from typing import Any, cast
 import pytest
 
 from fila_server import errors
-from fila_server.edges.native.context import Told
-from fila_server.edges.native.places import HEALTH, LONG_BYTES_MAX, LONG_FROM_BYTES, STRANGER_MAX, Places
-from fila_server.edges.native.python_calls import CALL, GONE, PythonCalls
+from fila_server.edge.call_limits import HEALTH, LONG_BYTES_MAX, LONG_FROM_BYTES, STRANGER_MAX, CallLimits
+from fila_server.edge.context import Reported
+from fila_server.edge.python_calls import CALL, GONE, PythonCalls
 
 SMALL = 100
 
 
-def of_key(caller: int) -> Told:
-    return Told("/fila.v1.FilaAdmin/GetStats", "ipv4:127.0.0.1:1", caller)
+def of_key(caller: int) -> Reported:
+    return Reported("/fila.v1.FilaAdmin/GetStats", "ipv4:127.0.0.1:1", caller)
 
 
-def of_stranger(port: int) -> Told:
-    return Told(f"{HEALTH}Watch", f"ipv4:127.0.0.1:{port}")
+def of_stranger(port: int) -> Reported:
+    return Reported(f"{HEALTH}Watch", f"ipv4:127.0.0.1:{port}")
 
 
-def refused(places: Places, token: int, told: Told, size: int = SMALL) -> str:
+def refused(places: CallLimits, token: int, told: Reported, size: int = SMALL) -> str:
     with pytest.raises(errors.Overloaded) as caught:
         places.take(token, told, size)
     return str(caught.value)
 
 
 def test_one_key_has_a_quarter_of_the_places_and_others_have_theirs():
-    places = Places(8)
+    places = CallLimits(8)
     assert [places.take(token, of_key(1), SMALL) for token in (1, 2)] == [0, 0]
     assert "this key has 2 calls open" in refused(places, 3, of_key(1))
     places.take(4, of_key(2), SMALL)
@@ -41,7 +41,7 @@ def test_one_key_has_a_quarter_of_the_places_and_others_have_theirs():
 
 
 def test_whoever_asks_for_health_once_is_answered_however_many_others_stay():
-    places = Places(8)
+    places = CallLimits(8)
     assert [places.take(port, of_stranger(port), SMALL) for port in (1, 2)] == [0, 0]
     assert places.take(3, of_stranger(3), SMALL) == 1
     places.give(1)
@@ -49,7 +49,7 @@ def test_whoever_asks_for_health_once_is_answered_however_many_others_stay():
 
 
 def test_one_connection_does_not_push_others_out():
-    places = Places(4 * STRANGER_MAX + 8)
+    places = CallLimits(4 * STRANGER_MAX + 8)
     places.take(1, of_stranger(1), SMALL)
     for token in range(STRANGER_MAX):
         assert places.take(10 + token, of_stranger(2), SMALL) == 0
@@ -58,7 +58,7 @@ def test_one_connection_does_not_push_others_out():
 
 def test_a_connection_has_no_more_calls_of_the_health_service_where_others_made_room_by_its_own():
     """Else those of a few connections made room by turns, and each kept thousands whose answers it never reads."""
-    places = Places(4 * STRANGER_MAX)
+    places = CallLimits(4 * STRANGER_MAX)
     for token in range(1, STRANGER_MAX + 1):
         places.take(token, of_stranger(1), SMALL)
         places.ended(token)
@@ -74,7 +74,7 @@ def test_a_connection_has_no_more_calls_of_the_health_service_where_others_made_
 
 def test_the_metadata_of_a_call_that_is_answered_counts_no_more():
     """Whoever reads no answers would else keep others from sending any."""
-    places = Places(4 * STRANGER_MAX)
+    places = CallLimits(4 * STRANGER_MAX)
     for token in range(1, 6):
         places.take(token, of_stranger(1), LONG_BYTES_MAX // 4)
         places.ended(token)
@@ -82,7 +82,7 @@ def test_the_metadata_of_a_call_that_is_answered_counts_no_more():
 
 
 def test_without_keys_all_places_but_those_of_the_health_service_are_everybodys():
-    places = Places(8)
+    places = CallLimits(8)
     for token in range(6):
         places.take(token, of_key(0), SMALL)
     assert refused(places, 9, of_key(0)).endswith(
@@ -95,7 +95,7 @@ def test_without_keys_all_places_but_those_of_the_health_service_are_everybodys(
 @pytest.mark.parametrize("keys", [0, 4])
 def test_the_health_service_has_places_that_no_other_calls_take(keys: int):
     """A balancer would else take a busy server for a broken one."""
-    places = Places(8)
+    places = CallLimits(8)
     for token in range(6):
         places.take(token, of_key(1 + token % keys if keys else 0), SMALL)
     assert "6 calls are already waiting" in refused(places, 9, of_key(4 if keys else 0))
@@ -104,7 +104,7 @@ def test_the_health_service_has_places_that_no_other_calls_take(keys: int):
 
 
 def test_calls_of_the_health_service_take_no_places_from_others():
-    places = Places(8)
+    places = CallLimits(8)
     for port in (11, 12):
         places.take(port, of_stranger(port), SMALL)
     for token in range(6):
@@ -112,13 +112,13 @@ def test_calls_of_the_health_service_take_no_places_from_others():
 
 
 def test_of_a_single_place_others_have_it():
-    places = Places(1)
+    places = CallLimits(1)
     places.take(1, of_key(0), SMALL)
     places.take(2, of_stranger(2), SMALL)
 
 
 def test_calls_with_long_metadata_are_bounded_by_its_bytes_and_others_are_not():
-    places = Places(1000)
+    places = CallLimits(1000)
     size = LONG_BYTES_MAX // 4
     for token in range(4):
         places.take(token, of_key(token), size)
@@ -129,7 +129,7 @@ def test_calls_with_long_metadata_are_bounded_by_its_bytes_and_others_are_not():
 
 
 def test_a_place_is_given_back_once():
-    places = Places(8)
+    places = CallLimits(8)
     places.take(1, of_key(1), SMALL)
     places.take(2, of_key(1), SMALL)
     for _ in range(2):
@@ -140,7 +140,7 @@ def test_a_place_is_given_back_once():
 
 def test_a_call_of_the_health_service_has_its_place_until_it_is_gone():
     """Its client may never read the answer."""
-    places = Places(4 * STRANGER_MAX)
+    places = CallLimits(4 * STRANGER_MAX)
     for token in range(STRANGER_MAX):
         places.take(token, of_stranger(1), SMALL)
         places.ended(token)
@@ -150,7 +150,7 @@ def test_a_call_of_the_health_service_has_its_place_until_it_is_gone():
 
 
 def test_any_other_call_has_its_place_until_its_status_is_known():
-    places = Places(8)
+    places = CallLimits(8)
     for token in range(20):
         places.take(token, of_key(1), SMALL)
         places.ended(token)

@@ -8,9 +8,9 @@ import socket
 import time
 from collections.abc import Callable
 
-from fila_server.edges.native.edge import NativeEdge
-from fila_server.edges.native.redis_client import KNOWN
-from fila_server.edges.native.redis_port import REDIS_OPENED
+from fila_server.edge.io.edge import NativeEdge
+from fila_server.edge.redis.port import REDIS_OPENED
+from fila_server.edge.redis.socket_client import KNOWN
 from tests.core.driven_engine import DrivenEngine
 
 WAIT_S = 10.0

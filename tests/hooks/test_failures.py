@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from fila_server import seam_frames
-from fila_server.hooks.failures import FailureDesk
+from fila_server.hooks.failures import FailureJudge
 from fila_server.hooks.stage import HookStage
 from tests.hooks.conftest import ManualClock
 
@@ -54,7 +54,7 @@ class Desk:
     stage: HookStage
     loop: Loop
     decisions: list[tuple[int, tuple[int, int | None]]]
-    desk: FailureDesk
+    desk: FailureJudge
 
     def fail(self, number: int, error: str, queue: bytes = b"orders") -> None:
         event = seam_frames.FailureEvent(
@@ -81,7 +81,7 @@ def desk(clock: ManualClock) -> Desk:
         delay_ms = decision.delay_ms if decision.HasField("delay_ms") else None
         decisions.append((number, (decision.action, delay_ms)))
 
-    desk = FailureDesk(stage, post, now_ns=clock, call_soon=loop.call_soon)
+    desk = FailureJudge(stage, post, now_ns=clock, call_soon=loop.call_soon)
     return Desk(stage, loop, decisions, desk)
 
 

@@ -6,9 +6,9 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, read_u32be
-from fila_server.edges.redis cimport decoder
-from fila_server.edges.redis.decoder cimport Decoder, Item, decoder_free, decoder_init, decoder_next
-from fila_server.edges.redis.resp cimport reader_feed, reader_keep, reader_unread
+from fila_server.edge.redis cimport decoder
+from fila_server.edge.redis.decoder cimport Decoder, Item, decoder_free, decoder_init, decoder_next
+from fila_server.edge.redis.resp cimport reader_feed, reader_keep, reader_unread
 
 # What an item of `CommandDecoder.take` is: its first element.
 PUSHES = decoder.ITEM_PUSHES        # (PUSHES, EnqueueBatchRequest, count)      each push on its own

@@ -3,8 +3,8 @@
 from libc.string cimport memset
 
 from fila_server.core.structures.buffer cimport buffer_free
-from fila_server.edges.native.connection cimport connection_look
-from fila_server.edges.native.iothread cimport Call, Connection, IoThread
+from fila_server.edge.io.connection cimport connection_look
+from fila_server.edge.io.iothread cimport Call, Connection, IoThread
 
 cdef long long SECOND_NS = 1000000000
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from fila_server.edges.native.redis_client import KNOWN
-from fila_server.edges.native.redis_port import REDIS_COMMAND, REDIS_OPENED
+from fila_server.edge.redis.port import REDIS_COMMAND, REDIS_OPENED
+from fila_server.edge.redis.socket_client import KNOWN
 from tests.grpc_edge.told_edge import WAIT_S, ToldEdge
 from tests.redis.raw_client import command
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fila_server.edges import native
-from fila_server.edges.native import redis_client, redis_port
+from fila_server.edge import io
+from fila_server.edge.redis import port as redis_port
+from fila_server.edge.redis import socket_client as redis_client
 
-BRIDGE = Path(str(native.__file__)).with_name("bridge.pxd")
+BRIDGE = Path(str(io.__file__)).with_name("bridge.pxd")
 
 
 def numbers(prefix: str) -> dict[str, int]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from fila_server.edges.native.redis_port import REDIS_GONE
+from fila_server.edge.redis.port import REDIS_GONE
 from tests.grpc_edge.told_edge import ToldEdge
 from tests.redis.raw_client import command
 

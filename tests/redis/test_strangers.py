@@ -13,9 +13,9 @@ from typing import Any, cast
 import pytest
 
 from fila_server.config.schema import Limits, Redis
-from fila_server.edges.native.redis_client import RedisClient
-from fila_server.edges.native.redis_port import RedisPort
-from fila_server.edges.redis import entry
+from fila_server.edge.redis import entry
+from fila_server.edge.redis.port import RedisPort
+from fila_server.edge.redis.socket_client import RedisClient
 from tests.doors import keyed_door
 from tests.e2e.conftest import RunningServer, launch, wait_until_started
 from tests.redis.conftest import connected_to

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from fila_server.config.schema import Limits, Redis
-from fila_server.edges.native import redis_port
-from fila_server.edges.native.redis_port import REDIS_COMMAND, SLICE_NS, RedisPort
+from fila_server.edge.redis import port as redis_port
+from fila_server.edge.redis.port import REDIS_COMMAND, SLICE_NS, RedisPort
 
 STEP_NS = 50_000
 OF_A_TURN = SLICE_NS // STEP_NS + 1

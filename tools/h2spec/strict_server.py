@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from fila_server.core.runtime.engine import CoreEngine
-from fila_server.edges.native import edge
+from fila_server.edge.io import edge
 from fila_server.main import main
 
 

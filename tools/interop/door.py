@@ -16,8 +16,8 @@ from typing import Any
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from fila_server.edges.grpc import services
 from fila_server.main import main
+from fila_server.services import handlers as services
 
 SERVICE = "grpc.testing.TestService"
 _STATUSES = {status.value[0]: status for status in grpc.StatusCode}
@@ -119,7 +119,7 @@ class WithTestService(services.Services):
 
 if __name__ == "__main__":
     WithTestService.added = TestService(_classes(Path(sys.argv.pop(1)))).handler()
-    from fila_server.edges.native import server
+    from fila_server.edge import server
 
     vars(server)["Services"] = WithTestService
     main()

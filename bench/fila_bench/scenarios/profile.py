@@ -29,7 +29,7 @@ _LAYERS: tuple[tuple[str, str], ...] = (
     ("kernel: sockets, files, threads", r"^\[kernel|^\[vdso"),
     ("RocksDB", r"librocksdb|libsnappy|liblz4|libzstd|libbz2"),
     ("HTTP/2 (nghttp2)", r"libnghttp2"),
-    ("the edge", r"/edges/native/"),
+    ("the edge", r"/fila_server/edge/"),
     ("core: wire, doors and frames", r"/core/(wire|doors)/"),
     ("core: scheduling, leases, settling", r"/core/(turns|life|holdings|structures|drive|state)/"),
     ("core: records and store", r"/core/(records|store|care)/"),

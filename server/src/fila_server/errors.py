@@ -221,11 +221,11 @@ class DiskFloor(Overloaded):
 
 
 class Unauthenticated(FilaServerError):
-    """No key, or one that is not valid. The edge awaits `before_told()` before it says so."""
+    """No key, or one that is not valid. The edge awaits `before_reported()` before it says so."""
 
     status = UNAUTHENTICATED
     reason = "UNAUTHENTICATED"
-    before_told: Callable[[], Awaitable[None]] | None = None
+    before_reported: Callable[[], Awaitable[None]] | None = None
 
 
 class PermissionDenied(FilaServerError):

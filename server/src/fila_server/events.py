@@ -155,10 +155,10 @@ def emit(
     }
     texts = {name: _text(value) for name, value in details.items()}
     if RING.add(time.time_ns() // 1_000_000, kind, count, texts, **about):
-        told = {name: text for name, text in about.items() if text} | details
+        reported = {name: text for name, text in about.items() if text} | details
         if count != 1:
-            told["count"] = count
-        getattr(log, level)(kind, **told)
+            reported["count"] = count
+        getattr(log, level)(kind, **reported)
 
 
 def _text(value: object) -> str:

@@ -33,7 +33,7 @@ STORE = "rocksdb"
 OURS_ALONE = 0o077
 """The umask: nobody but the server's user reads what the server writes, whatever the shell that started it says."""
 OPENING_QUIET_S = 1.0
-OPENING_TOLD_EVERY_S = 10.0
+OPENING_REPORTED_EVERY_S = 10.0
 
 
 def open_engine(settings: Config) -> Engine:
@@ -110,7 +110,7 @@ def _open_once(compiled_engine: type[CompiledEngine], settings: Config) -> Compi
     data_dir = settings.server.data_dir
     started_ns = time.monotonic_ns()
     try:
-        with _told_while_it_lasts(data_dir):
+        with _reported_while_it_lasts(data_dir):
             engine = compiled_engine(
                 data_dir,
                 settings.engine_settings(),
@@ -130,10 +130,10 @@ def _open_once(compiled_engine: type[CompiledEngine], settings: Config) -> Compi
 
 
 @contextlib.contextmanager
-def _told_while_it_lasts(data_dir: str) -> Iterator[None]:
+def _reported_while_it_lasts(data_dir: str) -> Iterator[None]:
     """Opening blocks this thread, for minutes where a large store is copied; another one says what it is at."""
     done = threading.Event()
-    teller = threading.Thread(target=_tell_opening, args=(data_dir, done), daemon=True)
+    teller = threading.Thread(target=_report_opening, args=(data_dir, done), daemon=True)
     teller.start()
     try:
         yield
@@ -142,10 +142,10 @@ def _told_while_it_lasts(data_dir: str) -> Iterator[None]:
         teller.join()
 
 
-def _tell_opening(data_dir: str, done: threading.Event) -> None:
+def _report_opening(data_dir: str, done: threading.Event) -> None:
     wait_s = OPENING_QUIET_S
     while not done.wait(wait_s):
-        wait_s = OPENING_TOLD_EVERY_S
+        wait_s = OPENING_REPORTED_EVERY_S
         if Path(data_dir, "rocksdb.copying").exists():
             detail = (
                 "damage was found; what can be read is being copied into a new store before the start goes on"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 import structlog
 
 from fila_server import commands, errors
-from fila_server.access.door import NOT_LOCAL, Door
+from fila_server.access.admission import NOT_LOCAL, Admission
 from fila_server.access.failures import is_loopback
 from fila_server.access.quotas import Quotas
 from fila_server.access.table import RPCS
@@ -32,13 +32,13 @@ from fila_server.broker.calls import Broker
 from fila_server.broker.interfaces import Engine
 from fila_server.config.schema import Address, Config
 from fila_server.descriptors import Descriptors
-from fila_server.edges.native.redis_port import RedisPort
-from fila_server.edges.native.server import NativeServer
+from fila_server.edge.redis.port import RedisPort
+from fila_server.edge.server import NativeServer
 from fila_server.events import emit
 from fila_server.hooks.stage import HookStage
 from fila_server.operations.observing import observe
 from fila_server.operations.scripts import start_with_hooks
-from fila_server.operations.start_access import new_door, start_access
+from fila_server.operations.start_access import new_admission, start_access
 from fila_server.telemetry.series import HookReading
 from fila_server.telemetry.service import Telemetry
 from fila_server.version import commit, version
@@ -72,19 +72,21 @@ async def serve(
         unwritten_bytes_max=settings.limits.unwritten_bytes_max,
     )
     tls = Tls(settings.tls)
-    door = new_door(broker, engine.rights, settings)
-    quotas = Quotas(broker.call, engine.rights, door.directory, time.monotonic)
-    edge = NativeServer(cast("CompiledEngine", engine), broker, settings, door, tls, descriptors.first_kept)
+    admission = new_admission(broker, engine.rights, settings)
+    quotas = Quotas(broker.call, engine.rights, admission.directory, time.monotonic)
+    edge = NativeServer(
+        cast("CompiledEngine", engine), broker, settings, admission, tls, descriptors.first_kept
+    )
     hooks = await start_with_hooks(broker, settings)
     try:
-        await start_access(door, settings)
+        await start_access(admission, settings)
         await quotas.look()
     except errors.FilaServerError:
         await broker.stop()
         raise
     telemetry = _telemetry(broker, hooks, quotas)
-    redis, metrics_port = await _listen(edge, telemetry, broker, settings, descriptors, door, loading)
-    door.start()
+    redis, metrics_port = await _listen(edge, telemetry, broker, settings, descriptors, admission, loading)
+    admission.start()
     quotas.start()
     _start_telling(telemetry, engine, settings)
     watching = asyncio.ensure_future(tls.watch())
@@ -98,7 +100,7 @@ async def serve(
     on_signal()
     telemetry.say_draining()
     observing.cancel()
-    door.stop()
+    admission.stop()
     quotas.stop()
     watching.cancel()
     await control.stop()
@@ -112,7 +114,7 @@ async def _listen(
     broker: Broker,
     settings: Config,
     descriptors: Descriptors,
-    door: Door,
+    admission: Admission,
     loading: LoadingPage | None,
 ) -> tuple[RedisPort | None, int]:
     """Bind every port, then answer on all of them. Returns the Redis port, if there is one, and the metrics page's
@@ -121,10 +123,10 @@ async def _listen(
     try:
         edge.bind()
         metrics_port = await telemetry.start_page(
-            settings.metrics.listen_addr, _scraper(door, settings), loading
+            settings.metrics.listen_addr, _scraper(admission, settings), loading
         )
         if settings.redis.enabled:
-            redis = edge.listen_redis(settings.server.data_dir, descriptors.may_be_kept, door)
+            redis = edge.listen_redis(settings.server.data_dir, descriptors.may_be_kept, admission)
     except errors.PortTaken:
         await broker.stop()
         raise
@@ -135,12 +137,14 @@ async def _listen(
 
 
 def _start_telling(telemetry: Telemetry, engine: Engine, settings: Config) -> None:
-    told = settings.telemetry
+    reported = settings.telemetry
     telemetry.start_export(
-        endpoint=told.otlp_endpoint, service_name=told.service_name, interval_ms=told.metrics_interval_ms
+        endpoint=reported.otlp_endpoint,
+        service_name=reported.service_name,
+        interval_ms=reported.metrics_interval_ms,
     )
     telemetry.start_spans(
-        getattr(engine, "spans", None), endpoint=told.otlp_endpoint, service_name=told.service_name
+        getattr(engine, "spans", None), endpoint=reported.otlp_endpoint, service_name=reported.service_name
     )
 
 
@@ -151,15 +155,15 @@ def _control(engine: Engine, settings: Config) -> Control:
     return Control(Path(settings.server.data_dir), make, settings.storage.min_free_bytes)
 
 
-def _scraper(door: Door, settings: Config) -> Callable[[str, bytes | None], None]:
+def _scraper(admission: Admission, settings: Config) -> Callable[[str, bytes | None], None]:
     """Who may read the metrics, which name every queue: an admin's key, or, on a port that this machine alone reaches,
     whoever asks. Where others reach it a proxy may make each of them look like a program of this machine."""
     page = settings.metrics.listen_addr
     is_own = bool(page) and _is_local(Address(page))
 
     def check(address: str, key: bytes | None) -> None:
-        if not (door.is_on and is_own and key is None):
-            door.check(door.enter(key, address, encrypted=False), RPCS["FilaAdmin/GetConfig"])
+        if not (admission.is_on and is_own and key is None):
+            admission.check(admission.enter(key, address, encrypted=False), RPCS["FilaAdmin/GetConfig"])
 
     return check
 

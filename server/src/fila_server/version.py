@@ -27,8 +27,8 @@ def version() -> str:
 
 def _of_checkout() -> str:
     try:
-        told = tomllib.loads((_HERE.parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
-        return str(told["project"]["version"])
+        reported = tomllib.loads((_HERE.parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+        return str(reported["project"]["version"])
     except (OSError, ValueError, KeyError):
         return "unknown"
 

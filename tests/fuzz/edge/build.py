@@ -25,8 +25,9 @@ LIB = OUT / "lib"
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
 FUZZED = (
-    "fila_server/edges/native",
-    "fila_server/edges/redis",
+    "fila_server/edge/io",
+    "fila_server/edge/grpc",
+    "fila_server/edge/redis",
     "fila_server/core/requests",
     "fila_server/core/protocol",
     "fila_server/core/structures",
@@ -131,7 +132,7 @@ def _compile(target: tuple[Path, Path]) -> None:
         return
     # The target itself runs the fuzzer: its own branches are none to be found.
     own = source.parent == OUT
-    sockets = ["-include", str(HERE / "sockets.h")] if "edges/native" in source.as_posix() else []
+    sockets = ["-include", str(HERE / "sockets.h")] if "/edge/" in source.as_posix() else []
     sanitized = ["-fsanitize=address", "-shared-libasan"] if own else SANITIZED
     clang(*COMPILE, *sanitized, *sockets, f"-I{HERE}", source, "-o", built, *LINK)
 

@@ -19,15 +19,15 @@ from fila_server.core.structures.buffer cimport Buffer, buffer_init, put_bytes, 
 from fila_server.core.structures.maps cimport textmap_init
 from fila_server.core.threads.locks cimport pthread_mutex_init
 from fila_server.core.threads.outbox cimport outbox_order
-from fila_server.edges.native.bridge cimport (
+from fila_server.edge.io.bridge cimport (
     CLIENT_KNOWN, CLIENT_SPEAKS_3, EVENT_CALL, EVENT_HALF_CLOSED, EVENT_MESSAGE, EVENT_REDIS_COMMAND,
     EVENT_REDIS_OPENED, EVENT_UNWELCOME, ORDER_END, ORDER_MORE, ORDER_REDIS_REPLY, ORDER_SEND, Event,
     event_free, events_take,
 )
-from fila_server.edges.native.connection cimport connection_close, connection_new
-from fila_server.edges.native.iothread cimport Common, Connection, IoThread
-from fila_server.edges.native.loop cimport loop_new, loop_turn
-from fila_server.edges.native.sockets cimport EPOLLIN, EPOLLOUT, epoll_event
+from fila_server.edge.io.connection cimport connection_close, connection_new
+from fila_server.edge.io.iothread cimport Common, Connection, IoThread
+from fila_server.edge.io.loop cimport loop_new, loop_turn
+from fila_server.edge.io.sockets cimport EPOLLIN, EPOLLOUT, epoll_event
 
 cdef extern from "sockets.h" nogil:
     enum: FUZZ_FD

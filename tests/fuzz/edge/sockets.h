@@ -1,4 +1,4 @@
-/* The socket calls of edges/native, for the one descriptor that is no socket but a buffer. Included before each of its
+/* The socket calls of the edge, for the one descriptor that is no socket but a buffer. Included before each of its
  * modules when they are built for fuzzing; what they do to other descriptors goes to the system. */
 #ifndef FILA_FUZZ_SOCKETS_H
 #define FILA_FUZZ_SOCKETS_H

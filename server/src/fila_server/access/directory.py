@@ -65,10 +65,10 @@ class Directory:
             reply = await self._call(commands.ACCESS_READ, b"")
         except errors.FilaServerError as error:
             raise _damaged(f"it cannot be read ({error})") from error
-        told = seam_frames.AccessChange.FromString(reply)
-        stored = {record.key: record.value for record in told.records}
+        reported = seam_frames.AccessChange.FromString(reply)
+        stored = {record.key: record.value for record in reported.records}
         own_marker = stored.pop(records.MARKER_KEY, b"")
-        self._check(stored, own_marker, told.marker)
+        self._check(stored, own_marker, reported.marker)
         for key, value in stored.items():
             try:
                 self._keep(records.decode(key, value))
@@ -76,7 +76,7 @@ class Directory:
                 raise _damaged(f"a record cannot be read ({error})") from None
         self._stored = stored
         for name in self.principals:
-            self._tell_principal(name)
+            self._report_principal(name)
         self.drop_expired()
 
     def _check(self, stored: Mapping[bytes, bytes], own: bytes, copy: bytes) -> None:
@@ -128,7 +128,7 @@ class Directory:
                 self._keep(record)
             for name in {_name_of(record) for record in (*put, *drop)}:
                 if name in self.principals:
-                    self._tell_principal(name)
+                    self._report_principal(name)
 
     def _keep(self, record: Record) -> None:
         if isinstance(record, PrincipalRecord):
@@ -159,11 +159,11 @@ class Directory:
             seen = read_changes(self._data_dir)
         except errors.AccessDamaged:
             seen = 0
-        told: bytes = b""
+        reported: bytes = b""
         with contextlib.suppress(errors.FilaServerError):
-            told = seam_frames.AccessChange.FromString(await self._call(commands.ACCESS_READ, b"")).marker
+            reported = seam_frames.AccessChange.FromString(await self._call(commands.ACCESS_READ, b"")).marker
         with contextlib.suppress(ValueError):
-            seen = max(seen, records.decode_marker(told).changes)
+            seen = max(seen, records.decode_marker(reported).changes)
         stored = {records.key_of(record): records.encode(record) for record in put}
         frame = seam_frames.AccessChange(audit=audit, anew=True)
         for key, value in stored.items():
@@ -174,7 +174,7 @@ class Directory:
 
     # --- what is in force -------------------------------------------------------------------
 
-    def _tell_principal(self, name: str) -> None:
+    def _report_principal(self, name: str) -> None:
         record = self.principals[name]
         number = self._number_by_principal.setdefault(name, next(self._numbers))
         if record.quotas.in_flight:

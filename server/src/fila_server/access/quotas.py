@@ -129,13 +129,13 @@ class Quotas:
         while True:
             self._pages += 1
             reply = await self._call(commands.STORED_BYTES, page.SerializeToString())
-            told = seam_frames.StoredBytes.FromString(reply)
-            if capacity not in (0, told.capacity):
+            reported = seam_frames.StoredBytes.FromString(reply)
+            if capacity not in (0, reported.capacity):
                 # The table of queues grew meanwhile, and its parts are others now.
                 page.cursor, capacity, counts = 0, 0, [0] * len(tenants)
                 continue
-            counts = [count + more for count, more in zip(counts, told.stored, strict=True)]
-            page.cursor, capacity = told.cursor, told.capacity
+            counts = [count + more for count, more in zip(counts, reported.stored, strict=True)]
+            page.cursor, capacity = reported.cursor, reported.capacity
             if not page.cursor:
                 return counts
 

@@ -199,9 +199,9 @@ def _end_of(cert_file: str, key_file: str) -> float:
         # Each goes as far as it can with what the other has said.
         with contextlib.suppress(ssl.SSLWantReadError):
             asking.do_handshake()
-            told = asking.getpeercert()
-            assert told is not None
-            return float(ssl.cert_time_to_seconds(str(told["notAfter"])))
+            reported = asking.getpeercert()
+            assert reported is not None
+            return float(ssl.cert_time_to_seconds(str(reported["notAfter"])))
         with contextlib.suppress(ssl.SSLWantReadError):
             answering.do_handshake()
     raise ValueError("no handshake comes about with it")

@@ -12,7 +12,7 @@ from fila_server import errors, logs
 from fila_server.usage import EXIT_FAILED, Asked, fail, load_or_exit
 
 if TYPE_CHECKING:
-    from fila_server.backup.taking import Told
+    from fila_server.backup.taking import Reported
 
 _config = click.option(
     "--config",
@@ -44,10 +44,10 @@ def backup(asked: Asked, directory: Path, config_path: Path | None, data_dir: st
 
     place = _place(asked, config_path, data_dir)
     try:
-        told = take_backup(place, directory)
+        reported = take_backup(place, directory)
     except errors.StartError as error:
         fail(error, EXIT_FAILED)
-    click.echo(f"backup of {place} in {directory}: {_text(told)}")
+    click.echo(f"backup of {place} in {directory}: {_text(reported)}")
 
 
 @click.command(name="restore")
@@ -68,10 +68,10 @@ def restore(asked: Asked, directory: Path, config_path: Path | None, data_dir: s
 
     place = _place(asked, config_path, data_dir)
     try:
-        told = restore_backup(directory, place)
+        reported = restore_backup(directory, place)
     except errors.StartError as error:
         fail(error, EXIT_FAILED)
-    click.echo(f"{place} holds the backup of {directory}: {_text(told)}; start the server on it")
+    click.echo(f"{place} holds the backup of {directory}: {_text(reported)}; start the server on it")
 
 
 def _place(asked: Asked, config_path: Path | None, data_dir: str | None) -> Path:
@@ -80,5 +80,5 @@ def _place(asked: Asked, config_path: Path | None, data_dir: str | None) -> Path
     return Path(data_dir or settings.server.data_dir)
 
 
-def _text(told: Told) -> str:
-    return f"{told.files} files, {told.bytes / 1e6:.1f} MB, in {told.took_s:.1f} s"
+def _text(reported: Reported) -> str:
+    return f"{reported.files} files, {reported.bytes / 1e6:.1f} MB, in {reported.took_s:.1f} s"

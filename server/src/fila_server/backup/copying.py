@@ -22,13 +22,13 @@ def copy_file(source: Path, target: Path) -> str:
 
     Raises StartError when the copy reads differently from what was written; OSError as the disk has it.
     """
-    told = hashlib.sha256()
+    reported = hashlib.sha256()
     reading = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OURS_ALONE)
         try:
             while piece := os.read(reading, PIECE_BYTES):
-                told.update(piece)
+                reported.update(piece)
                 _write_whole(writing, piece)
             os.fsync(writing)
             os.posix_fadvise(writing, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -36,9 +36,9 @@ def copy_file(source: Path, target: Path) -> str:
             os.close(writing)
     finally:
         os.close(reading)
-    if sum_of(target) != told.hexdigest():
+    if sum_of(target) != reported.hexdigest():
         raise errors.StartError(f"{target} reads differently from what was written to it. Check that disk")
-    return told.hexdigest()
+    return reported.hexdigest()
 
 
 def write_file(target: Path, text: str) -> str:

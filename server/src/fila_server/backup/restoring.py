@@ -18,14 +18,14 @@ from pathlib import Path
 from fila_server import errors
 from fila_server.backup.copying import check_room, copy_file, make_directory, sync_directory
 from fila_server.backup.sums import read_sums
-from fila_server.backup.taking import LOCK, Told
+from fila_server.backup.taking import LOCK, Reported
 from fila_server.opening import RESTORING, is_restored_in_part
 
 _MAY_BE_THERE = {LOCK, "lost+found"}
 _NOT_RESTORED = {"backup.json"}
 
 
-def restore_backup(backup: Path, data_dir: Path) -> Told:
+def restore_backup(backup: Path, data_dir: Path) -> Reported:
     """Make `data_dir` what the backup holds; it must be new or empty. Raises StartError, and then it is no store."""
     began_s = time.monotonic()
     backup, data_dir = backup.absolute(), data_dir.absolute()
@@ -45,7 +45,7 @@ def restore_backup(backup: Path, data_dir: Path) -> Told:
         ) from None
     finally:
         os.close(lock)
-    return Told(len(sums), size, time.monotonic() - began_s)
+    return Reported(len(sums), size, time.monotonic() - began_s)
 
 
 def _take_lock(lock: int, data_dir: Path) -> None:

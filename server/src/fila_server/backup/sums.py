@@ -21,7 +21,7 @@ _BESIDE = ("format", "access-marker", "backup.json")
 
 def write_sums(backup: Path, sums: Mapping[str, str]) -> None:
     """Say what the backup holds; it is one from here on."""
-    lines = "".join(f"{told}  {name}\n" for name, told in sorted(sums.items()))
+    lines = "".join(f"{reported}  {name}\n" for name, reported in sorted(sums.items()))
     unnamed = backup / f"{FILE_NAME}.new"
     write_file(unnamed, lines)
     unnamed.rename(backup / FILE_NAME)

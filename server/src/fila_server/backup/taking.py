@@ -24,7 +24,7 @@ MARKER = "access-marker"
 """How many changes of keys were answered (access/marker.py). It may say less than the store, never more."""
 
 
-class Told(NamedTuple):
+class Reported(NamedTuple):
     """What was copied."""
 
     files: int
@@ -42,7 +42,7 @@ class About(msgspec.Struct):
     server_ran: bool
 
 
-def take_backup(data_dir: Path, target: Path) -> Told:
+def take_backup(data_dir: Path, target: Path) -> Reported:
     """Copy the data directory to `target`, which must be new or empty. Raises StartError.
 
     It holds all that was answered before the call.
@@ -78,7 +78,7 @@ def take_backup(data_dir: Path, target: Path) -> Told:
     sums["backup.json"] = write_file(target / "backup.json", msgspec.json.encode(about).decode() + "\n")
     write_sums(target, sums)
     sync_directory(target.parent)
-    return Told(len(sums), size, time.monotonic() - began_s)
+    return Reported(len(sums), size, time.monotonic() - began_s)
 
 
 def _make_target(data_dir: Path, target: Path) -> None:

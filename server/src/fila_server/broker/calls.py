@@ -48,7 +48,7 @@ LOG_THREADS = 2
 REPOST_DELAY_S = 0.002
 """How long to leave a full mailbox alone before offering again what it must take."""
 
-DRAIN_TOLD_EVERY_S = 1.0
+DRAIN_REPORTED_EVERY_S = 1.0
 """While calls in hand are finished at a stop, how many are left goes to the log so often."""
 
 
@@ -115,7 +115,7 @@ class Broker:
         """Take nothing new, end what waits for something, and let what was accepted finish."""
         self._draining = True
         ends_s = self._loop.time() + timeout_s
-        parting = [told for close in list(self._closers) if asyncio.isfuture(told := close())]
+        parting = [reported for close in list(self._closers) if asyncio.isfuture(reported := close())]
         self.unwritten.close()
         if self._waiters:
             self._idle.clear()
@@ -132,7 +132,7 @@ class Broker:
 
     async def _say_what_is_left(self) -> None:
         while True:
-            await asyncio.sleep(DRAIN_TOLD_EVERY_S)
+            await asyncio.sleep(DRAIN_REPORTED_EVERY_S)
             log.info(
                 "broker.draining", outstanding=len(self._waiters), detail="calls in hand are finished first"
             )
@@ -168,7 +168,7 @@ class Broker:
         return self._call(kind, frame)
 
     async def stage(self, frame: bytes, caller: int | None, check: Callable[[str, str], None]) -> bytes:
-        """A Stage request of `caller` (access/door.py; None while keys are off). `check` is told its queue's name and
+        """A Stage request of `caller` (access/admission.py; None while keys are off). `check` gets its queue's name and
         its sink's first, and raises what refuses it."""
         self._check_open()
         parsed = cast("StagedFrame", self._parse(commands.STAGE, frame, caller))

@@ -32,9 +32,12 @@ class Notice:
     @classmethod
     def of(cls, payload: bytes) -> Notice:
         """Read a NOTICE's payload."""
-        told = seam_frames.Notice.FromString(payload)
+        reported = seam_frames.Notice.FromString(payload)
         return cls(
-            what=told.what, queue=told.queue.decode(), channel=told.channel.decode(), number=told.number
+            what=reported.what,
+            queue=reported.queue.decode(),
+            channel=reported.channel.decode(),
+            number=reported.number,
         )
 
     @property

@@ -7,7 +7,7 @@ deliveries: their messages go to those who read. Small answers are not counted, 
 are served while others hoard.
 
 Where a caller's connection is known, it may have as many bytes as are still free: one that reads nothing has half of
-the budget at most, two a third each (edges/native/unread.pxd says where this is from).
+the budget at most, two a third each (edge/io/unread.pxd says where this is from).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Unwritten:
         self._waiting: deque[tuple[int, str, Callable[[], None]]] = deque()
         self._is_closed = False
         self._elsewhere: Callable[[], int] = lambda: 0
-        self._tell: Callable[[int], None] | None = None
+        self._report: Callable[[int], None] | None = None
         self._looking: asyncio.TimerHandle | None = None
 
-    def share(self, elsewhere: Callable[[], int], tell: Callable[[int], None]) -> None:
+    def share(self, elsewhere: Callable[[], int], report: Callable[[int], None]) -> None:
         """Have the budget in common with threads of an edge: `elsewhere` is what they hold, `tell` says what we do."""
-        self._elsewhere, self._tell = elsewhere, tell
+        self._elsewhere, self._report = elsewhere, report
 
     def take(self, size: int, peer: str = "") -> bool:
         """Count an answer in when there is room for it. True: `give(size, peer)` when it is written or dropped.
@@ -139,8 +139,8 @@ class Unwritten:
             held_bytes = self._held_of.pop(peer, 0) + size
             if held_bytes:
                 self._held_of[peer] = held_bytes
-        if self._tell is not None:
-            self._tell(self.held_bytes)
+        if self._report is not None:
+            self._report(self.held_bytes)
 
     def _look_again(self) -> None:
         self._looking = None
@@ -158,6 +158,6 @@ class Unwritten:
             call()
         passed_over.extend(self._waiting)
         self._waiting = passed_over
-        if self._waiting and self._tell is not None and self._looking is None:
+        if self._waiting and self._report is not None and self._looking is None:
             # What is read elsewhere makes room here, and nobody says so.
             self._looking = asyncio.get_running_loop().call_later(LOOK_ELSEWHERE_S, self._look_again)

@@ -249,13 +249,13 @@ def _must_fit(path: Path, head: Head, run: str) -> None:
 
 def _head(path: Path, archive: zipfile.ZipFile) -> tuple[Head, dict[str, Any]]:
     try:
-        told = json.loads(archive.read("head.json"))
-        if told["format"] != FORMAT:
+        reported = json.loads(archive.read("head.json"))
+        if reported["format"] != FORMAT:
             raise CheckpointRefused(
-                f"{path.name} is of format {told['format']}, and this reader knows {FORMAT}"
+                f"{path.name} is of format {reported['format']}, and this reader knows {FORMAT}"
             )
-        facts = told.pop("facts")
-        return Head(**told), facts
+        facts = reported.pop("facts")
+        return Head(**reported), facts
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointRefused(f"{path.name} is damaged: {error}") from None
 

@@ -116,7 +116,7 @@ class Recorder:
     def _opened(self) -> RunFiles:
         if self._files is None:
             files = RunFiles(self._directory, self._run, self._sample)
-            for run in upkeep.bury_the_dead(self._directory, time.time_ns() // 1_000_000):
+            for run in upkeep.end_dead_runs(self._directory, time.time_ns() // 1_000_000):
                 log.info("history.gap_marked", run=run)
             self._files = files
         return self._files

@@ -25,9 +25,9 @@ def entries(directory: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda entry: (entry.get("first_at") or "", entry["_path"].name))
 
 
-def bury_the_dead(directory: Path, now_ms: int) -> list[str]:
+def end_dead_runs(directory: Path, now_ms: int) -> list[str]:
     """Mark the end of each run that was killed as a gap, and remove its half files; returns those runs."""
-    buried = []
+    ended = []
     for mark in sorted((directory / LIST).glob("_*.open")):
         with mark.open("rb") as file:
             try:
@@ -44,10 +44,10 @@ def bury_the_dead(directory: Path, now_ms: int) -> list[str]:
                 directory, f"{run}-killed", {"gap": KILLED, "run": run}, since_ms, max(now_ms, since_ms)
             )
             mark.unlink()
-            buried.append(run)
+            ended.append(run)
     for half in (directory / LIST).glob("_*.json"):
         half.unlink()
-    return buried
+    return ended
 
 
 def retain(directory: Path, bytes_max: int, age_ms_max: int, now_ms: int) -> int:

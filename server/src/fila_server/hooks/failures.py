@@ -29,7 +29,7 @@ _DEAD_LETTER: bytes = seam_frames.Decision(action=seam_frames.DEAD_LETTER).Seria
 _RETRY: bytes = seam_frames.Decision(action=seam_frames.RETRY).SerializeToString()
 
 
-class FailureDesk:
+class FailureJudge:
     """Belongs to the loop's thread. Events that come before start() wait for the scripts to be loaded."""
 
     def __init__(

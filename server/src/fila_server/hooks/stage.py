@@ -42,7 +42,7 @@ from fila_server.hooks.slices import Slices
 
 log = structlog.get_logger("fila_server.hooks")
 
-TELL_EVERY_NS = 10_000_000_000
+REPORT_EVERY_NS = 10_000_000_000
 """Of a hook's failures at most one so often goes to the log; all are counted."""
 
 HELD_MESSAGES_MAX = 10_000
@@ -88,7 +88,7 @@ class _Guarded(Generic[Hook]):
     compile: Callable[[], Hook]
     counters: HookCounters = field(default_factory=HookCounters)
     hook: Hook | None = None
-    told_ns: int = -TELL_EVERY_NS
+    reported_ns: int = -REPORT_EVERY_NS
     notebook: Notebook = field(default_factory=Notebook)
 
     def ready(self) -> Hook | HookFailure:
@@ -105,8 +105,8 @@ class _Guarded(Generic[Hook]):
         counters.last_error = failure.text
         counters.last_error_ms = time.time_ns() // 1_000_000
         counters.last_error_headers = dict(headers)
-        if now_ns - self.told_ns >= TELL_EVERY_NS:
-            self.told_ns = now_ns
+        if now_ns - self.reported_ns >= REPORT_EVERY_NS:
+            self.reported_ns = now_ns
             emit(
                 "hook.failed",
                 queue=self.queue,

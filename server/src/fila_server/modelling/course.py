@@ -223,9 +223,11 @@ class _Course:
 
     def _delivered(self, messages: Iterable[messages_pb2.Message]) -> None:
         for message in messages:
-            told = message.metadata
-            queue, channel = told.queue_id, told.channel
-            handled = self.handling.of(queue, channel, told.fairness_key, told.offset, told.attempt_count)
+            reported = message.metadata
+            queue, channel = reported.queue_id, reported.channel
+            handled = self.handling.of(
+                queue, channel, reported.fairness_key, reported.offset, reported.attempt_count
+            )
             if handled is None:
                 continue
             held_ms, how = handled
@@ -238,12 +240,12 @@ class _Course:
                     queue=queue,
                     channel=channel,
                     message_id=message.id,
-                    lease_id=told.lease_id,
+                    lease_id=reported.lease_id,
                     extend_ms=held_ms + 1_000,
                 )
                 self._submit(commands.EXTEND_LEASE, extend.SerializeToString())
             place = next(self.numbers)
-            heapq.heappush(self.due, (due_ns, place, queue, channel, how, message.id, told.lease_id))
+            heapq.heappush(self.due, (due_ns, place, queue, channel, how, message.id, reported.lease_id))
 
     def _settle(self) -> None:
         """Ack and nack what is due by now, batch by batch."""

@@ -107,19 +107,19 @@ class Scripts:
 
     def decision(self, event: bytes) -> bytes:
         """Return what becomes of a failed message, as the core is told."""
-        told = seam_frames.FailureEvent.FromString(event)
-        known = self._on_failure.get(told.queue)
+        reported = seam_frames.FailureEvent.FromString(event)
+        known = self._on_failure.get(reported.queue)
         if known is None:
             return _decision(seam_frames.BY_POLICY)
         decided = known[1].decide(
             FailedMessage(
-                queue=told.queue,
-                channel=told.channel,
-                headers=[(header.name, header.value) for header in told.headers],
-                message_id=told.message_id,
-                attempts=told.attempts,
-                error=told.error,
-                fairness_key=told.fairness_key,
+                queue=reported.queue,
+                channel=reported.channel,
+                headers=[(header.name, header.value) for header in reported.headers],
+                message_id=reported.message_id,
+                attempts=reported.attempts,
+                error=reported.error,
+                fairness_key=reported.fairness_key,
             )
         )
         if isinstance(decided, DeadLetter):

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from fila_server import seam_frames
-from fila_server.access.door import Caller
+from fila_server.access.admission import Caller
 from fila_server.access.rights import pattern_of
 
 TEXT_CHARS_MAX = 200
@@ -68,18 +68,18 @@ async def carry_out(
     frame += kept
     if act in _READS or caller is None:
         return await call(kind, frame)
-    told = record(act, request, caller)
-    return await call(kind, frame + field(told))
+    reported = record(act, request, caller)
+    return await call(kind, frame + field(reported))
 
 
-def encode(told: Record) -> bytes:
+def encode(reported: Record) -> bytes:
     """A record as it is stored."""
-    return msgspec.json.encode(told)
+    return msgspec.json.encode(reported)
 
 
-def field(told: Record) -> bytes:
+def field(reported: Record) -> bytes:
     """A record as it stands behind what the client sent, so that what it may have put there does not count."""
-    audited: bytes = seam_frames.Audited(audit=encode(told)).SerializeToString()
+    audited: bytes = seam_frames.Audited(audit=encode(reported)).SerializeToString()
     return audited
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from fila.v1 import admin_pb2, events_pb2
-from fila_server.access.door import Caller
+from fila_server.access.admission import Caller
 from fila_server.events import emit
 from fila_server.operations.audit import Call, carry_out
 
@@ -45,11 +45,11 @@ _COUNT_BY_METHOD: dict[str, tuple[Any, str]] = {
     "DropDeadLetters": (events_pb2.DropDeadLettersResponse, "dropped"),
 }
 """Where a reply says how many messages were meant."""
-_TOLD_AS = {"count": "at_most"}
+_REPORTED_AS = {"count": "at_most"}
 """Of a request's fields, those that have the name of something else in an event."""
 
 
-def tell(method: str, request: Any, peer: str, principal: str = "", reply: bytes = b"") -> None:
+def report(method: str, request: Any, peer: str, principal: str = "", reply: bytes = b"") -> None:
     """Emit the event of a successful call, unless it was asked to change nothing, or found nothing to change."""
     if getattr(request, "validate_only", False):
         return
@@ -72,19 +72,19 @@ def tell(method: str, request: Any, peer: str, principal: str = "", reply: bytes
         elif field.name == "config":
             details["settings"] = ",".join(inner.name for inner, _ in value.ListFields())
         else:
-            details[_TOLD_AS.get(field.name, field.name)] = _shown(field.name, value)
+            details[_REPORTED_AS.get(field.name, field.name)] = _shown(field.name, value)
     if method == "SetConfig" and not request.value:
         kind = "config.deleted"
     emit(kind, **about, peer=peer, principal=principal, count=count, **details)
 
 
-async def carry_out_and_tell(
+async def carry_out_and_report(
     call: Call, method: str, kind: int, request: Any, caller: Caller | None, *, kept: bytes = b""
 ) -> bytes:
     """Send a command with the record of its act, and emit its event. `caller` None is the broker itself: no event."""
     reply = await carry_out(call, method, kind, request, caller, kept=kept)
     if caller is not None:
-        tell(method, request, caller.peer, caller.name if caller.number is not None else "", reply)
+        report(method, request, caller.peer, caller.name if caller.number is not None else "", reply)
     return reply
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from fila.v1 import admin_pb2
 from fila.v1 import operation_pb2 as pb
 from fila_server import commands
-from fila_server.access.door import Caller, Door
+from fila_server.access.admission import Admission, Caller
 from fila_server.access.table import RPCS
 from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DLQ_SUFFIX
@@ -24,10 +24,10 @@ from fila_server.operations.requests import AdminRules
 class DeadLetterCalls:
     """Answers StartOperation, WatchOperation, ListOperations, CancelOperation and EditDeadLetter."""
 
-    def __init__(self, broker: Broker, limits: Limits, check: AdminRules, door: Door) -> None:
+    def __init__(self, broker: Broker, limits: Limits, check: AdminRules, admission: Admission) -> None:
         self._broker = broker
         self._check = check
-        self._door = door
+        self._admission = admission
         self._key_limits = KeyLimits(
             fairness_key_bytes=limits.fairness_key_bytes_max,
             throttle_key_bytes=limits.throttle_key_bytes_max,
@@ -48,7 +48,7 @@ class DeadLetterCalls:
         if request.dlq_queue:
             self._check.dlq(request.dlq_queue)
         listed = await self._operations.listed(
-            request.dlq_queue, lambda dlq: self._door.may_watch(caller, dlq)
+            request.dlq_queue, lambda dlq: self._admission.may_watch(caller, dlq)
         )
         return pb.ListOperationsResponse(operations=listed).SerializeToString()
 
@@ -68,7 +68,7 @@ class DeadLetterCalls:
         headers = dict(request.headers)
         after = _digest(headers, request.payload)
         # Its payload is nobody's business but the reader's: the record has what stands for it.
-        told = Record(
+        reported = Record(
             act="EditDeadLetter",
             principal=caller.name,
             peer=caller.peer,
@@ -79,8 +79,8 @@ class DeadLetterCalls:
         )
         redrive = Redrive(self._broker, _redrive_of(request.dlq_queue), self._key_limits)
         before = await redrive.look_at(request.offset)
-        told.details["before"] = _digest(dict(before.headers), before.payload)
-        await self._broker.call(commands.ACCESS_CHANGE, field(told))
+        reported.details["before"] = _digest(dict(before.headers), before.payload)
+        await self._broker.call(commands.ACCESS_CHANGE, field(reported))
         message_id = await redrive.edit(before, headers, request.payload)
         emit(
             "dead_letters.edited",
@@ -96,7 +96,7 @@ class DeadLetterCalls:
         """What is moved arrives in the source queue."""
         source = dlq.removesuffix(DLQ_SUFFIX)
         if caller.number is not None and source != dlq:
-            self._door.check(caller, RPCS["FilaAdmin/UpdateQueue"], source)
+            self._admission.check(caller, RPCS["FilaAdmin/UpdateQueue"], source)
 
 
 def _redrive_of(dlq: str) -> admin_pb2.RedriveRequest:

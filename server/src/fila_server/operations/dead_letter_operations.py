@@ -24,7 +24,7 @@ from fila.v1 import admin_pb2
 from fila.v1 import operation_pb2 as pb
 from fila.v1.messages_pb2 import Message
 from fila_server import commands, errors, seam_frames
-from fila_server.access.door import Caller
+from fila_server.access.admission import Caller
 from fila_server.broker.calls import NOBODY, Broker
 from fila_server.broker.mirror import DLQ_SUFFIX
 from fila_server.events import emit
@@ -37,7 +37,7 @@ RUNNING_MAX = 8
 ENDED_KEPT = 100
 WATCHERS_MAX = 100
 RECORD_EVERY_S = 1.0
-TELL_EVERY_S = 0.5
+REPORT_EVERY_S = 0.5
 OVERLOADED_RETRY_S = 0.1
 RECORD_TRIES = 20
 """Of how an operation ended, while the broker is overloaded."""
@@ -56,7 +56,7 @@ class _Run:
         self.changed = asyncio.Event()
         self.recorded_s = 0.0
 
-    def tell(self) -> None:
+    def report(self) -> None:
         changed, self.changed = self.changed, asyncio.Event()
         changed.set()
 
@@ -142,7 +142,7 @@ class DeadLetterOperations:
 
         def end() -> None:
             draining.set()
-            run.tell()
+            run.report()
 
         stay = self._broker.at_drain(end)
         try:
@@ -153,7 +153,7 @@ class DeadLetterOperations:
                 if state != _RUNNING or draining.is_set():
                     return
                 await changed.wait()
-                await asyncio.sleep(TELL_EVERY_S)
+                await asyncio.sleep(REPORT_EVERY_S)
         finally:
             self._watchers -= 1
             stay()
@@ -199,7 +199,7 @@ class DeadLetterOperations:
         operation.state, operation.error = state, why
         operation.ended_at.FromMilliseconds(time.time_ns() // 1_000_000)
         await self._record_the_end(run)
-        run.tell()
+        run.report()
         self._emit("operation.ended", operation)
 
     async def _walk(self, run: _Run, up_to_offset: int) -> None:
@@ -218,7 +218,7 @@ class DeadLetterOperations:
             except errors.Overloaded:
                 await asyncio.sleep(OVERLOADED_RETRY_S)
                 continue
-            run.tell()
+            run.report()
             if operation.last_offset >= up_to_offset:
                 return
             pause_s = began_s + operation.done / rate - self._now_s() if rate else 0.0

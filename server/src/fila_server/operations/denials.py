@@ -9,7 +9,7 @@ from typing import Any
 from fila_server.access.failures import network_of
 from fila_server.events import PER_KIND_A_SECOND, emit
 
-TELL_AFTER_S = 1.0
+REPORT_AFTER_S = 1.0
 ROWS_MAX = PER_KIND_A_SECOND - 1
 """Different ones a second; the rest is one sum."""
 
@@ -28,14 +28,14 @@ class Denials:
         """Count one refusal."""
         self.total += 1
         if not self._counts:
-            self._call_later(TELL_AFTER_S, self.tell)
+            self._call_later(REPORT_AFTER_S, self.report)
         row = (why, who[:128], network_of(address))
         if row in self._counts or len(self._counts) < ROWS_MAX:
             self._counts[row] = self._counts.get(row, 0) + 1
         else:
             self._others += 1
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Tell what was counted since the last time."""
         counts, self._counts = self._counts, {}
         others, self._others = self._others, 0

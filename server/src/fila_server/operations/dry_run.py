@@ -48,22 +48,22 @@ class DryRun:
 
     async def run(self, queue: str, last: int) -> pb.DryRunPolicyResponse:
         """Raises QueueNotFound, and what is wrong with a script."""
-        told = pb.DryRunPolicyResponse()
+        reported = pb.DryRunPolicyResponse()
         stats = await self._stats(queue)
         found = await newest(partial(self._log, queue), stats.tail_offset, stats.head_offset, last)
-        told.retained = len(found)
+        reported.retained = len(found)
         if len(found) == last:
-            told.retained = found[-1].metadata.offset + 1 - max(1, stats.tail_offset)
+            reported.retained = found[-1].metadata.offset + 1 - max(1, stats.tail_offset)
         router = self._router()
         for message in found:
             if time.monotonic() > self._ends_s:
-                told.cut = True
-                return told
-            self._judge(told.messages.add(), message, queue, router)
+                reported.cut = True
+                return reported
+            self._judge(reported.messages.add(), message, queue, router)
             await asyncio.sleep(0)  # a script may take its whole time limit
         if self._config.on_failure_script and queue + DLQ_SUFFIX in self._broker.queue_configs:
-            await self._judge_dead_letters(told, queue, last)
-        return told
+            await self._judge_dead_letters(reported, queue, last)
+        return reported
 
     async def _stats(self, queue: str) -> pb.GetStatsResponse:
         asked = pb.GetStatsRequest(queue=queue, max_keys=1)
@@ -101,19 +101,21 @@ class DryRun:
         config.replace({key.encode(): value.encode() for key, value in self._broker.runtime_config.items()})
         return config
 
-    def _judge(self, told: pb.DryRunMessage, message: Message, queue: str, router: OnEnqueue | None) -> None:
-        told.offset = message.metadata.offset
+    def _judge(
+        self, reported: pb.DryRunMessage, message: Message, queue: str, router: OnEnqueue | None
+    ) -> None:
+        reported.offset = message.metadata.offset
         before = message.metadata
-        told.before.fairness_key, told.before.weight, told.before.cost = (
+        reported.before.fairness_key, reported.before.weight, reported.before.cost = (
             before.fairness_key,
             before.weight,
             before.cost,
         )
-        told.before.throttle_keys.extend(before.throttle_keys)
+        reported.before.throttle_keys.extend(before.throttle_keys)
         hooked: Routing | None = None
         if router is not None:
-            hooked, told.error = self._ask(router, queue, message)
-        self._route(told.after, dict(message.headers), hooked)
+            hooked, reported.error = self._ask(router, queue, message)
+        self._route(reported.after, dict(message.headers), hooked)
 
     def _ask(self, router: OnEnqueue, queue: str, message: Message) -> tuple[Routing | None, str]:
         headers = {name.encode(): value.encode() for name, value in message.headers.items()}
@@ -127,33 +129,33 @@ class DryRun:
         routings, problem, _ = unpack_routings(answers.routings, 0, 1, self._key_limits)
         return (None, problem) if problem is not None else (routings[0], "")
 
-    def _route(self, told: pb.DryRunRouting, headers: Mapping[str, str], hooked: Routing | None) -> None:
+    def _route(self, reported: pb.DryRunRouting, headers: Mapping[str, str], hooked: Routing | None) -> None:
         config = self._config
         tenant = headers.get(_TENANT, "")
-        told.fairness_key = headers.get(config.fairness_key_header, "") or DEFAULT_KEY
-        told.weight, told.cost = 1, 1.0
+        reported.fairness_key = headers.get(config.fairness_key_header, "") or DEFAULT_KEY
+        reported.weight, reported.cost = 1, 1.0
         if not tenant:
             if config.weight_header in headers:
-                told.weight = _weight(_number(headers[config.weight_header]))
+                reported.weight = _weight(_number(headers[config.weight_header]))
             if config.cost_header in headers:
                 cost = _number(headers[config.cost_header])
-                told.cost = 1.0 if math.isnan(cost) else _cost(cost)
+                reported.cost = 1.0 if math.isnan(cost) else _cost(cost)
         if hooked is not None:
             if hooked.fairness_key:
-                told.fairness_key = hooked.fairness_key.decode("utf-8", "backslashreplace")
+                reported.fairness_key = hooked.fairness_key.decode("utf-8", "backslashreplace")
             if hooked.weight is not None:
-                told.weight = _weight(hooked.weight)
+                reported.weight = _weight(hooked.weight)
             if hooked.cost is not None:
-                told.cost = _cost(hooked.cost)
+                reported.cost = _cost(hooked.cost)
         if hooked is not None and hooked.throttle_keys is not None:
             keys = {key.decode("utf-8", "backslashreplace") for key in hooked.throttle_keys if key}
         else:
             keys = set() if tenant else {headers.get(name, "") for name in config.throttle_key_headers} - {""}
-        told.throttle_keys.extend(sorted(keys, key=str.encode))
+        reported.throttle_keys.extend(sorted(keys, key=str.encode))
         if tenant:
-            told.fairness_key = tenant
+            reported.fairness_key = tenant
 
-    async def _judge_dead_letters(self, told: pb.DryRunPolicyResponse, queue: str, last: int) -> None:
+    async def _judge_dead_letters(self, reported: pb.DryRunPolicyResponse, queue: str, last: int) -> None:
         judge = OnFailure(
             self._config.on_failure_script.encode(),
             limits=self._hook_limits,
@@ -165,7 +167,7 @@ class DryRun:
         stats = await self._stats(dlq)
         for message in await newest(partial(self._peek, dlq), stats.tail_offset, stats.head_offset, last):
             if time.monotonic() > self._ends_s:
-                told.cut = True
+                reported.cut = True
                 return
             letter = message.metadata.dead_letter
             judged = judge.decide(
@@ -179,7 +181,7 @@ class DryRun:
                     fairness_key=message.metadata.fairness_key.encode(),
                 )
             )
-            row = told.dead_letters.add(offset=message.metadata.offset)
+            row = reported.dead_letters.add(offset=message.metadata.offset)
             if isinstance(judged, HookFailure):
                 row.error = judged.text
             elif isinstance(judged, DeadLetter):

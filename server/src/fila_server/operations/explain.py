@@ -8,7 +8,7 @@ from typing import Any
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2
 from fila_server import commands, seam_frames
-from fila_server.access.door import Caller
+from fila_server.access.admission import Caller
 from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.broker.speed import Speeds
@@ -39,10 +39,10 @@ class Explaining:
         reply = await self._broker.call(
             commands.EXPLAIN_KEY, ask_forecast(request.queue, request.channel, request.fairness_key)
         )
-        told = explained(reply, request, self._broker.speeds, time.monotonic())
+        reported = explained(reply, request, self._broker.speeds, time.monotonic())
         if caller.tenant:
-            hide_others(told)
-        return told.SerializeToString()
+            hide_others(reported)
+        return reported.SerializeToString()
 
 
 def ask_forecast(queue: str, channel: str, fairness_key: str, apart: str = "") -> bytes:
@@ -59,30 +59,30 @@ def explained(
     reply: bytes, request: pb.ExplainKeyRequest, speeds: Speeds, now_s: float
 ) -> pb.ExplainKeyResponse:
     """The core's answer, completed; `now_s` is on the clock that `speeds` was told."""
-    told = pb.ExplainKeyResponse.FromString(reply)
-    told.DiscardUnknownFields()
+    reported = pb.ExplainKeyResponse.FromString(reply)
+    reported.DiscardUnknownFields()
     situation = situation_of(reply)
     channel = request.channel or DEFAULT_CHANNEL
     looks = speeds.of_channel(request.queue, channel)
-    told.consumers.CopyFrom(_consumers(seam_frames.Explained.FromString(reply).forecast.consumers))
-    told.head_forecast.CopyFrom(forecast_told(forecast(situation, looks)))
-    told.tail_forecast.CopyFrom(forecast_told(forecast(situation, looks, max(situation.backlog, 1))))
-    if told.pending and told.oldest_age_ms:
-        _put_served(told, speeds, request.queue, channel, now_s)
-    return told
+    reported.consumers.CopyFrom(_consumers(seam_frames.Explained.FromString(reply).forecast.consumers))
+    reported.head_forecast.CopyFrom(forecast_reported(forecast(situation, looks)))
+    reported.tail_forecast.CopyFrom(forecast_reported(forecast(situation, looks, max(situation.backlog, 1))))
+    if reported.pending and reported.oldest_age_ms:
+        _put_served(reported, speeds, request.queue, channel, now_s)
+    return reported
 
 
 def situation_of(reply: bytes) -> Situation:
     """What decides when the key's messages go, from an answer with its forecast."""
-    told = pb.ExplainKeyResponse.FromString(reply)
+    reported = pb.ExplainKeyResponse.FromString(reply)
     facts = seam_frames.Explained.FromString(reply).forecast
     consumers = facts.consumers
     return Situation(
         backlog=facts.backlog,
         weight=max(facts.weight, 1),
         cap=facts.cap,
-        is_paused=told.state == pb.ExplainKeyResponse.STATE_PAUSED,
-        is_delayed=told.state == pb.ExplainKeyResponse.STATE_DELAYED,
+        is_paused=reported.state == pb.ExplainKeyResponse.STATE_PAUSED,
+        is_delayed=reported.state == pb.ExplainKeyResponse.STATE_DELAYED,
         head_cost=facts.head_cost,
         mean_cost=facts.mean_cost,
         usual_cost=facts.usual_cost,
@@ -95,8 +95,8 @@ def situation_of(reply: bytes) -> Situation:
         own_tokens=facts.key_level,
         own_burst=facts.key_burst,
         weight_by_policy=max(facts.weight_by_policy, 1),
-        is_aside=told.state in _ASIDE,
-        own_held=told.in_flight,
+        is_aside=reported.state in _ASIDE,
+        own_held=reported.in_flight,
         consumers=consumers.count,
         waiting_pulls=consumers.waiting_pulls,
         room=max(consumers.window - consumers.held, 0),
@@ -128,7 +128,7 @@ def _consumers(consumers: Any) -> events_pb2.ChannelConsumers:
     )
 
 
-def forecast_told(outcome: Interval | Unknown) -> events_pb2.Forecast:
+def forecast_reported(outcome: Interval | Unknown) -> events_pb2.Forecast:
     """A forecast as the wire tells it."""
     if isinstance(outcome, Unknown):
         return events_pb2.Forecast(unknown=f"UNKNOWN_{outcome.name}")
@@ -137,19 +137,23 @@ def forecast_told(outcome: Interval | Unknown) -> events_pb2.Forecast:
     )
 
 
-def _put_served(told: pb.ExplainKeyResponse, speeds: Speeds, queue: str, channel: str, now_s: float) -> None:
-    began_s, served = speeds.served_since(queue, channel, now_s - told.oldest_age_ms / 1000)
+def _put_served(
+    reported: pb.ExplainKeyResponse, speeds: Speeds, queue: str, channel: str, now_s: float
+) -> None:
+    began_s, served = speeds.served_since(queue, channel, now_s - reported.oldest_age_ms / 1000)
     total = sum(served.values())
     if not total:
         return
-    told.served_meanwhile.since.FromMilliseconds(int((time.time() - (now_s - began_s)) * 1000))
+    reported.served_meanwhile.since.FromMilliseconds(int((time.time() - (now_s - began_s)) * 1000))
     most = sorted(served.items(), key=lambda entry: (-entry[1], entry[0]))[:SERVED_KEYS_MAX]
     for key, cost in most:
-        told.served_meanwhile.keys.add(fairness_key=text_of(key), share=cost / total, cost=cost / THOUSANDTHS)
-    told.served_meanwhile.others_share = max(1 - sum(cost for _, cost in most) / total, 0.0)
+        reported.served_meanwhile.keys.add(
+            fairness_key=text_of(key), share=cost / total, cost=cost / THOUSANDTHS
+        )
+    reported.served_meanwhile.others_share = max(1 - sum(cost for _, cost in most) / total, 0.0)
 
 
-def hide_others(told: pb.ExplainKeyResponse) -> None:
+def hide_others(reported: pb.ExplainKeyResponse) -> None:
     """Take out what it says of others: shares, who stands in front or beside, and an offset, which counts them."""
     for field in (
         "share",
@@ -159,4 +163,4 @@ def hide_others(told: pb.ExplainKeyResponse) -> None:
         "consumers",
         "returning_offset",
     ):
-        told.ClearField(field)
+        reported.ClearField(field)

@@ -16,8 +16,8 @@ import msgspec
 from fila.v1 import auth_pb2 as pb
 from fila_server import commands, errors, seam_frames
 from fila_server.access import keys, rights
+from fila_server.access.admission import Admission, Caller
 from fila_server.access.directory import KEYS_MAX, PRINCIPALS_MAX, Directory
-from fila_server.access.door import Caller, Door
 from fila_server.access.records import GrantRecord, KeyRecord, PrincipalRecord, QuotaRecord
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
@@ -58,10 +58,10 @@ _RIGHT_BY_NAME = {name: right for right, name in _BIT_BY_RIGHT.items()}
 class Keyring:
     """The calls of FilaAuth. The edge has judged the caller by the table of rights."""
 
-    def __init__(self, broker: Broker, door: Door, limits: Limits) -> None:
+    def __init__(self, broker: Broker, admission: Admission, limits: Limits) -> None:
         self._broker = broker
-        self._door = door
-        self._directory: Directory = door.directory
+        self._admission = admission
+        self._directory: Directory = admission.directory
         self._limits = limits
         self._changing = asyncio.Lock()
         self._changes: set[asyncio.Task[Any]] = set()
@@ -219,25 +219,25 @@ class Keyring:
             raise errors.PermissionDenied("admin: this key may look at its own name only; leave name out")
         if caller.number is None and not request.name:
             everything = pb.Permission(right=pb.RIGHT_ADMIN)
-            told = pb.Principal(name=caller.name, permissions=[everything])
-            return pb.GetPrincipalResponse(principal=told).SerializeToString()
+            reported = pb.Principal(name=caller.name, permissions=[everything])
+            return pb.GetPrincipalResponse(principal=reported).SerializeToString()
         self._principal(name)
         return pb.GetPrincipalResponse(principal=self._shown(name)).SerializeToString()
 
     async def who_am_i(self, _request: pb.WhoAmIRequest, caller: Caller) -> bytes:
-        told = pb.WhoAmIResponse(
+        reported = pb.WhoAmIResponse(
             principal=caller.name, tenant=caller.tenant, key_id=caller.key_id, peer=caller.peer
         )
-        told.auth_enabled = caller.number is not None
-        if not told.auth_enabled:
-            told.permissions.add(right=pb.RIGHT_ADMIN)
-            return told.SerializeToString()
+        reported.auth_enabled = caller.number is not None
+        if not reported.auth_enabled:
+            reported.permissions.add(right=pb.RIGHT_ADMIN)
+            return reported.SerializeToString()
         if (known := self._directory.principals.get(caller.name)) is not None:
-            told.permissions.extend(_permissions_of(known))
+            reported.permissions.extend(_permissions_of(known))
         key = self._directory.keys.get(caller.key_id)
         if key is not None and key.expires_ms:
-            told.expires_at.FromMilliseconds(key.expires_ms)
-        return told.SerializeToString()
+            reported.expires_at.FromMilliseconds(key.expires_ms)
+        return reported.SerializeToString()
 
     async def list_audit(self, request: pb.ListAuditRequest, _caller: Caller) -> bytes:
         most = min(request.limit or AUDIT_DEFAULT, AUDIT_MAX)
@@ -245,16 +245,16 @@ class Keyring:
         reply = await self._broker.call(commands.AUDIT_READ, page.SerializeToString())
         answer = pb.ListAuditResponse()
         for stored in seam_frames.AuditRecords.FromString(reply).records:
-            told = answer.records.add(number=stored.number)
-            told.at.FromMilliseconds(stored.at_ms)
+            reported = answer.records.add(number=stored.number)
+            reported.at.FromMilliseconds(stored.at_ms)
             try:
                 act = msgspec.json.decode(stored.what, type=Record)
             except msgspec.MsgspecError:
-                told.act = "unreadable"
+                reported.act = "unreadable"
                 continue
-            told.act, told.principal, told.key_id = act.act, act.principal, act.key_id
-            told.peer, told.queue, told.claimed_address = act.peer, act.queue, act.claimed_address
-            told.details.update(act.details)
+            reported.act, reported.principal, reported.key_id = act.act, act.principal, act.key_id
+            reported.peer, reported.queue, reported.claimed_address = act.peer, act.queue, act.claimed_address
+            reported.details.update(act.details)
         return answer.SerializeToString()
 
     # --- inside -----------------------------------------------------------------------------
@@ -280,17 +280,17 @@ class Keyring:
         self,
         put: list[PrincipalRecord | KeyRecord],
         drop: list[PrincipalRecord | KeyRecord],
-        told: Record,
+        reported: Record,
         key_id: str = "",
     ) -> None:
         """Make a change durable with its record, put it in force, and tell it. Called in turn."""
         if key_id:
-            told = msgspec.structs.replace(told, details={**told.details, "key_id": key_id})
-        await self._directory.change(put, drop, encode(told))
-        self._door.look()
-        about: dict[str, Any] = {name: text for name, text in told.details.items() if text}
-        about["name"] = about.get("name") or told.queue
-        emit(_EVENT_BY_ACT[told.act], principal=told.principal, peer=told.peer, **about)
+            reported = msgspec.structs.replace(reported, details={**reported.details, "key_id": key_id})
+        await self._directory.change(put, drop, encode(reported))
+        self._admission.look()
+        about: dict[str, Any] = {name: text for name, text in reported.details.items() if text}
+        about["name"] = about.get("name") or reported.queue
+        emit(_EVENT_BY_ACT[reported.act], principal=reported.principal, peer=reported.peer, **about)
 
     def check_room(self, principals: int) -> None:
         """Raises LimitExceeded where a key and so many principals more would be too many."""
@@ -343,24 +343,27 @@ class Keyring:
 
     def _shown(self, name: str) -> pb.Principal:
         record = self._directory.principals[name]
-        told = pb.Principal(name=name, tenant=record.tenant, quota_refusals=self._directory.refused(name))
-        told.connections, told.streams, told.in_flight = self._directory.in_use(name)
-        told.permissions.extend(_permissions_of(record))
+        reported = pb.Principal(name=name, tenant=record.tenant, quota_refusals=self._directory.refused(name))
+        reported.connections, reported.streams, reported.in_flight = self._directory.in_use(name)
+        reported.permissions.extend(_permissions_of(record))
         quotas = record.quotas
-        told.quotas.messages_per_second, told.quotas.bytes_per_second = (
+        reported.quotas.messages_per_second, reported.quotas.bytes_per_second = (
             quotas.messages_per_s,
             quotas.bytes_per_s,
         )
-        told.quotas.connections, told.quotas.streams = quotas.connections, quotas.streams
-        told.quotas.in_flight = quotas.in_flight
-        told.quotas.stored_bytes, told.stored_bytes = quotas.stored_bytes, self._directory.stored(name)
+        reported.quotas.connections, reported.quotas.streams = quotas.connections, quotas.streams
+        reported.quotas.in_flight = quotas.in_flight
+        reported.quotas.stored_bytes, reported.stored_bytes = (
+            quotas.stored_bytes,
+            self._directory.stored(name),
+        )
         for key in sorted(self._directory.keys.values(), key=lambda key: key.created_ms):
             if key.principal == name:
-                info = told.keys.add(key_id=key.id, bootstrap=key.bootstrap)
+                info = reported.keys.add(key_id=key.id, bootstrap=key.bootstrap)
                 info.created_at.FromMilliseconds(key.created_ms)
                 if key.expires_ms:
                     info.expires_at.FromMilliseconds(key.expires_ms)
-        return told
+        return reported
 
 
 def _check_name(name: str) -> None:

@@ -55,8 +55,8 @@ async def key_policies(
             found[policy.fairness_key] = policy
         if len(found) >= POLICIES_MAX:
             break
-    told = sorted(found.values(), key=lambda policy: policy.fairness_key)
-    return events_pb2.ListKeyPoliciesResponse(policies=told[:POLICIES_MAX])
+    reported = sorted(found.values(), key=lambda policy: policy.fairness_key)
+    return events_pb2.ListKeyPoliciesResponse(policies=reported[:POLICIES_MAX])
 
 
 def _largest(found: dict[str, pb.KeyState], most: int) -> list[pb.KeyState]:

@@ -12,7 +12,7 @@ import time
 from fila.v1 import auth_pb2 as pb
 from fila_server import errors
 from fila_server.access import keys
-from fila_server.access.door import Caller, Door
+from fila_server.access.admission import Admission, Caller
 from fila_server.access.records import GrantRecord, KeyRecord, LinkRecord, PrincipalRecord, QuotaRecord
 from fila_server.access.rights import VIEW
 from fila_server.broker.calls import Broker
@@ -36,9 +36,9 @@ Link = tuple[PrincipalRecord, KeyRecord, LinkRecord]
 class TenantLinks:
     """Makes, lists and revokes them. The edge has judged the caller by the table of rights."""
 
-    def __init__(self, broker: Broker, door: Door, limits: Limits, keyring: Keyring) -> None:
+    def __init__(self, broker: Broker, admission: Admission, limits: Limits, keyring: Keyring) -> None:
         self._broker = broker
-        self._door = door
+        self._admission = admission
         self._limits = limits
         self._keyring = keyring
 
@@ -93,7 +93,7 @@ class TenantLinks:
         )
         assert principal.link is not None
         return pb.CreateTenantLinkResponse(
-            key=text, link=_told((principal, made, principal.link))
+            key=text, link=_reported((principal, made, principal.link))
         ).SerializeToString()
 
     async def listed(self, request: pb.ListTenantLinksRequest, caller: Caller) -> bytes:
@@ -102,12 +102,12 @@ class TenantLinks:
             link
             for link in self._links()
             if link[2].queue == (request.queue or link[2].queue)
-            and self._door.may_manage(caller, link[2].queue)
+            and self._admission.may_manage(caller, link[2].queue)
         ]
         if not found:
             self._check_there(request.queue)
         found.sort(key=lambda link: (link[1].expires_ms, link[1].id))
-        return pb.ListTenantLinksResponse(links=map(_told, found)).SerializeToString()
+        return pb.ListTenantLinksResponse(links=map(_reported, found)).SerializeToString()
 
     async def revoke(self, request: pb.RevokeTenantLinkRequest, caller: Caller) -> bytes:
         """Raises NotFound. A link of a queue that is gone can be revoked, too."""
@@ -131,7 +131,7 @@ class TenantLinks:
             raise errors.QueueNotFound(queue)
 
     def _links(self) -> list[Link]:
-        directory = self._door.directory
+        directory = self._admission.directory
         found: list[Link] = []
         for key in directory.keys.values():
             principal = directory.principals.get(key.principal)
@@ -140,14 +140,14 @@ class TenantLinks:
         return found
 
 
-def _told(link: Link) -> pb.TenantLink:
+def _reported(link: Link) -> pb.TenantLink:
     principal, key, made = link
-    told = pb.TenantLink(
+    reported = pb.TenantLink(
         link_id=key.id, queue=made.queue, fairness_key=principal.tenant, created_by=made.created_by
     )
-    told.created_at.FromMilliseconds(key.created_ms)
-    told.expires_at.FromMilliseconds(key.expires_ms)
-    return told
+    reported.created_at.FromMilliseconds(key.created_ms)
+    reported.expires_at.FromMilliseconds(key.expires_ms)
+    return reported
 
 
 def _now_ms() -> int:

@@ -35,7 +35,7 @@ class _Watched:
     """What one key's numbers were, for as long as it takes to call it starved, and what was told of it."""
 
     samples: deque[tuple[float, tuple[float, ...]]] = field(default_factory=deque)
-    told: str = ""
+    reported: str = ""
 
 
 class Observer:
@@ -100,7 +100,7 @@ class Observer:
             watched.samples.append((now_s, key.totals))
             while now_s - watched.samples[0][0] > STARVED_S and len(watched.samples) > 2:
                 watched.samples.popleft()
-            self._tell(key, watched, self._state(key, watched))
+            self._report(key, watched, self._state(key, watched))
         self._keys = seen
 
     @staticmethod
@@ -120,10 +120,10 @@ class Observer:
         return "starved" if due > 0 and now[_SERVED] - first[_SERVED] < STARVED_RATIO * due else ""
 
     @staticmethod
-    def _tell(key: Key, watched: _Watched, state: str) -> None:
-        if state == watched.told:
+    def _report(key: Key, watched: _Watched, state: str) -> None:
+        if state == watched.reported:
             return
-        watched.told = state
+        watched.reported = state
         emit(
             f"key.{state or 'released'}",
             queue=text_of(key.queue),

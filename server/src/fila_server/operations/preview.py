@@ -21,7 +21,7 @@ from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.broker.speed import Look
 from fila_server.errors import Invalid
-from fila_server.operations.explain import ask_forecast, forecast_told, situation_of
+from fila_server.operations.explain import ask_forecast, forecast_reported, situation_of
 from fila_server.operations.forecast import Interval, Rivals, Situation, Unknown, forecast, speed_of
 from fila_server.operations.key_walk import walk_keys
 
@@ -58,16 +58,16 @@ class Previewing:
         config = self._broker.queue_configs.get(request.queue)
         changed = under(now, policy, queue_is_paused=config is not None and config.paused)
         looks = self._broker.speeds.of_channel(request.queue, channel)
-        told = pb.PreviewKeyPolicyResponse(pending=now.backlog)
+        reported = pb.PreviewKeyPolicyResponse(pending=now.backlog)
         if now.backlog:
-            told.weight_before, told.weight_after = now.weight, changed.weight
-        _tell(told.head, forecast(now, looks), forecast(changed, looks))
+            reported.weight_before, reported.weight_after = now.weight, changed.weight
+        _report(reported.head, forecast(now, looks), forecast(changed, looks))
         last = max(now.backlog, 1)
-        _tell(told.tail, forecast(now, looks, last), forecast(changed, looks, last))
+        _report(reported.tail, forecast(now, looks, last), forecast(changed, looks, last))
         for loss in await self._losing(request, channel, now, changed, looks):
-            row = told.losing.add(fairness_key=loss.fairness_key, pending=loss.pending)
-            _tell(row.tail, loss.before, loss.after)
-        return told
+            row = reported.losing.add(fairness_key=loss.fairness_key, pending=loss.pending)
+            _report(row.tail, loss.before, loss.after)
+        return reported
 
     async def _situation(self, queue: str, channel: str, key: str) -> Situation:
         asked = ask_forecast(queue, channel, key)
@@ -175,6 +175,6 @@ def loss_of(
     return Loss(name, own.backlog, before, after)
 
 
-def _tell(change: pb.ForecastChange, before: Interval | Unknown, after: Interval | Unknown) -> None:
-    change.before.CopyFrom(forecast_told(before))
-    change.after.CopyFrom(forecast_told(after))
+def _report(change: pb.ForecastChange, before: Interval | Unknown, after: Interval | Unknown) -> None:
+    change.before.CopyFrom(forecast_reported(before))
+    change.after.CopyFrom(forecast_reported(after))

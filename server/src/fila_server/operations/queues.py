@@ -14,7 +14,7 @@ from typing import Any
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2, version_pb2, watch_pb2
 from fila_server import commands, errors
-from fila_server.access.door import Caller, Door
+from fila_server.access.admission import Admission, Caller
 from fila_server.access.table import RPCS
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate, GateByName
@@ -38,9 +38,9 @@ class Queues:
     """The calls that are more than one command with its check."""
 
     def __init__(
-        self, broker: Broker, limits: Limits, check: AdminRules, durability: str, door: Door
+        self, broker: Broker, limits: Limits, check: AdminRules, durability: str, admission: Admission
     ) -> None:
-        self._door = door
+        self._admission = admission
         self._broker = broker
         self._limits = limits
         self._check = check
@@ -67,7 +67,7 @@ class Queues:
             caller,
             kept=versions.created(request.name, config, caller),
         )
-        if not (had_dlq and self._door.sees(caller, request.name + DLQ_SUFFIX)):
+        if not (had_dlq and self._admission.sees(caller, request.name + DLQ_SUFFIX)):
             return reply
         return pb.CreateQueueResponse(queue_id=request.name, adopted_dlq=True).SerializeToString()
 
@@ -75,7 +75,7 @@ class Queues:
         self._check.queue(request)
         reply = await self._broker.call(commands.GET_QUEUE, request.SerializeToString())
         got = pb.GetQueueResponse.FromString(reply)
-        rules.tell_defaults(got.config, self._durability)
+        rules.report_defaults(got.config, self._durability)
         got.version = await versions.newest(self._broker.call, request.queue) or 1
         return got.SerializeToString()
 
@@ -112,9 +112,9 @@ class Queues:
         current = self._broker.queue_configs.get(request.queue)
         if current is None:
             raise errors.QueueNotFound(request.queue)
-        told = await versions.one(self._broker.call, request.queue, request.number, current)
-        rules.tell_defaults(told.config, self._durability)
-        return told.SerializeToString()
+        reported = await versions.one(self._broker.call, request.queue, request.number, current)
+        rules.report_defaults(reported.config, self._durability)
+        return reported.SerializeToString()
 
     async def update(self, request: pb.UpdateQueueRequest, caller: Caller) -> bytes:
         self._check.update(request)
@@ -134,7 +134,7 @@ class Queues:
             )
             updated = pb.UpdateQueueResponse.FromString(reply)
             updated.version = version
-            rules.tell_defaults(updated.config, self._durability)
+            rules.report_defaults(updated.config, self._durability)
             return updated.SerializeToString()
 
     async def list_queues(self, request: pb.ListQueuesRequest, caller: Caller) -> bytes:
@@ -142,7 +142,7 @@ class Queues:
             await self._broker.call(commands.LIST_QUEUES, request.SerializeToString())
         )
         if caller.number is not None:
-            seen = [queue for queue in listed.queues if self._door.sees(caller, queue.name)]
+            seen = [queue for queue in listed.queues if self._admission.sees(caller, queue.name)]
             if caller.tenant:
                 seen = await self._own_queues(sorted(queue.name for queue in seen), caller.tenant)
                 listed.tenant = caller.tenant
@@ -164,7 +164,7 @@ class Queues:
             seen = [
                 channel
                 for channel in listed.channels
-                if self._door.sees_channel(caller, request.queue, channel.name)
+                if self._admission.sees_channel(caller, request.queue, channel.name)
             ]
             del listed.channels[:]
             listed.channels.extend(seen)
@@ -177,17 +177,19 @@ class Queues:
             return await self._own_stats(request, caller.tenant)
         async with self._looks:
             call = self._statistics.of(request)
-            reply = await (on_channel(self._door, caller, request, call) if request.channel else call)
-        if not self._door.sees_all_channels(caller, request.queue):
+            reply = await (on_channel(self._admission, caller, request, call) if request.channel else call)
+        if not self._admission.sees_all_channels(caller, request.queue):
             reply = self._without_channels(reply, request.queue, caller)
         scripts = self._broker.hooks.status(request.queue)
-        quotes = self._door.sees_messages(caller, request.queue)
+        quotes = self._admission.sees_messages(caller, request.queue)
         return with_hooks(reply, scripts, quotes=quotes) if scripts else reply
 
     def _without_channels(self, reply: bytes, queue: str, caller: Caller) -> bytes:
         """The statistics, and of its channels those that the caller may name."""
         stats = pb.GetStatsResponse.FromString(reply)
-        seen = [channel for channel in stats.channels if self._door.sees_channel(caller, queue, channel.name)]
+        seen = [
+            channel for channel in stats.channels if self._admission.sees_channel(caller, queue, channel.name)
+        ]
         del stats.channels[:]
         stats.channels.extend(seen)
         return stats.SerializeToString()
@@ -203,18 +205,18 @@ class Queues:
 
     async def _own_queues(self, names: Sequence[str], tenant: str) -> list[pb.QueueInfo]:
         """What a tenant has in each queue itself, in the channel `default`."""
-        told = []
+        reported = []
         async with self._own_looks.of(tenant):
             for name in names:
                 own = pb.ExplainKeyResponse()
                 with contextlib.suppress(errors.NotFound):  # deleted since, or without such a channel
                     own = await self._own(name, "", tenant)
-                told.append(
+                reported.append(
                     pb.QueueInfo(
                         name=name, depth=own.pending, in_flight=own.in_flight, oldest_age_ms=own.oldest_age_ms
                     )
                 )
-        return told
+        return reported
 
     async def _own_stats(self, request: pb.GetStatsRequest, tenant: str) -> bytes:
         """What a tenant may know: its own fairness key, and nothing that others make up."""
@@ -258,7 +260,7 @@ class Queues:
     async def find_keys(self, request: watch_pb2.FindKeysRequest, caller: Caller) -> bytes:
         self._check.find_keys(request)
         channel = request.channel or "default"
-        if not self._door.may_watch(caller, request.queue, channel):
+        if not self._admission.may_watch(caller, request.queue, channel):
             words = RPCS["FilaAdmin/FindKeys"].words
             raise errors.PermissionDenied.on_queue(words, f"{request.queue}:{channel}")
         async with self._looks:
@@ -284,7 +286,7 @@ class Queues:
         source = request.dlq_queue.removesuffix(DLQ_SUFFIX)
         if caller.number is not None and source != request.dlq_queue:
             # What it moves arrives in the source queue.
-            self._door.check(caller, RPCS["FilaAdmin/UpdateQueue"], source)
+            self._admission.check(caller, RPCS["FilaAdmin/UpdateQueue"], source)
         # A walk of many commands: its record is a change of its own.
         await carry_out(self._broker.call, "Redrive", commands.ACCESS_CHANGE, request, caller, b"")
         limits = KeyLimits(
@@ -299,21 +301,21 @@ class Queues:
             # A drain, or a caller that went away: what was moved until then stays moved, and its event is due.
             reply = pb.RedriveResponse(redriven=redrive.moved).SerializeToString()
             who = caller.name if caller.number is not None else ""
-            changes.tell("Redrive", request, caller.peer, who, reply)
+            changes.report("Redrive", request, caller.peer, who, reply)
             raise
 
 
-async def on_channel(door: Door, caller: Caller, request: Any, call: Awaitable[bytes]) -> bytes:
+async def on_channel(admission: Admission, caller: Caller, request: Any, call: Awaitable[bytes]) -> bytes:
     """A call about one channel. To whoever may not name them all, one that it may not name and one that is not there
     are the same, and the refusal names no others."""
     channel = request.channel or DEFAULT_CHANNEL
-    if not caller.tenant and door.sees_all_channels(caller, request.queue):
+    if not caller.tenant and admission.sees_all_channels(caller, request.queue):
         return await call
     try:
         reply = await call
     except errors.ChannelNotFound:
         raise errors.ChannelNotFound(request.queue, channel) from None
-    if not door.sees_channel(caller, request.queue, channel):
+    if not admission.sees_channel(caller, request.queue, channel):
         raise errors.ChannelNotFound(request.queue, channel)
     return reply
 
@@ -326,9 +328,9 @@ _BREAKER_BY_STATE = {
 _GRAVITY = list(_BREAKER_BY_STATE)
 
 
-def _told(script: HookStatus) -> pb.HookStats:
+def _reported(script: HookStatus) -> pb.HookStats:
     counters = script.counters
-    told = pb.HookStats(
+    reported = pb.HookStats(
         hook=script.hook,
         runs=counters.runs,
         errors=counters.errors,
@@ -342,8 +344,8 @@ def _told(script: HookStatus) -> pb.HookStats:
         log_lines_dropped=counters.log_lines_dropped,
     )
     if counters.last_error_ms:
-        told.last_error_at.FromMilliseconds(counters.last_error_ms)
-    return told
+        reported.last_error_at.FromMilliseconds(counters.last_error_ms)
+    return reported
 
 
 def with_hooks(reply: bytes, scripts: Sequence[HookStatus], *, quotes: bool = True) -> bytes:
@@ -354,7 +356,7 @@ def with_hooks(reply: bytes, scripts: Sequence[HookStatus], *, quotes: bool = Tr
         stats.hook_fallbacks += script.counters.fallbacks
         stats.hook_errors += script.counters.errors
         stats.weights_clamped_total += script.counters.clamped_weights
-        stats.hooks.append(_told(script))
+        stats.hooks.append(_reported(script))
         if not quotes:
             # A script may put whatever it read into its error.
             stats.hooks[-1].ClearField("last_error_headers")

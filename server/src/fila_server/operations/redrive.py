@@ -255,10 +255,10 @@ class _DeadLetters:
     ) -> tuple[int, bytes]:
         # One at a time: a page is not a hot path, and its messages may be as long as they like.
         i = indices[at]
-        told = {name.encode(): value.encode() for name, value in self._messages[i].headers.items()}
-        if fairness_header and (tenant := told.get(TENANT_HEADER)):
-            told[fairness_header] = tenant
-        headers = list(told.items())
+        reported = {name.encode(): value.encode() for name, value in self._messages[i].headers.items()}
+        if fairness_header and (tenant := reported.get(TENANT_HEADER)):
+            reported[fairness_header] = tenant
+        headers = list(reported.items())
         return 1, pack_messages([(headers, len(self._messages[i].payload))])
 
     def route(

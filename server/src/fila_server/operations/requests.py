@@ -10,7 +10,7 @@ from typing import Any
 
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import operation_pb2, sink_pb2, version_pb2, watch_pb2
-from fila_server.access.door import Caller
+from fila_server.access.admission import Caller
 from fila_server.config.load import settings_by_section
 from fila_server.config.schema import Limits
 from fila_server.config.sections import Sinks
@@ -35,7 +35,7 @@ WATCHED_QUEUES_MAX = 20
 WATCHED_KEYS_MAX = 50
 RATE_MIN, RATE_MAX = 1e-6, 1e9
 """Of a key's rate, in messages a second."""
-PACE_MIN = 0.001
+KEY_RATE_MIN = 0.001
 """Of a redrive or an operation, in messages a second; slower than one in a quarter of an hour looks like one that
 hangs."""
 MASK_PATHS_MAX = 64
@@ -133,7 +133,7 @@ class AdminRules:
 
     def redrive(self, request: pb.RedriveRequest) -> None:
         rules.check_name("dlq_queue", request.dlq_queue)
-        _check_pace(request.rate_per_second)
+        _check_key_rate(request.rate_per_second)
         if len(request.offsets) > REDRIVE_OFFSETS_MAX:
             raise LimitExceeded(
                 "offsets", f"must be at most {REDRIVE_OFFSETS_MAX}, got {len(request.offsets)}: ask in parts"
@@ -257,7 +257,7 @@ class AdminRules:
         kinds = operation_pb2.StartOperationRequest
         if request.kind not in (kinds.KIND_REDRIVE, kinds.KIND_DELETE, kinds.KIND_PURGE):
             raise Invalid("kind", f"must be 1 (redrive), 2 (delete) or 3 (purge), got {request.kind}")
-        _check_pace(request.rate_per_second)
+        _check_key_rate(request.rate_per_second)
         wanted = request.filter
         if request.kind == kinds.KIND_PURGE and wanted.ByteSize():
             raise Invalid("filter", "is not for a purge, which drops all: use delete (2)")
@@ -335,11 +335,11 @@ class AdminRules:
             raise Invalid(field, "must be a moment from 1970 to 9999")
 
 
-def _check_pace(per_second: float) -> None:
-    if per_second and not PACE_MIN <= per_second <= RATE_MAX:
+def _check_key_rate(per_second: float) -> None:
+    if per_second and not KEY_RATE_MIN <= per_second <= RATE_MAX:
         raise Invalid(
             "rate_per_second",
-            f"must be 0 (as fast as it goes), or from {PACE_MIN:g} to {RATE_MAX:g}, got {per_second:g}",
+            f"must be 0 (as fast as it goes), or from {KEY_RATE_MIN:g} to {RATE_MAX:g}, got {per_second:g}",
         )
 
 

@@ -91,7 +91,7 @@ def complete(config: _Config, limits: Limits, *, default_channel: bool = True) -
     return full
 
 
-def tell_defaults(config: _Config, durability: str) -> None:
+def report_defaults(config: _Config, durability: str) -> None:
     """Say what holds where a queue leaves it to the broker. What is stored stays as it was asked for."""
     if config.durability == admin_pb2.DURABILITY_UNSPECIFIED:
         config.durability = admin_pb2.DURABILITY_FSYNC if durability == "fsync" else admin_pb2.DURABILITY_OS

@@ -2,7 +2,7 @@
 
     mirror ──scripts, fallback, runtime config──► HookStage ◄──frames── broker
                                                      ▲
-    core ──EVENT──► broker ──► FailureDesk ──────────┘ ──DECIDE──► core
+    core ──EVENT──► broker ──► FailureJudge ──────────┘ ──DECIDE──► core
 
 The stage itself knows neither the wire nor the core, so that it can be tested, and replaced,
 alone. What it must be told in time is decided here: scripts before any port answers, a config
@@ -19,7 +19,7 @@ from fila.v1 import admin_pb2
 from fila_server import commands
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Config
-from fila_server.hooks.failures import FailureDesk
+from fila_server.hooks.failures import FailureJudge
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import FALLBACK_HOLD, FALLBACK_POLICY, BreakerSettings, HookStage
 from fila_server.hooks.timed import TimedHooks
@@ -40,14 +40,14 @@ async def start_with_hooks(broker: Broker, config: Config) -> HookStage:
             threshold=settings.circuit_breaker_threshold, cooldown_ms=settings.circuit_breaker_cooldown_ms
         ),
     )
-    failures = FailureDesk(
+    failures = FailureJudge(
         stage,
         lambda number, decision: broker.post(commands.DECIDE, number, decision),
         now_ns=time.monotonic_ns,
         call_soon=asyncio.get_running_loop().call_soon,
     )
 
-    def tell_stage(queue: str, config: admin_pb2.QueueConfig | None) -> None:
+    def report_stage(queue: str, config: admin_pb2.QueueConfig | None) -> None:
         if config is None:
             stage.remove_queue(queue)
             return
@@ -59,7 +59,7 @@ async def start_with_hooks(broker: Broker, config: Config) -> HookStage:
 
     broker.use_hooks(stage, failures.take)
     broker.at_drain(stage.close)
-    broker.mirror.listen(tell_stage)
+    broker.mirror.listen(report_stage)
     broker.mirror.listen_config(stage.set_config)
     await broker.start()
     # Leases that ended while the server was down have failed by now; their scripts are known only now.

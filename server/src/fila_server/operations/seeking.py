@@ -14,17 +14,17 @@ async def preview_seek(broker: Broker, request: pb.SeekChannelRequest) -> pb.See
         part.time = request.time.SerializeToString()
     else:
         part.offset = request.offset
-    told = pb.SeekChannelResponse()
+    reported = pb.SeekChannelResponse()
     while True:
         reply = await broker.call(commands.SEEK_PREVIEW, part.SerializeToString())
         count = seam_frames.SeekCount.FromString(reply)
-        told.replayed += count.replayed
-        told.skipped += count.skipped
+        reported.replayed += count.replayed
+        reported.skipped += count.skipped
         if not part.from_offset:
-            told.offset, told.leases_revoked = count.offset, count.leases
+            reported.offset, reported.leases_revoked = count.offset, count.leases
             # The moment is looked up once: later parts count by the offset it stands for.
             part.ClearField("time")
             part.offset = count.offset
         if not count.from_offset:
-            return told
+            return reported
         part.from_offset = count.from_offset

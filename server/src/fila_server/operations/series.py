@@ -258,24 +258,24 @@ class RecentSeries:
 
     # --- telling --------------------------------------------------------------------------------
 
-    async def tell(self, place: Place, names: Sequence[str], *, whole: bool = True) -> pb.GetSeriesResponse:
+    async def report(self, place: Place, names: Sequence[str], *, whole: bool = True) -> pb.GetSeriesResponse:
         """The hour of a channel and of some of its keys; not `whole`: of the keys alone, and nothing of others."""
-        told = pb.GetSeriesResponse(step_ms=int(STEP_S * 1000))
+        reported = pb.GetSeriesResponse(step_ms=int(STEP_S * 1000))
         steps = range(self._step - POINTS + 1, self._step + 1)
-        told.first_at.FromMilliseconds(max(0, self._at_ms - (POINTS - 1) * told.step_ms))
+        reported.first_at.FromMilliseconds(max(0, self._at_ms - (POINTS - 1) * reported.step_ms))
         of_channel = self._keys.get(place, {})
         if whole:
             series = self._channels.get(place)
             for step in steps:
-                _put_point(told.points.add(), series.row(step) if series is not None else None)
-            told.recorded_keys.extend(
+                _put_point(reported.points.add(), series.row(step) if series is not None else None)
+            reported.recorded_keys.extend(
                 sorted(of_channel, key=lambda name: (-of_channel[name].served, name))[:KEYS_A_CHANNEL_MAX]
             )
         for name in names:
             series = of_channel.get(name)
             if series is None:
                 continue
-            key = told.keys.add(fairness_key=name)
+            key = reported.keys.add(fairness_key=name)
             for step in steps:
                 point, row = key.points.add(), series.row(step)
                 if row is not None:
@@ -283,7 +283,7 @@ class RecentSeries:
                     point.arrived, point.served, point.due = row[0], row[1], row[2] if whole else 0
                     point.pending = int(row[3])
             await asyncio.sleep(0)  # fifty keys are 18,000 points, and others want the loop, too
-        return told
+        return reported
 
 
 def _channel_totals(queue: Queue, channel: Channel) -> tuple[float, ...]:

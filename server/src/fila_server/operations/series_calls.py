@@ -7,7 +7,7 @@ import time
 from fila.v1 import admin_pb2
 from fila.v1 import watch_pb2 as pb
 from fila_server import commands, errors
-from fila_server.access.door import Caller, Door
+from fila_server.access.admission import Admission, Caller
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate, GateByName
 from fila_server.broker.mirror import DEFAULT_CHANNEL
@@ -16,9 +16,9 @@ from fila_server.operations.series import RecentSeries
 
 
 class SeriesCalls:
-    def __init__(self, broker: Broker, door: Door, check: AdminRules, recent: RecentSeries) -> None:
+    def __init__(self, broker: Broker, admission: Admission, check: AdminRules, recent: RecentSeries) -> None:
         self._broker = broker
-        self._door = door
+        self._admission = admission
         self._check = check
         self._recent = recent
         self._reads = Gate("GetSeries calls", at_once=1)
@@ -31,9 +31,9 @@ class SeriesCalls:
         reply = await self._broker.call(commands.LIST_CHANNELS, asked.SerializeToString())
         place = (request.queue, request.channel or DEFAULT_CHANNEL)
         there_are = {channel.name for channel in admin_pb2.ListChannelsResponse.FromString(reply).channels}
-        if place[1] not in there_are or not self._door.sees_channel(caller, *place):
+        if place[1] not in there_are or not self._admission.sees_channel(caller, *place):
             raise errors.ChannelNotFound(*place)
         keys = [caller.tenant] if caller.tenant else list(dict.fromkeys(request.keys))
         self._recent.ask_for(place, keys, time.monotonic())
         async with self._own_reads.of(caller.tenant) if caller.tenant else self._reads:
-            return (await self._recent.tell(place, keys, whole=not caller.tenant)).SerializeToString()
+            return (await self._recent.report(place, keys, whole=not caller.tenant)).SerializeToString()

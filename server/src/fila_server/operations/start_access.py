@@ -9,8 +9,8 @@ import time
 import structlog
 
 from fila_server.access import bootstrap
+from fila_server.access.admission import Admission
 from fila_server.access.directory import Directory
-from fila_server.access.door import Door
 from fila_server.access.failures import Failures
 from fila_server.broker.calls import Broker
 from fila_server.broker.interfaces import Engine
@@ -22,14 +22,14 @@ from fila_server.operations.denials import Denials
 log = structlog.get_logger("fila_server.operations")
 
 
-def new_door(broker: Broker, table: Rights, config: Config) -> Door:
+def new_admission(broker: Broker, table: Rights, config: Config) -> Admission:
     """Return the door, shut where keys are asked for; `start_access` lets those in who have one."""
     data_dir = config.server.data_dir
     directory = Directory(broker.call, table, data_dir, wall_ms=_wall_ms, mono_ns=time.monotonic_ns)
     denials = Denials(asyncio.get_running_loop().call_later, time.monotonic)
     if config.auth.enabled:
         table.switch_on()
-    return Door(
+    return Admission(
         table,
         directory,
         Failures(time.monotonic),
@@ -41,12 +41,12 @@ def new_door(broker: Broker, table: Rights, config: Config) -> Door:
     )
 
 
-async def start_access(door: Door, config: Config) -> None:
+async def start_access(admission: Admission, config: Config) -> None:
     """Read the keys, and make the first one. Raises AccessDamaged, StartError.
 
     They are read even while they are off: damage is not to be found on the day they are switched on.
     """
-    directory, data_dir = door.directory, config.server.data_dir
+    directory, data_dir = admission.directory, config.server.data_dir
     await directory.load()
     if config.auth.enabled:
         if not directory.was_ever_written:
@@ -70,8 +70,8 @@ async def recover_access(engine: Engine, data_dir: str) -> str:
         file = bootstrap.file_in(data_dir)
         file.unlink(missing_ok=True)
         key = bootstrap.new_key(data_dir)
-        told = Record(act="Recover", principal=getpass.getuser(), peer="", key_id=key.id)
-        await directory.begin_anew(bootstrap.records_of(key, _wall_ms()), encode(told))
+        reported = Record(act="Recover", principal=getpass.getuser(), peer="", key_id=key.id)
+        await directory.begin_anew(bootstrap.records_of(key, _wall_ms()), encode(reported))
     finally:
         await broker.stop()
     return str(file)
@@ -80,8 +80,8 @@ async def recover_access(engine: Engine, data_dir: str) -> str:
 async def _first_key(directory: Directory, config: Config) -> None:
     given = config.auth.bootstrap_key_file
     key = bootstrap.key_from_file(given) if given else bootstrap.new_key(config.server.data_dir)
-    told = Record(act="Bootstrap", principal=bootstrap.PRINCIPAL, peer="", key_id=key.id)
-    await directory.change(bootstrap.records_of(key, _wall_ms()), [], encode(told))
+    reported = Record(act="Bootstrap", principal=bootstrap.PRINCIPAL, peer="", key_id=key.id)
+    await directory.change(bootstrap.records_of(key, _wall_ms()), [], encode(reported))
     place = given or str(bootstrap.file_in(config.server.data_dir))
     log.info(
         "auth.first_key", file=place, key_id=key.id, detail="the key of the principal admin is in this file"

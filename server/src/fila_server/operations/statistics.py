@@ -29,17 +29,17 @@ class Statistics:
         """A GetStatsResponse. Raises QueueNotFound, ChannelNotFound."""
         name = (request.queue, request.channel, request.max_keys)
         if name in self._walks:
-            told = pb.GetStatsResponse.FromString(await self._ask(request, without_keys=True))
-            known = self._walks.known(name, counters_of(told))
+            reported = pb.GetStatsResponse.FromString(await self._ask(request, without_keys=True))
+            known = self._walks.known(name, counters_of(reported))
             if known is not None:
                 walked, age_ms = known
-                told.MergeFrom(walked)
-                if told.oldest_age_ms:
-                    told.oldest_age_ms += age_ms
-                for key in told.per_key_stats:
+                reported.MergeFrom(walked)
+                if reported.oldest_age_ms:
+                    reported.oldest_age_ms += age_ms
+                for key in reported.per_key_stats:
                     if key.oldest_age_ms:
                         key.oldest_age_ms += age_ms
-                return told.SerializeToString()
+                return reported.SerializeToString()
         reply = await self._ask(request, without_keys=False)
         if seam_frames.StatsLeft.FromString(reply).keys_left:
             reply = (await self._walk(request, pb.GetStatsResponse.FromString(reply))).SerializeToString()
@@ -56,8 +56,8 @@ class Statistics:
         )
         return await self._broker.call(commands.GET_STATS, asked.SerializeToString())
 
-    async def _walk(self, request: pb.GetStatsRequest, told: pb.GetStatsResponse) -> pb.GetStatsResponse:
-        told.DiscardUnknownFields()
+    async def _walk(self, request: pb.GetStatsRequest, reported: pb.GetStatsResponse) -> pb.GetStatsResponse:
+        reported.DiscardUnknownFields()
         most = request.max_keys or KEYS_DEFAULT
         page = seam_frames.StatsPage(
             queue=request.queue.encode(), channel=request.channel.encode(), most=most
@@ -66,12 +66,12 @@ class Statistics:
         buckets: dict[str, pb.PerThrottleKeyStats] = {}
         async for part in walk_keys(self._broker.call, commands.STATS_PAGE, page, seam_frames.StatsPart):
             if part is None:
-                told.active_fairness_keys = told.oldest_age_ms = page.least = 0
+                reported.active_fairness_keys = reported.oldest_age_ms = page.least = 0
                 keys.clear()
                 buckets.clear()
                 continue
-            told.active_fairness_keys += part.active
-            told.oldest_age_ms = max(told.oldest_age_ms, part.oldest_ms)
+            reported.active_fairness_keys += part.active
+            reported.oldest_age_ms = max(reported.oldest_age_ms, part.oldest_ms)
             for row in part.keys:
                 key = pb.PerFairnessKeyStats.FromString(row)
                 keys[key.key] = key
@@ -86,18 +86,18 @@ class Statistics:
                 buckets[bucket.key] = bucket
             if len(buckets) > BUCKETS_MAX:
                 buckets = {bucket.key: bucket for bucket in _longest(buckets, BUCKETS_MAX // 2)}
-        told.per_key_stats.extend(sorted(keys.values(), key=lambda key: -key.pending_count))
-        told.per_throttle_stats.extend(_longest(buckets, most))
-        return told
+        reported.per_key_stats.extend(sorted(keys.values(), key=lambda key: -key.pending_count))
+        reported.per_throttle_stats.extend(_longest(buckets, most))
+        return reported
 
-    def _keep(self, name: tuple[str, str, int], told: pb.GetStatsResponse) -> None:
+    def _keep(self, name: tuple[str, str, int], reported: pb.GetStatsResponse) -> None:
         walked = pb.GetStatsResponse(
-            active_fairness_keys=told.active_fairness_keys,
-            per_key_stats=told.per_key_stats,
-            per_throttle_stats=told.per_throttle_stats,
-            oldest_age_ms=told.oldest_age_ms,
+            active_fairness_keys=reported.active_fairness_keys,
+            per_key_stats=reported.per_key_stats,
+            per_throttle_stats=reported.per_throttle_stats,
+            oldest_age_ms=reported.oldest_age_ms,
         )
-        self._walks.keep(name, walked, told.active_fairness_keys, counters_of(told))
+        self._walks.keep(name, walked, reported.active_fairness_keys, counters_of(reported))
 
 
 def _longest(buckets: dict[str, pb.PerThrottleKeyStats], most: int) -> list[pb.PerThrottleKeyStats]:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from fila.v1 import admin_pb2, version_pb2
 from fila_server import commands, errors, seam_frames
-from fila_server.access.door import Caller
+from fila_server.access.admission import Caller
 from fila_server.broker.mirror import DLQ_SUFFIX
 
 KEPT_MAX = 100
@@ -80,15 +80,15 @@ async def one(
 ) -> admin_pb2.GetQueueVersionResponse:
     """One version. Raises NotFound."""
     below = number + 1 if number else 0
-    told = [
+    reported = [
         version
         for row in await _read(call, queue, "version", below, 1)
         if (version := version_pb2.QueueVersion.FromString(row)).number == number or not number
     ]
-    if not told and number <= 1 and not await newest(call, queue):
+    if not reported and number <= 1 and not await newest(call, queue):
         # Made before versions were kept, and not changed since.
         return admin_pb2.GetQueueVersionResponse(version=version_pb2.QueueVersion(number=1), config=current)
-    rows = await _read(call, queue, "settings", told[0].number + 1, 1) if told else []
+    rows = await _read(call, queue, "settings", reported[0].number + 1, 1) if reported else []
     if not rows:
         raise errors.NotFound(
             f'number: queue "{queue}" has no version {number}, or it is not kept any more; '
@@ -96,7 +96,7 @@ async def one(
             reason="VERSION_NOT_FOUND",
         )
     config = admin_pb2.QueueConfig.FromString(rows[0])
-    return admin_pb2.GetQueueVersionResponse(version=told[0], config=config)
+    return admin_pb2.GetQueueVersionResponse(version=reported[0], config=config)
 
 
 async def _read(call: Call, queue: str, prefix: str, below: int, most: int) -> list[bytes]:

@@ -77,27 +77,27 @@ class WaitingLongest:
             if not sees(queue, ""):
                 continue
             try:
-                told_of = [await self._of(queue, most)]
-                channels = told_of[0][0].channels
+                reported_of = [await self._of(queue, most)]
+                channels = reported_of[0][0].channels
                 if not all(sees(queue, channel) for channel in channels):
                     # What waits elsewhere must neither be told nor crowd out what this caller may know.
-                    told_of = [
+                    reported_of = [
                         await self._of(queue, most, channel) for channel in channels if sees(queue, channel)
                     ]
             except errors.QueueNotFound:
                 if request.queue:
                     raise
                 continue
-            for waiting, age_ms in told_of:
+            for waiting, age_ms in reported_of:
                 waiting_keys += sum(waiting.counts.values())
                 found += ((key.waiting_ms + age_ms, key) for key in waiting.rows.values())
             if len(found) > 4 * most:
                 found = heapq.nlargest(most, found, key=lambda each: each[0])
-        told = pb.ListLateResponse(waiting_keys=waiting_keys)
+        reported = pb.ListLateResponse(waiting_keys=waiting_keys)
         for waiting_ms, key in heapq.nlargest(most, found, key=lambda each: each[0]):
-            told.keys.add().CopyFrom(key)
-            told.keys[-1].waiting_ms = waiting_ms
-        return told
+            reported.keys.add().CopyFrom(key)
+            reported.keys[-1].waiting_ms = waiting_ms
+        return reported
 
     def _to_be_served(self) -> Sequence[str]:
         """Every queue but those of dead letters: they wait for an operator, and would stand before all others."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from fila.v1 import watch_pb2 as pb
 from fila_server import commands, errors, seam_frames
-from fila_server.access.door import Caller
+from fila_server.access.admission import Caller
 from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.telemetry.snapshot import decode, text_of
@@ -138,8 +138,8 @@ class StatsWatch:
             await self._look_now(watcher)
             while not draining.is_set():
                 seen = self._next
-                if (told := self._told(watcher, sees)) is not None:
-                    yield told
+                if (reported := self._reported(watcher, sees)) is not None:
+                    yield reported
                 if seen is self._next:
                     await seen.wait()
         finally:
@@ -313,37 +313,37 @@ class StatsWatch:
 
     # --- telling --------------------------------------------------------------------------------
 
-    def _told(self, watcher: Watcher, sees: Sees) -> bytes | None:
+    def _reported(self, watcher: Watcher, sees: Sees) -> bytes | None:
         """The difference to what it was told; None where there is none."""
-        told = pb.WatchStatsResponse(sequence=watcher.sequence + 1, full=watcher.sequence == 0)
+        reported = pb.WatchStatsResponse(sequence=watcher.sequence + 1, full=watcher.sequence == 0)
         now: dict[Place, bytes] = {}
         rows: dict[tuple[Place, str], bytes] = {}
         if watcher.places:
             for place in watcher.places:
                 look = self._looks[place]
                 if look.state and sees(*place):
-                    self._tell_channel(watcher, place, look, told, now, rows)
+                    self._report_channel(watcher, place, look, reported, now, rows)
         else:
             for place, state in self._all_states.items():
                 if sees(*place):
                     now[place] = state
                     if watcher.states.get(place) != state:
-                        told.channels.add().state.MergeFromString(state)
+                        reported.channels.add().state.MergeFromString(state)
         for place in watcher.states.keys() - now.keys():
-            told.gone.add(queue=place[0], channel=place[1])
+            reported.gone.add(queue=place[0], channel=place[1])
         watcher.states, watcher.rows = now, rows
-        if not (told.full or told.channels or told.gone):
+        if not (reported.full or reported.channels or reported.gone):
             return None
         watcher.sequence += 1
-        told.at.FromMilliseconds(time.time_ns() // 1_000_000)
-        return told.SerializeToString()
+        reported.at.FromMilliseconds(time.time_ns() // 1_000_000)
+        return reported.SerializeToString()
 
     @staticmethod
-    def _tell_channel(
+    def _report_channel(
         watcher: Watcher,
         place: Place,
         look: Look,
-        told: pb.WatchStatsResponse,
+        reported: pb.WatchStatsResponse,
         now: dict[Place, bytes],
         rows: dict[tuple[Place, str], bytes],
     ) -> None:
@@ -363,7 +363,7 @@ class StatsWatch:
             is_new or changed or watcher.states[place] != state or watcher.rankings.get(place) != ranking
         ):
             return
-        channel = told.channels.add()
+        channel = reported.channels.add()
         if state:
             channel.state.MergeFromString(state)
         else:

@@ -171,8 +171,8 @@ class MetricsPage:
         try:
             self._check(address, _bearer(head))
         except errors.FilaServerError as error:
-            if isinstance(error, errors.Unauthenticated) and error.before_told is not None:
-                await error.before_told()
+            if isinstance(error, errors.Unauthenticated) and error.before_reported is not None:
+                await error.before_reported()
             return response("401 Unauthorized", f"{error}\n".encode(), extra="WWW-Authenticate: Bearer\r\n")
         if self._scrapes >= SCRAPES_MAX:
             return unavailable("too many scrapes at a time; try again")

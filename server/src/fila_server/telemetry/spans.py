@@ -32,7 +32,7 @@ ROUND_S = 1.0
 SPANS_A_REQUEST_MAX = 512
 """So that a request stays far below gRPC's 4 MiB, and the interpreter is not kept for long."""
 REQUESTS_A_ROUND_MAX = 2
-DROPPED_TOLD_EVERY = 60
+DROPPED_REPORTED_EVERY = 60
 """Rounds. How many were dropped meanwhile goes to the log in one line."""
 
 # The numbers of SpanKind and SpanOutcome in core/threads/spans.pxd.
@@ -103,7 +103,7 @@ class SpanExport:
         self._stopping = threading.Event()
         self._done: Callable[[], object] = lambda: None
         self._failing = False
-        self._dropped_told = 0
+        self._dropped_reported = 0
         self._lost = 0
         self._thread = threading.Thread(target=self._run, name="spans", daemon=True)
 
@@ -121,10 +121,10 @@ class SpanExport:
             while not self._stopping.wait(self._round_s):
                 self._send_or_lose()
                 rounds += 1
-                if rounds % DROPPED_TOLD_EVERY == 0:
-                    self._tell_dropped()
+                if rounds % DROPPED_REPORTED_EVERY == 0:
+                    self._report_dropped()
             self._send_or_lose()
-            self._tell_dropped()
+            self._report_dropped()
             self._exporter.shutdown()
         finally:
             self._done()
@@ -143,11 +143,11 @@ class SpanExport:
             if not rows:
                 return
             spans = [self._span(Row(*row)) for row in rows]  # type: ignore[arg-type]
-            self._told(len(spans), self._exporter.export(spans))
+            self._reported(len(spans), self._exporter.export(spans))
             if self._failing or len(rows) < SPANS_A_REQUEST_MAX:
                 return
 
-    def _told(self, count: int, result: SpanExportResult) -> None:
+    def _reported(self, count: int, result: SpanExportResult) -> None:
         failed = result is not SpanExportResult.SUCCESS
         if failed:
             self._lost += count
@@ -159,15 +159,15 @@ class SpanExport:
         else:
             log.info("telemetry.spans_resumed", endpoint=self._endpoint)
 
-    def _tell_dropped(self) -> None:
+    def _report_dropped(self) -> None:
         dropped = self._tap.dropped + self._lost
-        if dropped > self._dropped_told:
+        if dropped > self._dropped_reported:
             log.warning(
                 "telemetry.spans_dropped",
-                spans=dropped - self._dropped_told,
+                spans=dropped - self._dropped_reported,
                 detail="more than can be sent, or the collector does not take them; set telemetry.trace_sample higher",
             )
-            self._dropped_told = dropped
+            self._dropped_reported = dropped
 
     def _span(self, row: Row) -> ReadableSpan:
         producer = _context(row.trace_id, row.parent_id, is_remote=True)

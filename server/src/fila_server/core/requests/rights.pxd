@@ -11,7 +11,7 @@ False) everything is allowed to everybody.
     rights_on       one queue                                              for what is no frame
     rights_take     a stream, a connection, against the quotas             given back when it ends
 
-The I/O threads of edges/native do the same, in this order; they find the table in `CoreEngine.rights`. What
+The edge's I/O threads do the same, in this order; they find the table in `CoreEngine.rights`. What
 they keep open is judged again when `generation` moved. The lock is held for a table look-up; decisions are
 kept by (principal, queue) and thrown away with the grants they came from, so none is older than the change.
 """

@@ -46,4 +46,5 @@ cdef void rate_limit_recover(Core* core, Key* key, double rate, double burst) no
 cdef void rate_limit_take(KeyRateLimit* limit) noexcept nogil
 cdef bint rate_limit_is_out(KeyRateLimit* limit) noexcept nogil  # as of the last look: reconsider the key
 cdef void rate_limit_refund(Core* core, KeyRateLimit* limit) noexcept nogil
-cdef int64_t rate_limit_due_ms(Core* core, KeyRateLimit* limit) noexcept nogil  # when it has a token, on the wall clock
+# when it has a token, on the wall clock
+cdef int64_t rate_limit_due_ms(Core* core, KeyRateLimit* limit) noexcept nogil

@@ -1,1 +1,0 @@
-"""gRPC's services but FilaService, whose calls never come to Python. Start reading at services.py."""

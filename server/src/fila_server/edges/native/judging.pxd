@@ -1,6 +1,0 @@
-"""What is open is judged again when keys or rights changed, and ends where its caller has lost the right."""
-
-from fila_server.edges.native.iothread cimport IoThread
-
-# A part of what is due, in this turn; whether there is more.
-cdef bint judging_turn(IoThread* io) noexcept nogil

@@ -1,0 +1,1 @@
+"""gRPC's services but FilaService, whose calls never come to Python. Start reading at handlers.py."""
