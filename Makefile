@@ -77,8 +77,7 @@ check-python: $(VENV)/.dev $(BUF) ## The same for Python and proto files: under 
 	ruff check .
 	mypy
 	lint-imports
-	python tools/core_rooms.py
-	python tools/sentences.py
+	python tools/house.py
 	$(BUF) lint
 	$(BUF) format --diff --exit-code
 	@$(MAKE) --no-print-directory gen-check

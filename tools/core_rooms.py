@@ -1,13 +1,12 @@
 """The rooms of the compiled core, and what each may know: read from the cimports, since import-linter sees none.
 
-    python tools/core_rooms.py        prints what breaks a rule, a line each; fails when there is any
+    python tools/house.py        prints what breaks a rule, a line each; fails when there is any
 
 A room is a folder below `core/`. A module may know its own room and the rooms above it in ROOMS, no two modules know
 each other in a circle, and a name is taken from the module that declares it, so that an arrow here is one in the code.
 """
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -43,7 +42,7 @@ MODULES_A_ROOM_MAX = 20
 WHOLE = {PACKAGE + "storage.rocksdb", PACKAGE + "protocol.v1", PACKAGE + "protocol.seam"}
 # Numbers that Python has too, repeated whole: the seam's and the history's.
 REPEATED = {PACKAGE + "protocol.commands", PACKAGE + "history.decisions", PACKAGE + "history.inputs"}
-EDGES = CORE.parent / "edges"
+EDGES = CORE.parent / "edge"
 BESIDE = Path(__file__).resolve().parents[1] / "tests/native"
 
 QUOTED = re.compile(r'#[^\n]*|"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
@@ -196,9 +195,3 @@ def dead() -> Iterator[str]:
 def faults() -> list[str]:
     found = modules()
     return [*out_of_order(found), *in_circles(found), *handed_on(found), *crowded(), *unused(), *dead()]
-
-
-if __name__ == "__main__":
-    for fault in faults():
-        print(fault)
-    sys.exit(1 if faults() else 0)
