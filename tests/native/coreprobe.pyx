@@ -23,4 +23,4 @@ def store_stalls(OpenCore engine not None, bint stalls):
     cdef int call
     store.muted = stalls
     for call in range(4):
-        store.told[call] = STORE_STALLED if stalls else STORE_OK
+        store.reported[call] = STORE_STALLED if stalls else STORE_OK

@@ -8,7 +8,6 @@ from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
 from fila_server.core.requests.parse cimport command_parse, command_parse_adopted
 from fila_server.core.requests.rights cimport RightsTable, rights_admit, rights_judge
 from fila_server.core.storage.disk cimport DISK_CRITICAL
-from fila_server.core.storage.watch cimport watch_level
 from fila_server.core.structures.atomics cimport atomic_add, atomic_load, flag_load
 from fila_server.core.threads.mailbox cimport command_free, mailbox_post
 
