@@ -5,8 +5,8 @@ understood in `fila_server.operations`.
     OPERATION_RECORDS_READ    keys that begin with `prefix` and are below `below` (empty: from the last), at
                               most `most` of them -> OperationRecords, in falling order of key
 
-An OperationRecordsChange may also stand in the frames of CREATE_QUEUE, UPDATE_QUEUE and DELETE_QUEUE. They write
-it in the batch of the change: the edge makes those frames anew, so no client can put it there. A record
+An OperationRecordsChange may also stand in the frames of CREATE_QUEUE, UPDATE_QUEUE and DELETE_QUEUE. They
+write it in the batch of the change: the edge makes those frames anew, so no client can put it there. A record
 without a value is deleted.
 """
 

@@ -18,7 +18,9 @@ from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.runtime.passes cimport run_pass
 from fila_server.core.storage.database cimport store_checkpoint
 from fila_server.core.storage.reclaim cimport upkeep_start, upkeep_stop
-from fila_server.core.storage.status cimport STORE_GONE, STORE_OK, StoreError, StoreFailure, failure_is_reported
+from fila_server.core.storage.status cimport (
+    STORE_GONE, STORE_OK, StoreError, StoreFailure, failure_is_reported,
+)
 from fila_server.core.storage.watch cimport Watch, watch_start, watch_stop
 from fila_server.core.structures.atomics cimport atomic_load, flag_store
 from fila_server.core.threads.mailbox cimport mailbox_poke, mailbox_sleep
