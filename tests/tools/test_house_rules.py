@@ -104,8 +104,8 @@ CORE = "server/src/fila_server/core"
         ),
         (
             "docs/redis.md",
-            "See `life/answers`.\n",
-            "docs/redis.md:1 names life/answers, which does not exist",
+            "See `lifecycle/answers`.\n",
+            "docs/redis.md:1 names lifecycle/answers, which does not exist",
         ),
         (
             "docs/redis.md",
