@@ -19,9 +19,9 @@ from fila_server.core.scheduling.clocks cimport (
 from fila_server.core.scheduling.eligibility cimport rate_limit_due_ms
 from fila_server.core.scheduling.fifo cimport fifo_first
 from fila_server.core.scheduling.flows cimport flow_find
-from fila_server.core.state.kinds cimport PARKED_RATE_LIMITED, PARKED_THROTTLED, TIMER_DELAY
+from fila_server.core.state.kinds cimport PARKED_CAPPED, PARKED_RATE_LIMITED, PARKED_THROTTLED, TIMER_DELAY
 from fila_server.core.state.paths cimport (
-    channel_find, entry_of, frame_of, frame_offset, key_cap, key_rate_limit, key_weight, share_of,
+    channel_find, entry_of, frame_of, frame_offset, key_rate_limit, key_weight, share_of,
 )
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport (
@@ -150,7 +150,7 @@ cdef Holding flow_holding(
     if flow.backlog:
         if key.paused or queue_is_paused:
             held.state = PAUSED
-        elif key_cap(key) and flow.in_flight >= key_cap(key):
+        elif flow.parked == PARKED_CAPPED:
             held.state = CAPPED
         elif flow.parked == PARKED_RATE_LIMITED:
             held.state = RATE_LIMITED

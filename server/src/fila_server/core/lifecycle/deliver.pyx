@@ -16,12 +16,14 @@ from fila_server.core.index.slots cimport slot_count, slot_unready
 from fila_server.core.lifecycle.sending cimport message_bytes, send_what_is_ready
 from fila_server.core.scheduling.clocks cimport channel_room, channel_served, wait_of
 from fila_server.core.scheduling.eligibility cimport channel_deactivate, rate_limit_is_out, rate_limit_take
-from fila_server.core.scheduling.flows cimport flow_find, flow_next, flow_reconsider, key_reconsider
+from fila_server.core.scheduling.flows cimport (
+    flow_find, flow_holds, flow_next, flow_reconsider, key_reconsider,
+)
 from fila_server.core.scheduling.tokens cimport channel_full, slot_pay
 from fila_server.core.state.budget cimport WORK_PER_STAGE
 from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
 from fila_server.core.state.paths cimport (
-    entry_of, frame_enqueued_ms, frame_of, key_cap, key_rate_limit, share_of,
+    entry_of, frame_enqueued_ms, frame_of, key_rate_limit, share_of,
 )
 from fila_server.core.state.pending cimport KeyRateLimit, LeaseGroup
 from fila_server.core.state.state cimport (
@@ -142,12 +144,10 @@ cdef Lease* _lease(
         lease_link(consumer, lease)
     holder_takes(consumer.holder, lease)
     flow = _flow(slot)
-    flow.in_flight += 1
+    flow_holds(core, flow, 1)
     rate_limit = key_rate_limit(flow.key)
     if rate_limit != NULL and rate_limit_is_out(rate_limit):
         key_reconsider(core, flow.key)          # in its other channels, too
-    elif key_cap(flow.key):
-        flow_reconsider(core, flow)
     return lease
 
 

@@ -22,10 +22,10 @@ from fila_server.core.protocol.commands cimport LOST, OK
 from fila_server.core.protocol.protobuf cimport put_number_field, put_text_field
 from fila_server.core.scheduling.clocks cimport channel_room, clock_note, flow_emptied
 from fila_server.core.scheduling.eligibility cimport channel_activate
-from fila_server.core.scheduling.flows cimport flow_find, flow_reconsider
+from fila_server.core.scheduling.flows cimport flow_find, flow_holds
 from fila_server.core.state.directory cimport directory_at, directory_remove, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED
-from fila_server.core.state.paths cimport entry_of, frame_offset, key_cap, share_find, share_of
+from fila_server.core.state.paths cimport entry_of, frame_offset, share_find, share_of
 from fila_server.core.state.pending cimport LeaseGroup
 from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init
@@ -73,9 +73,7 @@ cdef LeaseRecord lease_let_go(Core* core, Lease* lease) noexcept nogil:
     holder_loses(core, lease)
     map64_remove(&core.leases, lease.lease_id)
     slot.owner = NULL
-    flow.in_flight -= 1
-    if key_cap(flow.key):
-        flow_reconsider(core, flow)
+    flow_holds(core, flow, -1)
     free(lease)
     return kept
 
@@ -110,9 +108,7 @@ cdef void slot_detach(Core* core, Slot* slot) noexcept nogil:
     elif slot.state == DECIDING and slot.owner != NULL:
         slot.owner = NULL               # the decision finds nobody to decide for
         flow = flow_find(entry_of(slot).key, share_of(slot).channel)
-        flow.in_flight -= 1
-        if key_cap(flow.key):
-            flow_reconsider(core, flow)
+        flow_holds(core, flow, -1)
 
 
 cdef void slot_stop(Core* core, Slot* slot) noexcept nogil:

@@ -26,11 +26,11 @@ from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_timestamp_field,
     put_uuid,
 )
-from fila_server.core.scheduling.flows cimport flow_find, flow_of, flow_reconsider
+from fila_server.core.scheduling.flows cimport flow_find, flow_holds, flow_of
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELETED, DONE, SOUGHT
-from fila_server.core.state.paths cimport frame_enqueued_ms, frame_id, frame_offset, key_cap, share_of
+from fila_server.core.state.paths cimport frame_enqueued_ms, frame_id, frame_offset, share_of
 from fila_server.core.state.pending cimport Decision, LeaseRecord
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Entry, Flow, Queue, Share
@@ -198,9 +198,7 @@ cdef void _ask(
     map64_put(&core.decisions, decision.number, decision)
     slot_count(core, slot, DECIDING)
     slot.owner = decision
-    flow.in_flight += 1             # it counts as leased until it is decided
-    if key_cap(flow.key):
-        flow_reconsider(core, flow)
+    flow_holds(core, flow, 1)       # it counts as leased until it is decided
     if share.frame.body == NULL:
         frame_want(core, share.frame)
         failure_waits(share.frame, decision)
@@ -256,9 +254,7 @@ cdef void _decision_end(Core* core, Decision* decision) noexcept nogil:
     if slot != NULL and slot.state == DECIDING and slot.owner == decision:
         slot.owner = NULL
         flow = flow_find(share_of(slot).frame.entries[slot.index].key, share_of(slot).channel)
-        flow.in_flight -= 1
-        if key_cap(flow.key):
-            flow_reconsider(core, flow)
+        flow_holds(core, flow, -1)
 
 
 cdef void _decision_free(Core* core, Decision* decision) noexcept nogil:
