@@ -21,6 +21,7 @@ WORDS_MAX = 35
 PAGES = (
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "README.md",
     "cli/README.md",
     "docs/coming-from/*.md",

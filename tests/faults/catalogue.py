@@ -392,7 +392,7 @@ FAULTS = (
     Fault(
         "a-capped-key-is-not-looked-at-again",
         "lifecycle/ending.pyx",
-        "    flow.in_flight -= 1\n    if key_cap(flow.key):\n        flow_reconsider(core, flow)\n    free(lease)\n",
+        "    flow_holds(core, flow, -1)\n    free(lease)\n",
         "    flow.in_flight -= 1\n    free(lease)\n",
         ("core/test_key_rates.py", SIMULATED),
     ),
