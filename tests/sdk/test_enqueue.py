@@ -231,21 +231,23 @@ async def test_an_enqueue_with_a_dedup_key_is_repeated_and_stored_once(
     assert len(broker.queues["orders"].log) == 1
 
 
-async def test_what_was_not_sent_when_the_stream_broke_goes_over_the_next(
-    broker: FakeBroker, client: FilaClient
-) -> None:
+async def test_what_was_not_sent_when_the_stream_broke_goes_over_the_next(broker: FakeBroker) -> None:
     broker.answering.clear()
-    sent = asyncio.create_task(client.enqueue("orders", b"sent"))
-    await until(lambda: broker.enqueue_frames)
-    waiting = asyncio.create_task(client.enqueue("orders", b"waiting"))
-    await asyncio.sleep(0)
+    # One frame at a time, so that no pause between two lines here lets the second go out over the stream that breaks.
+    async with FilaClient.connect(
+        broker.address, frames_in_flight_max=1, retry_for_s=30.0, call_timeout_s=30.0, backoff=QUICK_BACKOFF
+    ) as client:
+        sent = asyncio.create_task(client.enqueue("orders", b"sent"))
+        await until(lambda: broker.enqueue_frames)
+        waiting = asyncio.create_task(client.enqueue("orders", b"waiting"))
+        await asyncio.sleep(0)
 
-    broker.break_connections()
-    broker.answering.set()
+        broker.break_connections()
+        broker.answering.set()
 
-    with pytest.raises(AnswerLost):
-        await sent
-    assert await waiting
+        with pytest.raises(AnswerLost):
+            await sent
+        assert await waiting
 
 
 async def noticed(client: FilaClient) -> None:
