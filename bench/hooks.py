@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 
 from fila.v1.service_pb2 import EnqueueBatchRequest, EnqueueMessage
-from fila_server import commands
+from fila_server.core.protocol import commands
 from fila_server.core.requests.parsed_frame import ParsedFrame
 from fila_server.core.runtime.engine import CoreEngine
 from fila_server.hooks.on_enqueue import CROSSING_BYTES_MAX, MESSAGES_A_CROSSING_MAX, OnEnqueue

@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from fila_server import commands
+from fila_server.core.protocol import commands
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = ROOT / "server/src/fila_server/core"

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
-from fila_server import commands, errors
+from fila_server import errors
+from fila_server.core.protocol import commands
 from fila_server.core.runtime.scheduler_thread import Engine
 from tests import sanitized
 from tests.core.driven_engine import fresh_directory

@@ -4,6 +4,7 @@
 
 - the rooms of the compiled core, in order and without a circle (core_rooms.py);
 - no compiled module so small that its one user could hold it;
+- no `.pxd` of storage/ and threads/ that most modules read, so that a touch of it compiles them all;
 - no number of a field of the wire outside `core/protocol`: the generated names stand there;
 - no word that CONTRIBUTING's table has replaced, in an identifier or a module's name of the server;
 - one edge;
@@ -32,6 +33,10 @@ SMALL_AND_RIGHT = {
     "core.runtime.settings": "engine.pyx would be longer than 500 lines with it",
     "core.state.shared": "state.pxd would be longer than 500 lines with it",
 }
+
+# How many modules a touch of a room's `.pxd` may compile, and those that are everybody's subject.
+TOUCH_MAX = {"storage": 40, "threads": 30}
+TOUCHED_BY_NATURE = {"rocksdb", "mailbox", "locks"}
 
 NUMBERS = {
     "a field by its number": re.compile(r"\bfield == \d"),
@@ -140,6 +145,41 @@ def numbered() -> Iterator[str]:
                     yield f"{path.relative_to(ROOT)}:{number} names {what}; core/protocol/v1.pxd has its name"
 
 
+def costs() -> Iterator[tuple[str, int]]:
+    """Of each `.pxd` in storage/ and threads/: how many modules are compiled again when it is touched."""
+    knows: dict[Path, set[Path]] = {}
+    for path in sources(".pyx", ".pxd"):
+        files = {
+            ROOT / "server/src" / f"{module.replace('.', '/')}.pxd"
+            for module, _ in core_rooms.taken(code(path))
+        }
+        files |= {
+            ROOT / "server/src" / f"{f'{m}.{n}'.replace('.', '/')}.pxd"
+            for m, n in core_rooms.taken(code(path))
+        }
+        knows[path] = {file for file in files | {path.with_suffix(".pxd")} if file.exists() and file != path}
+    modules = [path for path in knows if path.suffix == ".pyx"]
+
+    def reads(path: Path, seen: set[Path]) -> set[Path]:
+        for other in knows[path] - seen:
+            seen.add(other)
+            reads(other, seen)
+        return seen
+
+    read = [reads(module, set()) for module in modules]
+    for path in sorted(knows):
+        room = path.parent.name
+        if path.suffix == ".pxd" and room in TOUCH_MAX and path.stem not in TOUCHED_BY_NATURE:
+            yield f"core.{room}.{path.stem}", sum(path in files for files in read)
+
+
+def dear() -> Iterator[str]:
+    for name, count in costs():
+        most = TOUCH_MAX[name.split(".")[1]]
+        if count > most:
+            yield f"{name}.pxd is read by {count} modules; {most} are the end: hold its struct by pointer"
+
+
 def struck() -> Iterator[str]:
     for path in sources(".py", ".pyx", ".pxd", ".pyi"):
         within = path.relative_to(ROOT / SERVER).as_posix()
@@ -227,6 +267,7 @@ def breaches() -> Iterator[str]:
     yield from core_rooms.faults()
     yield from small()
     yield from numbered()
+    yield from dear()
     yield from struck()
     yield from second_edge()
     yield from dead_paths()

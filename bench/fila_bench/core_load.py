@@ -104,7 +104,7 @@ class _Driver:
         self._count_by_ack: dict[int, int] = {}
 
     def run(self) -> CoreRun:
-        from fila_server import commands
+        from fila_server.core.protocol import commands
 
         request = admin_pb2.CreateQueueRequest(name=_QUEUE)
         request.config.fairness_key_header = "tenant"
@@ -133,7 +133,7 @@ class _Driver:
             self._turn(wait_s=1)
 
     def _turn(self, wait_s: float) -> None:
-        from fila_server import commands
+        from fila_server.core.protocol import commands
 
         select.select([self._engine.wake_fd], [], [], wait_s)
         for token, kind, status, payload in self._engine.drain():
@@ -149,14 +149,14 @@ class _Driver:
                 self._acked += self._count_by_ack.pop(next(iter(self._count_by_ack)))
 
     def _enqueue(self) -> None:
-        from fila_server import commands
+        from fila_server.core.protocol import commands
 
         self._sent += 1
         frame = frames.sequence(self._sent) + self._bodies[self._sent % len(self._bodies)]
         self._engine.submit(commands.ENQUEUE_STREAM, _PRODUCER, frame)
 
     def _ack(self, delivery: bytes) -> None:
-        from fila_server import commands
+        from fila_server.core.protocol import commands
 
         count, packed, _ = self._scan.delivery(delivery)
         self._acks += 1

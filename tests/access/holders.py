@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fila_server import seam_frames
+from fila_server.core.protocol import seam_frames
 
 
 def answer_to_holders(frame: bytes) -> tuple[list[int], bytes]:

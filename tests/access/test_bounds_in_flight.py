@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fila_server import commands
 from fila_server.access.directory import Directory
 from fila_server.access.quotas import Quotas
 from fila_server.access.records import PrincipalRecord, QuotaRecord
+from fila_server.core.protocol import commands
 from fila_server.core.requests.rights_table import Rights
 from tests.access.holders import answer_to_holders
 

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fila.v1 import admin_pb2, messages_pb2, service_pb2
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.core.requests.rights_table import Rights
 from tests.core.driven_engine import DrivenEngine, Refused
 from tests.core.test_holders import held, of

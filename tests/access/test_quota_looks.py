@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
 from fila_server.access.directory import Directory
 from fila_server.access.quotas import HOLDERS_A_CALL, KEYS_A_CALL, Quotas
 from fila_server.access.records import PrincipalRecord, QuotaRecord
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.core.requests.rights_table import Rights
 from tests.access.holders import answer_to_holders
 

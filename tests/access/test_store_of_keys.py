@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from fila.v1 import admin_pb2, auth_pb2
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
 from fila_server.access import keys, records
 from fila_server.access.directory import Directory
 from fila_server.access.marker import FILE_NAME
 from fila_server.access.records import GrantRecord, KeyRecord, PrincipalRecord
 from fila_server.access.rights import ADMIN
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.core.requests.rights_table import Rights
 from tests.access.guarded_server import Guarded, refusal
 from tests.e2e.conftest import StartServer, launch

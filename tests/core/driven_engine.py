@@ -18,7 +18,7 @@ from google.protobuf.message import Message as Proto
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from fila_server.core.runtime.engine import CoreEngine
 from tests.native.storeprobe import make_families
 

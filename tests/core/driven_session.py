@@ -4,7 +4,7 @@ from typing import Any
 
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine, Refused
 
 Frame = service.ConsumeSessionResponse

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fila.v1 import service_pb2 as service
 from fila.v1 import sink_pb2 as pb
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
 
 Staged = pb.StagedAttempt

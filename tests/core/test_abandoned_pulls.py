@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
 
 

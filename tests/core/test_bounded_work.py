@@ -6,7 +6,7 @@ from google.protobuf import timestamp_pb2
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
-from fila_server import commands, seam_frames
+from fila_server.core.protocol import commands, seam_frames
 from tests.core.conftest import Make
 from tests.core.driven_engine import DrivenEngine, Refused
 

@@ -1,7 +1,7 @@
 """Frames that are gone cost nobody a look: counted, never timed."""
 
 from fila.v1 import admin_pb2 as admin
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
 
 

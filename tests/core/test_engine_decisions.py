@@ -8,7 +8,7 @@ import pytest
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
-from fila_server import commands, seam_frames
+from fila_server.core.protocol import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine
 
 SCRIPT = "function on_failure(msg) end"

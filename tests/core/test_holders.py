@@ -10,7 +10,8 @@ import pytest
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.operations.explain import ask_forecast
 from tests.core.driven_engine import DrivenEngine, Refused
 from tests.core.driven_session import DrivenSession

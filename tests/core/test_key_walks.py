@@ -10,7 +10,7 @@ import pytest
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import events_pb2 as events
 from fila.v1 import service_pb2 as service
-from fila_server import commands, seam_frames
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.operations.keys import key_policies
 from fila_server.operations.statistics import Statistics
 from tests.core.driven_engine import DrivenEngine

@@ -4,7 +4,7 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine, Refused
 
 FAILED_PRECONDITION = 9

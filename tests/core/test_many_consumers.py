@@ -7,7 +7,7 @@ import pytest
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
 from tests.core.driven_session import DrivenSession
 from tests.core.test_bounded_work import WORK_PER_STAGE, count, fill, run_dry

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from fila.v1 import admin_pb2, service_pb2
-from fila_server import commands, errors
+from fila_server import errors
+from fila_server.core.protocol import commands
 from fila_server.core.runtime.engine import CoreEngine
 from tests.native.outboxlock import OutboxLock
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from fila_server.core.requests.parsed_frame import ParsedFrame
 from fila_server.hooks.packed import KeyLimits, Routing, pack_messages, unpack_routings
 from tests.core.at_length import LONG_SCRIPTS

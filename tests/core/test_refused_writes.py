@@ -6,7 +6,7 @@ import pytest
 
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
 from tests.native.coreprobe import disk_becomes, store_stalls
 from tests.native.storeprobe import StoreProbe

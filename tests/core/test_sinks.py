@@ -8,7 +8,7 @@ import pytest
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila.v1 import sink_pb2 as pb
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine, Refused
 from tests.core.sink_client import SinkClient, Staged, log_of
 

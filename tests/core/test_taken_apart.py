@@ -6,7 +6,7 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine, Refused
 from tests.core.driven_session import DrivenSession
 from tests.core.test_bounded_work import PASS_WORK_MAX, batch_of, count, fill, run_dry

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from fila.v1 import service_pb2 as service
-from fila_server import commands, seam_frames
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.telemetry.spans import OPERATIONS, OUTCOMES, Row
 from tests.core.driven_engine import WALL_START_NS, DrivenEngine, Refused
 

@@ -9,7 +9,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import events_pb2
 from fila.v1 import service_pb2 as service
 from fila.v1 import watch_pb2 as watch
-from fila_server import commands, seam_frames
+from fila_server.core.protocol import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine
 from tests.core.driven_session import DrivenSession
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from fila.v1 import admin_pb2
 from fila.v1.messages_pb2 import ItemStatus
-from fila_server import commands, errors
+from fila_server import errors
+from fila_server.core.protocol import commands
 from fila_server.core.requests.rights_table import Rights
 
 Answer = Callable[[bytes], tuple[int, bytes]]

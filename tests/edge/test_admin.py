@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fila.v1 import admin_pb2, admin_pb2_grpc, operation_pb2
-from fila_server import commands, errors
+from fila_server import errors
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
+from fila_server.core.protocol import commands
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import ParsedFrame

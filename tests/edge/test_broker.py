@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from fila.v1 import admin_pb2
-from fila_server import commands, errors
+from fila_server import errors
 from fila_server.broker.calls import Broker
 from fila_server.broker.interfaces import NoHooks
+from fila_server.core.protocol import commands
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import ParsedFrame

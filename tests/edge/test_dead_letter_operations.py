@@ -10,9 +10,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from fila.v1 import admin_pb2
 from fila.v1 import operation_pb2 as pb
 from fila.v1.messages_pb2 import Message
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
 from fila_server.access.admission import Caller
 from fila_server.broker.calls import Broker
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations.dead_letter_operations import DeadLetterOperations, means
 from fila_server.operations.redrive import PAGE_MESSAGES_MAX

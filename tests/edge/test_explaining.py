@@ -9,8 +9,8 @@ import pytest
 
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2
-from fila_server import seam_frames
 from fila_server.broker.speed import CHANNELS_MAX, KEYS_LISTED_MAX, LOOKS, Speeds
+from fila_server.core.protocol import seam_frames
 from fila_server.errors import PermissionDenied
 from fila_server.operations.explain import ask_forecast, explained, hide_others, situation_of
 from fila_server.operations.requests import check_own_key

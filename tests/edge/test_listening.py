@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from fila.v1 import admin_pb2
-from fila_server import commands, seam_frames
 from fila_server.broker import notices
 from fila_server.broker.calls import Broker
+from fila_server.core.protocol import commands, seam_frames
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 
 

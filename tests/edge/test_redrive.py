@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from fila.v1 import admin_pb2
-from fila_server import commands, errors, events, seam_frames
+from fila_server import errors, events
 from fila_server.access.admission import Caller
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.events import Ring
 from fila_server.operations.queues import Queues
 from tests.edge.fake_engine import FakeEngine, ok

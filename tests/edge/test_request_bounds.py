@@ -13,11 +13,11 @@ import pytest
 from grpc import aio
 
 from fila.v1 import admin_pb2, admin_pb2_grpc
-from fila_server import commands
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate, GateByName
 from fila_server.broker.mirror import CHANGES_AT_ONCE
 from fila_server.config.schema import Limits
+from fila_server.core.protocol import commands
 from fila_server.errors import LimitExceeded, Overloaded
 from fila_server.operations.queues import Queues
 from fila_server.operations.requests import MASK_PATHS_MAX, STATS_KEYS_MAX

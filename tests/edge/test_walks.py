@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fila.v1 import admin_pb2, events_pb2
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.operations.statistics import KEPT_KEYS_MAX, Statistics
 from fila_server.operations.waiting_longest import WaitingLongest
 from fila_server.operations.walks import FOUND_MAX, KEYS_MIN, Counters, Walks

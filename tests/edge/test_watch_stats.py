@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from fila.v1 import watch_pb2 as pb
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.operations import watch_stats
 from fila_server.operations.watch_stats import StatsWatch, Watcher
 

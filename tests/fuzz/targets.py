@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from fila.v1 import service_pb2 as service
 from fila.v1 import sink_pb2 as sink
-from fila_server import commands, errors
+from fila_server import errors
+from fila_server.core.protocol import commands
 from fila_server.hooks.packed import Routing
 from tests.core.driven_engine import DrivenEngine
 from tests.core.test_parsed_frame import pack_routings

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from fila.v1 import service_pb2
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.grpc_edge.raw_http2 import (
     ACK,
     CANCEL,

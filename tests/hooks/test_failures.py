@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fila_server import seam_frames
+from fila_server.core.protocol import seam_frames
 from fila_server.hooks.failures import FailureJudge
 from fila_server.hooks.stage import HookStage
 from tests.hooks.conftest import ManualClock

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from fila_server.history_files import columns
 from fila_server.modelling import course
 from fila_server.modelling.policy import Policy, PolicyRefused, read_policy

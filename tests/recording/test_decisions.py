@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fila.v1 import admin_pb2 as admin
-from fila_server import commands
+from fila_server.core.protocol import commands
 from fila_server.history_files import columns, replaying
 from tests.core.driven_session import DrivenSession
 from tests.recording.recorded import RecordedEngine

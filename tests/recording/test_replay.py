@@ -11,7 +11,7 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from fila_server.core.replay.replay import NotReplayable
 from fila_server.history_files import columns, replaying
 from tests.core.sink_client import SinkClient

@@ -4,7 +4,7 @@ from functools import partial
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.core.test_bounded_work import PASS_WORK_MAX, count
 from tests.simulation.asked import Asked
 from tests.simulation.model import (

@@ -1,7 +1,7 @@
 """Channels come, go, move and are emptied while messages wait."""
 
 from fila.v1 import admin_pb2 as admin
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.simulation.asked import Asked
 from tests.simulation.model import (
     DELAYED,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import MS
 from tests.simulation.asked import Asked
 from tests.simulation.model import (

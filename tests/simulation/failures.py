@@ -7,7 +7,7 @@ durable. A crash in between finds the failure undecided: it has not happened, th
 
 from typing import Any
 
-from fila_server import seam_frames
+from fila_server.core.protocol import seam_frames
 from tests.core.driven_engine import MS
 from tests.simulation.asked import Asked
 from tests.simulation.deliveries import Deliveries

@@ -16,8 +16,8 @@ from functools import partial
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
-from fila_server import commands
 from fila_server.broker.speed import Speeds
+from fila_server.core.protocol import commands
 from fila_server.operations.explain import ask_forecast, situation_of
 from fila_server.operations.forecast import Interval, Unknown, forecast
 from fila_server.telemetry.snapshot import decode

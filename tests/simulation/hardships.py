@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
-from fila_server import commands, seam_frames
+from fila_server.core.protocol import commands, seam_frames
 from tests.core.driven_engine import MS
 from tests.simulation.hardship_model import DLQ, Told
 from tests.simulation.oracles import Broken

@@ -7,7 +7,7 @@ for a while, and is submitted; meanwhile the world goes on, and a crash takes it
 from typing import Any
 
 from fila.v1 import service_pb2 as service
-from fila_server import commands, seam_frames
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.core.requests.parsed_frame import ParsedFrame
 from fila_server.hooks.packed import Routing
 from tests.core.test_parsed_frame import pack_routings

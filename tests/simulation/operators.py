@@ -1,7 +1,7 @@
 """Queues come and go, and settings change while messages wait; each act predicts its own effect on the model."""
 
 from fila.v1 import admin_pb2 as admin
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.simulation.asked import Asked
 from tests.simulation.channel_operators import ChannelOperators
 from tests.simulation.model import (

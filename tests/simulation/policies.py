@@ -6,7 +6,7 @@ on_failure, ttl_to_dlq, durability, capacity, retention.
 """
 
 from fila.v1 import admin_pb2 as admin
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.simulation.asked import Asked
 from tests.simulation.model import Headers, QueueModel
 from tests.simulation.operators import Operators

@@ -8,7 +8,7 @@ from typing import Any
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import events_pb2
-from fila_server import commands
+from fila_server.core.protocol import commands
 from fila_server.operations.forecast import Interval, Unknown
 from fila_server.operations.preview import Previewing
 from tests.simulation.forecasts import KEYS, QUEUE, WARM_UP_MS, Asked, Load, Outcome

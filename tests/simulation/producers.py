@@ -6,7 +6,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from fila_server.core.requests.parsed_frame import ParsedFrame
 from fila_server.hooks.packed import Routing
 from tests.core.driven_engine import MS

@@ -11,7 +11,7 @@ from collections import Counter
 from functools import partial
 
 from fila.v1 import admin_pb2 as admin
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.simulation.books import Books
 from tests.simulation.consumers import Consumers
 from tests.simulation.hooks import Hooks

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fila.v1 import admin_pb2 as admin
-from fila_server import commands, seam_frames
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.hooks.packed import Routing
 from tests.core.driven_engine import DrivenEngine, Out
 from tests.core.test_parsed_frame import pack_routings

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fila.v1 import admin_pb2 as admin
-from fila_server import commands, errors
+from fila_server import errors
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import MS, DrivenEngine
 from tests.core.test_bounded_work import PASS_WORK_MAX, count
 from tests.native.coreprobe import disk_becomes, store_stalls

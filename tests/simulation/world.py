@@ -10,7 +10,7 @@ from google.protobuf.message import Message as Proto
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from fila_server.core.requests.parsed_frame import ParsedFrame
 from tests.core.driven_engine import MS, Out
 from tests.core.test_bounded_work import WORK_PER_STAGE

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine, Refused
 from tests.store.test_disk_space import outsider
 

@@ -6,7 +6,8 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
-from fila_server import commands, errors
+from fila_server import errors
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
 from tests.native.storeprobe import StoreProbe
 from tests.store.test_records_kept_twice import stop_and_damage

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fila.v1 import admin_pb2 as admin
-from fila_server import commands
+from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
 from tests.native.storeprobe import StoreProbe
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from fila_server import commands
+from fila_server.core.protocol import commands
 from fila_server.hooks.counters import HookCounters, HookStatus
 from fila_server.telemetry.series import HookReading, QuotaReading
 from fila_server.telemetry.snapshot import Snapshot, decode

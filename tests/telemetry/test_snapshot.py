@@ -6,7 +6,7 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server.core.protocol import commands
 from fila_server.hooks import counters as hook_counters
 from fila_server.telemetry import catalog as c
 from fila_server.telemetry import series

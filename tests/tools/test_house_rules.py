@@ -37,7 +37,14 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 def told() -> list[str]:
     return [
         breach
-        for check in (house.small, house.numbered, house.struck, house.second_edge, house.dead_paths)
+        for check in (
+            house.small,
+            house.numbered,
+            house.dear,
+            house.struck,
+            house.second_edge,
+            house.dead_paths,
+        )
         for breach in check()
     ]
 
@@ -104,8 +111,8 @@ CORE = "server/src/fila_server/core"
         ),
         (
             "docs/redis.md",
-            "See `lifecycle/answers`.\n",
-            "docs/redis.md:1 names lifecycle/answers, which does not exist",
+            "See `life/answers`.\n",
+            "docs/redis.md:1 names life/answers, which does not exist",
         ),
         (
             "docs/redis.md",
@@ -138,6 +145,22 @@ def test_a_small_module_with_one_user_is_one_too_many(write):
     assert told() == ["core.state.leaf has 1 lines and one user, core.runtime.engine: let that hold it"]
     write(f"{CORE}/runtime/passes.pyx", "from fila_server.core.state.leaf cimport it\n" + "cdef int a\n" * 70)
     assert told() == []
+
+
+def test_a_pxd_that_most_modules_read_costs_too_much(write):
+    write(f"{CORE}/storage/disk.pxd", "cdef struct Disk:\n" + "    int free\n" * 70)
+    write(
+        f"{CORE}/state/state.pxd",
+        "from fila_server.core.storage.disk cimport Disk\n\ncdef struct Core:\n" + "    Disk disk\n" * 70,
+    )
+    for number in range(40):
+        write(
+            f"{CORE}/admin/m{number}.pyx",
+            "from fila_server.core.state.state cimport Core\n" + "cdef Core it\n" * 70,
+        )
+    assert told() == [
+        "core.storage.disk.pxd is read by 41 modules; 40 are the end: hold its struct by pointer"
+    ]
 
 
 def test_the_house_keeps_its_rules():

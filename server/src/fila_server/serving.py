@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 
-from fila_server import commands, errors
+from fila_server import errors
 from fila_server.access.admission import NOT_LOCAL, Admission
 from fila_server.access.failures import is_loopback
 from fila_server.access.quotas import Quotas
@@ -31,6 +31,7 @@ from fila_server.backup.control import Control
 from fila_server.broker.calls import Broker
 from fila_server.broker.interfaces import Engine
 from fila_server.config.schema import Address, Config
+from fila_server.core.protocol import commands
 from fila_server.descriptors import Descriptors
 from fila_server.edge.redis.port import RedisPort
 from fila_server.edge.server import NativeServer

@@ -45,7 +45,7 @@ def _fuzz(seconds: int, again: list[str]) -> None:
     import edge_fuzz  # type: ignore[import-not-found] # of build/fuzz-edge/lib
 
     from fila.v1 import admin_pb2
-    from fila_server import commands
+    from fila_server.core.protocol import commands
     from fila_server.core.runtime.engine import CoreEngine
 
     folder = Path(tempfile.mkdtemp(prefix="fila-fuzz-", dir="/dev/shm"))

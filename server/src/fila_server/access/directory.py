@@ -14,10 +14,11 @@ import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
 from fila_server.access import records, rights
 from fila_server.access.marker import read_changes, write_changes
 from fila_server.access.records import KeyRecord, PrincipalRecord
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.core.requests.rights_table import Rights
 
 KEYS_MAX = 10_000

@@ -18,8 +18,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import structlog
 
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
 from fila_server.access.directory import Directory
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.core.requests.rights_table import Rights
 from fila_server.telemetry.series import QuotaReading
 

@@ -29,12 +29,13 @@ from typing import cast
 import structlog
 
 from fila.v1.messages_pb2 import ItemStatus
-from fila_server import commands, errors
+from fila_server import errors
 from fila_server.broker.interfaces import Engine, EnqueueHooks, EventHandler, NoHooks, StagedFrame
 from fila_server.broker.mirror import QueueMirror
 from fila_server.broker.notices import Notice, report_lost
 from fila_server.broker.speed import Speeds
 from fila_server.broker.unwritten import PAGE_BYTES_MAX, Unwritten
+from fila_server.core.protocol import commands
 from fila_server.hooks.stage import ParsedFrame
 
 log = structlog.get_logger("fila_server.broker.calls")

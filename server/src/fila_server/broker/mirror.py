@@ -12,8 +12,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from fila.v1 import admin_pb2
-from fila_server import commands, errors
+from fila_server import errors
 from fila_server.broker.gate import Gate
+from fila_server.core.protocol import commands
 
 ConfigListener = Callable[[str, "admin_pb2.QueueConfig | None"], None]
 """Gets (queue, config) after each change, config None when the queue is gone."""

@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from fila.v1.admin_pb2 import ReadLogRequest
-from fila_server import seam_frames
+from fila_server.core.protocol import seam_frames
 from fila_server.events import emit
 
 log = structlog.get_logger("fila_server.broker.notices")

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import structlog
 
-from fila_server import seam_frames
+from fila_server.core.protocol import seam_frames
 from fila_server.hooks.on_failure import DeadLetter, FailedMessage, Retry
 from fila_server.hooks.stage import HookStage
 

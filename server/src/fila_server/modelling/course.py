@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fila.v1 import admin_pb2, messages_pb2, service_pb2
-from fila_server import commands
+from fila_server.core.protocol import commands
 from fila_server.core.replay.replay import Model
 from fila_server.history_files import columns, replaying
 from fila_server.modelling.handling import Handling, How

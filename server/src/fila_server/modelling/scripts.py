@@ -6,7 +6,7 @@ import time
 from typing import TypeVar
 
 from fila.v1 import admin_pb2, service_pb2
-from fila_server import commands, seam_frames
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.core.requests.parsed_frame import ParsedFrame
 from fila_server.hooks.on_enqueue import CROSSING_BYTES_MAX, MESSAGES_A_CROSSING_MAX, OnEnqueue
 from fila_server.hooks.on_failure import DeadLetter, FailedMessage, OnFailure, Retry

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from fila_server import seam_frames
 from fila_server.access.admission import Caller
 from fila_server.access.rights import pattern_of
+from fila_server.core.protocol import seam_frames
 
 TEXT_CHARS_MAX = 200
 

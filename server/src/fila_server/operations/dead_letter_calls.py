@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator
 
 from fila.v1 import admin_pb2
 from fila.v1 import operation_pb2 as pb
-from fila_server import commands
 from fila_server.access.admission import Admission, Caller
 from fila_server.access.table import RPCS
 from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DLQ_SUFFIX
 from fila_server.config.schema import Limits
+from fila_server.core.protocol import commands
 from fila_server.events import emit
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations.audit import Record, carry_out, field

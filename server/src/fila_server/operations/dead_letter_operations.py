@@ -23,10 +23,11 @@ import structlog
 from fila.v1 import admin_pb2
 from fila.v1 import operation_pb2 as pb
 from fila.v1.messages_pb2 import Message
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
 from fila_server.access.admission import Caller
 from fila_server.broker.calls import NOBODY, Broker
 from fila_server.broker.mirror import DLQ_SUFFIX
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.events import emit
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations.redrive import PAGE_MESSAGES_MAX, PAGES_A_SECOND, Redrive, drop, pause

@@ -16,10 +16,10 @@ from typing import Any
 
 from fila.v1 import admin_pb2 as pb
 from fila.v1.messages_pb2 import Message
-from fila_server import commands
 from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DLQ_SUFFIX
 from fila_server.config.schema import Limits
+from fila_server.core.protocol import commands
 from fila_server.hooks.on_enqueue import OnEnqueue
 from fila_server.hooks.on_failure import DeadLetter, FailedMessage, OnFailure
 from fila_server.hooks.packed import KeyLimits, Routing, pack_messages, unpack_routings

@@ -7,11 +7,11 @@ from typing import Any
 
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2
-from fila_server import commands, seam_frames
 from fila_server.access.admission import Caller
 from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.broker.speed import Speeds
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.operations.forecast import Interval, Rivals, Situation, Unknown, Waiters, forecast
 from fila_server.operations.requests import AdminRules, check_own_key
 from fila_server.telemetry.snapshot import text_of

@@ -14,13 +14,14 @@ from typing import Any
 import msgspec
 
 from fila.v1 import auth_pb2 as pb
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
 from fila_server.access import keys, rights
 from fila_server.access.admission import Admission, Caller
 from fila_server.access.directory import KEYS_MAX, PRINCIPALS_MAX, Directory
 from fila_server.access.records import GrantRecord, KeyRecord, PrincipalRecord, QuotaRecord
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.events import emit
 from fila_server.operations.audit import Record, encode, record
 

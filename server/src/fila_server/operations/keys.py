@@ -7,8 +7,8 @@ import heapq
 
 from fila.v1 import events_pb2
 from fila.v1 import watch_pb2 as pb
-from fila_server import commands, seam_frames
 from fila_server.broker.calls import Broker
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.operations.key_walk import walk_keys
 
 KEYS_DEFAULT = 20

@@ -16,10 +16,10 @@ from typing import Any
 
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import watch_pb2
-from fila_server import commands, seam_frames
 from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.broker.speed import Look
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.errors import Invalid
 from fila_server.operations.explain import ask_forecast, forecast_reported, situation_of
 from fila_server.operations.forecast import Interval, Rivals, Situation, Unknown, forecast, speed_of

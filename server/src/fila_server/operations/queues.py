@@ -13,7 +13,7 @@ from typing import Any
 
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2, version_pb2, watch_pb2
-from fila_server import commands, errors
+from fila_server import errors
 from fila_server.access.admission import Admission, Caller
 from fila_server.access.table import RPCS
 from fila_server.broker.calls import Broker
@@ -21,6 +21,7 @@ from fila_server.broker.gate import Gate, GateByName
 from fila_server.broker.mirror import DEFAULT_CHANNEL, DLQ_SUFFIX
 from fila_server.broker.unwritten import PAGE_BYTES_MAX
 from fila_server.config.schema import Limits
+from fila_server.core.protocol import commands
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations import changes, rules, versions

@@ -20,9 +20,10 @@ from typing import Any
 
 from fila.v1 import admin_pb2
 from fila.v1.messages_pb2 import Message
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
 from fila_server.broker.calls import Broker, shutting_down
 from fila_server.broker.mirror import DLQ_SUFFIX
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.hooks.packed import KeyLimits, pack_messages, unpack_routings
 
 PAGE_MESSAGES_MAX = 256

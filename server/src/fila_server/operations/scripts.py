@@ -16,9 +16,9 @@ import os
 import time
 
 from fila.v1 import admin_pb2
-from fila_server import commands
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Config
+from fila_server.core.protocol import commands
 from fila_server.hooks.failures import FailureJudge
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import FALLBACK_HOLD, FALLBACK_POLICY, BreakerSettings, HookStage

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fila.v1 import admin_pb2 as pb
-from fila_server import commands, seam_frames
 from fila_server.broker.calls import Broker
+from fila_server.core.protocol import commands, seam_frames
 
 
 async def preview_seek(broker: Broker, request: pb.SeekChannelRequest) -> pb.SeekChannelResponse:

@@ -19,7 +19,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from fila.v1 import watch_pb2 as pb
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.telemetry.snapshot import WAIT_CAUSES, Channel, Queue, Snapshot, decode, text_of
 
 STEP_S = 10.0

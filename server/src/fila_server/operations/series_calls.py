@@ -6,11 +6,12 @@ import time
 
 from fila.v1 import admin_pb2
 from fila.v1 import watch_pb2 as pb
-from fila_server import commands, errors
+from fila_server import errors
 from fila_server.access.admission import Admission, Caller
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate, GateByName
 from fila_server.broker.mirror import DEFAULT_CHANNEL
+from fila_server.core.protocol import commands
 from fila_server.operations.requests import AdminRules
 from fila_server.operations.series import RecentSeries
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import heapq
 
 from fila.v1 import admin_pb2 as pb
-from fila_server import commands, seam_frames
 from fila_server.broker.calls import Broker
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.operations.key_walk import walk_keys
 from fila_server.operations.walks import Walks, counters_of
 

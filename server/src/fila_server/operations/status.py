@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from fila.v1 import events_pb2 as pb
-from fila_server import commands
 from fila_server.broker.calls import Broker
+from fila_server.core.protocol import commands
 from fila_server.operations import machine
 from fila_server.telemetry.snapshot import decode
 from fila_server.version import commit, version

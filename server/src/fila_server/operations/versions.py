@@ -13,9 +13,10 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from fila.v1 import admin_pb2, version_pb2
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
 from fila_server.access.admission import Caller
 from fila_server.broker.mirror import DLQ_SUFFIX
+from fila_server.core.protocol import commands, seam_frames
 
 KEPT_MAX = 100
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from fila.v1 import admin_pb2
 from fila.v1 import events_pb2 as pb
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
 from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DLQ_SUFFIX
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.errors import LimitExceeded
 from fila_server.operations import rules
 from fila_server.operations.key_walk import walk_keys

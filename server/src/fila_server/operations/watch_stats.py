@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fila.v1 import watch_pb2 as pb
-from fila_server import commands, errors, seam_frames
+from fila_server import errors
 from fila_server.access.admission import Caller
 from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DEFAULT_CHANNEL
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.telemetry.snapshot import decode, text_of
 
 LOOK_EVERY_S = 1.0

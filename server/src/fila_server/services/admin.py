@@ -20,7 +20,6 @@ from google.protobuf.message import DecodeError, Message
 
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2, operation_pb2, version_pb2, watch_pb2
-from fila_server import commands
 from fila_server.access.admission import Admission, Caller
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE
 from fila_server.access.table import RPCS, Need
@@ -29,6 +28,7 @@ from fila_server.broker.gate import Gate
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
 from fila_server.config.schema import Limits
+from fila_server.core.protocol import commands
 from fila_server.errors import ChannelNotFound, FilaServerError, Overloaded
 from fila_server.operations import changes
 from fila_server.operations.audit import carry_out

@@ -5,8 +5,9 @@ from libc.string cimport memset
 
 from fila_server.core.history.decisions cimport DELAYED_FOR, Detail, slot_decided
 from fila_server.core.index.slots cimport slot_count
-from fila_server.core.scheduling.clocks cimport flow_fills, wait_delayed
+from fila_server.core.scheduling.clocks cimport flow_fills
 from fila_server.core.scheduling.flows cimport flow_of
+from fila_server.core.scheduling.waits cimport wait_delayed
 from fila_server.core.state.kinds cimport DELAYED, DONE, TIMER_DELAY, TIMER_EXPIRY
 from fila_server.core.state.paths cimport frame_offset, share_of
 from fila_server.core.state.pending cimport Expiry

@@ -2,13 +2,12 @@
 
 from libc.stdint cimport uint8_t
 
-from fila_server.core.scheduling.clocks cimport (
-    clock_note, flow_emptied, flow_fills, sub_gains, sub_loses, wait_begins,
-)
+from fila_server.core.scheduling.clocks cimport clock_note, flow_emptied, flow_fills
 from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.scheduling.fifo cimport fifo_append, fifo_first, fifo_remove, fifo_return
 from fila_server.core.scheduling.flows cimport flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of
 from fila_server.core.scheduling.waiters cimport subqueue_rank
+from fila_server.core.scheduling.waits cimport sub_gains, sub_loses, wait_begins
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, UNPLACED
 from fila_server.core.state.paths cimport share_of
 from fila_server.core.state.state cimport Channel, Entry, Fifo, Flow, Frame, Queue, Share, Subqueue

@@ -14,12 +14,13 @@ from fila_server.core.index.holders cimport holder_room, holder_stop, holder_tak
 from fila_server.core.index.leases cimport group_new, leased_id_add
 from fila_server.core.index.slots cimport slot_count, slot_unready
 from fila_server.core.lifecycle.sending cimport message_bytes, send_what_is_ready
-from fila_server.core.scheduling.clocks cimport channel_room, channel_served, wait_of
+from fila_server.core.scheduling.clocks cimport channel_room, channel_served
 from fila_server.core.scheduling.eligibility cimport channel_deactivate, rate_limit_is_out, rate_limit_take
 from fila_server.core.scheduling.flows cimport (
     flow_find, flow_holds, flow_next, flow_reconsider, key_reconsider,
 )
 from fila_server.core.scheduling.tokens cimport channel_full, slot_pay
+from fila_server.core.scheduling.waits cimport wait_of
 from fila_server.core.state.budget cimport WORK_PER_STAGE
 from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
 from fila_server.core.state.paths cimport (

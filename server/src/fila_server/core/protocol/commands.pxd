@@ -1,4 +1,4 @@
-"""The numbers of `fila_server/commands.py` for compiled code; a test holds the two together."""
+"""The numbers of `commands.py` for compiled code; a test holds the two together."""
 
 
 cdef enum CommandKind:

@@ -23,9 +23,8 @@ no room, a new row takes the place of the one that was not used for longest, if 
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from fila_server.core.state.state cimport Channel, Core, Flow, KeyClock, Slot, Subqueue
+from fila_server.core.state.state cimport Channel, Core, Flow, KeyClock
 from fila_server.core.structures.counters cimport Hour
-from fila_server.core.threads.blocks cimport Waited
 
 cdef enum:                              # columns of an Hour
     WAITED_NO_CONSUMER = 0
@@ -96,20 +95,3 @@ cdef bint clocks_forget(Core* core, Channel* channel) noexcept nogil
 cdef KeyClock* clock_find(Channel* channel, const char* text, uint32_t length) noexcept nogil
 cdef double hour_sum(Core* core, Hour* hour, int column) noexcept nogil
 cdef double hour_total(Hour* hour, int column) noexcept nogil                # since the beginning
-
-
-# --- how long one message waited, for the history --------------------------------------------
-# How long one message waited and why, for the history: the clocks' readings when its wait began, against
-# now.
-#
-# The same causes, a message at a time. A slot's readings stand behind the slots of its
-# share, and only where a history is recorded: then a pending message costs 20 bytes more.
-
-cdef void wait_begins(Core* core, Slot* slot, Flow* flow, Subqueue* sub, bint was_delayed) noexcept nogil
-cdef void wait_delayed(Core* core, Slot* slot) noexcept nogil               # it waits for its time first
-cdef Waited wait_of(Core* core, Slot* slot, Flow* flow, Subqueue* sub) noexcept nogil
-
-# --- what a bucket holds: told once a message when it begins, and once when it ends
-cdef void sub_gains(Core* core, Slot* slot, Subqueue* sub) noexcept nogil   # it stands in `sub` now
-cdef void sub_loses(Core* core, Slot* slot, Subqueue* sub) noexcept nogil   # it still does
-cdef void sub_is_held(Core* core, Subqueue* sub) noexcept nogil             # it stepped into a line

@@ -14,7 +14,8 @@ from typing import Any
 import orjson
 
 from fila.v1 import admin_pb2
-from fila_server import commands, errors
+from fila_server import errors
+from fila_server.core.protocol import commands
 from fila_server.edge.redis.client import COMPATIBLE_VERSION, Client
 from fila_server.edge.redis.overrides import QUEUE_DEFAULTS, duration_text, read_setting, size_text
 from fila_server.edge.redis.reply_bytes import OK, encode, error_reply

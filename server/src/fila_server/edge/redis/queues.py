@@ -15,8 +15,9 @@ from typing import Any
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.v1 import admin_pb2
-from fila_server import commands, errors
+from fila_server import errors
 from fila_server.config.schema import Redis
+from fila_server.core.protocol import commands
 from fila_server.edge.redis.client import Client
 from fila_server.edge.redis.reply_bytes import OK, error_reply, integer
 from fila_server.operations import rules as queue_rules

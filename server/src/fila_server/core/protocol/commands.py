@@ -2,7 +2,7 @@
 
 A command's frame is the serialized request of the wire contract, an answer's payload the
 serialized response, so an edge stays a thin translator and can be replaced. The compiled
-core repeats these numbers in `core/protocol/commands.pxd`; a test holds the two together.
+core repeats these numbers in `commands.pxd` beside this; a test holds the two together.
 """
 
 from typing import Final
