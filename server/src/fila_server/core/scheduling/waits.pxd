@@ -2,8 +2,8 @@
 now.
 
 The same causes as in clocks.pxd, a message at a time. A slot's readings stand behind the slots of its share,
-and only where a history is recorded: then a pending message costs 20 bytes more. Apart from the clocks, so that
-what reads these need not know the history's blocks.
+and only where a history is recorded: then a pending message costs 20 bytes more. Apart from the clocks, so
+that what reads these need not know the history's blocks.
 """
 
 from fila_server.core.state.state cimport Core, Flow, Slot, Subqueue
