@@ -1,6 +1,6 @@
 """Builds what is fuzzed into build/fuzz-edge: the shipped sources, with clang's sanitizers and libFuzzer's counters.
 
-build/cython/**.c ──clang──► build/fuzz-edge/lib/fila_server/**.so     edges, doors, wire, structures
+build/cython/**.c ──clang──► build/fuzz-edge/lib/fila_server/**.so     edge, requests, protocol, structures
                              the other modules, as they are built   links
 sockets.c, libFuzzer ──────► build/fuzz-edge/libfuzz.so                before everything else (LD_PRELOAD)
 edge_fuzz.pyx ─────────────► build/fuzz-edge/lib/edge_fuzz.so          the target
@@ -132,7 +132,7 @@ def _compile(target: tuple[Path, Path]) -> None:
         return
     # The target itself runs the fuzzer: its own branches are none to be found.
     own = source.parent == OUT
-    sockets = ["-include", str(HERE / "sockets.h")] if "/edge/" in source.as_posix() else []
+    sockets = ["-include", str(HERE / "sockets.h")] if "fila_server/edge/" in source.as_posix() else []
     sanitized = ["-fsanitize=address", "-shared-libasan"] if own else SANITIZED
     clang(*COMPILE, *sanitized, *sockets, f"-I{HERE}", source, "-o", built, *LINK)
 
