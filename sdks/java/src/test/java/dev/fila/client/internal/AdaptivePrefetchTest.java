@@ -14,13 +14,9 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.yaml.snakeyaml.Yaml;
 
-/**
- * Replays the steps that all SDKs replay. A copy of the file lies here, so that this folder can be
- * built alone.
- */
+/** Replays the steps that all SDKs replay. */
 class AdaptivePrefetchTest {
-    private static final Path STEPS = Path.of("src/test/resources/prefetch.yaml");
-    private static final Path ORIGINAL = Path.of("../conformance/prefetch.yaml");
+    private static final Path STEPS = Path.of("../conformance/prefetch.yaml");
 
     @TestFactory
     @SuppressWarnings("unchecked")
@@ -39,21 +35,6 @@ class AdaptivePrefetchTest {
                                                             (List<Map<String, Object>>)
                                                                     scenario.get("steps"))));
         }
-    }
-
-    @TestFactory
-    Stream<DynamicTest> theCopyOfTheStepsIsCurrent() {
-        return Stream.of(ORIGINAL)
-                .filter(Files::exists)
-                .map(
-                        original ->
-                                DynamicTest.dynamicTest(
-                                        "as in sdks/conformance",
-                                        () ->
-                                                assertEquals(
-                                                        Files.readString(original),
-                                                        Files.readString(STEPS),
-                                                        "copy sdks/conformance/prefetch.yaml to src/test/resources")));
     }
 
     private static void replay(List<Map<String, Object>> steps) {
