@@ -125,6 +125,8 @@ async def test_a_loop_that_acks_first_and_works_afterwards_makes_no_room_by_its_
 
     async for msg in client.consume("orders", stop_when_idle_s=1.0):
         await msg.ack()
+        if not waiting:
+            await until(lambda: broker.queues["orders"].returned)
         await asyncio.sleep(0.06)
         waiting.append(len(broker.queues["orders"].leased))
 

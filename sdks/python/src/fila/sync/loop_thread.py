@@ -30,6 +30,8 @@ class LoopThread:
             self._loop.run_forever()
         finally:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            # What asked in a thread why nobody answers: the client must not outlive its end by that thread.
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
             self._loop.close()
 
     @property
