@@ -121,7 +121,7 @@ async def test_a_loop_that_acks_first_and_works_afterwards_makes_no_room_by_its_
     broker: FakeBroker, client: FilaClient
 ) -> None:
     await fill(client, 5)
-    waiting = []
+    waiting: list[int] = []
 
     async for msg in client.consume("orders", stop_when_idle_s=1.0):
         await msg.ack()
