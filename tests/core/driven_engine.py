@@ -67,9 +67,13 @@ def _families() -> Path:
 class DrivenEngine:
     """One data directory, its clocks, and the core that has it open."""
 
-    def __init__(self, settings: dict[str, int | str] | None = None, seed: int = 7) -> None:
-        self.directory = fresh_directory()
-        shutil.copytree(_families(), self.directory / "rocksdb")
+    def __init__(
+        self, settings: dict[str, int | str] | None = None, seed: int = 7, directory: Path | None = None
+    ) -> None:
+        """`directory`: one that there is; without it, a new one is made."""
+        self.directory = directory or fresh_directory()
+        if directory is None:
+            shutil.copytree(_families(), self.directory / "rocksdb")
         ours = {
             "storage.min_free_bytes": 0,
             "storage.ballast_bytes": BALLAST_BYTES,

@@ -21,6 +21,7 @@ class Fault(NamedTuple):
 
 
 SIMULATED = "simulation/test_simulation.py"
+EVERY_FILE = "store/test_every_file.py"
 LYING = "simulation/test_planted_faults.py::test_a_core_that_lies_is_found_out"
 
 
@@ -293,6 +294,56 @@ FAULTS = (
         "    if gap > record.body_bytes - record.at or length > record.body_bytes - record.at - gap:\n",
         "    if record.at > record.body_bytes:\n",
         ("store/test_lost_files.py",),
+    ),
+    Fault(
+        "a-hole-between-two-logs-is-no-loss",
+        "storage/walscan.pyx",
+        "    cdef uint64_t unsynced = max(scan.next_sequence, min(sequence, scan.synced + 1))\n",
+        "    cdef uint64_t unsynced = scan.next_sequence\n",
+        (
+            f"{EVERY_FILE}::test_a_log_in_the_middle_is_told_with_what_it_held",
+            f"{EVERY_FILE}::test_what_was_answered_and_is_lost_is_counted_and_a_start_that_shall_stop_for_it_stops",
+        ),
+    ),
+    Fault(
+        "an-end-of-the-log-that-is-missing-is-no-loss",
+        "storage/walscan.pyx",
+        "    if 0 < scan.next_sequence <= synced:\n        _lost(&scan, scan.next_sequence, synced + 1)\n",
+        "",
+        (
+            "store/test_lost_files.py::test_a_synced_end_of_the_log_that_is_cut_off_is_damage",
+            "store/test_lost_files.py::test_a_log_that_was_deleted_is_told_with_what_it_held",
+        ),
+    ),
+    Fault(
+        "a-note-that-is-gone-is-no-damage",
+        "storage/log_note.pyx",
+        "        store.wal.notes_missing = manifest_copy_exists(store.directory)\n",
+        "",
+        (
+            f"{EVERY_FILE}::test_a_note_of_the_log_that_is_gone_is_damage",
+            "store/test_lost_files.py::test_a_note_of_the_log_that_cannot_be_read_is_damage_and_no_loss",
+        ),
+    ),
+    Fault(
+        "every-log-is-needed",
+        "storage/manifest.pyx",
+        "    return max(oldest, contents.oldest_log_kept)\n",
+        "    return 0\n",
+        (
+            "store/test_lost_files.py::test_a_log_that_went_because_its_records_are_in_tables_is_no_damage",
+            f"{EVERY_FILE}::test_what_nothing_is_read_from_may_be_damaged",
+        ),
+    ),
+    Fault(
+        "a-start-that-shall-stop-reads-no-payloads",
+        "storage/opening.pyx",
+        "    if status == STORE_OK and options.stop_on_damage:\n        status = _check_payloads",
+        "    if status != STORE_OK:\n        status = _check_payloads",
+        (
+            f"{EVERY_FILE}::test_what_was_answered_and_is_lost_is_counted_and_a_start_that_shall_stop_for_it_stops",
+            "store/test_lost_files.py::test_a_start_that_shall_stop_stops_for_a_payload_file_that_is_gone",
+        ),
     ),
     # --- dedup, time to live, delays, seek, retention
     Fault(

@@ -19,6 +19,9 @@ class WalReport(TypedDict):
     damaged_regions: int
     first_sequence: int
     logs_missing: int
+    logs_unsynced: int
+    notes_missing: int
+    noted_ms: int
     batches_lost: int
     records_lost: int
     tail_bytes_dropped: int

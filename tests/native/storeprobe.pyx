@@ -294,7 +294,8 @@ def scan_wal_of(directory):
     """What a start would find in the write-ahead log of `directory`, without opening anything."""
     cdef WalReport report
     cdef bytes path = f"{directory}/rocksdb".encode()
-    scan_wal(path, &report)
+    memset(&report, 0, sizeof(report))
+    scan_wal(path, 0, 0, 0, &report)
     return _report(report)
 
 

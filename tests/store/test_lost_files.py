@@ -11,6 +11,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import errors
 from fila_server.core.protocol import commands
+from fila_server.core.storage.checksum import extend
 from tests.core.driven_engine import DrivenEngine
 from tests.native.storeprobe import StoreProbe, StoreRefused
 from tests.store.test_damage import (
@@ -65,6 +66,25 @@ def test_a_payload_file_that_is_gone_is_told_and_the_queue_goes_on_behind_it(eng
     told = [payload for _, kind, _, payload in engine.others if kind == commands.LOST]
     assert len(told) == 3
     assert engine.core.counters()["lost_messages"] == 3
+
+
+def test_a_start_that_shall_stop_stops_for_a_payload_file_that_is_gone(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", LARGE)
+    flush(engine, FRAMES)
+    (payloads,) = engine.directory.rglob("*.blob")
+    content = payloads.read_bytes()
+    payloads.unlink()
+    engine.settings["storage.on_damage"] = "stop"
+
+    with pytest.raises(
+        errors.StoreDamaged, match=r"a file of payloads \(rocksdb/\*\.blob\).*is missing or damaged"
+    ):
+        engine.reopen()
+
+    payloads.write_bytes(content)
+    engine.reopen()
+    assert engine.payloads("q") == [LARGE]
 
 
 @pytest.mark.parametrize("wait_ms", [0, 1000])
@@ -410,17 +430,34 @@ def test_a_synced_end_of_the_log_that_is_cut_off_is_damage(tmp_path: Path) -> No
     store.close()
 
 
-@pytest.mark.parametrize(
-    "note", [b"", b"synced", b"synced 99999 log 9 first 1 manifest MANIFEST-000005 1 sum 0"]
-)
-def test_a_note_of_the_log_that_cannot_be_read_says_nothing(engine: DrivenEngine, note: bytes) -> None:
+@pytest.mark.parametrize("note", [b"", b"synced", b"synced 99999 log 9 first 1 sum 0"])
+def test_a_note_of_the_log_that_cannot_be_read_is_damage_and_no_loss(
+    engine: DrivenEngine, note: bytes
+) -> None:
     engine.create_queue("q")
     engine.kill()
     (engine.directory / "rocksdb" / "synced").write_bytes(note)
 
     engine.reopen()
 
-    assert not any(engine.core.open_report().values())
+    assert {name for name, count in engine.core.open_report().items() if count} == {"notes_missing"}
+
+
+def test_a_note_of_one_log_alone_as_older_servers_wrote_it_is_believed(tmp_path: Path) -> None:
+    store = StoreProbe(str(tmp_path))
+    fill(store, 0, 20)
+    store.close()
+    (log,) = (path for path in tmp_path.rglob("*.log") if path.stat().st_size)
+    text = b"synced 61 log %d first 1 manifest MANIFEST-000005 2345" % int(log.stem)
+    note = text + b" sum %08x\n" % extend(0, text)
+    (tmp_path / "rocksdb" / "synced").write_bytes(note.ljust(256, b"\0"))
+    log.unlink()
+
+    store = StoreProbe(str(tmp_path))
+
+    assert (store.wal["logs_missing"], store.wal["records_lost"]) == (1, 61)
+    assert store.wal["notes_missing"] == 0
+    store.close()
 
 
 @pytest.mark.parametrize("what", ["rocksdb", "fila.lock", "rocksdb/CURRENT", "rocksdb/*.log", ""])

@@ -9,6 +9,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,14 +158,30 @@ def _report_opening(data_dir: str, done: threading.Event) -> None:
             )
 
 
-_NORMAL_AFTER_POWER_CUT = {"tail_bytes_dropped", "records_unsynced"}
+_NORMAL_AFTER_POWER_CUT = {"tail_bytes_dropped", "records_unsynced", "logs_unsynced"}
+_NOTED_MS = "noted_ms"
 
 
 def _report_losses(report: dict[str, Any], data_dir: str) -> None:
-    """Say what opening found: unsynced ends are normal after a power cut, all else is damage."""
-    unsynced = {name: count for name, count in report.items() if count and name in _NORMAL_AFTER_POWER_CUT}
-    damage = {name: count for name, count in report.items() if count and name not in _NORMAL_AFTER_POWER_CUT}
+    """Say what opening found: unsynced ends are normal after a power cut, all else is damage.
+
+    Where the log is short, what was answered behind its last note cannot be judged: so its time is told.
+    """
+    found = {name: count for name, count in report.items() if count and name != _NOTED_MS}
+    unsynced = {name: count for name, count in found.items() if name in _NORMAL_AFTER_POWER_CUT}
+    damage = {name: count for name, count in found.items() if name not in _NORMAL_AFTER_POWER_CUT}
+    known: dict[str, Any] = {}
+    if noted_ms := report.get(_NOTED_MS, 0):
+        until = datetime.fromtimestamp(noted_ms / 1000, UTC).isoformat(timespec="seconds")
+        known = {"known_until": until, "detail": _unknown_since(until)}
     if unsynced:
-        emit("store.unsynced_end_dropped", data_dir=data_dir, **unsynced)
+        emit("store.unsynced_end_dropped", data_dir=data_dir, **unsynced, **known)
     if damage:
-        emit("store.damage_found", level="error", data_dir=data_dir, **damage)
+        emit("store.damage_found", level="error", data_dir=data_dir, **damage, **known)
+
+
+def _unknown_since(until: str) -> str:
+    return (
+        f"whether all that was answered after {until} is there cannot be known; what was answered before, and is "
+        "lost, is counted"
+    )

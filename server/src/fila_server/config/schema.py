@@ -207,7 +207,7 @@ class Storage(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Literal["start", "stop"],
         Meta(
             description='What to do when damage is found at start: "start" reports and counts every lost '
-            'range and goes on, "stop" exits.'
+            'range and goes on, "stop" exits, and reads all waiting payloads to find damage in them.'
         ),
     ] = "start"
     hot_payload_bytes: Annotated[

@@ -1,7 +1,7 @@
 """Each is read as it is at the moment, beside the threads that count; nobody decides by it."""
 
 from fila_server.core.state.directory cimport directory_walked
-from fila_server.core.storage.families cimport Store
+from fila_server.core.storage.families cimport Store, WalReport
 
 
 cdef dict core_counters(Core* core):
@@ -24,10 +24,16 @@ cdef dict core_counters(Core* core):
     }
 
 
+cdef bint _log_is_short(WalReport* wal):
+    return (wal.records_lost or wal.damaged_regions or wal.logs_missing or wal.records_unsynced
+            or wal.logs_unsynced or wal.tail_bytes_dropped)
+
+
 cdef dict opening_found(Core* core):
     cdef Store* store = core.store
     return {
         "records_lost": store.wal.records_lost, "logs_missing": store.wal.logs_missing,
+        "notes_missing": store.wal.notes_missing,
         "lost_ranges": core.counters.lost_ranges,
         "damaged_blocks": core.counters.damaged_blocks,
         "salvaged_records": store.salvage.records, "salvage_gaps": store.salvage.gaps,
@@ -35,7 +41,8 @@ cdef dict opening_found(Core* core):
         "contents_healed_bytes": store.healed_bytes,
         "contents_rebuilt": int(store.rebuilt), "format_rewritten": int(store.format_rewritten),
         "tail_bytes_dropped": store.wal.tail_bytes_dropped,
-        "records_unsynced": store.wal.records_unsynced,
+        "records_unsynced": store.wal.records_unsynced, "logs_unsynced": store.wal.logs_unsynced,
+        "noted_ms": store.wal.noted_ms if _log_is_short(&store.wal) else 0,
     }
 
 

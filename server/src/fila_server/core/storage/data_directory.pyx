@@ -9,17 +9,12 @@ from libc.string cimport memcpy, strerror, strlen, strncmp
 
 from fila_server.core.storage.posix cimport (
     AT_FDCWD, DIR, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, c_close, c_open,
-    c_read, closedir, dirent_t, dirfd, fsync, ftruncate, getpid, opendir, pwrite, readdir, unlink,
+    c_read, closedir, dirent_t, dirfd, fstat, fstatat, fsync, ftruncate, getpid, opendir, pwrite, readdir,
+    stat_t, unlink,
 )
 from fila_server.core.storage.status cimport STORE_ERROR_BYTES, STORE_IN_USE, STORE_OK, STORE_UNWRITABLE
 
 cdef extern from "sys/stat.h" nogil:
-    cdef struct stat_t "stat":
-        unsigned long st_dev
-        unsigned long st_ino
-        int64_t st_blocks
-    int fstat(int fd, stat_t* buffer)
-    int fstatat(int directory_fd, const char* name, stat_t* buffer, int flags)
     int mkdir(const char* path, unsigned int mode)
 
 cdef extern from "sys/file.h" nogil:

@@ -50,7 +50,10 @@ cdef struct WalReport:              # what opening found in the WAL; all zero af
     int64_t tail_bytes_dropped      # unfinished ends of files: normal after a power cut
     int64_t records_unsynced        # missing between two files without damage: normal after a power cut
     int64_t first_sequence          # of the oldest batch, 0 when there is none
-    int64_t logs_missing            # files that were deleted although something of them was in no table
+    int64_t logs_missing            # files that are gone with something that was answered and is in no table
+    int64_t logs_unsynced           # files that are gone with nothing that is known to have been answered
+    int64_t notes_missing           # 1 = what the log must hold is not known, see log_note.pxd
+    int64_t noted_ms                # wall clock: what was answered later, the note does not know; 0 = no note
     int64_t first_lost_sequence     # of RocksDB's sequence numbers, 0 when nothing was lost
     char first_damaged_file[64]
 
@@ -68,6 +71,13 @@ cdef struct StoreCounters:          # written by the thread that calls; read for
     uint64_t full                   # writes refused for lack of space
     uint64_t failed
     uint64_t damaged_reads
+
+cdef enum:
+    NOTED_LOGS_MAX = 64
+
+cdef struct LogBegin:
+    int64_t log                     # the file's number
+    uint64_t first                  # its first record's, 0 = none yet
 
 cdef struct Store "fila_store":
     rocksdb_t* db
@@ -87,8 +97,10 @@ cdef struct Store "fila_store":
     bint format_rewritten                       # the format file could not be read; the record in META could
     uint64_t synced                             # RocksDB's number of a record that is on the disk for certain
     uint64_t promised                           # the same, as the last note of the run before says
-    int64_t noted_log                           # the oldest log at the last note, see log_note.pxd
-    int64_t noted_manifest_bytes                # and the MANIFEST's size
+    uint64_t noted_synced                       # the last note of this run, see log_note.pxd
+    LogBegin noted[NOTED_LOGS_MAX]
+    int noted_count
+    int noted_place                             # of the next one
     rocksdb_writebatch_t* parting               # see store_part_log
     bint stopped                                # the last write failed, other than by a stall
     bint muted                                  # a replay's: what is written goes nowhere

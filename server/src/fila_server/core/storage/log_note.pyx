@@ -1,160 +1,205 @@
-"""One line of text with its checksum, always as long and written in place: a torn one fails its sum,
-and then it proves nothing.
-"""
+"""Lines of text with their checksums, always as long and written in place: a torn one fails its sum."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdio cimport snprintf, sscanf
-from libc.string cimport memcpy, memset, strchr, strcmp
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
 
 from fila_server.core.storage.checksum cimport crc32c
-from fila_server.core.storage.data_directory cimport directory_newest_log
+from fila_server.core.storage.families cimport NOTED_LOGS_MAX, LogBegin
+from fila_server.core.storage.manifest_copy cimport manifest_copy_exists
 from fila_server.core.storage.posix cimport (
-    O_CLOEXEC, O_CREAT, O_RDONLY, O_WRONLY, SEEK_END, access, c_close, c_open, lseek, pread, pwrite,
+    O_CLOEXEC, O_CREAT, O_DIRECTORY, O_RDONLY, O_WRONLY, access, c_close, c_open, fdatasync, fstat, fsync,
+    pread, pwrite, stat_t,
 )
 from fila_server.core.storage.rocksdb cimport rocksdb_get_latest_sequence_number
-from fila_server.core.structures.atomics cimport atomic_load
+from fila_server.core.storage.walscan cimport FIRST, HEADER_BYTES, WHOLE, log_numbers
+from fila_server.core.structures.atomics cimport atomic_load, atomic_store
 
 cdef enum:
     PATH_BYTES = 4200
-    NOTE_BYTES = 256
-    NAME_BYTES = 64
-    FRAGMENT_HEADER_BYTES = 7           # of the log's format, see walscan.pyx; the batch's number follows
-    WHOLE = 1
-    FIRST = 2
+    PLACE_BYTES = 4096                  # of the two; more than a line with NOTED_LOGS_MAX logs
 
 cdef struct Note:
     uint64_t synced
-    int64_t log                         # 0 = not known
-    uint64_t first
-    char manifest[NAME_BYTES]
-    int64_t manifest_bytes
+    int64_t written_ms                  # wall clock
+    int count
+    LogBegin logs[NOTED_LOGS_MAX]
 
 
-cdef ssize_t _read(const char* directory, const char* name, char* content, size_t room) noexcept nogil:
-    """The beginning of a file, with a zero behind it; -1 when it cannot be read."""
-    cdef char path[PATH_BYTES]
-    cdef ssize_t got
-    cdef int fd
-    snprintf(path, sizeof(path), "%s/%s", directory, name)
-    fd = c_open(path, O_RDONLY | O_CLOEXEC)
-    if fd < 0:
-        return -1
-    got = pread(fd, content, room - 1, 0)
-    c_close(fd)
-    content[got if got > 0 else 0] = 0
-    return got
-
-
-cdef void _contents(const char* directory, Note* note) noexcept nogil:
-    """The MANIFEST that CURRENT names, and its size."""
-    cdef char path[PATH_BYTES]
-    cdef char* end
-    cdef int fd
-    note.manifest_bytes = -1
-    if _read(directory, "CURRENT", note.manifest, NAME_BYTES) <= 0:
-        return
-    end = strchr(note.manifest, b"\n")
-    if end != NULL:
-        end[0] = 0
-    snprintf(path, sizeof(path), "%s/%s", directory, <char*> note.manifest)
-    fd = c_open(path, O_RDONLY | O_CLOEXEC)
-    if fd >= 0:
-        note.manifest_bytes = lseek(fd, 0, SEEK_END)
-        c_close(fd)
-
+# --- write -------------------------------------------------------------------------------
 
 cdef uint64_t _first_record(const char* directory, int64_t log) noexcept nogil:
     """The number of a log file's first record, 0 when it has none yet."""
-    cdef char name[NAME_BYTES]
-    cdef char head[FRAGMENT_HEADER_BYTES + 9]
-    cdef uint64_t first
-    snprintf(name, sizeof(name), "%06lld.log", <long long> log)
-    if _read(directory, name, head, sizeof(head)) != sizeof(head) - 1 or not WHOLE <= head[6] <= FIRST:
+    cdef char path[PATH_BYTES]
+    cdef char head[HEADER_BYTES + 8]    # the batch's number follows the fragment's header
+    cdef ssize_t got
+    cdef uint64_t first = 0
+    cdef int fd
+    snprintf(path, sizeof(path), "%s/%06lld.log", directory, <long long> log)
+    fd = c_open(path, O_RDONLY | O_CLOEXEC)
+    if fd < 0:
         return 0
-    memcpy(&first, head + FRAGMENT_HEADER_BYTES, 8)
+    got = pread(fd, head, sizeof(head), 0)
+    c_close(fd)
+    if got == sizeof(head) and WHOLE <= head[6] <= FIRST:
+        memcpy(&first, head + HEADER_BYTES, 8)
     return first
+
+
+cdef uint64_t _noted_first(Store* store, int64_t log) noexcept nogil:
+    cdef int i
+    for i in range(store.noted_count):
+        if store.noted[i].log == log and store.noted[i].first:
+            return store.noted[i].first
+    return _first_record(store.directory, log)
+
+
+cdef void _list_logs(Store* store) noexcept nogil:
+    """The oldest ones, if there are more than the note has room for: of the first that is needed the rest
+    follows."""
+    cdef LogBegin logs[NOTED_LOGS_MAX]
+    cdef int count = 0, i
+    cdef int64_t* numbers = log_numbers(store.directory, &count)
+    count = min(count, <int>NOTED_LOGS_MAX)
+    for i in range(count):
+        logs[i].log, logs[i].first = numbers[i], _noted_first(store, numbers[i])
+    free(numbers)
+    memcpy(store.noted, logs, count * sizeof(LogBegin))
+    store.noted_count = count
 
 
 cdef uint32_t _sum(const char* text, size_t length) noexcept nogil:
     return crc32c(<const uint8_t*> text, length)
 
 
-cdef void lognote_write(Store* store) noexcept nogil:
-    cdef char text[NOTE_BYTES]
+cdef void _write(Store* store, const char* text, int place) noexcept nogil:
     cdef char path[PATH_BYTES]
-    cdef Note note
-    cdef int64_t oldest = 0
-    cdef int fd, length
-    memset(&note, 0, sizeof(note))
-    # Read before the rest: a table written meanwhile makes the MANIFEST differ, and then the note proves
-    # nothing.
-    _contents(store.directory, &note)
-    if note.manifest_bytes < 0 or directory_newest_log(store.directory, &oldest) <= 0:
-        return
-    if oldest == store.noted_log and note.manifest_bytes == store.noted_manifest_bytes:
-        note.first = _first_record(store.directory, oldest)
-        note.log = oldest if note.first else 0
-    store.noted_log, store.noted_manifest_bytes = oldest, note.manifest_bytes
-    memset(text, 0, sizeof(text))
-    length = snprintf(
-        text, sizeof(text), "synced %llu log %lld first %llu manifest %s %lld",
-        <unsigned long long> atomic_load(&store.synced), <long long> note.log,
-        <unsigned long long> note.first, <char*> note.manifest, <long long> note.manifest_bytes)
-    snprintf(text + length, sizeof(text) - length, " sum %08x\n", <unsigned int> _sum(text, length))
+    cdef bint made
+    cdef int fd
     snprintf(path, sizeof(path), "%s/synced", store.directory)
+    made = access(path, 0) != 0
     fd = c_open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+    if fd < 0:
+        return
+    pwrite(fd, text, PLACE_BYTES, place * PLACE_BYTES)
+    fdatasync(fd)
+    c_close(fd)
+    if not made:
+        return
+    fd = c_open(store.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     if fd >= 0:
-        pwrite(fd, text, sizeof(text), 0)       # always as long, so that no rest of a longer one stays
+        fsync(fd)
         c_close(fd)
 
 
-cdef bint _note(const char* directory, Note* note) noexcept nogil:
-    cdef char text[NOTE_BYTES + 1]
-    cdef unsigned long long synced = 0, first = 0
-    cdef long long log = 0, size = 0
+cdef void lognote_write(Store* store) noexcept nogil:
+    cdef char text[PLACE_BYTES]
+    cdef int length, i
+    # Read before the logs are listed: then a log that is not named has nothing at or below it.
+    cdef uint64_t synced = atomic_load(&store.synced)
+    if synced == store.noted_synced:
+        return
+    _list_logs(store)
+    memset(text, 0, sizeof(text))
+    length = snprintf(text, sizeof(text), "synced %llu", <unsigned long long> synced)
+    for i in range(store.noted_count):
+        length += snprintf(
+            text + length, sizeof(text) - length, " log %lld first %llu",
+            <long long> store.noted[i].log, <unsigned long long> store.noted[i].first)
+    snprintf(text + length, sizeof(text) - length, " sum %08x\n", <unsigned int> _sum(text, length))
+    _write(store, text, store.noted_place)
+    store.noted_place ^= 1
+    store.noted_synced = synced
+
+
+cdef void lognote_begin(Store* store) noexcept nogil:
+    cdef int i
+    # What an opening found in the log is in tables by now.
+    atomic_store(&store.synced, <uint64_t> rocksdb_get_latest_sequence_number(store.db))
+    for i in range(2):
+        store.noted_synced = 0
+        lognote_write(store)
+
+
+# --- read --------------------------------------------------------------------------------
+
+cdef bint _parse(const char* text, Note* note) noexcept nogil:
+    cdef unsigned long long number = 0
+    cdef long long log = 0
     cdef unsigned int stored = 0
-    cdef int length = 0
-    memset(note, 0, sizeof(Note))
-    if _read(directory, "synced", text, sizeof(text)) <= 0:
+    cdef int step = 0
+    cdef size_t at
+    note.count = 0
+    if sscanf(text, "synced %llu%n", &number, &step) != 1:
         return False
-    if sscanf(text, "synced %llu log %lld first %llu manifest %63s %lld%n sum %x",
-              &synced, &log, &first, <char*> note.manifest, &size, &length, &stored) != 6:
-        return False
-    note.synced, note.log, note.first, note.manifest_bytes = synced, log, first, size
-    return stored == _sum(text, length)
+    note.synced, at = number, <size_t> step
+    while sscanf(text + at, " log %lld first %llu%n", &log, &number, &step) == 2:
+        at += step
+        if log > 0 and note.count < NOTED_LOGS_MAX:
+            note.logs[note.count].log, note.logs[note.count].first = log, number
+            note.count += 1
+    step = 0
+    sscanf(text + at, " manifest %*s %*d%n", &step)     # as notes had it that named one log alone
+    at += step
+    return sscanf(text + at, " sum %x", &stored) == 1 and stored == _sum(text, at)
 
 
-cdef void lognote_check_files(Store* store) noexcept nogil:
-    cdef Note note
-    cdef Note now
+cdef bint _read(const char* directory, Note* newest) noexcept nogil:
+    """The newer of the two that can be read; False when none can."""
     cdef char path[PATH_BYTES]
-    cdef uint64_t behind
+    cdef char text[PLACE_BYTES + 1]
+    cdef stat_t found
+    cdef Note note
+    cdef bint any = False
+    cdef ssize_t got
+    cdef int fd, place
+    memset(newest, 0, sizeof(Note))
+    snprintf(path, sizeof(path), "%s/synced", directory)
+    fd = c_open(path, O_RDONLY | O_CLOEXEC)
+    if fd < 0:
+        return False
+    note.written_ms = <int64_t> found.st_mtime * 1000 if fstat(fd, &found) == 0 else 0
+    for place in range(2):
+        got = pread(fd, text, PLACE_BYTES, place * PLACE_BYTES)
+        text[got if got > 0 else 0] = 0
+        if _parse(text, &note) and (not any or note.synced > newest.synced):
+            newest[0] = note
+            any = True
+    c_close(fd)
+    return any
+
+
+cdef bint _is_there(const char* directory, int64_t log) noexcept nogil:
+    cdef char path[PATH_BYTES]
+    snprintf(path, sizeof(path), "%s/%06lld.log", directory, <long long> log)
+    return access(path, 0) == 0
+
+
+cdef uint64_t lognote_read(Store* store, int64_t oldest_log) noexcept nogil:
+    cdef Note note
+    cdef uint64_t first = 0
+    cdef bint is_first = True
+    cdef int i
     store.promised = 0
-    if not _note(store.directory, &note):
-        return
+    if not _read(store.directory, &note):
+        store.wal.notes_missing = manifest_copy_exists(store.directory)
+        return 0
     store.promised = note.synced
-    snprintf(path, sizeof(path), "%s/%06lld.log", store.directory, <long long> note.log)
-    if note.log == 0 or access(path, 0) == 0:
-        return
-    _contents(store.directory, &now)
-    if strcmp(now.manifest, note.manifest) != 0 or now.manifest_bytes != note.manifest_bytes:
-        return                          # it may be in tables by now
-    behind = store.wal.first_sequence if store.wal.first_sequence else note.synced + 1
-    store.wal.logs_missing = 1
-    if behind > note.first:
-        store.wal.records_lost += behind - note.first
-        store.wal.first_lost_sequence = note.first
-    snprintf(store.wal.first_damaged_file, 64, "%06lld.log", <long long> note.log)
-    if store.wal.first_sequence == 0:
-        store.promised = 0              # the end is in these records
-
-
-cdef void lognote_check_end(Store* store) noexcept nogil:
-    cdef uint64_t have = rocksdb_get_latest_sequence_number(store.db)
-    if have >= store.promised:
-        return
-    if store.wal.files:
-        store.wal.damaged_regions += 1
-    else:
-        store.wal.logs_missing = 1
-    store.wal.records_lost += store.promised - have
+    store.wal.noted_ms = note.written_ms
+    if oldest_log < 0:
+        return 0
+    for i in range(note.count):
+        if note.logs[i].log < oldest_log:
+            continue
+        if is_first:
+            first, is_first = note.logs[i].first, False
+        if _is_there(store.directory, note.logs[i].log):
+            continue
+        if not 0 < note.logs[i].first <= note.synced:
+            store.wal.logs_unsynced += 1
+            continue
+        store.wal.logs_missing += 1
+        if store.wal.logs_missing == 1:
+            snprintf(store.wal.first_damaged_file, 64, "%06lld.log", <long long> note.logs[i].log)
+    return first

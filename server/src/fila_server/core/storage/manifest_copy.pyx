@@ -4,8 +4,9 @@
     rocksdb/MANIFEST-000005     which tables and blob files there are; only appended to
     rocksdb/mirror              the name, filled up to 64 bytes; then the MANIFEST's bytes so far
 
-The copy may be a second behind, which does no harm: it heals what it covers, and only bytes
-that are there in both. Each of the two carries checksums, so it is known which one is right.
+The copy may be a second behind, which does no harm: it heals what it covers. It holds nothing that was not on
+the disk before, so a MANIFEST that is shorter was cut. Each of the two carries checksums, so it is known
+which one is right.
 """
 
 from libc.errno cimport ENOENT, errno
@@ -15,14 +16,13 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset, strchr, strncmp
 
 from fila_server.core.storage.posix cimport (
-    O_CLOEXEC, O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, SEEK_END, access, c_close, c_open, fsync, lseek,
-    pread, pwrite,
+    O_CLOEXEC, O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, SEEK_END, access, c_close, c_open, fdatasync,
+    fsync, lseek, pread, pwrite,
 )
 from fila_server.core.storage.walscan cimport is_whole_log
 
 cdef enum:
     NAME_BYTES = 64
-    PATH_BYTES = 4200
     MANIFEST_BYTES_MAX = 67108864       # RocksDB starts a new one at 16 MiB (tuning.pyx)
 
 
@@ -46,7 +46,7 @@ cdef uint8_t* _read(const char* path, int64_t* byte_count) noexcept nogil:
 
 cdef bint _current(const char* directory, char* name) noexcept nogil:
     """The name in CURRENT, if it is one."""
-    cdef char path[PATH_BYTES]
+    cdef char path[MANIFEST_PATH_BYTES]
     cdef int64_t size = 0
     cdef char* end
     cdef uint8_t* content
@@ -55,7 +55,7 @@ cdef bint _current(const char* directory, char* name) noexcept nogil:
     memset(name, 0, NAME_BYTES)
     if content != NULL and 9 < size < NAME_BYTES and strncmp(<char*>content, "MANIFEST-", 9) == 0:
         end = strchr(<char*>content, b"\n")
-        if end != NULL:
+        if end != NULL and end + 1 == <char*>content + size:
             memcpy(name, content, end - <char*>content)
     free(content)
     return name[0] != 0
@@ -64,7 +64,7 @@ cdef bint _current(const char* directory, char* name) noexcept nogil:
 cdef void manifest_copy_update(const char* directory) noexcept nogil:
     cdef char name[NAME_BYTES]
     cdef char held[NAME_BYTES]
-    cdef char path[PATH_BYTES]
+    cdef char path[MANIFEST_PATH_BYTES]
     cdef uint8_t* added = NULL
     cdef int64_t have, want
     cdef int mirror, manifest
@@ -87,7 +87,8 @@ cdef void manifest_copy_update(const char* directory) noexcept nogil:
             return
     have = lseek(mirror, 0, SEEK_END) - NAME_BYTES
     want = lseek(manifest, 0, SEEK_END)
-    if have < want <= MANIFEST_BYTES_MAX:
+    # A power cut must not leave the copy with more than the MANIFEST.
+    if have < want <= MANIFEST_BYTES_MAX and fdatasync(manifest) == 0:
         added = <uint8_t*>malloc(want - have)
         if added != NULL and pread(manifest, added, want - have, have) == want - have:
             pwrite(mirror, added, want - have, NAME_BYTES + have)
@@ -96,8 +97,27 @@ cdef void manifest_copy_update(const char* directory) noexcept nogil:
     c_close(manifest)
 
 
-cdef int64_t manifest_copy_heal(const char* directory) noexcept nogil:
-    cdef char path[PATH_BYTES]
+cdef bint manifest_copy_exists(const char* directory) noexcept nogil:
+    cdef char path[MANIFEST_PATH_BYTES]
+    snprintf(path, sizeof(path), "%s/mirror", directory)
+    return access(path, 0) == 0
+
+
+cdef bint manifest_path(const char* directory, char* path) noexcept nogil:
+    cdef char name[NAME_BYTES]
+    if not _current(directory, name):
+        return False
+    snprintf(path, MANIFEST_PATH_BYTES, "%s/%s", directory, <char*>name)
+    return True
+
+
+cdef uint8_t* manifest_read(const char* directory, int64_t* byte_count) noexcept nogil:
+    cdef char path[MANIFEST_PATH_BYTES]
+    return _read(path, byte_count) if manifest_path(directory, path) else NULL
+
+
+cdef int64_t manifest_copy_heal(const char* directory, bint repairing) noexcept nogil:
+    cdef char path[MANIFEST_PATH_BYTES]
     cdef int64_t size = 0, healed = 0
     cdef uint8_t* mirror
     snprintf(path, sizeof(path), "%s/mirror", directory)
@@ -108,15 +128,16 @@ cdef int64_t manifest_copy_heal(const char* directory) noexcept nogil:
             strncmp(<char*>mirror, "MANIFEST-", 9) == 0
             and is_whole_log(mirror + NAME_BYTES, size - NAME_BYTES)
         ):
-            healed = _heal_current(directory, <char*>mirror)
-            healed += _heal_manifest(directory, <char*>mirror, mirror + NAME_BYTES, size - NAME_BYTES)
+            healed = _heal_current(directory, <char*>mirror, repairing)
+            healed += _heal_manifest(
+                directory, <char*>mirror, mirror + NAME_BYTES, size - NAME_BYTES, repairing)
     free(mirror)
     return healed
 
 
-cdef int64_t _heal_current(const char* directory, const char* name) noexcept nogil:
+cdef int64_t _heal_current(const char* directory, const char* name, bint repairing) noexcept nogil:
     """Only a CURRENT that names no file is wrong; one that names another file is newer than the copy."""
-    cdef char path[PATH_BYTES]
+    cdef char path[MANIFEST_PATH_BYTES]
     cdef char found[NAME_BYTES]
     cdef char line[NAME_BYTES + 2]
     cdef int fd, length
@@ -126,11 +147,13 @@ cdef int64_t _heal_current(const char* directory, const char* name) noexcept nog
         if fd >= 0 or errno != ENOENT:
             c_close(fd)
             return 0
+    length = snprintf(line, sizeof(line), "%s\n", name)
+    if not repairing:
+        return length
     snprintf(path, sizeof(path), "%s/CURRENT", directory)
     fd = c_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
     if fd < 0:
         return 0
-    length = snprintf(line, sizeof(line), "%s\n", name)
     pwrite(fd, line, length, 0)
     fsync(fd)
     c_close(fd)
@@ -152,8 +175,9 @@ cdef int64_t _write_anew(const char* path, const uint8_t* copy, int64_t copy_byt
 
 
 cdef int64_t _heal_manifest(
-        const char* directory, const char* name, const uint8_t* copy, int64_t copy_bytes) noexcept nogil:
-    cdef char path[PATH_BYTES]
+        const char* directory, const char* name, const uint8_t* copy, int64_t copy_bytes,
+        bint repairing) noexcept nogil:
+    cdef char path[MANIFEST_PATH_BYTES]
     cdef char found[NAME_BYTES]
     cdef uint8_t* manifest
     cdef int64_t size = 0, i, healed = 0
@@ -163,16 +187,16 @@ cdef int64_t _heal_manifest(
     snprintf(path, sizeof(path), "%s/%s", directory, name)
     manifest = _read(path, &size)
     if manifest == NULL:
-        return _write_anew(path, copy, copy_bytes)
-    size = min(size, copy_bytes)
-    for i in range(size):
+        return _write_anew(path, copy, copy_bytes) if repairing else copy_bytes
+    for i in range(min(size, copy_bytes)):
         healed += manifest[i] != copy[i]
+    healed += max(<int64_t>0, copy_bytes - size)
     free(manifest)
-    if healed:
+    if healed and repairing:
         fd = c_open(path, O_WRONLY | O_CLOEXEC)
         if fd < 0:
             return 0
-        pwrite(fd, copy, size, 0)
+        pwrite(fd, copy, copy_bytes, 0)
         fsync(fd)
         c_close(fd)
     return healed

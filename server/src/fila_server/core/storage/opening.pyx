@@ -3,11 +3,12 @@
     DIRECTORY/rocksdb/      everything else, by families (families.pxd)
     DIRECTORY/ballast       given up when the disk is nearly full (disk.pyx)
 
-Opening goes lock, format, scan of the WAL (walscan.pyx), RocksDB, format again (from the META
-family, in case the file was lost). Each step that fails releases the earlier ones.
+Opening goes lock, format, table of contents (manifest_copy.pyx), scan of the WAL (walscan.pyx), RocksDB,
+format again (from the META family, in case the file was lost). Each step that fails releases the earlier
+ones.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset, strlen
@@ -19,10 +20,14 @@ from fila_server.core.storage.database cimport (
     database_check_families, database_close, database_open, database_rebuild,
 )
 from fila_server.core.storage.disk cimport disk_check_start
-from fila_server.core.storage.families cimport META, STORE_FORMAT
-from fila_server.core.storage.log_note cimport lognote_check_end, lognote_check_files, lognote_write
+from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES, META, STAGED, STORE_FORMAT
+from fila_server.core.storage.log_note cimport lognote_begin, lognote_read, lognote_write
+from fila_server.core.storage.manifest cimport manifest_drop_repeated, manifest_needed_log
 from fila_server.core.storage.manifest_copy cimport manifest_copy_heal, manifest_copy_update
-from fila_server.core.storage.rocksdb cimport rocksdb_get_latest_sequence_number, rocksdb_writebatch_t
+from fila_server.core.storage.rocksdb cimport (
+    rocksdb_free, rocksdb_get_latest_sequence_number, rocksdb_iter_get_error, rocksdb_iterator_t,
+    rocksdb_writebatch_t,
+)
 from fila_server.core.storage.salvage cimport (
     Gap, salvage_begin, salvage_beside, salvage_commit, salvage_finish, salvage_gaps, salvage_gaps_free,
     salvage_records, salvage_replace_tables,
@@ -32,10 +37,11 @@ from fila_server.core.storage.status cimport (
     store_failed,
 )
 from fila_server.core.storage.store cimport (
-    batch_free, batch_new, batch_put, store_get, store_sync, store_write,
+    batch_free, batch_new, batch_put, scan_free, scan_next, scan_seek_first, scan_valid, store_get,
+    store_iterate, store_sync, store_write,
 )
 from fila_server.core.storage.tuning cimport default_store_options
-from fila_server.core.storage.walscan cimport leave_out_cut_batches, scan_wal
+from fila_server.core.storage.walscan cimport leave_out_bad_batches, scan_wal
 
 cdef enum:
     TABLES_LOST_MAX = 1000      # of one salvage; more is not damage but another disk
@@ -66,27 +72,23 @@ cdef int store_open(
     if status == STORE_OK:
         status = salvage_finish(directory, error)
     if status == STORE_OK:
+        status = _check_contents(store, directory, options, error)
+    if status == STORE_OK:
         status = _check_wal(store, options, error)
     if status == STORE_OK:
         status = disk_check_start(directory, store.wal.bytes, error)
     if status == STORE_OK:
-        store.healed_bytes = 0 if options.stop_on_damage else manifest_copy_heal(store.directory)
         status = database_check_families(store.directory, error)
     if status == STORE_OK:
         status = _open_database(store, directory, options, error)
-    if status == STORE_OK:
-        lognote_check_end(store)
-        if options.stop_on_damage and store.wal.records_lost:
-            status = store_failed(
-                error, STORE_DAMAGED,
-                "the end of the write-ahead log is missing or damaged in the data directory %.200s; restore "
-                "it "
-                "from a copy, or start with storage.on_damage = \"start\" to go on without it", directory)
+    if status == STORE_OK and options.stop_on_damage:
+        status = _check_payloads(store, directory, error)
     if status == STORE_OK:
         status = _check_format_record(store, directory, error)
     if status != STORE_OK:
         store_close(store)
     else:
+        lognote_begin(store)
         manifest_copy_update(store.directory)
     return status
 
@@ -114,9 +116,30 @@ cdef int _check_format_file(
     return STORE_OK         # a missing or unreadable file is judged by the META record
 
 
+cdef int _check_contents(
+        Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil:
+    store.healed_bytes = manifest_copy_heal(store.directory, not options.stop_on_damage)
+    store.healed_bytes += manifest_drop_repeated(store.directory, not options.stop_on_damage)
+    if not options.stop_on_damage or store.healed_bytes == 0:
+        return STORE_OK
+    return store_failed(
+        error, STORE_DAMAGED,
+        "the table of contents (rocksdb/CURRENT, rocksdb/MANIFEST-*) in the data directory %.200s is "
+        "damaged; restore it from a copy, or start with storage.on_damage = \"start\" to put it right from "
+        "its mirror",
+        directory)
+
+
 cdef int _check_wal(Store* store, const StoreOptions* options, StoreError* error) noexcept nogil:
-    scan_wal(store.directory, &store.wal)
-    lognote_check_files(store)
+    cdef int64_t oldest_log = manifest_needed_log(store.directory)
+    cdef uint64_t first = lognote_read(store, oldest_log)
+    scan_wal(store.directory, oldest_log, first, store.promised, &store.wal)
+    if options.stop_on_damage and store.wal.notes_missing:
+        return store_failed(
+            error, STORE_DAMAGED,
+            "the note rocksdb/synced in %.200s is missing or damaged, so whether the write-ahead log is "
+            "whole cannot be known; restore it from a copy, or start with storage.on_damage = \"start\" to "
+            "go on without it", store.directory)
     if (
         options.stop_on_damage
         and (store.wal.damaged_regions or store.wal.batches_lost or store.wal.logs_missing)
@@ -131,7 +154,7 @@ cdef int _check_wal(Store* store, const StoreOptions* options, StoreError* error
                      <long long>store.wal.records_lost)
         return STORE_DAMAGED
     if store.wal.damaged_regions or store.wal.batches_lost:
-        leave_out_cut_batches(store.directory)
+        leave_out_bad_batches(store.directory, oldest_log, first)
     return STORE_OK
 
 
@@ -145,6 +168,32 @@ cdef int _open_database(
         if status == STORE_OK:
             status = database_open(store, store.directory, options, False, error)
     return status
+
+
+cdef int _check_payloads(Store* store, const char* directory, StoreError* error) noexcept nogil:
+    """All that wait are read: nothing else tells whether one of them is damaged. Recovery reads the rest."""
+    cdef rocksdb_iterator_t* scan
+    cdef char* message
+    cdef int family
+    for family in range(FAMILY_COUNT):
+        if family != FRAMES and family != STAGED:
+            continue
+        message = NULL
+        scan = store_iterate(store, family, NULL)
+        scan_seek_first(scan)
+        while scan_valid(scan):
+            scan_next(scan)
+        rocksdb_iter_get_error(scan, &message)
+        scan_free(scan)
+        if message != NULL:
+            rocksdb_free(message)
+            return store_failed(
+                error, STORE_DAMAGED,
+                "a file of payloads (rocksdb/*.blob) in the data directory %.200s is missing or damaged; "
+                "restore it from a copy, or start with storage.on_damage = \"start\" to go on without what "
+                "it held",
+                directory)
+    return STORE_OK
 
 
 cdef int _salvage(

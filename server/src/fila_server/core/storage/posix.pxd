@@ -22,6 +22,7 @@ cdef extern from "<unistd.h>" nogil:
     int c_close "close"(int fd)
     ssize_t c_read "read"(int fd, void* buffer, size_t count)
     ssize_t c_write "write"(int fd, const void* buffer, size_t count)
+    int fdatasync(int fd)
     int fsync(int fd)
     int ftruncate(int fd, int64_t length)
     int getpid()
@@ -43,4 +44,12 @@ cdef extern from "<dirent.h>" nogil:
     dirent_t* readdir(DIR* directory)
 
 cdef extern from "<sys/stat.h>" nogil:
+    cdef struct stat_t "stat":
+        unsigned long st_dev
+        unsigned long st_ino
+        int64_t st_blocks
+        int64_t st_mtime
+        int64_t st_size
+    int fstat(int fd, stat_t* buffer)
+    int fstatat(int directory_fd, const char* name, stat_t* buffer, int flags)
     int c_mkdir "mkdir"(const char* path, unsigned int mode)

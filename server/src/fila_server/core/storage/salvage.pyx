@@ -20,7 +20,7 @@ A deleted record may come back where the block that said "deleted" is the damage
 why the engine compares every record it recovers with its own counters.
 """
 
-from libc.errno cimport errno
+from libc.errno cimport ENOENT, errno
 from libc.stdint cimport int64_t
 from libc.stdio cimport rename, snprintf
 from libc.stdlib cimport free
@@ -267,7 +267,7 @@ cdef bint _stand_in(Store* damaged, int family, const char* path, const char* na
     cdef rocksdb_sstfilewriter_t* writer
     snprintf(broken, PATH_BYTES, "%s/%s", path, name)
     snprintf(aside, PATH_BYTES, "%s/%s.unreadable", path, name)
-    if access(aside, 0) == 0 or rename(broken, aside) != 0:
+    if access(aside, 0) == 0 or (rename(broken, aside) != 0 and errno != ENOENT):
         return False
     environment = rocksdb_envoptions_create()
     writer = rocksdb_sstfilewriter_create(environment, damaged.options[family])

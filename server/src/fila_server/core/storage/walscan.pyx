@@ -18,10 +18,15 @@ log, the header of each such batch's first fragment is overwritten with zeros, w
 for unwritten room: a first fragment is the last of its block, so nothing else is stepped over, and
 without a beginning the rest of the batch is, too.
 
+A file that was doubled, or has the content of another time, holds numbers that were there before. RocksDB
+would play them once more, and 7.8 aborts the process at a record that it has. Such a file ends there.
+
 Damage or the end? A power cut leaves files without their last bytes; that is no damage, since
 nothing that was answered under fsync lay there. It may happen to several files at once: what
 the disk had written of a newer file by itself survives, so batches may be missing between two
-files. Bytes that are there and fail their checksum are damage, unless they are the very last.
+files. Bytes that are there and fail their checksum are damage, unless they are the very last. And whatever is
+missing at or below the record that was on the disk for certain (log_note.pxd) was answered: it is lost,
+however its absence looks.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -31,33 +36,28 @@ from libc.string cimport memcpy, memset, strcmp, strlen
 
 from fila_server.core.storage.checksum cimport crc32c
 from fila_server.core.storage.posix cimport (
-    DIR, O_CLOEXEC, O_RDONLY, O_RDWR, c_close, c_open, c_read, closedir, dirent_t, opendir, pwrite, readdir,
+    DIR, O_CLOEXEC, O_RDONLY, O_RDWR, c_close, c_open, c_read, closedir, dirent_t, ftruncate, opendir, pwrite,
+    readdir,
 )
 
 cdef enum:
     BLOCK_BYTES = 32768
-    HEADER_BYTES = 7
     BATCH_HEADER_BYTES = 12
     BUFFER_BLOCKS = 32
     FILES_MAX = 65536
 
-cdef enum:              # fragment types
-    UNWRITTEN = 0       # zeros: room set aside for the file and never used
-    WHOLE = 1
-    FIRST = 2
-    MIDDLE = 3
-    LAST = 4
-
 cdef struct Scan:
     WalReport* report
     const char* file_name
-    uint64_t next_sequence      # the one the next batch should start with, 0 before the first batch
+    uint64_t next_sequence      # the one the next batch should start with, 0 = not known
+    uint64_t synced             # all up to this one must be there
     uint8_t head[BATCH_HEADER_BYTES]
     int head_bytes              # of the batch being joined
     bint joining                # between a FIRST and its LAST
     bint ignore_batches         # fragments only
     int64_t fragments           # that passed their checksum
     bint in_file                # a batch of this file was read already
+    bint out_of_order           # and one that was there before: the file ends with it
     bint bad_checksum           # among the bad bytes are whole fragments with a wrong checksum
     bint end_damaged            # the file before this one ended so
     int64_t bad_bytes           # unreadable so far, with nothing readable behind them yet
@@ -67,32 +67,60 @@ cdef struct Scan:
     int64_t joined_from         # where the FIRST lies that is being joined
 
 
-cdef void scan_wal(const char* directory, WalReport* report) noexcept nogil:
-    memset(report, 0, sizeof(WalReport))
-    _scan_files(directory, report, False)
-
-
-cdef void leave_out_cut_batches(const char* directory) noexcept nogil:
-    cdef WalReport ignored
-    memset(&ignored, 0, sizeof(WalReport))
-    _scan_files(directory, &ignored, True)
-
-
-cdef void _scan_files(const char* directory, WalReport* report, bint leaving_out) noexcept nogil:
-    cdef int64_t* numbers
-    cdef int count = 0, i
-    cdef uint8_t* buffer
+cdef void scan_wal(
+        const char* directory, int64_t oldest_log, uint64_t first, uint64_t synced,
+        WalReport* report) noexcept nogil:
     cdef Scan scan
-    numbers = _list_files(directory, &count)
-    buffer = <uint8_t*>malloc(BUFFER_BLOCKS * BLOCK_BYTES)
+    memset(&scan, 0, sizeof(Scan))
+    scan.report, scan.next_sequence, scan.synced = report, first, synced
+    _scan_files(&scan, directory, oldest_log)
+    if 0 < scan.next_sequence <= synced:
+        _lost(&scan, scan.next_sequence, synced + 1)
+
+
+cdef void leave_out_bad_batches(const char* directory, int64_t oldest_log, uint64_t first) noexcept nogil:
+    cdef WalReport ignored
+    cdef Scan scan
+    memset(&ignored, 0, sizeof(WalReport))
+    memset(&scan, 0, sizeof(Scan))
+    scan.report, scan.next_sequence, scan.leaving_out = &ignored, first, True
+    _scan_files(&scan, directory, oldest_log)
+
+
+cdef void _scan_files(Scan* scan, const char* directory, int64_t oldest_log) noexcept nogil:
+    cdef int count = 0, i
+    cdef int64_t* numbers = log_numbers(directory, &count)
+    cdef uint8_t* buffer = <uint8_t*>malloc(BUFFER_BLOCKS * BLOCK_BYTES)
     if numbers != NULL and buffer != NULL:
-        memset(&scan, 0, sizeof(Scan))
-        scan.report = report
-        scan.leaving_out = leaving_out
         for i in range(count):
-            _scan_file(&scan, directory, numbers[i], buffer)
+            if numbers[i] >= oldest_log:
+                _scan_file(scan, directory, numbers[i], buffer)
     free(numbers)
     free(buffer)
+
+
+cdef int64_t fragment_bytes(const uint8_t* content, int64_t byte_count, int64_t* at) noexcept nogil:
+    cdef int64_t left = BLOCK_BYTES - at[0] % BLOCK_BYTES
+    cdef int64_t length
+    if left < HEADER_BYTES:
+        at[0] += left
+        left = BLOCK_BYTES
+    left = min(left, byte_count - at[0]) - HEADER_BYTES
+    if left < 0:
+        return -1
+    content += at[0]
+    length = content[4] | (<int64_t>content[5] << 8)
+    if content[6] == UNWRITTEN or length > left or not _passes(content, <size_t>length):
+        return -1
+    return length
+
+
+cdef bint _passes(const uint8_t* fragment, size_t length) noexcept nogil:
+    cdef uint32_t stored
+    cdef uint32_t computed = crc32c(fragment + 6, length + 1)
+    memcpy(&stored, fragment, 4)
+    # masked as RocksDB stores it
+    return stored == ((computed >> 15) | (computed << 17)) + <uint32_t>0xa282ead8
 
 
 cdef bint is_whole_log(uint8_t* content, int64_t byte_count) noexcept nogil:
@@ -110,8 +138,7 @@ cdef bint is_whole_log(uint8_t* content, int64_t byte_count) noexcept nogil:
     return scan.fragments > 0 and scan.bad_bytes == 0
 
 
-cdef int64_t* _list_files(const char* directory, int* count) noexcept nogil:
-    """The numbers of the log files, oldest first; NULL when there is none."""
+cdef int64_t* log_numbers(const char* directory, int* count) noexcept nogil:
     cdef int64_t* numbers = NULL
     cdef int64_t* grown
     cdef int room = 0, i
@@ -153,7 +180,7 @@ cdef void _scan_file(Scan* scan, const char* directory, int64_t number, uint8_t*
     snprintf(name, sizeof(name), "%06lld.log", <long long>number)
     snprintf(path, sizeof(path), "%s/%s", directory, <char*>name)
     scan.file_name = name
-    scan.joining = scan.in_file = scan.bad_checksum = False
+    scan.joining = scan.in_file = scan.out_of_order = scan.bad_checksum = False
     scan.bad_bytes = scan.block_at = 0
     scan.fd = c_open(path, (O_RDWR if scan.leaving_out else O_RDONLY) | O_CLOEXEC)
     if scan.fd < 0:
@@ -183,7 +210,6 @@ cdef void _scan_file(Scan* scan, const char* directory, int64_t number, uint8_t*
 cdef void _scan_block(Scan* scan, uint8_t* block, size_t size) noexcept nogil:
     cdef size_t at = 0
     cdef size_t length
-    cdef uint32_t stored, computed
     cdef int kind
     while at + HEADER_BYTES <= size:
         length = block[at + 4] | (<size_t>block[at + 5] << 8)
@@ -191,16 +217,12 @@ cdef void _scan_block(Scan* scan, uint8_t* block, size_t size) noexcept nogil:
         if kind == UNWRITTEN and length == 0:
             _cut(scan)      # a batch that goes on never leaves room in its block
             return
-        memcpy(&stored, block + at, 4)
         if at + HEADER_BYTES + length > size:
             scan.bad_checksum |= size == BLOCK_BYTES        # a fragment ends in its block,
                                                             # unless the file does
             _bad(scan, size - at)
             return
-        computed = crc32c(block + at + 6, length + 1)
-        # masked as RocksDB stores it
-        computed = ((computed >> 15) | (computed << 17)) + <uint32_t>0xa282ead8
-        if stored != computed:
+        if not _passes(block + at, length):
             scan.bad_checksum = True
             _bad(scan, size - at)
             return
@@ -219,7 +241,7 @@ cdef void _bad(Scan* scan, size_t byte_count) noexcept nogil:
 cdef void _cut(Scan* scan) noexcept nogil:
     """A batch that is being joined ends here without its last fragment."""
     cdef uint8_t unwritten[HEADER_BYTES]
-    if scan.joining and scan.leaving_out:
+    if scan.joining and scan.leaving_out and not scan.out_of_order:
         memset(unwritten, 0, HEADER_BYTES)
         # If it cannot be written, RocksDB refuses the log as it did before.
         pwrite(scan.fd, unwritten, HEADER_BYTES, scan.joined_from)
@@ -253,8 +275,17 @@ cdef void _batch(Scan* scan) noexcept nogil:
     cdef uint64_t sequence
     cdef uint32_t count
     cdef WalReport* report = scan.report
+    if scan.out_of_order:
+        return
     memcpy(&sequence, scan.head, 8)
     memcpy(&count, scan.head + 8, 4)
+    if sequence < scan.next_sequence:
+        scan.out_of_order = True
+        report.damaged_regions += 1
+        _name_damage(scan)
+        if scan.leaving_out:
+            ftruncate(scan.fd, scan.joined_from)
+        return
     report.batches += 1
     if report.first_sequence == 0:
         report.first_sequence = <int64_t> sequence
@@ -262,18 +293,32 @@ cdef void _batch(Scan* scan) noexcept nogil:
         report.damaged_regions += 1
         _name_damage(scan)
     if scan.next_sequence != 0 and sequence > scan.next_sequence:
-        if scan.bad_bytes == 0 and not scan.in_file and not scan.end_damaged:
-            report.records_unsynced += sequence - scan.next_sequence
-        else:
-            report.batches_lost += 1
-            report.records_lost += sequence - scan.next_sequence
-            if report.first_lost_sequence == 0:
-                report.first_lost_sequence = scan.next_sequence
-            _name_damage(scan)
+        _gap(scan, sequence)
     scan.next_sequence = sequence + count
     scan.in_file = True
     scan.end_damaged = scan.bad_checksum = False
     scan.bad_bytes = 0
+
+
+cdef void _gap(Scan* scan, uint64_t sequence) noexcept nogil:
+    """Records are missing before this one."""
+    cdef uint64_t unsynced = max(scan.next_sequence, min(sequence, scan.synced + 1))
+    if scan.bad_bytes > 0 or scan.in_file or scan.end_damaged:
+        scan.report.batches_lost += 1
+        unsynced = sequence                     # none: all of them are lost
+    scan.report.records_unsynced += sequence - unsynced
+    if unsynced > scan.next_sequence:
+        _lost(scan, scan.next_sequence, unsynced)
+
+
+cdef void _lost(Scan* scan, uint64_t first, uint64_t end) noexcept nogil:
+    cdef WalReport* report = scan.report
+    if report.damaged_regions == 0 and report.logs_missing == 0:
+        report.damaged_regions = 1              # bytes that are gone leave nothing that fails a checksum
+    report.records_lost += end - first
+    if report.first_lost_sequence == 0:
+        report.first_lost_sequence = <int64_t> first
+    _name_damage(scan)
 
 
 cdef void _name_damage(Scan* scan) noexcept nogil:
