@@ -45,6 +45,24 @@ def test_a_directory_has_one_owner_at_a_time(tmp_path: Path) -> None:
     StoreProbe(str(tmp_path)).close()
 
 
+def test_a_directory_is_given_back_although_a_child_was_forked_meanwhile(tmp_path: Path) -> None:
+    store = StoreProbe(str(tmp_path))
+    told, end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(end)
+        os.read(told, 1)  # until the parent closes its end: it has opened the directory anew, or failed to
+        os._exit(0)
+    try:
+        store.close()
+
+        StoreProbe(str(tmp_path)).close()
+    finally:
+        os.close(end)
+        os.close(told)
+        os.waitpid(child, 0)
+
+
 def test_a_refused_start_leaves_the_owner_unharmed(tmp_path: Path) -> None:
     owner = StoreProbe(str(tmp_path))
     with pytest.raises(StoreRefused):

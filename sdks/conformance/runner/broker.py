@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -18,12 +20,17 @@ class BrokerFailed(Exception):
     """The broker did not start, or did not stop as asked."""
 
 
+_PORTS = range(10_000, 32_768)
+"""Below those that the kernel gives to connections: none of them takes the port of a broker that is down just now."""
+
+
 def free_port() -> int:
     """Return a port nobody listens on now; a broker that is started again needs the same one."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    while True:
+        port = secrets.choice(_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Broker:

@@ -22,6 +22,7 @@ cdef extern from "sys/file.h" nogil:
     enum:
         LOCK_EX
         LOCK_NB
+        LOCK_UN
 
 
 cdef int _unwritable(StoreError* error, const char* path) noexcept nogil:
@@ -101,6 +102,9 @@ cdef int _make_directories(const char* directory) noexcept nogil:
 
 
 cdef void directory_unlock(int lock_fd) noexcept nogil:
+    # A child that another thread has just forked holds this open file, too, until it runs its program: closing alone
+    # would leave the lock to it, and this process would find its own directory in use.
+    flock(lock_fd, LOCK_UN)
     c_close(lock_fd)
 
 
