@@ -245,3 +245,28 @@ def test_what_only_serving_needs_is_not_imported_before_the_store_is_opened() ->
         "google.protobuf",
         "uvloop",
     }
+
+
+@pytest.mark.parametrize(
+    ("found", "event"),
+    [("records_lost", "store.damage_found"), ("tail_bytes_dropped", "store.unsynced_end_dropped")],
+)
+def test_a_start_that_finds_the_log_short_says_until_when_it_knows(
+    monkeypatch: pytest.MonkeyPatch, found: str, event: str
+) -> None:
+    lines: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(opening, "emit", lambda kind, **details: lines.append((kind, details)))
+
+    opening._report_losses({found: 3, "noted_ms": 1_700_000_000_000, "logs_missing": 0}, "DIR")
+
+    ((kind, details),) = lines
+    assert kind == event
+    assert details[found] == 3
+    assert details["known_until"] == "2023-11-14T22:13:20+00:00"
+    assert "after 2023-11-14T22:13:20+00:00" in details["detail"]
+
+
+def test_a_start_that_finds_nothing_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "emit", lambda kind, **_: pytest.fail(kind))
+
+    opening._report_losses({"records_lost": 0, "noted_ms": 0}, "DIR")

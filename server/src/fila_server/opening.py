@@ -183,5 +183,5 @@ def _report_losses(report: dict[str, Any], data_dir: str) -> None:
 def _unknown_since(until: str) -> str:
     return (
         f"whether all that was answered after {until} is there cannot be known; what was answered before, and is "
-        "lost, is counted"
+        "lost, is counted. Of records_lost, an enqueue is a lost message; an ack only brings its message back"
     )
