@@ -102,8 +102,8 @@ cdef int _make_directories(const char* directory) noexcept nogil:
 
 
 cdef void directory_unlock(int lock_fd) noexcept nogil:
-    # A child that another thread has just forked holds this open file, too, until it runs its program: closing alone
-    # would leave the lock to it, and this process would find its own directory in use.
+    # A child that another thread has just forked holds this open file, too, until it runs its program:
+    # closing alone would leave the lock to it, and this process would find its own directory in use.
     flock(lock_fd, LOCK_UN)
     c_close(lock_fd)
 
