@@ -24,7 +24,8 @@ from fila_server.access.failures import (
 from fila_server.access.records import GrantRecord, KeyRecord, PrincipalRecord
 from fila_server.access.rights import ADMIN, PRODUCE
 from fila_server.access.table import REDIS
-from fila_server.config.schema import AddressOrOff, Config, Metrics
+from fila_server.config.kinds import AddressOrOff
+from fila_server.config.schema import Config, Metrics
 from fila_server.config.sections import Auth
 from fila_server.core.requests.rights_table import Rights
 from fila_server.events import PER_KIND_A_SECOND, RING

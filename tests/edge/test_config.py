@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from fila_server import errors, main
 from fila_server.config import load as config
-from fila_server.config.schema import MIB
+from fila_server.config.kinds import MIB
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parent / "golden"

@@ -17,7 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from fila_server import errors, main, opening, serving
-from fila_server.config.schema import Address, AddressOrOff, Config, Metrics, Redis, Server
+from fila_server.config.kinds import Address, AddressOrOff
+from fila_server.config.schema import Config, Metrics, Redis, Server
 from fila_server.core.runtime.scheduler_thread import Engine
 from tests.edge.fake_engine import FakeEngine
 
@@ -170,7 +171,7 @@ import signal, sys, time
 from fila_server import main, serving
 from fila_server.core.runtime.scheduler_thread import Engine
 from tests.edge.test_start import _quiet
-from fila_server.config.schema import Address
+from fila_server.config.kinds import Address
 
 class StuckEngine(Engine):
     def stop(self):

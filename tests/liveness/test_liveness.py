@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fila_server.config.schema import MIB, Config
+from fila_server.config.kinds import MIB
+from fila_server.config.schema import Config
 from tests.e2e.conftest import RunningServer, StartServer
 from tests.liveness.conftest import StartAbuse, StartProbe
 

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from fila_server import errors, main, serving
+from fila_server.config.kinds import AddressOrOff
 from fila_server.config.load import load
-from fila_server.config.schema import AddressOrOff
 from fila_server.telemetry import probes
 from fila_server.telemetry.probes import LoadingPage, bound
 from fila_server.telemetry.prometheus import MetricsPage

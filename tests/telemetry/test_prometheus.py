@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fila_server import errors
-from fila_server.config.schema import AddressOrOff
+from fila_server.config.kinds import AddressOrOff, HostNames
 from fila_server.telemetry import catalog, prometheus
 from fila_server.telemetry.catalog import METRICS, Metric
 from fila_server.telemetry.probes import HEAD_BYTES_MAX
@@ -20,7 +20,9 @@ from tests.telemetry.conftest import QUOTAS, Ask, live_a_little
 PLACE = AddressOrOff("127.0.0.1:0")
 
 
-async def fetch(port: int, request: bytes = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n") -> tuple[str, str]:
+async def fetch(
+    port: int, request: bytes = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+) -> tuple[str, str]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request)
     answer = await reader.read()
@@ -99,6 +101,41 @@ def test_a_histogram_counts_up_to_infinity():
         ("fila_h_seconds_sum", None, 9.5),
         ("fila_h_seconds_count", None, 12),
     ]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        (b"localhost:9464", "200"),
+        (b"LocalHost", "200"),
+        (b"127.0.0.1:9464", "200"),
+        (b"192.0.2.7", "200"),
+        (b"[::1]:9464", "200"),
+        (b"[2001:db8::1]", "200"),
+        (b"fila:9464", "200"),
+        (b"FILA.internal", "200"),
+        (b"evil.example", "421"),
+        (b"evil.example:9464", "421"),
+        (b"localhost.evil.example", "421"),
+        (b"127.0.0.1.evil.example:9464", "421"),
+        (b"[::1].evil.example", "421"),
+        (b"localhost\r\nHost: evil.example", "421"),
+        (b"", "421"),
+        (b"\xff", "421"),
+    ],
+)
+async def test_the_page_is_asked_for_by_an_address_or_a_name_it_has(ask, hook_readings, host, status):
+    telemetry = Telemetry(ask, lambda: hook_readings, lambda: QUOTAS)
+    names = HostNames.parse("fila, fila.internal").each
+    port = await telemetry.start_page(PLACE, allowed_hosts=names)
+
+    head, body = await fetch(port, b"GET /metrics HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
+    probe, _ = await fetch(port, b"GET /healthz HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
+
+    assert head.startswith(f"HTTP/1.1 {status}")
+    assert (status == "421") == ("put the name into metrics.allowed_hosts" in body)
+    assert probe.startswith("HTTP/1.1 200"), "a probe learns nothing, and may ask by any name"
+    telemetry.stop_page()
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ def test_prometheus_scrapes_the_port_of_the_metrics_page():
 
     host, _, port = target.partition(":")
     assert host in read("compose.yaml")["services"]
+    assert read("compose.yaml")["services"][host]["environment"]["FILA_METRICS__ALLOWED_HOSTS"] == host
     assert environment_of_the_image()["FILA_METRICS__LISTEN_ADDR"].endswith(f":{port}")
     assert job.get("metrics_path", "/metrics") == "/metrics"
 

@@ -30,7 +30,8 @@ from fila_server.access.tls import Tls
 from fila_server.backup.control import Control
 from fila_server.broker.calls import Broker
 from fila_server.broker.interfaces import Engine
-from fila_server.config.schema import Address, Config
+from fila_server.config.kinds import Address
+from fila_server.config.schema import Config
 from fila_server.core.protocol import commands
 from fila_server.descriptors import Descriptors
 from fila_server.edge.redis.port import RedisPort
@@ -124,7 +125,10 @@ async def _listen(
     try:
         edge.bind()
         metrics_port = await telemetry.start_page(
-            settings.metrics.listen_addr, _scraper(admission, settings), loading
+            settings.metrics.listen_addr,
+            _scraper(admission, settings),
+            loading,
+            settings.metrics.allowed_hosts.each,
         )
         if settings.redis.enabled:
             redis = edge.listen_redis(settings.server.data_dir, descriptors.may_be_kept, admission)

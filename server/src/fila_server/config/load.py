@@ -25,7 +25,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 import orjson
 
-from fila_server.config.schema import Address, AddressOrOff, Config, Duration, Size
+from fila_server.config.kinds import Address, AddressOrOff, Duration, HostNames, Size
+from fila_server.config.schema import Config
 from fila_server.config.sections import Section
 from fila_server.config.together import check
 from fila_server.errors import ConfigInvalid
@@ -47,7 +48,7 @@ SYSTEM_FILE = Path("/etc/fila") / FILE_NAME
 GONE = {"server.edge": "there is one edge, and nothing to choose"}
 """Settings of earlier versions, and why there is none of that name."""
 
-_TEXT_KINDS = (Address, AddressOrOff, Duration, Size)
+_TEXT_KINDS = (Address, AddressOrOff, HostNames, Duration, Size)
 
 
 @dataclass(frozen=True, slots=True)

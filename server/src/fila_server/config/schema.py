@@ -7,97 +7,15 @@ of a name; the Redis section alone takes "30s" and "16mb", as that protocol's us
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
+from fila_server.config.kinds import DAY_MS, GIB, KIB, MIB, Address, AddressOrOff, Duration, HostNames, Size
 from fila_server.config.sections import Auth, Section, Sinks, Telemetry, Tls
 
-KIB = 1024
-MIB = 1024 * KIB
-GIB = 1024 * MIB
-
 _U32_MAX = 2**32 - 1
-_DAY_MS = 24 * 3600 * 1000
-
-
-class Address(str):
-    """`host:port`; an IPv6 host in brackets."""
-
-    expected = 'an address such as "127.0.0.1:5555" or "[::1]:5555"'
-
-    @classmethod
-    def parse(cls, value: object) -> Address:
-        """Check the shape; whether the port is free shows when it is bound."""
-        if not isinstance(value, str):
-            raise ValueError
-        host, colon, port = value.rpartition(":")
-        is_bracketed = host.startswith("[") and host.endswith("]")
-        if not colon or not host or (":" in host and not is_bracketed):
-            raise ValueError
-        if not (port.isascii() and port.isdigit() and int(port) <= 65535):
-            raise ValueError
-        return cls(value)
-
-    @property
-    def host(self) -> str:
-        """The host without brackets."""
-        return self.rpartition(":")[0].strip("[]")
-
-    @property
-    def port(self) -> int:
-        """The port; 0 lets the system choose."""
-        return int(self.rpartition(":")[2])
-
-
-class AddressOrOff(str):
-    """An address, or the empty string for off."""
-
-    expected = Address.expected + ', or "" for off'
-
-    @classmethod
-    def parse(cls, value: object) -> AddressOrOff:
-        """Accept what Address accepts, and nothing at all."""
-        return cls(value) if value == "" else cls(Address.parse(value))
-
-
-class Duration(int):
-    """Milliseconds, written as "30s"."""
-
-    expected = 'a duration such as "500ms", "30s", "10m", "24h" or "7d"'
-    _MS_BY_UNIT: ClassVar = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": _DAY_MS}
-
-    @classmethod
-    def parse(cls, value: object) -> Duration:
-        """Read a number and its unit; 0 needs none."""
-        return cls(_number_with_unit(value, cls._MS_BY_UNIT))
-
-
-class Size(int):
-    """Bytes, written as "16mb"."""
-
-    expected = 'a size such as "64kb", "16mb" or "1gb"'
-    _BYTES_BY_UNIT: ClassVar = {"b": 1, "kb": KIB, "mb": MIB, "gb": GIB, "tb": 1024 * GIB}
-
-    @classmethod
-    def parse(cls, value: object) -> Size:
-        """Read a number and its unit; 0 needs none."""
-        return cls(_number_with_unit(value, cls._BYTES_BY_UNIT))
-
-
-def _number_with_unit(value: object, factor_by_unit: dict[str, int]) -> int:
-    text = str(value).strip().lower() if isinstance(value, (str, int)) and value is not True else ""
-    match = re.fullmatch(r"(\d{1,12})\s*([a-z]*)", text, re.ASCII)
-    if match is None:
-        raise ValueError
-    number, unit = int(match[1]), match[2]
-    if number == 0 and not unit:
-        return 0
-    if unit not in factor_by_unit:
-        raise ValueError
-    return number * factor_by_unit[unit]
 
 
 class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -341,7 +259,7 @@ class Lua(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 3
     circuit_breaker_cooldown_ms: Annotated[
         int,
-        Meta(ge=1, le=_DAY_MS, description="How long a hook that failed so often is left alone."),
+        Meta(ge=1, le=DAY_MS, description="How long a hook that failed so often is left alone."),
     ] = 10_000
 
 
@@ -370,6 +288,14 @@ class Metrics(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
         AddressOrOff,
         Meta(description="Address of the metrics page; empty: none. Wants an admin's key, but on loopback."),
     ] = AddressOrOff("127.0.0.1:9464")
+    allowed_hosts: Annotated[
+        HostNames,
+        Meta(
+            description="Names by which `/metrics` may be asked for. Addresses, `localhost` and the name in "
+            "`listen_addr` always may. A request for another name gets 421, so that no web page reads the numbers "
+            "through a browser on this machine."
+        ),
+    ] = HostNames("")
 
 
 class Redis(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -400,7 +326,7 @@ class Redis(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hard_retention_period: Annotated[
         Duration,
         Meta(description="Age at which queues made over Redis drop messages, done or not. 0 means never."),
-    ] = Duration(_DAY_MS)
+    ] = Duration(DAY_MS)
     hard_retention_size: Annotated[
         Size,
         Meta(
@@ -444,8 +370,8 @@ class History(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 16 * GIB
     retention_age_ms: Annotated[
         int,
-        Meta(ge=0, le=100 * 365 * _DAY_MS, description="Older files go. 0 means never."),
-    ] = 30 * _DAY_MS
+        Meta(ge=0, le=100 * 365 * DAY_MS, description="Older files go. 0 means never."),
+    ] = 30 * DAY_MS
     roll_ms: Annotated[
         int,
         Meta(ge=1000, le=3_600_000, description="A file is closed, and can be read, after so long at most."),

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from fila_server.config.schema import Address, Config
+from fila_server.config.kinds import Address
+from fila_server.config.schema import Config
 from fila_server.config.sections import Telemetry, Tls
 from fila_server.errors import ConfigInvalid
 

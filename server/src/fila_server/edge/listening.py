@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 
-from fila_server.config.schema import Address
+from fila_server.config.kinds import Address
 
 BACKLOG = 4096
 _ANY_IPV4 = "0.0.0.0"  # noqa: S104 - what an operator wrote, not what we choose

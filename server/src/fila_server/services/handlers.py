@@ -20,7 +20,8 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_g
 # Imported for their side effect: reflection serves what the descriptor pool holds.
 from fila.v1 import admin_pb2, auth_pb2, service_pb2, sink_pb2
 from fila_server.broker.calls import Broker
-from fila_server.config.schema import MIB, Config
+from fila_server.config.kinds import MIB
+from fila_server.config.schema import Config
 from fila_server.operations.series import RecentSeries, record
 from fila_server.services import admin, auth, sinks
 from fila_server.services.identity import Identity

@@ -7,7 +7,8 @@ they could hold very many parts, the parts are counted up to a bound, and only t
 
 from __future__ import annotations
 
-from fila_server.config.schema import KIB, MIB, Limits
+from fila_server.config.kinds import KIB, MIB
+from fila_server.config.schema import Limits
 from fila_server.errors import LimitExceeded
 from fila_server.operations.rules import CHANNELS_MAX, WEIGHTS_MAX
 

@@ -11,7 +11,8 @@ from google.protobuf.message import Message
 from fila.v1 import sink_pb2 as pb
 from fila_server.access.table import RPCS
 from fila_server.broker.calls import Broker
-from fila_server.config.schema import KIB, Config
+from fila_server.config.kinds import KIB
+from fila_server.config.schema import Config
 from fila_server.core.protocol import commands
 from fila_server.errors import LimitExceeded
 from fila_server.operations.requests import AdminRules

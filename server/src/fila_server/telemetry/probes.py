@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from fila_server.config.schema import Address, AddressOrOff
+from fila_server.config.kinds import Address, AddressOrOff
 
 HEAD_BYTES_MAX = 16 * 1024
 LOADING = "loading: the store is being opened"

@@ -7,9 +7,11 @@ hooks and calls would feel every scrape. So a page of 10,000 series is written a
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import re
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
 import structlog
 from prometheus_client import PlatformCollector, ProcessCollector
@@ -104,12 +106,32 @@ Check = Callable[[str, bytes | None], None]
 """Gets (a scraper's address, its key or None) and raises where it may not read."""
 
 
+def _given(head: bytes, header: bytes) -> list[bytes]:
+    """What a request says in a header, once for each time that it says it."""
+    lines = (line.partition(b":") for line in head.split(b"\r\n")[1:])
+    return [value.strip() for name, _, value in lines if name.strip().lower() == header]
+
+
 def _bearer(head: bytes) -> bytes | None:
-    for line in head.split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"authorization" and value.strip()[:7].lower() == b"bearer ":
-            return value.strip()[7:].strip()
-    return None
+    given = _given(head, b"authorization")
+    return given[0][7:].strip() if given and given[0][:7].lower() == b"bearer " else None
+
+
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::\d*)?")
+
+
+def _host(given: bytes) -> str:
+    """The name or address in a Host header, in lower case, without port and brackets; "" where it is none."""
+    read = _HOST.fullmatch(given.decode("ascii", "replace").lower())
+    return (read[1] or read[2]) if read else ""
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class MetricsPage:
@@ -120,7 +142,10 @@ class MetricsPage:
         snapshot: Callable[[], Awaitable[Snapshot]],
         series: Callable[[Snapshot], Iterator[Series]],
         check: Check = lambda _address, _key: None,
+        names: Iterable[str] = (),
     ) -> None:
+        """`names` are those by which the page may be asked for, besides addresses."""
+        self._names = {"localhost", *names}
         self._check = check
         self._snapshot = snapshot
         self._series = series
@@ -168,6 +193,8 @@ class MetricsPage:
             return await self._readiness()
         if path != b"/metrics":
             return response("404 Not Found", b"there are /metrics, /healthz and /readyz\n")
+        if wrong := self._not_called(head):
+            return response("421 Misdirected Request", wrong.encode())
         try:
             self._check(address, _bearer(head))
         except errors.FilaServerError as error:
@@ -186,6 +213,17 @@ class MetricsPage:
         return response(
             "200 OK", b"" if method == b"HEAD" else body, content_type=CONTENT_TYPE, length=len(body)
         )
+
+    def _not_called(self, head: bytes) -> str:
+        """Why a request is not for this page; empty where it is. A page of another site, whose name somebody points at
+        this machine, is asked for by that name (DNS rebinding); a scraper without a Host is no browser."""
+        for host in map(_host, _given(head, b"host")):
+            if not _is_address(host) and host not in self._names:
+                return (
+                    f"this page is not called {host[:100]!r}. Ask by an address or localhost, or put the name into "
+                    "metrics.allowed_hosts\n"
+                )
+        return ""
 
     async def _readiness(self) -> bytes:
         """Whether messages should be sent here now. A disk that is low refuses enqueues alone, and consumers, who make

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
 
 from fila_server import errors
-from fila_server.config.schema import AddressOrOff
+from fila_server.config.kinds import Address, AddressOrOff
 from fila_server.core.threads.spans import SpanTap
 from fila_server.telemetry.probes import DRAINING, LoadingPage, bound
 from fila_server.telemetry.prometheus import Check, MetricsPage
@@ -46,8 +46,10 @@ class Telemetry:
         address: AddressOrOff,
         check: Check = lambda _address, _key: None,
         loading: LoadingPage | None = None,
+        allowed_hosts: Sequence[str] = (),
     ) -> int:
-        """Hold the port of the metrics page, which `loading` may hold already; 0 when it is turned off."""
+        """Hold the port of the metrics page, which `loading` may hold already; 0 when it is turned off. It may be asked
+        for by addresses, localhost, its own name and `allowed_hosts`."""
         if not address:
             return 0
         # The page and OTLP differ in when they look, so each adds up its own "other" keys.
@@ -60,7 +62,8 @@ class Telemetry:
             sockets = loading.hand_over() if loading is not None else bound(address)
         except OSError as error:
             raise errors.PortTaken.of("metrics.listen_addr", address, error) from error
-        self._page = MetricsPage(self._source.snapshot, series, check)
+        names = (Address(address).host.lower(), *allowed_hosts)
+        self._page = MetricsPage(self._source.snapshot, series, check, names)
         await self._page.start(sockets)
         return self._page.port
 

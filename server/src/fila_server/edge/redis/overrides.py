@@ -15,7 +15,8 @@ import msgspec
 from fila.v1 import admin_pb2
 from fila_server.access.admission import Caller
 from fila_server.broker.calls import Broker
-from fila_server.config.schema import KIB, Duration, Redis, Size
+from fila_server.config.kinds import KIB, Duration, Size
+from fila_server.config.schema import Redis
 from fila_server.core.protocol import commands
 from fila_server.errors import Invalid
 from fila_server.operations.changes import carry_out_and_report
