@@ -32,7 +32,7 @@ class BrokerProcess:
         log_file = self._folder / f"server-{self._starts}.log"
         environ = {
             "FILA_SERVER__LISTEN_ADDR": address,
-            "FILA_REDIS__BIND_ADDRESS": "127.0.0.1:0",
+            "FILA_REDIS__LISTEN_ADDR": "127.0.0.1:0",
             "FILA_METRICS__LISTEN_ADDR": "",
             "FILA_DATA_DIR": str(self._folder / "data"),
             "PATH": os.environ["PATH"],

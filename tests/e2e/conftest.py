@@ -73,7 +73,7 @@ def launch(data_dir: Path, log_file: Path, *, open_files: str = "", **environ: s
     limited = ["sh", "-c", f'ulimit {open_files} && exec "$@"', "sh"] if open_files else []
     given = {
         "FILA_SERVER__LISTEN_ADDR": "127.0.0.1:0",
-        "FILA_REDIS__BIND_ADDRESS": "127.0.0.1:0",
+        "FILA_REDIS__LISTEN_ADDR": "127.0.0.1:0",
         "FILA_METRICS__LISTEN_ADDR": "",
         "FILA_DATA_DIR": str(data_dir),
         **environ,

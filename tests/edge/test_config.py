@@ -263,6 +263,33 @@ def test_an_old_configuration_that_names_an_edge_is_told_to_leave_that_out(
     )
 
 
+@pytest.mark.parametrize("name", ["listen_addr", "bind_address"])
+def test_the_redis_port_is_set_by_its_name_and_by_its_earlier_one(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "fila.toml"
+    file.write_text(f'[redis]\n{name} = "127.0.0.1:7001"\n')
+
+    from_file = config.load(file, {}, tmp_path)
+    from_environment = config.load(None, {f"FILA_REDIS__{name.upper()}": "127.0.0.1:7002"}, tmp_path)
+
+    assert (from_file.config.redis.listen_addr, from_file.origins["redis.listen_addr"]) == (
+        "127.0.0.1:7001",
+        f"{file}:2",
+    )
+    assert from_environment.config.redis.listen_addr == "127.0.0.1:7002"
+
+
+def test_a_setting_under_both_of_its_names_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "fila.toml"
+    file.write_text('[redis]\nlisten_addr = "127.0.0.1:7001"\nbind_address = "127.0.0.1:7002"\n')
+    both = {"FILA_REDIS__BIND_ADDRESS": "127.0.0.1:7001", "FILA_REDIS__LISTEN_ADDR": "127.0.0.1:7002"}
+    said = "redis.bind_address is the earlier name of redis.listen_addr, which is set too; remove it"
+
+    with pytest.raises(errors.ConfigInvalid, match=said):
+        config.load(file, {}, tmp_path)
+    with pytest.raises(errors.ConfigInvalid, match=said):
+        config.load(None, both, tmp_path)
+
+
 def test_the_reference_page_lists_every_setting_with_its_default_and_reason() -> None:
     page = (ROOT / "docs/configuration.md").read_text()
 

@@ -120,7 +120,7 @@ def core(tmp_path: Path) -> WatchedEngine:
     )
 
 
-@pytest.mark.parametrize("setting", ["server.listen_addr", "redis.bind_address"])
+@pytest.mark.parametrize("setting", ["server.listen_addr", "redis.listen_addr"])
 async def test_a_taken_port_closes_the_store_and_names_the_setting(core: WatchedEngine, setting: str) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
@@ -148,7 +148,7 @@ async def test_a_host_that_is_not_ours_is_told_with_the_setting(core: WatchedEng
 def _quiet(grpc: Address, redis: Address) -> Config:
     return Config(
         server=Server(listen_addr=grpc, data_dir="nowhere"),
-        redis=Redis(bind_address=redis),
+        redis=Redis(listen_addr=redis),
         metrics=Metrics(listen_addr=AddressOrOff("")),
     )
 

@@ -73,9 +73,9 @@ BROKEN = {
         ),
     ),
     "one address for two, by its name": (
-        {"METRICS__LISTEN_ADDR": "localhost:22401", "REDIS__BIND_ADDRESS": "127.0.0.1:22401"},
+        {"METRICS__LISTEN_ADDR": "localhost:22401", "REDIS__LISTEN_ADDR": "127.0.0.1:22401"},
         (
-            "environment variable FILA_REDIS__BIND_ADDRESS: redis.bind_address and metrics.listen_addr cannot both "
+            "environment variable FILA_REDIS__LISTEN_ADDR: redis.listen_addr and metrics.listen_addr cannot both "
             "listen on port 22401: give one of them another port"
         ),
     ),
@@ -167,7 +167,7 @@ def test_the_first_key_is_read_before_the_store_is_opened(tmp_path: Path) -> Non
         {"METRICS__LISTEN_ADDR": "127.0.0.1:0", "SERVER__LISTEN_ADDR": "127.0.0.1:0"},
         {"METRICS__LISTEN_ADDR": "127.0.0.1:22401", "SERVER__LISTEN_ADDR": "127.0.0.2:22401"},
         {"METRICS__LISTEN_ADDR": "[::1]:22401", "SERVER__LISTEN_ADDR": "0.0.0.0:22401"},
-        {"REDIS__ENABLED": "false", "REDIS__BIND_ADDRESS": "127.0.0.1:5555"},
+        {"REDIS__ENABLED": "false", "REDIS__LISTEN_ADDR": "127.0.0.1:5555"},
         {"METRICS__LISTEN_ADDR": ""},
     ],
 )

@@ -193,7 +193,7 @@ def test_a_key_in_plaintext_comes_from_this_machine_or_where_that_is_allowed(
 ):
     running = start_server(
         FILA_SERVER__LISTEN_ADDR="0.0.0.0:0",
-        FILA_REDIS__BIND_ADDRESS="0.0.0.0:0",
+        FILA_REDIS__LISTEN_ADDR="0.0.0.0:0",
         FILA_AUTH__ENABLED="true",
         FILA_SERVER__ALLOW_PLAINTEXT=str(allowed).lower(),
     )

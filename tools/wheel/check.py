@@ -27,7 +27,7 @@ from tools.wheel.newer import build_in
 START_S_MAX = 60
 LISTENS = {
     "FILA_SERVER__LISTEN_ADDR": "127.0.0.1:0",
-    "FILA_REDIS__BIND_ADDRESS": "127.0.0.1:0",
+    "FILA_REDIS__LISTEN_ADDR": "127.0.0.1:0",
     "FILA_METRICS__LISTEN_ADDR": "127.0.0.1:0",
 }
 """Ports that the system chooses: the root has the machine's network."""

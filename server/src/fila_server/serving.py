@@ -198,7 +198,7 @@ def _report_start(settings: Config, edge: NativeServer, redis: RedisPort | None,
     places = {"server.listen_addr": settings.server.listen_addr}
     if redis is not None:
         addresses["redis"] = f"{redis.address[0]}:{redis.address[1]}"
-        places["redis.bind_address"] = settings.redis.bind_address
+        places["redis.listen_addr"] = settings.redis.listen_addr
     if not settings.auth.enabled:
         warn = _warn_if_open if settings.server.allow_anonymous else _say_if_local
         for setting, address in places.items():

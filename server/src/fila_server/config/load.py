@@ -48,6 +48,9 @@ SYSTEM_FILE = Path("/etc/fila") / FILE_NAME
 GONE = {"server.edge": "there is one edge, and nothing to choose"}
 """Settings of earlier versions, and why there is none of that name."""
 
+RENAMED = {"redis.bind_address": "listen_addr"}
+"""Settings by their earlier names, which are still read: the key that each has now."""
+
 _TEXT_KINDS = (Address, AddressOrOff, HostNames, Duration, Size)
 
 
@@ -219,11 +222,13 @@ def _read_file(file: Path, values: dict[str, dict[str, Any]], origins: dict[str,
             )  # fmt: skip
         for key, raw in table.items():
             line = _line_of(text, section, key)
-            setting = _SETTINGS[section].get(key)
+            setting = _setting(section, key)
             if setting is None:
                 raise _unknown_key(section, key, source=source, line=line)
+            if setting.key != key and setting.key in table:
+                raise _named_twice(section, key, setting, source=source, line=line)
             try:
-                values[section][key] = setting.check(raw)
+                values[section][setting.key] = setting.check(raw)
             except ValueError:
                 raise ConfigInvalid(
                     f"{setting.name} must be {setting.expected}, got {_shown(raw)}",
@@ -251,10 +256,22 @@ def _read_environment(
                 f"unknown section [{section}]; {_nearest(section, list(_SETTINGS))}",
                 source=f"environment variable {name}", key=section,
             )  # fmt: skip
-        setting = _SETTINGS[section].get(key)
+        setting = _setting(section, key)
         if setting is None:
             raise _unknown_key(section, key, source=f"environment variable {name}")
+        if setting.key != key and f"FILA_{section}__{setting.key}".upper() in given:
+            raise _named_twice(section, key, setting, source=f"environment variable {name}")
         _set_from_text(setting, name, text, values, loaded)
+
+
+def _named_twice(section: str, key: str, setting: Setting, *, source: str, line: int = 0) -> ConfigInvalid:
+    what = f"{section}.{key} is the earlier name of {setting.name}, which is set too; remove it"
+    return ConfigInvalid(what, source=source, line=line, key=setting.name)
+
+
+def _setting(section: str, key: str) -> Setting | None:
+    """A setting by its name, or by its earlier one."""
+    return _SETTINGS[section].get(RENAMED.get(f"{section}.{key}", key))
 
 
 def _set_from_text(

@@ -302,9 +302,10 @@ class Redis(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The Redis protocol, and the queues made over it."""
 
     enabled: Annotated[bool, Meta(description="Whether to speak the Redis protocol.")] = True
-    bind_address: Annotated[Address, Meta(description="Address of the Redis protocol.")] = Address(
-        "127.0.0.1:9797"
-    )
+    listen_addr: Annotated[
+        Address,
+        Meta(description="Address of the Redis protocol. Its earlier name `bind_address` is still read."),
+    ] = Address("127.0.0.1:9797")
     max_connections: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Clients at a time; a further one is told so and closed.")
     ] = 10_000

@@ -27,7 +27,7 @@ def _check_addresses(config: Config) -> None:
     if config.metrics.listen_addr:
         places["metrics.listen_addr"] = Address(config.metrics.listen_addr)
     if config.redis.enabled:
-        places["redis.bind_address"] = config.redis.bind_address
+        places["redis.listen_addr"] = config.redis.listen_addr
     for (name, address), (later, other) in combinations(places.items(), 2):
         if _overlap(address, other):
             raise ConfigInvalid(

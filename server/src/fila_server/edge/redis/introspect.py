@@ -166,7 +166,7 @@ def _server_config(client: Client) -> dict[str, Any]:
     settings = overrides.settings
     return {
         "data_directory": client.server.data_dir,
-        "bind_address": settings.bind_address,
+        "bind_address": settings.listen_addr,
         "max_connections": settings.max_connections,
         "maintenance_interval": duration_text(settings.maintenance_interval),
         "monitor_interval": duration_text(settings.monitor_interval),

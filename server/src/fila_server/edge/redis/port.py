@@ -88,11 +88,11 @@ class RedisPort:
 
     def listen(self) -> None:
         """Bind the port; the threads take clients once they run. Raises PortTaken."""
-        address = self.overrides.settings.bind_address
+        address = self.overrides.settings.listen_addr
         try:
             listeners = bound(address)
         except OSError as error:
-            raise errors.PortTaken.of("redis.bind_address", address, error) from error
+            raise errors.PortTaken.of("redis.listen_addr", address, error) from error
         host, port = address.host, listeners[0].getsockname()[1]
         self.address = (host, port)
         self.overrides.follow()
