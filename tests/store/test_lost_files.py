@@ -426,6 +426,7 @@ def test_a_synced_end_of_the_log_that_is_cut_off_is_damage(tmp_path: Path) -> No
     store = StoreProbe(str(tmp_path))
 
     assert (store.wal["damaged_regions"], store.wal["records_lost"]) == (1, 3)
+    assert store.wal["first_damaged_file"] == log.name
     assert numbers(store, FRAMES) == list(range(19))
     store.close()
 

@@ -48,7 +48,7 @@ cdef enum:
 
 cdef struct Scan:
     WalReport* report
-    const char* file_name
+    char file_name[64]
     uint64_t next_sequence      # the one the next batch should start with, 0 = not known
     uint64_t synced             # all up to this one must be there
     uint8_t head[BATCH_HEADER_BYTES]
@@ -130,7 +130,6 @@ cdef bint is_whole_log(uint8_t* content, int64_t byte_count) noexcept nogil:
     memset(&report, 0, sizeof(report))
     memset(&scan, 0, sizeof(scan))
     scan.report = &report
-    scan.file_name = ""
     scan.ignore_batches = True
     while at < byte_count:
         _scan_block(&scan, content + at, <size_t>min(<int64_t>BLOCK_BYTES, byte_count - at))
@@ -174,12 +173,10 @@ cdef int64_t* log_numbers(const char* directory, int* count) noexcept nogil:
 
 cdef void _scan_file(Scan* scan, const char* directory, int64_t number, uint8_t* buffer) noexcept nogil:
     cdef char path[4200]
-    cdef char name[64]
     cdef ssize_t got
     cdef size_t filled = 0, at
-    snprintf(name, sizeof(name), "%06lld.log", <long long>number)
-    snprintf(path, sizeof(path), "%s/%s", directory, <char*>name)
-    scan.file_name = name
+    snprintf(scan.file_name, sizeof(scan.file_name), "%06lld.log", <long long>number)
+    snprintf(path, sizeof(path), "%s/%s", directory, <char*>scan.file_name)
     scan.joining = scan.in_file = scan.out_of_order = scan.bad_checksum = False
     scan.bad_bytes = scan.block_at = 0
     scan.fd = c_open(path, (O_RDWR if scan.leaving_out else O_RDONLY) | O_CLOEXEC)
@@ -323,4 +320,4 @@ cdef void _lost(Scan* scan, uint64_t first, uint64_t end) noexcept nogil:
 
 cdef void _name_damage(Scan* scan) noexcept nogil:
     if scan.report.first_damaged_file[0] == 0:
-        snprintf(scan.report.first_damaged_file, 64, "%s", scan.file_name)
+        snprintf(scan.report.first_damaged_file, 64, "%s", <char*>scan.file_name)
