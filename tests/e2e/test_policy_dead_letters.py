@@ -106,8 +106,8 @@ async def test_a_paced_redrive_keeps_its_pace(client: FilaClient, fila: CommandL
         assert "60 dead letters" in (await redriving).out
         # Ten a page, so the sixth is due after 50 / 40 s. How soon the command itself starts and ends is no part of it.
         assert time.monotonic() - began_s >= 1.25
-        # Never ahead of the pace by more than a page; the command itself takes some time to start, and to end.
-        assert all(depth <= 40 * at_s + 5 for at_s, depth in seen)
+        # Never ahead of the pace by more than a page of ten: the first moves at once, however fast the command starts.
+        assert all(depth <= 40 * at_s + 10 for at_s, depth in seen)
         first_s = next(at_s for at_s, depth in seen if depth)
         return next((at_s for at_s, depth in seen if depth == 60), seen[-1][0]) - first_s
 
