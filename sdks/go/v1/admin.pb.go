@@ -2288,7 +2288,12 @@ type GetStatsResponse struct {
 	// Dead letters of a queue that expires when idle, and so has no dead-letter queue: they were dropped.
 	DeadLettersDroppedTotal uint64 `protobuf:"varint,30,opt,name=dead_letters_dropped_total,json=deadLettersDroppedTotal,proto3" json:"dead_letters_dropped_total,omitempty"`
 	// How each of the queue's scripts is doing.
-	Hooks         []*HookStats `protobuf:"bytes,31,rep,name=hooks,proto3" json:"hooks,omitempty"`
+	Hooks []*HookStats `protobuf:"bytes,31,rep,name=hooks,proto3" json:"hooks,omitempty"`
+	// Tells this queue from every other one, also from one that had its name before or has it later. It stays over
+	// restarts, backups and changes of settings. Opaque, at most 64 bytes.
+	CreationId string `protobuf:"bytes,32,opt,name=creation_id,json=creationId,proto3" json:"creation_id,omitempty"`
+	// How long the queue keeps messages.
+	Retention     *Retention `protobuf:"bytes,33,opt,name=retention,proto3" json:"retention,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2536,6 +2541,20 @@ func (x *GetStatsResponse) GetDeadLettersDroppedTotal() uint64 {
 func (x *GetStatsResponse) GetHooks() []*HookStats {
 	if x != nil {
 		return x.Hooks
+	}
+	return nil
+}
+
+func (x *GetStatsResponse) GetCreationId() string {
+	if x != nil {
+		return x.CreationId
+	}
+	return ""
+}
+
+func (x *GetStatsResponse) GetRetention() *Retention {
+	if x != nil {
+		return x.Retention
 	}
 	return nil
 }
@@ -5391,7 +5410,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0fGetStatsRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x19\n" +
-	"\bmax_keys\x18\x03 \x01(\rR\amaxKeys\"\x9a\n" +
+	"\bmax_keys\x18\x03 \x01(\rR\amaxKeys\"\xed\n" +
 	"\n" +
 	"\x10GetStatsResponse\x12\x14\n" +
 	"\x05depth\x18\x01 \x01(\x04R\x05depth\x12\x1b\n" +
@@ -5429,7 +5448,10 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\aunbegun\x18\x1c \x01(\x04R\aunbegun\x12%\n" +
 	"\x0ereturned_total\x18\x1d \x01(\x04R\rreturnedTotal\x12;\n" +
 	"\x1adead_letters_dropped_total\x18\x1e \x01(\x04R\x17deadLettersDroppedTotal\x12(\n" +
-	"\x05hooks\x18\x1f \x03(\v2\x12.fila.v1.HookStatsR\x05hooks\"\x8e\x05\n" +
+	"\x05hooks\x18\x1f \x03(\v2\x12.fila.v1.HookStatsR\x05hooks\x12\x1f\n" +
+	"\vcreation_id\x18  \x01(\tR\n" +
+	"creationId\x120\n" +
+	"\tretention\x18! \x01(\v2\x12.fila.v1.RetentionR\tretention\"\x8e\x05\n" +
 	"\tHookStats\x12\x12\n" +
 	"\x04hook\x18\x01 \x01(\tR\x04hook\x12\x12\n" +
 	"\x04runs\x18\x02 \x01(\x04R\x04runs\x12\x16\n" +
@@ -5873,116 +5895,117 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	49,  // 24: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
 	2,   // 25: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
 	35,  // 26: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
-	2,   // 27: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
-	70,  // 28: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
-	68,  // 29: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
-	69,  // 30: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
-	42,  // 31: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
-	2,   // 32: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
-	70,  // 33: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
-	49,  // 34: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	70,  // 35: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	70,  // 36: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	70,  // 37: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	70,  // 38: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	73,  // 39: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
-	56,  // 40: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
-	60,  // 41: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
-	60,  // 42: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
-	61,  // 43: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
-	74,  // 44: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
-	74,  // 45: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
-	60,  // 46: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
-	4,   // 47: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	70,  // 48: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	75,  // 49: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	76,  // 50: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
-	77,  // 51: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
-	74,  // 52: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
-	74,  // 53: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
-	66,  // 54: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	70,  // 55: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	5,   // 56: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	10,  // 57: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	13,  // 58: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	20,  // 59: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	40,  // 60: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	22,  // 61: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	24,  // 62: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	33,  // 63: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	26,  // 64: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	28,  // 65: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	30,  // 66: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	38,  // 67: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	43,  // 68: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	45,  // 69: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	47,  // 70: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	50,  // 71: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	52,  // 72: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	54,  // 73: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	56,  // 74: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	58,  // 75: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
-	62,  // 76: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	64,  // 77: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	78,  // 78: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	79,  // 79: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	80,  // 80: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	81,  // 81: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	82,  // 82: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	83,  // 83: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	84,  // 84: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	85,  // 85: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
-	86,  // 86: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
-	87,  // 87: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	88,  // 88: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
-	89,  // 89: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
-	90,  // 90: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
-	91,  // 91: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
-	92,  // 92: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
-	14,  // 93: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
-	6,   // 94: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	11,  // 95: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	19,  // 96: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	21,  // 97: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	41,  // 98: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	23,  // 99: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	25,  // 100: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	34,  // 101: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	27,  // 102: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	29,  // 103: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	31,  // 104: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	39,  // 105: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	44,  // 106: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	46,  // 107: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	48,  // 108: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	51,  // 109: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	53,  // 110: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	55,  // 111: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	57,  // 112: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	59,  // 113: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	63,  // 114: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	65,  // 115: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	93,  // 116: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	94,  // 117: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	95,  // 118: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	96,  // 119: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	97,  // 120: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	98,  // 121: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	99,  // 122: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	100, // 123: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	101, // 124: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	12,  // 125: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	102, // 126: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	103, // 127: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	104, // 128: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	105, // 129: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	106, // 130: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	15,  // 131: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	94,  // [94:132] is the sub-list for method output_type
-	56,  // [56:94] is the sub-list for method input_type
-	56,  // [56:56] is the sub-list for extension type_name
-	56,  // [56:56] is the sub-list for extension extendee
-	0,   // [0:56] is the sub-list for field type_name
+	9,   // 27: fila.v1.GetStatsResponse.retention:type_name -> fila.v1.Retention
+	2,   // 28: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
+	70,  // 29: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	68,  // 30: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
+	69,  // 31: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
+	42,  // 32: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
+	2,   // 33: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
+	70,  // 34: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	49,  // 35: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
+	70,  // 36: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	70,  // 37: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	70,  // 38: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	70,  // 39: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	73,  // 40: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	56,  // 41: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
+	60,  // 42: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
+	60,  // 43: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
+	61,  // 44: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
+	74,  // 45: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
+	74,  // 46: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
+	60,  // 47: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
+	4,   // 48: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
+	70,  // 49: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	75,  // 50: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	76,  // 51: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
+	77,  // 52: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
+	74,  // 53: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
+	74,  // 54: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
+	66,  // 55: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	70,  // 56: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	5,   // 57: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	10,  // 58: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	13,  // 59: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	20,  // 60: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	40,  // 61: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	22,  // 62: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	24,  // 63: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	33,  // 64: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	26,  // 65: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	28,  // 66: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	30,  // 67: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	38,  // 68: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	43,  // 69: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	45,  // 70: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	47,  // 71: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	50,  // 72: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	52,  // 73: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	54,  // 74: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	56,  // 75: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	58,  // 76: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
+	62,  // 77: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	64,  // 78: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	78,  // 79: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	79,  // 80: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	80,  // 81: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	81,  // 82: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	82,  // 83: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	83,  // 84: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	84,  // 85: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	85,  // 86: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
+	86,  // 87: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	87,  // 88: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	88,  // 89: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
+	89,  // 90: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
+	90,  // 91: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
+	91,  // 92: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
+	92,  // 93: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
+	14,  // 94: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
+	6,   // 95: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	11,  // 96: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	19,  // 97: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	21,  // 98: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	41,  // 99: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	23,  // 100: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	25,  // 101: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	34,  // 102: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	27,  // 103: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	29,  // 104: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	31,  // 105: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	39,  // 106: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	44,  // 107: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	46,  // 108: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	48,  // 109: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	51,  // 110: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	53,  // 111: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	55,  // 112: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	57,  // 113: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	59,  // 114: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	63,  // 115: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	65,  // 116: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	93,  // 117: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	94,  // 118: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	95,  // 119: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	96,  // 120: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	97,  // 121: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	98,  // 122: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	99,  // 123: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	100, // 124: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	101, // 125: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	12,  // 126: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	102, // 127: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	103, // 128: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	104, // 129: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	105, // 130: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	106, // 131: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	15,  // 132: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	95,  // [95:133] is the sub-list for method output_type
+	57,  // [57:95] is the sub-list for method input_type
+	57,  // [57:57] is the sub-list for extension type_name
+	57,  // [57:57] is the sub-list for extension extendee
+	0,   // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }

@@ -246,6 +246,9 @@ class Stats:
     """Deliveries that came back uncounted."""
     dead_letters_dropped_total: int = 0
     hooks: list[HookStats] = field(default_factory=list)
+    creation_id: str = ""
+    """Tells this queue from every other one, also from one that had its name before or has it later."""
+    retention: Retention = field(default_factory=Retention)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

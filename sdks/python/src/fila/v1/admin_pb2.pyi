@@ -321,12 +321,13 @@ class GetStatsRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_keys: _Optional[int] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "channels", "dead_lettered_total", "dead_letters_dropped_total", "delivered_total", "depth", "enqueued_total", "expired_total", "hard_dropped", "head_offset", "hook_errors", "hook_fallbacks", "hooks", "in_flight", "leader_node_id", "nacked_total", "oldest_age_ms", "per_key_stats", "per_throttle_stats", "quantum", "replication_count", "returned_total", "stale_acks_total", "stored_bytes", "tail_offset", "ttl_dropped_total", "unbegun", "weights_clamped_total"]
+    __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "channels", "creation_id", "dead_lettered_total", "dead_letters_dropped_total", "delivered_total", "depth", "enqueued_total", "expired_total", "hard_dropped", "head_offset", "hook_errors", "hook_fallbacks", "hooks", "in_flight", "leader_node_id", "nacked_total", "oldest_age_ms", "per_key_stats", "per_throttle_stats", "quantum", "replication_count", "retention", "returned_total", "stale_acks_total", "stored_bytes", "tail_offset", "ttl_dropped_total", "unbegun", "weights_clamped_total"]
     ACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_FAIRNESS_KEYS_FIELD_NUMBER: _ClassVar[int]
     BREAKER_STATE_FIELD_NUMBER: _ClassVar[int]
     CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    CREATION_ID_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTERS_DROPPED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
@@ -346,6 +347,7 @@ class GetStatsResponse(_message.Message):
     PER_THROTTLE_STATS_FIELD_NUMBER: _ClassVar[int]
     QUANTUM_FIELD_NUMBER: _ClassVar[int]
     REPLICATION_COUNT_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_FIELD_NUMBER: _ClassVar[int]
     RETURNED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     STALE_ACKS_TOTAL_FIELD_NUMBER: _ClassVar[int]
     STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -358,6 +360,7 @@ class GetStatsResponse(_message.Message):
     active_fairness_keys: int
     breaker_state: BreakerState
     channels: _containers.RepeatedCompositeFieldContainer[ChannelInfo]
+    creation_id: str
     dead_lettered_total: int
     dead_letters_dropped_total: int
     delivered_total: int
@@ -377,6 +380,7 @@ class GetStatsResponse(_message.Message):
     per_throttle_stats: _containers.RepeatedCompositeFieldContainer[PerThrottleKeyStats]
     quantum: int
     replication_count: int
+    retention: Retention
     returned_total: int
     stale_acks_total: int
     stored_bytes: int
@@ -384,7 +388,7 @@ class GetStatsResponse(_message.Message):
     ttl_dropped_total: int
     unbegun: int
     weights_clamped_total: int
-    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ..., dead_letters_dropped_total: _Optional[int] = ..., hooks: _Optional[_Iterable[_Union[HookStats, _Mapping]]] = ...) -> None: ...
+    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ..., dead_letters_dropped_total: _Optional[int] = ..., hooks: _Optional[_Iterable[_Union[HookStats, _Mapping]]] = ..., creation_id: _Optional[str] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ...) -> None: ...
 
 class HookStats(_message.Message):
     __slots__ = ["breaker_state", "errors", "fallbacks", "held", "hook", "ignored_fields", "last_error", "last_error_at", "last_error_headers", "log_lines", "log_lines_dropped", "runs"]

@@ -1,6 +1,7 @@
 """Of what is counted anyway; what only a walk over a queue's keys can tell is in core/admin/key_stats."""
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -141,7 +142,27 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
     put_number_field(
         &b, v1.GET_STATS_RESPONSE_RETURNED_TOTAL, queue.counters.returned if channel == NULL else returned)
     put_number_field(&b, v1.GET_STATS_RESPONSE_DEAD_LETTERS_DROPPED_TOTAL, queue.counters.dead_dropped)
+    _identity(&b, queue)
     answer(core, command.token, OK, &b, False)
+
+
+cdef void _identity(Buffer* b, Queue* queue) noexcept nogil:
+    """Which queue this is, and how long it keeps messages: what a reader of its log judges offsets by."""
+    cdef char creation[64]
+    cdef int length
+    cdef Buffer kept
+    # A number is never used twice in a data directory; another directory begins with the same numbers again.
+    length = snprintf(
+        creation, sizeof(creation), b"%llx-%llx", <unsigned long long> queue.number,
+        <unsigned long long> queue.created_ms)
+    put_text_field(b, v1.GET_STATS_RESPONSE_CREATION_ID, _text(creation, <uint32_t> length))
+    buffer_init(&kept)
+    put_number_field(&kept, v1.RETENTION_SOFT_PERIOD_MS, queue.policy.soft_period_ms)
+    put_number_field(&kept, v1.RETENTION_SOFT_BYTES, queue.policy.soft_bytes)
+    put_number_field(&kept, v1.RETENTION_HARD_PERIOD_MS, queue.policy.hard_period_ms)
+    put_number_field(&kept, v1.RETENTION_HARD_BYTES, queue.policy.hard_bytes)
+    put_nested(b, v1.GET_STATS_RESPONSE_RETENTION, &kept)
+    buffer_free(&kept)
 
 
 cdef void _queue_info(Core* core, Buffer* b, Queue* queue) noexcept nogil:
