@@ -81,9 +81,10 @@ AT_LENGTH = (
     "simulation/test_preview.py",
     *(f"simulation/test_{name}.py" for name in ("simulation", "session_simulation", "hardships")),
     "hooks/test_scripts_that_hoard.py",
-    "liveness",
 )
 """Tests that do more when FILA_SOAK is set, and files with tests that `make test` leaves to it (the mark `soak`)."""
+LIVENESS = ("liveness/test_descriptors.py", "liveness/test_liveness.py")
+"""Such files too. They judge how long a client waits beside a rude one, so they need a machine of their own."""
 PATIENT = {"FILA_TESTS_START_S_MAX": "600"}
 """How long a server may take to start where the long runs get what others leave of the machine."""
 AT_LEISURE = ("-q", "-s", "--timeout", "0", "-o", "faulthandler_timeout=0")
@@ -147,9 +148,10 @@ def slices() -> Iterator[Slice]:
     for number in range(THREADS_S // THREADS_S_A_SLICE):
         command = ("-m", "tests.threads", str(THREADS_S_A_SLICE))
         yield Slice("threads", f"{number + 1:02}", command, CORE, units=THREADS_S_A_SLICE)
-    for path in AT_LENGTH:
-        name = path.removesuffix(".py").replace("/", "-")
-        yield Slice("length", name, _tests(f"tests/{path}"), SERVER, {"FILA_SOAK": "1"})
+    for kind, paths in (("length", AT_LENGTH), ("liveness", LIVENESS)):
+        for path in paths:
+            name = path.removesuffix(".py").replace("/", "-").removeprefix("liveness-test_")
+            yield Slice(kind, name, _tests(f"tests/{path}"), SERVER, {"FILA_SOAK": "1"})
     for path in WITH_TWO_THREADS:
         two = {"FILA_SERVER__IO_THREADS": "2"}
         yield Slice("edge", f"{path}-two-threads", _tests(f"tests/{path}"), SERVER, two)

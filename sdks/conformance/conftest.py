@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from runner.drivers import Language
 from runner.faults import FAULTS, NO_FAULT
-from runner.suite import REPOSITORY, Outcomes, Part, play, scenarios_of
+from runner.suite import REPOSITORY, Outcomes, Part, impatient, play, scenarios_of
 
 Play = Callable[[Language, list[Part]], list[Outcomes]]
 
@@ -49,7 +49,7 @@ def outcomes_with_faults(play_in: Play) -> Callable[[Language], dict[str, Outcom
         noticing = tuple(name for fault in FAULTS for name in fault.noticed_by)
         parts = [Part([one for one in playable if one.name.startswith(noticing)], NO_FAULT)]
         parts += [
-            Part([one for one in playable if one.name.startswith(fault.noticed_by)], fault)
+            Part([impatient(one) for one in playable if one.name.startswith(fault.noticed_by)], fault)
             for fault in FAULTS
         ]
         names = [NO_FAULT.name, *(fault.name for fault in FAULTS)]

@@ -19,6 +19,7 @@ from runner.scenarios import Scenario, load
 HERE = Path(__file__).parent.parent
 REPOSITORY = HERE.parent.parent
 AT_ONCE = 6
+IMPATIENT_MS = 5_000
 
 SCENARIOS = [
     scenario
@@ -39,6 +40,15 @@ ENDS_BY_ITSELF = "the driver ends by itself"
 def scenarios_of(language: Language) -> list[Scenario]:
     """Return the chosen scenarios that a language can play."""
     return [scenario for scenario in SCENARIOS if not scenario.needs & language.lacks]
+
+
+def impatient(scenario: Scenario) -> Scenario:
+    """Return a scenario that waits for what it expects a few seconds at most: with a fault planted it waits in vain."""
+    steps = [
+        dataclasses.replace(step, within_ms=min(step.within_ms, IMPATIENT_MS)) if step.within_ms else step
+        for step in scenario.steps
+    ]
+    return dataclasses.replace(scenario, steps=tuple(steps))
 
 
 @dataclass(frozen=True)
