@@ -13,7 +13,7 @@ from fila_server.broker.calls import Broker
 from fila_server.config.schema import Config
 from fila_server.services import handlers as services
 from fila_server.services.identity import Identity
-from tests.doors import open_door
+from tests.admissions import open_admission
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 
 
@@ -49,7 +49,7 @@ async def broker(engine: FakeEngine) -> AsyncIterator[Broker]:
 @pytest.fixture
 async def channel(broker: Broker) -> AsyncIterator[aio.Channel]:
     config = Config()
-    served = services.Services(broker, config, Identity(open_door()))
+    served = services.Services(broker, config, Identity(open_admission()))
     server = aio.server(options=[("grpc.max_receive_message_length", services.received_bytes_max(config))])
     server.add_generic_rpc_handlers(served.handlers)
     port = server.add_insecure_port("127.0.0.1:0")

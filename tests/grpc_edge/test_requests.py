@@ -1,4 +1,4 @@
-"""When a call of the native edge begins and ends: its request whole, its deadline readable, its client still there."""
+"""When a call of the edge begins and ends: its request whole, its deadline readable, its client still there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call of the native edge without a socket: a test says what time it is, and who holds up its message."""
+"""A call of the edge without a socket: a test says what time it is, and who holds up its message."""
 
 from libc.string cimport memset
 

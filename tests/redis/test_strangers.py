@@ -16,7 +16,7 @@ from fila_server.config.schema import Limits, Redis
 from fila_server.edge.redis import entry
 from fila_server.edge.redis.port import RedisPort
 from fila_server.edge.redis.socket_client import RedisClient
-from tests.doors import keyed_door
+from tests.admissions import keyed_admission
 from tests.e2e.conftest import RunningServer, launch, wait_until_started
 from tests.redis.conftest import connected_to
 from tests.redis.raw_client import Status, command, until
@@ -104,10 +104,10 @@ class Port:
 
 @pytest.fixture
 async def port(tmp_path: Path) -> Port:
-    door, key = await keyed_door(tmp_path)
+    admission, key = await keyed_admission(tmp_path)
     threads, no_broker = _Threads(), cast("Any", _NoBroker())
     return Port(
-        RedisPort(cast("Any", threads), no_broker, Redis(), Limits(), "data", lambda _: True, door),
+        RedisPort(cast("Any", threads), no_broker, Redis(), Limits(), "data", lambda _: True, admission),
         threads,
         key,
     )

@@ -1,4 +1,4 @@
-"""Asks h2spec how strictly the native edge keeps HTTP/2: all of its cases, and none but those named here may fail.
+"""Asks h2spec how strictly the edge keeps HTTP/2: all of its cases, and none but those named here may fail.
 
 `make h2spec` takes half a minute, and builds h2spec the first time.
 """

@@ -2,5 +2,5 @@
 
 .PHONY: h2spec
 
-h2spec: build $(VENV)/.dev ## Ask h2spec how strictly the native edge keeps HTTP/2
+h2spec: build $(VENV)/.dev ## Ask h2spec how strictly the edge keeps HTTP/2
 	$(BIN)/python -m tools.h2spec.check

@@ -1,4 +1,4 @@
-"""grpc-go's interoperability client against the native edge: each case that a server without accounts can serve.
+"""grpc-go's interoperability client against the edge: each case that a server without accounts can serve.
 
 `make interop` takes a minute, and builds the client the first time.
 
@@ -46,7 +46,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         descriptors = Path(folder) / "grpc.testing.binpb"
         descriptors.write_bytes(subprocess.run([*go, "run", "."], check=True, stdout=subprocess.PIPE).stdout)
-        with serving("tools.interop.door", str(descriptors)) as port:
+        with serving("tools.interop.service", str(descriptors)) as port:
             failed = {case: said for case in CASES if (said := _ask(port, case))}
     print(f"grpc-go interop: {len(CASES) - len(failed)} of {len(CASES)} cases passed")
     if failed:

@@ -2,5 +2,5 @@
 
 .PHONY: interop
 
-interop: build $(VENV)/.dev ## Ask grpc-go's interoperability client what it thinks of the native edge
+interop: build $(VENV)/.dev ## Ask grpc-go's interoperability client what it thinks of the edge
 	$(BIN)/python -m tools.interop.check

@@ -1,6 +1,6 @@
 """Where each microsecond of a message goes: the broker's processor time by layer, sampled by Linux' `perf`.
 
-The core and the native edge are one compiled file a module, so the file that a sample fell into names its layer; the
+The core and the edge are one compiled file a module, so the file that a sample fell into names its layer; the
 rest is the kernel, the libraries, and Python. Of what Python itself spends `py-spy` tells more.
 """
 

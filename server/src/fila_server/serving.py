@@ -35,7 +35,7 @@ from fila_server.config.schema import Config
 from fila_server.core.protocol import commands
 from fila_server.descriptors import Descriptors
 from fila_server.edge.redis.port import RedisPort
-from fila_server.edge.server import NativeServer
+from fila_server.edge.server import EdgeServer
 from fila_server.events import emit
 from fila_server.hooks.stage import HookStage
 from fila_server.operations.observing import observe
@@ -76,7 +76,7 @@ async def serve(
     tls = Tls(settings.tls)
     admission = new_admission(broker, engine.rights, settings)
     quotas = Quotas(broker.call, engine.rights, admission.directory, time.monotonic)
-    edge = NativeServer(
+    edge = EdgeServer(
         cast("CompiledEngine", engine), broker, settings, admission, tls, descriptors.first_kept
     )
     hooks = await start_with_hooks(broker, settings)
@@ -111,7 +111,7 @@ async def serve(
 
 
 async def _listen(
-    edge: NativeServer,
+    edge: EdgeServer,
     telemetry: Telemetry,
     broker: Broker,
     settings: Config,
@@ -193,7 +193,7 @@ def _calm_the_collector() -> None:
     gc.set_threshold(20_000, 20, 100)
 
 
-def _report_start(settings: Config, edge: NativeServer, redis: RedisPort | None, metrics_port: int) -> None:
+def _report_start(settings: Config, edge: EdgeServer, redis: RedisPort | None, metrics_port: int) -> None:
     addresses: dict[str, Any] = {"grpc": f"{settings.server.listen_addr.rpartition(':')[0]}:{edge.port}"}
     places = {"server.listen_addr": settings.server.listen_addr}
     if redis is not None:
@@ -208,7 +208,7 @@ def _report_start(settings: Config, edge: NativeServer, redis: RedisPort | None,
     emit("server.started", pid=os.getpid(), version=version(), commit=commit(), **addresses)
 
 
-async def _drain(broker: Broker, edge: NativeServer, redis: RedisPort | None, telemetry: Telemetry) -> None:
+async def _drain(broker: Broker, edge: EdgeServer, redis: RedisPort | None, telemetry: Telemetry) -> None:
     """Take nothing new, finish what is in hand, sync."""
     started_s = time.monotonic()
     emit("server.draining")

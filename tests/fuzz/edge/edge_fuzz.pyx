@@ -1,4 +1,4 @@
-"""One I/O thread of the native edge under libFuzzer: bytes in, a real core behind, and nothing may be left.
+"""One I/O thread of the edge under libFuzzer: bytes in, a real core behind, and nothing may be left.
 
     input: one byte of Switches, one that says how the rest is cut into reads, the rest
 

@@ -1,4 +1,4 @@
-"""Fuzzes the native edge: `python -m tests.fuzz.edge.run SECONDS`; builds what it needs first, with clang.
+"""Fuzzes the edge: `python -m tests.fuzz.edge.run SECONDS`; builds what it needs first, with clang.
 
 Goes on from build/fuzz-edge/corpus. Ends with 0 when nothing was found; else the input is in build/fuzz-edge, and
 `python -m tests.fuzz.edge.run 0 build/fuzz-edge/crash-...` plays it again.

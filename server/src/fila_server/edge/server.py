@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fila_server.core.runtime.engine import CoreEngine
 
 
-class NativeServer:
+class EdgeServer:
     """Binds first, answers later, so that no port of the server answers before all are held. Make it before the engine
     starts."""
 

@@ -1,4 +1,4 @@
-# The native edge as Python sees it: threads that serve gRPC and Redis, events they hand over, orders they take.
+# The edge as Python sees it: threads that serve gRPC and Redis, events they hand over, orders they take.
 
 from collections.abc import Iterable
 

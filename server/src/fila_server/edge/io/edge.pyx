@@ -1,4 +1,4 @@
-"""The native edge as Python sees it: threads that serve gRPC and Redis, events they tell, orders they take.
+"""The edge as Python sees it: threads that serve gRPC and Redis, events they tell, orders they take.
 
     bind ──► start(sockets) ──► take(), send(), end(), ... on the asyncio loop ──► drain(ms) ──► join()
 

@@ -1,4 +1,4 @@
-"""Doors as main.py has them, for tests of the edges alone."""
+"""Admissions as serving.py makes them, without keys and with them, for tests of the edge alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def _no_store(_kind: int, _frame: bytes) -> bytes:
     raise AssertionError("keys are off")
 
 
-def open_door() -> Admission:
+def open_admission() -> Admission:
     table = Rights()
     directory = Directory(_no_store, table, "data", wall_ms=lambda: 0, mono_ns=time.monotonic_ns)
     return Admission(table, directory, Failures(time.monotonic), is_on=False, wall_ms=lambda: 0)
@@ -29,7 +29,7 @@ async def _stored(_kind: int, _frame: bytes) -> bytes:
     return b""
 
 
-async def keyed_door(data_dir: Path) -> tuple[Admission, str]:
+async def keyed_admission(data_dir: Path) -> tuple[Admission, str]:
     """One with keys on, and the key of an admin."""
     table = Rights()
     table.switch_on()

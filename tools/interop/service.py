@@ -1,8 +1,8 @@
 """A server with one more service, grpc.testing.TestService: what gRPC's interoperability clients talk to.
 
-    python -m tools.interop.door DESCRIPTORS       a FileDescriptorSet; further arguments are fila-server's
+    python -m tools.interop.service DESCRIPTORS       a FileDescriptorSet; further arguments are fila-server's
 
-Its methods reach Python as those of FilaAdmin do, so all that is gRPC about them is the native edge's.
+Its methods reach Python as those of FilaAdmin do, so all that is gRPC about them is the edge's.
 """
 
 from __future__ import annotations
