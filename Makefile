@@ -51,7 +51,7 @@ test: $(if $(strip $(PYTEST_ARGS)),test-chosen,test-all) ## Build, then run ever
 
 test-all: build
 	@rm -rf build/costs && mkdir -p build/costs
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-python $(TEST); others=$$?; \
+	@$(MAKE) --no-print-directory -j3 --output-sync=target test-python $(TEST); others=$$?; \
 	$(MAKE) --no-print-directory test-alone && exit $$others
 
 test-python: build $(VENV)/.dev ## Run the tests of the broker, the Python SDK, the CLI and the console, but for test-alone

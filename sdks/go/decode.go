@@ -268,6 +268,9 @@ func newMessage(wire *filav1.Message) *Message {
 	if timestamps.GetLeasedAt() != nil {
 		m.LeasedAt, m.LeaseExpiresAt = timestamps.GetLeasedAt().AsTime(), timestamps.GetLeaseExpiresAt().AsTime()
 	}
+	if timestamps.GetDueAt() != nil {
+		m.DueAt = timestamps.GetDueAt().AsTime()
+	}
 	if letter := metadata.GetDeadLetter(); letter != nil {
 		m.DeadLetter = newDeadLetter(letter)
 	}

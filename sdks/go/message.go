@@ -51,6 +51,8 @@ type StoredMessage struct {
 
 	// EnqueuedAt is when the producer's call was accepted, AppendedAt when this log entry was made.
 	EnqueuedAt, AppendedAt time.Time
+	// DueAt is when a delayed message becomes ready, as Peek shows it; zero where it is not delayed.
+	DueAt time.Time
 
 	// DeadLetter says why the message was given up; nil outside dead-letter queues.
 	DeadLetter *DeadLetter

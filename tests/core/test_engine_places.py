@@ -50,6 +50,45 @@ def test_a_moment_that_has_passed_is_no_delay(engine: DrivenEngine) -> None:
     assert engine.payloads("q") == [b"one", b"two"]
 
 
+def due_in_ms(engine: DrivenEngine) -> list[int | None]:
+    """How long from now each pending message is not ready, as a peek shows it; None where none is shown."""
+    request = admin.PeekMessagesRequest(queue="q", max_messages=10)
+    answer = engine.call(commands.PEEK_MESSAGES, request, admin.PeekMessagesResponse)
+    return [
+        each.timestamps.due_at.ToMilliseconds() - engine.wall_ms
+        if each.timestamps.HasField("due_at")
+        else None
+        for each in answer.messages
+    ]
+
+
+def test_a_peek_shows_when_a_delayed_message_is_due_over_a_restart_too(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", b"tomorrow", delay_ms=86_400_000)
+    engine.enqueue("q", b"soon", delay_ms=50)
+    engine.enqueue("q", b"now")
+    assert due_in_ms(engine) == [86_400_000, 50, None]
+
+    engine.sleep(60)
+    restarted(engine)
+
+    assert due_in_ms(engine) == [86_400_000 - 60, None, None]
+
+
+def test_a_peek_shows_when_a_failed_message_is_tried_again_and_a_delivery_shows_nothing(
+    engine: DrivenEngine,
+) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", b"x")
+    (first,) = engine.lease("q")
+    engine.nack("q", [first], delay_ms=300)
+    assert due_in_ms(engine) == [300]
+
+    engine.sleep(300)
+    (again,) = engine.lease("q")
+    assert not again.timestamps.HasField("due_at")
+
+
 @pytest.mark.parametrize("end", ["nack", "expiry"])
 def test_a_message_whose_time_to_live_ended_while_it_was_leased_is_not_retried(
     end: str, engine: DrivenEngine

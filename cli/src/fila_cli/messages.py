@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from fila_cli.colors import Meaning, Meant
+from fila_cli.moments import shown
 from fila_cli.output import Cell, Format, for_terminal, printable, show_streamed, table, to_dict
 
 if TYPE_CHECKING:
@@ -16,9 +18,10 @@ _PREVIEW_CHARACTERS = 60
 
 
 def peeked(messages: Sequence[Message]) -> str:
-    """Pending messages; with why they are there, where they are dead letters."""
+    """Pending messages; with when they are due, where some are delayed, and why they are there, where they are dead."""
     headings = ["OFFSET", "ID", "KEY", "ATTEMPTS", "PAYLOAD"]
     are_dead = any(message.metadata.HasField("dead_letter") for message in messages)
+    are_delayed = any(message.timestamps.HasField("due_at") for message in messages)
     rows: list[list[Cell]] = []
     for message in messages:
         about = message.metadata
@@ -30,13 +33,22 @@ def peeked(messages: Sequence[Message]) -> str:
             about.dead_letter.attempts if are_dead else about.attempt_count,
             preview(message.payload),
         ]
+        if are_delayed:
+            row[4:4] = [_due(message)]
         if are_dead:
             row[4:4] = [Meant(about.dead_letter.reason, Meaning.TROUBLE), about.dead_letter.last_error]
         rows.append(row)
+    if are_delayed:
+        headings[4:4] = ["DUE"]
     if are_dead:
         headings[4:4] = ["REASON", "LAST ERROR"]
     spare = ("ATTEMPTS", "PAYLOAD", "OFFSET", "KEY", "REASON") if are_dead else ("ATTEMPTS", "KEY")
     return table(headings, rows, spare, ("LAST ERROR", "PAYLOAD"))
+
+
+def _due(message: Message) -> str:
+    due = message.timestamps
+    return shown(due.due_at.ToDatetime(UTC)) if due.HasField("due_at") else "now"
 
 
 def preview(payload: bytes) -> str:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
+from fila_cli.moments import NoMoment, moment_of
+
 _MS_BY_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES_BY_UNIT = {"kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40}
 RATE_MIN, RATE_MAX = 0.001, 1_000_000_000
@@ -219,9 +221,13 @@ class RetryType(click.ParamType[Retry]):
 
 
 class Moment(click.ParamType[datetime]):
-    """`2026-11-20T14:00:00Z`, without a zone in local time; `-10m` is ten minutes ago, `+10m` in ten minutes."""
+    """`2026-11-20 14:00`, `tomorrow 14:00 Europe/Berlin`, without a zone in local time; `-10m` is ten minutes
+    ago, `+10m` in ten minutes."""
 
     name = "time"
+
+    def __init__(self, *, is_ahead: bool = False) -> None:
+        self._is_ahead = is_ahead
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         if isinstance(value, datetime):
@@ -230,9 +236,9 @@ class Moment(click.ParamType[datetime]):
             offset_s = DURATION.convert(value[1:], param, ctx) / 1000 * (-1 if value[0] == "-" else 1)
             return datetime.fromtimestamp(datetime.now(UTC).timestamp() + offset_s, UTC)
         try:
-            return datetime.fromisoformat(value).astimezone(UTC)
-        except ValueError:
-            self.fail(f"{value!r} is no time; write it like 2026-11-20T14:00:00Z, -10m or +10m", param, ctx)
+            return moment_of(value, datetime.now(UTC), is_ahead=self._is_ahead)
+        except NoMoment as wrong:
+            self.fail(str(wrong), param, ctx)
 
 
 OFFSET_MAX = 2**64 - 1
@@ -260,6 +266,7 @@ DURATION, SOME_TIME = Duration(), LongerThanNothing()
 REASON = Reason()
 SIZE, PAIR, WEIGHT, SOURCE, PAYLOAD = Size(), Pair(), Weight(), Source(), Payload()
 RETRY, MOMENT, POSITION, RATE = RetryType(), Moment(), Position(), Rate()
+MOMENT_AHEAD = Moment(is_ahead=True)
 
 
 def duration_text(ms: int) -> str:

@@ -262,7 +262,11 @@ type MessageTimestamps struct {
 	// This lease ends, unless it is extended or settled before.
 	LeaseExpiresAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=lease_expires_at,json=leaseExpiresAt,proto3" json:"lease_expires_at,omitempty"`
 	// This log entry was appended; never decreases within a queue. Retention and seek by time go by it.
-	AppendedAt    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=appended_at,json=appendedAt,proto3" json:"appended_at,omitempty"`
+	AppendedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=appended_at,json=appendedAt,proto3" json:"appended_at,omitempty"`
+	// The message becomes ready: it was enqueued with a delay or a moment, or a retry waits. Only PeekMessages shows it,
+	// and only of a message that is delayed now. The wait runs on the monotonic clock, so a wall clock that steps
+	// meanwhile makes this moment wrong by the step.
+	DueAt         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=due_at,json=dueAt,proto3" json:"due_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -321,6 +325,13 @@ func (x *MessageTimestamps) GetLeaseExpiresAt() *timestamppb.Timestamp {
 func (x *MessageTimestamps) GetAppendedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.AppendedAt
+	}
+	return nil
+}
+
+func (x *MessageTimestamps) GetDueAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DueAt
 	}
 	return nil
 }
@@ -511,14 +522,15 @@ const file_fila_v1_messages_proto_rawDesc = "" +
 	"\vdead_letter\x18\n" +
 	" \x01(\v2\x13.fila.v1.DeadLetterR\n" +
 	"deadLetter\x12 \n" +
-	"\vredelivered\x18\v \x01(\bR\vredelivered\"\x8c\x02\n" +
+	"\vredelivered\x18\v \x01(\bR\vredelivered\"\xbf\x02\n" +
 	"\x11MessageTimestamps\x12;\n" +
 	"\venqueued_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"enqueuedAt\x127\n" +
 	"\tleased_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bleasedAt\x12D\n" +
 	"\x10lease_expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\x12;\n" +
 	"\vappended_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"appendedAt\"\xd5\x01\n" +
+	"appendedAt\x121\n" +
+	"\x06due_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05dueAt\"\xd5\x01\n" +
 	"\n" +
 	"DeadLetter\x12!\n" +
 	"\fsource_queue\x18\x01 \x01(\tR\vsourceQueue\x12%\n" +
@@ -558,20 +570,21 @@ var file_fila_v1_messages_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
 }
 var file_fila_v1_messages_proto_depIdxs = []int32{
-	5, // 0: fila.v1.Message.headers:type_name -> fila.v1.Message.HeadersEntry
-	1, // 1: fila.v1.Message.metadata:type_name -> fila.v1.MessageMetadata
-	2, // 2: fila.v1.Message.timestamps:type_name -> fila.v1.MessageTimestamps
-	3, // 3: fila.v1.MessageMetadata.dead_letter:type_name -> fila.v1.DeadLetter
-	6, // 4: fila.v1.MessageTimestamps.enqueued_at:type_name -> google.protobuf.Timestamp
-	6, // 5: fila.v1.MessageTimestamps.leased_at:type_name -> google.protobuf.Timestamp
-	6, // 6: fila.v1.MessageTimestamps.lease_expires_at:type_name -> google.protobuf.Timestamp
-	6, // 7: fila.v1.MessageTimestamps.appended_at:type_name -> google.protobuf.Timestamp
-	6, // 8: fila.v1.DeadLetter.at:type_name -> google.protobuf.Timestamp
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	5,  // 0: fila.v1.Message.headers:type_name -> fila.v1.Message.HeadersEntry
+	1,  // 1: fila.v1.Message.metadata:type_name -> fila.v1.MessageMetadata
+	2,  // 2: fila.v1.Message.timestamps:type_name -> fila.v1.MessageTimestamps
+	3,  // 3: fila.v1.MessageMetadata.dead_letter:type_name -> fila.v1.DeadLetter
+	6,  // 4: fila.v1.MessageTimestamps.enqueued_at:type_name -> google.protobuf.Timestamp
+	6,  // 5: fila.v1.MessageTimestamps.leased_at:type_name -> google.protobuf.Timestamp
+	6,  // 6: fila.v1.MessageTimestamps.lease_expires_at:type_name -> google.protobuf.Timestamp
+	6,  // 7: fila.v1.MessageTimestamps.appended_at:type_name -> google.protobuf.Timestamp
+	6,  // 8: fila.v1.MessageTimestamps.due_at:type_name -> google.protobuf.Timestamp
+	6,  // 9: fila.v1.DeadLetter.at:type_name -> google.protobuf.Timestamp
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_messages_proto_init() }

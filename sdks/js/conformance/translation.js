@@ -92,6 +92,7 @@ export function messageAnswer(message) {
     redelivered: message.redelivered,
     enqueued_at_ms: message.enqueuedAt.getTime(),
     appended_at_ms: message.appendedAt.getTime(),
+    due_at_ms: message.dueAt === undefined ? null : message.dueAt.getTime(),
     dead_letter: deadLetter === undefined ? null : plain(deadLetter),
     ...(message instanceof Message
       ? {

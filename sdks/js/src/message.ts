@@ -127,6 +127,11 @@ export class StoredMessage {
     return toDate(this.timestamps.appendedAt);
   }
 
+  /** When a delayed message becomes ready, as `peek` shows it; undefined where it is not delayed. */
+  get dueAt(): Date | undefined {
+    return this.timestamps.dueAt === undefined ? undefined : toDate(this.timestamps.dueAt);
+  }
+
   /** Why it was given up; undefined outside dead-letter queues. */
   get deadLetter(): DeadLetter | undefined {
     const letter = this.#metadata.deadLetter;

@@ -68,6 +68,7 @@ def message_answer(message: StoredMessage) -> dict[str, Any]:
         "attempt_count": message.attempt_count,
         "enqueued_at_ms": moment(message.enqueued_at),
         "appended_at_ms": moment(message.appended_at),
+        "due_at_ms": None if message.due_at is None else moment(message.due_at),
         "dead_letter": None
         if letter is None
         else {

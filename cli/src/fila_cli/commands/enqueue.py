@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from fila_cli.arguments import queue_argument
+from fila_cli.moments import shown
 from fila_cli.output import Format, as_json, as_yaml, counted
 from fila_cli.progress import Progress
 from fila_cli.session import Command, Session, Stopped
-from fila_cli.values import DURATION, MOMENT, PAIR, PAYLOAD
+from fila_cli.values import DURATION, MOMENT_AHEAD, PAIR, PAYLOAD
 
 if TYPE_CHECKING:
     from fila.v1.service_pb2 import EnqueueOptions
@@ -31,6 +32,7 @@ _BATCH_BYTES_MAX = 4 * 2**20
     fila enqueue orders @order.json --header tenant=acme
     fila enqueue orders --lines --header tenant=globex < orders.jsonl
     fila enqueue reminders 'wake up' --delay 10m --ttl 1h
+    fila enqueue reminders 'wake up' --at 'tomorrow 07:00'
     fila enqueue orders 'once' --dedup-key order-4711
     """,
 )
@@ -42,8 +44,10 @@ _BATCH_BYTES_MAX = 4 * 2**20
 @click.option(
     "--at",
     "deliver_at",
-    type=MOMENT,
-    help="Not ready before this moment: 2026-11-20T14:00 by this machine's clock, ...Z in UTC, or +10m",
+    type=MOMENT_AHEAD,
+    metavar="TIME",
+    help="Not ready before this moment: 14:00, 'tomorrow 14:00' or '2026-11-20 14:00' by this machine's clock, "
+    "'14:00 Europe/Berlin' by that zone's, ...Z in UTC, or +10m",
 )
 @click.option("--ttl", "ttl_ms", type=DURATION, help="Dropped when nobody has leased it by then")
 @click.option(
@@ -82,7 +86,8 @@ def enqueue(
     answer = session.service.Enqueue(request, timeout=session.timeout_s)
     # Offsets begin at 1 and count everybody's messages, so a tenant's key is told none.
     place = f" at offset {answer.offset}" if answer.offset else ""
-    session.show(answer, f"{answer.message_id}{place}")
+    due = f", due {shown(deliver_at)}" if deliver_at is not None else ""
+    session.show(answer, f"{answer.message_id}{place}{due}")
     return 0
 
 

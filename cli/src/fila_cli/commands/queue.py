@@ -413,7 +413,7 @@ def purge(session: Session, queue: str, channel: str | None, fairness_key: str |
 def peek(
     session: Session, queue: str, channel: str, count: int, after: int, fairness_key: str | None
 ) -> None:
-    """Look at pending messages without leasing them."""
+    """Look at pending messages without leasing them. DUE says when a delayed one becomes ready."""
     from fila.v1 import admin_pb2
 
     request = admin_pb2.PeekMessagesRequest(

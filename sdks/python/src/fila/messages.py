@@ -189,6 +189,12 @@ class StoredMessage:
         return to_datetime(self._wire.timestamps.appended_at)
 
     @property
+    def due_at(self) -> datetime | None:
+        """When a delayed message becomes ready, as `peek` shows it; None where it is not delayed."""
+        timestamps = self._wire.timestamps
+        return to_datetime(timestamps.due_at) if timestamps.HasField("due_at") else None
+
+    @property
     def dead_letter(self) -> DeadLetter | None:
         """Why it was given up; None outside dead-letter queues."""
         if not self._wire.metadata.HasField("dead_letter"):

@@ -81,13 +81,15 @@ class MessageMetadata(_message.Message):
     def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., attempt_count: _Optional[int] = ..., queue_id: _Optional[str] = ..., offset: _Optional[int] = ..., lease_id: _Optional[int] = ..., cost: _Optional[float] = ..., channel: _Optional[str] = ..., dead_letter: _Optional[_Union[DeadLetter, _Mapping]] = ..., redelivered: bool = ...) -> None: ...
 
 class MessageTimestamps(_message.Message):
-    __slots__ = ["appended_at", "enqueued_at", "lease_expires_at", "leased_at"]
+    __slots__ = ["appended_at", "due_at", "enqueued_at", "lease_expires_at", "leased_at"]
     APPENDED_AT_FIELD_NUMBER: _ClassVar[int]
+    DUE_AT_FIELD_NUMBER: _ClassVar[int]
     ENQUEUED_AT_FIELD_NUMBER: _ClassVar[int]
     LEASED_AT_FIELD_NUMBER: _ClassVar[int]
     LEASE_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     appended_at: _timestamp_pb2.Timestamp
+    due_at: _timestamp_pb2.Timestamp
     enqueued_at: _timestamp_pb2.Timestamp
     lease_expires_at: _timestamp_pb2.Timestamp
     leased_at: _timestamp_pb2.Timestamp
-    def __init__(self, enqueued_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., leased_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., lease_expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., appended_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, enqueued_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., leased_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., lease_expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., appended_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., due_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...

@@ -23,11 +23,11 @@ from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.scheduling.tokens cimport channel_full
 from fila_server.core.state.directory cimport directory_at
-from fila_server.core.state.kinds cimport LEASED, PULL, RETURNED_ONCE, STREAM
+from fila_server.core.state.kinds cimport DELAYED, LEASED, PULL, RETURNED_ONCE, STREAM
 from fila_server.core.state.paths cimport (
     entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, key_weight, share_of,
 )
-from fila_server.core.state.state cimport Body, Channel, Entry, Frame, Lease, Queue, ThrottleSet
+from fila_server.core.state.state cimport Body, Channel, Delay, Entry, Frame, Lease, Queue, ThrottleSet
 from fila_server.core.storage.families cimport STAGED
 from fila_server.core.storage.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK
 from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, buffer_reserve, must_malloc
@@ -416,12 +416,14 @@ cdef void message_view(Core* core, Slot* slot, View* view) noexcept nogil:
     view.enqueued_ms = frame_enqueued_ms(frame, slot.index)
     view.appended_ms = frame_appended_ms(frame, slot.index)
     view.lease_id = 0
-    view.leased_ms = view.expires_ms = 0
+    view.leased_ms = view.expires_ms = view.due_ms = 0
     if slot.state == LEASED:
         lease = <Lease*> slot.owner
         view.lease_id = lease.lease_id
         view.leased_ms = lease.leased_ms
         view.expires_ms = lease.expires_ms
+    elif slot.state == DELAYED:
+        view.due_ms = (<Delay*> slot.owner).due_ms
     view.throttle_count = 0
     if set != NULL:
         for i in range(set.count):

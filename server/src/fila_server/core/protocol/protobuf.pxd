@@ -73,6 +73,7 @@ cdef struct View:                   # what a delivered Message says
     int64_t  appended_ms
     int64_t  leased_ms              # 0 = not leased
     int64_t  expires_ms
+    int64_t  due_ms                 # 0 = not delayed
     uint32_t throttle_count
     Slice    throttle[16]
 

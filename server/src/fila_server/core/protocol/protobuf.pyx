@@ -439,6 +439,7 @@ cdef void put_message(Buffer* b, uint32_t field, const View* view, Buffer* tail)
     put_timestamp_field(tail, v1.MESSAGE_TIMESTAMPS_LEASED_AT, view.leased_ms)
     put_timestamp_field(tail, v1.MESSAGE_TIMESTAMPS_LEASE_EXPIRES_AT, view.expires_ms)
     put_timestamp_field(tail, v1.MESSAGE_TIMESTAMPS_APPENDED_AT, view.appended_ms)
+    put_timestamp_field(tail, v1.MESSAGE_TIMESTAMPS_DUE_AT, view.due_ms)
     size = (
         38 + view.body_length
         + 1 + varint_size(metadata_at) + metadata_at

@@ -96,6 +96,13 @@ public class StoredMessage {
         return Arguments.instant(wire.getTimestamps().getAppendedAt());
     }
 
+    /** When a delayed message becomes ready, as {@code peek} shows it; empty where it is not delayed. */
+    public final Optional<Instant> dueAt() {
+        return wire.getTimestamps().hasDueAt()
+                ? Optional.of(Arguments.instant(wire.getTimestamps().getDueAt()))
+                : Optional.empty();
+    }
+
     /** Why it was given up; empty outside dead-letter queues. */
     public final Optional<DeadLetter> deadLetter() {
         return wire.getMetadata().hasDeadLetter()

@@ -123,6 +123,11 @@ final class Answers {
         answer.addProperty("enqueued_at_ms", message.enqueuedAt().toEpochMilli());
         answer.addProperty("appended_at_ms", message.appendedAt().toEpochMilli());
         answer.add(
+                "due_at_ms",
+                message.dueAt()
+                        .<JsonElement>map(due -> new JsonPrimitive(due.toEpochMilli()))
+                        .orElse(JsonNull.INSTANCE));
+        answer.add(
                 "dead_letter",
                 message.deadLetter().map(Answers::deadLetter).orElse(JsonNull.INSTANCE));
         if (message instanceof Message delivery) {
