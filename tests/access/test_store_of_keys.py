@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -30,8 +31,11 @@ class Store:
     def __init__(self) -> None:
         self.records: dict[bytes, bytes] = {}
         self.copy = b""
+        self.refusal: errors.FilaServerError | None = None
 
     async def call(self, kind: int, frame: bytes) -> bytes:
+        if self.refusal is not None:
+            raise self.refusal
         if kind == commands.ACCESS_READ:
             told = seam_frames.AccessChange(marker=self.copy)
             for key, value in self.records.items():
@@ -47,6 +51,10 @@ class Store:
                 self.records.pop(record.key, None)
         self.records[records.MARKER_KEY] = self.copy = change.marker
         return b""
+
+
+def sum_of(store: Store) -> records.Sum:
+    return records.Sum({key: value for key, value in store.records.items() if key != records.MARKER_KEY})
 
 
 def directory(store: Store, data_dir: Path) -> Directory:
@@ -78,9 +86,13 @@ async def test_keys_are_found_again(written: Store, tmp_path: Path):
 def old_table(store: Store, _: Path) -> None:
     """As it was before the last change, the marker in both places too: a log whose end is lost."""
     del store.records[b"k/second"]
-    store.records[records.MARKER_KEY] = store.copy = records.encode(
-        records.marker_of(1, {k: v for k, v in store.records.items() if k != records.MARKER_KEY})
-    )
+    store.records[records.MARKER_KEY] = store.copy = records.encode(sum_of(store).marker(1))
+
+
+def exchanged(store: Store, _: Path) -> None:
+    """Each of two records has the other's value."""
+    first, second = store.records[b"k/first"], store.records[b"k/second"]
+    store.records.update({b"k/first": second, b"k/second": first})
 
 
 def all_gone(store: Store, _: Path) -> None:
@@ -91,6 +103,7 @@ def all_gone(store: Store, _: Path) -> None:
 DAMAGES: dict[str, Callable[[Store, Path], Any]] = {
     "a record is gone": lambda store, _: store.records.pop(b"k/second"),
     "a record is another": lambda store, _: store.records.update({b"k/second": b'{"id":"x"}'}),
+    "two records are exchanged": exchanged,
     "the marker is gone": lambda store, _: store.records.pop(records.MARKER_KEY),
     "its copy is gone": lambda store, _: setattr(store, "copy", b""),
     "all is gone": all_gone,
@@ -103,6 +116,50 @@ DAMAGES: dict[str, Callable[[Store, Path], Any]] = {
 async def test_a_loss_refuses_to_serve(written: Store, tmp_path: Path, damage: Callable[[Store, Path], Any]):
     damage(written, tmp_path)
     with pytest.raises(errors.AccessDamaged, match="auth recover"):
+        await directory(written, tmp_path).load()
+
+
+async def test_the_sum_goes_with_each_change_to_what_the_records_add_up_to(written: Store, tmp_path: Path):
+    keyring = directory(written, tmp_path)
+    await keyring.load()
+    second = keyring.keys["second"]
+    bob = PrincipalRecord("bob", 2)
+    await keyring.change([bob, KeyRecord("second", "anna", bytes(32), 1, 9)], [keyring.keys["first"]])
+    assert records.decode_marker(written.copy) == sum_of(written).marker(3)
+
+    await keyring.change([second], [bob, KeyRecord("never", "bob", bytes(32), 1)])
+
+    assert records.decode_marker(written.copy) == sum_of(written).marker(4)
+    assert sorted(written.records) == [b"!", b"k/second", b"p/anna"]
+
+
+async def test_what_the_store_refuses_changes_nothing_of_the_sum(written: Store, tmp_path: Path):
+    keyring = directory(written, tmp_path)
+    await keyring.load()
+    written.refusal = errors.Overloaded("full")
+    with pytest.raises(errors.Overloaded):
+        await keyring.change([PrincipalRecord("bob", 2)], [keyring.keys["first"]])
+    written.refusal = None
+
+    await keyring.change([PrincipalRecord("carla", 2)], [])
+
+    await directory(written, tmp_path).load()
+
+
+async def test_a_sum_as_older_servers_wrote_it_is_read_and_replaced(written: Store, tmp_path: Path):
+    total = hashlib.sha256()
+    for key, value in sorted(written.records.items()):
+        if key != records.MARKER_KEY:
+            total.update(len(key).to_bytes(4) + key + len(value).to_bytes(4) + value)
+    marker = records.encode(records.Marker(changes=2, count=3, sum=total.hexdigest()))
+    written.records[records.MARKER_KEY] = written.copy = marker
+    keyring = directory(written, tmp_path)
+    await keyring.load()
+    await keyring.change([KeyRecord("third", "anna", bytes(32), 1)], [])
+    assert records.decode_marker(written.copy) == sum_of(written).marker(3)
+
+    written.records[records.MARKER_KEY] = written.copy = marker
+    with pytest.raises(errors.AccessDamaged, match="not those that were written last"):
         await directory(written, tmp_path).load()
 
 

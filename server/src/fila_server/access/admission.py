@@ -280,7 +280,7 @@ class Admission:
 
     def look(self) -> None:
         """End what its holder may no longer hold."""
-        self.directory.drop_expired()
+        self.directory.look()
         if self.table.generation == self._generation:
             return
         self._generation = self.table.generation

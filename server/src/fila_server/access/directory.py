@@ -16,6 +16,7 @@ from pathlib import Path
 
 from fila_server import errors
 from fila_server.access import records, rights
+from fila_server.access.ends import Ends
 from fila_server.access.marker import read_changes, write_changes
 from fila_server.access.records import KeyRecord, PrincipalRecord
 from fila_server.core.protocol import commands, seam_frames
@@ -43,19 +44,21 @@ class Directory:
         self._call = call
         self._table = table
         self._data_dir = Path(data_dir)
-        self._wall_ms = wall_ms
+        self.wall_ms = wall_ms
         self._mono_ns = mono_ns
         self._numbers = itertools.count(1)
         self._stored: dict[bytes, bytes] = {}
+        self._sum = records.Sum()
         self._changes = 0
         self._change = asyncio.Lock()
         self.principals: dict[str, PrincipalRecord] = {}
         self.keys: dict[str, KeyRecord] = {}
+        self._keys_by_principal: dict[str, dict[str, KeyRecord]] = {}
+        self._ends = Ends()
         self._number_by_principal: dict[str, int] = {}
         self._ever_bounded: set[int] = set()
         """Numbers of principals that have, or had, a bound on what they hold in flight."""
         self._caller_by_key: dict[str, int] = {}
-        self._key_by_caller: dict[int, str] = {}
         self._caller_by_name: dict[str, int] = {}
 
     # --- at the start -----------------------------------------------------------------------
@@ -75,10 +78,12 @@ class Directory:
                 self._keep(records.decode(key, value))
             except ValueError as error:
                 raise _damaged(f"a record cannot be read ({error})") from None
-        self._stored = stored
-        for name in self.principals:
-            self._report_principal(name)
-        self.drop_expired()
+        self._stored, self._sum = stored, records.Sum(stored)
+        for principal in self.principals.values():
+            self._report(principal)
+        for each in self.keys.values():
+            self._report(each)
+        self.look()
 
     def _check(self, stored: Mapping[bytes, bytes], own: bytes, copy: bytes) -> None:
         seen = read_changes(self._data_dir)
@@ -92,7 +97,7 @@ class Directory:
             marker = records.decode_marker(own)
         except ValueError as error:
             raise _damaged(f"its marker cannot be read ({error})") from None
-        if marker != records.marker_of(marker.changes, stored):
+        if not records.is_marker_of(marker, stored):
             raise _damaged("records are missing, or are not those that were written last")
         if marker.changes < seen:
             raise _damaged(f"the last {seen - marker.changes} changes are missing")
@@ -110,32 +115,41 @@ class Directory:
     async def change(self, put: list[Record], drop: list[Record], audit: bytes = b"") -> None:
         """Make a change durable, then put it in force. The caller has checked that it may be made."""
         async with self._change:
-            changed = dict(self._stored)
+            total = self._sum.copy()
             frame = seam_frames.AccessChange(audit=audit)
+            values: dict[bytes, bytes] = {}
             for record in drop:
-                changed.pop(records.key_of(record), None)
-                frame.records.add(key=records.key_of(record))
+                values[records.key_of(record)] = b""
             for record in put:
-                changed[records.key_of(record)] = value = records.encode(record)
-                frame.records.add(key=records.key_of(record), value=value)
-            marker = records.marker_of(self._changes + 1, changed)
+                values[records.key_of(record)] = records.encode(record)
+            for key, value in values.items():
+                frame.records.add(key=key, value=value)
+                if key in self._stored:
+                    total.drop(key, self._stored[key])
+                if value:
+                    total.put(key, value)
+            marker = total.marker(self._changes + 1)
             frame.marker = records.encode(marker)
             await self._call(commands.ACCESS_CHANGE, frame.SerializeToString())
             await asyncio.to_thread(write_changes, self._data_dir, marker.changes)
-            self._stored, self._changes = changed, marker.changes
+            self._sum, self._changes = total, marker.changes
+            for key, value in values.items():
+                if value:
+                    self._stored[key] = value
+                else:
+                    self._stored.pop(key, None)
             for record in drop:
                 self._forget(record)
             for record in put:
                 self._keep(record)
-            for name in {_name_of(record) for record in (*put, *drop)}:
-                if name in self.principals:
-                    self._report_principal(name)
+                self._report(record)
 
     def _keep(self, record: Record) -> None:
         if isinstance(record, PrincipalRecord):
             self.principals[record.name] = record
         else:
             self.keys[record.id] = record
+            self._keys_by_principal.setdefault(record.principal, {})[record.id] = record
 
     def _forget(self, record: Record) -> None:
         if isinstance(record, PrincipalRecord):
@@ -147,12 +161,16 @@ class Directory:
             self._drop_caller(self._caller_by_name.pop(record.name, 0))
         else:
             self.keys.pop(record.id, None)
+            of_its_principal = self._keys_by_principal.get(record.principal, {})
+            of_its_principal.pop(record.id, None)
+            if not of_its_principal:
+                self._keys_by_principal.pop(record.principal, None)
+            self._ends.drop(record.id)
             self._drop_caller(self._caller_by_key.pop(record.id, 0))
 
     def _drop_caller(self, caller: int) -> None:
         if caller:
             self._table.drop_key(caller)
-            self._key_by_caller.pop(caller, None)
 
     async def begin_anew(self, put: list[Record], audit: bytes) -> None:
         """Drop all there is, readable or not, and begin with these records. For an offline recovery."""
@@ -169,15 +187,23 @@ class Directory:
         frame = seam_frames.AccessChange(audit=audit, anew=True)
         for key, value in stored.items():
             frame.records.add(key=key, value=value)
-        frame.marker = records.encode(records.marker_of(seen + 1, stored))
+        frame.marker = records.encode(records.Sum(stored).marker(seen + 1))
         await self._call(commands.ACCESS_CHANGE, frame.SerializeToString())
         write_changes(self._data_dir, seen + 1)
 
     # --- what is in force -------------------------------------------------------------------
 
-    def _report_principal(self, name: str) -> None:
-        record = self.principals[name]
-        number = self._number_by_principal.setdefault(name, next(self._numbers))
+    def _report(self, record: Record) -> None:
+        """Put it into the table, a key behind its principal: one without is nobody's."""
+        if isinstance(record, KeyRecord):
+            number = self._number_by_principal.get(record.principal)
+            if number is None:
+                return
+            caller = self._caller_by_key.setdefault(record.id, next(self._numbers))
+            is_over = self._ends.put(record.id, record.expires_ms)
+            self._table.put_key(caller, number, record.id.encode(), record.digest, record.expires_ms, is_over)
+            return
+        number = self._number_by_principal.setdefault(record.name, next(self._numbers))
         if record.quotas.in_flight:
             self._ever_bounded.add(number)
         self._table.put_principal(
@@ -192,27 +218,24 @@ class Directory:
             record.quotas.stored_bytes,
             record.quotas.in_flight,
         )
-        self.caller_of_name(name)
-        now_ms = self._wall_ms()
-        for key in self.keys.values():
-            if key.principal == name and not _is_over(key, now_ms):
-                caller = self._caller_by_key.setdefault(key.id, next(self._numbers))
-                self._table.put_key(caller, number, key.id.encode(), key.digest, key.expires_ms)
-                self._key_by_caller[caller] = key.id
+        self.caller_of_name(record.name)
 
-    def drop_expired(self) -> None:
-        """Take keys whose time is over out of the table: what they hold open ends as if they were revoked."""
-        now_ms = self._wall_ms()
-        for key in self.keys.values():
-            if _is_over(key, now_ms) and key.id in self._caller_by_key:
-                self._drop_caller(self._caller_by_key.pop(key.id))
+    def look(self) -> None:
+        """Judge the ends of keys by the clock as it stands: what a key that is over holds open ends as if it were
+        revoked, and one whose end lies ahead again, because the clock was set back, is good again."""
+        for key_id, is_over in self._ends.look(self.wall_ms()):
+            self._table.put_over(self._caller_by_key[key_id], is_over)
+
+    def keys_of(self, name: str) -> list[KeyRecord]:
+        """A principal's keys, the oldest first, those that are over among them."""
+        return sorted(self._keys_by_principal.get(name, {}).values(), key=lambda key: key.created_ms)
 
     def find(self, key_id: str, digest: bytes) -> tuple[int, KeyRecord | None]:
         """The caller of a key's holder, and the key; (0, None) unless id and secret belong together.
 
         The caller of a key whose time is over is 0.
         """
-        caller = self._table.find(key_id.encode(), digest, self._wall_ms())
+        caller = self._table.find(key_id.encode(), digest, self.wall_ms())
         record = self.keys.get(key_id)
         if record is None or not rights.same(record.digest, digest):
             return 0, None
@@ -280,10 +303,6 @@ class Directory:
 
 def _is_over(key: KeyRecord, now_ms: int) -> bool:
     return bool(key.expires_ms) and key.expires_ms <= now_ms
-
-
-def _name_of(record: Record) -> str:
-    return record.name if isinstance(record, PrincipalRecord) else record.principal
 
 
 def _damaged(what: str) -> errors.AccessDamaged:

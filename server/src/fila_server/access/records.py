@@ -4,6 +4,10 @@
     "k/" id       a key: whose it is, the digest of its secret, when it ends
     "!"           the marker: how many changes there were, how many records there are, and a sum over them
 
+The sum is that of a number for each record, 4,096 bits of SHAKE-256 of its key and value, modulo 2^4096. A change adds
+what it puts and takes off what it drops, so it costs the same among ten records and ten thousand. To find other records
+of the same sum is as hard as to find two texts of one SHA-256.
+
 The marker stands in the family ACCESS, in META, and its number of changes in the file DATA_DIR/access-marker, which
 is written after the change is durable and before it is answered. So a record that is gone, an old table, or a whole
 lost end of the log disagree with one of the three, and the server does not serve.
@@ -12,13 +16,19 @@ lost end of the log disagree with one of the three, and the server does not serv
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
 PRINCIPAL_PREFIX = b"p/"
 KEY_PREFIX = b"k/"
 MARKER_KEY = b"!"
+
+_SUM_BYTES = 512
+_SUM_END = 1 << 8 * _SUM_BYTES
+_OLD_SUM_CHARS = 64
+"""Of a SHA-256 over all records in order, as servers before 0.1.0 wrote it: read once, and replaced by the next
+change."""
 
 
 class GrantRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -114,14 +124,47 @@ def decode_marker(value: bytes) -> Marker:
         raise ValueError(str(error)) from None
 
 
-def marker_of(changes: int, stored: Mapping[bytes, bytes]) -> Marker:
-    """Return the marker of these records."""
-    return Marker(changes=changes, count=len(stored), sum=_sum(stored.items()))
+class Sum:
+    """The records, as they come and go, in a number of one size."""
+
+    def __init__(self, stored: Mapping[bytes, bytes] | None = None) -> None:
+        self._total = 0
+        self._count = 0
+        for key, value in (stored or {}).items():
+            self.put(key, value)
+
+    def copy(self) -> Sum:
+        """Return one that goes on from here."""
+        other = Sum()
+        other._total, other._count = self._total, self._count
+        return other
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Take in a record."""
+        self._total = (self._total + _number_of(key, value)) % _SUM_END
+        self._count += 1
+
+    def drop(self, key: bytes, value: bytes) -> None:
+        """Take out a record that was put in as it is."""
+        self._total = (self._total - _number_of(key, value)) % _SUM_END
+        self._count -= 1
+
+    def marker(self, changes: int) -> Marker:
+        """Return the marker of the records that are in."""
+        return Marker(changes=changes, count=self._count, sum=self._total.to_bytes(_SUM_BYTES).hex())
 
 
-def _sum(stored: Iterable[tuple[bytes, bytes]]) -> str:
-    """Tells a missing, changed or older record; who can write the store can write this too."""
+def _number_of(key: bytes, value: bytes) -> int:
+    text = len(key).to_bytes(4) + key + len(value).to_bytes(4) + value
+    return int.from_bytes(hashlib.shake_256(text).digest(_SUM_BYTES))
+
+
+def is_marker_of(marker: Marker, stored: Mapping[bytes, bytes]) -> bool:
+    """Whether these are the records of the marker: one that is missing, changed or older is told by their sum. Who can
+    write the store can write this too."""
+    if len(marker.sum) != _OLD_SUM_CHARS:
+        return marker == Sum(stored).marker(marker.changes)
     total = hashlib.sha256()
-    for key, value in sorted(stored):
+    for key, value in sorted(stored.items()):
         total.update(len(key).to_bytes(4) + key + len(value).to_bytes(4) + value)
-    return total.hexdigest()
+    return (marker.count, marker.sum) == (len(stored), total.hexdigest())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -64,6 +63,7 @@ class Keyring:
         self._admission = admission
         self._directory: Directory = admission.directory
         self._limits = limits
+        self._now_ms = self._directory.wall_ms
         self._changing = asyncio.Lock()
         self._changes: set[asyncio.Task[Any]] = set()
 
@@ -77,7 +77,7 @@ class Keyring:
                 "as_tenant",
                 f"must be at most {self._limits.fairness_key_bytes_max} bytes, got {tenant_bytes}",
             )
-        expires_ms = _end_of(request.expires_after_ms)
+        expires_ms = self._end_of(request.expires_after_ms)
         return await self.in_turn(self._create(request, caller, expires_ms))
 
     async def _create(self, request: pb.CreateKeyRequest, caller: Caller, expires_ms: int) -> bytes:
@@ -86,21 +86,21 @@ class Keyring:
         put: list[PrincipalRecord | KeyRecord] = []
         if known is None:
             self.check_room(1)
-            put.append(PrincipalRecord(request.name, _now_ms(), tenant=request.as_tenant))
+            put.append(PrincipalRecord(request.name, self._now_ms(), tenant=request.as_tenant))
         elif request.as_tenant and request.as_tenant != known.tenant:
             raise errors.Invalid(
                 "as_tenant", f'is for a new name: "{request.name}" is there, with other rights'
             )
         self.check_room(0)
         text, key = keys.make(os.urandom)
-        put.append(KeyRecord(key.id, request.name, key.digest, _now_ms(), expires_ms))
+        put.append(KeyRecord(key.id, request.name, key.digest, self._now_ms(), expires_ms))
         await self.change(put, [], record("CreateKey", request, caller), key.id)
         return pb.CreateKeyResponse(key=text, key_id=key.id).SerializeToString()
 
     async def rotate_key(self, request: pb.RotateKeyRequest, caller: Caller) -> bytes:
         if request.overlap_ms > OVERLAP_MS_MAX:
             raise errors.LimitExceeded("overlap_ms", f"must be at most {OVERLAP_MS_MAX} (90 days)")
-        return await self.in_turn(self._rotate(request, caller, _end_of(request.expires_after_ms)))
+        return await self.in_turn(self._rotate(request, caller, self._end_of(request.expires_after_ms)))
 
     async def _rotate(self, request: pb.RotateKeyRequest, caller: Caller, expires_ms: int) -> bytes:
         old = self._key(request.key_id)
@@ -109,10 +109,10 @@ class Keyring:
                 "this is the key of a tenant's link: make another link, and revoke this one"
             )
         self.check_room(0)
-        ends_ms = _now_ms() + max(1, request.overlap_ms)
+        ends_ms = self._now_ms() + max(1, request.overlap_ms)
         ends_ms = min(ends_ms, old.expires_ms) if old.expires_ms else ends_ms
         text, key = keys.make(os.urandom)
-        new = KeyRecord(key.id, old.principal, key.digest, _now_ms(), expires_ms)
+        new = KeyRecord(key.id, old.principal, key.digest, self._now_ms(), expires_ms)
         ending = msgspec.structs.replace(old, expires_ms=ends_ms)
         await self.change([new, ending], [], record("RotateKey", request, caller), key.id)
         return pb.RotateKeyResponse(key=text, key_id=key.id).SerializeToString()
@@ -142,7 +142,7 @@ class Keyring:
         known = self._directory.principals.get(request.name)
         if known is None:
             self.check_room(1)
-            known = PrincipalRecord(request.name, _now_ms())
+            known = PrincipalRecord(request.name, self._now_ms())
         grants = tuple(dict.fromkeys((*known.grants, *given)))
         rights.check_together(grants, known.tenant)
         await self.change(
@@ -311,7 +311,7 @@ class Keyring:
     ) -> None:
         if force:
             return
-        directory, now_ms = self._directory, _now_ms()
+        directory, now_ms = self._directory, self._now_ms()
         if key is not None and not rights.is_admin(directory.principals[key.principal]):
             return
         if directory.admins(now_ms, without_keys=without_keys, without=without) == 0:
@@ -319,6 +319,13 @@ class Keyring:
                 "this is the last admin's key: make another admin first, or use force, after which only "
                 "fila-server auth recover on the server's machine makes one"
             )
+
+    def _end_of(self, after_ms: int) -> int:
+        if after_ms > EXPIRES_MS_MAX:
+            raise errors.LimitExceeded(
+                "expires_after_ms", f"must be at most {EXPIRES_MS_MAX} (10 years), or 0 for ever"
+            )
+        return self._now_ms() + after_ms if after_ms else 0
 
     def _key(self, key_id: str) -> KeyRecord:
         key = self._directory.keys.get(key_id)
@@ -358,12 +365,11 @@ class Keyring:
             quotas.stored_bytes,
             self._directory.stored(name),
         )
-        for key in sorted(self._directory.keys.values(), key=lambda key: key.created_ms):
-            if key.principal == name:
-                info = reported.keys.add(key_id=key.id, bootstrap=key.bootstrap)
-                info.created_at.FromMilliseconds(key.created_ms)
-                if key.expires_ms:
-                    info.expires_at.FromMilliseconds(key.expires_ms)
+        for key in self._directory.keys_of(name):
+            info = reported.keys.add(key_id=key.id, bootstrap=key.bootstrap)
+            info.created_at.FromMilliseconds(key.created_ms)
+            if key.expires_ms:
+                info.expires_at.FromMilliseconds(key.expires_ms)
         return reported
 
 
@@ -398,15 +404,3 @@ def _grants_of(permissions: Any) -> list[GrantRecord]:
         pattern = f"{permission.queue}:{permission.channel}" if permission.channel else permission.queue
         given.append(rights.grant(right, pattern))
     return given
-
-
-def _end_of(after_ms: int) -> int:
-    if after_ms > EXPIRES_MS_MAX:
-        raise errors.LimitExceeded(
-            "expires_after_ms", f"must be at most {EXPIRES_MS_MAX} (10 years), or 0 for ever"
-        )
-    return _now_ms() + after_ms if after_ms else 0
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -136,7 +136,9 @@ cdef uint32_t _on_channel(Principal* p, Slice queue, Slice channel) noexcept nog
 
 cdef Principal* principal_of(RightsTable* table, uint64_t caller) noexcept nogil:
     cdef Caller* row = <Caller*> map64_get(&table.callers, caller)
-    return <Principal*> map64_get(&table.principals, row.principal) if row != NULL else NULL
+    if row == NULL or row.is_over:
+        return NULL
+    return <Principal*> map64_get(&table.principals, row.principal)
 
 
 cdef int64_t rights_find(

@@ -147,10 +147,13 @@ cdef class Rights:
         if p != NULL:
             _principal_free(p)
 
-    def put_key(self, uint64_t caller, uint64_t principal, bytes key_id, bytes digest, int64_t expires_ms):
+    def put_key(
+            self, uint64_t caller, uint64_t principal, bytes key_id, bytes digest, int64_t expires_ms,
+            bint is_over=False):
         """Make a key, or change when it expires (0 = never); its number is its holder's caller."""
         cdef Caller* row = <Caller*> must_malloc(sizeof(Caller) + len(key_id))
         cdef Caller* before
+        cdef bint is_another
         if len(digest) != DIGEST_BYTES:
             free(row)
             raise ValueError(f"a digest has {DIGEST_BYTES} bytes")
@@ -158,19 +161,33 @@ cdef class Rights:
         memcpy(<char*> row + sizeof(Caller), <const char*> key_id, len(key_id))
         row.text.bytes = <char*> row + sizeof(Caller)
         row.text.length = <uint32_t> len(key_id)
-        row.number, row.principal, row.expires_ms = caller, principal, expires_ms
+        row.number, row.principal, row.expires_ms, row.is_over = caller, principal, expires_ms, is_over
         memcpy(row.digest, <const char*> digest, DIGEST_BYTES)
-        self.drop_key(caller)
         pthread_mutex_lock(&self.table.lock)
-        before = <Caller*> textmap_get(&self.table.keys, row.text.bytes, row.text.length)
-        if before == NULL:
+        # In one turn of the lock: no call of its holder meets a key that is not there.
+        before = <Caller*> map64_remove(&self.table.callers, caller)
+        if before != NULL:
+            textmap_remove(&self.table.keys, &before.text)
+        is_another = textmap_get(&self.table.keys, row.text.bytes, row.text.length) != NULL
+        if not is_another:
             textmap_put(&self.table.keys, &row.text)
             map64_put(&self.table.callers, caller, row)
-            self.table.generation += 1
+        self.table.generation += 1
         pthread_mutex_unlock(&self.table.lock)
-        if before != NULL:
+        free(before)
+        if is_another:
             free(row)
             raise ValueError("two keys of one id")
+
+    def put_over(self, uint64_t caller, bint is_over):
+        """The clock came past the key's end, or went back before it: what the key holds open goes by that."""
+        cdef Caller* row
+        pthread_mutex_lock(&self.table.lock)
+        row = <Caller*> map64_get(&self.table.callers, caller)
+        if row != NULL and row.is_over != is_over:
+            row.is_over = is_over
+            self.table.generation += 1
+        pthread_mutex_unlock(&self.table.lock)
 
     def drop_key(self, uint64_t caller):
         """The key is nobody's from now on."""
