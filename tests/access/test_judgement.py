@@ -189,15 +189,34 @@ def test_a_tenants_message_is_its_tenants_whatever_its_headers_say(engine: Drive
     assert free.metadata.throttle_keys == ["theirs"]
 
 
-@pytest.mark.parametrize("name", ["fila-tenant", "Fila-Tenant", "FILA-TENANT"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fila-tenant",
+        "Fila-Tenant",
+        "FILA-TENANT",
+        "fila_tenant",
+        "fila-tenant ",
+        " fila-tenant",
+        "\tFila.Tenant\u00a0",
+        "filatenant",
+    ],
+)
 def test_nothing_that_passes_for_the_tenants_header_is_stored_beside_it(engine: DrivenEngine, name: str):
-    headers = {name: "globex", "kept": "yes", "Fila-Tenant2": "kept"}
+    others = {
+        "kept": "yes",
+        "Fila-Tenant2": "kept",
+        "fila-tenan": "kept",
+        "a-fila-tenant": "kept",
+        "-": "kept",
+    }
+    headers = {name: "globex", **others}
     request = service_pb2.EnqueueRequest(queue="orders", headers=headers, payload=b"x")
     token = engine.tokens = engine.tokens + 1
     submit(engine, commands.ENQUEUE, token, request.SerializeToString(), PINNED)
     engine.others += engine.settle_down()
     [stored] = engine.lease("orders")
-    assert dict(stored.headers) == {"fila-tenant": "acme", "kept": "yes", "Fila-Tenant2": "kept"}
+    assert dict(stored.headers) == {"fila-tenant": "acme", **others}
     assert stored.payload == b"x"
 
 

@@ -27,6 +27,7 @@ from fila_server.core.threads.mailbox cimport DENIED, HIDDEN
 
 cdef enum:
     TENANT_HEADER_LENGTH = 11
+    TENANT_LETTERS_LENGTH = 10
     TENANT_ENTRY_BYTES = 20         # of that header as a field of its message, but for the name in it
     ALLOWED_MAX = 4096              # decisions kept a principal; then they are made anew
     RETRY_MS_MAX = 60000
@@ -37,6 +38,7 @@ cdef enum:
 # The header that binds a stored message to its tenant (see lifecycle/routing.pyx). A repeated header's last
 # value counts, and this one is put behind all that the client sent.
 cdef const char* TENANT_HEADER = "fila-tenant"
+cdef const char* TENANT_LETTERS = "filatenant"
 cdef const char* DLQ_SUFFIX = ".dlq"
 cdef const char* OWN_PREFIX = "_fila"
 
@@ -325,19 +327,23 @@ cdef void _judge_items(Principal* p, Command* command) noexcept nogil:
 
 
 cdef bint _says_tenant(Slice entry) noexcept nogil:
-    """Whether a header is named as the tenant's is, in whatever case: many programs compare names so."""
+    """Whether a header could pass for the tenant's: many programs compare names in one case, take `_` for `-` as CGI
+    does, or trim blanks. So its ASCII letters and digits alone count, and the first that differs ends the look."""
     cdef Fields fields
-    cdef uint32_t i
+    cdef uint32_t i, met = 0
     cdef uint8_t letter
     if not fields_parse(&fields, entry.at, entry.length):
         return False
-    if fields.text[MAP_KEY].length != TENANT_HEADER_LENGTH:
-        return False
-    for i in range(TENANT_HEADER_LENGTH):
+    for i in range(fields.text[MAP_KEY].length):
         letter = <uint8_t> fields.text[MAP_KEY].at[i]
-        if (letter | 0x20 if 0x41 <= letter <= 0x5A else letter) != <uint8_t> TENANT_HEADER[i]:
+        if 0x41 <= letter <= 0x5A:
+            letter |= 0x20
+        if not (0x61 <= letter <= 0x7A or 0x30 <= letter <= 0x39):
+            continue
+        if met == TENANT_LETTERS_LENGTH or letter != <uint8_t> TENANT_LETTERS[met]:
             return False
-    return True
+        met += 1
+    return met == TENANT_LETTERS_LENGTH
 
 
 cdef void _put_body(Buffer* to, const char* body, Item* item) noexcept nogil:
