@@ -238,13 +238,11 @@ def test_who_produces_only_is_told_of_the_queue_and_of_no_channel_but_the_one_th
     assert [channel.name for channel in told.channels] == ["default"]
 
     def asked(channel: str) -> list[tuple[str, str, bytes]]:
-        explain = admin_pb2.ExplainKeyRequest(queue=queue, channel=channel, fairness_key="a")
         watch = watch_pb2.WatchStatsRequest(queues=[queue], channel=channel)
         series = watch_pb2.GetSeriesRequest(queue=queue, channel=channel)
         return [
             refusal(lambda: next(client.admin.WatchStats(watch, timeout=10))),
             refusal(lambda: client.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue, channel=channel))),
-            refusal(lambda: client.admin.ExplainKey(explain)),
             refusal(lambda: client.admin.GetSeries(series)),
         ]
 

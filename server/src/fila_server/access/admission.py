@@ -20,7 +20,7 @@ from fila_server.access.directory import Directory
 from fila_server.access.failures import Failures, is_loopback
 from fila_server.access.records import PrincipalRecord
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW, is_admin
-from fila_server.access.table import LOOK, NOTHING, Need
+from fila_server.access.table import ANY, LOOK, NOTHING, Need
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.core.requests.rights_table import Rights
 
@@ -185,7 +185,9 @@ class Admission:
             raise errors.QueueNotFound(queue)
         # Consume may be given by channel; of the others the queue alone decides.
         granted = everywhere if need.right == CONSUME else somewhere
-        if not granted & need.right:
+        # A tenant is told about itself alone, and whatever it may do there is enough for that.
+        right = ANY if need.right == LOOK and need.for_tenant and caller.tenant else need.right
+        if not granted & right:
             self._denied("no_right", caller.name, caller.peer)
             raise errors.PermissionDenied.on_queue(need.words, queue)
         self.check_bound(caller, need)
@@ -236,6 +238,14 @@ class Admission:
         if not queue or caller.tenant:
             return False
         return bool((everywhere if channel else somewhere) & LOOK)
+
+    def may_name(self, caller: Caller, principal: str) -> bool:
+        """Whether the caller may be told that it was this principal, and from where."""
+        return self.is_admin(caller) or (bool(principal) and principal == caller.name)
+
+    def sees_keys(self, caller: Caller, queue: str) -> bool:
+        """Whether the caller may be told names of fairness keys and buckets: a mere producer is not."""
+        return caller.number is None or bool(self.table.on(caller.number, queue.encode())[1] & LOOK)
 
     def may_manage(self, caller: Caller, queue: str) -> bool:
         """Whether the caller may change the queue."""

@@ -38,7 +38,7 @@ class Need:
     """What it names need not exist: without the right it is PERMISSION_DENIED, never NOT_FOUND."""
 
     for_tenant: bool = False
-    """A key bound to a tenant may call it, and is told about its own fairness key only."""
+    """A key bound to a tenant may call it, and is told about its own fairness key only: with LOOK, by any right."""
 
     any_key: bool = False
     """Every valid key may call it; the answer holds what the caller may see."""
@@ -61,6 +61,8 @@ _PRODUCE = Need(PRODUCE, "queue", by_core=True, for_tenant=True)
 _CONSUME = Need(CONSUME, "queue", "channel", by_core=True)
 _MANAGE = Need(MANAGE, "queue")
 _ADMIN = Need(ADMIN)
+KEYS = Need(LOOK, "queue", for_tenant=True)
+"""What names fairness keys."""
 # A sink's name is judged as a queue's.
 _SINK = Need(PRODUCE, "sink_id", creates=True)
 
@@ -96,12 +98,12 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/ReadLog": Need(CONSUME, "queue"),
     "FilaAdmin/SetKeyPolicy": _MANAGE,
     "FilaAdmin/PreviewKeyPolicy": _MANAGE,
-    "FilaAdmin/ExplainKey": Need(ANY, "queue", for_tenant=True),
+    "FilaAdmin/ExplainKey": KEYS,
     "FilaAdmin/ListConsumers": Need(LOOK, "queue"),
     "FilaAdmin/GetStatus": Need(NOTHING, any_key=True, for_tenant=True),
     "FilaAdmin/WatchEvents": Need(LOOK, "queue", filtered=True),
     "FilaAdmin/ListLate": Need(LOOK, "queue", filtered=True),
-    "FilaAdmin/ListKeyPolicies": Need(ANY, "queue", for_tenant=True),
+    "FilaAdmin/ListKeyPolicies": KEYS,
     "FilaAdmin/DropDeadLetters": Need(MANAGE, "dlq_queue"),
     "FilaAdmin/FindKeys": Need(LOOK, "queue"),
     "FilaAdmin/StartOperation": Need(MANAGE, "dlq_queue"),

@@ -180,19 +180,22 @@ class Queues:
             call = self._statistics.of(request)
             reply = await (on_channel(self._admission, caller, request, call) if request.channel else call)
         if not self._admission.sees_all_channels(caller, request.queue):
-            reply = self._without_channels(reply, request.queue, caller)
+            reply = self._without_hidden(reply, request.queue, caller)
         scripts = self._broker.hooks.status(request.queue)
         quotes = self._admission.sees_messages(caller, request.queue)
         return with_hooks(reply, scripts, quotes=quotes) if scripts else reply
 
-    def _without_channels(self, reply: bytes, queue: str, caller: Caller) -> bytes:
-        """The statistics, and of its channels those that the caller may name."""
+    def _without_hidden(self, reply: bytes, queue: str, caller: Caller) -> bytes:
+        """The statistics, with channels, keys and buckets only where the caller may know them."""
         stats = pb.GetStatsResponse.FromString(reply)
         seen = [
             channel for channel in stats.channels if self._admission.sees_channel(caller, queue, channel.name)
         ]
         del stats.channels[:]
         stats.channels.extend(seen)
+        if not self._admission.sees_keys(caller, queue):
+            stats.ClearField("per_key_stats")
+            stats.ClearField("per_throttle_stats")
         return stats.SerializeToString()
 
     async def _own(self, queue: str, channel: str, tenant: str) -> pb.ExplainKeyResponse:

@@ -8,6 +8,7 @@ from fila.v1 import admin_pb2
 from fila.v1 import watch_pb2 as pb
 from fila_server import errors
 from fila_server.access.admission import Admission, Caller
+from fila_server.access.table import KEYS
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate, GateByName
 from fila_server.broker.mirror import DEFAULT_CHANNEL
@@ -28,6 +29,8 @@ class SeriesCalls:
     async def series(self, request: pb.GetSeriesRequest, caller: Caller) -> bytes:
         """What was recorded of a channel within the hour. Raises QueueNotFound, ChannelNotFound."""
         self._check.series(request)
+        if request.keys:
+            self._admission.check(caller, KEYS, request.queue)
         asked = admin_pb2.ListChannelsRequest(queue=request.queue)
         reply = await self._broker.call(commands.LIST_CHANNELS, asked.SerializeToString())
         place = (request.queue, request.channel or DEFAULT_CHANNEL)
@@ -37,4 +40,7 @@ class SeriesCalls:
         keys = [caller.tenant] if caller.tenant else list(dict.fromkeys(request.keys))
         self._recent.ask_for(place, keys, time.monotonic())
         async with self._own_reads.of(caller.tenant) if caller.tenant else self._reads:
-            return (await self._recent.report(place, keys, whole=not caller.tenant)).SerializeToString()
+            reported = await self._recent.report(place, keys, whole=not caller.tenant)
+        if not self._admission.sees_keys(caller, request.queue):
+            reported.ClearField("recorded_keys")
+        return reported.SerializeToString()

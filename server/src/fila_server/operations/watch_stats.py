@@ -49,6 +49,7 @@ _BY_ORDER: dict[int, Callable[[pb.KeyState], float]] = {
 Place = tuple[str, str]
 """Queue and channel."""
 Sees = Callable[[str, str], bool]
+SeesKeys = Callable[[str], bool]
 
 
 @dataclass(slots=True, eq=False)
@@ -123,8 +124,12 @@ class StatsWatch:
         """How many watch now."""
         return len(set().union(self._all.watchers, *(look.watchers for look in self._looks.values())))
 
-    async def watch(self, watcher: Watcher, sees: Sees) -> AsyncGenerator[bytes, None]:
-        """Tell everything, then what changes. Raises QueueNotFound, ChannelNotFound, Overloaded."""
+    async def watch(self, watcher: Watcher, sees: Sees, sees_keys: SeesKeys) -> AsyncGenerator[bytes, None]:
+        """Tell everything, then what changes. Raises QueueNotFound, ChannelNotFound, Overloaded.
+
+        `sees` gets a queue and a channel, and says whether the watcher may know of it; `sees_keys` gets the queue, and
+        says whether it may know its fairness keys. A tenant knows its own.
+        """
         if self.watchers >= WATCHERS_MAX:
             raise errors.Overloaded(f"watchers: {WATCHERS_MAX} watch already, and no more may; end one first")
         self._join(watcher)
@@ -139,7 +144,7 @@ class StatsWatch:
             await self._look_now(watcher)
             while not draining.is_set():
                 seen = self._next
-                if (reported := self._reported(watcher, sees)) is not None:
+                if (reported := self._reported(watcher, sees, sees_keys)) is not None:
                     yield reported
                 if seen is self._next:
                     await seen.wait()
@@ -314,7 +319,7 @@ class StatsWatch:
 
     # --- telling --------------------------------------------------------------------------------
 
-    def _reported(self, watcher: Watcher, sees: Sees) -> bytes | None:
+    def _reported(self, watcher: Watcher, sees: Sees, sees_keys: SeesKeys) -> bytes | None:
         """The difference to what it was told; None where there is none."""
         reported = pb.WatchStatsResponse(sequence=watcher.sequence + 1, full=watcher.sequence == 0)
         now: dict[Place, bytes] = {}
@@ -323,7 +328,8 @@ class StatsWatch:
             for place in watcher.places:
                 look = self._looks[place]
                 if look.state and sees(*place):
-                    self._report_channel(watcher, place, look, reported, now, rows)
+                    shows_keys = bool(watcher.tenant) or sees_keys(place[0])
+                    self._report_channel(watcher, place, look, reported, now, rows, shows_keys=shows_keys)
         else:
             for place, state in self._all_states.items():
                 if sees(*place):
@@ -347,11 +353,13 @@ class StatsWatch:
         reported: pb.WatchStatsResponse,
         now: dict[Place, bytes],
         rows: dict[tuple[Place, str], bytes],
+        *,
+        shows_keys: bool,
     ) -> None:
         state = b"" if watcher.tenant else look.state
-        ranking = _leading(watcher, look)
+        ranking = _leading(watcher, look) if shows_keys else []
         changed = []
-        for key in (*ranking, *watcher.keys):
+        for key in (*ranking, *watcher.keys) if shows_keys else ():
             row = look.rows.get(key)
             if row is not None and (place, key) not in rows:
                 row = _own_row(row) if watcher.tenant else row

@@ -22,7 +22,7 @@ from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2, operation_pb2, version_pb2, watch_pb2
 from fila_server.access.admission import Admission, Caller
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE
-from fila_server.access.table import RPCS, Need
+from fila_server.access.table import KEYS, RPCS, Need
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
 from fila_server.broker.mirror import DEFAULT_CHANNEL
@@ -184,7 +184,10 @@ def _add_streams(
 
     def events(request: Any, caller: Caller, _asked: Asked) -> AsyncGenerator[bytes, None]:
         return watching.watch(
-            request, partial(admission.may_watch, caller), partial(admission.sees_messages, caller)
+            request,
+            partial(admission.may_watch, caller),
+            partial(admission.sees_messages, caller),
+            partial(admission.may_name, caller),
         )
 
     def log(request: Any, _caller: Caller, asked: Asked) -> AsyncGenerator[bytes, None]:
@@ -193,7 +196,13 @@ def _add_streams(
 
     def numbers(request: Any, caller: Caller, _asked: Asked) -> AsyncGenerator[bytes, None]:
         check.watch_stats(request)
-        pieces = stats.watch(watcher_of(request, caller), partial(admission.sees_channel, caller))
+        for queue in request.queues if request.keys else ():
+            admission.check(caller, KEYS, queue)
+        pieces = stats.watch(
+            watcher_of(request, caller),
+            partial(admission.sees_channel, caller),
+            partial(admission.sees_keys, caller),
+        )
         return _naming_no_hidden_channel(admission, caller, request, pieces)
 
     def operation(request: Any, _caller: Caller, _asked: Asked) -> AsyncGenerator[bytes, None]:

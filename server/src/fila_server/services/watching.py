@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 
 from fila.v1 import events_pb2 as pb
 from fila_server.errors import Invalid, LimitExceeded, Overloaded
@@ -14,6 +14,9 @@ KINDS_MAX = 64
 WATCHERS_MAX = 100
 QUOTED = {"hook.failed": ("headers", "error"), "hook.circuit_opened": ("headers", "error")}
 """What events quote of messages: their headers, and the text of a script's error, which may hold whatever it read."""
+
+SETTINGS = ("settings", "changed")
+"""Details that name a queue's settings, which only those read who may manage it (operations/changes.py)."""
 
 
 class Watching:
@@ -31,11 +34,13 @@ class Watching:
         request: pb.WatchEventsRequest,
         sees: Callable[[str, str], bool] = lambda _queue, _channel: True,
         quotes: Callable[[str], bool] = lambda _queue: True,
+        names: Callable[[str], bool] = lambda _principal: True,
     ) -> AsyncGenerator[bytes, None]:
         """Tell what is kept, and go on where that was asked for. Raises Invalid, LimitExceeded, Overloaded.
 
         `sees` gets an event's queue and channel, both may be empty, and says whether the watcher may know of it;
-        `quotes` gets the queue, and says whether it may know what the event quotes of messages.
+        `quotes` gets the queue, and says whether it may know what the event quotes of messages. `names` gets the
+        principal whose act it was, and says whether it may know who that was, from where, and which settings changed.
         """
         if len(request.kinds) > KINDS_MAX:
             raise LimitExceeded("kinds", f"must be at most {KINDS_MAX}, got {len(request.kinds)}")
@@ -60,8 +65,11 @@ class Watching:
                     ):
                         reported = on_the_wire(event)
                         if not quotes(event.queue):
-                            for detail in QUOTED.get(reported.kind, ()):
-                                reported.details.pop(detail, None)
+                            _hide(reported, QUOTED.get(reported.kind, ()))
+                        if not names(event.principal):
+                            reported.ClearField("principal")
+                            reported.ClearField("peer")
+                            _hide(reported, SETTINGS)
                         answer.events.append(reported)
                 answer.next_position = position
                 if answer.events or not events:
@@ -95,6 +103,11 @@ async def _first(*events: asyncio.Event) -> None:
     finally:
         for task in tasks:
             task.cancel()
+
+
+def _hide(reported: pb.Event, details: Iterable[str]) -> None:
+    for detail in details:
+        reported.details.pop(detail, None)
 
 
 def _missed(oldest: Happening, count: int) -> pb.Event:
