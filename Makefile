@@ -17,8 +17,12 @@ export PATH := $(CURDIR)/$(BIN):$(PATH):/usr/local/go/bin
 # is a third of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The distributions that make a server, each with a pyproject.toml.
+PARTS := . sdks/python cli
+
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+	--no-emit-package fila-mq --no-emit-package fila-cli
 PYTEST ?= pytest
 PYTEST_ARGS ?=
 
@@ -125,6 +129,7 @@ lock: $(VENV)/.dev ## Resolve pyproject.toml and requirements/*.in again
 clean: ## Remove what was built; the data directory stays
 	rm -rf build dist $(VENV) proto/node_modules .pytest_cache .mypy_cache .ruff_cache *.egg-info
 	find server cli sdks tests \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +
+	find cli sdks/python -name '*.egg-info' -prune -exec rm -rf {} +
 
 # --- how it gets there -----------------------------------------------------------------------------------------
 
@@ -146,8 +151,8 @@ $(VENV)/.dev: $(VENV)/.build $(VENV)/.system-dev requirements/dev.txt
 	@touch $@
 
 # The two commands, importing from this tree; the compiled modules are the next target's business.
-$(VENV)/.commands: $(VENV)/.build pyproject.toml
-	@FILA_MODULES=none $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+$(VENV)/.commands: $(VENV)/.build $(PARTS:%=%/pyproject.toml)
+	@FILA_MODULES=none $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation $(PARTS:%=--editable ./%)
 	@touch $@
 
 $(BUF): proto/package-lock.json proto/package.json $(VENV)/.system-dev

@@ -35,7 +35,7 @@ from setuptools.errors import CompileError
 
 ROOT = Path(__file__).resolve().parent
 SOURCES = Path("server/src")
-PACKAGES = ("server/src", "cli/src", "sdks/python/src", "console/src")
+PACKAGES = ("server/src", "console/src")
 # What the console serves that others made: a list, and nothing else.
 VENDORED = Path("console/src/fila_console/vendored.py")
 # What tests and benchmarks need compiled beside the server: built in place, and in no wheel.
@@ -395,8 +395,8 @@ class Sdist(sdist):
 
 
 class EditableWheel(editable_wheel):
-    """An editable install as plain paths. By itself setuptools would write an import hook for our three source
-    folders, which type checkers and editors can't follow: `import fila` would be unknown to them."""
+    """An editable install as plain paths. By itself setuptools would write an import hook for our two source
+    folders, which type checkers and editors can't follow: `import fila_server` would be unknown to them."""
 
     def _select_strategy(self, name: str, tag: str, build_lib: str) -> _StaticPth:  # noqa: ARG002 - as the base class
         return _StaticPth(self.distribution, name, [ROOT / folder for folder in PACKAGES])

@@ -36,6 +36,7 @@ PAGES = (
     "docs/fairness.md",
     "docs/history.md",
     "docs/http.md",
+    "docs/install.md",
     "docs/lua-patterns.md",
     "docs/message-sizes.md",
     "docs/operations/*.md",

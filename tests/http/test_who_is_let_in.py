@@ -226,7 +226,7 @@ def test_without_the_libraries_the_command_says_how_to_install_them(tmp_path: Pa
     door = launch_door(tmp_path, [hidden, "http"])
     assert door.process.wait(20) == 1
     (line,) = door.log.splitlines()
-    assert "pip install 'fila-server[http]'" in line
+    assert "pip install httptools orjson starlette uvicorn uvloop" in line
 
 
 def test_a_port_that_is_taken_is_one_sentence(server_port: int):

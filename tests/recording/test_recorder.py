@@ -186,7 +186,7 @@ def test_without_pyarrow_the_server_says_what_is_missing(tmp_path: Path) -> None
         check=False,
     )
     assert done.returncode == 2
-    assert "pip install fila-server[history]" in done.stderr
+    assert "pip install pyarrow" in done.stderr
 
 
 def test_the_oldest_files_go_first_and_their_entries_before_them(tmp_path: Path) -> None:

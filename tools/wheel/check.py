@@ -79,7 +79,7 @@ def _check_console(image: Image) -> None:
     (image.root / "tmp/console.txt").write_text(
         "\n".join(line.split(" ")[0] for line in pins if "==" in line)
     )
-    install = "/opt/fila/bin/pip install --quiet -c /tmp/console.txt 'fila-server[console]'"
+    install = "/opt/fila/bin/pip install --quiet -c /tmp/console.txt jinja2 starlette uvicorn"
     image.run("/bin/sh", "-c", install, user="root", **passed_on())
     ask = (
         "from fila_console.assets import Assets; print(Assets().url('htmx.min.js'), Assets().url('icon.svg'))"
@@ -165,12 +165,12 @@ def _check_without_the_server(image: Image, address: str) -> None:
     """SDK and command line in an environment of their own."""
     alone = image.root / "tmp/alone"
     alone.mkdir()
-    for pattern in ("fila-*.whl", "fila_cli-*.whl"):
+    for pattern in ("fila_mq-*.whl", "fila_cli-*.whl"):
         [wheel] = (TREE / "dist").glob(pattern)
         (alone / wheel.name).write_bytes(wheel.read_bytes())
     install = (
-        "python3 -m venv /opt/alone && /opt/alone/bin/pip install --quiet --find-links /tmp/alone"
-        " -c /tmp/alone/server.txt /tmp/alone/*.whl"
+        "python3 -m venv /opt/alone"
+        " && /opt/alone/bin/pip install --quiet -c /tmp/alone/server.txt /tmp/alone/*.whl"
     )
     pins = (TREE / "requirements/server.txt").read_text().splitlines()
     without_sums = [line.split(" ")[0] for line in pins if "==" in line]

@@ -62,7 +62,10 @@ class Image:
             case "COPY":
                 *sources, target = rest.split()
                 if self.suite != OWN_SUITE:
-                    sources = [source.replace("dist/", f"dist/{self.suite}/") for source in sources]
+                    sources = [
+                        source.replace("dist/fila_server", f"dist/{self.suite}/fila_server")
+                        for source in sources
+                    ]
                 copied = [found for source in sources for found in TREE.glob(source)]
                 assert len(copied) == len(sources), f"{sources} are {copied}; run make wheel"
                 (self.root / target.lstrip("/")).mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Builds the server's wheel in the bare root of a newer Debian, for that Debian's Python and of its libraries.
 
 What it takes is installed there once; the tree is HEAD's, and the recipe is the one that people are told
-(docs/operations/install.md).
+(docs/install.md).
 """
 
 from __future__ import annotations

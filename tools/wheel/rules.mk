@@ -2,7 +2,7 @@
 
 .PHONY: wheel wheel-check
 
-wheel: $(VENV)/.wheel setup-console ## Build dist/: sources, the server's wheel with its libraries inside, SDK and CLI (PYTHON=)
+wheel: $(VENV)/.wheel setup-console ## Build dist/: sources and wheels of server, SDK, CLI and pipeline (PYTHON=)
 	tools/wheel/build
 
 wheel-check: ## Install dist/ in a bare Debian by the Containerfile's steps, and run it there (as root, with a network; SUITE=trixie: a newer Debian, with a wheel built there)

@@ -118,14 +118,9 @@ def _drop_output() -> None:
 def _say_version(context: click.Context, _param: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
-    from importlib import metadata
+    from fila import __version__  # a release gives all its parts one version
 
-    for brought_by in ("fila-server", "fila-cli"):  # the command line comes with the server, or alone
-        try:
-            click.echo(f"fila {metadata.version(brought_by)}")
-        except metadata.PackageNotFoundError:
-            continue
-        break
+    click.echo(f"fila {__version__}")
     context.exit()
 
 

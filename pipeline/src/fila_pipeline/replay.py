@@ -32,8 +32,8 @@ from fila_pipeline.segments import (
 
 SUFFIX = ".checkpoint"
 MISSING = (
-    "backtest replays through the broker's own core, and fila-server is not installed here; "
-    "pip install 'fila-spark[backtest]'"
+    "backtest replays through the broker's own core, and fila-server is not installed here: "
+    "install it in this environment too (docs/install.md), or run make pipeline-core in a checkout"
 )
 
 

@@ -28,7 +28,7 @@ def _check_history(settings: Config) -> None:
     if importlib.util.find_spec("pyarrow") is None:
         raise errors.ConfigInvalid(
             "history.enabled: recording needs pyarrow, which is not installed. Run "
-            "`pip install fila-server[history]`, or set history.enabled to false",
+            "`pip install pyarrow`, or set history.enabled to false",
             key="history.enabled",
         )
     directory = Path(settings.history.dir)

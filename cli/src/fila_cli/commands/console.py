@@ -12,7 +12,8 @@ from fila_cli.session import Command, Session
 if TYPE_CHECKING:
     from fila_console.settings import Broker, Settings
 
-_MISSING = "the console's libraries are not installed; pip install 'fila-server[console]'"
+_MISSING = "the console's libraries are not installed: pip install jinja2 starlette uvicorn"
+_ELSEWHERE = "the console comes with the server's distribution, fila-server, which is not installed here"
 
 
 @click.command(
@@ -62,8 +63,8 @@ def console(session: Session, /, **given: Any) -> None:
         from fila_console.assets import NotInstalled
         from fila_console.program import run
         from fila_console.settings import BadSetting
-    except ImportError as missing:
-        raise click.ClickException(_MISSING) from missing
+    except ModuleNotFoundError as missing:
+        raise click.ClickException(_ELSEWHERE if missing.name == "fila_console" else _MISSING) from missing
     try:
         run(_settings(session, given))
     except BadSetting as error:

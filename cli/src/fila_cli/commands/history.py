@@ -214,9 +214,7 @@ def _rows(
     try:
         import pyarrow.parquet as pq
     except ImportError:
-        raise click.ClickException(
-            "reading a history's files needs pyarrow; pip install 'fila-server[history]'"
-        ) from None
+        raise click.ClickException("reading a history's files needs pyarrow: pip install pyarrow") from None
     files = [entry["file"] for entry in _listed(directory) if entry.get("table") == name]
     for file in reversed(files) if newest_first else files:
         try:

@@ -9,8 +9,7 @@ from fila_cli.credentials import channel_credentials
 from fila_cli.session import Command, Session
 
 NOT_INSTALLED = (
-    "what serves HTTP is not installed: `pip install 'fila-server[http]'` (where the command line is alone, "
-    "'fila-cli[http]'), or in a checkout `make setup`"
+    "the libraries that serve HTTP are not installed: pip install httptools orjson starlette uvicorn uvloop"
 )
 
 

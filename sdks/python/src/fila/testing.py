@@ -79,7 +79,7 @@ class Broker:
     def _found(self) -> list[str]:
         path = shutil.which("fila-server")
         if path is None:
-            raise RuntimeError("fila-server is not on the PATH: install the server (pip install fila-server)")
+            raise RuntimeError("fila-server is not on the PATH: install the server first (docs/install.md)")
         return [path]
 
     def _address_in(self, log: Path) -> str:
