@@ -28,7 +28,7 @@ from fila_server.hooks.packed import KeyLimits, pack_messages, unpack_routings
 
 PAGE_MESSAGES_MAX = 256
 TENANT_HEADER = b"fila-tenant"
-"""Binds a stored message to its tenant; core/requests/rights.pyx puts it there."""
+"""Binds a stored message to its tenant; core/requests/tenant.pyx puts it there."""
 OWN_HEADERS = "fila-"
 EDITED_FROM = "fila-edited-from"
 PAGES_A_SECOND = 10

@@ -84,7 +84,7 @@ cdef struct Caller:
     uint64_t principal
     char     digest[DIGEST_BYTES]
     int64_t  expires_ms             # 0 = never
-    bint     is_over                # the clock is past its end, when it was last read for those that hold something
+    bint     is_over                # the clock was past its end at the last look (access/ends.py)
 
 cdef struct RightsTable:
     pthread_mutex_t lock

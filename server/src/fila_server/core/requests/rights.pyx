@@ -1,6 +1,5 @@
-"""Patterns, decisions, quotas, and the binding of a tenant's messages to its fairness key."""
+"""Patterns, decisions and quotas; tenant.pyx binds a tenant's messages to its fairness key."""
 
-from libc.stdint cimport uint8_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
@@ -11,13 +10,12 @@ from fila_server.core.protocol.commands cimport (
     UNAUTHENTICATED,
 )
 from fila_server.core.protocol.protobuf cimport (
-    LEN, MAP_KEY, MAP_VALUE, QUEUE_FIELD, VARINT, Fields, Item, channel_field, fields_parse, next_field,
+    QUEUE_FIELD, VARINT, Fields, Item, channel_field, fields_parse,
 )
 from fila_server.core.protocol.refusals cimport REFUSED_NO_RIGHT, REFUSED_QUEUE_UNKNOWN
-from fila_server.core.requests.parse cimport spare_adopt
+from fila_server.core.requests.tenant cimport TENANT_ENTRY_BYTES, tenant_bind
 from fila_server.core.structures.buffer cimport (
-    Buffer, Cursor, buffer_free, buffer_init, buffer_reserve, must_malloc, put_bytes, put_slice, put_u8,
-    put_varint, varint_size,
+    Buffer, buffer_reserve, must_malloc, put_u8, put_varint,
 )
 from fila_server.core.structures.maps cimport (
     map64_get, textmap_free, textmap_get, textmap_init, textmap_next, textmap_put,
@@ -26,19 +24,12 @@ from fila_server.core.threads.locks cimport pthread_mutex_lock, pthread_mutex_un
 from fila_server.core.threads.mailbox cimport DENIED, HIDDEN
 
 cdef enum:
-    TENANT_HEADER_LENGTH = 11
-    TENANT_LETTERS_LENGTH = 10
-    TENANT_ENTRY_BYTES = 20         # of that header as a field of its message, but for the name in it
     ALLOWED_MAX = 4096              # decisions kept a principal; then they are made anew
     RETRY_MS_MAX = 60000
     AT_A_TIME_RETRY_MS = 1000       # streams and connections end when their holders like
     STORED_RETRY_MS = 1000          # how often what is stored is counted anew (access/quotas.py)
     HOLDER_BYTES_MAX = 24           # of both
 
-# The header that binds a stored message to its tenant (see lifecycle/routing.pyx). A repeated header's last
-# value counts, and this one is put behind all that the client sent.
-cdef const char* TENANT_HEADER = "fila-tenant"
-cdef const char* TENANT_LETTERS = "filatenant"
 cdef const char* DLQ_SUFFIX = ".dlq"
 cdef const char* OWN_PREFIX = "_fila"
 
@@ -326,94 +317,6 @@ cdef void _judge_items(Principal* p, Command* command) noexcept nogil:
             item.refused = REFUSED_NO_RIGHT if somewhere else REFUSED_QUEUE_UNKNOWN
 
 
-cdef bint _says_tenant(Slice entry) noexcept nogil:
-    """Whether a header could pass for the tenant's: many programs compare names in one case, take `_` for `-` as CGI
-    does, or trim blanks. So its ASCII letters and digits alone count, and the first that differs ends the look."""
-    cdef Fields fields
-    cdef uint32_t i, met = 0
-    cdef uint8_t letter
-    if not fields_parse(&fields, entry.at, entry.length):
-        return False
-    for i in range(fields.text[MAP_KEY].length):
-        letter = <uint8_t> fields.text[MAP_KEY].at[i]
-        if 0x41 <= letter <= 0x5A:
-            letter |= 0x20
-        if not (0x61 <= letter <= 0x7A or 0x30 <= letter <= 0x39):
-            continue
-        if met == TENANT_LETTERS_LENGTH or letter != <uint8_t> TENANT_LETTERS[met]:
-            return False
-        met += 1
-    return met == TENANT_LETTERS_LENGTH
-
-
-cdef void _put_body(Buffer* to, const char* body, Item* item) noexcept nogil:
-    """The message's headers and payload as they are, but for headers that would pass for its tenant's."""
-    cdef Cursor c
-    cdef uint32_t field, kind
-    cdef uint64_t number
-    cdef Slice text
-    cdef const char* began
-    c.at, c.end, c.bad = body + item.at, body + item.at + item.length, False
-    began = c.at
-    while next_field(&c, &field, &kind, &text, &number):
-        if field == v1.ENQUEUE_MESSAGE_HEADERS and kind == LEN and _says_tenant(text):
-            item.header_count -= 1
-        else:
-            put_bytes(to, began, c.at - began)
-        began = c.at
-
-
-cdef void _bind(Command* command, Slice tenant) noexcept nogil:
-    """Put the tenant's header behind each message's own, and its dedup keys into the tenant's own space.
-
-    A byte that is no UTF-8 stands around the tenant's name, so no other producer's key can be the same.
-    """
-    cdef Buffer spare
-    cdef Item* item
-    cdef uint32_t i
-    cdef uint32_t entry = <uint32_t> (
-        2 + TENANT_HEADER_LENGTH + 1 + varint_size(tenant.length) + tenant.length)
-    cdef size_t began
-    cdef uint32_t base = command.length
-    cdef uint32_t* dedup_at = <uint32_t*> must_malloc(command.count * sizeof(uint32_t))
-    command.sees_a_part = True
-    buffer_init(&spare)
-    for i in range(command.count):
-        item = &command.items[i]
-        dedup_at[i] = 0
-        if item.refused:
-            continue
-        if item.options != NULL and item.options.dedup_key.length:
-            dedup_at[i] = base + <uint32_t> spare.length
-            put_u8(&spare, 0xFF)
-            put_slice(&spare, tenant)
-            put_u8(&spare, 0xFF)
-            put_slice(&spare, item.options.dedup_key)
-        # Its body may lie in the frame, or behind it already: both are below `base`.
-        began = spare.length
-        _put_body(&spare, command.bytes, item)
-        item.at = base + <uint32_t> began
-        put_u8(&spare, v1.ENQUEUE_MESSAGE_HEADERS << 3 | LEN)
-        put_varint(&spare, entry)
-        put_u8(&spare, MAP_KEY << 3 | LEN)
-        put_u8(&spare, TENANT_HEADER_LENGTH)
-        put_bytes(&spare, TENANT_HEADER, TENANT_HEADER_LENGTH)
-        put_u8(&spare, MAP_VALUE << 3 | LEN)
-        put_varint(&spare, tenant.length)
-        put_slice(&spare, tenant)
-        item.length = base + <uint32_t> spare.length - item.at
-        item.header_count += 1
-    if spare.length:
-        spare_adopt(command, &spare)
-    for i in range(command.count):
-        if dedup_at[i]:
-            item = &command.items[i]
-            item.options.dedup_key.at = command.bytes + dedup_at[i]
-            item.options.dedup_key.length += tenant.length + 2
-    free(dedup_at)
-    buffer_free(&spare)
-
-
 cdef void rights_names(const Command* command, Slice* queue, Slice* channel) noexcept nogil:
     """Queue and channel of a settle, a pull or a stream's opening; the parse has checked both."""
     cdef Fields fields
@@ -497,7 +400,7 @@ cdef bint rights_judge(
         _say_gone(problem)
         return False
     if tenant.length:
-        _bind(command, tenant)
+        tenant_bind(command, tenant)
     if kind == LEASE or kind == CONSUME_OPEN or kind == SESSION_OPEN:
         _name_holder(command, holder, most)
     return True
