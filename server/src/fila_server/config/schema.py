@@ -345,9 +345,9 @@ class Redis(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class History(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Every decision of the scheduler, and what it was made from, as Parquet files."""
 
-    enabled: Annotated[
-        bool, Meta(description="Whether to record. Needs pyarrow: `pip install pyarrow`.")
-    ] = False
+    enabled: Annotated[bool, Meta(description="Whether to record. Needs pyarrow: `pip install pyarrow`.")] = (
+        False
+    )
     dir: Annotated[
         str, Meta(min_length=1, description="Directory of the history, relative to the working directory.")
     ] = "history"
