@@ -75,6 +75,10 @@ def watcher(*, top: int = 2, order: int = BACKLOG, keys: tuple[str, ...] = (), t
     return Watcher((ORDERS,), order, top, keys, tenant=tenant)
 
 
+def every_key(_queue: str) -> bool:
+    return True
+
+
 def everything(_queue: str, _channel: str) -> bool:
     return True
 
@@ -85,7 +89,7 @@ async def next_of(stream: AsyncIterator[bytes]) -> pb.WatchStatsResponse:
 
 async def test_the_first_tells_all_and_the_next_what_changed(broker: FakeBroker, stats: StatsWatch) -> None:
     broker.keys = {"a": 1, "b": 2, "c": 3}
-    stream = stats.watch(watcher(), everything)
+    stream = stats.watch(watcher(), everything, every_key)
     first = await next_of(stream)
     broker.keys["b"] = 9
 
@@ -102,7 +106,7 @@ async def test_all_who_watch_a_queue_share_one_look_and_nobody_left_means_none(
     broker: FakeBroker, stats: StatsWatch
 ) -> None:
     broker.keys = {"a": 1}
-    streams = [stats.watch(watcher(keys=(f"mine{i}",)), everything) for i in range(20)]
+    streams = [stats.watch(watcher(keys=(f"mine{i}",)), everything, every_key) for i in range(20)]
     for stream in streams:
         await next_of(stream)
     looks = len(broker.pages)
@@ -123,7 +127,7 @@ async def test_one_that_does_not_read_is_told_the_difference_to_the_newest(
     broker: FakeBroker, stats: StatsWatch
 ) -> None:
     broker.keys = {"a": 1}
-    stream = stats.watch(watcher(), everything)
+    stream = stats.watch(watcher(), everything, every_key)
     await next_of(stream)
     for count in range(2, 50):
         broker.keys["a"] = count
@@ -139,7 +143,7 @@ async def test_one_that_does_not_read_is_told_the_difference_to_the_newest(
 
 async def test_named_keys_are_told_though_they_lead_nowhere(broker: FakeBroker, stats: StatsWatch) -> None:
     broker.keys = {"a": 5, "b": 1}
-    stream = stats.watch(watcher(top=1, keys=("b", "nobody")), everything)
+    stream = stats.watch(watcher(top=1, keys=("b", "nobody")), everything, every_key)
     told = await next_of(stream)
 
     assert list(told.channels[0].leading) == ["a"]
@@ -152,7 +156,7 @@ async def test_a_queue_in_which_nothing_moves_is_gone_through_once(
 ) -> None:
     """What a round of slices found is what another one would find; keys that lead are still looked at by name."""
     broker.keys = {"a": 1}
-    stream = stats.watch(watcher(), everything)
+    stream = stats.watch(watcher(), everything, every_key)
     await next_of(stream)
     await broker.until_asked(3 * watch_stats.COME_ROUND_LOOKS)
 
@@ -177,7 +181,7 @@ async def test_a_tenant_is_told_its_own_key_and_no_number_of_the_queue(
     broker: FakeBroker, stats: StatsWatch
 ) -> None:
     broker.keys = {"acme": 5, "rival": 700}
-    stream = stats.watch(watcher(top=0, keys=("acme",), tenant="acme"), everything)
+    stream = stats.watch(watcher(top=0, keys=("acme",), tenant="acme"), everything, every_key)
     told = await next_of(stream)
 
     assert told.channels[0].state == pb.QueueState(queue="orders", channel="default")
@@ -189,7 +193,7 @@ async def test_a_tenant_is_told_its_own_key_and_no_number_of_the_queue(
 async def test_a_queue_that_is_deleted_meanwhile_is_told_as_gone_and_one_that_never_was_is_refused(
     broker: FakeBroker, stats: StatsWatch
 ) -> None:
-    stream = stats.watch(watcher(), everything)
+    stream = stats.watch(watcher(), everything, every_key)
     await next_of(stream)
     broker.gone = True
     told = await next_of(stream)
@@ -197,13 +201,13 @@ async def test_a_queue_that_is_deleted_meanwhile_is_told_as_gone_and_one_that_ne
     await stream.aclose()
 
     with pytest.raises(errors.QueueNotFound):
-        await anext(stats.watch(watcher(), everything))
+        await anext(stats.watch(watcher(), everything, every_key))
     assert stats.watchers == 0
 
 
 async def test_a_right_that_is_lost_hides_the_queue(broker: FakeBroker, stats: StatsWatch) -> None:
     seen = True
-    stream = stats.watch(watcher(), lambda _queue, _channel: seen)
+    stream = stats.watch(watcher(), lambda _queue, _channel: seen, every_key)
     await next_of(stream)
     seen = False
     told = await next_of(stream)
@@ -212,7 +216,7 @@ async def test_a_right_that_is_lost_hides_the_queue(broker: FakeBroker, stats: S
 
 
 async def test_a_stop_of_the_broker_ends_the_stream(broker: FakeBroker, stats: StatsWatch) -> None:
-    stream = stats.watch(watcher(), everything)
+    stream = stats.watch(watcher(), everything, every_key)
     await next_of(stream)
     for close in list(broker.drains):
         close()
@@ -226,9 +230,9 @@ async def test_watchers_and_the_keys_they_name_are_bounded(
     monkeypatch.setattr(watch_stats, "WATCHERS_MAX", 1)
     monkeypatch.setattr(watch_stats, "NAMED_MAX", 3)
     with pytest.raises(errors.LimitExceeded, match="must be at most 3; name fewer"):
-        await anext(stats.watch(watcher(keys=("a", "b", "c", "d")), everything))
-    stream = stats.watch(watcher(), everything)
+        await anext(stats.watch(watcher(keys=("a", "b", "c", "d")), everything, every_key))
+    stream = stats.watch(watcher(), everything, every_key)
     await next_of(stream)
     with pytest.raises(errors.Overloaded, match="1 watch already"):
-        await anext(stats.watch(watcher(), everything))
+        await anext(stats.watch(watcher(), everything, every_key))
     await stream.aclose()

@@ -86,6 +86,7 @@ def test_the_audit_has_the_callers_address_as_the_door_claims_it_and_never_one_a
 
 def test_a_key_that_is_revoked_ends_with_it(open_to_all, guarded):
     door = open_to_all
+    door.post("/v1/queues", {"name": "orders"}, key=guarded.admin_key)
     client = guarded.make_key("leaving", "produce orders")
     path = "/v1/queues/orders/messages"
     assert door.post(path, body=b"x", headers=TEXT, key=client.key).status == 200
