@@ -96,7 +96,10 @@ public class StoredMessage {
         return Arguments.instant(wire.getTimestamps().getAppendedAt());
     }
 
-    /** When a delayed message becomes ready, as {@code peek} shows it; empty where it is not delayed. */
+    /**
+     * When a delayed message becomes ready, as {@code peek} shows it; empty where it is not
+     * delayed.
+     */
     public final Optional<Instant> dueAt() {
         return wire.getTimestamps().hasDueAt()
                 ? Optional.of(Arguments.instant(wire.getTimestamps().getDueAt()))
