@@ -1,8 +1,9 @@
 """Takes the wire contract's Python code along, everything else about the distribution stands in pyproject.toml.
 
-The tree has one copy of the generated code, in the Python SDK. A plain Spark environment has no SDK, and installing
-a second owner of the package `fila` beside one would break both when either is removed. So a build copies the
-files that reading and writing take to `pyspark_fila/wire_v1`, a private name, and points their imports there.
+The tree has one copy of the generated code, and of what judges TLS files, in the Python SDK. A plain Spark
+environment has no SDK, and installing a second owner of the package `fila` beside one would break both when either is
+removed. So a build copies the files that reading and writing take to `pyspark_fila/wire_v1`, a private name, and points
+their imports there.
 pyspark_fila/wire.py uses that copy only where the SDK is not installed.
 """
 
@@ -14,7 +15,7 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 HERE = Path(__file__).resolve().parent
-GENERATED = HERE.parent / "sdks/python/src/fila/v1"
+SDK = HERE.parent / "sdks/python/src/fila"
 UNPACKED = HERE / "src/pyspark_fila/wire_v1"
 FILES = (
     "admin_pb2.py",
@@ -26,6 +27,8 @@ FILES = (
     "version_pb2.py",
     "watch_pb2.py",
 )
+TLS_FILES = ("tls.py", "diagnosis.py")
+"""The SDK's modules that open TLS files and say why a connection fails; they need nothing else of it."""
 
 
 def copy_wire(folder: Path) -> None:
@@ -38,9 +41,11 @@ def copy_wire(folder: Path) -> None:
     (folder / "__init__.py").write_text(
         '"""The wire contract `fila.v1`, a private copy made by the build."""\n'
     )
-    for name in FILES:
-        code = (GENERATED / name).read_text()
-        (folder / name).write_text(code.replace("from fila.v1 import", "from pyspark_fila.wire_v1 import"))
+    for file in [SDK / "v1" / name for name in FILES] + [SDK / name for name in TLS_FILES]:
+        code = file.read_text()
+        code = code.replace("from fila.v1 import", "from pyspark_fila.wire_v1 import")
+        code = code.replace("from fila.tls import", "from pyspark_fila.wire_v1.tls import")
+        (folder / file.name).write_text(code)
 
 
 class BuildPy(build_py):

@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 
-from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
+from fila.v1 import admin_pb2, admin_pb2_grpc, auth_pb2_grpc, service_pb2, service_pb2_grpc
 
 START_S_MAX = 30.0
 
@@ -19,12 +19,14 @@ START_S_MAX = 30.0
 class BrokerProcess:
     """One server; `start` after `kill` finds its data again, on another port."""
 
-    def __init__(self, root: Path, folder: Path) -> None:
+    def __init__(self, root: Path, folder: Path, *, key: str = "", ca_file: Path | None = None) -> None:
+        """`key`, `ca_file`: the admin's key and the authority, for a broker that is started with keys and TLS."""
         self._python = root / ".venv/bin/python"
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: grpc.Channel | None = None
         self._starts = 0
+        self._key, self._ca_file = key, ca_file
         self.address = ""
 
     def start(self, address: str = "127.0.0.1:0", **more: str) -> None:
@@ -52,11 +54,18 @@ class BrokerProcess:
             started = [line for line in lines if line["event"] == "server.started"]
             if started:
                 self.address = started[0]["grpc"]
-                self._channel = grpc.insecure_channel(self.address)
+                self._channel = self._opened()
                 return
             time.sleep(0.02)
         self.kill()
         raise AssertionError(f"the server did not start:\n{log_file.read_text()}")
+
+    def _opened(self) -> grpc.Channel:
+        if self._ca_file is None:
+            return grpc.insecure_channel(self.address)
+        trusted = grpc.ssl_channel_credentials(self._ca_file.read_bytes())
+        as_admin = grpc.access_token_call_credentials(self._key)
+        return grpc.secure_channel(self.address, grpc.composite_channel_credentials(trusted, as_admin))
 
     def stop(self) -> None:
         """A clean stop, which closes a history's files."""
@@ -78,6 +87,10 @@ class BrokerProcess:
     @property
     def admin(self) -> Any:
         return admin_pb2_grpc.FilaAdminStub(self._channel)
+
+    @property
+    def auth(self) -> Any:
+        return auth_pb2_grpc.FilaAuthStub(self._channel)
 
     def create(self, queue: str, *, soft_period_ms: int = 3_600_000, hard_bytes: int = 0) -> None:
         retention = admin_pb2.Retention(soft_period_ms=soft_period_ms, hard_bytes=hard_bytes)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import pyspark_fila.writing as writing
+from pyspark_fila.connection import Connection
 from pyspark_fila.options import WriteOptions
 from pyspark_fila.wire import sink_pb2 as pb
 
@@ -65,7 +66,7 @@ def staged(monkeypatch: pytest.MonkeyPatch, broker: Broker, count: int) -> Any:
     monkeypatch.setattr(writing.TaskContext, "get", staticmethod(lambda: context))
     monkeypatch.setattr(writing, "BrokerSink", lambda *_: broker)
     options = WriteOptions(
-        address="broker:5555", queue="q", batch_size=10, sink_id="", accept_gap=False, timeout_ms=1000
+        Connection("broker:5555", 1000), queue="q", batch_size=10, sink_id="", accept_gap=False
     )
     rows = pa.RecordBatch.from_pydict({"payload": [str(number).encode() for number in range(count)]})
     return writing._Task(options, "s", 1, 0).stage_all(iter([rows]))

@@ -11,6 +11,7 @@ import pytest
 
 from fila.v1 import admin_pb2, service_pb2
 from pyspark_fila.broker_sink import BrokerSink
+from pyspark_fila.connection import Connection
 from pyspark_fila.errors import SinkRefused
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -216,7 +217,7 @@ def test_a_task_that_runs_twice_writes_once(broker, queue, tmp_path):
 
 def test_an_abort_after_a_commit_undoes_nothing(broker, queue):
     broker.create(queue)
-    sink = BrokerSink(broker.address, queue, 10_000)
+    sink = BrokerSink(Connection(broker.address, 10_000), queue)
     epoch = sink.open("run", 0)
     assert not sink.publish(epoch, 0, [], accept_gap=False).already_published
     with pytest.raises(SinkRefused, match="stays so"):

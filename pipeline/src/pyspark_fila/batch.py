@@ -34,7 +34,7 @@ class LogReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Ask the broker where the log begins and ends, and split what is wanted of it."""
-        broker = BrokerLog(self._options.address, self._options.queue, self._options.timeout_ms)
+        broker = BrokerLog(self._options.connection, self._options.queue)
         bounds = broker.bounds()
         self._check_start(bounds)
         wanted = self._wanted

@@ -1,39 +1,22 @@
-"""The few calls of the broker that a read makes: where the log begins and ends, and pieces of it.
-
-One gRPC channel a process and address, kept for the life of the worker: Spark reuses its Python workers from task
-to task. Nothing here is kept in an object that Spark pickles.
-"""
+"""The few calls of the broker that a read makes: where the log begins and ends, and pieces of it."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 import grpc
 
+from pyspark_fila.connection import Connection
 from pyspark_fila.errors import BrokerFailed, OptionInvalid, QueueNotFound
 from pyspark_fila.wire import admin_pb2 as pb
 
-MESSAGE_BYTES_MAX = 80 << 20
-"""Above the broker's largest payload (64 MiB) with its headers."""
 CALL_S_MAX = 30.0
 BACKOFF_S = (0.05, 0.1, 0.2, 0.5, 1.0)
-
-_CHANNEL_OPTIONS = (
-    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
-    ("grpc.max_reconnect_backoff_ms", 2000),
-    # A broker that vanished without a word is noticed by an unanswered ping.
-    ("grpc.keepalive_time_ms", 30_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-)
 _REPEATABLE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
-
-_channels: dict[tuple[int, str], grpc.Channel] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +25,8 @@ class LogBounds:
 
     oldest: int
     head: int
+    creation: str = ""
+    """Tells this queue from each other one, also of its name; empty where the broker does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +45,20 @@ class BrokerLog:
     service = "FilaAdmin"
     repeatable: tuple[Any, ...] = _REPEATABLE
 
-    def __init__(self, address: str, queue: str, timeout_ms: int) -> None:
-        self.address = address
+    def __init__(self, connection: Connection, queue: str) -> None:
         self.queue = queue
-        self._timeout_s = timeout_ms / 1000
+        self.address = connection.address
+        self._connection = connection
+        self._timeout_s = connection.timeout_ms / 1000
 
     def bounds(self) -> LogBounds:
-        """Return where the log begins and ends; every message below `head` can be read."""
-        stats = self._call("GetStats", pb.GetStatsRequest(queue=self.queue, max_keys=1), pb.GetStatsResponse)
-        return LogBounds(int(stats.tail_offset), int(stats.head_offset))
+        """Return which queue it is, and where its log begins and ends; every message below `head` can be read."""
+        stats = self._stats()
+        return LogBounds(int(stats.tail_offset), int(stats.head_offset), str(stats.creation_id))
 
     def keeping(self) -> Keeping:
         """Return the queue's retention."""
-        answer = self._call("GetQueue", pb.GetQueueRequest(queue=self.queue), pb.GetQueueResponse)
-        kept = answer.config.retention
+        kept = self._stats().retention
         return Keeping(kept.soft_period_ms, kept.soft_bytes, kept.hard_period_ms, kept.hard_bytes)
 
     def first_from(self, offset: int) -> tuple[int, datetime] | None:
@@ -107,7 +92,7 @@ class BrokerLog:
         """Loop over the responses of a ReadLogRequest, going on behind the last one when the stream breaks."""
         attempt, deadline = 0, time.monotonic() + self._timeout_s
         while True:
-            stream = self._method("ReadLog", pb.ReadLogResponse, streaming=True)(request)
+            stream = self._begun("ReadLog", request, pb.ReadLogResponse, streaming=True)
             try:
                 for response in stream:
                     attempt, deadline = 0, time.monotonic() + self._timeout_s
@@ -135,8 +120,12 @@ class BrokerLog:
         request = pb.SeekChannelRequest(queue=self.queue, channel=channel, offset=offset)
         self._call("SeekChannel", request, pb.SeekChannelResponse)
 
+    def _stats(self) -> Any:
+        # Any right on the queue is enough for this call, so a key for reading needs no other.
+        return self._call("GetStats", pb.GetStatsRequest(queue=self.queue, max_keys=1), pb.GetStatsResponse)
+
     def _method(self, name: str, response: Any, *, streaming: bool = False) -> Callable[..., Any]:
-        channel = _channel(self.address)
+        channel = self._connection.channel()
         make = channel.unary_stream if streaming else channel.unary_unary
         call: Callable[..., Any] = make(
             f"/fila.v1.{self.service}/{name}",
@@ -145,17 +134,24 @@ class BrokerLog:
         )
         return call
 
+    def _begun(self, name: str, request: Any, response: Any, *, streaming: bool = False, **more: Any) -> Any:
+        call = self._method(name, response, streaming=streaming)
+        return call(request, metadata=self._connection.metadata(), **more)
+
     def _call(self, name: str, request: Any, response: Any) -> Any:
         attempt, deadline = 0, time.monotonic() + self._timeout_s
         while True:
             try:
-                return self._method(name, response)(request, timeout=CALL_S_MAX)
+                return self._begun(name, request, response, timeout=CALL_S_MAX)
             except grpc.RpcError as error:
                 self._pause_or_raise(error, attempt, deadline)
                 attempt += 1
 
     def _pause_or_raise(self, error: grpc.RpcError, attempt: int, deadline: float) -> None:
-        """Wait before the next attempt, or raise what the error means to the user."""
+        """Wait before the next attempt, or raise what the error means to the user: at once where the attempt would
+        fail for ever, as it does with the wrong certificate."""
+        if error.code() == grpc.StatusCode.UNAVAILABLE and (why := self._connection.wrong_setting()):
+            raise BrokerFailed(f"{why} (options address, caFile, certFile, keyFile and serverName)") from None
         pause_s = BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)]
         if error.code() in self.repeatable and time.monotonic() + pause_s < deadline:
             time.sleep(pause_s)
@@ -165,25 +161,21 @@ class BrokerLog:
     def _translated(self, error: grpc.RpcError) -> Exception:
         code, said = error.code(), error.details()
         if code == grpc.StatusCode.NOT_FOUND:
-            return QueueNotFound(f"{self.address} has no such queue: {said}")
+            hidden = ", or shows it to this key as missing, which has no right on it"
+            by_key = hidden if self._connection.metadata() else ""
+            return QueueNotFound(f"{self.address} has no such queue{by_key}: {said}")
         if code == grpc.StatusCode.INVALID_ARGUMENT:
             return OptionInvalid("queue", f"the broker at {self.address} refused it: {said}")
+        if code == grpc.StatusCode.UNAUTHENTICATED:
+            return BrokerFailed(
+                f"the broker at {self.address} does not accept the key (option token or tokenFile, or FILA_API_KEY "
+                f"of each machine): {said}"
+            )
+        if code == grpc.StatusCode.PERMISSION_DENIED:
+            return BrokerFailed(f"the key lacks a right at the broker at {self.address}: {said}")
         if code == grpc.StatusCode.UNAVAILABLE:
             return BrokerFailed(
                 f"no Fila broker could be reached at {self.address} for {self._timeout_s:g} s; check the option "
                 f"address, and that the broker runs: {said}"
             )
         return BrokerFailed(f"the broker at {self.address} answered {code.name}: {said}")
-
-
-def _channel(address: str) -> grpc.Channel:
-    """The process's channel to that broker; a forked child opens its own, since gRPC's threads are not inherited."""
-    key = (os.getpid(), address)
-    if key not in _channels:
-        parts = urlsplit(address) if "://" in address else None
-        target = parts.netloc if parts else address
-        if parts and parts.scheme == "https":
-            _channels[key] = grpc.secure_channel(target, grpc.ssl_channel_credentials(), _CHANNEL_OPTIONS)
-        else:
-            _channels[key] = grpc.insecure_channel(target, _CHANNEL_OPTIONS)
-    return _channels[key]

@@ -8,8 +8,9 @@ from typing import Any
 import grpc
 
 from pyspark_fila.broker import CALL_S_MAX, BrokerLog
+from pyspark_fila.connection import Connection
 from pyspark_fila.errors import BrokerFailed, SinkRefused
-from pyspark_fila.wire import admin_pb2
+from pyspark_fila.wire import events_pb2
 from pyspark_fila.wire import sink_pb2 as pb
 
 
@@ -23,8 +24,8 @@ class BrokerSink(BrokerLog):
         grpc.StatusCode.DEADLINE_EXCEEDED,
     )
 
-    def __init__(self, address: str, sink_id: str, timeout_ms: int) -> None:
-        super().__init__(address, "", timeout_ms)
+    def __init__(self, connection: Connection, sink_id: str) -> None:
+        super().__init__(connection, "")
         self._sink_id = sink_id
 
     def open(self, run_id: str, keep_ms: int) -> int:
@@ -40,7 +41,8 @@ class BrokerSink(BrokerLog):
     def stage_ahead(self, request: Any) -> Any:
         """Begin to store a frame aside; returns a future of its StageResponse. If it fails, call `stage`."""
         request.sink_id = self._sink_id
-        return self._method("Stage", pb.StageResponse).future(request, timeout=CALL_S_MAX)  # type: ignore[attr-defined]
+        stage: Any = self._method("Stage", pb.StageResponse)
+        return stage.future(request, timeout=CALL_S_MAX, metadata=self._connection.metadata())
 
     def publish(self, epoch: int, batch: int, attempts: Iterable[Any], *, accept_gap: bool) -> Any:
         """Publish the listed attempts; returns the PublishResponse once all of them is in the queues."""
@@ -68,6 +70,6 @@ class BrokerQueues(BrokerLog):
     def check(self) -> None:
         """Raise unless the broker answers and, where one is named, the queue exists."""
         if self.queue:
-            self.keeping()
+            self.bounds()
         else:
-            self._call("ListConfig", admin_pb2.ListConfigRequest(prefix="-"), admin_pb2.ListConfigResponse)
+            self._call("GetStatus", events_pb2.GetStatusRequest(), events_pb2.GetStatusResponse)

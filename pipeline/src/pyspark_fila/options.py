@@ -1,6 +1,6 @@
-"""The options of a read: parsed and checked before anything is contacted.
+"""The options of reads and writes: parsed and checked before anything is contacted.
 
-Spark hands option names over in lower case; messages use the documented spelling.
+Spark hands option names over in lower case; messages use the documented spelling. No message repeats a key.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, TypeVar
+from difflib import get_close_matches
+from typing import Any, Literal
 
+from pyspark_fila.connection import Connection, parse_key
 from pyspark_fila.errors import OptionInvalid
+from pyspark_fila.tables import is_of_table, is_table
 
 EARLIEST: Literal["earliest"] = "earliest"
 LATEST: Literal["latest"] = "latest"
@@ -25,15 +28,16 @@ _HOST_PORT = re.compile(r"(?:https?://)?(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(
 _QUEUE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 Start = int | Literal["earliest", "latest"]
-Value = TypeVar("Value")
+Use = Literal["batch read", "streaming read", "batch write", "streaming write"]
+READS: tuple[Use, ...] = ("batch read", "streaming read")
+WRITES: tuple[Use, ...] = ("batch write", "streaming write")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """What to read, and how."""
 
-    address: str
-    """`host:port`, with `https://` in front for TLS."""
+    connection: Connection
     queue: str
     fairness_key: str
     """Only this key's messages; empty for all."""
@@ -55,15 +59,13 @@ class ReadOptions:
     """Streaming: the channel that keeps unread messages in the log; empty for none."""
     poll_interval_ms: int
     """Streaming: the broker is asked for the log's end at most this often."""
-    timeout_ms: int
-    """How long a broker that cannot be reached is tried for."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """Where to write, and how."""
 
-    address: str
+    connection: Connection
     queue: str
     """The queue of rows that name none; empty where every row must."""
     batch_size: int
@@ -72,90 +74,90 @@ class WriteOptions:
     """Batch writes: the name under which this write is done once; empty for one of its own."""
     accept_gap: bool
     """Streaming: go on although the broker has forgotten what it published last."""
-    timeout_ms: int
 
 
-WRITE_NAMES = ("address", "queue", "batchSize", "sinkId", "acceptGap", "timeoutMs")
-WRITE_BATCH_ONLY = ("sinkId",)
-WRITE_STREAM_ONLY = ("acceptGap",)
-SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
-"""What Spark hands to a stream's sink among its options."""
-
-BATCH_ONLY = ("endingOffset", "endingTimestamp")
-STREAM_ONLY = ("channel", "maxMessagesPerTrigger", "pollIntervalMs")
-EVERYWHERE = (
-    "address",
-    "queue",
-    "fairnessKey",
-    "startingOffset",
-    "startingTimestamp",
-    "partitions",
-    "batchSize",
-    "failOnDataLoss",
-    "timeoutMs",
-)
-NAMES = EVERYWHERE + BATCH_ONLY + STREAM_ONLY
-
-
-def parse_options(given: Mapping[str, str]) -> ReadOptions:
-    """Check every option; `load("orders")` names the queue as `path`.
+def check_options(given: Mapping[str, str]) -> None:
+    """Check what holds for every use: each name is known, each value can be read, and which exclude each other.
 
     Raises OptionInvalid, which names the option, the value and what is accepted.
     """
-    options = _Given({name.lower(): value for name, value in given.items()})
-    options.refuse_unknown()
+    options = _Given.of(given)
+    options.refuse_unknown(given)
+    for name in options.values:
+        options.get(name, None)
+    _connection(options, 1)
+    options.queue(needed=False)
+
+
+def parse_options(given: Mapping[str, str]) -> ReadOptions:
+    """Check every option of a read; `load("orders")` names the queue as `path`. Raises OptionInvalid."""
+    check_options(given)
+    options = _Given.of(given)
     read = ReadOptions(
-        address=options.get("address", "localhost:5555", _address),
+        connection=_connection(options, 10_000),
         queue=options.queue(),
-        fairness_key=options.get("fairnessKey", "", str),
-        starting_offset=options.get("startingOffset", EARLIEST, _start),
-        ending_offset=options.get("endingOffset", LATEST, _end),
-        starting_time=options.get("startingTimestamp", None, _moment),
-        ending_time=options.get("endingTimestamp", None, _moment),
-        partitions=options.get("partitions", 4, _whole(1, PARTITIONS_MAX)),
-        batch_size=options.get("batchSize", 1000, _whole(1, BATCH_SIZE_MAX)),
-        messages_per_trigger=options.get("maxMessagesPerTrigger", 100_000, _whole(0, OFFSET_MAX)),
-        fail_on_data_loss=options.get("failOnDataLoss", True, _truth),
-        channel=options.get("channel", "", _name),
-        poll_interval_ms=options.get("pollIntervalMs", 500, _whole(10, 3_600_000)),
-        timeout_ms=options.get("timeoutMs", 10_000, _whole(1, 3_600_000)),
+        fairness_key=options.get("fairnessKey", ""),
+        starting_offset=options.get("startingOffset", EARLIEST),
+        ending_offset=options.get("endingOffset", LATEST),
+        starting_time=options.get("startingTimestamp", None),
+        ending_time=options.get("endingTimestamp", None),
+        partitions=options.get("partitions", 4),
+        batch_size=options.get("batchSize", 1000),
+        messages_per_trigger=options.get("maxMessagesPerTrigger", 100_000),
+        fail_on_data_loss=options.get("failOnDataLoss", True),
+        channel=options.get("channel", ""),
+        poll_interval_ms=options.get("pollIntervalMs", 500),
     )
     _check_together(read, options)
     return read
 
 
-def parse_write_options(kind: Literal["batch", "streaming"], given: Mapping[str, str]) -> WriteOptions:
-    """Check every option of a write; `save("orders")` names the queue as `path`."""
-    options = _Given(
-        {name.lower(): value for name, value in given.items() if name.lower() not in SPARKS_OWN}, WRITE_NAMES
-    )
-    options.refuse_unknown()
-    for name in WRITE_STREAM_ONLY if kind == "batch" else WRITE_BATCH_ONLY:
-        if name.lower() in options.given:
-            raise OptionInvalid(name, f"has no meaning in a {kind} write; remove it")
+def parse_write_options(given: Mapping[str, str]) -> WriteOptions:
+    """Check every option of a write; `save("orders")` names the queue as `path`. Raises OptionInvalid."""
+    check_options(given)
+    options = _Given.of(given)
     return WriteOptions(
-        address=options.get("address", "localhost:5555", _address),
+        connection=_connection(options, 60_000),
         queue=options.queue(needed=False),
-        batch_size=options.get("batchSize", 1000, _whole(1, BATCH_SIZE_MAX)),
-        sink_id=options.get("sinkId", "", _name),
-        accept_gap=options.get("acceptGap", False, _truth),
-        timeout_ms=options.get("timeoutMs", 60_000, _whole(1, 3_600_000)),
+        batch_size=options.get("batchSize", 1000),
+        sink_id=options.get("sinkId", ""),
+        accept_gap=options.get("acceptGap", False),
     )
 
 
-def refuse_for(kind: Literal["batch", "streaming"], given: Mapping[str, str]) -> None:
-    """Raise OptionInvalid for an option that this kind of read would silently ignore."""
-    wrong = STREAM_ONLY if kind == "batch" else BATCH_ONLY
-    present = {name.lower() for name in given}
-    for name in wrong:
-        if name.lower() in present:
-            raise OptionInvalid(name, f"has no meaning in a {kind} read; remove it")
+def refuse_for(use: Use, given: Mapping[str, str]) -> None:
+    """Raise OptionInvalid for an option that this use would silently ignore."""
+    for name in _Given.of(given).values:
+        if use not in OPTIONS[name].uses:
+            raise OptionInvalid(name, f"has no meaning in a {use}; remove it")
+
+
+def _connection(options: _Given, timeout_ms: int) -> Connection:
+    made = Connection(
+        address=options.get("address", "localhost:5555"),
+        timeout_ms=options.get("timeoutMs", timeout_ms),
+        token=options.get("token", ""),
+        token_file=options.get("tokenFile", ""),
+        ca_file=options.get("caFile", ""),
+        cert_file=options.get("certFile", ""),
+        key_file=options.get("keyFile", ""),
+        server_name=options.get("serverName", ""),
+    )
+    if made.token and made.token_file:
+        raise OptionInvalid("tokenFile", "give either it or token, not both")
+    if bool(made.cert_file) != bool(made.key_file):
+        raise OptionInvalid("certFile", "belongs together with keyFile: give both, or neither")
+    if made.by_tls and made.address.startswith("http://"):
+        raise OptionInvalid(
+            "address", f"says http://, and the TLS options want https://, got {made.address!r}"
+        )
+    return made
 
 
 def _check_together(read: ReadOptions, options: _Given) -> None:
-    if read.starting_time is not None and "startingoffset" in options.given:
+    if read.starting_time is not None and "startingOffset" in options.values:
         raise OptionInvalid("startingTimestamp", "give either it or startingOffset, not both")
-    if read.ending_time is not None and "endingoffset" in options.given:
+    if read.ending_time is not None and "endingOffset" in options.values:
         raise OptionInvalid("endingTimestamp", "give either it or endingOffset, not both")
     start, end = read.starting_offset, read.ending_offset
     if isinstance(start, int) and isinstance(end, int) and end < start:
@@ -164,32 +166,57 @@ def _check_together(read: ReadOptions, options: _Given) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    given: Mapping[str, str]
-    names: tuple[str, ...] = NAMES
+    values: dict[str, str]
+    """By the documented spelling; `path` is what load(), save() and start() name."""
 
-    def refuse_unknown(self) -> None:
-        known = {name.lower() for name in self.names} | {"path"}
-        for name in self.given:
-            if name not in known:
-                raise OptionInvalid(name, f"is not known; the options are {', '.join(sorted(self.names))}")
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> _Given:
+        spelled = {name.lower(): name for name in OPTIONS}
+        return cls({spelled[name.lower()]: value for name, value in given.items() if name.lower() in spelled})
 
-    def get(self, name: str, default: Value, parse: Callable[[str], Value]) -> Value:
-        value = self.given.get(name.lower())
+    def refuse_unknown(self, given: Mapping[str, str]) -> None:
+        if is_table(given) and "token" in self.values:
+            raise OptionInvalid(
+                "token",
+                "cannot be an option of a table, since the catalog would keep the key and show it; name its file, by "
+                "tokenFile, or put it into FILA_API_KEY on each machine",
+            )
+        known = {option.lower(): option for option in OPTIONS}
+        for name in sorted(given):
+            plain = name.lower()
+            if plain in known or plain in SPARKS_OWN or is_of_table(plain):
+                continue
+            if plain in NAMED_OTHERWISE:
+                raise OptionInvalid(name, NAMED_OTHERWISE[plain])
+            if plain.startswith("kafka."):
+                raise OptionInvalid(name, "is Kafka's; Fila's are address, token and those for TLS")
+            near = get_close_matches(plain, known, n=1, cutoff=0.7)
+            meant = f"; did you mean {known[near[0]]}?" if near else "."
+            listed = ", ".join(sorted(OPTIONS.keys() - {"path"}, key=str.lower))
+            raise OptionInvalid(name, f"is not known{meant} The options are {listed}")
+
+    def get(self, name: str, default: Any) -> Any:
+        value = self.values.get(name)
         if value is None:
             return default
         try:
-            return parse(value.strip())
+            return OPTIONS[name].parse(value.strip())
         except ValueError as problem:
-            raise OptionInvalid(name, f"{problem}, got {value!r}") from None
+            got = "" if name == "token" else f", got {value!r}"
+            raise OptionInvalid(name, f"{problem}{got}") from None
 
     def queue(self, *, needed: bool = True) -> str:
-        if "queue" in self.given and "path" in self.given:
+        if "queue" in self.values and "path" in self.values:
             raise OptionInvalid(
                 "queue", "the queue is named twice, by the option and by load(); name it once"
             )
-        name = self.get("queue", "", _name) or self.get("path", "", _name)
+        name = str(self.get("queue", "") or self.get("path", ""))
         if needed and not name:
-            raise OptionInvalid("queue", "must be given: .option('queue', 'orders') or .load('orders')")
+            raise OptionInvalid(
+                "queue",
+                "must be given: .option('queue', 'orders') or .load('orders'); a table keeps its options only where it "
+                "was made without columns: CREATE TABLE orders USING fila OPTIONS (queue 'orders')",
+            )
         return name
 
 
@@ -250,3 +277,78 @@ def _moment(text: str) -> datetime:
     if moment.tzinfo is None:
         raise ValueError(accepted)
     return moment
+
+
+def _file(text: str) -> str:
+    if not text.startswith("/"):
+        raise ValueError(
+            "must be an absolute path, since each machine reads the file itself and no worker is started beside it"
+        )
+    return text
+
+
+def _server_name(text: str) -> str:
+    if not text or re.fullmatch(r"[A-Za-z0-9._:-]+", text) is None:
+        raise ValueError("must be the name in the broker's certificate, such as fila.example.com")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: how its text is read, and where it means something."""
+
+    parse: Callable[[str], Any]
+    uses: tuple[Use, ...] = READS + WRITES
+
+
+OPTIONS: dict[str, Option] = {
+    "address": Option(_address),
+    "token": Option(parse_key),
+    "tokenFile": Option(_file),
+    "caFile": Option(_file),
+    "certFile": Option(_file),
+    "keyFile": Option(_file),
+    "serverName": Option(_server_name),
+    "timeoutMs": Option(_whole(1, 3_600_000)),
+    "queue": Option(_name),
+    "path": Option(_name),
+    "batchSize": Option(_whole(1, BATCH_SIZE_MAX)),
+    "fairnessKey": Option(str, READS),
+    "startingOffset": Option(_start, READS),
+    "startingTimestamp": Option(_moment, READS),
+    "endingOffset": Option(_end, ("batch read",)),
+    "endingTimestamp": Option(_moment, ("batch read",)),
+    "partitions": Option(_whole(1, PARTITIONS_MAX), READS),
+    "failOnDataLoss": Option(_truth, READS),
+    "channel": Option(_name, ("streaming read",)),
+    "maxMessagesPerTrigger": Option(_whole(0, OFFSET_MAX), ("streaming read",)),
+    "pollIntervalMs": Option(_whole(10, 3_600_000), ("streaming read",)),
+    "sinkId": Option(_name, ("batch write",)),
+    "acceptGap": Option(_truth, ("streaming write",)),
+}
+SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
+"""What Spark hands to a stream's sink among its options."""
+_FILE_OF_KEY = "is not taken: Spark shows an option of that name in plans and pages. "
+NAMED_OTHERWISE: dict[str, str] = {
+    "apikey": f"{_FILE_OF_KEY}Give the key as token, which Spark redacts, or its file as tokenFile",
+    "apikeyfile": "is called tokenFile",
+    "subscribe": "is called queue: one source reads one queue",
+    "subscribepattern": "has no like: one source reads one queue, named by the option queue",
+    "assign": "has no like: one source reads one queue, named by the option queue",
+    "topic": "is called queue",
+    "startingoffsets": "is called startingOffset, and takes earliest, latest or a number",
+    "endingoffsets": "is called endingOffset, and takes latest or a number",
+    "startingoffsetsbytimestamp": "is called startingTimestamp",
+    "endingoffsetsbytimestamp": "is called endingTimestamp",
+    "maxoffsetspertrigger": "is called maxMessagesPerTrigger",
+    "minpartitions": "is called partitions",
+    "groupidprefix": "has no like: the option channel names what keeps unread messages for a stream",
+    "includeheaders": "has no like: the column headers is always there",
+    "kafka.bootstrap.servers": "is called address, and takes one host:port",
+    "kafka.group.id": "has no like: the option channel names what keeps unread messages for a stream",
+    "kafka.security.protocol": "has no like: TLS is spoken where the address begins with https://",
+    "kafka.sasl.jaas.config": "has no like: give the key as token, or its file as tokenFile",
+    "kafka.ssl.truststore.location": "is called caFile, and takes certificates in PEM form",
+    "kafka.ssl.keystore.location": "is called certFile, with keyFile, in PEM form",
+}
+"""What other connectors, and Fila's own SDKs, call an option, in lower case."""

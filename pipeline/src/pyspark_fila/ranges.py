@@ -52,7 +52,7 @@ def split(whole: LogRange, tasks_max: int) -> list[LogRange]:
 
 def read_range(options: ReadOptions, schema: StructType, part: LogRange) -> Iterator[pa.RecordBatch]:
     """Read one part of the log as Arrow batches. Runs in a worker; a task that is tried again reads the same."""
-    broker = BrokerLog(options.address, options.queue, options.timeout_ms)
+    broker = BrokerLog(options.connection, options.queue)
     request = pb.ReadLogRequest(
         queue=options.queue,
         from_offset=part.start,

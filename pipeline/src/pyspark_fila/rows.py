@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from pyspark_fila.columns import SCHEMA
 from pyspark_fila.errors import OptionInvalid
 from pyspark_fila.wire import service_pb2 as pb
 
@@ -25,9 +26,12 @@ FIELD_BYTES = 6
 
 
 def check_write_schema(schema: StructType, queue: str) -> None:
-    """Raise OptionInvalid unless the rows have columns of TYPES only, `payload` among them and a queue to go to."""
+    """Raise OptionInvalid unless `payload` is among the columns, a queue to go to, and no column but those of TYPES
+    and of a read: rows that were read can be written as they are, and what the broker gives anew is passed over."""
     names = [field.name for field in schema.fields]
     for field in schema.fields:
+        if field.name not in TYPES and field.name in SCHEMA.names:
+            continue
         if field.name not in TYPES:
             raise OptionInvalid(
                 "schema", f"column {field.name} is not known; a write has the columns {', '.join(TYPES)}"

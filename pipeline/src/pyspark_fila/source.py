@@ -12,9 +12,18 @@ from pyspark_fila.broker_sink import BrokerQueues
 from pyspark_fila.columns import SCHEMA, check_schema
 from pyspark_fila.errors import OptionInvalid
 from pyspark_fila.filters import are_offered
-from pyspark_fila.options import WriteOptions, parse_options, parse_write_options, refuse_for
+from pyspark_fila.options import (
+    READS,
+    Use,
+    WriteOptions,
+    check_options,
+    parse_options,
+    parse_write_options,
+    refuse_for,
+)
 from pyspark_fila.rows import check_write_schema
-from pyspark_fila.stream import LogStreamReader
+from pyspark_fila.stream import LogStreamReader, RefusedReader
+from pyspark_fila.tables import is_table, table_options, table_schema
 from pyspark_fila.writing import QueueStreamWriter, QueueWriter
 
 
@@ -27,6 +36,8 @@ class DefaultSource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         self._given = dict(options.items())
+        # Here, where Spark ends its own words with what is raised.
+        check_options(self._given)
 
     @classmethod
     def name(cls) -> str:
@@ -36,32 +47,48 @@ class DefaultSource(DataSource):
     def schema(self) -> StructType:
         """Return every column; a query may ask for fewer with `.schema(...)`."""
         parse_options(self._given)
-        return SCHEMA
+        return table_schema(SCHEMA, self._given) if is_table(self._given) else SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the batch reader."""
-        refuse_for("batch", self._given)
-        check_schema(schema)
-        options = parse_options(self._given)
+        options = parse_options(self._of("batch read", schema))
         return FilteringLogReader(options, schema) if are_offered() else LogReader(options, schema)
 
-    def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark's name
-        """Return the streaming reader."""
-        refuse_for("streaming", self._given)
-        check_schema(schema)
-        return LogStreamReader(parse_options(self._given), schema)
+    def streamReader(self, schema: StructType) -> LogStreamReader | RefusedReader:  # noqa: N802 - Spark's name
+        """Return the streaming reader; where nothing can be read, one that says so as soon as Spark asks it."""
+        try:
+            return LogStreamReader(parse_options(self._of("streaming read", schema)), schema)
+        except OptionInvalid as problem:
+            # PySpark's runner hides what is raised here behind an error of its own.
+            return RefusedReader(problem)
 
     def writer(self, schema: StructType, overwrite: bool) -> QueueWriter:
         """Return the batch writer."""
-        options = parse_write_options("batch", self._given)
+        options = parse_write_options(self._of("batch write", schema))
         _check_write(options, schema, overwrite=overwrite)
         return QueueWriter(options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> QueueStreamWriter:  # noqa: N802 - Spark's name
         """Return the streaming writer."""
-        options = parse_write_options("streaming", self._given)
+        options = parse_write_options(self._of("streaming write", schema))
         _check_write(options, schema, overwrite=overwrite)
         return QueueStreamWriter(options)
+
+    def _of(self, use: Use, schema: StructType) -> dict[str, str]:
+        """The options of this use, those of a catalog's table included."""
+        refuse_for(use, self._given)
+        of_table = table_options(schema)
+        if use in READS:
+            check_schema(schema)
+            return of_table | self._given
+        if of_table and not self._given:
+            # The columns may be those of the table that is written, or of one that the rows were read from.
+            raise OptionInvalid(
+                "queue",
+                "must be given: Spark does not tell a source which table it writes to. INSERT INTO a view: CREATE "
+                "TEMPORARY VIEW orders (payload BINARY) USING fila OPTIONS (address '...', queue '...')",
+            )
+        return self._given
 
 
 def _check_write(options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
@@ -69,4 +96,4 @@ def _check_write(options: WriteOptions, schema: StructType, *, overwrite: bool) 
     if overwrite:
         raise OptionInvalid("mode", "must be append: a queue is not overwritten")
     check_write_schema(schema, options.queue)
-    BrokerQueues(options.address, options.queue, options.timeout_ms).check()
+    BrokerQueues(options.connection, options.queue).check()

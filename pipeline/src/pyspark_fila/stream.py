@@ -82,6 +82,29 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return LogStreamReader, (self._options, self._schema)
 
 
+class RefusedReader(DataSourceStreamReader):
+    """A stream that cannot be read: the first question of Spark is answered with the reason."""
+
+    def __init__(self, problem: OptionInvalid) -> None:
+        self._problem = problem
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
+        """Raise the reason."""
+        raise self._problem
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802, ARG002
+        """Raise the reason."""
+        raise self._problem
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Raise the reason."""
+        raise self._problem
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Raise the reason."""
+        raise self._problem
+
+
 class _Progress:
     """What the query's one driver process remembers: a moment-old view of the log, and where the channel stands."""
 
@@ -92,7 +115,7 @@ class _Progress:
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
-        self._broker = broker or BrokerLog(options.address, options.queue, options.timeout_ms)
+        self._broker = broker or BrokerLog(options.connection, options.queue)
         self._now_s = now_s
         self._bounds = LogBounds(1, 1)
         self._bounds_until_s = float("-inf")

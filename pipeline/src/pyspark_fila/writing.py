@@ -3,8 +3,8 @@
     task      write(rows) ──► Stage, frame by frame ──► StagedRows: what travels to the driver
     driver    commit(all of them) ──► Publish            abort ──► Drop, which undoes nothing that was published
 
-A stream's sink is named after its query, and its batches are Spark's. A batch write is batch 0 of a sink of its own,
-or of the one that `sinkId` names: then a second write under that name changes nothing.
+A stream's sink is named after its query's id, and its batches are Spark's. A batch write is batch 0 of a sink of its
+own, or of the one that `sinkId` names: then a second write under that name changes nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from pyspark_fila.wire import sink_pb2 as pb
 
 UNDER_WAY_MAX = 4
 """Frames of one task that are not answered yet: at most 2 MiB each, unless a message is larger."""
+SINK_PREFIX = "spark-"
+"""Of the names of sinks that are not named by hand: a key needs the right to produce there, too."""
 ONE_JOB_KEEP_MS = 86_400_000
 """How long the broker remembers a batch write's own sink: nobody comes back to it."""
 
@@ -55,7 +57,7 @@ class _Task:
         context = TaskContext.get()
         assert context is not None
         self._options = options
-        self._sink = BrokerSink(options.address, sink_id, options.timeout_ms)
+        self._sink = BrokerSink(options.connection, sink_id)
         self._frames = 0
         self._under_way: deque[tuple[Any, Any]] = deque()
         """Frames that are not answered yet, oldest first: the request and its future."""
@@ -138,7 +140,7 @@ class _Task:
 def _publish(options: WriteOptions, messages: Sequence[Any], *, accept_gap: bool) -> Any:
     """Publish what the tasks of one batch staged."""
     first = messages[0]
-    sink = BrokerSink(options.address, first.sink_id, options.timeout_ms)
+    sink = BrokerSink(options.connection, first.sink_id)
     epoch = max(message.epoch for message in messages)
     answer = sink.publish(epoch, first.batch, _listed(messages), accept_gap=accept_gap)
     if answer.lost:
@@ -168,7 +170,7 @@ def _give_up(options: WriteOptions, messages: Sequence[Any]) -> None:
     if not there:
         return
     try:
-        sink = BrokerSink(options.address, there[0].sink_id, options.timeout_ms)
+        sink = BrokerSink(options.connection, there[0].sink_id)
         sink.drop(there[0].epoch, there[0].batch, _listed(there))
     except SinkRefused:
         return
@@ -181,8 +183,8 @@ class QueueWriter(DataSourceArrowWriter):
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
-        self._sink_id = options.sink_id or f"spark-{uuid.uuid4()}"
-        sink = BrokerSink(options.address, self._sink_id, options.timeout_ms)
+        self._sink_id = options.sink_id or f"{SINK_PREFIX}{uuid.uuid4()}"
+        sink = BrokerSink(options.connection, self._sink_id)
         self._epoch = sink.open(str(uuid.uuid4()), 0 if options.sink_id else ONE_JOB_KEEP_MS)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -212,10 +214,11 @@ class QueueStreamWriter(DataSourceStreamArrowWriter):
         """Stage a task's rows, in a worker. Which query, run and batch they belong to only a task can tell."""
         context = TaskContext.get()
         assert context is not None
-        query, batch = _told(context, "sql.streaming.queryId"), int(_told(context, "streaming.sql.batchId"))
-        sink = BrokerSink(self._options.address, query, self._options.timeout_ms)
+        sink_id = f"{SINK_PREFIX}{_told(context, 'sql.streaming.queryId')}"
+        batch = int(_told(context, "streaming.sql.batchId"))
+        sink = BrokerSink(self._options.connection, sink_id)
         epoch = sink.open(_told(context, "spark.jobGroup.id"), 0)
-        return _Task(self._options, query, epoch, batch).stage_all(iterator)
+        return _Task(self._options, sink_id, epoch, batch).stage_all(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's
         """Publish, in the driver. A batch that Spark runs again was published, and stays as it is."""

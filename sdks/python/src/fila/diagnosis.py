@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import socket
 import ssl
+from typing import TYPE_CHECKING
 
-from fila.options import ClientOptions
 from fila.tls import CannotBeRead, context
+
+if TYPE_CHECKING:
+    from fila.options import ClientOptions
 
 _WAIT_S = 0.4
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"

@@ -6,10 +6,12 @@ import dataclasses
 import os
 import ssl
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grpc
 
-from fila.options import ClientOptions
+if TYPE_CHECKING:
+    from fila.options import ClientOptions
 
 
 class CannotBeRead(ValueError):
