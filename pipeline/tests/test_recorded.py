@@ -81,7 +81,7 @@ def test_jobs_and_backtest_count_the_deliveries_that_the_broker_counts(
     assert (ends["returned"], ends["in_flight"]) == (7, 5) == (7, stats.in_flight)
     assert ends["acked"] + ends["nacked"] + ends["expired"] + 7 + 5 == ends["delivered"]
     assert pd.read_parquet(tmp_path / "delays/by_key.parquet")["messages"].sum() == ends["delivered"]
-    assert verdict.deliveries == ends["delivered"] == stats.delivered_total
+    assert verdict.deliveries == ends["delivered"] == stats.leased_total
 
 
 @pytest.mark.parametrize("job", JOBS)

@@ -54,7 +54,7 @@ func TestAMessageIsReadWhole(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client)
 		go session.settleAll()
-		session.deliver(false, 1)
+		session.deliver(1)
 		m := receive(t, stream)
 		if m.ID != "m1" || string(m.Payload) != "m1" || m.LeaseID != 1 || m.Queue != "q" || m.Channel != "default" {
 			t.Errorf("got %+v", m)
@@ -69,7 +69,7 @@ func TestAMessageThatIsSettledSoonIsNotDeclared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client)
-		session.deliver(false, 1)
+		session.deliver(1)
 		m := receive(t, stream)
 		go m.Ack(t.Context())
 		ack := session.next().GetAck()
@@ -90,7 +90,7 @@ func TestAMessageThatIsWorkedOnIsDeclaredAfterFiveMilliseconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client)
-		session.deliver(false, 1, 2)
+		session.deliver(1, 2)
 		receive(t, stream)
 		began := time.Now()
 		begun := session.next().GetBegun()
@@ -100,14 +100,22 @@ func TestAMessageThatIsWorkedOnIsDeclaredAfterFiveMilliseconds(t *testing.T) {
 	})
 }
 
-func TestARedeliveredMessageIsDeclaredBeforeTheProgramSeesIt(t *testing.T) {
+func TestAMessageThatWasSentBeforeIsDeclaredBeforeTheProgramSeesIt(t *testing.T) {
+	for name, marks := range map[string]*filav1.MessageMetadata{
+		"begun before": {Redelivered: true}, "came back unbegun": {CameBack: true},
+	} {
+		t.Run(name, func(t *testing.T) { declaredFirst(t, marks) })
+	}
+}
+
+func declaredFirst(t *testing.T, marks *filav1.MessageMetadata) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client)
 		session.mu.Lock()
 		session.autoAlive = false
 		session.mu.Unlock()
-		session.deliver(true, 1)
+		session.deliverAs(marks, 1)
 		got := make(chan *Message, 1)
 		go func() { got <- receive(t, stream) }()
 		if begun := session.next().GetBegun(); !slices.Equal(begun.GetLeaseIds(), []uint64{1}) {
@@ -120,7 +128,7 @@ func TestARedeliveredMessageIsDeclaredBeforeTheProgramSeesIt(t *testing.T) {
 		}
 		session.send(&filav1.ConsumeSessionResponse{Response: &filav1.ConsumeSessionResponse_Alive_{
 			Alive: &filav1.ConsumeSessionResponse_Alive{Sequence: alive.GetSequence()}}})
-		if m := <-got; m.ID != "m1" || !m.Redelivered {
+		if m := <-got; m.ID != "m1" || m.Redelivered != marks.Redelivered || m.CameBack != marks.CameBack {
 			t.Errorf("got %+v", m)
 		}
 	})
@@ -133,7 +141,7 @@ func TestARedeliveredMessageThatIsLostMeanwhileIsNotHandedOut(t *testing.T) {
 		session.mu.Lock()
 		session.autoAlive = false
 		session.mu.Unlock()
-		session.deliver(true, 1)
+		session.deliverAs(&filav1.MessageMetadata{Redelivered: true}, 1)
 		got := make(chan *Message, 1)
 		go func() { got <- receive(t, stream) }()
 		session.next()
@@ -141,7 +149,7 @@ func TestARedeliveredMessageThatIsLostMeanwhileIsNotHandedOut(t *testing.T) {
 		session.revoke("LEASE_LOST", 1)
 		session.send(&filav1.ConsumeSessionResponse{Response: &filav1.ConsumeSessionResponse_Alive_{
 			Alive: &filav1.ConsumeSessionResponse_Alive{Sequence: alive.GetSequence()}}})
-		session.deliver(false, 2)
+		session.deliver(2)
 		if m := <-got; m.ID != "m2" {
 			t.Errorf("got %v", m.ID)
 		}
@@ -152,7 +160,7 @@ func TestALostLeaseEndsTheMessagesContextAndDropsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client)
-		session.deliver(false, 1, 2, 3)
+		session.deliver(1, 2, 3)
 		m := receive(t, stream)
 		session.revoke("SEEK", 1, 2)
 		<-m.Context().Done()
@@ -171,7 +179,7 @@ func TestAMessagesContextEndsWhenItIsSettled(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client)
 		go session.settleAll()
-		session.deliver(false, 1)
+		session.deliver(1)
 		m := receive(t, stream)
 		ctx := m.Context()
 		if ctx.Err() != nil {
@@ -192,7 +200,7 @@ func TestNothingIsHandedOutOnceTheBrokerHasBeenSilentForAVisibilityTimeout(t *te
 		session.mu.Lock()
 		session.autoAlive = false
 		session.mu.Unlock()
-		session.deliver(false, 1)
+		session.deliver(1)
 		synctest.Wait()
 		time.Sleep(testTimeout + time.Millisecond)
 		got := make(chan *Message, 1)
@@ -219,7 +227,7 @@ func TestCloseGivesTheBufferBackAndWaitsForWhatIsInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client, Prefetch(10))
-		session.deliver(false, 1, 2, 3)
+		session.deliver(1, 2, 3)
 		m := receive(t, stream)
 		stream.Close()
 		window := (<-session.requests).GetWindow()
@@ -229,7 +237,7 @@ func TestCloseGivesTheBufferBackAndWaitsForWhatIsInHand(t *testing.T) {
 		if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
 			t.Errorf("after Close: %v", err)
 		}
-		session.deliver(false, 4) // was on its way
+		session.deliver(4) // was on its way
 		if window := (<-session.requests).GetWindow(); !slices.Equal(window.GetGiveBack(), []uint64{4}) {
 			t.Errorf("kept a message that came after Close: %v", window)
 		}
@@ -252,7 +260,7 @@ func TestAConsumerThatKeepsItsMessagesIsClosedAfterAVisibilityTimeout(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client)
-		session.deliver(false, 1)
+		session.deliver(1)
 		receive(t, stream)
 		began := time.Now()
 		stream.Close()
@@ -272,7 +280,7 @@ func TestClosingTheClientReleasesWhatIsInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client)
-		session.deliver(false, 1)
+		session.deliver(1)
 		m := receive(t, stream)
 		closed := make(chan struct{})
 		go func() {
@@ -325,7 +333,7 @@ func TestLeavingALoopClosesItsStreamAlsoByAPanic(t *testing.T) {
 		accepted := make(chan *fakeSession, 1)
 		go func() {
 			session := (<-broker.sessions).accept()
-			session.deliver(false, 1, 2)
+			session.deliver(1, 2)
 			accepted <- session
 		}()
 		func() {
@@ -348,7 +356,7 @@ func TestALoopStopsWhenIdleIfAskedTo(t *testing.T) {
 		broker, client := startFake(t)
 		go func() {
 			session := (<-broker.sessions).accept()
-			session.deliver(false, 1)
+			session.deliver(1)
 			session.settleAll()
 		}()
 		began, count := time.Now(), 0
@@ -398,7 +406,7 @@ func TestWhatOtherReceiversGotKeepsOneFromBeingIdle(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(1500 * time.Millisecond)
-		session.deliver(false, 1)
+		session.deliver(1)
 		for range 2 {
 			if after := <-ended; after != 3500*time.Millisecond {
 				t.Errorf("one stopped after %v", after)
@@ -421,7 +429,7 @@ func TestEachMessageGoesToOneOfSeveralReceivers(t *testing.T) {
 		}
 		synctest.Wait()
 		began := time.Now()
-		session.deliver(false, 1, 2, 3)
+		session.deliver(1, 2, 3)
 		ids := []string{<-got, <-got, <-got}
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("the last of them waited %v", waited)
@@ -448,7 +456,7 @@ func TestBatchesHandOutWhatHasArrived(t *testing.T) {
 		broker, client := startFake(t)
 		go func() {
 			session := (<-broker.sessions).accept()
-			session.deliver(false, 1, 2, 3)
+			session.deliver(1, 2, 3)
 			session.settleAll()
 		}()
 		for batch, err := range client.Batches(t.Context(), "q", 100) {

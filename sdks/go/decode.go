@@ -200,6 +200,8 @@ func decodeMetadata(metadata []byte, m *Message, known *recurring) error {
 			m.DeadLetter = newDeadLetter(letter)
 		case 11:
 			m.Redelivered = f.value != 0
+		case 12:
+			m.CameBack = f.value != 0
 		}
 	}
 	return f.err()
@@ -260,8 +262,8 @@ func newMessage(wire *filav1.Message) *Message {
 			Queue: metadata.GetQueueId(), Channel: metadata.GetChannel(), Offset: metadata.GetOffset(),
 			FairnessKey: metadata.GetFairnessKey(), Weight: int(metadata.GetWeight()), Cost: metadata.GetCost(),
 			ThrottleKeys: metadata.GetThrottleKeys(), AttemptCount: int(metadata.GetAttemptCount()),
-			Redelivered: metadata.GetRedelivered(),
-			EnqueuedAt:  timestamps.GetEnqueuedAt().AsTime(), AppendedAt: timestamps.GetAppendedAt().AsTime(),
+			Redelivered: metadata.GetRedelivered(), CameBack: metadata.GetCameBack(),
+			EnqueuedAt: timestamps.GetEnqueuedAt().AsTime(), AppendedAt: timestamps.GetAppendedAt().AsTime(),
 		},
 		LeaseID: metadata.GetLeaseId(),
 	}

@@ -98,7 +98,7 @@ func TestADeliveryIsReadAsTheGeneratedCodeReadsIt(t *testing.T) {
 		Id: "0193", Headers: map[string]string{"tenant": "acme", "ключ": ""}, Payload: []byte{0, 1, 2},
 		Metadata: &filav1.MessageMetadata{
 			FairnessKey: "acme", Weight: 3, ThrottleKeys: []string{"a", "b"}, AttemptCount: 2, QueueId: "q", Offset: 1 << 50,
-			LeaseId: 1 << 60, Cost: 2.5, Channel: "audit", Redelivered: true,
+			LeaseId: 1 << 60, Cost: 2.5, Channel: "audit", Redelivered: true, CameBack: true,
 			DeadLetter: &filav1.DeadLetter{SourceQueue: "s", SourceChannel: "c", Reason: "rejected", LastError: "no", Attempts: 4, At: at(9)},
 		},
 		Timestamps: &filav1.MessageTimestamps{EnqueuedAt: at(1), LeasedAt: at(2), LeaseExpiresAt: at(3), AppendedAt: at(4)},
@@ -119,7 +119,7 @@ func TestADeliveryIsReadAsTheGeneratedCodeReadsIt(t *testing.T) {
 	if got.ID != want.ID || !bytes.Equal(got.Payload, want.Payload) || len(got.Headers) != 2 || got.Headers["tenant"] != "acme" ||
 		got.Queue != "q" || got.Channel != "audit" || got.Offset != want.Offset || got.LeaseID != want.LeaseID ||
 		got.FairnessKey != "acme" || got.Weight != 3 || got.Cost != 2.5 || len(got.ThrottleKeys) != 2 || got.AttemptCount != 2 ||
-		!got.Redelivered || !got.EnqueuedAt.Equal(want.EnqueuedAt) || !got.AppendedAt.Equal(want.AppendedAt) ||
+		!got.Redelivered || !got.CameBack || !got.EnqueuedAt.Equal(want.EnqueuedAt) || !got.AppendedAt.Equal(want.AppendedAt) ||
 		!got.LeasedAt.Equal(want.LeasedAt) || !got.LeaseExpiresAt.Equal(want.LeaseExpiresAt) || got.LeasedAt.Unix() != 2 {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

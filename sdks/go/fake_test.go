@@ -338,13 +338,19 @@ func (s *fakeSession) openAsEarlier() {
 }
 
 // deliver sends messages whose lease ids are these, and whose ids and payloads are their names.
-func (s *fakeSession) deliver(redelivered bool, leases ...uint64) {
+func (s *fakeSession) deliver(leases ...uint64) { s.deliverAs(&filav1.MessageMetadata{}, leases...) }
+
+// deliverAs is deliver, of messages that were sent before: `marks` says so.
+func (s *fakeSession) deliverAs(marks *filav1.MessageMetadata, leases ...uint64) {
 	delivery := &filav1.ConsumeSessionResponse_Delivery{}
 	for _, lease := range leases {
 		name := "m" + string(rune('0'+lease))
 		delivery.Messages = append(delivery.Messages, &filav1.Message{
 			Id: name, Payload: []byte(name),
-			Metadata: &filav1.MessageMetadata{QueueId: "q", Channel: "default", LeaseId: lease, Redelivered: redelivered},
+			Metadata: &filav1.MessageMetadata{
+				QueueId: "q", Channel: "default", LeaseId: lease,
+				Redelivered: marks.GetRedelivered(), CameBack: marks.GetCameBack(),
+			},
 		})
 	}
 	s.send(&filav1.ConsumeSessionResponse{Response: &filav1.ConsumeSessionResponse_Delivery_{Delivery: delivery}})

@@ -114,7 +114,7 @@ func TestABlackHoleIsNoticedByKeepalive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t, WithKeepalive(10*time.Second, 5*time.Second), WithReconnectFor(0), WithCallTimeout(time.Hour))
 		stream, session := consume(t, broker, client)
-		session.deliver(false, 1)
+		session.deliver(1)
 		receive(t, stream)
 		broker.network.swallow()
 		began := time.Now()
@@ -131,10 +131,10 @@ func TestASlowConsumerDoesNotHoldUpAFastOne(t *testing.T) {
 		broker, client := startFake(t)
 		_, slowSession := consume(t, broker, client, Prefetch(10))
 		fast, fastSession := consume(t, broker, client, Prefetch(10))
-		slowSession.deliver(false, 1, 2, 3) // never taken
+		slowSession.deliver(1, 2, 3) // never taken
 		go fastSession.settleAll()
 		for lease := range uint64(5) {
-			fastSession.deliver(false, lease+1)
+			fastSession.deliver(lease + 1)
 			if err := receive(t, fast).Ack(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -148,7 +148,7 @@ func TestNoGoroutineIsLeftWhenCloseReturns(t *testing.T) {
 		broker.storeAll(t)
 		stream, session := consume(t, broker, client)
 		go session.settleAll()
-		session.deliver(false, 1)
+		session.deliver(1)
 		if err := receive(t, stream).Ack(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -113,7 +113,7 @@ func (h *holding) takeLocked(l *loop, max int) ([]*Message, error) {
 	for _, m := range taken {
 		m.taker = l
 		h.inHand[m.ID] = m
-		if !m.Redelivered {
+		if !m.mustDeclare() {
 			if h.pending == nil {
 				h.pendingSince = moment
 			}

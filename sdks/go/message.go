@@ -46,8 +46,10 @@ type StoredMessage struct {
 	ThrottleKeys []string
 	// AttemptCount is how many earlier deliveries in this channel were begun and failed.
 	AttemptCount int
-	// Redelivered: it was delivered in this channel before and came back, for whatever reason.
+	// Redelivered: somebody had begun it in this channel before, and it failed or came back.
 	Redelivered bool
+	// CameBack: it was sent to a consumer of this channel before, and came back before anybody had begun it.
+	CameBack bool
 
 	// EnqueuedAt is when the producer's call was accepted, AppendedAt when this log entry was made.
 	EnqueuedAt, AppendedAt time.Time
@@ -86,6 +88,9 @@ type Message struct {
 	// heldUntil is when the lease of an unbegun message ends at the latest, by this machine's clock.
 	heldUntil time.Time
 }
+
+// mustDeclare says that the program must not see it before the broker knows that it is begun.
+func (m *Message) mustDeclare() bool { return m.Redelivered || m.CameBack }
 
 // Ack says that the message is done. It fails with ErrLeaseLost when the lease had ended, ErrMessageNotFound
 // when the message is gone.

@@ -28,7 +28,7 @@ func TestABrokenStreamIsResumedWithWhatIsHeld(t *testing.T) {
 			leasesLost = event.LeasesLost
 		}))
 		stream, session := consume(t, broker, client, Prefetch(10))
-		session.deliver(false, 1, 2, 3)
+		session.deliver(1, 2, 3)
 		inHand := receive(t, stream)
 		kept := receive(t, stream)
 		broker.network.cut(false)
@@ -68,7 +68,7 @@ func TestNothingIsHandedOutWhileTheStreamIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client, Prefetch(10))
-		session.deliver(false, 1)
+		session.deliver(1)
 		synctest.Wait()
 		broker.network.cut(true)
 		synctest.Wait()
@@ -88,7 +88,7 @@ func TestWhoHoldsLeasesComesBackWithinTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client)
-		session.deliver(false, 1)
+		session.deliver(1)
 		receive(t, stream)
 		broker.network.cut(true)
 		time.Sleep(4 * time.Second) // of 5: by now the ordinary backoff would wait for longer
@@ -131,7 +131,7 @@ func repeatAnAckThatDidItsWork(t *testing.T, reason string) {
 			return gone(ctx, method, request)
 		}
 		stream, session := consume(t, broker, client)
-		session.deliver(false, 1)
+		session.deliver(1)
 		m := receive(t, stream)
 		failed := make(chan error, 1)
 		go func() { failed <- m.Ack(t.Context()) }()
@@ -204,12 +204,12 @@ func TestAResumeNamesNoMoreLeasesThanItMay(t *testing.T) {
 		for i := range leases {
 			leases[i] = uint64(i + 1)
 		}
-		session.deliver(false, leases...)
+		session.deliver(leases...)
 		acking := receive(t, stream)
 		go func() { _ = acking.Ack(context.Background()) }()
 		for session.next().GetAck() == nil {
 		}
-		session.deliver(false, frameLeasesMax+1) // the ack made room for it
+		session.deliver(frameLeasesMax + 1) // the ack made room for it
 		synctest.Wait()
 		broker.network.cut(false)
 		named := (<-broker.sessions).open.GetResume().GetLeaseIds()

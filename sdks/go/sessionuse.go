@@ -46,13 +46,13 @@ func (s *session) receive(l *loop, max int, idle time.Duration) ([]*Message, err
 	}
 }
 
-// declare makes sure that the broker knows of each redelivered message that it is begun, before the program
-// sees it. Otherwise a message that kills its worker in its first milliseconds would never be declared, keep
+// declare makes sure that the broker knows of each message that was sent before that it is begun, before the
+// program sees it. Otherwise a message that kills its worker in its first milliseconds would never be declared, keep
 // its place, and go on killing for ever. It returns what is still ours then.
 func (s *session) declare(taken []*Message) []*Message {
 	var leases []uint64
 	for _, m := range taken {
-		if m.Redelivered {
+		if m.mustDeclare() {
 			leases = append(leases, m.LeaseID)
 		}
 	}

@@ -55,7 +55,7 @@ func TestAcksOfManyGoroutinesTravelTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client, Prefetch(10))
-		session.deliver(false, 1, 2, 3, 4, 5)
+		session.deliver(1, 2, 3, 4, 5)
 		results := make(chan error, 5)
 		for range 5 {
 			m := receive(t, stream)
@@ -86,7 +86,7 @@ func TestEachVerdictSaysWhatItMeans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client, Prefetch(10))
-		session.deliver(false, 1, 2, 3, 4)
+		session.deliver(1, 2, 3, 4)
 		go receive(t, stream).Nack(t.Context(), "no", Delay(3*time.Second))
 		if nack := session.next().GetNack(); nack.GetError() != "no" || nack.GetDelayMs() != 3000 || nack.GetDeadLetter() || nack.GetRelease() {
 			t.Errorf("nack: %v", nack)
@@ -112,7 +112,7 @@ func TestExtendAnswersWhenTheLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client)
-		session.deliver(false, 1)
+		session.deliver(1)
 		m := receive(t, stream)
 		go func() {
 			for {
@@ -138,7 +138,7 @@ func TestARefusedSettlementTellsWhichAndWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client, Prefetch(10))
-		session.deliver(false, 1, 2)
+		session.deliver(1, 2)
 		messages := []*Message{receive(t, stream), receive(t, stream)}
 		go func() {
 			for {
@@ -188,7 +188,7 @@ func TestAnAckByIDNamesTheLeaseItWasDeliveredUnder(t *testing.T) {
 			t.Errorf("extend: %v, %v", until, err)
 		}
 		stream, session := consume(t, broker, client)
-		session.deliver(false, 5)
+		session.deliver(5)
 		receive(t, stream)
 		go client.Ack(t.Context(), "q", "m5")
 		for {
@@ -221,7 +221,7 @@ func TestWaitingForASettlementEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client)
-		session.deliver(false, 1)
+		session.deliver(1)
 		m := receive(t, stream)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -237,7 +237,7 @@ func TestNothingIsSettledWithAContextThatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		stream, session := consume(t, broker, client)
-		session.deliver(false, 1)
+		session.deliver(1)
 		m := receive(t, stream)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -8,7 +8,7 @@ import pytest
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila.v1.messages_pb2 import Message
-from fila_server.core.protocol import commands
+from fila_server.core.protocol import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine
 from tests.core.driven_session import DrivenSession
 
@@ -112,16 +112,55 @@ def test_tokens_come_back_for_what_was_given_back_and_for_nothing_else(engine: D
     assert (given_back, released, tokens()) == (7, 7, 7)
 
 
-def test_a_return_takes_nothing_from_what_was_delivered(engine: DrivenEngine) -> None:
-    filled(engine, 4)
+def test_a_message_counts_as_leased_when_it_is_sent_and_as_delivered_when_it_is_begun(
+    engine: DrivenEngine,
+) -> None:
+    filled(engine, 7)
     session = DrivenSession(engine)
-    session.say(window={"size": 0, "give_back": session.lease_ids()})
+
+    def counted() -> tuple[int, int, int]:
+        stats = engine.stats("q")
+        assert [key.delivered_total for key in stats.per_key_stats] == [stats.delivered_total]
+        return stats.leased_total, stats.delivered_total, stats.returned_total
+
+    sent = counted()
+    session.begin(0, 1)
+    session.begin(0)
+    begun = counted()
+    session.say(ack={"lease_ids": session.lease_ids(0, 2)})
+    session.say(nack={"lease_ids": session.lease_ids(3), "delay_ms": 60_000})
+    session.say(extend={"lease_ids": session.lease_ids(4), "extend_ms": 60_000})
+    answered = counted()
+    session.say(window={"size": 0, "give_back": session.lease_ids(1, 5, 6)})
+
+    assert (sent, begun, answered, counted()) == ((7, 0, 0), (7, 2, 0), (7, 5, 0), (7, 5, 3))
+
+
+@pytest.mark.parametrize("how", ["pull", "session"])
+def test_where_nobody_tracks_what_is_begun_a_lease_is_a_delivery(how: str, engine: DrivenEngine) -> None:
+    filled(engine, 3)
+    if how == "pull":
+        engine.lease("q", 3)
+    else:
+        DrivenSession(engine, tracks_begun=False).say(close={"release": True})
 
     stats = engine.stats("q")
 
-    assert stats.delivered_total == 4
-    assert stats.returned_total == 4
-    assert [key.delivered_total for key in stats.per_key_stats] == [4]
+    assert (stats.leased_total, stats.delivered_total) == (3, 3)
+    assert [key.delivered_total for key in stats.per_key_stats] == [3] * len(stats.per_key_stats)
+
+
+def test_what_a_message_costs_is_known_before_one_is_begun(engine: DrivenEngine) -> None:
+    """The forecast goes by what was charged, and that is charged at the lease."""
+    engine.create_queue("dear", fairness_key_header="k", cost_header="cost")
+    for i in range(8):
+        engine.enqueue("dear", b"%d" % i, {"k": "a", "cost": "5"})
+    DrivenSession(engine, queue="dear", max_in_flight=4)
+
+    asked = seam_frames.ExplainKey(queue=b"dear", fairness_key=b"a", with_forecast=True)
+    told = engine.call(commands.EXPLAIN_KEY, asked, seam_frames.Explained)
+
+    assert told.forecast.usual_cost == 5_000
 
 
 def test_a_time_to_live_that_passed_meanwhile_takes_effect(engine: DrivenEngine) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
+from fila.v1.messages_pb2 import Message
 from fila_server import errors
 from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
@@ -258,25 +259,79 @@ def test_a_peer_that_half_closes_without_a_close_may_come_back(engine: DrivenEng
     assert not resumed.opened.lost_lease_ids
 
 
-# --- redelivered ---------------------------------------------------------------------------------
+# --- redelivered, and came back ------------------------------------------------------------------
+
+NEW, CAME_BACK, REDELIVERED = (False, False), (False, True), (True, False)
 
 
-def test_what_comes_back_for_whatever_reason_says_so(engine: DrivenEngine) -> None:
-    filled(engine, 3)
+def marks(messages: list[Message]) -> dict[bytes, tuple[bool, bool]]:
+    """What the last delivery of each says: whether somebody had begun it, or it came back before anybody had."""
+    return {m.payload: (m.metadata.redelivered, m.metadata.came_back) for m in messages}
+
+
+def test_only_what_somebody_had_begun_is_redelivered(engine: DrivenEngine) -> None:
+    filled(engine, 5)
     session = DrivenSession(engine)
-    assert not any(m.metadata.redelivered for m in session.messages)
+    assert set(marks(session.messages).values()) == {NEW}
 
-    session.say(window={"size": 3, "give_back": session.lease_ids(0)})
-    settle(engine, session, 1, release=True)
-    settle(engine, session, 2, delay_ms=0)
+    session.begin(1, 2)
+    session.say(window={"size": 5, "give_back": session.lease_ids(0, 1)})
+    settle(engine, session, 2, 3, release=True)  # a release says that the program had it
+    settle(engine, session, 4, delay_ms=0)
 
-    assert sorted(session.payloads[3:]) == [b"0", b"1", b"2"]
-    assert all(m.metadata.redelivered for m in session.messages[3:])
-    assert [m.metadata.attempt_count for m in sorted(session.messages[3:], key=lambda m: m.payload)] == [
-        0,
-        0,
-        1,
+    again = session.messages[5:]
+    assert marks(again) == {
+        b"0": CAME_BACK,
+        b"1": REDELIVERED,
+        b"2": REDELIVERED,
+        b"3": REDELIVERED,
+        b"4": REDELIVERED,
+    }
+    assert {m.payload for m in again if m.metadata.attempt_count} == {b"4"}
+
+
+@pytest.mark.parametrize("how", ["closed", "silent", "broken"])
+def test_what_lay_in_the_buffer_of_a_session_that_went_came_back(how: str, engine: DrivenEngine) -> None:
+    filled(engine, 2)
+    session = DrivenSession(engine)
+    session.begin(0)
+    if how == "closed":
+        session.say(close={"release": True})
+    elif how == "broken":
+        session.breaks()
+    engine.listen(8_000)
+
+    assert marks(engine.lease("q")) == {b"0": REDELIVERED, b"1": CAME_BACK}
+
+
+def test_a_mark_stays_as_long_as_it_is_true(engine: DrivenEngine) -> None:
+    filled(engine, 1)
+    session = DrivenSession(engine)
+    told = []
+    for begins in (False, True, False):
+        place = len(session.messages) - 1
+        if begins:
+            session.begin(place)
+        session.say(window={"size": 1, "give_back": session.lease_ids(place)})
+        told += session.messages[place + 1 :]
+
+    assert [(m.metadata.redelivered, m.metadata.came_back) for m in told] == [
+        CAME_BACK,
+        REDELIVERED,
+        REDELIVERED,
     ]
+
+
+def test_where_nobody_tracks_what_is_begun_each_delivery_counts_as_begun(engine: DrivenEngine) -> None:
+    filled(engine, 2)
+    session = DrivenSession(engine, tracks_begun=False)
+    session.say(close={"release": True})
+    [by_pull] = engine.lease("q", 1)
+    release = service.NackRequest(queue="q", message_id=by_pull.id, release=True)
+    engine.call(commands.NACK, release, service.NackResponse)
+
+    assert marks([by_pull]) == {b"0": REDELIVERED}
+    assert marks(engine.lease("q")) == {b"0": REDELIVERED, b"1": REDELIVERED}
 
 
 def test_a_delivery_that_nobody_ever_wrote_was_none(engine: DrivenEngine) -> None:
@@ -287,4 +342,4 @@ def test_a_delivery_that_nobody_ever_wrote_was_none(engine: DrivenEngine) -> Non
 
     [message] = engine.lease("q")
 
-    assert not message.metadata.redelivered
+    assert marks([message]) == {b"0": NEW}

@@ -300,7 +300,7 @@ def test_what_was_given_back_does_not_revive_with_the_rest_of_its_frame(engine: 
     assert engine.stats("q").in_flight == 2
     [again] = engine.lease("q")
     assert (again.payload, again.metadata.attempt_count) == (b"1", 0)
-    assert again.metadata.redelivered
+    assert (again.metadata.redelivered, again.metadata.came_back) == (False, True)
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
@@ -318,10 +318,31 @@ def test_what_came_back_uncounted_says_so_after_a_restart_in_its_old_place(
     restarted(engine, how)
     engine.listen(3_000)
 
-    assert [(m.payload, m.metadata.redelivered) for m in leased] == [(b"0", True), (b"1", True)]
+    assert [(m.payload, m.metadata.came_back) for m in leased] == [(b"0", True), (b"1", True)]
     again = engine.lease("q")
     assert {(m.payload, m.metadata.attempt_count) for m in again} == {(b"1", 1), (b"2", 0)}
-    assert all(m.metadata.redelivered for m in again)
+    assert {m.payload: m.metadata.redelivered for m in again} == {b"1": True, b"2": False}
+
+
+@pytest.mark.parametrize("held", ["alone", "beside others"])
+@pytest.mark.parametrize("before", ["first time", "came back before"])
+def test_that_a_message_was_begun_before_it_came_back_outlasts_a_restart(
+    before: str, held: str, engine: DrivenEngine
+) -> None:
+    filled(engine, 1 if held == "alone" else 2)
+    session = DrivenSession(engine)
+    if before == "came back before":
+        session.say(window={"size": 1, "give_back": session.lease_ids(0)})
+        session.say(window={"size": 2})
+    [place] = [i for i, m in enumerate(session.messages) if m.payload == b"0"][-1:]
+    session.begin(place)
+    session.say(window={"size": 0, "give_back": session.lease_ids(place)})
+
+    restarted(engine, "kill")
+
+    [again] = engine.lease("q", 1)
+    assert (again.payload, again.metadata.attempt_count) == (b"0", 0)
+    assert (again.metadata.redelivered, again.metadata.came_back) == (True, False)
 
 
 def test_marks_go_with_the_last_lease_of_their_frame(engine: DrivenEngine) -> None:

@@ -183,7 +183,7 @@ def test_the_channel_is_told_with_its_keys(engine: DrivenEngine) -> None:
     told = watch.QueueState.FromString(got.channel)
 
     assert (told.queue, told.channel, told.ready, told.in_flight) == ("q", "default", 2, 1)
-    assert (told.enqueued_total, told.delivered_total, told.active_keys) == (3, 1, 1)
+    assert (told.enqueued_total, told.leased_total, told.delivered_total, told.active_keys) == (3, 1, 1, 1)
     assert told.oldest_age_ms == 700
 
 

@@ -15,6 +15,7 @@ WALL_MS = 1_700_000_000_000
 
 def snapshot(
     enqueued: int = 0,
+    leased: int = 0,
     delivered: int = 0,
     ready: int = 0,
     keys: dict[str, tuple[int, float]] | None = None,
@@ -22,9 +23,9 @@ def snapshot(
     left_out: int = 0,
 ) -> Snapshot:
     """`keys`: what arrived and what was served of each."""
-    counts = QueueCounts(*([enqueued] + [0] * 13))
+    counts = QueueCounts(*([enqueued] + [0] * (len(QueueCounts.__struct_fields__) - 1)))
     waited = (10.0 * delivered, 0.0, 0.0, 0.0, 0.0)
-    channel = Channel(b"default", ready, 0, 0, 0, 0, 0, 0, 0, delivered, 0, 0, 0.0, waited, 0)
+    channel = Channel(b"default", ready, 0, 0, 0, 0, 0, 0, 0, leased, delivered, 0, 0, 0.0, waited, 0)
     rows = [
         Key(
             b"q",
@@ -69,15 +70,15 @@ async def points(clock: Clock, *keys: str, whole: bool = True) -> pb.GetSeriesRe
 
 
 async def test_a_point_is_what_happened_within_its_ten_seconds(clock: Clock) -> None:
-    clock.take(snapshot(enqueued=100, delivered=50))
-    clock.take(snapshot(enqueued=130, delivered=60, ready=70))
+    clock.take(snapshot(enqueued=100, leased=60, delivered=50))
+    clock.take(snapshot(enqueued=130, leased=72, delivered=60, ready=70))
 
     told = await points(clock)
 
     assert len(told.points) == POINTS
     assert [point.recorded for point in told.points[-3:]] == [False, False, True]
     last = told.points[-1]
-    assert (last.arrived, last.delivered, last.depth, last.oldest_age_ms) == (30, 10, 70, 5)
+    assert (last.arrived, last.leased, last.delivered, last.depth, last.oldest_age_ms) == (30, 12, 10, 70, 5)
     assert last.waits.no_consumer_ms == 100
     assert told.first_at.ToMilliseconds() == WALL_MS + 1_010_000 - 359 * 10_000
 

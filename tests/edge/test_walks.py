@@ -80,7 +80,7 @@ class Core:
 
 
 def counters(enqueued: int = 1, depth: int = 1) -> Counters:
-    return Counters(enqueued, 0, 0, 0, 0, depth, 0, 0)
+    return Counters(enqueued, 0, 0, 0, 0, 0, depth, 0, 0)
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,20 @@ FAULTS = (
         "",
         ("core/test_given_back.py", "core/test_key_rates.py"),
     ),
+    Fault(
+        "what-came-back-unbegun-is-called-redelivered",
+        "lifecycle/giveback.pyx",
+        "        _mark(slot, lease.begun)\n",
+        "        _mark(slot, True)\n",
+        ("core/test_sessions.py", "core/test_sessions_in_time.py"),
+    ),
+    Fault(
+        "that-it-was-begun-is-recorded-the-first-time-alone",
+        "lifecycle/giveback.pyx",
+        "        not slot.marks & RECORDED or begun_first and slot.marks & RECORDED_RETURN\n",
+        "        not slot.marks & RECORDED\n",
+        ("core/test_sessions_in_time.py",),
+    ),
     # --- leases
     Fault(
         "an-ack-settles-whatever-the-lease-names",
@@ -185,6 +199,20 @@ FAULTS = (
         '        reservation_record_put(core, b"leases", core.lease_id_reserved)\n',
         '        reservation_record_put(core, b"leases", core.next_lease_id)\n',
         ("core/test_leases.py",),
+    ),
+    Fault(
+        "what-is-settled-unbegun-was-never-delivered",
+        "lifecycle/settle.pyx",
+        "    cdef Slice nothing\n    _begins(lease)\n",
+        "    cdef Slice nothing\n",
+        ("core/test_given_back.py", "simulation/test_session_simulation.py"),
+    ),
+    Fault(
+        "what-is-sent-counts-as-delivered",
+        "lifecycle/deliver.pyx",
+        "    if not consumer.tracks_begun:\n        consumer.channel.delivered += count\n",
+        "    if True:\n        consumer.channel.delivered += count\n",
+        ("core/test_given_back.py", "simulation/test_session_simulation.py"),
     ),
     Fault(
         "begun-is-not-written-down",

@@ -76,7 +76,7 @@ def test_each_delivery_ends_once_or_is_in_flight_as_the_broker_says():
     counted = Counter(replaying.flat(decisions).column("kind").to_pylist())
     out = in_flight([decisions])
     assert 0 < len(out) == stats.in_flight
-    assert counted["delivered"] == stats.delivered_total == sum(counted[kind] for kind in ENDS) + len(out)
+    assert counted["delivered"] == stats.leased_total == sum(counted[kind] for kind in ENDS) + len(out)
 
 
 def test_a_delivery_or_an_end_that_the_history_lacks_is_found(recorded):

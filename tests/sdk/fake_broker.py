@@ -56,15 +56,15 @@ class Queue:
     deleted: bool = False
     attempts: dict[str, int] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
-    came_back: set[str] = field(default_factory=set)
+    came_back: dict[str, bool] = field(default_factory=dict)  # True: somebody had begun it
     dead: list[tuple[str, str]] = field(default_factory=list)
     returned: list[int] = field(default_factory=list)
     """Leases that came back uncounted."""
 
-    def put_back(self, message: messages_pb2.Message) -> None:
+    def put_back(self, message: messages_pb2.Message, *, was_begun: bool) -> None:
         """To its old place: behind what is in front of it, before the rest."""
         message.metadata.lease_id = 0
-        self.came_back.add(message.id)
+        self.came_back[message.id] = was_begun or self.came_back.get(message.id, False)
         index = sum(self.places[other.id] < self.places[message.id] for other in self.ready)
         self.ready.insert(index, message)
         self.changed.set()
@@ -72,7 +72,7 @@ class Queue:
     def put_last(self, message: messages_pb2.Message) -> None:
         """A new place, behind all others."""
         message.metadata.lease_id = 0
-        self.came_back.add(message.id)
+        self.came_back[message.id] = True
         self.places[message.id] = max(self.places.values(), default=0) + 1
         self.ready.append(message)
         self.changed.set()
@@ -97,10 +97,8 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         self.answering.set()
         self.sessions = 0
         self.acked: list[str] = []
-        self.old = False
-        """Whether it is older than begun, alive, window, revoked and resume."""
-        self.silent = False
-        """Whether it hears nothing: `alive` is not answered."""
+        self.old = False  # older than begun, alive, window, revoked and resume
+        self.silent = False  # it hears nothing: `alive` is not answered
         self.grace_s = 5.0
         self.renewal_ms: int | None = None
         """What sessions get instead of what they asked for."""
@@ -187,7 +185,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         stored.metadata.offset = len(queue.log) + 1
         queue.log.append(stored)
         queue.put_last(stored)
-        queue.came_back.discard(stored.id)
+        del queue.came_back[stored.id]
         result = service_pb2.EnqueueResult(message_id=stored.id, offset=stored.metadata.offset)
         if message.options.dedup_key:
             queue.dedup[message.options.dedup_key] = result
@@ -199,7 +197,9 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
             message = messages_pb2.Message()
             message.CopyFrom(queue.ready.popleft())
             message.metadata.lease_id = next(self._lease_ids)
-            message.metadata.redelivered = message.id in queue.came_back and not self.old
+            if message.id in queue.came_back and not self.old:
+                message.metadata.redelivered = queue.came_back[message.id]
+                message.metadata.came_back = not message.metadata.redelivered
             message.timestamps.leased_at.FromSeconds(1_000_000)
             seconds = queue.config.visibility_timeout_ms // 1000
             message.timestamps.lease_expires_at.FromSeconds(1_000_000 + seconds)
@@ -239,7 +239,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
             self.acked.append(message.id)
         elif nack.release:
             queue.returned.append(lease_id)
-            queue.put_back(message)
+            queue.put_back(message, was_begun=True)
         elif nack.dead_letter:
             queue.dead.append((message.id, nack.error))
         else:

@@ -138,7 +138,7 @@ class FakeSession:
             message = self.queue.leased.pop(lease_id, None)
             if message is not None:
                 self.queue.returned.append(lease_id)
-                self.queue.put_back(message)
+                self.queue.put_back(message, was_begun=not self.tracks or lease_id in self.begun)
 
     def _close(self, *, release: bool) -> None:
         self.over = True

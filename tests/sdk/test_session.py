@@ -83,14 +83,20 @@ async def test_a_message_that_came_back_and_kills_its_worker_in_the_first_statem
 async def test_only_what_came_back_of_a_batch_is_declared_first(
     broker: FakeBroker, client: FilaClient
 ) -> None:
-    await fill(client, 4)
+    await fill(client, 5)
     pulled = await client.lease("orders", 2)
     await asyncio.gather(*(msg.release() for msg in pulled))
+    queue = broker.queues["orders"]
+    unseen = queue.ready[2]
+    queue.came_back[unseen.id] = False
 
-    async for batch in client.consume("orders", prefetch=4).batches():
-        came_back = {msg.lease_id for msg in batch if msg.redelivered}
+    async for batch in client.consume("orders", prefetch=5).batches():
+        came_back = {msg.id for msg in batch if msg.came_back}
+        redelivered = {msg.id for msg in batch if msg.redelivered}
         await until(lambda: begun(broker))
-        assert (len(batch), begun(broker)) == (4, came_back)
+        assert (came_back, redelivered) == ({unseen.id}, {msg.id for msg in pulled})
+        declared = {msg.lease_id for msg in batch if msg.id in came_back | redelivered}
+        assert (len(batch), begun(broker)) == (5, declared)
         await client.ack_many(batch)
         break
 

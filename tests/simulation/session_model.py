@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from fila.v1 import messages_pb2 as messages
 from tests.simulation.oracles import Broken
 
 READY, HELD, DONE, DEAD = "ready", "held", "done", "dead"
@@ -38,6 +39,8 @@ class Told:
     holder: int = 0  # the session's number
     begun: bool = False
     maybe_begun: bool = False  # a power cut may have forgotten it
+    was_begun: bool = False  # when it came back uncounted, once
+    maybe_was_begun: bool = False
 
     def fails(self, cap: int) -> None:
         self.has_failed, self.came_back = True, True
@@ -48,6 +51,8 @@ class Told:
 
     def returns(self) -> None:
         self.state, self.came_back = READY, True
+        self.was_begun = self.was_begun or self.begun
+        self.maybe_was_begun = self.maybe_was_begun or self.maybe_begun
 
 
 @dataclass(eq=False)
@@ -74,6 +79,8 @@ class SessionModel:
         self.noisy_since_return: int | None = None
         self.max_attempts = 0
         self.dead = 0  # for sure
+        self.leased = 0  # since the broker started
+        self.begun, self.maybe_begun_more = 0, 0
         self.wall_ms = 0
 
     def judge(self, what: str, good: bool, why: str) -> None:
@@ -83,8 +90,9 @@ class SessionModel:
 
     # --- deliveries ------------------------------------------------------------------------------
 
-    def delivered(self, payload: bytes, lease_id: int, attempts: int, redelivered: bool, holder: int) -> None:
+    def delivered(self, payload: bytes, meta: messages.MessageMetadata, holder: int) -> None:
         told = self.messages[payload]
+        lease_id, attempts = meta.lease_id, meta.attempt_count
         what = f"{payload.decode()} to {holder} in {self.queue}/{self.channel} under {lease_id}"
         if told.expires_ms:
             on_time = self.wall_ms <= told.expires_ms + TTL_LATE_MS
@@ -100,8 +108,7 @@ class SessionModel:
             told.least_attempts <= attempts <= told.most_attempts,
             f"{what} says {attempts}, not {told.least_attempts}..{told.most_attempts}",
         )
-        if attempts or told.came_back:
-            self.judge("what comes back says so", redelivered, what)
+        self._judge_marks(told, meta, what)
         self._judge_place(told, what)
         self._judge_turn(told, what)
         if told.throttled:
@@ -113,6 +120,15 @@ class SessionModel:
         told.state, told.lease_id, told.holder = HELD, lease_id, holder
         told.begun = told.maybe_begun = False
         self.by_lease[lease_id] = told
+        self.leased += 1
+
+    def _judge_marks(self, told: Told, meta: messages.MessageMetadata, what: str) -> None:
+        if meta.attempt_count or told.came_back:
+            self.judge("what comes back says so", meta.redelivered or meta.came_back, what)
+        if meta.attempt_count or told.was_begun:
+            self.judge("what was begun is redelivered", meta.redelivered, what)
+        elif not told.maybe_was_begun:
+            self.judge("only what was begun is redelivered", not meta.redelivered, what)
 
     def _judge_place(self, told: Told, what: str) -> None:
         if told.has_failed or told.throttled or told.delayed:
@@ -155,6 +171,13 @@ class SessionModel:
     def held_by(self, holder: int) -> list[Told]:
         return [told for told in self.messages.values() if told.state == HELD and told.holder == holder]
 
+    def begins(self, lease_id: int) -> None:
+        """Its consumer says so, or settles it."""
+        told = self.by_lease[lease_id]
+        self.begun += not (told.begun or told.maybe_begun)
+        self.maybe_begun_more += told.maybe_begun and not told.begun
+        told.begun = True
+
     def acked(self, lease_id: int) -> None:
         self.by_lease.pop(lease_id).state = DONE
 
@@ -189,6 +212,7 @@ class SessionModel:
                 continue
             told.maybe_gone = not kept[payload]
             told.state, told.has_failed, told.came_back, told.maybe_dead = READY, False, False, False
+            told.was_begun = told.maybe_was_begun = False
             told.delayed, told.due_ms = False, 0
             told.least_attempts = told.most_attempts = 0
         self.by_lease.clear()
@@ -204,7 +228,10 @@ class SessionModel:
     def restarted(self) -> None:
         """Nobody is owed anything. Of one that was delayed it is not kept that it came back (docs/concepts.md)."""
         for told in self.messages.values():
-            told.came_back = told.came_back and not told.delayed
+            if told.delayed:
+                told.maybe_was_begun = told.maybe_was_begun or told.was_begun
+                told.came_back = told.was_begun = False
+        self.leased = self.begun = self.maybe_begun_more = 0
         self.noisy_since_return = None
 
     def clock(self, wall_ms: int) -> None:

@@ -124,6 +124,7 @@ class SessionWorld:
         for model in self.models:
             self._audit(model)
         for queue in QUEUES:
+            self._audit_counts(queue)
             models = self._models_of(queue)
             dead, maybe = sum(m.dead for m in models), sum(m.maybe_dead for m in models)
             told = self.engine.stats(f"{queue}.dlq").depth
@@ -150,6 +151,17 @@ class SessionWorld:
         what = f"{stats.in_flight}, {stats.unbegun} for {len(held)}, {begun} in {model.queue}/{model.channel}"
         self.judge("the books", good, what)
 
+    def _audit_counts(self, queue: str) -> None:
+        """A message counts as delivered when it is begun, and is leased before that."""
+        models, stats = self._models_of(queue), self.engine.stats(queue)
+        begun, maybe = sum(m.begun for m in models), sum(m.maybe_begun_more for m in models)
+        counted = begun <= stats.delivered_total <= begun + maybe
+        self.judge("delivered is begun", counted, f"{stats.delivered_total} of {queue}, {begun} + {maybe}")
+        leased = sum(m.leased for m in models)
+        self.judge(
+            "leased is sent", stats.leased_total >= leased, f"{stats.leased_total} of {queue}, {leased}"
+        )
+
     def _holds(self, number: int) -> bool:
         return any(model.held_by(number) for model in self.models)
 
@@ -158,7 +170,7 @@ class SessionWorld:
         for lease_id, message, client in sorted(new, key=lambda row: row[0]):
             meta, number = message.metadata, client.number
             self.say(f"deliver {message.payload!r} to {number} under {lease_id}, {meta.attempt_count}")
-            client.model.delivered(message.payload, lease_id, meta.attempt_count, meta.redelivered, number)
+            client.model.delivered(message.payload, meta, number)
 
     # --- what clients do -------------------------------------------------------------------------
 
@@ -216,7 +228,7 @@ class SessionWorld:
         for lease_id in lease_ids:
             client.begun[lease_id] = client.in_hand.pop(lease_id)
             if lease_id in client.model.by_lease:
-                client.model.by_lease[lease_id].begun = True
+                client.model.begins(lease_id)
         self.say(f"{client.name} begins {lease_ids}")
         client.session.say(begun={"lease_ids": lease_ids})
 
@@ -247,6 +259,7 @@ class SessionWorld:
             of.pop(lease_id)
             if lease_id not in client.model.by_lease:
                 continue
+            client.model.begins(lease_id)
             if how == "release":
                 client.model.came_back(lease_id, tokens=False)
             else:

@@ -28,7 +28,7 @@ def test_a_queues_numbers_are_what_happened_to_it(engine):
     assert snapshot.queue_count == 2
     queue = queue_of(snapshot)
     assert queue.counts.enqueued == 8
-    assert queue.counts.delivered == 7
+    assert (queue.counts.leased, queue.counts.delivered) == (7, 7)
     assert queue.counts.acked == 4
     assert queue.counts.nacked == 1
     assert (queue.depth, queue.in_flight) == (2, 2)
@@ -38,6 +38,7 @@ def test_a_queues_numbers_are_what_happened_to_it(engine):
     assert queue.latency_ms == 7 * 1500
     [channel] = queue.channels
     assert (channel.name, channel.ready, channel.delayed, channel.in_flight) == (b"default", 1, 1, 2)
+    assert (channel.leased, channel.delivered) == (7, 7)
     assert channel.active_keys == 1
     assert channel.served == 7000
     assert channel.rounds > 0

@@ -120,6 +120,7 @@ def _facts(queue: str, channel: str, stats: GetStatsResponse, *, wide: bool) -> 
         *listed,
         ("oldest", age_text(stats.oldest_age_ms) if stats.depth else "-"),
         ("enqueued", stats.enqueued_total),
+        ("leased", stats.leased_total),
         ("delivered", stats.delivered_total),
         ("acked", stats.acked_total),
         ("nacked", stats.nacked_total),

@@ -121,6 +121,13 @@ def session(frame: str, change: Callable[[Any], None]) -> Change:
     return changed
 
 
+def begun_twice(method: str, request: Any) -> Iterator[Any]:
+    """What is begun is told, and told again."""
+    yield request
+    if method == "ConsumeSession" and request.WhichOneof("request") == "begun":
+        yield request
+
+
 def nack_as_ack(method: str, request: Any) -> Iterator[Any]:
     """Failures are reported as done."""
     if method == "ConsumeSession" and request.WhichOneof("request") == "nack":
@@ -228,6 +235,7 @@ FAULTS = [
         ("a pull takes at most what it asks for",),
         requests(lambda request: setattr(request, "max_messages", 100), "Lease"),
     ),
+    Fault("what is begun is said twice", ("a fresh consumer of slow work",), begun_twice),
     Fault("an ack does not name its lease", ("a pulled message whose lease ended",), acks_without_leases),
     Fault(
         "an update's mask names too much",

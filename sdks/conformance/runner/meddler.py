@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,8 @@ class Meddler:
         self._server: grpc.aio.Server | None = None
         self._channel: grpc.aio.Channel | None = None
         self.address = ""
+        self.frames: Counter[str] = Counter()
+        """How many requests passed, by method."""
 
     async def start(self) -> None:
         """Begin to listen."""
@@ -88,6 +91,7 @@ class Meddler:
             with contextlib.suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
                 async for request in requests:
                     for changed in self._changed(self._fault.request, method, request, REQUESTS):
+                        self.frames[method] += 1
                         await call.write(changed)
                 await call.done_writing()
 

@@ -15,6 +15,7 @@ from typing import Any
 from .broker import Broker
 from .drivers import Driver
 from .expectations import differences
+from .faults import NO_FAULT
 from .keys import Admin
 from .meddler import Fault, Meddler
 from .proxy import Proxy
@@ -60,6 +61,8 @@ class Play:
     """Where clients connect to: the broker, or what stands in front of it."""
     certificates: Path
     """Where certificates for TLS are; `$tls` in scenarios."""
+    meddler: Meddler | None = None
+    """What stands in front of the broker, and counts frames."""
     known: dict[str, Any] = field(default_factory=dict)
     clients: set[str] = field(default_factory=set)
     under_way: dict[str, tuple[int, asyncio.Future[dict[str, Any]], Step]] = field(default_factory=dict)
@@ -205,6 +208,13 @@ class Play:
     async def _network(self, step: Step) -> None:
         self.proxy.set_mode(step.arguments)
 
+    async def _frames(self, step: Step) -> None:
+        if self.meddler is None:
+            raise Failed("only a scenario with counts_frames may do this")
+        wrong = self._judge(step, {"ok": {"sent": self.meddler.frames[step.arguments]}})
+        if wrong:
+            raise Failed("; ".join(wrong))
+
     async def _wait_ms(self, step: Step) -> None:
         await asyncio.sleep(step.arguments / 1000)
 
@@ -257,6 +267,7 @@ class Play:
 RUNNER_STEPS: dict[str, Callable[[Play, Step], Any]] = {
     "broker": Play._broker,
     "network": Play._network,
+    "frames": Play._frames,
     "wait_ms": Play._wait_ms,
     "client": Play._client,
     "await": Play._await,
@@ -285,14 +296,16 @@ class Stage:
             settings = resolve(own, {"tls": str(self.certificates)})
             broker = Broker(self.folder / f"own-{next(_PLAYED)}", settings)
             await broker.start()
-        meddler = None if self.fault is None else Meddler(broker.address, self.fault)
+        meddler = None
+        if self.fault is not None or scenario.counts_frames:
+            meddler = Meddler(broker.address, self.fault or NO_FAULT)
         if meddler is not None:
             await meddler.start()
         address = broker.address if meddler is None else meddler.address
         proxy = Proxy(address)
         await proxy.start()
         try:
-            await Play(scenario, self.driver, broker, proxy, address, self.certificates).run()
+            await Play(scenario, self.driver, broker, proxy, address, self.certificates, meddler).run()
         except Exception as failed:  # noqa: BLE001 - whatever it is, it belongs to this scenario alone
             return f"{type(failed).__name__}: {failed}"
         else:

@@ -14,7 +14,17 @@ import yaml
 STEP_KEYS = {"as", "expect", "error", "background", "cancelled", "within_ms", "times"}
 """What may stand in a step beside its one operation."""
 
-SCENARIO_KEYS = {"name", "given", "when", "then", "own_broker", "connect", "options", "needs"}
+SCENARIO_KEYS = {
+    "name",
+    "given",
+    "when",
+    "then",
+    "own_broker",
+    "connect",
+    "options",
+    "needs",
+    "counts_frames",
+}
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,8 @@ class Scenario:
     """None: the shared broker will do. Else this scenario has one to itself, with these settings."""
     needs: frozenset[str]
     """What a language must be capable of; `drivers.yaml` says what one lacks by its nature."""
+    counts_frames: bool
+    """Whether what counts the frames of its clients stands in front of the broker."""
 
 
 class MalformedScenario(Exception):
@@ -83,6 +95,7 @@ def _scenario(item: dict[str, Any], file: str) -> Scenario:
         options=item.get("options") or {},
         broker_settings=None if not own else ({} if own is True else {k: str(v) for k, v in own.items()}),
         needs=frozenset(item.get("needs") or ()),
+        counts_frames=bool(item.get("counts_frames")),
     )
 
 

@@ -40,7 +40,7 @@ func messageAnswer(m *fila.StoredMessage) answer {
 
 func leasedAnswer(m *fila.Message) answer {
 	told := messageAnswer(&m.StoredMessage)
-	told["lease_id"], told["redelivered"] = m.LeaseID, m.Redelivered
+	told["lease_id"], told["redelivered"], told["came_back"] = m.LeaseID, m.Redelivered, m.CameBack
 	told["leased_at_ms"], told["lease_expires_at_ms"] = m.LeasedAt.UnixMilli(), m.LeaseExpiresAt.UnixMilli()
 	return told
 }

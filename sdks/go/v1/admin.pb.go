@@ -2255,7 +2255,8 @@ type GetStatsResponse struct {
 	DeadLetteredTotal uint64 `protobuf:"varint,13,opt,name=dead_lettered_total,json=deadLetteredTotal,proto3" json:"dead_lettered_total,omitempty"`
 	// Messages stored.
 	EnqueuedTotal uint64 `protobuf:"varint,14,opt,name=enqueued_total,json=enqueuedTotal,proto3" json:"enqueued_total,omitempty"`
-	// Deliveries, redeliveries included.
+	// Deliveries, redeliveries included: one counts when its message is begun, and stays counted. Where nobody tracks what
+	// is begun, it counts at the lease.
 	DeliveredTotal uint64 `protobuf:"varint,15,opt,name=delivered_total,json=deliveredTotal,proto3" json:"delivered_total,omitempty"`
 	// Messages done.
 	AckedTotal uint64 `protobuf:"varint,16,opt,name=acked_total,json=ackedTotal,proto3" json:"acked_total,omitempty"`
@@ -2281,9 +2282,9 @@ type GetStatsResponse struct {
 	BreakerState BreakerState `protobuf:"varint,26,opt,name=breaker_state,json=breakerState,proto3,enum=fila.v1.BreakerState" json:"breaker_state,omitempty"`
 	// Messages whose weight was out of bounds and was clamped.
 	WeightsClampedTotal uint64 `protobuf:"varint,27,opt,name=weights_clamped_total,json=weightsClampedTotal,proto3" json:"weights_clamped_total,omitempty"`
-	// Of `in_flight`, those delivered and not begun: they lie in a consumer's buffer. Summed over channels.
+	// Of `in_flight`, those that are not begun: they lie in a consumer's buffer. Summed over channels.
 	Unbegun uint64 `protobuf:"varint,28,opt,name=unbegun,proto3" json:"unbegun,omitempty"`
-	// Deliveries that came back without counting an attempt.
+	// Leases that came back without counting an attempt.
 	ReturnedTotal uint64 `protobuf:"varint,29,opt,name=returned_total,json=returnedTotal,proto3" json:"returned_total,omitempty"`
 	// Dead letters of a queue that expires when idle, and so has no dead-letter queue: they were dropped.
 	DeadLettersDroppedTotal uint64 `protobuf:"varint,30,opt,name=dead_letters_dropped_total,json=deadLettersDroppedTotal,proto3" json:"dead_letters_dropped_total,omitempty"`
@@ -2293,7 +2294,9 @@ type GetStatsResponse struct {
 	// restarts, backups and changes of settings. Opaque, at most 64 bytes.
 	CreationId string `protobuf:"bytes,32,opt,name=creation_id,json=creationId,proto3" json:"creation_id,omitempty"`
 	// How long the queue keeps messages.
-	Retention     *Retention `protobuf:"bytes,33,opt,name=retention,proto3" json:"retention,omitempty"`
+	Retention *Retention `protobuf:"bytes,33,opt,name=retention,proto3" json:"retention,omitempty"`
+	// Leases: how often a message was sent to a consumer, also where it came back before it was begun.
+	LeasedTotal   uint64 `protobuf:"varint,34,opt,name=leased_total,json=leasedTotal,proto3" json:"leased_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2559,6 +2562,13 @@ func (x *GetStatsResponse) GetRetention() *Retention {
 	return nil
 }
 
+func (x *GetStatsResponse) GetLeasedTotal() uint64 {
+	if x != nil {
+		return x.LeasedTotal
+	}
+	return 0
+}
+
 // One hook of a queue, since the queue first had a script for it; a new script goes on counting.
 type HookStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2719,9 +2729,9 @@ type PerFairnessKeyStats struct {
 	InFlight uint64 `protobuf:"varint,5,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	// Age of its oldest pending message.
 	OldestAgeMs uint64 `protobuf:"varint,6,opt,name=oldest_age_ms,json=oldestAgeMs,proto3" json:"oldest_age_ms,omitempty"`
-	// Its deliveries since the broker started, or since the key last became active.
+	// Its deliveries since the broker started, or since the key last became active. One counts when its message is begun.
 	DeliveredTotal uint64 `protobuf:"varint,7,opt,name=delivered_total,json=deliveredTotal,proto3" json:"delivered_total,omitempty"`
-	// The cost of those deliveries.
+	// The cost of its leases since then.
 	ServedCostTotal float64 `protobuf:"fixed64,8,opt,name=served_cost_total,json=servedCostTotal,proto3" json:"served_cost_total,omitempty"`
 	// An operator paused it.
 	Paused bool `protobuf:"varint,9,opt,name=paused,proto3" json:"paused,omitempty"`
@@ -3214,7 +3224,7 @@ type QueueInfo struct {
 	LeaderNodeId uint64 `protobuf:"varint,5,opt,name=leader_node_id,json=leaderNodeId,proto3" json:"leader_node_id,omitempty"`
 	// Messages stored since the broker started.
 	EnqueuedTotal uint64 `protobuf:"varint,6,opt,name=enqueued_total,json=enqueuedTotal,proto3" json:"enqueued_total,omitempty"`
-	// Deliveries since then, redeliveries included.
+	// Deliveries since then, redeliveries included. One counts when its message is begun.
 	DeliveredTotal uint64 `protobuf:"varint,7,opt,name=delivered_total,json=deliveredTotal,proto3" json:"delivered_total,omitempty"`
 	// Messages done since then.
 	AckedTotal uint64 `protobuf:"varint,8,opt,name=acked_total,json=ackedTotal,proto3" json:"acked_total,omitempty"`
@@ -5410,8 +5420,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0fGetStatsRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x19\n" +
-	"\bmax_keys\x18\x03 \x01(\rR\amaxKeys\"\xed\n" +
-	"\n" +
+	"\bmax_keys\x18\x03 \x01(\rR\amaxKeys\"\x90\v\n" +
 	"\x10GetStatsResponse\x12\x14\n" +
 	"\x05depth\x18\x01 \x01(\x04R\x05depth\x12\x1b\n" +
 	"\tin_flight\x18\x02 \x01(\x04R\binFlight\x120\n" +
@@ -5451,7 +5460,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x05hooks\x18\x1f \x03(\v2\x12.fila.v1.HookStatsR\x05hooks\x12\x1f\n" +
 	"\vcreation_id\x18  \x01(\tR\n" +
 	"creationId\x120\n" +
-	"\tretention\x18! \x01(\v2\x12.fila.v1.RetentionR\tretention\"\x8e\x05\n" +
+	"\tretention\x18! \x01(\v2\x12.fila.v1.RetentionR\tretention\x12!\n" +
+	"\fleased_total\x18\" \x01(\x04R\vleasedTotal\"\x8e\x05\n" +
 	"\tHookStats\x12\x12\n" +
 	"\x04hook\x18\x01 \x01(\tR\x04hook\x12\x12\n" +
 	"\x04runs\x18\x02 \x01(\x04R\x04runs\x12\x16\n" +

@@ -138,9 +138,14 @@ type MessageMetadata struct {
 	Channel string `protobuf:"bytes,9,opt,name=channel,proto3" json:"channel,omitempty"`
 	// Present in dead-letter queues only: why the message is there.
 	DeadLetter *DeadLetter `protobuf:"bytes,10,opt,name=dead_letter,json=deadLetter,proto3" json:"dead_letter,omitempty"`
-	// The message was delivered in this channel before and came back, for whatever reason. A session that tracks what
-	// it has begun says `begun` for such a message before the program sees it.
-	Redelivered   bool `protobuf:"varint,11,opt,name=redelivered,proto3" json:"redelivered,omitempty"`
+	// Somebody had this message in this channel before: it was begun, and failed or came back. Where nobody tracks what is
+	// begun, each delivery counts as begun. A session that tracks it says `begun` for such a message before the program
+	// sees it.
+	Redelivered bool `protobuf:"varint,11,opt,name=redelivered,proto3" json:"redelivered,omitempty"`
+	// The message was sent to a consumer of this channel before, and came back before anybody had begun it; never set
+	// beside `redelivered`. A session says `begun` for it before the program sees it, too: otherwise a message that kills
+	// its worker at once would come back uncounted for ever.
+	CameBack      bool `protobuf:"varint,12,opt,name=came_back,json=cameBack,proto3" json:"came_back,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -248,6 +253,13 @@ func (x *MessageMetadata) GetDeadLetter() *DeadLetter {
 func (x *MessageMetadata) GetRedelivered() bool {
 	if x != nil {
 		return x.Redelivered
+	}
+	return false
+}
+
+func (x *MessageMetadata) GetCameBack() bool {
+	if x != nil {
+		return x.CameBack
 	}
 	return false
 }
@@ -508,7 +520,7 @@ const file_fila_v1_messages_proto_rawDesc = "" +
 	"timestamps\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xea\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x87\x03\n" +
 	"\x0fMessageMetadata\x12!\n" +
 	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\rR\x06weight\x12#\n" +
@@ -522,7 +534,8 @@ const file_fila_v1_messages_proto_rawDesc = "" +
 	"\vdead_letter\x18\n" +
 	" \x01(\v2\x13.fila.v1.DeadLetterR\n" +
 	"deadLetter\x12 \n" +
-	"\vredelivered\x18\v \x01(\bR\vredelivered\"\xbf\x02\n" +
+	"\vredelivered\x18\v \x01(\bR\vredelivered\x12\x1b\n" +
+	"\tcame_back\x18\f \x01(\bR\bcameBack\"\xbf\x02\n" +
 	"\x11MessageTimestamps\x12;\n" +
 	"\venqueued_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"enqueuedAt\x127\n" +

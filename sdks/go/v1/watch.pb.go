@@ -285,7 +285,7 @@ type KeyState struct {
 	Burst float64 `protobuf:"fixed64,13,opt,name=burst,proto3" json:"burst,omitempty"`
 	// Messages that came into the channel.
 	ArrivedTotal uint64 `protobuf:"varint,14,opt,name=arrived_total,json=arrivedTotal,proto3" json:"arrived_total,omitempty"`
-	// Deliveries, redeliveries included.
+	// Deliveries, redeliveries included: one counts when its message is begun, or at the lease where nobody tracks that.
 	DeliveredTotal uint64 `protobuf:"varint,15,opt,name=delivered_total,json=deliveredTotal,proto3" json:"delivered_total,omitempty"`
 	// Messages that came a second, lately; 0 also where nobody has looked before.
 	ArrivingPerSecond float64 `protobuf:"fixed64,16,opt,name=arriving_per_second,json=arrivingPerSecond,proto3" json:"arriving_per_second,omitempty"`
@@ -510,7 +510,7 @@ type QueueState struct {
 	OldestAgeMs uint64 `protobuf:"varint,8,opt,name=oldest_age_ms,json=oldestAgeMs,proto3" json:"oldest_age_ms,omitempty"`
 	// Messages stored in the queue.
 	EnqueuedTotal uint64 `protobuf:"varint,9,opt,name=enqueued_total,json=enqueuedTotal,proto3" json:"enqueued_total,omitempty"`
-	// Deliveries, redeliveries included.
+	// Deliveries, redeliveries included: one counts when its message is begun, or at the lease where nobody tracks that.
 	DeliveredTotal uint64 `protobuf:"varint,10,opt,name=delivered_total,json=deliveredTotal,proto3" json:"delivered_total,omitempty"`
 	// Messages done.
 	AckedTotal uint64 `protobuf:"varint,11,opt,name=acked_total,json=ackedTotal,proto3" json:"acked_total,omitempty"`
@@ -525,7 +525,9 @@ type QueueState struct {
 	// Cost delivered.
 	ServedTotal float64 `protobuf:"fixed64,16,opt,name=served_total,json=servedTotal,proto3" json:"served_total,omitempty"`
 	// How long messages waited over the last hour, by cause; not set where all queues are watched.
-	Waits         *WaitCauses `protobuf:"bytes,17,opt,name=waits,proto3" json:"waits,omitempty"`
+	Waits *WaitCauses `protobuf:"bytes,17,opt,name=waits,proto3" json:"waits,omitempty"`
+	// Leases: how often a message was sent to a consumer, also where it came back before it was begun.
+	LeasedTotal   uint64 `protobuf:"varint,18,opt,name=leased_total,json=leasedTotal,proto3" json:"leased_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -677,6 +679,13 @@ func (x *QueueState) GetWaits() *WaitCauses {
 		return x.Waits
 	}
 	return nil
+}
+
+func (x *QueueState) GetLeasedTotal() uint64 {
+	if x != nil {
+		return x.LeasedTotal
+	}
+	return 0
 }
 
 // What to watch.
@@ -1117,7 +1126,7 @@ type SeriesPoint struct {
 	Recorded bool `protobuf:"varint,1,opt,name=recorded,proto3" json:"recorded,omitempty"`
 	// Messages stored in the queue.
 	Arrived uint64 `protobuf:"varint,2,opt,name=arrived,proto3" json:"arrived,omitempty"`
-	// Messages delivered, redeliveries included.
+	// Messages delivered, redeliveries included. One counts when it is begun, or at the lease where nobody tracks that.
 	Delivered uint64 `protobuf:"varint,3,opt,name=delivered,proto3" json:"delivered,omitempty"`
 	// Messages done.
 	Acked uint64 `protobuf:"varint,4,opt,name=acked,proto3" json:"acked,omitempty"`
@@ -1128,7 +1137,9 @@ type SeriesPoint struct {
 	// Age of the queue's oldest pending message at the end.
 	OldestAgeMs uint64 `protobuf:"varint,7,opt,name=oldest_age_ms,json=oldestAgeMs,proto3" json:"oldest_age_ms,omitempty"`
 	// How long messages waited in these seconds, by cause.
-	Waits         *WaitCauses `protobuf:"bytes,8,opt,name=waits,proto3" json:"waits,omitempty"`
+	Waits *WaitCauses `protobuf:"bytes,8,opt,name=waits,proto3" json:"waits,omitempty"`
+	// Leases: how often a message was sent to a consumer, also where it came back before it was begun.
+	Leased        uint64 `protobuf:"varint,9,opt,name=leased,proto3" json:"leased,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1217,6 +1228,13 @@ func (x *SeriesPoint) GetWaits() *WaitCauses {
 		return x.Waits
 	}
 	return nil
+}
+
+func (x *SeriesPoint) GetLeased() uint64 {
+	if x != nil {
+		return x.Leased
+	}
+	return 0
 }
 
 // The series of one fairness key, with as many points as the channel.
@@ -1533,7 +1551,7 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\fSTATE_PAUSED\x10\x06\x12\x10\n" +
 	"\fSTATE_CAPPED\x10\a\x12\x0f\n" +
 	"\vSTATE_EMPTY\x10\b\x12\x16\n" +
-	"\x12STATE_RATE_LIMITED\x10\t\"\xe0\x04\n" +
+	"\x12STATE_RATE_LIMITED\x10\t\"\x83\x05\n" +
 	"\n" +
 	"QueueState\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
@@ -1555,7 +1573,8 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\x13arriving_per_second\x18\x0e \x01(\x01R\x11arrivingPerSecond\x120\n" +
 	"\x14delivered_per_second\x18\x0f \x01(\x01R\x12deliveredPerSecond\x12!\n" +
 	"\fserved_total\x18\x10 \x01(\x01R\vservedTotal\x12)\n" +
-	"\x05waits\x18\x11 \x01(\v2\x13.fila.v1.WaitCausesR\x05waits\"\xae\x02\n" +
+	"\x05waits\x18\x11 \x01(\v2\x13.fila.v1.WaitCausesR\x05waits\x12!\n" +
+	"\fleased_total\x18\x12 \x01(\x04R\vleasedTotal\"\xae\x02\n" +
 	"\x11WatchStatsRequest\x12\x16\n" +
 	"\x06queues\x18\x01 \x03(\tR\x06queues\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x126\n" +
@@ -1593,7 +1612,7 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\astep_ms\x18\x02 \x01(\rR\x06stepMs\x12,\n" +
 	"\x06points\x18\x03 \x03(\v2\x14.fila.v1.SeriesPointR\x06points\x12&\n" +
 	"\x04keys\x18\x04 \x03(\v2\x12.fila.v1.KeySeriesR\x04keys\x12#\n" +
-	"\rrecorded_keys\x18\x05 \x03(\tR\frecordedKeys\"\xf9\x01\n" +
+	"\rrecorded_keys\x18\x05 \x03(\tR\frecordedKeys\"\x91\x02\n" +
 	"\vSeriesPoint\x12\x1a\n" +
 	"\brecorded\x18\x01 \x01(\bR\brecorded\x12\x18\n" +
 	"\aarrived\x18\x02 \x01(\x04R\aarrived\x12\x1c\n" +
@@ -1602,7 +1621,8 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\x05depth\x18\x05 \x01(\x04R\x05depth\x12\x1b\n" +
 	"\tin_flight\x18\x06 \x01(\x04R\binFlight\x12\"\n" +
 	"\roldest_age_ms\x18\a \x01(\x04R\voldestAgeMs\x12)\n" +
-	"\x05waits\x18\b \x01(\v2\x13.fila.v1.WaitCausesR\x05waits\"_\n" +
+	"\x05waits\x18\b \x01(\v2\x13.fila.v1.WaitCausesR\x05waits\x12\x16\n" +
+	"\x06leased\x18\t \x01(\x04R\x06leased\"_\n" +
 	"\tKeySeries\x12!\n" +
 	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12/\n" +
 	"\x06points\x18\x02 \x03(\v2\x17.fila.v1.KeySeriesPointR\x06points\"\x8a\x01\n" +

@@ -90,6 +90,7 @@ export function messageAnswer(message) {
     throttle_keys: message.throttleKeys,
     attempt_count: message.attemptCount,
     redelivered: message.redelivered,
+    came_back: message.cameBack,
     enqueued_at_ms: message.enqueuedAt.getTime(),
     appended_at_ms: message.appendedAt.getTime(),
     due_at_ms: message.dueAt === undefined ? null : message.dueAt.getTime(),

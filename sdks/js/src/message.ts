@@ -112,9 +112,14 @@ export class StoredMessage {
     return this.#metadata.attemptCount;
   }
 
-  /** It was delivered in this channel before and came back, for whatever reason. */
+  /** Somebody had begun it in this channel before, and it failed or came back. */
   get redelivered(): boolean {
     return this.#metadata.redelivered;
+  }
+
+  /** It was sent to a consumer of this channel before, and came back before anybody had begun it. */
+  get cameBack(): boolean {
+    return this.#metadata.cameBack;
   }
 
   /** When the producer's call was accepted. */

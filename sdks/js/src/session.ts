@@ -370,8 +370,8 @@ export class Session {
     const taken = this.holding.take(loop, countMax, this.#liveness.handOutUntil);
     if (taken.length === 0 || !this.#tracked) return taken;
     this.#begun.handedOut();
-    const cameBack = taken.filter((message) => message.redelivered);
-    if (cameBack.length === 0 || (await this.#begun.declare(cameBack))) return taken;
+    const sentBefore = taken.filter((message) => message.redelivered || message.cameBack);
+    if (sentBefore.length === 0 || (await this.#begun.declare(sentBefore))) return taken;
     this.holding.putBack(taken);
     return [];
   }

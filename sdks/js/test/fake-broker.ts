@@ -316,9 +316,10 @@ export function failure(code: status, reason: string, retryAfterMs?: number): Pa
 /** A delivery. */
 export function delivery(
   leaseId: bigint,
-  fields: { id?: string; redelivered?: boolean; payload?: string } = {},
+  fields: { id?: string; redelivered?: boolean; cameBack?: boolean; payload?: string } = {},
 ): Message {
-  const { id = `message-${leaseId}`, redelivered = false, payload = `payload ${leaseId}` } = fields;
+  const { id = `message-${leaseId}`, payload = `payload ${leaseId}` } = fields;
+  const { redelivered = false, cameBack = false } = fields;
   const leasedAt = toTimestamp(new Date(1_000_000));
   return create(MessageSchema, {
     id,
@@ -329,6 +330,7 @@ export function delivery(
       leaseId,
       offset: leaseId,
       redelivered,
+      cameBack,
       fairnessKey: 'default',
     },
     timestamps: { leasedAt, leaseExpiresAt: toTimestamp(new Date(1_030_000)) },

@@ -50,19 +50,21 @@ async function opened() {
   return { session, stream, loop };
 }
 
-test('a message that came back is handed out only once the word of it is written', async () => {
-  const { session, stream, loop } = await opened();
-  stream.say('delivery', { messages: [delivery(1n, { redelivered: true })] });
-  const taken = session.take(loop, 1);
-  await turns();
-  assert.deepEqual(stream.words, ['open', 'begun']);
-  assert.equal(await Promise.race([taken.then(() => 'handed out'), turns().then(() => 'held')]), 'held');
-  stream.finish[1]?.();
-  assert.deepEqual(
-    (await taken).map((message) => message.leaseId),
-    [1n],
-  );
-});
+for (const marks of [{ redelivered: true }, { cameBack: true }]) {
+  test(`a message with ${JSON.stringify(marks)} is handed out only once the word of it is written`, async () => {
+    const { session, stream, loop } = await opened();
+    stream.say('delivery', { messages: [delivery(1n, marks)] });
+    const taken = session.take(loop, 1);
+    await turns();
+    assert.deepEqual(stream.words, ['open', 'begun']);
+    assert.equal(await Promise.race([taken.then(() => 'handed out'), turns().then(() => 'held')]), 'held');
+    stream.finish[1]?.();
+    assert.deepEqual(
+      (await taken).map((message) => [message.leaseId, message.redelivered, message.cameBack]),
+      [[1n, marks.redelivered ?? false, marks.cameBack ?? false]],
+    );
+  });
+}
 
 test('when that word is lost with its stream the message is not handed out, and stays first', async () => {
   const { session, stream, loop } = await opened();

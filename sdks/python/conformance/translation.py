@@ -84,6 +84,7 @@ def message_answer(message: StoredMessage) -> dict[str, Any]:
         answer |= {
             "lease_id": message.lease_id,
             "redelivered": message._wire.metadata.redelivered,
+            "came_back": message._wire.metadata.came_back,
             "leased_at_ms": moment(message.leased_at),
             "lease_expires_at_ms": moment(message.lease_expires_at),
         }

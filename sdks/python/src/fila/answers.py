@@ -226,7 +226,10 @@ class Stats:
     hard_dropped: int = 0
     dead_lettered_total: int = 0
     enqueued_total: int = 0
+    leased_total: int = 0
+    """How often a message was sent to a consumer, also where it came back before it was begun."""
     delivered_total: int = 0
+    """How often a message was begun; where nobody tracks that, how often it was leased."""
     acked_total: int = 0
     nacked_total: int = 0
     expired_total: int = 0

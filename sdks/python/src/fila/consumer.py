@@ -49,7 +49,7 @@ class Consumer(Generic[MessageT]):
         try:
             while True:
                 message = session.take_one(loop)
-                if message is not None and message.redelivered:
+                if message is not None and message.must_declare:
                     message = await self._declared(session, message)
                 if message is not None:
                     yield message
@@ -90,10 +90,10 @@ class Consumer(Generic[MessageT]):
 
     async def next(self, session: Session[MessageT], loop: Loop, *, declares: bool = True) -> MessageT | None:
         """Return the next message, waiting for it; None when the consumer is over. Without `declares` the caller
-        declares what is `redelivered` before the program sees it."""
+        declares those that `must_declare` before the program sees it."""
         while True:
             message = session.take_one(loop)
-            if message is not None and message.redelivered and declares:
+            if message is not None and message.must_declare and declares:
                 message = await self._declared(session, message)
             if message is not None:
                 return message
@@ -123,7 +123,7 @@ class Consumer(Generic[MessageT]):
         self, session: Session[MessageT], loop: Loop, max_messages: int | None, *, declares: bool = True
     ) -> list[MessageT]:
         batch = session.take(loop, max_messages or BATCH_MESSAGES_MAX)
-        came_back = [message for message in batch if message.redelivered and declares]
+        came_back = [message for message in batch if message.must_declare and declares]
         if came_back:
             lost = {*came_back}.difference(await session.declare(came_back))
             batch = [message for message in batch if message not in lost]

@@ -213,7 +213,7 @@ class StoredMessage:
 class LeasedMessage(StoredMessage):
     """A delivery: a stored message, and the lease under which this client holds it."""
 
-    __slots__ = ("_settler", "held_until_s", "lease_id", "redelivered", "taker")
+    __slots__ = ("_settler", "held_until_s", "lease_id", "must_declare", "taker")
 
     taker: Loop
     """Its session's: the loop that took it out of the buffer."""
@@ -224,11 +224,22 @@ class LeasedMessage(StoredMessage):
         metadata = message.metadata
         self.lease_id: int = metadata.lease_id
         """This delivery's lease; a new number each time."""
-        self.redelivered: bool = metadata.redelivered
-        """It was delivered in this channel before and came back, for whatever reason."""
+        self.must_declare: bool = metadata.redelivered or metadata.came_back
+        """Your program must not see it before the broker knows that it is begun: otherwise one that kills its worker
+        at once would come back uncounted for ever."""
         self._settler = settler
         self.held_until_s = held_until_s
         """When the lease ends, on the client's monotonic clock: no two machines' clocks agree."""
+
+    @property
+    def redelivered(self) -> bool:
+        """Somebody had begun it in this channel before, and it failed or came back."""
+        return self._wire.metadata.redelivered
+
+    @property
+    def came_back(self) -> bool:
+        """It was sent to a consumer of this channel before, and came back before anybody had begun it."""
+        return self._wire.metadata.came_back
 
     @property
     def leased_at(self) -> datetime:

@@ -324,7 +324,7 @@ class Session(Generic[MessageT]):
 
     def take(self, loop: Loop, count_max: int) -> list[MessageT]:
         """Return messages whose leases run, empty when there are none now. They are yours to settle; of those that
-        are `redelivered` the program must see nothing before `declare`."""
+        `must_declare` the program must see nothing before `declare`."""
         taken = self.holding.take(loop, count_max, self._liveness.hand_out_until_s)
         if not taken and self._liveness.should_ask(self._clock.now_s()):
             self._say_alive()

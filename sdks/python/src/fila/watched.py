@@ -24,7 +24,10 @@ class QueueState:
     oldest_age_ms: int = 0
     enqueued_total: int = 0
     """Of the queue."""
+    leased_total: int = 0
+    """How often a message was sent to a consumer, also where it came back before it was begun."""
     delivered_total: int = 0
+    """How often a message was begun; where nobody tracks that, how often it was leased."""
     acked_total: int = 0
     dead_lettered_total: int = 0
     """Of the queue."""
@@ -76,6 +79,7 @@ class SeriesPoint:
     recorded: bool = False
     arrived: int = 0
     """Messages stored in the queue."""
+    leased: int = 0
     delivered: int = 0
     acked: int = 0
     depth: int = 0

@@ -36,7 +36,7 @@ class Look(NamedTuple):
     """Cost delivered, in thousandths."""
     enqueued: int
     """Messages that came to its queue."""
-    delivered: int
+    leased: int
     waited_ms: float
     """Message-milliseconds that messages stood ready, for a turn or for somebody with room."""
     consumers: int
@@ -65,7 +65,7 @@ class Speeds:
     def _next(self, place: Place, queue: Queue, channel: Channel, now_s: float) -> deque[Look] | None:
         counts = queue.counts
         waited_ms = channel.waited_ms[_NO_CONSUMER] + channel.waited_ms[_SHARE]
-        now = Look(now_s, channel.served, counts.enqueued, channel.delivered, waited_ms, channel.consumers)
+        now = Look(now_s, channel.served, counts.enqueued, channel.leased, waited_ms, channel.consumers)
         looks = self._channels.get(place)
         if looks is not None and (now.served < looks[-1].served or now.enqueued < looks[-1].enqueued):
             looks = None  # deleted, and made again under the same name

@@ -298,7 +298,7 @@ def _speed(situation: Situation, looks: Sequence[Look]) -> _Speed | None:
 def _is_full(before: Look, now: Look) -> bool:
     waited_ms = now.waited_ms - before.waited_ms
     at_least_one_ms = (now.at_s - before.at_s) * 1000
-    return waited_ms >= max(at_least_one_ms, FULL_WAIT_MS * (now.delivered - before.delivered))
+    return waited_ms >= max(at_least_one_ms, FULL_WAIT_MS * (now.leased - before.leased))
 
 
 def _scale(situation: Situation, before: Look, now: Look) -> float:

@@ -32,7 +32,8 @@ ASKED_FOR_MAX = 2_000
 SERIES_BYTES = 400
 """Of a series besides its points: names, dictionary, object."""
 
-CHANNEL_COLUMNS = ("arrived", "delivered", "acked", "depth", "in_flight", "oldest_age_ms", *WAIT_CAUSES)
+COUNTS = ("arrived", "leased", "delivered", "acked")
+CHANNEL_COLUMNS = (*COUNTS, "depth", "in_flight", "oldest_age_ms", *WAIT_CAUSES)
 KEY_COLUMNS = ("arrived", "served", "due", "pending")
 _NAN = math.nan
 
@@ -181,7 +182,7 @@ class RecentSeries:
             if series is None:
                 return
             self._channels[place] = series
-        series.put(step, (*since[:3], *now, *since[3:]))
+        series.put(step, (*since[: len(COUNTS)], *now, *since[len(COUNTS) :]))
 
     def _new(self, columns: int, kind: str) -> Series | None:
         """A series, if there is room or may be made."""
@@ -288,7 +289,7 @@ class RecentSeries:
 
 
 def _channel_totals(queue: Queue, channel: Channel) -> tuple[float, ...]:
-    return (queue.counts.enqueued, channel.delivered, channel.acked, *channel.waited_ms)
+    return (queue.counts.enqueued, channel.leased, channel.delivered, channel.acked, *channel.waited_ms)
 
 
 def _since(before: tuple[float, ...], now: tuple[float, ...]) -> tuple[float, ...]:

@@ -31,6 +31,7 @@ class Counters(NamedTuple):
     """What moves when anything comes into a queue or leaves it."""
 
     enqueued: int
+    leased: int
     delivered: int
     acked: int
     dead_lettered: int
@@ -44,6 +45,7 @@ def counters_of(stats: pb.GetStatsResponse) -> Counters:
     """A queue's, from its statistics."""
     return Counters(
         stats.enqueued_total,
+        stats.leased_total,
         stats.delivered_total,
         stats.acked_total,
         stats.dead_lettered_total,

@@ -66,8 +66,19 @@ def _histogram(name: str, unit: str, description: str, *attributes: str) -> Metr
 
 # --- a queue's messages: what happened to them ------------------------------------------------------------------
 ENQUEUED = _counter("fila.messages.enqueued", "{message}", "Messages stored.", QUEUE, core="enqueued")
+LEASED = _counter(
+    "fila.messages.leased",
+    "{message}",
+    "Messages sent to a consumer, also those that came back before they were begun.",
+    QUEUE,
+    core="leased",
+)
 DELIVERED = _counter(
-    "fila.messages.delivered", "{message}", "Messages leased to a consumer.", QUEUE, core="delivered"
+    "fila.messages.delivered",
+    "{message}",
+    "Messages begun by a consumer; leased ones where nobody tracks what is begun.",
+    QUEUE,
+    core="delivered",
 )
 ACKED = _counter("fila.messages.acked", "{message}", "Messages acked.", QUEUE, core="acked")
 NACKED = _counter("fila.messages.nacked", "{message}", "Messages nacked.", QUEUE, core="nacked")
@@ -87,7 +98,7 @@ REDRIVEN = _counter(
 RETURNED = _counter(
     "fila.messages.returned",
     "{message}",
-    "Deliveries that came back without counting an attempt.",
+    "Leases that came back without counting an attempt.",
     QUEUE,
     core="returned",
 )
@@ -163,7 +174,12 @@ WAITED = _counter(
 
 # --- the busiest fairness keys ----------------------------------------------------------------------------------
 _KEY = (QUEUE, CHANNEL, FAIRNESS_KEY)
-KEY_DELIVERED = _counter("fila.key.delivered", "{message}", "Messages of the key delivered.", *_KEY)
+KEY_DELIVERED = _counter(
+    "fila.key.delivered",
+    "{message}",
+    "Messages of the key begun; leased ones where nobody tracks that.",
+    *_KEY,
+)
 KEY_SERVED = _counter("fila.key.served_cost", "{cost}", "Cost of the key delivered.", *_KEY)
 KEY_WAITED = _counter("fila.key.wait", "s", "Waiting, summed over its messages, by cause.", *_KEY, CAUSE)
 KEY_RATIO = _gauge(

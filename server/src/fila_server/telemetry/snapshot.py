@@ -41,7 +41,9 @@ class Channel(msgspec.Struct, array_like=True, frozen=True):
     has_room: int
     active_keys: int
     rounds: int
+    leased: int
     delivered: int
+    """Begun messages; where nobody tracks what is begun, leased ones."""
     acked: int
     served: int
     """Cost, in thousandths."""
@@ -62,7 +64,7 @@ class Queue(msgspec.Struct, array_like=True, frozen=True):
     oldest_ms: int
     counts: QueueCounts
     latency: list[int]
-    """Deliveries by the bit length of the milliseconds they waited."""
+    """Leases by the bit length of the milliseconds that their messages waited."""
     latency_ms: int
     channels: list[Channel]
 

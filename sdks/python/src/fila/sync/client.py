@@ -85,7 +85,7 @@ class Consumer:
             while True:
                 # What waits in the buffer is taken here, without crossing to the client's thread.
                 message = session.take_by_thread(loop)
-                if message is not None and message.redelivered:
+                if message is not None and message.must_declare:
                     message = self._declared(session, message)
                 elif message is None:
                     message = self._thread.run(self._consumer.next(session, loop))

@@ -321,7 +321,7 @@ class GetStatsRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_keys: _Optional[int] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "channels", "creation_id", "dead_lettered_total", "dead_letters_dropped_total", "delivered_total", "depth", "enqueued_total", "expired_total", "hard_dropped", "head_offset", "hook_errors", "hook_fallbacks", "hooks", "in_flight", "leader_node_id", "nacked_total", "oldest_age_ms", "per_key_stats", "per_throttle_stats", "quantum", "replication_count", "retention", "returned_total", "stale_acks_total", "stored_bytes", "tail_offset", "ttl_dropped_total", "unbegun", "weights_clamped_total"]
+    __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "channels", "creation_id", "dead_lettered_total", "dead_letters_dropped_total", "delivered_total", "depth", "enqueued_total", "expired_total", "hard_dropped", "head_offset", "hook_errors", "hook_fallbacks", "hooks", "in_flight", "leader_node_id", "leased_total", "nacked_total", "oldest_age_ms", "per_key_stats", "per_throttle_stats", "quantum", "replication_count", "retention", "returned_total", "stale_acks_total", "stored_bytes", "tail_offset", "ttl_dropped_total", "unbegun", "weights_clamped_total"]
     ACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_FAIRNESS_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -341,6 +341,7 @@ class GetStatsResponse(_message.Message):
     HOOK_FALLBACKS_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     LEADER_NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    LEASED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     NACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     PER_KEY_STATS_FIELD_NUMBER: _ClassVar[int]
@@ -374,6 +375,7 @@ class GetStatsResponse(_message.Message):
     hooks: _containers.RepeatedCompositeFieldContainer[HookStats]
     in_flight: int
     leader_node_id: int
+    leased_total: int
     nacked_total: int
     oldest_age_ms: int
     per_key_stats: _containers.RepeatedCompositeFieldContainer[PerFairnessKeyStats]
@@ -388,7 +390,7 @@ class GetStatsResponse(_message.Message):
     ttl_dropped_total: int
     unbegun: int
     weights_clamped_total: int
-    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ..., dead_letters_dropped_total: _Optional[int] = ..., hooks: _Optional[_Iterable[_Union[HookStats, _Mapping]]] = ..., creation_id: _Optional[str] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ...) -> None: ...
+    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ..., dead_letters_dropped_total: _Optional[int] = ..., hooks: _Optional[_Iterable[_Union[HookStats, _Mapping]]] = ..., creation_id: _Optional[str] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., leased_total: _Optional[int] = ...) -> None: ...
 
 class HookStats(_message.Message):
     __slots__ = ["breaker_state", "errors", "fallbacks", "held", "hook", "ignored_fields", "last_error", "last_error_at", "last_error_headers", "log_lines", "log_lines_dropped", "runs"]

@@ -55,8 +55,9 @@ class Message(_message.Message):
     def __init__(self, id: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., payload: _Optional[bytes] = ..., metadata: _Optional[_Union[MessageMetadata, _Mapping]] = ..., timestamps: _Optional[_Union[MessageTimestamps, _Mapping]] = ...) -> None: ...
 
 class MessageMetadata(_message.Message):
-    __slots__ = ["attempt_count", "channel", "cost", "dead_letter", "fairness_key", "lease_id", "offset", "queue_id", "redelivered", "throttle_keys", "weight"]
+    __slots__ = ["attempt_count", "came_back", "channel", "cost", "dead_letter", "fairness_key", "lease_id", "offset", "queue_id", "redelivered", "throttle_keys", "weight"]
     ATTEMPT_COUNT_FIELD_NUMBER: _ClassVar[int]
+    CAME_BACK_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     COST_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
@@ -68,6 +69,7 @@ class MessageMetadata(_message.Message):
     THROTTLE_KEYS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     attempt_count: int
+    came_back: bool
     channel: str
     cost: float
     dead_letter: DeadLetter
@@ -78,7 +80,7 @@ class MessageMetadata(_message.Message):
     redelivered: bool
     throttle_keys: _containers.RepeatedScalarFieldContainer[str]
     weight: int
-    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., attempt_count: _Optional[int] = ..., queue_id: _Optional[str] = ..., offset: _Optional[int] = ..., lease_id: _Optional[int] = ..., cost: _Optional[float] = ..., channel: _Optional[str] = ..., dead_letter: _Optional[_Union[DeadLetter, _Mapping]] = ..., redelivered: bool = ...) -> None: ...
+    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., attempt_count: _Optional[int] = ..., queue_id: _Optional[str] = ..., offset: _Optional[int] = ..., lease_id: _Optional[int] = ..., cost: _Optional[float] = ..., channel: _Optional[str] = ..., dead_letter: _Optional[_Union[DeadLetter, _Mapping]] = ..., redelivered: bool = ..., came_back: bool = ...) -> None: ...
 
 class MessageTimestamps(_message.Message):
     __slots__ = ["appended_at", "due_at", "enqueued_at", "lease_expires_at", "leased_at"]

@@ -143,7 +143,7 @@ class KeyState(_message.Message):
     def __init__(self, fairness_key: _Optional[str] = ..., state: _Optional[_Union[KeyState.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., waiting_ms: _Optional[int] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., arrived_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_per_second: _Optional[float] = ..., due_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., due_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ...) -> None: ...
 
 class QueueState(_message.Message):
-    __slots__ = ["acked_total", "active_keys", "arriving_per_second", "channel", "consumers", "dead_lettered_total", "delayed", "delivered_per_second", "delivered_total", "enqueued_total", "in_flight", "oldest_age_ms", "queue", "ready", "served_total", "stored_bytes", "waits"]
+    __slots__ = ["acked_total", "active_keys", "arriving_per_second", "channel", "consumers", "dead_lettered_total", "delayed", "delivered_per_second", "delivered_total", "enqueued_total", "in_flight", "leased_total", "oldest_age_ms", "queue", "ready", "served_total", "stored_bytes", "waits"]
     ACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_KEYS_FIELD_NUMBER: _ClassVar[int]
     ARRIVING_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
@@ -155,6 +155,7 @@ class QueueState(_message.Message):
     DELIVERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ENQUEUED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    LEASED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
@@ -172,21 +173,23 @@ class QueueState(_message.Message):
     delivered_total: int
     enqueued_total: int
     in_flight: int
+    leased_total: int
     oldest_age_ms: int
     queue: str
     ready: int
     served_total: float
     stored_bytes: int
     waits: WaitCauses
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., consumers: _Optional[int] = ..., active_keys: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., consumers: _Optional[int] = ..., active_keys: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., leased_total: _Optional[int] = ...) -> None: ...
 
 class SeriesPoint(_message.Message):
-    __slots__ = ["acked", "arrived", "delivered", "depth", "in_flight", "oldest_age_ms", "recorded", "waits"]
+    __slots__ = ["acked", "arrived", "delivered", "depth", "in_flight", "leased", "oldest_age_ms", "recorded", "waits"]
     ACKED_FIELD_NUMBER: _ClassVar[int]
     ARRIVED_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    LEASED_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     RECORDED_FIELD_NUMBER: _ClassVar[int]
     WAITS_FIELD_NUMBER: _ClassVar[int]
@@ -195,10 +198,11 @@ class SeriesPoint(_message.Message):
     delivered: int
     depth: int
     in_flight: int
+    leased: int
     oldest_age_ms: int
     recorded: bool
     waits: WaitCauses
-    def __init__(self, recorded: bool = ..., arrived: _Optional[int] = ..., delivered: _Optional[int] = ..., acked: _Optional[int] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ...) -> None: ...
+    def __init__(self, recorded: bool = ..., arrived: _Optional[int] = ..., delivered: _Optional[int] = ..., acked: _Optional[int] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., leased: _Optional[int] = ...) -> None: ...
 
 class WaitCauses(_message.Message):
     __slots__ = ["delay_ms", "held_ms", "no_consumer_ms", "share_ms", "throttle_ms"]

@@ -47,7 +47,7 @@ class Service:
         self._stop_asked: asyncio.Event | None = None
         self._hurry: asyncio.Event | None = None
         self._jobs: set[Job] = set()
-        self._turn = asyncio.Lock()  # of the handlers' loop: whose redelivered messages are declared
+        self._turn = asyncio.Lock()  # of the handlers' loop: whose messages that came back are declared
 
     async def run(self) -> None:
         """Serve until it is stopped."""

@@ -104,7 +104,7 @@ class Slot:
         """Runs on the handlers' loop, so its first step says that no other handler blocks that. None for a message that
         went back because the stream broke before it could be declared."""
         job.task = asyncio.current_task()
-        came_back = [message for message in messages if message.redelivered]
+        came_back = [message for message in messages if message.must_declare]
         gone = await self._declare(came_back) if came_back else set()
         self.session.holding.not_started.difference_update([message.lease_id for message in messages])
         kept = [work for work, message in zip(job.messages, messages, strict=True) if message not in gone]

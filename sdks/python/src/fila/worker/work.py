@@ -47,7 +47,7 @@ class WorkMessage:
     attempt_count: int
     """Earlier deliveries that were begun and failed; 0 at the first."""
     redelivered: bool
-    """It was delivered before and came back, for whatever reason."""
+    """Somebody had begun it before, and it failed or came back."""
     enqueued_at: datetime
     cancellation: Cancellation = field(default_factory=Cancellation)
     """For handlers in threads: asyncio's are cancelled."""

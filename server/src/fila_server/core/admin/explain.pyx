@@ -21,7 +21,7 @@ from fila_server.core.scheduling.fifo cimport fifo_first
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.kinds cimport PARKED_CAPPED, PARKED_RATE_LIMITED, PARKED_THROTTLED, TIMER_DELAY
 from fila_server.core.state.paths cimport (
-    channel_find, entry_of, frame_of, frame_offset, key_rate_limit, key_weight, share_of,
+    channel_find, entry_of, frame_of, frame_offset, key_rate_limit, key_weight, share_of, slot_returns,
 )
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport (
@@ -194,6 +194,7 @@ cdef void _put_returning(Buffer* b, Flow* flow, StepBudget* steps) noexcept nogi
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef Slot* found = NULL
     cdef int looked = 0
+    cdef uint32_t most = RETURNS_NAMED - 1
     while looked < RETURNING_LOOKED_AT:
         while slot == NULL and sub != NULL and may_step(steps):
             slot = sub.fifo.head
@@ -201,13 +202,14 @@ cdef void _put_returning(Buffer* b, Flow* flow, StepBudget* steps) noexcept nogi
         if slot == NULL:
             break
         looked += 1
-        if slot.marks >> 1 >= RETURNS_NAMED and (found == NULL or slot.marks > found.marks):
+        if slot_returns(slot) > most:
+            most = slot_returns(slot)
             found = slot
         slot = slot.next
     if found != NULL:
         put_number_field(
             b, v1.EXPLAIN_KEY_RESPONSE_RETURNING_OFFSET, frame_offset(frame_of(found), found.index))
-        put_number_field(b, v1.EXPLAIN_KEY_RESPONSE_RETURNING_COUNT, found.marks >> 1)
+        put_number_field(b, v1.EXPLAIN_KEY_RESPONSE_RETURNING_COUNT, most)
 
 
 cdef double _share(Core* core, Channel* channel, Flow* flow, KeyClock* row) noexcept nogil:

@@ -10,7 +10,7 @@ from fila_server.core.lifecycle.deliver cimport consumer_room
 from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field
 from fila_server.core.state.kinds cimport PULL
-from fila_server.core.state.paths cimport entry_of, flow_delivered, key_cap, key_rate_limit
+from fila_server.core.state.paths cimport entry_of, flow_leased, key_cap, key_rate_limit
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Consumer, Slot, ThrottleKey, Waiters
 from fila_server.core.structures.bucket cimport bucket_refill
@@ -31,13 +31,13 @@ cdef struct Group:
 
 cdef double _channel_cost(Channel* channel) noexcept nogil:
     """What a message of the channel cost so far, on average."""
-    return <double> channel.served / channel.delivered if channel.delivered else 1000.0
+    return <double> channel.served / channel.leased if channel.leased else 1000.0
 
 
 cdef double _flow_work(Flow* flow, double usual) noexcept nogil:
     """What its backlog will cost, if it goes on as it was."""
-    cdef uint64_t delivered = flow_delivered(flow)
-    return flow.backlog * (<double> flow.served / delivered if delivered else usual)
+    cdef uint64_t leased = flow_leased(flow)
+    return flow.backlog * (<double> flow.served / leased if leased else usual)
 
 
 cdef double _own_cost(Flow* flow, double usual, StepBudget* steps) noexcept nogil:

@@ -159,7 +159,7 @@ cdef void _refused(Core* core, Buffer* b) noexcept nogil:
 # --- queues ----------------------------------------------------------------------------------
 
 cdef void _channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
-    _array(b, 15)
+    _array(b, 16)
     _text(b, &channel.text)
     _number(b, channel.ready)
     _number(b, channel.delayed)
@@ -169,6 +169,7 @@ cdef void _channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
     _number(b, channel.has_room)
     _number(b, channel.active_keys)
     _number(b, channel.ring.walked)
+    _number(b, channel.leased)
     _number(b, channel.delivered)
     _number(b, channel.acked)
     _number(b, channel.served)

@@ -84,6 +84,21 @@ cdef void _channel_info(Buffer* b, uint32_t field, Channel* channel) noexcept no
     buffer_free(&inner)
 
 
+cdef void _put_counters(Buffer* b, Queue* queue) noexcept nogil:
+    put_number_field(b, v1.GET_STATS_RESPONSE_HARD_DROPPED, queue.counters.hard_dropped)
+    put_number_field(b, v1.GET_STATS_RESPONSE_DEAD_LETTERED_TOTAL, queue.counters.dead_lettered)
+    put_number_field(b, v1.GET_STATS_RESPONSE_ENQUEUED_TOTAL, queue.counters.enqueued)
+    put_number_field(b, v1.GET_STATS_RESPONSE_LEASED_TOTAL, queue.counters.leased)
+    put_number_field(b, v1.GET_STATS_RESPONSE_DELIVERED_TOTAL, queue.counters.delivered)
+    put_number_field(b, v1.GET_STATS_RESPONSE_ACKED_TOTAL, queue.counters.acked)
+    put_number_field(b, v1.GET_STATS_RESPONSE_NACKED_TOTAL, queue.counters.nacked)
+    put_number_field(b, v1.GET_STATS_RESPONSE_EXPIRED_TOTAL, queue.counters.expired)
+    put_number_field(b, v1.GET_STATS_RESPONSE_TTL_DROPPED_TOTAL, queue.counters.ttl_dropped)
+    put_number_field(b, v1.GET_STATS_RESPONSE_STALE_ACKS_TOTAL, queue.counters.stale_acks)
+    put_number_field(b, v1.GET_STATS_RESPONSE_WEIGHTS_CLAMPED_TOTAL, queue.counters.clamped)
+    put_number_field(b, v1.GET_STATS_RESPONSE_DEAD_LETTERS_DROPPED_TOTAL, queue.counters.dead_dropped)
+
+
 cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     cdef Channel* channel = NULL
     cdef Channel* each
@@ -123,25 +138,15 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
         &b, v1.GET_STATS_RESPONSE_IN_FLIGHT, queue.in_flight if channel == NULL else channel.in_flight)
     put_number_field(&b, v1.GET_STATS_RESPONSE_ACTIVE_CONSUMERS, consumers)
     put_number_field(&b, v1.GET_STATS_RESPONSE_QUANTUM, <uint64_t> core.quantum)
-    put_number_field(&b, v1.GET_STATS_RESPONSE_HARD_DROPPED, queue.counters.hard_dropped)
-    put_number_field(&b, v1.GET_STATS_RESPONSE_DEAD_LETTERED_TOTAL, queue.counters.dead_lettered)
-    put_number_field(&b, v1.GET_STATS_RESPONSE_ENQUEUED_TOTAL, queue.counters.enqueued)
-    put_number_field(&b, v1.GET_STATS_RESPONSE_DELIVERED_TOTAL, queue.counters.delivered)
-    put_number_field(&b, v1.GET_STATS_RESPONSE_ACKED_TOTAL, queue.counters.acked)
-    put_number_field(&b, v1.GET_STATS_RESPONSE_NACKED_TOTAL, queue.counters.nacked)
-    put_number_field(&b, v1.GET_STATS_RESPONSE_EXPIRED_TOTAL, queue.counters.expired)
-    put_number_field(&b, v1.GET_STATS_RESPONSE_TTL_DROPPED_TOTAL, queue.counters.ttl_dropped)
+    _put_counters(&b, queue)
     put_number_field(&b, v1.GET_STATS_RESPONSE_HEAD_OFFSET, queue.next_offset)
     put_number_field(
         &b, v1.GET_STATS_RESPONSE_TAIL_OFFSET,
         queue_oldest(queue) if channel == NULL else channel_tail(channel))
     put_number_field(&b, v1.GET_STATS_RESPONSE_STORED_BYTES, queue.stored_bytes)
-    put_number_field(&b, v1.GET_STATS_RESPONSE_STALE_ACKS_TOTAL, queue.counters.stale_acks)
-    put_number_field(&b, v1.GET_STATS_RESPONSE_WEIGHTS_CLAMPED_TOTAL, queue.counters.clamped)
     put_number_field(&b, v1.GET_STATS_RESPONSE_UNBEGUN, unbegun)
     put_number_field(
         &b, v1.GET_STATS_RESPONSE_RETURNED_TOTAL, queue.counters.returned if channel == NULL else returned)
-    put_number_field(&b, v1.GET_STATS_RESPONSE_DEAD_LETTERS_DROPPED_TOTAL, queue.counters.dead_dropped)
     _identity(&b, queue)
     answer(core, command.token, OK, &b, False)
 

@@ -20,7 +20,7 @@ from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.directory cimport directory_first
 from fila_server.core.state.kinds cimport NOT_PARKED
 from fila_server.core.state.paths cimport (
-    channel_find, flow_delivered, key_cap, key_rate_limit, key_weight, queue_find,
+    channel_find, flow_delivered, flow_leased, key_cap, key_rate_limit, key_weight, queue_find,
 )
 from fila_server.core.state.state cimport Channel, Flow, Frame, Key, KeyClock, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc
@@ -162,6 +162,7 @@ cdef void _put_channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
     if oldest != NULL and queue.depth + queue.in_flight and core.wall_ms > oldest.appended_ms:
         put_number_field(&inner, v1.QUEUE_STATE_OLDEST_AGE_MS, <uint64_t> (core.wall_ms - oldest.appended_ms))
     put_number_field(&inner, v1.QUEUE_STATE_ENQUEUED_TOTAL, queue.counters.enqueued)
+    put_number_field(&inner, v1.QUEUE_STATE_LEASED_TOTAL, channel.leased)
     put_number_field(&inner, v1.QUEUE_STATE_DELIVERED_TOTAL, channel.delivered)
     put_number_field(&inner, v1.QUEUE_STATE_ACKED_TOTAL, channel.acked)
     put_number_field(&inner, v1.QUEUE_STATE_DEAD_LETTERED_TOTAL, queue.counters.dead_lettered)
@@ -292,13 +293,13 @@ cdef struct Gain:                       # of a key that is to have more, or less
 cdef uint64_t _lost_to(Channel* channel, Flow* flow, const Gain* gain) noexcept nogil:
     """What would be sent of that key before this one's last message, beyond what is sent now. Picks whom to
     ask the forecast about, which knows the rest."""
-    cdef double usual = <double> channel.served / channel.delivered if channel.delivered else 1000.0
+    cdef double usual = <double> channel.served / channel.leased if channel.leased else 1000.0
     cdef double grant = <double> flow.turn.weight * channel.ring.quantum
-    cdef uint64_t delivered = flow_delivered(flow)
+    cdef uint64_t leased = flow_leased(flow)
     cdef double rounds
     if flow.backlog == 0 or flow.parked != NOT_PARKED or grant <= 0:
         return 0
-    rounds = flow.backlog * (<double> flow.served / delivered if delivered else usual) / grant
+    rounds = flow.backlog * (<double> flow.served / leased if leased else usual) / grant
     return <uint64_t> max(min(gain.work, gain.after * rounds) - min(gain.work, gain.before * rounds), 0.0)
 
 

@@ -15,7 +15,7 @@
              queue + 2^63 + 2^62 | channel | first lease id
                                                      which of its leases were begun, or came back
     STATES   queue | channel | offset                attempts, and READY (its place), DELAYED (until when),
-                                                     or that it came back uncounted
+                                                     or that it came back uncounted, and whether begun
     QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
              queue | channel                         name, start offset, created, first number, idle time
     KEYS     queue | fairness key                    weights, pause, cap; version 2: rate and burst

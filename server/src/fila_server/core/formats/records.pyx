@@ -5,7 +5,7 @@ version byte. A record is written into the pass's batch and nowhere else.
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset, strlen
 
-from fila_server.core.state.kinds cimport DONE, RECORDED
+from fila_server.core.state.kinds cimport BEGUN_ONCE, DONE, RECORDED, RECORDED_RETURN
 from fila_server.core.state.paths cimport (
     frame_of, frame_offset, key_cap, key_has_policy, key_rate_limit, share_of,
 )
@@ -221,7 +221,7 @@ cdef void _state_put(Core* core, Slot* slot, Buffer* b) noexcept nogil:
     cdef Share* share = share_of(slot)
     _key24(key, share.frame.queue.number, share.channel.number, frame_offset(share.frame, slot.index))
     batch_put(core.store, core.settles, STATES, key, 24, b.data, b.length)
-    slot.marks |= RECORDED
+    slot.marks = (slot.marks | RECORDED) & ~<uint8_t> RECORDED_RETURN
 
 
 cdef void state_record_ready(
@@ -259,9 +259,10 @@ cdef void state_record_returned(Core* core, Slot* slot, uint64_t last_lease) noe
     put_u8(b, STATE_RETURNED)
     put_varint(b, slot.attempts)
     put_varint(b, last_lease)
-    put_varint(b, 0)
+    put_varint(b, slot.marks & BEGUN_ONCE != 0)
     put_varint(b, 0)
     _state_put(core, slot, b)
+    slot.marks |= RECORDED_RETURN
 
 
 cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil:
@@ -269,7 +270,7 @@ cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil:
     cdef Share* share = share_of(slot)
     _key24(key, share.frame.queue.number, share.channel.number, frame_offset(share.frame, slot.index))
     batch_delete(core.store, core.settles, STATES, key, 24)
-    slot.marks &= ~<uint8_t> RECORDED
+    slot.marks &= ~<uint8_t> (RECORDED | RECORDED_RETURN)
 
 
 # --- queues, channels, keys ------------------------------------------------------------------

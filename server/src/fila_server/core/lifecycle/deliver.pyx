@@ -24,7 +24,7 @@ from fila_server.core.scheduling.waits cimport wait_of
 from fila_server.core.state.budget cimport WORK_PER_STAGE
 from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
 from fila_server.core.state.paths cimport (
-    entry_of, frame_enqueued_ms, frame_of, key_rate_limit, share_of,
+    entry_of, flow_delivers, flow_leases, frame_enqueued_ms, frame_of, key_rate_limit, share_of,
 )
 from fila_server.core.state.pending cimport KeyRateLimit, LeaseGroup
 from fila_server.core.state.state cimport (
@@ -99,8 +99,7 @@ cdef Slot* _pick(
         ring_charge(&channel.ring, turn, entry.cost)
         flow.served += entry.cost
         channel.served += entry.cost
-        flow.delivered += 1
-        flow.delivered_wraps += flow.delivered == 0
+        flow_leases(flow)
         slot_unready(core, slot)
         return slot
 
@@ -146,6 +145,8 @@ cdef Lease* _lease(
     holder_takes(consumer.holder, lease)
     flow = _flow(slot)
     flow_holds(core, flow, 1)
+    if lease.begun:
+        flow_delivers(flow)
     rate_limit = key_rate_limit(flow.key)
     if rate_limit != NULL and rate_limit_is_out(rate_limit):
         key_reconsider(core, flow.key)          # in its other channels, too
@@ -196,6 +197,15 @@ cdef void _append(Consumer* consumer, Delivery* delivery) noexcept nogil:
         consumer.last.next = delivery
     consumer.last = delivery
     consumer.unwritten += 1
+
+
+cdef void _count(Consumer* consumer, uint32_t count) noexcept nogil:
+    """Leases; where nobody says what is begun, each is a delivery at once."""
+    consumer.channel.leased += count
+    consumer.channel.queue.counters.leased += count
+    if not consumer.tracks_begun:
+        consumer.channel.delivered += count
+        consumer.channel.queue.counters.delivered += count
 
 
 cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noexcept nogil:
@@ -249,8 +259,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
     delivery.consumer = consumer
     delivery.group = group
     channel_served(core, channel, channel.served - served, weight)
-    channel.delivered += count
-    queue.counters.delivered += count
+    _count(consumer, count)
     channel.touched_ms = core.wall_ms
     lease_record_put(core, queue, channel, delivery.leases, count)
     _append(consumer, delivery)

@@ -12,14 +12,22 @@ from fila_server.core.lifecycle.failure cimport slot_expire
 from fila_server.core.lifecycle.revoked cimport KEEPS_RETURNING, notice
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.scheduling.tokens cimport slot_refund
-from fila_server.core.state.kinds cimport DONE, RECORDED, RETURNED_ONCE
-from fila_server.core.state.paths cimport entry_of, frame_offset, lease_is_gone, share_of
+from fila_server.core.state.kinds cimport BEGUN_ONCE, DONE, RECORDED, RECORDED_RETURN, RETURNED_ONCE
+from fila_server.core.state.paths cimport entry_of, frame_offset, lease_is_gone, share_of, slot_returns
 from fila_server.core.state.state cimport Channel, Entry, Flow, Slot
 from fila_server.core.structures.ring cimport ring_refund
 
 cdef enum:
     RETURNS_REPORTED = 10
     NOTICED_EVERY_MS = 1000
+
+
+cdef void _mark(Slot* slot, bint begun) noexcept nogil:
+    """Its next delivery says that it came back, and whether somebody had begun it."""
+    if begun:
+        slot.marks |= BEGUN_ONCE
+    if slot.marks <= 0xFF - RETURNED_ONCE:
+        slot.marks += RETURNED_ONCE
 
 
 cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
@@ -31,6 +39,7 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
     cdef Channel* channel = share_of(slot).channel
     cdef Flow* flow = flow_find(entry.key, channel)
     cdef uint64_t lease_id = lease.lease_id
+    cdef bint begun_first = lease.begun and not slot.marks & BEGUN_ONCE
     if lease_is_gone(lease):
         lease_decided(core, RETURNED, lease, NULL, 0)
         lease_end(core, lease)
@@ -39,15 +48,17 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
         return
     if lease.consumer != NULL:
         lease.consumer.returned += 1
-    if how != UNWRITTEN and slot.marks < 0xFF - RETURNED_ONCE:
-        slot.marks += RETURNED_ONCE
+    if how != UNWRITTEN:
+        _mark(slot, lease.begun)
     lease_decided(core, RETURNED, lease, NULL, 0)
     # Others of its record may live on, and it must not come back with them.
     group_mark(core, lease.group, lease.lease_id, MARK_RETURNED)
     lease_end(core, lease)
     # One that failed before says so by its attempts. One that was enqueued with a delay has its place in its
     # record, and forgets over a restart that it came back.
-    if how != UNWRITTEN and not slot.marks & RECORDED:
+    if how != UNWRITTEN and (
+        not slot.marks & RECORDED or begun_first and slot.marks & RECORDED_RETURN
+    ):
         state_record_returned(core, slot, lease_id)
     if how != MAY_BE_SEEN:
         slot_refund(core, slot)
@@ -58,7 +69,7 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
         slot_ready(core, slot, True)
     if flow.joined or flow.parked:
         ring_refund(&channel.ring, &flow.turn, entry.cost)
-    if slot.marks >> 1 == RETURNS_REPORTED and core.wall_ms - channel.noticed_ms >= NOTICED_EVERY_MS:
+    if slot_returns(slot) == RETURNS_REPORTED and core.wall_ms - channel.noticed_ms >= NOTICED_EVERY_MS:
         channel.noticed_ms = core.wall_ms
         notice(core, KEEPS_RETURNING, channel.queue, channel, frame_offset(share_of(slot).frame, slot.index))
     channel.returned += 1

@@ -23,7 +23,7 @@ from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.scheduling.tokens cimport channel_full
 from fila_server.core.state.directory cimport directory_at
-from fila_server.core.state.kinds cimport DELAYED, LEASED, PULL, RETURNED_ONCE, STREAM
+from fila_server.core.state.kinds cimport BEGUN_ONCE, DELAYED, LEASED, PULL, RETURNED_ONCE, STREAM
 from fila_server.core.state.paths cimport (
     entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, key_weight, share_of,
 )
@@ -406,7 +406,8 @@ cdef void message_view(Core* core, Slot* slot, View* view) noexcept nogil:
     view.fairness_key.length = entry.key.text.length
     view.weight = key_weight(entry.key)
     view.attempts = slot.attempts
-    view.redelivered = slot.attempts or slot.marks >= RETURNED_ONCE
+    view.redelivered = slot.attempts or slot.marks & BEGUN_ONCE
+    view.came_back = not view.redelivered and slot.marks >= RETURNED_ONCE
     view.queue.at = channel.queue.text.bytes
     view.queue.length = channel.queue.text.length
     view.channel.at = channel.text.bytes

@@ -18,8 +18,11 @@ from fila_server.core.protocol.protobuf cimport (
     LEN, QUEUE_FIELD, channel_field, fields_parse, next_field, put_status_field, put_tag, put_timestamp_field,
     uuid_parse,
 )
+from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.kinds cimport RETURN_ALL
-from fila_server.core.state.paths cimport channel_find, frame_id, frame_of, queue_find, share_of
+from fila_server.core.state.paths cimport (
+    channel_find, entry_of, flow_delivers, frame_id, frame_of, queue_find, share_of,
+)
 from fila_server.core.state.state cimport Consumer, Queue, Slot
 from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_init, put_varint
 from fila_server.core.structures.maps cimport map64_get
@@ -70,10 +73,26 @@ cdef Lease* lease_find(
     return lease
 
 
+cdef bint _begins(Lease* lease) noexcept nogil:
+    """Its consumer has said so, or answers and so had it: that is a delivery. False: it was begun before."""
+    cdef Channel* channel = share_of(lease.slot).channel
+    if lease.begun:
+        return False
+    lease.begun = True
+    channel.unbegun -= 1
+    if lease.consumer != NULL:
+        lease.consumer.begun += 1
+    channel.delivered += 1
+    channel.queue.counters.delivered += 1
+    flow_delivers(flow_find(entry_of(lease.slot).key, channel))
+    return True
+
+
 cdef void lease_ack(Core* core, Lease* lease) noexcept nogil:
     cdef Slot* slot = lease.slot
     cdef Channel* channel = share_of(slot).channel
     cdef Slice nothing
+    _begins(lease)
     if core.traces != NULL:
         nothing.at, nothing.length = NULL, 0
         lease_traced(core, lease, OUT_ACKED, nothing)
@@ -102,6 +121,7 @@ cdef Wishes wishes_of(
 cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, OpenReply* reply) noexcept nogil:
     cdef Channel* channel = share_of(lease.slot).channel
     channel.touched_ms = core.wall_ms
+    _begins(lease)
     if wishes.release:
         lease_return(core, lease, MAY_BE_SEEN)
         return
@@ -117,12 +137,9 @@ cdef void lease_begin(Core* core, Lease* lease) noexcept nogil:
     """Its consumer works on it from now on, and its time counts anew."""
     cdef Consumer* consumer = lease.consumer
     cdef int64_t due_ns
-    if lease.begun:
+    if not _begins(lease):
         return
-    lease.begun = True
-    share_of(lease.slot).channel.unbegun -= 1
     if consumer != NULL:
-        consumer.begun += 1
         due_ns = core.mono_ns + consumer.lease_ms * 1000000
         if due_ns > lease.due_ns:       # the timer fires at the old time, and is set again then
             lease.expires_ms += (due_ns - lease.due_ns) // 1000000

@@ -64,6 +64,7 @@ cdef struct View:                   # what a delivered Message says
     uint32_t weight
     uint32_t attempts
     bint     redelivered
+    bint     came_back
     Slice    queue
     Slice    channel
     uint64_t offset

@@ -434,6 +434,7 @@ cdef void put_message(Buffer* b, uint32_t field, const View* view, Buffer* tail)
     put_double_field(tail, v1.MESSAGE_METADATA_COST, view.cost / 1000.0)
     put_text_field(tail, v1.MESSAGE_METADATA_CHANNEL, view.channel)
     put_number_field(tail, v1.MESSAGE_METADATA_REDELIVERED, view.redelivered)
+    put_number_field(tail, v1.MESSAGE_METADATA_CAME_BACK, view.came_back)
     metadata_at = tail.length
     put_timestamp_field(tail, v1.MESSAGE_TIMESTAMPS_ENQUEUED_AT, view.enqueued_ms)
     put_timestamp_field(tail, v1.MESSAGE_TIMESTAMPS_LEASED_AT, view.leased_ms)

@@ -23,7 +23,9 @@ from fila_server.core.recovery.notes cimport (
 from fila_server.core.scheduling.flows cimport flow_of
 from fila_server.core.scheduling.throttle cimport set_intern
 from fila_server.core.state.directory cimport directory_add, directory_after, directory_first
-from fila_server.core.state.kinds cimport LEASED, RECORDED, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED
+from fila_server.core.state.kinds cimport (
+    BEGUN_ONCE, LEASED, RECORDED, RECORDED_RETURN, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED,
+)
 from fila_server.core.state.paths cimport frame_enqueued_ms, frame_id, frame_offset, share_of
 from fila_server.core.state.pending cimport OwnIds
 from fila_server.core.state.state cimport Channel, Entry, Lease, Share, Slot
@@ -175,13 +177,17 @@ cdef void _slot_read(
     cdef Channel* channel = share_of(slot).channel
     if state != NULL:
         slot.attempts = state.attempts
-        slot.marks |= RECORDED | (RETURNED_ONCE if state.kind == STATE_RETURNED else 0)
+        slot.marks |= RECORDED
+        if state.kind == STATE_RETURNED:
+            slot.marks |= RECORDED_RETURN | RETURNED_ONCE | (BEGUN_ONCE if state.a else 0)
         if state.kind == STATE_READY and state.b > channel.requeue_seq:
             channel.requeue_seq = state.b
     if held != NULL:
         map64_remove(&notes.leases, offset)
         if held.marks & MARK_RETURNED:
             slot.marks |= RETURNED_ONCE
+            if held.group.consumer == 0 or held.marks & MARK_BEGUN:
+                slot.marks |= BEGUN_ONCE
         elif state == NULL or held.lease_id > state.last_lease:
             _hold(core, slot, held)
             if state != NULL and state.kind == STATE_READY:

@@ -6,7 +6,7 @@ from libc.string cimport memcpy, memset
 
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
-from fila_server.core.state.paths cimport flow_delivered
+from fila_server.core.state.paths cimport flow_delivered, flow_leased
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport (
     Text, textmap_free, textmap_get, textmap_get_hashed, textmap_put, textmap_remove,
@@ -248,7 +248,7 @@ cdef void clock_begin(Core* core, Flow* flow) noexcept nogil:
 
 cdef void clock_end(Core* core, Flow* flow) noexcept nogil:
     cdef KeyClock* row = flow.clock
-    if flow_delivered(flow) == 0 and row == NULL:
+    if flow_leased(flow) == 0 and row == NULL:
         return
     if row == NULL:
         row = _find(flow.channel, flow)

@@ -33,9 +33,12 @@ cdef enum Parked:       # why a flow with a backlog is not on the ring
     PARKED_CAPPED = 3
     PARKED_RATE_LIMITED = 4
 
-cdef enum SlotMark:     # Slot.marks: a bit, and above it how often a delivery came back uncounted, up to 127
+cdef enum SlotMark:     # Slot.marks: bits, and above them how often it came back uncounted, up to 31
     RECORDED = 1        # a STATES record exists
-    RETURNED_ONCE = 2
+    RECORDED_RETURN = 2 # and says no more than that it came back
+    BEGUN_ONCE = 4      # it came back uncounted, and somebody had begun it
+    RETURNED_ONCE = 8
+    RETURNS_FROM_BIT = 3
 
 cdef enum Gone:         # a channel that nobody can name any more, until what it held is taken apart
     SOUGHT = 1          # another one has its name, consumers and birth: it started anew

@@ -7,8 +7,9 @@ entry, from a name to its queue or channel.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport UINT32_MAX, int64_t, uint32_t, uint64_t
 
+from fila_server.core.state.kinds cimport RETURNS_FROM_BIT
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport (
     Channel, Core, Entry, Flow, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey,
@@ -90,8 +91,24 @@ cdef inline bint key_has_policy(Key* key) noexcept nogil:
     return key.admin_weight != 0 or key.paused or key_cap(key) != 0 or key_rate_limit(key) != NULL
 
 cdef inline uint64_t flow_delivered(Flow* flow) noexcept nogil:
-    """Messages given out since the flow began: 40 bits, which last a month at 400,000 a second."""
+    """Messages begun since the flow began: 40 bits, which last a month at 400,000 a second."""
     return <uint64_t> flow.delivered_wraps << 32 | flow.delivered
+
+cdef inline uint64_t flow_leased(Flow* flow) noexcept nogil:
+    return flow_delivered(flow) + flow.unbegun
+
+cdef inline void flow_leases(Flow* flow) noexcept nogil:
+    flow.unbegun += flow.unbegun < UINT32_MAX
+
+cdef inline void flow_delivers(Flow* flow) noexcept nogil:
+    """One of its leases is begun."""
+    flow.unbegun -= flow.unbegun > 0
+    flow.delivered += 1
+    flow.delivered_wraps += flow.delivered == 0
+
+cdef inline uint32_t slot_returns(Slot* slot) noexcept nogil:
+    """How often it came back uncounted, up to 31."""
+    return slot.marks >> RETURNS_FROM_BIT
 
 cdef inline bint lease_is_gone(Lease* lease) noexcept nogil:
     """Its channel was deleted or started anew: it ends soon, and until then it is nobody's."""

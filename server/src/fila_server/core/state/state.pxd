@@ -91,16 +91,17 @@ cdef struct KeyClock:                  # what is kept of a key in one channel, a
 
 cdef struct Flow:
     Turn     turn                   # first
+    uint32_t backlog                # READY slots, held by a throttle or not; it fills the Turn's last word
     Fifo     fifo                   # ready messages without throttle keys
     Subqueues* subqueues            # NULL until a message with throttle keys comes
     Key*     key
     Channel* channel
     Flow*    next_of_key
-    uint32_t backlog                # READY slots, held by a throttle or not
     uint32_t in_flight              # LEASED and DECIDING
     uint32_t delayed
     uint32_t arrived                # messages that came into the channel; it wraps
-    uint32_t delivered              # messages given out, below 2^32; see flow_delivered
+    uint32_t delivered              # messages begun, below 2^32; see flow_delivered
+    uint32_t unbegun                # leases that were not begun: they are held, or came back; see flow_leased
     uint32_t since_ms               # how far its waiting is accounted for (clocks.pxd), and
     uint32_t no_room_ms             # the channel's clock of having no room, then
     uint32_t stopped_since_ms, stopped_ms   # while it is paused or capped, and what that adds up to
@@ -284,12 +285,12 @@ cdef struct Channel:
     uint64_t requeue_seq
     uint64_t placed_to              # highest offset with its first place here: what comes back stands behind
     uint64_t ready, delayed, in_flight
-    uint64_t unbegun                # of these, delivered and not begun
+    uint64_t unbegun                # of these, those that are not begun
     uint64_t rebuild_at             # seek: frames from this offset on are still to be taken in; 0 = none
     uint64_t log_below              # below: in the log when the channel started, its delays over then
     int64_t  started_ns             # when that was, on the monotonic clock; not kept over a restart
-    uint64_t delivered, acked
-    uint64_t returned               # deliveries that came back uncounted
+    uint64_t leased, delivered, acked       # delivered: begun, which is at the lease where nobody tracks it
+    uint64_t returned               # leases that came back uncounted
     uint64_t idle_after_ms          # it is deleted after so long without use; 0 = never
     int64_t  used_ms                # on Core.heard_ms
     int64_t  noticed_ms             # when a message that keeps returning was last told of

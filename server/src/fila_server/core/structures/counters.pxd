@@ -13,7 +13,8 @@ cdef struct Tally:                  # in how many channels an entry is what
 
 cdef struct QueueCounters:
     uint64_t enqueued
-    uint64_t delivered
+    uint64_t leased
+    uint64_t delivered              # begun, which is at the lease where nobody tracks it
     uint64_t acked
     uint64_t nacked
     uint64_t expired

@@ -13,7 +13,7 @@ rounds in between are credited when it comes back. So every backlogged flow gets
 written down or not, and a pick costs the same with ten flows and with a million.
 """
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
 cdef enum Place:
     IDLE = 0             # not backlogged, or parked
@@ -23,6 +23,7 @@ cdef enum Place:
 
 # One flow's place; embedded FIRST in the owner's struct, zeroed but for its weight. A flow is on the list or
 # in the heap, never in both, and what it needs for the one shares its words with the other: each key has one.
+# Packed, so that what follows it may begin behind its 28 bytes.
 cdef extern from *:
     """
     #include <stdint.h>
@@ -30,9 +31,9 @@ cdef extern from *:
         union { struct FilaTurn *next; int64_t since_round; };
         union { struct FilaTurn *prev; uint32_t deferred_at; };
         int64_t deficit;
-        uint32_t weight;
+        uint16_t weight;
         uint8_t place, carried;
-    } FilaTurn;
+    } __attribute__((packed, aligned(4))) FilaTurn;
     """
     ctypedef struct Turn "FilaTurn":
         Turn*    next        # ON_RING: neighbours on the list
@@ -40,7 +41,7 @@ cdef extern from *:
         int64_t  since_round # DEFERRED: the round up to which grants are already in `deficit`
         uint32_t deferred_at # DEFERRED: index in the heap
         int64_t  deficit     # thousandths of a message it may still send; never below 0
-        uint32_t weight      # 1..1000
+        uint16_t weight      # 1..1000
         uint8_t  place       # a Place
         uint8_t  carried     # some of the deficit came through a park, a pass or a refund,
                              # and no turn has ended since

@@ -17,7 +17,7 @@ import type { Message as Message$1 } from "@bufbuild/protobuf";
  * Describes the file fila/v1/messages.proto.
  */
 export const file_fila_v1_messages: GenFile = /*@__PURE__*/
-  fileDesc("ChZmaWxhL3YxL21lc3NhZ2VzLnByb3RvEgdmaWxhLnYxIuIBCgdNZXNzYWdlEgoKAmlkGAEgASgJEi4KB2hlYWRlcnMYAiADKAsyHS5maWxhLnYxLk1lc3NhZ2UuSGVhZGVyc0VudHJ5Eg8KB3BheWxvYWQYAyABKAwSKgoIbWV0YWRhdGEYBCABKAsyGC5maWxhLnYxLk1lc3NhZ2VNZXRhZGF0YRIuCgp0aW1lc3RhbXBzGAUgASgLMhouZmlsYS52MS5NZXNzYWdlVGltZXN0YW1wcxouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASL3AQoPTWVzc2FnZU1ldGFkYXRhEhQKDGZhaXJuZXNzX2tleRgBIAEoCRIOCgZ3ZWlnaHQYAiABKA0SFQoNdGhyb3R0bGVfa2V5cxgDIAMoCRIVCg1hdHRlbXB0X2NvdW50GAQgASgNEhAKCHF1ZXVlX2lkGAUgASgJEg4KBm9mZnNldBgGIAEoBBIQCghsZWFzZV9pZBgHIAEoBBIMCgRjb3N0GAggASgBEg8KB2NoYW5uZWwYCSABKAkSKAoLZGVhZF9sZXR0ZXIYCiABKAsyEy5maWxhLnYxLkRlYWRMZXR0ZXISEwoLcmVkZWxpdmVyZWQYCyABKAgihgIKEU1lc3NhZ2VUaW1lc3RhbXBzEi8KC2VucXVldWVkX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglsZWFzZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjQKEGxlYXNlX2V4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2FwcGVuZGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgZkdWVfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpgBCgpEZWFkTGV0dGVyEhQKDHNvdXJjZV9xdWV1ZRgBIAEoCRIWCg5zb3VyY2VfY2hhbm5lbBgCIAEoCRIOCgZyZWFzb24YAyABKAkSEgoKbGFzdF9lcnJvchgEIAEoCRIQCghhdHRlbXB0cxgFIAEoDRImCgJhdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiOwoKSXRlbVN0YXR1cxIMCgRjb2RlGAEgASgFEg8KB21lc3NhZ2UYAiABKAkSDgoGcmVhc29uGAMgASgJQh4KC2Rldi5maWxhLnYxQg1NZXNzYWdlc1Byb3RvUAFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChZmaWxhL3YxL21lc3NhZ2VzLnByb3RvEgdmaWxhLnYxIuIBCgdNZXNzYWdlEgoKAmlkGAEgASgJEi4KB2hlYWRlcnMYAiADKAsyHS5maWxhLnYxLk1lc3NhZ2UuSGVhZGVyc0VudHJ5Eg8KB3BheWxvYWQYAyABKAwSKgoIbWV0YWRhdGEYBCABKAsyGC5maWxhLnYxLk1lc3NhZ2VNZXRhZGF0YRIuCgp0aW1lc3RhbXBzGAUgASgLMhouZmlsYS52MS5NZXNzYWdlVGltZXN0YW1wcxouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKKAgoPTWVzc2FnZU1ldGFkYXRhEhQKDGZhaXJuZXNzX2tleRgBIAEoCRIOCgZ3ZWlnaHQYAiABKA0SFQoNdGhyb3R0bGVfa2V5cxgDIAMoCRIVCg1hdHRlbXB0X2NvdW50GAQgASgNEhAKCHF1ZXVlX2lkGAUgASgJEg4KBm9mZnNldBgGIAEoBBIQCghsZWFzZV9pZBgHIAEoBBIMCgRjb3N0GAggASgBEg8KB2NoYW5uZWwYCSABKAkSKAoLZGVhZF9sZXR0ZXIYCiABKAsyEy5maWxhLnYxLkRlYWRMZXR0ZXISEwoLcmVkZWxpdmVyZWQYCyABKAgSEQoJY2FtZV9iYWNrGAwgASgIIoYCChFNZXNzYWdlVGltZXN0YW1wcxIvCgtlbnF1ZXVlZF9hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGVhc2VkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI0ChBsZWFzZV9leHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgthcHBlbmRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoGZHVlX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKYAQoKRGVhZExldHRlchIUCgxzb3VyY2VfcXVldWUYASABKAkSFgoOc291cmNlX2NoYW5uZWwYAiABKAkSDgoGcmVhc29uGAMgASgJEhIKCmxhc3RfZXJyb3IYBCABKAkSEAoIYXR0ZW1wdHMYBSABKA0SJgoCYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjsKCkl0ZW1TdGF0dXMSDAoEY29kZRgBIAEoBRIPCgdtZXNzYWdlGAIgASgJEg4KBnJlYXNvbhgDIAEoCUIeCgtkZXYuZmlsYS52MUINTWVzc2FnZXNQcm90b1ABYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * One message as it is delivered, peeked at, or read from the log.
@@ -151,12 +151,22 @@ export type MessageMetadata = Message$1<"fila.v1.MessageMetadata"> & {
   deadLetter?: DeadLetter | undefined;
 
   /**
-   * The message was delivered in this channel before and came back, for whatever reason. A session that tracks what
-   * it has begun says `begun` for such a message before the program sees it.
+   * Somebody had this message in this channel before: it was begun, and failed or came back. Where nobody tracks what is
+   * begun, each delivery counts as begun. A session that tracks it says `begun` for such a message before the program
+   * sees it.
    *
    * @generated from field: bool redelivered = 11;
    */
   redelivered: boolean;
+
+  /**
+   * The message was sent to a consumer of this channel before, and came back before anybody had begun it; never set
+   * beside `redelivered`. A session says `begun` for it before the program sees it, too: otherwise a message that kills
+   * its worker at once would come back uncounted for ever.
+   *
+   * @generated from field: bool came_back = 12;
+   */
+  cameBack: boolean;
 };
 
 /**

@@ -130,12 +130,12 @@ final class HandOut {
     }
 
     /**
-     * Waits, for messages that came back before, until the broker was told that they are begun: one
+     * Waits, for messages that were sent before, until the broker was told that they are begun: one
      * that kills its worker in its first milliseconds would otherwise never count as failed.
      * Returns those that are still in hand.
      */
     private List<Message> onceToldOf(List<Message> taken) throws InterruptedException {
-        if (taken.stream().noneMatch(Message::isRedelivered)) {
+        if (taken.stream().noneMatch(Message::mustBeDeclared)) {
             return taken;
         }
         begun.flush();

@@ -78,9 +78,22 @@ public final class Message extends StoredMessage {
         return Arguments.instant(wire().getTimestamps().getLeaseExpiresAt());
     }
 
-    /** Whether it was delivered in this channel before and came back, for whatever reason. */
+    /** Whether somebody had begun it in this channel before, and it failed or came back. */
     public boolean isRedelivered() {
         return wire().getMetadata().getRedelivered();
+    }
+
+    /**
+     * Whether it was sent to a consumer of this channel before, and came back before anybody had
+     * begun it.
+     */
+    public boolean cameBack() {
+        return wire().getMetadata().getCameBack();
+    }
+
+    /** Whether the program must not see it before the broker knows that it is begun. */
+    boolean mustBeDeclared() {
+        return isRedelivered() || cameBack();
     }
 
     // Settling.

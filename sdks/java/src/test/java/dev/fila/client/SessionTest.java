@@ -85,6 +85,22 @@ class SessionTest extends OpenedSessionTest {
     }
 
     @Test
+    void aMessageThatCameBackUnbegunIsDeclaredBeforeTheProgramSeesItToo() {
+        var first = consume(manual(), ConsumeOptions.builder().prefetch(10).build());
+        var cameBack = message(1, false).toBuilder();
+        cameBack.getMetadataBuilder().setCameBack(true);
+        session.send(
+                ConsumeSessionResponse.newBuilder()
+                        .setDelivery(
+                                ConsumeSessionResponse.Delivery.newBuilder().addMessages(cameBack))
+                        .build());
+        assertTrue(get(first).cameBack());
+        assertEquals(
+                List.of(1L),
+                session.next(ConsumeSessionRequest::hasBegun).getBegun().getLeaseIdsList());
+    }
+
+    @Test
     void whatASlowProgramCannotReachSoonGoesBack() {
         var first = consume(manual(), ConsumeOptions.defaults());
         deliver(1, 2);

@@ -133,6 +133,7 @@ final class Answers {
         if (message instanceof Message delivery) {
             answer.addProperty("lease_id", delivery.leaseId());
             answer.addProperty("redelivered", delivery.isRedelivered());
+            answer.addProperty("came_back", delivery.cameBack());
             answer.addProperty("leased_at_ms", delivery.leasedAt().toEpochMilli());
             answer.addProperty("lease_expires_at_ms", delivery.leaseExpiresAt().toEpochMilli());
         }
