@@ -25,14 +25,17 @@ from fila_bench.server import Server
 
 _SAMPLES_PER_S = 997
 # A layer, and what its files are called; the first that fits counts.
-_LAYERS: tuple[tuple[str, str], ...] = (
+LAYERS: tuple[tuple[str, str], ...] = (
     ("kernel: sockets, files, threads", r"^\[kernel|^\[vdso"),
     ("RocksDB", r"librocksdb|libsnappy|liblz4|libzstd|libbz2"),
     ("HTTP/2 (nghttp2)", r"libnghttp2"),
     ("the edge", r"/fila_server/edge/"),
-    ("core: wire, doors and frames", r"/core/(wire|doors)/"),
-    ("core: scheduling, leases, settling", r"/core/(turns|life|holdings|structures|drive|state)/"),
-    ("core: records and store", r"/core/(records|store|care)/"),
+    ("core: requests and frames", r"/core/(protocol|requests|threads)/"),
+    (
+        "core: scheduling, leases, settling",
+        r"/core/(consumers|index|lifecycle|runtime|scheduling|sinks|state|structures)/",
+    ),
+    ("core: records and store", r"/core/(formats|maintenance|recovery|storage)/"),
     ("core: the rest", r"/fila_server/"),
     ("memory and copies (libc)", r"libc[.-]|libc\.so|libstdc|jemalloc|libgcc|libpthread"),
     ("Python and its extensions", r"python|\.so"),
@@ -73,7 +76,7 @@ def _findings(case: str, recording: _Recording, us: float) -> Iterator[Finding]:
     yield Finding(
         benchmark="profile", case=f"{case}: in all", value=us, unit="us", details={"samples": samples}
     )
-    for layer, _ in _LAYERS:
+    for layer, _ in LAYERS:
         if count := recording.by_layer[layer]:
             yield Finding(
                 benchmark="profile",
@@ -124,10 +127,10 @@ class _Recording:
 
 
 def _layer_of(file: str) -> str:
-    for layer, pattern in _LAYERS:
+    for layer, pattern in LAYERS:
         if re.search(pattern, file):
             return layer
-    return _LAYERS[-1][0]
+    return LAYERS[-1][0]
 
 
 def _readable(name: str, file: str) -> str:
