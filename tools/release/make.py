@@ -1,0 +1,152 @@
+"""Makes a release: everything that people install, in dist/, with its sums.
+
+    make release VERSION=0.1.0
+    make release-check              installs each from dist/ alone, and runs the first program of each README
+
+    *.whl, *.tar.gz, server.txt     the Python parts, their sources, the server's libraries with their hashes
+    *.tgz                           the JavaScript SDK, as npm packs it
+    maven/                          the Java SDK with its sources, its javadoc and its pom, as a Maven repository
+    go/                             the Go SDK, as a module proxy serves it: GOPROXY=file://.../dist/go
+    sbom/                           what each is made of, as CycloneDX
+    RELEASE.md                      the note, cut from the changelogs
+    SHA256SUMS                      of every file: sha256sum -c SHA256SUMS
+
+It is made aside, and dist/ gets all of it or nothing. A release that is there already is not replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from tools.release import notes, versions
+
+TREE = versions.TREE
+DIST = TREE / "dist"
+ASIDE = TREE / "build/release"
+SUMS = "SHA256SUMS"
+GO_TOOLS = TREE / "tools/release/modulezip"
+JAVA_BOM = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
+
+
+def main() -> None:
+    """Make it, or say in a line why not."""
+    version = sys.argv[1] if len(sys.argv) > 1 else ""
+    if refusal := why_not(version, TREE):
+        sys.exit(refusal)
+    shutil.rmtree(ASIDE, ignore_errors=True)
+    made = ASIDE / "dist"
+    (made / "sbom").mkdir(parents=True)
+    note = notes.note(TREE, version)
+    python_parts(made)
+    javascript(made)
+    java(made)
+    go(made, version)
+    (made / "RELEASE.md").write_text(note, encoding="utf-8")
+    (made / SUMS).write_text(sums(made), encoding="ascii")
+    shutil.rmtree(DIST, ignore_errors=True)
+    made.rename(DIST)
+    print(f"dist/ has Fila {version}: {sum(path.is_file() for path in DIST.rglob('*'))} files")
+
+
+def why_not(version: str, tree: Path) -> str:
+    """Return why a release of this version cannot be made here, or nothing."""
+    said = versions.version(tree)
+    if not version:
+        return f"say which version: make release VERSION={said}"
+    if wrong := versions.others(tree):
+        return "\n".join(wrong)
+    if version != said:
+        return f"the tree says {said}: run make version VERSION={version} and commit, or release {said}"
+    if (tree / "dist" / SUMS).exists():
+        return "dist/ holds a release already: move it away first"
+    ask = ["git", "status", "--porcelain", "--untracked-files=no"]
+    if changed := subprocess.run(ask, cwd=tree, capture_output=True, text=True, check=True).stdout:
+        return f"a release is made of a commit, and these are not committed:\n{changed}".rstrip()
+    return ""
+
+
+def python_parts(made: Path) -> None:
+    """Wheels and sources, and what the server's wheel is made of: libraries of Python, and those inside."""
+    python = Path(sys.executable)
+    parts = ASIDE / "python"
+    run(TREE / "tools/wheel/build", DIST=str(parts), PYTHON=str(python))
+    for file in parts.iterdir():
+        file.rename(made / file.name)
+    lock = shutil.copy(TREE / "requirements/server.txt", made / "server.txt")
+    listed = python.with_name("cyclonedx-py")
+    out = ("--output-file", made / "sbom/fila-server.cdx.json")
+    run(listed, "requirements", lock, "--pyproject", TREE / "pyproject.toml", "--output-reproducible", *out)
+    [wheel] = made.glob("fila_server-*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        [inside] = [name for name in packed.namelist() if name.endswith("/sboms/auditwheel.cdx.json")]
+        (made / "sbom/fila-server-libraries.cdx.json").write_bytes(packed.read(inside))
+    for name, part in {"fila-mq": "sdks/python", "fila-cli": "cli", "fila-spark": "pipeline"}.items():
+        wanted = ASIDE / f"{name}.txt"
+        wanted.write_text("\n".join(dependencies(TREE / part)), encoding="ascii")
+        out = ("--output-file", made / f"sbom/{name}.cdx.json")
+        pyproject = TREE / part / "pyproject.toml"
+        run(listed, "requirements", wanted, "--pyproject", pyproject, "--output-reproducible", *out)
+
+
+def dependencies(part: Path) -> list[str]:
+    """Return what a distribution asks for, as its pyproject.toml has it: it pins nothing."""
+    import tomllib
+
+    return list(tomllib.loads((part / "pyproject.toml").read_text())["project"]["dependencies"])
+
+
+def javascript(made: Path) -> None:
+    """What npm would publish. npm builds it first."""
+    sdk = TREE / "sdks/js"
+    run("npm", "pack", "--silent", "--pack-destination", made, cwd=sdk)
+    bom = run("npm", "sbom", "--sbom-format", "cyclonedx", "--omit", "dev", cwd=sdk)
+    (made / "sbom/fila-client-js.cdx.json").write_text(bom, encoding="utf-8")
+
+
+def java(made: Path) -> None:
+    """What Maven would publish, in a repository that is a folder."""
+    maven = ("mvn", "-B", "-ntp", "-q")
+    target = f"-DaltDeploymentRepository=release::file://{made / 'maven'}"
+    run(*maven, "deploy", "-DskipTests", target, cwd=TREE / "sdks/java")
+    out = (f"-DoutputDirectory={made / 'sbom'}", "-DoutputName=fila-client-java.cdx")
+    run(*maven, JAVA_BOM, "-DoutputFormat=json", *out, cwd=TREE / "sdks/java")
+
+
+def go(made: Path, version: str) -> None:
+    """The module as the go command itself would make it of a tag: of a clone, which is tagged here."""
+    clone = ASIDE / "clone"
+    run("git", "clone", "--quiet", TREE, clone)
+    run("git", "tag", f"sdks/go/v{version}", cwd=clone)
+    run("go", "run", ".", clone, "sdks/go", "HEAD", f"v{version}", made / "go", cwd=GO_TOOLS)
+    out = ("-json", "-output", made / "sbom/fila-go.cdx.json")
+    run("go", "tool", "cyclonedx-gomod", "mod", *out, clone / "sdks/go", cwd=GO_TOOLS)
+
+
+def sums(folder: Path) -> str:
+    """Return the sum of each file below a folder, but for the sums themselves, as sha256sum writes them."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
+    return "".join(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in files
+    )
+
+
+def run(*command: str | Path, cwd: Path = TREE, **environ: str) -> str:
+    """Run a command, and return what it printed; what it says of a failure, this says."""
+    words = [str(word) for word in command]
+    print("---", Path(words[0]).name, *words[1:3], flush=True)
+    ran = subprocess.run(
+        words, cwd=cwd, env=os.environ | environ, capture_output=True, text=True, check=False
+    )
+    if ran.returncode:
+        sys.exit(f"{' '.join(words)} failed ({ran.returncode}):\n{ran.stdout[-4000:]}{ran.stderr[-4000:]}")
+    return ran.stdout
+
+
+if __name__ == "__main__":
+    main()
