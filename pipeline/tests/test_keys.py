@@ -99,7 +99,7 @@ def test_the_key_is_in_no_plan_checkpoint_log_event_log_or_page(spark, guarded, 
     )
     found = {
         "a plan": ("BatchScan fila", "\n".join(plans)),
-        "the checkpoint": ('"lost": 0', checkpoint),
+        "the checkpoint": ('"queue": "orders"', checkpoint),
         "the log": ("MicroBatchExecution", log.read_text() + driver_output(spark)),
         "the event log": ("BatchScan fila", event_log(spark)),
         "a page": ("BatchScan fila", page),

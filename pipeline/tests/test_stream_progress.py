@@ -5,61 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from told_log import HOUR_MS, Clock, ToldLog, at, progress
 
-from pyspark_fila.broker import Keeping, LogBounds
 from pyspark_fila.errors import DataLoss, OptionInvalid
-from pyspark_fila.options import parse_options
-from pyspark_fila.stream import CHANNEL_MOVES_S, _Progress
-
-HOUR_MS = 3_600_000
-
-
-class ToldLog:
-    """A log that holds `offsets`, with what was asked of it."""
-
-    def __init__(self, *offsets: range, head: int = 0, soft_ms: int = HOUR_MS) -> None:
-        self.offsets = [offset for part in offsets for offset in part]
-        self.head = head or (self.offsets[-1] + 1 if self.offsets else 1)
-        self.kept = Keeping(soft_ms, 0, 0, 0)
-        self.channels: dict[str, int] = {}
-        self.calls: list[str] = []
-
-    def bounds(self) -> LogBounds:
-        self.calls.append("bounds")
-        return LogBounds(self.offsets[0] if self.offsets else self.head, self.head)
-
-    def keeping(self) -> Keeping:
-        return self.kept
-
-    def first_from(self, offset: int):
-        return next(((found, None) for found in self.offsets if found >= offset), None)
-
-    def channel_exists(self, channel: str) -> bool:
-        return channel in self.channels
-
-    def create_channel(self, channel: str, offset: int) -> None:
-        self.channels[channel] = offset
-
-    def seek_channel(self, channel: str, offset: int) -> None:
-        self.calls.append(f"seek {offset}")
-        self.channels[channel] = offset
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def progress(log: ToldLog, clock: Clock | None = None, **options: object) -> _Progress:
-    given = {"queue": "orders", **{name: str(value) for name, value in options.items()}}
-    return _Progress(parse_options(given), log, clock or Clock())
-
-
-def at(offset: int, lost: int = 0) -> dict[str, int]:
-    return {"offset": offset, "lost": lost}
+from pyspark_fila.stream import CHANNEL_MOVES_S
 
 
 def test_a_micro_batch_ends_after_the_limit_or_at_the_head():

@@ -10,6 +10,8 @@ import pytest
 from broker_process import BrokerProcess
 from pyspark.sql import SparkSession
 
+from fila.v1 import admin_pb2
+
 
 def reader(spark: SparkSession, broker: BrokerProcess, **options: object):
     stream = spark.readStream.format("fila").option("address", broker.address).option("pollIntervalMs", "50")
@@ -28,6 +30,8 @@ def run_to_end(frame, folder: Path) -> list[dict]:
 
 
 def as_dict(progress) -> dict:
+    if isinstance(progress, str):
+        return json.loads(progress)
     return json.loads(progress.json) if hasattr(progress, "json") else progress
 
 
@@ -81,8 +85,6 @@ def test_a_channel_keeps_what_is_unread_over_a_pause_and_lets_go_of_what_the_che
 
 
 def purge_default(broker: BrokerProcess, queue: str) -> None:
-    from fila.v1 import admin_pb2
-
     broker.admin.PurgeChannel(admin_pb2.PurgeChannelRequest(queue=queue, channel="default"))
 
 
@@ -124,6 +126,36 @@ def test_a_query_that_runs_goes_on_over_a_restart_of_the_broker(spark, tmp_path)
         query.stop()
     finally:
         own.kill()
+
+
+def test_a_queue_made_anew_is_refused_and_then_read_from_its_beginning_where_that_is_allowed(
+    spark, broker, queue, tmp_path
+):
+    broker.create(queue)
+    broker.fill(queue, 1500)
+    run_to_end(reader(spark, broker, channel="spark").load(queue), tmp_path)
+    broker.admin.DeleteQueue(admin_pb2.DeleteQueueRequest(queue=queue))
+    broker.create(queue)
+    broker.fill(queue, 1000, first=10_000)
+    with pytest.raises(
+        Exception, match=f'"{queue}" was made anew: the checkpoint is of the one .* up to offset 1500;'
+    ):
+        run_to_end(reader(spark, broker, channel="spark").load(queue), tmp_path)
+    done = run_to_end(reader(spark, broker, failOnDataLoss="false", channel="spark").load(queue), tmp_path)
+    end = as_dict(done[-1]["sources"][0]["endOffset"])
+    assert (end["queue"], end["offset"], end["lost"], end["remade"]) == (queue, 1001, 0, 1)
+    assert numbers(spark, tmp_path) == [*range(1500), *range(10_000, 11_000)]
+
+
+def test_the_checkpoint_of_one_queue_is_refused_for_another(spark, broker, queue, tmp_path):
+    for name in (queue, f"{queue}-2"):
+        broker.create(name)
+        broker.fill(name, 10)
+    run_to_end(reader(spark, broker).load(queue), tmp_path)
+    with pytest.raises(
+        Exception, match=f'checkpoint is of queue "{queue}", read up to offset 10, and the query names'
+    ):
+        run_to_end(reader(spark, broker).load(f"{queue}-2"), tmp_path)
 
 
 def wait_for_rows(spark: SparkSession, folder: Path, query, count: int) -> None:

@@ -47,7 +47,7 @@ class LogReader(DataSourceReader):
             end = min(end, broker.offset_at(wanted.to_time, bounds))
         first = broker.first_from(start) if start < end else None
         start = first[0] if first else end
-        wanted = replace(wanted, start=start, end=end, from_time=None, to_time=None)
+        wanted = replace(wanted, start=start, end=end, from_time=None, to_time=None, creation=bounds.creation)
         return split(wanted, self._options.partitions) or [replace(wanted, start=1, end=1)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

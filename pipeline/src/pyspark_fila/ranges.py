@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from pyspark_fila.broker import BrokerLog
 from pyspark_fila.columns import arrow_batch, arrow_schema
 from pyspark_fila.errors import DataLoss
+from pyspark_fila.identity import check_same
 from pyspark_fila.options import ReadOptions
 from pyspark_fila.wire import admin_pb2 as pb
 
@@ -38,6 +39,8 @@ class LogRange(InputPartition):
     """Before this moment."""
     complete: bool = True
     """Whether a message that is gone from it is a loss; not so where the read asked for whatever is retained."""
+    creation: str = ""
+    """The queue's creation id when this was planned."""
 
 
 def split(whole: LogRange, tasks_max: int) -> list[LogRange]:
@@ -101,10 +104,13 @@ class _Gaps:
 
 
 def _check_nothing_was_taken(broker: BrokerLog, options: ReadOptions, part: LogRange, gaps: _Gaps) -> None:
-    """Retention takes from the oldest on: what it took of this part while it was read lies below the oldest now."""
+    """Retention takes from the oldest on: what it took of this part while it was read lies below the oldest now. A
+    queue that was made anew meanwhile has other messages."""
+    bounds = broker.bounds()
+    check_same(options.queue, part.creation, bounds)
     if gaps.lowest is None or not part.complete:
         return
-    oldest = broker.bounds().oldest
+    oldest = bounds.oldest
     if oldest <= gaps.lowest:
         return
     problem = (

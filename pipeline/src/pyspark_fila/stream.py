@@ -23,14 +23,12 @@ from pyspark.sql.types import StructType
 
 from pyspark_fila.broker import BrokerLog, Keeping, LogBounds
 from pyspark_fila.errors import DataLoss, OptionInvalid
+from pyspark_fila.identity import Offset, check_known, gone_on, stands_at, what_is_wrong
 from pyspark_fila.options import EARLIEST, ReadOptions
 from pyspark_fila.ranges import LogRange, log, read_range, split
 
 CHANNEL_MOVES_S = 10.0
 """A seek costs the broker work for everything the channel still has pending, so the channel follows at this pace."""
-
-Offset = dict[str, int]
-"""`offset`: the next one to read; `lost`: how many were gone before they could be read, since the query began."""
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -60,7 +58,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
         """Return the log's end, for the query's progress: its distance from `endOffset` is the lag."""
-        return {"offset": self._progress.bounds().head}
+        return {"queue": self._options.queue, "offset": self._progress.bounds().head}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Split a micro-batch evenly; also one that is replayed after a restart."""
@@ -119,7 +117,7 @@ class _Progress:
         self._now_s = now_s
         self._bounds = LogBounds(1, 1)
         self._bounds_until_s = float("-inf")
-        self._fixed_end: int | None = None
+        self._fixed: LogBounds | None = None
         self._began = False
         self._holds = False
         """Whether the channel has kept what is unread ever since the checkpoint."""
@@ -141,44 +139,82 @@ class _Progress:
             start = self._broker.offset_at(options.starting_time, bounds)
         elif isinstance(options.starting_offset, int):
             start = options.starting_offset
+            if start > bounds.head:
+                raise OptionInvalid(
+                    "startingOffset",
+                    f"is {start}, and the next offset of queue {options.queue} is {bounds.head}; a stream begins at an "
+                    "offset that is there, or at 'latest'",
+                )
         else:
             start = bounds.oldest if options.starting_offset == EARLIEST else bounds.head
         lost = max(0, bounds.oldest - start)
         if lost:
             self._tell_loss(start, bounds)
         self._place_channel(start + lost)
-        return {"offset": start + lost, "lost": lost}
+        return stands_at(options.queue, bounds, start + lost, lost)
 
     def fix_end(self) -> None:
-        self._fixed_end = self.bounds(fresh=True).head
+        self._fixed = self.bounds(fresh=True)
 
     def next_end(self, start: Offset, most: int) -> Offset:
+        check_known(start)
+        if self._is_elsewhere(start, self.bounds()):
+            return self._go_on(start)
         self._begin(start["offset"])
-        self._move_channel(start["offset"])
+        self._move_channel(start)
         bounds = self.bounds()
-        head = bounds.head if self._fixed_end is None else min(bounds.head, self._fixed_end)
+        head = bounds.head if self._fixed is None else min(bounds.head, self._fixed.head)
         if head <= start["offset"]:
             self._caught_up = (start["offset"], self._now_s())
             return start
+        queue, remade = self._options.queue, start.get("remade", 0)
         lost = self._lost(start["offset"], bounds)
         first = self._broker.first_from(max(start["offset"], bounds.oldest))
         if first is None or first[0] >= head:
             # Offsets that no message has. Nothing to read, unless a loss is to be counted.
-            return start if not lost else {"offset": min(bounds.oldest, head), "lost": start["lost"] + lost}
+            if not lost:
+                return start
+            return stands_at(queue, bounds, min(bounds.oldest, head), start["lost"] + lost, remade)
         end = min(head, first[0] + most) if most else head
-        return {"offset": end, "lost": start["lost"] + lost}
+        return stands_at(queue, bounds, end, start["lost"] + lost, remade)
 
     def kept_range(self, start: Offset, end: Offset) -> LogRange:
         """What a micro-batch reads: without the offsets in front of it that no message has."""
         nothing = LogRange(start["offset"], start["offset"])
-        if start["offset"] >= end["offset"]:
-            return nothing
+        if start["offset"] >= end["offset"] or start.get("remade", 0) != end.get("remade", 0):
+            return nothing  # the batch in which the query went on elsewhere
         bounds = self.bounds(fresh=True)
+        if self._is_elsewhere(end, bounds) and end.get("creation") != bounds.creation:
+            return nothing  # the next batch goes on elsewhere, and says so in its offset
         self._lost(start["offset"], bounds)
         first = self._broker.first_from(max(start["offset"], bounds.oldest))
         if first is None or first[0] >= end["offset"]:
             return nothing
-        return LogRange(first[0], end["offset"], self._options.fairness_key)
+        return LogRange(first[0], end["offset"], self._options.fairness_key, creation=bounds.creation)
+
+    # --- which queue it is ------------------------------------------------------------------
+
+    def _is_elsewhere(self, at: Offset, bounds: LogBounds) -> bool:
+        """Whether an offset means nothing in the queue that is there now. Raises DataLoss where that is not to be."""
+        problem = what_is_wrong(self._options.queue, bounds, at)
+        if not problem:
+            return False
+        if self._options.fail_on_data_loss:
+            raise DataLoss(
+                f"{problem}. Begin anew with another checkpointLocation, or set failOnDataLoss to false to go on with "
+                "what is there"
+            )
+        log.warning("%s", problem)
+        return True
+
+    def _go_on(self, start: Offset) -> Offset:
+        """A batch without rows that moves the query to the queue that is there now."""
+        bounds = self.bounds(fresh=True)
+        self._began = self._holds = False
+        self._moved_to, self._caught_up = 0, None
+        if self._fixed is not None:
+            self._fixed = bounds
+        return gone_on(self._options.queue, bounds, start)
 
     # --- what the log no longer has ---------------------------------------------------------
 
@@ -255,10 +291,13 @@ class _Progress:
         self._moved_to = start
         self._moves_at_s = self._now_s() + CHANNEL_MOVES_S
 
-    def _move_channel(self, start: int) -> None:
+    def _move_channel(self, start: Offset) -> None:
         """Let the channel be done with what the checkpoint has; never faster than CHANNEL_MOVES_S."""
-        if not self._options.channel or start <= self._moved_to or self._now_s() < self._moves_at_s:
+        offset = start["offset"]
+        if not self._options.channel or offset <= self._moved_to or self._now_s() < self._moves_at_s:
             return
-        self._broker.seek_channel(self._options.channel, start)
-        self._moved_to = start
+        if self._is_elsewhere(start, self.bounds(fresh=True)):
+            return
+        self._broker.seek_channel(self._options.channel, offset)
+        self._moved_to = offset
         self._moves_at_s = self._now_s() + CHANNEL_MOVES_S
