@@ -124,7 +124,9 @@ class StatsWatch:
         """How many watch now."""
         return len(set().union(self._all.watchers, *(look.watchers for look in self._looks.values())))
 
-    async def watch(self, watcher: Watcher, sees: Sees, sees_keys: SeesKeys) -> AsyncGenerator[bytes, None]:
+    async def watch(
+        self, watcher: Watcher, sees: Sees, sees_keys: SeesKeys = lambda _queue: True
+    ) -> AsyncGenerator[bytes, None]:
         """Tell everything, then what changes. Raises QueueNotFound, ChannelNotFound, Overloaded.
 
         `sees` gets a queue and a channel, and says whether the watcher may know of it; `sees_keys` gets the queue, and
