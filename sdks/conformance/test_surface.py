@@ -45,6 +45,7 @@ WITHOUT_METHOD = {
 """Calls that no SDK has a method for, on purpose."""
 
 WITHOUT_ARGUMENT = {
+    "ForgetPrincipal.validate_only": "GetPrincipal says what would go",
     "Redrive.after_offset": "for page after page; StartOperation and WatchOperation tell how far they are",
     "Redrive.up_to_offset": "as after_offset",
     "UpdateQueue.update_mask": "made of the settings that are given",

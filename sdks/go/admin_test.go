@@ -101,12 +101,16 @@ func adminCalls(ctx context.Context, c *Client) map[string]struct {
 			_, err := c.CancelOperation(ctx, "q", "o")
 			return err
 		}},
-		"WhoAmI":       {&filav1.WhoAmIResponse{}, true, func() error { _, err := c.WhoAmI(ctx); return err }},
-		"CreateKey":    {&filav1.CreateKeyResponse{}, false, func() error { _, err := c.CreateKey(ctx, "n"); return err }},
-		"RotateKey":    {&filav1.RotateKeyResponse{}, false, func() error { _, err := c.RotateKey(ctx, "k"); return err }},
-		"RevokeKey":    {&filav1.RevokeKeyResponse{}, false, func() error { return c.RevokeKey(ctx, "k") }},
-		"Grant":        {&filav1.GrantResponse{}, true, func() error { _, err := c.Grant(ctx, "n", CanAdmin()); return err }},
-		"RevokeGrant":  {&filav1.RevokeGrantResponse{}, false, func() error { _, err := c.RevokeGrant(ctx, "n", nil); return err }},
+		"WhoAmI":      {&filav1.WhoAmIResponse{}, true, func() error { _, err := c.WhoAmI(ctx); return err }},
+		"CreateKey":   {&filav1.CreateKeyResponse{}, false, func() error { _, err := c.CreateKey(ctx, "n"); return err }},
+		"RotateKey":   {&filav1.RotateKeyResponse{}, false, func() error { _, err := c.RotateKey(ctx, "k"); return err }},
+		"RevokeKey":   {&filav1.RevokeKeyResponse{}, false, func() error { return c.RevokeKey(ctx, "k") }},
+		"Grant":       {&filav1.GrantResponse{}, true, func() error { _, err := c.Grant(ctx, "n", CanAdmin()); return err }},
+		"RevokeGrant": {&filav1.RevokeGrantResponse{}, false, func() error { _, err := c.RevokeGrant(ctx, "n", nil); return err }},
+		"ForgetPrincipal": {&filav1.ForgetPrincipalResponse{}, false, func() error {
+			_, err := c.ForgetPrincipal(ctx, "n")
+			return err
+		}},
 		"GetPrincipal": {&filav1.GetPrincipalResponse{}, true, func() error { _, err := c.GetPrincipal(ctx, ""); return err }},
 		"SetQuotas":    {&filav1.SetQuotasResponse{}, true, func() error { _, err := c.SetQuotas(ctx, "n", nil); return err }},
 		"ListAudit":    {&filav1.ListAuditResponse{}, true, func() error { _, err := c.ListAudit(ctx); return err }},

@@ -142,6 +142,18 @@ func (c *Client) RevokeGrant(
 	return answer.GetPrincipal(), err
 }
 
+// ForgetPrincipal forgets a name with its keys, rights, quotas and tenant, and returns what it had. Where nobody is an
+// admin then, only with [Force]. A name with nothing left goes by itself after a day. It fails with ErrNotFound,
+// ErrConflict.
+func (c *Client) ForgetPrincipal(
+	ctx context.Context, name string, force ...ForceOption,
+) (*filav1.Principal, error) {
+	request := &filav1.ForgetPrincipalRequest{Name: name, Force: len(force) > 0}
+	plan := callPlan{repeatable: once}
+	answer, err := call(ctx, c.connection, plan, request, c.connection.auth.ForgetPrincipal)
+	return answer.GetPrincipal(), err
+}
+
 // GetPrincipal returns what is known of a name, of this client's own where it is empty: rights, keys, quotas.
 func (c *Client) GetPrincipal(ctx context.Context, name string) (*filav1.Principal, error) {
 	request := &filav1.GetPrincipalRequest{Name: name}

@@ -53,7 +53,7 @@ func (c *Client) UpdateQueue(
 type ForceOption struct{}
 
 // Force does what is refused without it: DeleteQueue while a published batch of a sink is still on its way into the
-// queue, RevokeKey and RevokeGrant where nobody is an admin then.
+// queue, RevokeKey, RevokeGrant and ForgetPrincipal where nobody is an admin then.
 func Force() ForceOption { return ForceOption{} }
 
 // DeleteQueue deletes a queue, its own dead-letter queue, and everything in them. While a published batch of a sink is

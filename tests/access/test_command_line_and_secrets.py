@@ -69,6 +69,32 @@ def test_a_key_is_made_granted_used_shown_rotated_and_revoked(guarded: Guarded, 
     assert [record["act"] for record in listed["records"]] == ["RevokeKey", "RotateKey"]
 
 
+def test_a_name_is_shown_before_it_is_forgotten_and_asked_about(guarded: Guarded, tmp_path: Path):
+    def run(*arguments: str, key: str = guarded.admin_key) -> Any:
+        return fila(guarded, *arguments, key=key, folder=tmp_path)
+
+    key = run("auth", "key", "create", "acme-shop", "--as-tenant", "acme").stdout.strip()
+    run("auth", "grant", "acme-shop", "--produce", "cli.*")
+    would = run("auth", "forget", "acme-shop", "--dry-run")
+    assert would.returncode == 0
+    for said in ("tenant  acme", "produce cli.*", key.split("_")[1], "would be forgotten"):
+        assert said in would.stdout
+    asked = run("auth", "forget", "acme-shop")
+    assert (asked.returncode, "--yes says that it is meant" in asked.stderr) == (2, True)
+    assert "produce cli.*" in asked.stderr
+    assert run("auth", "show", "acme-shop").returncode == 0
+
+    done = run("auth", "forget", "acme-shop", "--yes")
+
+    assert (done.returncode, done.stdout) == (0, "acme-shop is forgotten\n")
+    assert "not valid" in run("enqueue", "cli.orders", "no", key=key).stderr
+    gone = run("auth", "show", "acme-shop")
+    assert (gone.returncode, "no principal" in gone.stderr) == (1, True)
+    assert "acme-shop" in run("auth", "audit", "--limit", "1").stdout
+    last = run("auth", "forget", "admin", "--yes")
+    assert (last.returncode, "last admin" in last.stderr) == (1, True)
+
+
 def test_a_link_is_made_shown_used_and_revoked_by_whoever_manages_the_queue(guarded: Guarded, tmp_path: Path):
     def run(*arguments: str, key: str) -> Any:
         return fila(guarded, *arguments, key=key, folder=tmp_path)
@@ -153,6 +179,8 @@ async def test_the_python_client_makes_keys_and_gives_rights(guarded: Guarded):
         await admin.revoke_key(newer.split("_")[1])
         assert (await admin.revoke_grant("made-here")).permissions == []
         assert "made-here" in [each.name for each in await admin.list_principals()]
+        assert (await admin.forget_principal("made-here")).tenant == "acme"
+        assert "made-here" not in [each.name for each in await admin.list_principals()]
 
 
 def test_no_secret_is_in_the_log_in_an_answer_or_on_the_disk(guarded: Guarded, tmp_path: Path):

@@ -57,6 +57,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "Grant": {"name": "made", "permissions": [auth_pb2.Permission(right=auth_pb2.RIGHT_PRODUCE, queue="x")]},
     "RevokeGrant": {"name": "nobody"},
     "SetQuotas": {"name": "nobody"},
+    "ForgetPrincipal": {"name": "nobody"},
     "CreateTenantLink": {"fairness_key": "acme"},
     "RevokeTenantLink": {"link_id": "none"},
     "FindKeys": {},

@@ -50,6 +50,10 @@ var keyOperations = map[string]operation{
 		told, err := c.RevokeGrant(ctx, r.name(), r.rights(), r.force()...)
 		return plain(told), err
 	}),
+	"forget_principal": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		told, err := c.ForgetPrincipal(ctx, r.name(), r.force()...)
+		return plain(told), err
+	}),
 	"get_principal": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
 		told, err := c.GetPrincipal(ctx, r.name())
 		return plain(told), err

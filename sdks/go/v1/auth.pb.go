@@ -1414,6 +1414,116 @@ func (x *SetQuotasResponse) GetPrincipal() *Principal {
 	return nil
 }
 
+// Which name.
+type ForgetPrincipalRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name; one of a link, link/ID, is forgotten with the link.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Say what would go, and forget nothing.
+	ValidateOnly bool `protobuf:"varint,2,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	// Even if nobody is an admin then.
+	Force         bool `protobuf:"varint,3,opt,name=force,proto3" json:"force,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetPrincipalRequest) Reset() {
+	*x = ForgetPrincipalRequest{}
+	mi := &file_fila_v1_auth_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetPrincipalRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetPrincipalRequest) ProtoMessage() {}
+
+func (x *ForgetPrincipalRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_auth_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetPrincipalRequest.ProtoReflect.Descriptor instead.
+func (*ForgetPrincipalRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ForgetPrincipalRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ForgetPrincipalRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
+func (x *ForgetPrincipalRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+// What went with it, or would go.
+type ForgetPrincipalResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The principal as it was.
+	Principal     *Principal `protobuf:"bytes,1,opt,name=principal,proto3" json:"principal,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetPrincipalResponse) Reset() {
+	*x = ForgetPrincipalResponse{}
+	mi := &file_fila_v1_auth_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetPrincipalResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetPrincipalResponse) ProtoMessage() {}
+
+func (x *ForgetPrincipalResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_auth_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetPrincipalResponse.ProtoReflect.Descriptor instead.
+func (*ForgetPrincipalResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ForgetPrincipalResponse) GetPrincipal() *Principal {
+	if x != nil {
+		return x.Principal
+	}
+	return nil
+}
+
 // Which records.
 type ListAuditRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1427,7 +1537,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_fila_v1_auth_proto_msgTypes[22]
+	mi := &file_fila_v1_auth_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1549,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[22]
+	mi := &file_fila_v1_auth_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1562,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{22}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListAuditRequest) GetBefore() uint64 {
@@ -1480,7 +1590,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_fila_v1_auth_proto_msgTypes[23]
+	mi := &file_fila_v1_auth_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1492,7 +1602,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[23]
+	mi := &file_fila_v1_auth_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1505,7 +1615,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{23}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -1542,7 +1652,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_fila_v1_auth_proto_msgTypes[24]
+	mi := &file_fila_v1_auth_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1554,7 +1664,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[24]
+	mi := &file_fila_v1_auth_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1567,7 +1677,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{24}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AuditRecord) GetNumber() uint64 {
@@ -1648,7 +1758,7 @@ type CreateTenantLinkRequest struct {
 
 func (x *CreateTenantLinkRequest) Reset() {
 	*x = CreateTenantLinkRequest{}
-	mi := &file_fila_v1_auth_proto_msgTypes[25]
+	mi := &file_fila_v1_auth_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1770,7 @@ func (x *CreateTenantLinkRequest) String() string {
 func (*CreateTenantLinkRequest) ProtoMessage() {}
 
 func (x *CreateTenantLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[25]
+	mi := &file_fila_v1_auth_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1783,7 @@ func (x *CreateTenantLinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTenantLinkRequest.ProtoReflect.Descriptor instead.
 func (*CreateTenantLinkRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{25}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CreateTenantLinkRequest) GetQueue() string {
@@ -1711,7 +1821,7 @@ type CreateTenantLinkResponse struct {
 
 func (x *CreateTenantLinkResponse) Reset() {
 	*x = CreateTenantLinkResponse{}
-	mi := &file_fila_v1_auth_proto_msgTypes[26]
+	mi := &file_fila_v1_auth_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1723,7 +1833,7 @@ func (x *CreateTenantLinkResponse) String() string {
 func (*CreateTenantLinkResponse) ProtoMessage() {}
 
 func (x *CreateTenantLinkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[26]
+	mi := &file_fila_v1_auth_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1736,7 +1846,7 @@ func (x *CreateTenantLinkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTenantLinkResponse.ProtoReflect.Descriptor instead.
 func (*CreateTenantLinkResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{26}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CreateTenantLinkResponse) GetKey() string {
@@ -1774,7 +1884,7 @@ type TenantLink struct {
 
 func (x *TenantLink) Reset() {
 	*x = TenantLink{}
-	mi := &file_fila_v1_auth_proto_msgTypes[27]
+	mi := &file_fila_v1_auth_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1786,7 +1896,7 @@ func (x *TenantLink) String() string {
 func (*TenantLink) ProtoMessage() {}
 
 func (x *TenantLink) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[27]
+	mi := &file_fila_v1_auth_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1799,7 +1909,7 @@ func (x *TenantLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantLink.ProtoReflect.Descriptor instead.
 func (*TenantLink) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{27}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TenantLink) GetLinkId() string {
@@ -1855,7 +1965,7 @@ type ListTenantLinksRequest struct {
 
 func (x *ListTenantLinksRequest) Reset() {
 	*x = ListTenantLinksRequest{}
-	mi := &file_fila_v1_auth_proto_msgTypes[28]
+	mi := &file_fila_v1_auth_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +1977,7 @@ func (x *ListTenantLinksRequest) String() string {
 func (*ListTenantLinksRequest) ProtoMessage() {}
 
 func (x *ListTenantLinksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[28]
+	mi := &file_fila_v1_auth_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +1990,7 @@ func (x *ListTenantLinksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTenantLinksRequest.ProtoReflect.Descriptor instead.
 func (*ListTenantLinksRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{28}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListTenantLinksRequest) GetQueue() string {
@@ -1901,7 +2011,7 @@ type ListTenantLinksResponse struct {
 
 func (x *ListTenantLinksResponse) Reset() {
 	*x = ListTenantLinksResponse{}
-	mi := &file_fila_v1_auth_proto_msgTypes[29]
+	mi := &file_fila_v1_auth_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1913,7 +2023,7 @@ func (x *ListTenantLinksResponse) String() string {
 func (*ListTenantLinksResponse) ProtoMessage() {}
 
 func (x *ListTenantLinksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[29]
+	mi := &file_fila_v1_auth_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1926,7 +2036,7 @@ func (x *ListTenantLinksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTenantLinksResponse.ProtoReflect.Descriptor instead.
 func (*ListTenantLinksResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{29}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListTenantLinksResponse) GetLinks() []*TenantLink {
@@ -1949,7 +2059,7 @@ type RevokeTenantLinkRequest struct {
 
 func (x *RevokeTenantLinkRequest) Reset() {
 	*x = RevokeTenantLinkRequest{}
-	mi := &file_fila_v1_auth_proto_msgTypes[30]
+	mi := &file_fila_v1_auth_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1961,7 +2071,7 @@ func (x *RevokeTenantLinkRequest) String() string {
 func (*RevokeTenantLinkRequest) ProtoMessage() {}
 
 func (x *RevokeTenantLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[30]
+	mi := &file_fila_v1_auth_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1974,7 +2084,7 @@ func (x *RevokeTenantLinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTenantLinkRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTenantLinkRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{30}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RevokeTenantLinkRequest) GetQueue() string {
@@ -2000,7 +2110,7 @@ type RevokeTenantLinkResponse struct {
 
 func (x *RevokeTenantLinkResponse) Reset() {
 	*x = RevokeTenantLinkResponse{}
-	mi := &file_fila_v1_auth_proto_msgTypes[31]
+	mi := &file_fila_v1_auth_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2012,7 +2122,7 @@ func (x *RevokeTenantLinkResponse) String() string {
 func (*RevokeTenantLinkResponse) ProtoMessage() {}
 
 func (x *RevokeTenantLinkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[31]
+	mi := &file_fila_v1_auth_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2025,7 +2135,7 @@ func (x *RevokeTenantLinkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTenantLinkResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTenantLinkResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{31}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{33}
 }
 
 var File_fila_v1_auth_proto protoreflect.FileDescriptor
@@ -2118,6 +2228,12 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x06quotas\x18\x02 \x01(\v2\x0f.fila.v1.QuotasR\x06quotas\"E\n" +
 	"\x11SetQuotasResponse\x120\n" +
+	"\tprincipal\x18\x01 \x01(\v2\x12.fila.v1.PrincipalR\tprincipal\"g\n" +
+	"\x16ForgetPrincipalRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
+	"\rvalidate_only\x18\x02 \x01(\bR\fvalidateOnly\x12\x14\n" +
+	"\x05force\x18\x03 \x01(\bR\x05force\"K\n" +
+	"\x17ForgetPrincipalResponse\x120\n" +
 	"\tprincipal\x18\x01 \x01(\v2\x12.fila.v1.PrincipalR\tprincipal\"@\n" +
 	"\x10ListAuditRequest\x12\x16\n" +
 	"\x06before\x18\x01 \x01(\x04R\x06before\x12\x14\n" +
@@ -2170,7 +2286,7 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\fRIGHT_MANAGE\x10\x03\x12\x0f\n" +
 	"\vRIGHT_ADMIN\x10\x04\x12\x0e\n" +
 	"\n" +
-	"RIGHT_VIEW\x10\x052\xc3\a\n" +
+	"RIGHT_VIEW\x10\x052\x99\b\n" +
 	"\bFilaAuth\x12B\n" +
 	"\tCreateKey\x12\x19.fila.v1.CreateKeyRequest\x1a\x1a.fila.v1.CreateKeyResponse\x12Q\n" +
 	"\x0eListPrincipals\x12\x1e.fila.v1.ListPrincipalsRequest\x1a\x1f.fila.v1.ListPrincipalsResponse\x12K\n" +
@@ -2179,7 +2295,8 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\tRevokeKey\x12\x19.fila.v1.RevokeKeyRequest\x1a\x1a.fila.v1.RevokeKeyResponse\x126\n" +
 	"\x05Grant\x12\x15.fila.v1.GrantRequest\x1a\x16.fila.v1.GrantResponse\x12H\n" +
 	"\vRevokeGrant\x12\x1b.fila.v1.RevokeGrantRequest\x1a\x1c.fila.v1.RevokeGrantResponse\x12B\n" +
-	"\tSetQuotas\x12\x19.fila.v1.SetQuotasRequest\x1a\x1a.fila.v1.SetQuotasResponse\x12W\n" +
+	"\tSetQuotas\x12\x19.fila.v1.SetQuotasRequest\x1a\x1a.fila.v1.SetQuotasResponse\x12T\n" +
+	"\x0fForgetPrincipal\x12\x1f.fila.v1.ForgetPrincipalRequest\x1a .fila.v1.ForgetPrincipalResponse\x12W\n" +
 	"\x10CreateTenantLink\x12 .fila.v1.CreateTenantLinkRequest\x1a!.fila.v1.CreateTenantLinkResponse\x12T\n" +
 	"\x0fListTenantLinks\x12\x1f.fila.v1.ListTenantLinksRequest\x1a .fila.v1.ListTenantLinksResponse\x12W\n" +
 	"\x10RevokeTenantLink\x12 .fila.v1.RevokeTenantLinkRequest\x1a!.fila.v1.RevokeTenantLinkResponse\x12B\n" +
@@ -2200,7 +2317,7 @@ func file_fila_v1_auth_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_auth_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fila_v1_auth_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_fila_v1_auth_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_fila_v1_auth_proto_goTypes = []any{
 	(Right)(0),                       // 0: fila.v1.Right
 	(*Permission)(nil),               // 1: fila.v1.Permission
@@ -2225,28 +2342,30 @@ var file_fila_v1_auth_proto_goTypes = []any{
 	(*RevokeGrantResponse)(nil),      // 20: fila.v1.RevokeGrantResponse
 	(*SetQuotasRequest)(nil),         // 21: fila.v1.SetQuotasRequest
 	(*SetQuotasResponse)(nil),        // 22: fila.v1.SetQuotasResponse
-	(*ListAuditRequest)(nil),         // 23: fila.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 24: fila.v1.ListAuditResponse
-	(*AuditRecord)(nil),              // 25: fila.v1.AuditRecord
-	(*CreateTenantLinkRequest)(nil),  // 26: fila.v1.CreateTenantLinkRequest
-	(*CreateTenantLinkResponse)(nil), // 27: fila.v1.CreateTenantLinkResponse
-	(*TenantLink)(nil),               // 28: fila.v1.TenantLink
-	(*ListTenantLinksRequest)(nil),   // 29: fila.v1.ListTenantLinksRequest
-	(*ListTenantLinksResponse)(nil),  // 30: fila.v1.ListTenantLinksResponse
-	(*RevokeTenantLinkRequest)(nil),  // 31: fila.v1.RevokeTenantLinkRequest
-	(*RevokeTenantLinkResponse)(nil), // 32: fila.v1.RevokeTenantLinkResponse
-	nil,                              // 33: fila.v1.AuditRecord.DetailsEntry
-	(*timestamppb.Timestamp)(nil),    // 34: google.protobuf.Timestamp
+	(*ForgetPrincipalRequest)(nil),   // 23: fila.v1.ForgetPrincipalRequest
+	(*ForgetPrincipalResponse)(nil),  // 24: fila.v1.ForgetPrincipalResponse
+	(*ListAuditRequest)(nil),         // 25: fila.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 26: fila.v1.ListAuditResponse
+	(*AuditRecord)(nil),              // 27: fila.v1.AuditRecord
+	(*CreateTenantLinkRequest)(nil),  // 28: fila.v1.CreateTenantLinkRequest
+	(*CreateTenantLinkResponse)(nil), // 29: fila.v1.CreateTenantLinkResponse
+	(*TenantLink)(nil),               // 30: fila.v1.TenantLink
+	(*ListTenantLinksRequest)(nil),   // 31: fila.v1.ListTenantLinksRequest
+	(*ListTenantLinksResponse)(nil),  // 32: fila.v1.ListTenantLinksResponse
+	(*RevokeTenantLinkRequest)(nil),  // 33: fila.v1.RevokeTenantLinkRequest
+	(*RevokeTenantLinkResponse)(nil), // 34: fila.v1.RevokeTenantLinkResponse
+	nil,                              // 35: fila.v1.AuditRecord.DetailsEntry
+	(*timestamppb.Timestamp)(nil),    // 36: google.protobuf.Timestamp
 }
 var file_fila_v1_auth_proto_depIdxs = []int32{
 	0,  // 0: fila.v1.Permission.right:type_name -> fila.v1.Right
-	34, // 1: fila.v1.KeyInfo.created_at:type_name -> google.protobuf.Timestamp
-	34, // 2: fila.v1.KeyInfo.expires_at:type_name -> google.protobuf.Timestamp
+	36, // 1: fila.v1.KeyInfo.created_at:type_name -> google.protobuf.Timestamp
+	36, // 2: fila.v1.KeyInfo.expires_at:type_name -> google.protobuf.Timestamp
 	1,  // 3: fila.v1.Principal.permissions:type_name -> fila.v1.Permission
 	3,  // 4: fila.v1.Principal.keys:type_name -> fila.v1.KeyInfo
 	2,  // 5: fila.v1.Principal.quotas:type_name -> fila.v1.Quotas
 	1,  // 6: fila.v1.WhoAmIResponse.permissions:type_name -> fila.v1.Permission
-	34, // 7: fila.v1.WhoAmIResponse.expires_at:type_name -> google.protobuf.Timestamp
+	36, // 7: fila.v1.WhoAmIResponse.expires_at:type_name -> google.protobuf.Timestamp
 	4,  // 8: fila.v1.ListPrincipalsResponse.principals:type_name -> fila.v1.Principal
 	4,  // 9: fila.v1.GetPrincipalResponse.principal:type_name -> fila.v1.Principal
 	1,  // 10: fila.v1.GrantRequest.permissions:type_name -> fila.v1.Permission
@@ -2255,44 +2374,47 @@ var file_fila_v1_auth_proto_depIdxs = []int32{
 	4,  // 13: fila.v1.RevokeGrantResponse.principal:type_name -> fila.v1.Principal
 	2,  // 14: fila.v1.SetQuotasRequest.quotas:type_name -> fila.v1.Quotas
 	4,  // 15: fila.v1.SetQuotasResponse.principal:type_name -> fila.v1.Principal
-	25, // 16: fila.v1.ListAuditResponse.records:type_name -> fila.v1.AuditRecord
-	34, // 17: fila.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	33, // 18: fila.v1.AuditRecord.details:type_name -> fila.v1.AuditRecord.DetailsEntry
-	28, // 19: fila.v1.CreateTenantLinkResponse.link:type_name -> fila.v1.TenantLink
-	34, // 20: fila.v1.TenantLink.created_at:type_name -> google.protobuf.Timestamp
-	34, // 21: fila.v1.TenantLink.expires_at:type_name -> google.protobuf.Timestamp
-	28, // 22: fila.v1.ListTenantLinksResponse.links:type_name -> fila.v1.TenantLink
-	7,  // 23: fila.v1.FilaAuth.CreateKey:input_type -> fila.v1.CreateKeyRequest
-	9,  // 24: fila.v1.FilaAuth.ListPrincipals:input_type -> fila.v1.ListPrincipalsRequest
-	11, // 25: fila.v1.FilaAuth.GetPrincipal:input_type -> fila.v1.GetPrincipalRequest
-	13, // 26: fila.v1.FilaAuth.RotateKey:input_type -> fila.v1.RotateKeyRequest
-	15, // 27: fila.v1.FilaAuth.RevokeKey:input_type -> fila.v1.RevokeKeyRequest
-	17, // 28: fila.v1.FilaAuth.Grant:input_type -> fila.v1.GrantRequest
-	19, // 29: fila.v1.FilaAuth.RevokeGrant:input_type -> fila.v1.RevokeGrantRequest
-	21, // 30: fila.v1.FilaAuth.SetQuotas:input_type -> fila.v1.SetQuotasRequest
-	26, // 31: fila.v1.FilaAuth.CreateTenantLink:input_type -> fila.v1.CreateTenantLinkRequest
-	29, // 32: fila.v1.FilaAuth.ListTenantLinks:input_type -> fila.v1.ListTenantLinksRequest
-	31, // 33: fila.v1.FilaAuth.RevokeTenantLink:input_type -> fila.v1.RevokeTenantLinkRequest
-	23, // 34: fila.v1.FilaAuth.ListAudit:input_type -> fila.v1.ListAuditRequest
-	5,  // 35: fila.v1.FilaAuth.WhoAmI:input_type -> fila.v1.WhoAmIRequest
-	8,  // 36: fila.v1.FilaAuth.CreateKey:output_type -> fila.v1.CreateKeyResponse
-	10, // 37: fila.v1.FilaAuth.ListPrincipals:output_type -> fila.v1.ListPrincipalsResponse
-	12, // 38: fila.v1.FilaAuth.GetPrincipal:output_type -> fila.v1.GetPrincipalResponse
-	14, // 39: fila.v1.FilaAuth.RotateKey:output_type -> fila.v1.RotateKeyResponse
-	16, // 40: fila.v1.FilaAuth.RevokeKey:output_type -> fila.v1.RevokeKeyResponse
-	18, // 41: fila.v1.FilaAuth.Grant:output_type -> fila.v1.GrantResponse
-	20, // 42: fila.v1.FilaAuth.RevokeGrant:output_type -> fila.v1.RevokeGrantResponse
-	22, // 43: fila.v1.FilaAuth.SetQuotas:output_type -> fila.v1.SetQuotasResponse
-	27, // 44: fila.v1.FilaAuth.CreateTenantLink:output_type -> fila.v1.CreateTenantLinkResponse
-	30, // 45: fila.v1.FilaAuth.ListTenantLinks:output_type -> fila.v1.ListTenantLinksResponse
-	32, // 46: fila.v1.FilaAuth.RevokeTenantLink:output_type -> fila.v1.RevokeTenantLinkResponse
-	24, // 47: fila.v1.FilaAuth.ListAudit:output_type -> fila.v1.ListAuditResponse
-	6,  // 48: fila.v1.FilaAuth.WhoAmI:output_type -> fila.v1.WhoAmIResponse
-	36, // [36:49] is the sub-list for method output_type
-	23, // [23:36] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	4,  // 16: fila.v1.ForgetPrincipalResponse.principal:type_name -> fila.v1.Principal
+	27, // 17: fila.v1.ListAuditResponse.records:type_name -> fila.v1.AuditRecord
+	36, // 18: fila.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	35, // 19: fila.v1.AuditRecord.details:type_name -> fila.v1.AuditRecord.DetailsEntry
+	30, // 20: fila.v1.CreateTenantLinkResponse.link:type_name -> fila.v1.TenantLink
+	36, // 21: fila.v1.TenantLink.created_at:type_name -> google.protobuf.Timestamp
+	36, // 22: fila.v1.TenantLink.expires_at:type_name -> google.protobuf.Timestamp
+	30, // 23: fila.v1.ListTenantLinksResponse.links:type_name -> fila.v1.TenantLink
+	7,  // 24: fila.v1.FilaAuth.CreateKey:input_type -> fila.v1.CreateKeyRequest
+	9,  // 25: fila.v1.FilaAuth.ListPrincipals:input_type -> fila.v1.ListPrincipalsRequest
+	11, // 26: fila.v1.FilaAuth.GetPrincipal:input_type -> fila.v1.GetPrincipalRequest
+	13, // 27: fila.v1.FilaAuth.RotateKey:input_type -> fila.v1.RotateKeyRequest
+	15, // 28: fila.v1.FilaAuth.RevokeKey:input_type -> fila.v1.RevokeKeyRequest
+	17, // 29: fila.v1.FilaAuth.Grant:input_type -> fila.v1.GrantRequest
+	19, // 30: fila.v1.FilaAuth.RevokeGrant:input_type -> fila.v1.RevokeGrantRequest
+	21, // 31: fila.v1.FilaAuth.SetQuotas:input_type -> fila.v1.SetQuotasRequest
+	23, // 32: fila.v1.FilaAuth.ForgetPrincipal:input_type -> fila.v1.ForgetPrincipalRequest
+	28, // 33: fila.v1.FilaAuth.CreateTenantLink:input_type -> fila.v1.CreateTenantLinkRequest
+	31, // 34: fila.v1.FilaAuth.ListTenantLinks:input_type -> fila.v1.ListTenantLinksRequest
+	33, // 35: fila.v1.FilaAuth.RevokeTenantLink:input_type -> fila.v1.RevokeTenantLinkRequest
+	25, // 36: fila.v1.FilaAuth.ListAudit:input_type -> fila.v1.ListAuditRequest
+	5,  // 37: fila.v1.FilaAuth.WhoAmI:input_type -> fila.v1.WhoAmIRequest
+	8,  // 38: fila.v1.FilaAuth.CreateKey:output_type -> fila.v1.CreateKeyResponse
+	10, // 39: fila.v1.FilaAuth.ListPrincipals:output_type -> fila.v1.ListPrincipalsResponse
+	12, // 40: fila.v1.FilaAuth.GetPrincipal:output_type -> fila.v1.GetPrincipalResponse
+	14, // 41: fila.v1.FilaAuth.RotateKey:output_type -> fila.v1.RotateKeyResponse
+	16, // 42: fila.v1.FilaAuth.RevokeKey:output_type -> fila.v1.RevokeKeyResponse
+	18, // 43: fila.v1.FilaAuth.Grant:output_type -> fila.v1.GrantResponse
+	20, // 44: fila.v1.FilaAuth.RevokeGrant:output_type -> fila.v1.RevokeGrantResponse
+	22, // 45: fila.v1.FilaAuth.SetQuotas:output_type -> fila.v1.SetQuotasResponse
+	24, // 46: fila.v1.FilaAuth.ForgetPrincipal:output_type -> fila.v1.ForgetPrincipalResponse
+	29, // 47: fila.v1.FilaAuth.CreateTenantLink:output_type -> fila.v1.CreateTenantLinkResponse
+	32, // 48: fila.v1.FilaAuth.ListTenantLinks:output_type -> fila.v1.ListTenantLinksResponse
+	34, // 49: fila.v1.FilaAuth.RevokeTenantLink:output_type -> fila.v1.RevokeTenantLinkResponse
+	26, // 50: fila.v1.FilaAuth.ListAudit:output_type -> fila.v1.ListAuditResponse
+	6,  // 51: fila.v1.FilaAuth.WhoAmI:output_type -> fila.v1.WhoAmIResponse
+	38, // [38:52] is the sub-list for method output_type
+	24, // [24:38] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_auth_proto_init() }
@@ -2306,7 +2428,7 @@ func file_fila_v1_auth_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_auth_proto_rawDesc), len(file_fila_v1_auth_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   33,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -32,6 +32,7 @@ const (
 	FilaAuth_Grant_FullMethodName            = "/fila.v1.FilaAuth/Grant"
 	FilaAuth_RevokeGrant_FullMethodName      = "/fila.v1.FilaAuth/RevokeGrant"
 	FilaAuth_SetQuotas_FullMethodName        = "/fila.v1.FilaAuth/SetQuotas"
+	FilaAuth_ForgetPrincipal_FullMethodName  = "/fila.v1.FilaAuth/ForgetPrincipal"
 	FilaAuth_CreateTenantLink_FullMethodName = "/fila.v1.FilaAuth/CreateTenantLink"
 	FilaAuth_ListTenantLinks_FullMethodName  = "/fila.v1.FilaAuth/ListTenantLinks"
 	FilaAuth_RevokeTenantLink_FullMethodName = "/fila.v1.FilaAuth/RevokeTenantLink"
@@ -62,6 +63,10 @@ type FilaAuthClient interface {
 	RevokeGrant(ctx context.Context, in *RevokeGrantRequest, opts ...grpc.CallOption) (*RevokeGrantResponse, error)
 	// Bound what a principal may use.
 	SetQuotas(ctx context.Context, in *SetQuotasRequest, opts ...grpc.CallOption) (*SetQuotasResponse, error)
+	// Forget a name with all it has: its keys, rights and quotas, and what binds it to a tenant. What its keys hold open
+	// ends within a second; links that it made go on. A name without any of these is forgotten by itself after a day. The
+	// audit keeps the name.
+	ForgetPrincipal(ctx context.Context, in *ForgetPrincipalRequest, opts ...grpc.CallOption) (*ForgetPrincipalResponse, error)
 	// Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
 	// place where it is ever told. Refused while the broker asks for no keys.
 	CreateTenantLink(ctx context.Context, in *CreateTenantLinkRequest, opts ...grpc.CallOption) (*CreateTenantLinkResponse, error)
@@ -163,6 +168,16 @@ func (c *filaAuthClient) SetQuotas(ctx context.Context, in *SetQuotasRequest, op
 	return out, nil
 }
 
+func (c *filaAuthClient) ForgetPrincipal(ctx context.Context, in *ForgetPrincipalRequest, opts ...grpc.CallOption) (*ForgetPrincipalResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForgetPrincipalResponse)
+	err := c.cc.Invoke(ctx, FilaAuth_ForgetPrincipal_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *filaAuthClient) CreateTenantLink(ctx context.Context, in *CreateTenantLinkRequest, opts ...grpc.CallOption) (*CreateTenantLinkResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CreateTenantLinkResponse)
@@ -236,6 +251,10 @@ type FilaAuthServer interface {
 	RevokeGrant(context.Context, *RevokeGrantRequest) (*RevokeGrantResponse, error)
 	// Bound what a principal may use.
 	SetQuotas(context.Context, *SetQuotasRequest) (*SetQuotasResponse, error)
+	// Forget a name with all it has: its keys, rights and quotas, and what binds it to a tenant. What its keys hold open
+	// ends within a second; links that it made go on. A name without any of these is forgotten by itself after a day. The
+	// audit keeps the name.
+	ForgetPrincipal(context.Context, *ForgetPrincipalRequest) (*ForgetPrincipalResponse, error)
 	// Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
 	// place where it is ever told. Refused while the broker asks for no keys.
 	CreateTenantLink(context.Context, *CreateTenantLinkRequest) (*CreateTenantLinkResponse, error)
@@ -280,6 +299,9 @@ func (UnimplementedFilaAuthServer) RevokeGrant(context.Context, *RevokeGrantRequ
 }
 func (UnimplementedFilaAuthServer) SetQuotas(context.Context, *SetQuotasRequest) (*SetQuotasResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetQuotas not implemented")
+}
+func (UnimplementedFilaAuthServer) ForgetPrincipal(context.Context, *ForgetPrincipalRequest) (*ForgetPrincipalResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForgetPrincipal not implemented")
 }
 func (UnimplementedFilaAuthServer) CreateTenantLink(context.Context, *CreateTenantLinkRequest) (*CreateTenantLinkResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateTenantLink not implemented")
@@ -461,6 +483,24 @@ func _FilaAuth_SetQuotas_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAuth_ForgetPrincipal_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForgetPrincipalRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAuthServer).ForgetPrincipal(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAuth_ForgetPrincipal_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAuthServer).ForgetPrincipal(ctx, req.(*ForgetPrincipalRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FilaAuth_CreateTenantLink_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CreateTenantLinkRequest)
 	if err := dec(in); err != nil {
@@ -589,6 +629,10 @@ var FilaAuth_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetQuotas",
 			Handler:    _FilaAuth_SetQuotas_Handler,
+		},
+		{
+			MethodName: "ForgetPrincipal",
+			Handler:    _FilaAuth_ForgetPrincipal_Handler,
 		},
 		{
 			MethodName: "CreateTenantLink",

@@ -137,6 +137,10 @@ export const operating = (named) => ({
     return plain(await named(client).revokeGrant(name, rights, options(left, ['force'], signal)));
   },
 
+  async forget_principal({ client, name, ...others }, signal) {
+    return plain(await named(client).forgetPrincipal(name, options(others, ['force'], signal)));
+  },
+
   async get_principal({ client, name, ...unknown }, signal) {
     return plain(await named(client).getPrincipal(name, options(unknown, [], signal)));
   },

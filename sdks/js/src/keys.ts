@@ -152,6 +152,16 @@ export abstract class KeyCalls extends DeadLetterCalls {
     return principalOf(await this.ask(auth.setQuotas, request, {}, options));
   }
 
+  /**
+   * Forgets a name with its keys, rights, quotas and tenant, and resolves with what it had. The last admin only with
+   * `force`. A name with nothing left goes by itself after a day. Rejects with NotFound, Conflict.
+   */
+  async forgetPrincipal(name: string, options: ForceOption = {}): Promise<Principal> {
+    const { force = false } = options;
+    requireText('name', name);
+    return principalOf(await this.ask(auth.forgetPrincipal, { name, force }, {}, options));
+  }
+
   /** What admins did, newest first: at most `limit` records (default 100, up to 1,000) of 10,000 kept. */
   async listAudit(options: PageOptions = {}): Promise<AuditRecord[]> {
     const { before = 0, limit = 0 } = options;

@@ -47,7 +47,7 @@ test('every call is either repeated on purpose or never', () => {
   const once = ['Ack', 'Nack', 'Enqueue', 'EnqueueBatch', 'EnqueueStream', 'Consume', 'ConsumeSession'];
   const onceAdmin = ['CreateQueue', 'DeleteQueue', 'PurgeQueue', 'Redrive', 'CreateChannel', 'DeleteChannel'];
   const newer = ['SeekChannel', 'PurgeChannel', 'StartOperation', 'EditDeadLetter'];
-  const keys = ['CreateKey', 'RotateKey', 'RevokeKey', 'RevokeGrant'];
+  const keys = ['CreateKey', 'RotateKey', 'RevokeKey', 'RevokeGrant', 'ForgetPrincipal'];
   const links = ['CreateTenantLink', 'RevokeTenantLink'];
   const never = new Set([...once, ...onceAdmin, ...newer, ...keys, ...links]);
   for (const method of [...FilaService.methods, ...FilaAdmin.methods, ...FilaAuth.methods]) {

@@ -37,7 +37,7 @@ KINDS = (
     "message.keeps_returning",
     "hook.failed", "hook.circuit_opened", "hook.circuit_closed",
     "access.key_created", "access.key_rotated", "access.key_revoked", "access.granted", "access.grant_revoked",
-    "access.quotas_set", "access.link_created", "access.link_revoked", "access.denied",
+    "access.quotas_set", "access.forgotten", "access.link_created", "access.link_revoked", "access.denied",
     "sink.messages_lost",
     "disk.low", "disk.critical", "disk.roomy",
     "store.recovered", "store.unsynced_end_dropped", "store.damage_found", "store.range_lost",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
 
-from fila_cli.arguments import key_argument, queue_argument, yes_option
+from fila_cli.arguments import yes_option
+from fila_cli.links import link, moment
 from fila_cli.output import counted, facts, table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.values import DURATION, SIZE, size_text
@@ -76,7 +76,7 @@ def list_keys(session: Session, name: str) -> None:
 
     answer = session.auth.ListPrincipals(auth_pb2.ListPrincipalsRequest(), timeout=session.timeout_s)
     rows = [
-        (info.key_id, principal.name, _moment(info, "created_at"), _moment(info, "expires_at") or "never")
+        (info.key_id, principal.name, moment(info, "created_at"), moment(info, "expires_at") or "never")
         for principal in answer.principals
         if name in ("", principal.name)
         for info in principal.keys
@@ -300,94 +300,36 @@ def show(session: Session, name: str) -> None:
     session.show(answer, _about(answer.principal))
 
 
-@auth.group(
-    cls=Group,
+@auth.command(
     examples="""
-    fila auth link create orders acme --ttl 7d
-    fila auth link list orders
-    fila auth link revoke orders k3j5h2
-    """,
+    fila auth forget acme-shop --dry-run
+    fila auth forget acme-shop
+    """
 )
-def link() -> None:
-    """Let a tenant look at its own part of a queue, and at nothing else, for a while."""
-
-
-@link.command(
-    name="create",
-    examples="""
-    fila auth link create orders acme
-    fila auth link create orders acme --ttl 30d --console https://console.example
-    """,
-)
-@queue_argument
-@key_argument
-@click.option("--ttl", "ttl_ms", type=DURATION, default="7d", show_default=True, help="Its time; 90d at most")
-@click.option(
-    "--console",
-    default="",
-    metavar="URL",
-    help="Print the console's address that shows it; of a console of several brokers, URL/t/BROKER",
-)
-@click.pass_obj
-def create_link(session: Session, queue: str, key: str, ttl_ms: int, console: str) -> None:
-    """Make a link and print its key, or its address, once: whoever has it sees KEY's numbers in QUEUE."""
-    from fila.v1 import auth_pb2
-
-    made = session.auth.CreateTenantLink(
-        auth_pb2.CreateTenantLinkRequest(queue=queue, fairness_key=key, ttl_ms=ttl_ms),
-        timeout=session.timeout_s,
-    )
-    page = console.rstrip("/")
-    if page and not urlsplit(page).path.startswith("/t/"):
-        page += "/t"
-    session.show(made, f"{page}#{made.key}" if page else made.key)
-
-
-@link.command(
-    name="list",
-    examples="""
-    fila auth link list
-    fila auth link list orders
-    """,
-)
-@click.argument("queue", default="")
-@click.pass_obj
-def list_links(session: Session, queue: str) -> None:
-    """List links without their secrets, of QUEUE only if it is given; those that end soonest first."""
-    from fila.v1 import auth_pb2
-
-    answer = session.auth.ListTenantLinks(
-        auth_pb2.ListTenantLinksRequest(queue=queue), timeout=session.timeout_s
-    )
-    rows = [
-        (
-            each.link_id,
-            each.queue,
-            each.fairness_key,
-            each.created_by,
-            _moment(each, "created_at"),
-            _moment(each, "expires_at"),
-        )
-        for each in answer.links
-    ]
-    headings = ("LINK", "QUEUE", "KEY", "BY", "CREATED", "EXPIRES")
-    session.show(answer, table(headings, rows) if rows else "", empty="no links")
-
-
-@link.command(name="revoke", examples="fila auth link revoke orders k3j5h2")
-@queue_argument
-@click.argument("link_id", metavar="LINK")
+@click.argument("name")
+@click.option("--dry-run", is_flag=True, help="Show what would go, and forget nothing")
+@click.option("--force", is_flag=True, help="Even if nobody is an admin then")
 @yes_option
 @click.pass_obj
-def revoke_link(session: Session, queue: str, link_id: str, *, yes: bool) -> None:
-    """Take a link away: what it shows ends within a second."""
+def forget(session: Session, name: str, *, dry_run: bool, force: bool, yes: bool) -> None:
+    """Forget NAME with all it has: its keys, rights and quotas, and the tenant it is bound to. The audit keeps it."""
     from fila.v1 import auth_pb2
 
-    confirm(f"Revoke link {link_id} of {queue}?", yes=yes)
-    answer = session.auth.RevokeTenantLink(
-        auth_pb2.RevokeTenantLinkRequest(queue=queue, link_id=link_id), timeout=session.timeout_s
-    )
-    session.show(answer, f"link {link_id} revoked")
+    def ask(*, validate_only: bool) -> auth_pb2.ForgetPrincipalResponse:
+        request = auth_pb2.ForgetPrincipalRequest(name=name, validate_only=validate_only, force=force)
+        return session.auth.ForgetPrincipal(request, timeout=session.timeout_s)
+
+    if dry_run:
+        would = ask(validate_only=True)
+        session.show(would, f"{_about(would.principal)}\n{name} and all of this would be forgotten")
+        return
+    if not yes:
+        click.echo(_about(ask(validate_only=True).principal), err=True)
+    confirm(f"Forget {name} and all of this? Whoever uses its keys is cut off.", yes=yes)
+    session.show(ask(validate_only=False), f"{name} is forgotten")
+
+
+auth.add_command(link)
 
 
 @auth.command(
@@ -407,7 +349,7 @@ def whoami(session: Session) -> None:
         *([("tenant", answer.tenant)] if answer.tenant else []),
         *([("may", _right(permission)) for permission in answer.permissions] or [("may", "nothing")]),
         ("key", answer.key_id or ("a certificate" if answer.auth_enabled else "none is asked for")),
-        *([("expires", _moment(answer, "expires_at"))] if answer.HasField("expires_at") else []),
+        *([("expires", moment(answer, "expires_at"))] if answer.HasField("expires_at") else []),
         ("from", answer.peer),
     ]
     session.show(answer, facts(pairs))
@@ -454,7 +396,7 @@ def _about(principal: auth_pb2.Principal) -> str:
         pairs.append(("tenant", principal.tenant))
     pairs += [("may", _right(permission)) for permission in principal.permissions] or [("may", "nothing")]
     pairs += [
-        ("key", f"{info.key_id}, expires {_moment(info, 'expires_at') or 'never'}") for info in principal.keys
+        ("key", f"{info.key_id}, expires {moment(info, 'expires_at') or 'never'}") for info in principal.keys
     ]
     for name, value, used in (
         ("messages a second", quotas.messages_per_second, ""),
@@ -470,9 +412,3 @@ def _about(principal: auth_pb2.Principal) -> str:
     if principal.quota_refusals:
         pairs.append(("beyond its quotas", f"{counted(principal.quota_refusals, 'request')} refused"))
     return facts(pairs)
-
-
-def _moment(info: auth_pb2.KeyInfo | auth_pb2.WhoAmIResponse | auth_pb2.TenantLink, field: str) -> str:
-    if not info.HasField(field):
-        return ""
-    return str(getattr(info, field).ToDatetime().isoformat(timespec="seconds")) + "Z"

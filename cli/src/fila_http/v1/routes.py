@@ -557,6 +557,14 @@ ROUTES = (
         response=auth_pb2.SetQuotasResponse,
     ),
     Route(
+        name='ForgetPrincipal',
+        verb='POST',
+        path='/v1/auth/principals/forget',
+        call='/fila.v1.FilaAuth/ForgetPrincipal',
+        request=auth_pb2.ForgetPrincipalRequest,
+        response=auth_pb2.ForgetPrincipalResponse,
+    ),
+    Route(
         name='ListAudit',
         verb='GET',
         path='/v1/auth/audit',

@@ -127,6 +127,14 @@ class KeyCalls:
         told = await self._auth(methods.SET_QUOTAS, make(wire.SetQuotasRequest, name=name, quotas=quotas))
         return answer(Principal, told.principal)
 
+    async def forget_principal(self, name: str, *, force: bool = False) -> Principal:
+        """Forget `name` with its keys, rights, quotas and tenant, and return what it had. The last admin only with
+        `force`. A name with nothing left goes by itself after a day. Raises NotFound, Conflict."""
+        require_text("name", name)
+        request = make(wire.ForgetPrincipalRequest, name=name, force=force)
+        told = await self._auth(methods.FORGET_PRINCIPAL, request)
+        return answer(Principal, told.principal)
+
     async def list_audit(self, *, before: int = 0, limit: int = 0) -> list[AuditRecord]:
         """Return what admins did, newest first: at most `limit` records (0: 100, up to 1,000), with `before` those
         below that number. The newest 10,000 are kept."""

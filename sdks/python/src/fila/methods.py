@@ -163,6 +163,9 @@ CREATE_KEY = _auth("CreateKey", auth.CreateKeyRequest, auth.CreateKeyResponse, r
 ROTATE_KEY = _auth("RotateKey", auth.RotateKeyRequest, auth.RotateKeyResponse, repeatable=False)
 REVOKE_KEY = _auth("RevokeKey", auth.RevokeKeyRequest, auth.RevokeKeyResponse, repeatable=False)
 GRANT = _auth("Grant", auth.GrantRequest, auth.GrantResponse, repeatable=True)
+FORGET_PRINCIPAL = _auth(
+    "ForgetPrincipal", auth.ForgetPrincipalRequest, auth.ForgetPrincipalResponse, repeatable=False
+)
 REVOKE_GRANT = _auth("RevokeGrant", auth.RevokeGrantRequest, auth.RevokeGrantResponse, repeatable=False)
 GET_PRINCIPAL = _auth("GetPrincipal", auth.GetPrincipalRequest, auth.GetPrincipalResponse, repeatable=True)
 WHO_AM_I = _auth("WhoAmI", auth.WhoAmIRequest, auth.WhoAmIResponse, repeatable=True)

@@ -11,19 +11,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
+
+import msgspec
 
 from fila_server import errors
 from fila_server.access import records, rights
 from fila_server.access.ends import Ends
 from fila_server.access.marker import read_changes, write_changes
-from fila_server.access.records import KeyRecord, PrincipalRecord
+from fila_server.access.records import KeyRecord, PrincipalRecord, QuotaRecord
 from fila_server.core.protocol import commands, seam_frames
 from fila_server.core.requests.rights_table import Rights
 
 KEYS_MAX = 10_000
 PRINCIPALS_MAX = 10_000
+DAY_MS = 24 * 3600 * 1000
+"""How long what has ended, or has nothing left, is kept."""
 
 Call = Callable[[int, bytes], Awaitable[bytes]]
 Record = PrincipalRecord | KeyRecord
@@ -55,6 +59,8 @@ class Directory:
         self.keys: dict[str, KeyRecord] = {}
         self._keys_by_principal: dict[str, dict[str, KeyRecord]] = {}
         self._ends = Ends()
+        self._empty: dict[str, None] = {}
+        """Names with nothing left, those first that have been so for longest."""
         self._number_by_principal: dict[str, int] = {}
         self._ever_bounded: set[int] = set()
         """Numbers of principals that have, or had, a bound on what they hold in flight."""
@@ -79,6 +85,9 @@ class Directory:
             except ValueError as error:
                 raise _damaged(f"a record cannot be read ({error})") from None
         self._stored, self._sum = stored, records.Sum(stored)
+        self._empty = dict.fromkeys(
+            sorted(self._empty, key=lambda name: self.principals[name].empty_since_ms)
+        )
         for principal in self.principals.values():
             self._report(principal)
         for each in self.keys.values():
@@ -113,8 +122,12 @@ class Directory:
     # --- changes ----------------------------------------------------------------------------
 
     async def change(self, put: list[Record], drop: list[Record], audit: bytes = b"") -> None:
-        """Make a change durable, then put it in force. The caller has checked that it may be made."""
+        """Make a change durable, then put it in force. The caller has checked that it may be made.
+
+        With it goes since when a name of the change has nothing left.
+        """
         async with self._change:
+            put = self._with_empty(put, drop)
             total = self._sum.copy()
             frame = seam_frames.AccessChange(audit=audit)
             values: dict[bytes, bytes] = {}
@@ -144,9 +157,34 @@ class Directory:
                 self._keep(record)
                 self._report(record)
 
+    def _with_empty(self, put: list[Record], drop: list[Record]) -> list[Record]:
+        """What is put, and of each name in the change whether something is left of it."""
+        after = {record.name: record for record in put if isinstance(record, PrincipalRecord)}
+        gone = {record.name for record in drop if isinstance(record, PrincipalRecord)}
+        keys = [record for record in put if isinstance(record, KeyRecord)]
+        for name in {
+            *after,
+            *(record.principal for record in (*drop, *keys) if isinstance(record, KeyRecord)),
+        }:
+            record = after.get(name) or self.principals.get(name)
+            if record is None or name in gone:
+                continue
+            dropped = {each.id for each in drop if isinstance(each, KeyRecord)}
+            has_keys = any(each.principal == name for each in keys) or any(
+                key_id not in dropped for key_id in self._keys_by_principal.get(name, ())
+            )
+            since_ms = 0 if has_keys or has_something(record) else record.empty_since_ms or self.wall_ms()
+            if since_ms != record.empty_since_ms:
+                after[name] = msgspec.structs.replace(record, empty_since_ms=since_ms)
+        return [*after.values(), *keys]
+
     def _keep(self, record: Record) -> None:
         if isinstance(record, PrincipalRecord):
             self.principals[record.name] = record
+            if not record.empty_since_ms:
+                self._empty.pop(record.name, None)
+            else:
+                self._empty.setdefault(record.name)
         else:
             self.keys[record.id] = record
             self._keys_by_principal.setdefault(record.principal, {})[record.id] = record
@@ -154,6 +192,7 @@ class Directory:
     def _forget(self, record: Record) -> None:
         if isinstance(record, PrincipalRecord):
             self.principals.pop(record.name, None)
+            self._empty.pop(record.name, None)
             number = self._number_by_principal.pop(record.name, None)
             if number is not None:
                 self._table.drop_principal(number)
@@ -230,6 +269,20 @@ class Directory:
         """A principal's keys, the oldest first, those that are over among them."""
         return sorted(self._keys_by_principal.get(name, {}).values(), key=lambda key: key.created_ms)
 
+    def long_over(self) -> Iterator[KeyRecord]:
+        """Keys that ended a day ago or earlier, those that ended first first: the clock may have been wrong before."""
+        return map(self.keys.__getitem__, self._ends.over_since(self.wall_ms() - DAY_MS))
+
+    def empty(self) -> Iterator[PrincipalRecord]:
+        """Names with nothing left, those first that have been so for longest."""
+        return map(self.principals.__getitem__, self._empty)
+
+    def unmarked(self) -> Iterator[PrincipalRecord]:
+        """Names with nothing left that were stored without the time, by servers before 0.1.0."""
+        for name, principal in self.principals.items():
+            if not (principal.empty_since_ms or has_something(principal) or name in self._keys_by_principal):
+                yield principal
+
     def find(self, key_id: str, digest: bytes) -> tuple[int, KeyRecord | None]:
         """The caller of a key's holder, and the key; (0, None) unless id and secret belong together.
 
@@ -299,6 +352,11 @@ class Directory:
             and key.principal in self.principals
             and not _is_over(key, now_ms)
         )
+
+
+def has_something(principal: PrincipalRecord) -> bool:
+    """Whether it has anything but keys: a right, a bound, a link, or a tenant that binds its messages."""
+    return bool(principal.grants or principal.tenant or principal.link or principal.quotas != QuotaRecord())
 
 
 def _is_over(key: KeyRecord, now_ms: int) -> bool:

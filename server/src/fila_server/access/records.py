@@ -68,6 +68,8 @@ class PrincipalRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     tenant: str = ""
     quotas: QuotaRecord = QuotaRecord()
     link: LinkRecord | None = None
+    empty_since_ms: int = 0
+    """Since when nothing is left but the name; 0 while there is something."""
 
 
 class KeyRecord(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -129,6 +129,7 @@ RPCS: dict[str, Need] = {
     "FilaAuth/Grant": _ADMIN,
     "FilaAuth/RevokeGrant": _ADMIN,
     "FilaAuth/SetQuotas": _ADMIN,
+    "FilaAuth/ForgetPrincipal": _ADMIN,
     "FilaAuth/CreateTenantLink": _MANAGE,
     "FilaAuth/ListTenantLinks": Need(MANAGE, "queue", filtered=True),
     "FilaAuth/RevokeTenantLink": _MANAGE,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from fila_server import errors
 from fila_server.access import keys, rights
 from fila_server.access.admission import Admission, Caller
 from fila_server.access.directory import KEYS_MAX, PRINCIPALS_MAX, Directory
+from fila_server.access.directory import Record as AccessRecord
 from fila_server.access.records import GrantRecord, KeyRecord, PrincipalRecord, QuotaRecord
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
@@ -51,6 +52,8 @@ _EVENT_BY_ACT = {
     "SetQuotas": "access.quotas_set",
     "CreateTenantLink": "access.link_created",
     "RevokeTenantLink": "access.link_revoked",
+    "ForgetPrincipal": "access.forgotten",
+    "ForgetKey": "access.forgotten",
 }
 _RIGHT_BY_NAME = {name: right for right, name in _BIT_BY_RIGHT.items()}
 
@@ -83,18 +86,17 @@ class Keyring:
     async def _create(self, request: pb.CreateKeyRequest, caller: Caller, expires_ms: int) -> bytes:
         directory = self._directory
         known = directory.principals.get(request.name)
-        put: list[PrincipalRecord | KeyRecord] = []
+        put: list[AccessRecord] = []
+        room = self.make_room(0 if known else 1)
         if known is None:
-            self.check_room(1)
             put.append(PrincipalRecord(request.name, self._now_ms(), tenant=request.as_tenant))
         elif request.as_tenant and request.as_tenant != known.tenant:
             raise errors.Invalid(
                 "as_tenant", f'is for a new name: "{request.name}" is there, with other rights'
             )
-        self.check_room(0)
         text, key = keys.make(os.urandom)
         put.append(KeyRecord(key.id, request.name, key.digest, self._now_ms(), expires_ms))
-        await self.change(put, [], record("CreateKey", request, caller), key.id)
+        await self.change(put, [], record("CreateKey", request, caller), key.id, room=room)
         return pb.CreateKeyResponse(key=text, key_id=key.id).SerializeToString()
 
     async def rotate_key(self, request: pb.RotateKeyRequest, caller: Caller) -> bytes:
@@ -108,13 +110,13 @@ class Keyring:
             raise errors.Conflict(
                 "this is the key of a tenant's link: make another link, and revoke this one"
             )
-        self.check_room(0)
+        room = self.make_room(0)
         ends_ms = self._now_ms() + max(1, request.overlap_ms)
         ends_ms = min(ends_ms, old.expires_ms) if old.expires_ms else ends_ms
         text, key = keys.make(os.urandom)
         new = KeyRecord(key.id, old.principal, key.digest, self._now_ms(), expires_ms)
         ending = msgspec.structs.replace(old, expires_ms=ends_ms)
-        await self.change([new, ending], [], record("RotateKey", request, caller), key.id)
+        await self.change([new, ending], [], record("RotateKey", request, caller), key.id, room=room)
         return pb.RotateKeyResponse(key=text, key_id=key.id).SerializeToString()
 
     async def revoke_key(self, request: pb.RevokeKeyRequest, caller: Caller) -> bytes:
@@ -122,11 +124,8 @@ class Keyring:
 
     async def _revoke(self, request: pb.RevokeKeyRequest, caller: Caller) -> bytes:
         key = self._key(request.key_id)
-        self._check_admin_left(request.force, key, without_keys=frozenset((key.id,)))
-        drop: list[PrincipalRecord | KeyRecord] = [key]
-        if self._is_link(key.principal):
-            drop.append(self._principal(key.principal))
-        await self.change([], drop, record("RevokeKey", request, caller), key.id)
+        self.check_admin_left(request.force, key, without_keys=frozenset((key.id,)))
+        await self.change([], self.with_its_link(key), record("RevokeKey", request, caller), key.id)
         return pb.RevokeKeyResponse().SerializeToString()
 
     # --- rights and quotas ------------------------------------------------------------------
@@ -140,15 +139,15 @@ class Keyring:
 
     async def _grant(self, request: pb.GrantRequest, caller: Caller, given: list[GrantRecord]) -> bytes:
         known = self._directory.principals.get(request.name)
+        room: list[AccessRecord] = []
         if known is None:
-            self.check_room(1)
+            room = self.make_room(1)
             known = PrincipalRecord(request.name, self._now_ms())
         grants = tuple(dict.fromkeys((*known.grants, *given)))
         rights.check_together(grants, known.tenant)
-        await self.change(
-            [msgspec.structs.replace(known, grants=grants)], [], record("Grant", request, caller)
-        )
-        return pb.GrantResponse(principal=self._shown(request.name)).SerializeToString()
+        changed = msgspec.structs.replace(known, grants=grants)
+        await self.change([changed], [], record("Grant", request, caller), room=room)
+        return pb.GrantResponse(principal=self.shown(request.name)).SerializeToString()
 
     async def revoke_grant(self, request: pb.RevokeGrantRequest, caller: Caller) -> bytes:
         taken = _grants_of(request.permissions)
@@ -157,7 +156,7 @@ class Keyring:
     async def _revoke_grant(
         self, request: pb.RevokeGrantRequest, caller: Caller, taken: list[GrantRecord]
     ) -> bytes:
-        known = self._principal(request.name)
+        known = self.principal(request.name)
         for each in taken:
             if each not in known.grants:
                 raise errors.Conflict(
@@ -167,9 +166,9 @@ class Keyring:
         left = tuple(each for each in known.grants if taken and each not in taken)
         changed = msgspec.structs.replace(known, grants=left)
         if rights.is_admin(known) and not rights.is_admin(changed):
-            self._check_admin_left(request.force, None, without=known.name)
+            self.check_admin_left(request.force, None, without=known.name)
         await self.change([changed], [], record("RevokeGrant", request, caller))
-        return pb.RevokeGrantResponse(principal=self._shown(request.name)).SerializeToString()
+        return pb.RevokeGrantResponse(principal=self.shown(request.name)).SerializeToString()
 
     async def set_quotas(self, request: pb.SetQuotasRequest, caller: Caller) -> bytes:
         quotas = request.quotas
@@ -181,7 +180,7 @@ class Keyring:
         return await self.in_turn(self._set_quotas(request, caller))
 
     async def _set_quotas(self, request: pb.SetQuotasRequest, caller: Caller) -> bytes:
-        known = self._principal(request.name)
+        known = self.principal(request.name)
         quotas = request.quotas
         if quotas.stored_bytes and not known.tenant:
             raise errors.Invalid(
@@ -206,13 +205,13 @@ class Keyring:
         await self.change(
             [msgspec.structs.replace(known, quotas=bounds)], [], record("SetQuotas", request, caller)
         )
-        return pb.SetQuotasResponse(principal=self._shown(request.name)).SerializeToString()
+        return pb.SetQuotasResponse(principal=self.shown(request.name)).SerializeToString()
 
     # --- reading ----------------------------------------------------------------------------
 
     async def list_principals(self, request: pb.ListPrincipalsRequest, _caller: Caller) -> bytes:
         names = sorted(name for name in self._directory.principals if name.startswith(request.prefix))
-        return pb.ListPrincipalsResponse(principals=map(self._shown, names)).SerializeToString()
+        return pb.ListPrincipalsResponse(principals=map(self.shown, names)).SerializeToString()
 
     async def get_principal(self, request: pb.GetPrincipalRequest, caller: Caller) -> bytes:
         name = request.name or caller.name
@@ -222,8 +221,8 @@ class Keyring:
             everything = pb.Permission(right=pb.RIGHT_ADMIN)
             reported = pb.Principal(name=caller.name, permissions=[everything])
             return pb.GetPrincipalResponse(principal=reported).SerializeToString()
-        self._principal(name)
-        return pb.GetPrincipalResponse(principal=self._shown(name)).SerializeToString()
+        self.principal(name)
+        return pb.GetPrincipalResponse(principal=self.shown(name)).SerializeToString()
 
     async def who_am_i(self, _request: pb.WhoAmIRequest, caller: Caller) -> bytes:
         reported = pb.WhoAmIResponse(
@@ -279,29 +278,53 @@ class Keyring:
 
     async def change(
         self,
-        put: list[PrincipalRecord | KeyRecord],
-        drop: list[PrincipalRecord | KeyRecord],
+        put: list[AccessRecord],
+        drop: list[AccessRecord],
         reported: Record,
         key_id: str = "",
+        *,
+        room: Sequence[AccessRecord] = (),
     ) -> None:
-        """Make a change durable with its record, put it in force, and tell it. Called in turn."""
+        """Make a change durable with its record, put it in force, and tell it. Called in turn. `room` goes besides, so
+        that there is some."""
         if key_id:
             reported = msgspec.structs.replace(reported, details={**reported.details, "key_id": key_id})
-        await self._directory.change(put, drop, encode(reported))
+        if room:
+            names = ", ".join(each.name if isinstance(each, PrincipalRecord) else each.id for each in room)
+            reported = msgspec.structs.replace(reported, details={**reported.details, "forgotten": names})
+        await self._directory.change(put, [*drop, *room], encode(reported))
         self._admission.look()
         about: dict[str, Any] = {name: text for name, text in reported.details.items() if text}
         about["name"] = about.get("name") or reported.queue
         emit(_EVENT_BY_ACT[reported.act], principal=reported.principal, peer=reported.peer, **about)
 
-    def check_room(self, principals: int) -> None:
-        """Raises LimitExceeded where a key and so many principals more would be too many."""
+    def make_room(self, principals: int) -> list[AccessRecord]:
+        """What may go so that there is room for a key and so many principals more: a key that ended a day ago, a name
+        with nothing left. Raises LimitExceeded where nothing may."""
         directory = self._directory
+        room: list[AccessRecord] = []
         if len(directory.keys) >= KEYS_MAX:
-            raise errors.LimitExceeded("keys", f"must be at most {KEYS_MAX}; revoke those that nobody uses")
-        if len(directory.principals) + principals > PRINCIPALS_MAX:
-            raise errors.LimitExceeded("principals", f"must be at most {PRINCIPALS_MAX}")
+            ended = next(directory.long_over(), None)
+            if ended is None:
+                raise errors.LimitExceeded(
+                    "keys", f"must be at most {KEYS_MAX}; revoke those that nobody uses"
+                )
+            room += self.with_its_link(ended)
+        if len(directory.principals) - (len(room) > 1) + principals > PRINCIPALS_MAX:
+            empty = next(directory.empty(), None)
+            if empty is None:
+                raise errors.LimitExceeded(
+                    "principals",
+                    f"must be at most {PRINCIPALS_MAX}; forget those that nobody needs (fila auth forget NAME)",
+                )
+            room.append(empty)
+        return room
 
-    def _check_admin_left(
+    def with_its_link(self, key: KeyRecord) -> list[AccessRecord]:
+        """The key, and with a link's the principal that the link is."""
+        return [key, self.principal(key.principal)] if self._is_link(key.principal) else [key]
+
+    def check_admin_left(
         self,
         force: bool,
         key: KeyRecord | None,
@@ -340,7 +363,7 @@ class Keyring:
         principal = self._directory.principals.get(name)
         return principal is not None and principal.link is not None
 
-    def _principal(self, name: str) -> PrincipalRecord:
+    def principal(self, name: str) -> PrincipalRecord:
         principal = self._directory.principals.get(name)
         if principal is None:
             raise errors.NotFound(
@@ -349,7 +372,7 @@ class Keyring:
             )
         return principal
 
-    def _shown(self, name: str) -> pb.Principal:
+    def shown(self, name: str) -> pb.Principal:
         record = self._directory.principals[name]
         reported = pb.Principal(name=name, tenant=record.tenant, quota_refusals=self._directory.refused(name))
         reported.connections, reported.streams, reported.in_flight = self._directory.in_use(name)

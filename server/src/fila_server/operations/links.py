@@ -12,6 +12,7 @@ from fila.v1 import auth_pb2 as pb
 from fila_server import errors
 from fila_server.access import keys
 from fila_server.access.admission import Admission, Caller
+from fila_server.access.directory import DAY_MS
 from fila_server.access.records import GrantRecord, KeyRecord, LinkRecord, PrincipalRecord, QuotaRecord
 from fila_server.access.rights import VIEW
 from fila_server.broker.calls import Broker
@@ -20,7 +21,6 @@ from fila_server.operations import rules
 from fila_server.operations.audit import record
 from fila_server.operations.keyring import LINK_PREFIX, Keyring
 
-DAY_MS = 24 * 3600 * 1000
 TTL_DEFAULT_MS = 7 * DAY_MS
 TTL_MS_MAX = 90 * DAY_MS
 LINKS_MAX = 5_000
@@ -64,8 +64,7 @@ class TenantLinks:
     async def _create(self, request: pb.CreateTenantLinkRequest, caller: Caller) -> bytes:
         now_ms = self._admission.directory.wall_ms()
         links = self._links()
-        # Those that ended a day ago make room, so nobody has to tidy up. Before that the clock may have been wrong.
-        ended = [link for link in links if link[1].expires_ms <= now_ms - DAY_MS]
+        # Those that ended a day ago are on their way out (forgetting.py).
         kept = [link for link in links if link[1].expires_ms > now_ms - DAY_MS]
         if len(kept) >= LINKS_MAX:
             raise errors.LimitExceeded("links", f"must be at most {LINKS_MAX}; revoke those that nobody uses")
@@ -73,8 +72,7 @@ class TenantLinks:
             raise errors.LimitExceeded(
                 "links", f"of one queue must be at most {LINKS_A_QUEUE_MAX}; revoke those that nobody uses"
             )
-        if not ended:
-            self._keyring.check_room(1)
+        room = self._keyring.make_room(1)
         text, key = keys.make(os.urandom)
         expires_ms = now_ms + (request.ttl_ms or TTL_DEFAULT_MS)
         principal = PrincipalRecord(
@@ -86,9 +84,8 @@ class TenantLinks:
             link=LinkRecord(request.queue, caller.name),
         )
         made = KeyRecord(key.id, principal.name, key.digest, now_ms, expires_ms)
-        drop = [each for holder, old, _ in ended for each in (old, holder)]
         await self._keyring.change(
-            [principal, made], drop, record("CreateTenantLink", request, caller), key.id
+            [principal, made], [], record("CreateTenantLink", request, caller), key.id, room=room
         )
         assert principal.link is not None
         return pb.CreateTenantLinkResponse(

@@ -1,4 +1,5 @@
-"""FilaAuth: keys, rights, quotas, audit, links. What may be asked is in operations/keyring.py and links.py."""
+"""FilaAuth: keys, rights, quotas, audit, links. What may be asked is in operations/: keyring.py,
+forgetting.py, links.py."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from fila_server.access.admission import Caller
 from fila_server.access.table import RPCS
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Config
+from fila_server.operations.forgetting import Forgetting
 from fila_server.operations.keyring import Keyring
 from fila_server.operations.links import TenantLinks
 from fila_server.services.admin import Call, answering_handler, authorize, parse
@@ -21,9 +23,10 @@ from fila_server.services.request_bounds import RequestBounds
 SERVICE = "fila.v1.FilaAuth"
 
 
-def handlers(broker: Broker, config: Config, identity: Identity) -> grpc.GenericRpcHandler:
+def handlers(
+    broker: Broker, config: Config, identity: Identity, keyring: Keyring, forgetting: Forgetting
+) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
-    keyring = Keyring(broker, identity.admission, config.limits)
     links = TenantLinks(broker, identity.admission, config.limits, keyring)
     bounds = RequestBounds(config.limits)
     methods: dict[str, tuple[type[Any], Callable[[Any, Caller], Awaitable[bytes]]]] = {
@@ -35,6 +38,7 @@ def handlers(broker: Broker, config: Config, identity: Identity) -> grpc.Generic
         "Grant": (pb.GrantRequest, keyring.grant),
         "RevokeGrant": (pb.RevokeGrantRequest, keyring.revoke_grant),
         "SetQuotas": (pb.SetQuotasRequest, keyring.set_quotas),
+        "ForgetPrincipal": (pb.ForgetPrincipalRequest, forgetting.forget),
         "CreateTenantLink": (pb.CreateTenantLinkRequest, links.create),
         "ListTenantLinks": (pb.ListTenantLinksRequest, links.listed),
         "RevokeTenantLink": (pb.RevokeTenantLinkRequest, links.revoke),

@@ -22,6 +22,8 @@ from fila.v1 import admin_pb2, auth_pb2, service_pb2, sink_pb2
 from fila_server.broker.calls import Broker
 from fila_server.config.kinds import MIB
 from fila_server.config.schema import Config
+from fila_server.operations.forgetting import Forgetting, keep_forgetting
+from fila_server.operations.keyring import Keyring
 from fila_server.operations.series import RecentSeries, record
 from fila_server.services import admin, auth, sinks
 from fila_server.services.identity import Identity
@@ -50,7 +52,9 @@ class Services:
         self._health = health.aio.HealthServicer()
         self._broker = broker
         self._recent_series = RecentSeries()
-        self._recording: asyncio.Task[None] | None = None
+        keyring = Keyring(broker, identity.admission, config.limits)
+        self._forgetting = Forgetting(identity.admission, keyring)
+        self._working: list[asyncio.Future[None]] = []
         self.handlers: tuple[grpc.GenericRpcHandler, ...] = (
             admin.handlers(
                 broker,
@@ -60,7 +64,7 @@ class Services:
                 identity,
                 self._recent_series,
             ),
-            auth.handlers(broker, config, identity),
+            auth.handlers(broker, config, identity, keyring, self._forgetting),
             sinks.handlers(broker, config, identity),
             *_added_by(health_pb2_grpc.add_HealthServicer_to_server, self._health),
             *_reflection(identity),
@@ -68,14 +72,17 @@ class Services:
 
     async def say_serving(self) -> None:
         """Tell whoever asks that all services answer."""
-        self._recording = asyncio.ensure_future(record(self._recent_series, self._broker.call))
+        self._working = [
+            asyncio.ensure_future(record(self._recent_series, self._broker.call)),
+            asyncio.ensure_future(keep_forgetting(self._forgetting)),
+        ]
         for name in ("", *SERVICES):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
     async def say_not_serving(self) -> None:
         """Tell load balancers to go elsewhere while calls in hand finish; for good."""
-        if self._recording is not None:
-            self._recording.cancel()
+        for each in self._working:
+            each.cancel()
         await self._health.enter_graceful_shutdown()
 
 

@@ -71,6 +71,11 @@ class KeyCalls(DeadLetterCalls):
             )
         )
 
+    def forget_principal(self, name: str, *, force: bool = False) -> Principal:
+        """Forget `name` with its keys, rights, quotas and tenant, and return what it had. The last admin only with
+        `force`. A name with nothing left goes by itself after a day. Raises NotFound, Conflict."""
+        return self._run(self._client.forget_principal(name, force=force))
+
     def get_principal(self, name: str = "") -> Principal:
         """Return what is known of `name`; of this client's own key, unless it is given. Raises NotFound."""
         return self._run(self._client.get_principal(name))

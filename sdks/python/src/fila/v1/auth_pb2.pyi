@@ -79,6 +79,22 @@ class CreateTenantLinkResponse(_message.Message):
     link: TenantLink
     def __init__(self, key: _Optional[str] = ..., link: _Optional[_Union[TenantLink, _Mapping]] = ...) -> None: ...
 
+class ForgetPrincipalRequest(_message.Message):
+    __slots__ = ["force", "name", "validate_only"]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    force: bool
+    name: str
+    validate_only: bool
+    def __init__(self, name: _Optional[str] = ..., validate_only: bool = ..., force: bool = ...) -> None: ...
+
+class ForgetPrincipalResponse(_message.Message):
+    __slots__ = ["principal"]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    principal: Principal
+    def __init__(self, principal: _Optional[_Union[Principal, _Mapping]] = ...) -> None: ...
+
 class GetPrincipalRequest(_message.Message):
     __slots__ = ["name"]
     NAME_FIELD_NUMBER: _ClassVar[int]

@@ -57,6 +57,11 @@ class FilaAuthStub(object):
                 request_serializer=fila_dot_v1_dot_auth__pb2.SetQuotasRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_auth__pb2.SetQuotasResponse.FromString,
                 )
+        self.ForgetPrincipal = channel.unary_unary(
+                '/fila.v1.FilaAuth/ForgetPrincipal',
+                request_serializer=fila_dot_v1_dot_auth__pb2.ForgetPrincipalRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_auth__pb2.ForgetPrincipalResponse.FromString,
+                )
         self.CreateTenantLink = channel.unary_unary(
                 '/fila.v1.FilaAuth/CreateTenantLink',
                 request_serializer=fila_dot_v1_dot_auth__pb2.CreateTenantLinkRequest.SerializeToString,
@@ -145,6 +150,15 @@ class FilaAuthServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForgetPrincipal(self, request, context):
+        """Forget a name with all it has: its keys, rights and quotas, and what binds it to a tenant. What its keys hold open
+        ends within a second; links that it made go on. A name without any of these is forgotten by itself after a day. The
+        audit keeps the name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateTenantLink(self, request, context):
         """Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
         place where it is ever told. Refused while the broker asks for no keys.
@@ -223,6 +237,11 @@ def add_FilaAuthServicer_to_server(servicer, server):
                     servicer.SetQuotas,
                     request_deserializer=fila_dot_v1_dot_auth__pb2.SetQuotasRequest.FromString,
                     response_serializer=fila_dot_v1_dot_auth__pb2.SetQuotasResponse.SerializeToString,
+            ),
+            'ForgetPrincipal': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetPrincipal,
+                    request_deserializer=fila_dot_v1_dot_auth__pb2.ForgetPrincipalRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_auth__pb2.ForgetPrincipalResponse.SerializeToString,
             ),
             'CreateTenantLink': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateTenantLink,
@@ -394,6 +413,23 @@ class FilaAuth(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAuth/SetQuotas',
             fila_dot_v1_dot_auth__pb2.SetQuotasRequest.SerializeToString,
             fila_dot_v1_dot_auth__pb2.SetQuotasResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ForgetPrincipal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAuth/ForgetPrincipal',
+            fila_dot_v1_dot_auth__pb2.ForgetPrincipalRequest.SerializeToString,
+            fila_dot_v1_dot_auth__pb2.ForgetPrincipalResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -56,6 +56,11 @@ class FilaAuthStub:
     """Take rights back."""
     SetQuotas: _grpc.UnaryUnaryMultiCallable[_auth_pb2.SetQuotasRequest, _auth_pb2.SetQuotasResponse]
     """Bound what a principal may use."""
+    ForgetPrincipal: _grpc.UnaryUnaryMultiCallable[_auth_pb2.ForgetPrincipalRequest, _auth_pb2.ForgetPrincipalResponse]
+    """Forget a name with all it has: its keys, rights and quotas, and what binds it to a tenant. What its keys hold open
+    ends within a second; links that it made go on. A name without any of these is forgotten by itself after a day. The
+    audit keeps the name.
+    """
     CreateTenantLink: _grpc.UnaryUnaryMultiCallable[_auth_pb2.CreateTenantLinkRequest, _auth_pb2.CreateTenantLinkResponse]
     """Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
     place where it is ever told. Refused while the broker asks for no keys.
@@ -92,6 +97,11 @@ class FilaAuthAsyncStub(FilaAuthStub):
     """Take rights back."""
     SetQuotas: _aio.UnaryUnaryMultiCallable[_auth_pb2.SetQuotasRequest, _auth_pb2.SetQuotasResponse]  # type: ignore[assignment]
     """Bound what a principal may use."""
+    ForgetPrincipal: _aio.UnaryUnaryMultiCallable[_auth_pb2.ForgetPrincipalRequest, _auth_pb2.ForgetPrincipalResponse]  # type: ignore[assignment]
+    """Forget a name with all it has: its keys, rights and quotas, and what binds it to a tenant. What its keys hold open
+    ends within a second; links that it made go on. A name without any of these is forgotten by itself after a day. The
+    audit keeps the name.
+    """
     CreateTenantLink: _aio.UnaryUnaryMultiCallable[_auth_pb2.CreateTenantLinkRequest, _auth_pb2.CreateTenantLinkResponse]  # type: ignore[assignment]
     """Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
     place where it is ever told. Refused while the broker asks for no keys.
@@ -173,6 +183,17 @@ class FilaAuthServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_auth_pb2.SetQuotasResponse, _abc.Awaitable[_auth_pb2.SetQuotasResponse]]:
         """Bound what a principal may use."""
+
+    @_abc_1.abstractmethod
+    def ForgetPrincipal(
+        self,
+        request: _auth_pb2.ForgetPrincipalRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_auth_pb2.ForgetPrincipalResponse, _abc.Awaitable[_auth_pb2.ForgetPrincipalResponse]]:
+        """Forget a name with all it has: its keys, rights and quotas, and what binds it to a tenant. What its keys hold open
+        ends within a second; links that it made go on. A name without any of these is forgotten by itself after a day. The
+        audit keeps the name.
+        """
 
     @_abc_1.abstractmethod
     def CreateTenantLink(

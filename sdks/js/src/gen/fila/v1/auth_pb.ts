@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/auth.proto.
  */
 export const file_fila_v1_auth: GenFile = /*@__PURE__*/
-  fileDesc("ChJmaWxhL3YxL2F1dGgucHJvdG8SB2ZpbGEudjEiSwoKUGVybWlzc2lvbhIdCgVyaWdodBgBIAEoDjIOLmZpbGEudjEuUmlnaHQSDQoFcXVldWUYAiABKAkSDwoHY2hhbm5lbBgDIAEoCSKOAQoGUXVvdGFzEhsKE21lc3NhZ2VzX3Blcl9zZWNvbmQYASABKAESGAoQYnl0ZXNfcGVyX3NlY29uZBgCIAEoARITCgtjb25uZWN0aW9ucxgDIAEoDRIPCgdzdHJlYW1zGAQgASgNEhQKDHN0b3JlZF9ieXRlcxgFIAEoBBIRCglpbl9mbGlnaHQYBiABKA0ijAEKB0tleUluZm8SDgoGa2V5X2lkGAEgASgJEi4KCmNyZWF0ZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWJvb3RzdHJhcBgEIAEoCCL7AQoJUHJpbmNpcGFsEgwKBG5hbWUYASABKAkSKAoLcGVybWlzc2lvbnMYAiADKAsyEy5maWxhLnYxLlBlcm1pc3Npb24SDgoGdGVuYW50GAMgASgJEh4KBGtleXMYBCADKAsyEC5maWxhLnYxLktleUluZm8SHwoGcXVvdGFzGAUgASgLMg8uZmlsYS52MS5RdW90YXMSEwoLY29ubmVjdGlvbnMYBiABKA0SDwoHc3RyZWFtcxgHIAEoDRIWCg5xdW90YV9yZWZ1c2FscxgIIAEoBBIUCgxzdG9yZWRfYnl0ZXMYCSABKAQSEQoJaW5fZmxpZ2h0GAogASgEIg8KDVdob0FtSVJlcXVlc3QiwQEKDldob0FtSVJlc3BvbnNlEhEKCXByaW5jaXBhbBgBIAEoCRIoCgtwZXJtaXNzaW9ucxgCIAMoCzITLmZpbGEudjEuUGVybWlzc2lvbhIOCgZ0ZW5hbnQYAyABKAkSDgoGa2V5X2lkGAQgASgJEi4KCmV4cGlyZXNfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDGF1dGhfZW5hYmxlZBgGIAEoCBIMCgRwZWVyGAcgASgJIk0KEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIYChBleHBpcmVzX2FmdGVyX21zGAIgASgEEhEKCWFzX3RlbmFudBgDIAEoCSIwChFDcmVhdGVLZXlSZXNwb25zZRILCgNrZXkYASABKAkSDgoGa2V5X2lkGAIgASgJIicKFUxpc3RQcmluY2lwYWxzUmVxdWVzdBIOCgZwcmVmaXgYASABKAkiQAoWTGlzdFByaW5jaXBhbHNSZXNwb25zZRImCgpwcmluY2lwYWxzGAEgAygLMhIuZmlsYS52MS5QcmluY2lwYWwiIwoTR2V0UHJpbmNpcGFsUmVxdWVzdBIMCgRuYW1lGAEgASgJIj0KFEdldFByaW5jaXBhbFJlc3BvbnNlEiUKCXByaW5jaXBhbBgBIAEoCzISLmZpbGEudjEuUHJpbmNpcGFsIlAKEFJvdGF0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEhIKCm92ZXJsYXBfbXMYAiABKAQSGAoQZXhwaXJlc19hZnRlcl9tcxgDIAEoBCIwChFSb3RhdGVLZXlSZXNwb25zZRILCgNrZXkYASABKAkSDgoGa2V5X2lkGAIgASgJIjEKEFJldm9rZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg0KBWZvcmNlGAIgASgIIhMKEVJldm9rZUtleVJlc3BvbnNlIkYKDEdyYW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEigKC3Blcm1pc3Npb25zGAIgAygLMhMuZmlsYS52MS5QZXJtaXNzaW9uIjYKDUdyYW50UmVzcG9uc2USJQoJcHJpbmNpcGFsGAEgASgLMhIuZmlsYS52MS5QcmluY2lwYWwiWwoSUmV2b2tlR3JhbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSKAoLcGVybWlzc2lvbnMYAiADKAsyEy5maWxhLnYxLlBlcm1pc3Npb24SDQoFZm9yY2UYAyABKAgiPAoTUmV2b2tlR3JhbnRSZXNwb25zZRIlCglwcmluY2lwYWwYASABKAsyEi5maWxhLnYxLlByaW5jaXBhbCJBChBTZXRRdW90YXNSZXF1ZXN0EgwKBG5hbWUYASABKAkSHwoGcXVvdGFzGAIgASgLMg8uZmlsYS52MS5RdW90YXMiOgoRU2V0UXVvdGFzUmVzcG9uc2USJQoJcHJpbmNpcGFsGAEgASgLMhIuZmlsYS52MS5QcmluY2lwYWwiMQoQTGlzdEF1ZGl0UmVxdWVzdBIOCgZiZWZvcmUYASABKAQSDQoFbGltaXQYAiABKA0iOgoRTGlzdEF1ZGl0UmVzcG9uc2USJQoHcmVjb3JkcxgBIAMoCzIULmZpbGEudjEuQXVkaXRSZWNvcmQijwIKC0F1ZGl0UmVjb3JkEg4KBm51bWJlchgBIAEoBBImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDYWN0GAMgASgJEhEKCXByaW5jaXBhbBgEIAEoCRIOCgZrZXlfaWQYBSABKAkSDAoEcGVlchgGIAEoCRINCgVxdWV1ZRgHIAEoCRIyCgdkZXRhaWxzGAggAygLMiEuZmlsYS52MS5BdWRpdFJlY29yZC5EZXRhaWxzRW50cnkSFwoPY2xhaW1lZF9hZGRyZXNzGAkgASgJGi4KDERldGFpbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIk4KF0NyZWF0ZVRlbmFudExpbmtSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhQKDGZhaXJuZXNzX2tleRgCIAEoCRIOCgZ0dGxfbXMYAyABKAQiSgoYQ3JlYXRlVGVuYW50TGlua1Jlc3BvbnNlEgsKA2tleRgBIAEoCRIhCgRsaW5rGAIgASgLMhMuZmlsYS52MS5UZW5hbnRMaW5rIrYBCgpUZW5hbnRMaW5rEg8KB2xpbmtfaWQYASABKAkSDQoFcXVldWUYAiABKAkSFAoMZmFpcm5lc3Nfa2V5GAMgASgJEhIKCmNyZWF0ZWRfYnkYBCABKAkSLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiJwoWTGlzdFRlbmFudExpbmtzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCSI9ChdMaXN0VGVuYW50TGlua3NSZXNwb25zZRIiCgVsaW5rcxgBIAMoCzITLmZpbGEudjEuVGVuYW50TGluayI5ChdSZXZva2VUZW5hbnRMaW5rUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdsaW5rX2lkGAIgASgJIhoKGFJldm9rZVRlbmFudExpbmtSZXNwb25zZSp3CgVSaWdodBIVChFSSUdIVF9VTlNQRUNJRklFRBAAEhEKDVJJR0hUX1BST0RVQ0UQARIRCg1SSUdIVF9DT05TVU1FEAISEAoMUklHSFRfTUFOQUdFEAMSDwoLUklHSFRfQURNSU4QBBIOCgpSSUdIVF9WSUVXEAUywwcKCEZpbGFBdXRoEkIKCUNyZWF0ZUtleRIZLmZpbGEudjEuQ3JlYXRlS2V5UmVxdWVzdBoaLmZpbGEudjEuQ3JlYXRlS2V5UmVzcG9uc2USUQoOTGlzdFByaW5jaXBhbHMSHi5maWxhLnYxLkxpc3RQcmluY2lwYWxzUmVxdWVzdBofLmZpbGEudjEuTGlzdFByaW5jaXBhbHNSZXNwb25zZRJLCgxHZXRQcmluY2lwYWwSHC5maWxhLnYxLkdldFByaW5jaXBhbFJlcXVlc3QaHS5maWxhLnYxLkdldFByaW5jaXBhbFJlc3BvbnNlEkIKCVJvdGF0ZUtleRIZLmZpbGEudjEuUm90YXRlS2V5UmVxdWVzdBoaLmZpbGEudjEuUm90YXRlS2V5UmVzcG9uc2USQgoJUmV2b2tlS2V5EhkuZmlsYS52MS5SZXZva2VLZXlSZXF1ZXN0GhouZmlsYS52MS5SZXZva2VLZXlSZXNwb25zZRI2CgVHcmFudBIVLmZpbGEudjEuR3JhbnRSZXF1ZXN0GhYuZmlsYS52MS5HcmFudFJlc3BvbnNlEkgKC1Jldm9rZUdyYW50EhsuZmlsYS52MS5SZXZva2VHcmFudFJlcXVlc3QaHC5maWxhLnYxLlJldm9rZUdyYW50UmVzcG9uc2USQgoJU2V0UXVvdGFzEhkuZmlsYS52MS5TZXRRdW90YXNSZXF1ZXN0GhouZmlsYS52MS5TZXRRdW90YXNSZXNwb25zZRJXChBDcmVhdGVUZW5hbnRMaW5rEiAuZmlsYS52MS5DcmVhdGVUZW5hbnRMaW5rUmVxdWVzdBohLmZpbGEudjEuQ3JlYXRlVGVuYW50TGlua1Jlc3BvbnNlElQKD0xpc3RUZW5hbnRMaW5rcxIfLmZpbGEudjEuTGlzdFRlbmFudExpbmtzUmVxdWVzdBogLmZpbGEudjEuTGlzdFRlbmFudExpbmtzUmVzcG9uc2USVwoQUmV2b2tlVGVuYW50TGluaxIgLmZpbGEudjEuUmV2b2tlVGVuYW50TGlua1JlcXVlc3QaIS5maWxhLnYxLlJldm9rZVRlbmFudExpbmtSZXNwb25zZRJCCglMaXN0QXVkaXQSGS5maWxhLnYxLkxpc3RBdWRpdFJlcXVlc3QaGi5maWxhLnYxLkxpc3RBdWRpdFJlc3BvbnNlEjkKBldob0FtSRIWLmZpbGEudjEuV2hvQW1JUmVxdWVzdBoXLmZpbGEudjEuV2hvQW1JUmVzcG9uc2VCGgoLZGV2LmZpbGEudjFCCUF1dGhQcm90b1ABYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChJmaWxhL3YxL2F1dGgucHJvdG8SB2ZpbGEudjEiSwoKUGVybWlzc2lvbhIdCgVyaWdodBgBIAEoDjIOLmZpbGEudjEuUmlnaHQSDQoFcXVldWUYAiABKAkSDwoHY2hhbm5lbBgDIAEoCSKOAQoGUXVvdGFzEhsKE21lc3NhZ2VzX3Blcl9zZWNvbmQYASABKAESGAoQYnl0ZXNfcGVyX3NlY29uZBgCIAEoARITCgtjb25uZWN0aW9ucxgDIAEoDRIPCgdzdHJlYW1zGAQgASgNEhQKDHN0b3JlZF9ieXRlcxgFIAEoBBIRCglpbl9mbGlnaHQYBiABKA0ijAEKB0tleUluZm8SDgoGa2V5X2lkGAEgASgJEi4KCmNyZWF0ZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWJvb3RzdHJhcBgEIAEoCCL7AQoJUHJpbmNpcGFsEgwKBG5hbWUYASABKAkSKAoLcGVybWlzc2lvbnMYAiADKAsyEy5maWxhLnYxLlBlcm1pc3Npb24SDgoGdGVuYW50GAMgASgJEh4KBGtleXMYBCADKAsyEC5maWxhLnYxLktleUluZm8SHwoGcXVvdGFzGAUgASgLMg8uZmlsYS52MS5RdW90YXMSEwoLY29ubmVjdGlvbnMYBiABKA0SDwoHc3RyZWFtcxgHIAEoDRIWCg5xdW90YV9yZWZ1c2FscxgIIAEoBBIUCgxzdG9yZWRfYnl0ZXMYCSABKAQSEQoJaW5fZmxpZ2h0GAogASgEIg8KDVdob0FtSVJlcXVlc3QiwQEKDldob0FtSVJlc3BvbnNlEhEKCXByaW5jaXBhbBgBIAEoCRIoCgtwZXJtaXNzaW9ucxgCIAMoCzITLmZpbGEudjEuUGVybWlzc2lvbhIOCgZ0ZW5hbnQYAyABKAkSDgoGa2V5X2lkGAQgASgJEi4KCmV4cGlyZXNfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDGF1dGhfZW5hYmxlZBgGIAEoCBIMCgRwZWVyGAcgASgJIk0KEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIYChBleHBpcmVzX2FmdGVyX21zGAIgASgEEhEKCWFzX3RlbmFudBgDIAEoCSIwChFDcmVhdGVLZXlSZXNwb25zZRILCgNrZXkYASABKAkSDgoGa2V5X2lkGAIgASgJIicKFUxpc3RQcmluY2lwYWxzUmVxdWVzdBIOCgZwcmVmaXgYASABKAkiQAoWTGlzdFByaW5jaXBhbHNSZXNwb25zZRImCgpwcmluY2lwYWxzGAEgAygLMhIuZmlsYS52MS5QcmluY2lwYWwiIwoTR2V0UHJpbmNpcGFsUmVxdWVzdBIMCgRuYW1lGAEgASgJIj0KFEdldFByaW5jaXBhbFJlc3BvbnNlEiUKCXByaW5jaXBhbBgBIAEoCzISLmZpbGEudjEuUHJpbmNpcGFsIlAKEFJvdGF0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEhIKCm92ZXJsYXBfbXMYAiABKAQSGAoQZXhwaXJlc19hZnRlcl9tcxgDIAEoBCIwChFSb3RhdGVLZXlSZXNwb25zZRILCgNrZXkYASABKAkSDgoGa2V5X2lkGAIgASgJIjEKEFJldm9rZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg0KBWZvcmNlGAIgASgIIhMKEVJldm9rZUtleVJlc3BvbnNlIkYKDEdyYW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEigKC3Blcm1pc3Npb25zGAIgAygLMhMuZmlsYS52MS5QZXJtaXNzaW9uIjYKDUdyYW50UmVzcG9uc2USJQoJcHJpbmNpcGFsGAEgASgLMhIuZmlsYS52MS5QcmluY2lwYWwiWwoSUmV2b2tlR3JhbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSKAoLcGVybWlzc2lvbnMYAiADKAsyEy5maWxhLnYxLlBlcm1pc3Npb24SDQoFZm9yY2UYAyABKAgiPAoTUmV2b2tlR3JhbnRSZXNwb25zZRIlCglwcmluY2lwYWwYASABKAsyEi5maWxhLnYxLlByaW5jaXBhbCJBChBTZXRRdW90YXNSZXF1ZXN0EgwKBG5hbWUYASABKAkSHwoGcXVvdGFzGAIgASgLMg8uZmlsYS52MS5RdW90YXMiOgoRU2V0UXVvdGFzUmVzcG9uc2USJQoJcHJpbmNpcGFsGAEgASgLMhIuZmlsYS52MS5QcmluY2lwYWwiTAoWRm9yZ2V0UHJpbmNpcGFsUmVxdWVzdBIMCgRuYW1lGAEgASgJEhUKDXZhbGlkYXRlX29ubHkYAiABKAgSDQoFZm9yY2UYAyABKAgiQAoXRm9yZ2V0UHJpbmNpcGFsUmVzcG9uc2USJQoJcHJpbmNpcGFsGAEgASgLMhIuZmlsYS52MS5QcmluY2lwYWwiMQoQTGlzdEF1ZGl0UmVxdWVzdBIOCgZiZWZvcmUYASABKAQSDQoFbGltaXQYAiABKA0iOgoRTGlzdEF1ZGl0UmVzcG9uc2USJQoHcmVjb3JkcxgBIAMoCzIULmZpbGEudjEuQXVkaXRSZWNvcmQijwIKC0F1ZGl0UmVjb3JkEg4KBm51bWJlchgBIAEoBBImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDYWN0GAMgASgJEhEKCXByaW5jaXBhbBgEIAEoCRIOCgZrZXlfaWQYBSABKAkSDAoEcGVlchgGIAEoCRINCgVxdWV1ZRgHIAEoCRIyCgdkZXRhaWxzGAggAygLMiEuZmlsYS52MS5BdWRpdFJlY29yZC5EZXRhaWxzRW50cnkSFwoPY2xhaW1lZF9hZGRyZXNzGAkgASgJGi4KDERldGFpbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIk4KF0NyZWF0ZVRlbmFudExpbmtSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhQKDGZhaXJuZXNzX2tleRgCIAEoCRIOCgZ0dGxfbXMYAyABKAQiSgoYQ3JlYXRlVGVuYW50TGlua1Jlc3BvbnNlEgsKA2tleRgBIAEoCRIhCgRsaW5rGAIgASgLMhMuZmlsYS52MS5UZW5hbnRMaW5rIrYBCgpUZW5hbnRMaW5rEg8KB2xpbmtfaWQYASABKAkSDQoFcXVldWUYAiABKAkSFAoMZmFpcm5lc3Nfa2V5GAMgASgJEhIKCmNyZWF0ZWRfYnkYBCABKAkSLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiJwoWTGlzdFRlbmFudExpbmtzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCSI9ChdMaXN0VGVuYW50TGlua3NSZXNwb25zZRIiCgVsaW5rcxgBIAMoCzITLmZpbGEudjEuVGVuYW50TGluayI5ChdSZXZva2VUZW5hbnRMaW5rUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdsaW5rX2lkGAIgASgJIhoKGFJldm9rZVRlbmFudExpbmtSZXNwb25zZSp3CgVSaWdodBIVChFSSUdIVF9VTlNQRUNJRklFRBAAEhEKDVJJR0hUX1BST0RVQ0UQARIRCg1SSUdIVF9DT05TVU1FEAISEAoMUklHSFRfTUFOQUdFEAMSDwoLUklHSFRfQURNSU4QBBIOCgpSSUdIVF9WSUVXEAUymQgKCEZpbGFBdXRoEkIKCUNyZWF0ZUtleRIZLmZpbGEudjEuQ3JlYXRlS2V5UmVxdWVzdBoaLmZpbGEudjEuQ3JlYXRlS2V5UmVzcG9uc2USUQoOTGlzdFByaW5jaXBhbHMSHi5maWxhLnYxLkxpc3RQcmluY2lwYWxzUmVxdWVzdBofLmZpbGEudjEuTGlzdFByaW5jaXBhbHNSZXNwb25zZRJLCgxHZXRQcmluY2lwYWwSHC5maWxhLnYxLkdldFByaW5jaXBhbFJlcXVlc3QaHS5maWxhLnYxLkdldFByaW5jaXBhbFJlc3BvbnNlEkIKCVJvdGF0ZUtleRIZLmZpbGEudjEuUm90YXRlS2V5UmVxdWVzdBoaLmZpbGEudjEuUm90YXRlS2V5UmVzcG9uc2USQgoJUmV2b2tlS2V5EhkuZmlsYS52MS5SZXZva2VLZXlSZXF1ZXN0GhouZmlsYS52MS5SZXZva2VLZXlSZXNwb25zZRI2CgVHcmFudBIVLmZpbGEudjEuR3JhbnRSZXF1ZXN0GhYuZmlsYS52MS5HcmFudFJlc3BvbnNlEkgKC1Jldm9rZUdyYW50EhsuZmlsYS52MS5SZXZva2VHcmFudFJlcXVlc3QaHC5maWxhLnYxLlJldm9rZUdyYW50UmVzcG9uc2USQgoJU2V0UXVvdGFzEhkuZmlsYS52MS5TZXRRdW90YXNSZXF1ZXN0GhouZmlsYS52MS5TZXRRdW90YXNSZXNwb25zZRJUCg9Gb3JnZXRQcmluY2lwYWwSHy5maWxhLnYxLkZvcmdldFByaW5jaXBhbFJlcXVlc3QaIC5maWxhLnYxLkZvcmdldFByaW5jaXBhbFJlc3BvbnNlElcKEENyZWF0ZVRlbmFudExpbmsSIC5maWxhLnYxLkNyZWF0ZVRlbmFudExpbmtSZXF1ZXN0GiEuZmlsYS52MS5DcmVhdGVUZW5hbnRMaW5rUmVzcG9uc2USVAoPTGlzdFRlbmFudExpbmtzEh8uZmlsYS52MS5MaXN0VGVuYW50TGlua3NSZXF1ZXN0GiAuZmlsYS52MS5MaXN0VGVuYW50TGlua3NSZXNwb25zZRJXChBSZXZva2VUZW5hbnRMaW5rEiAuZmlsYS52MS5SZXZva2VUZW5hbnRMaW5rUmVxdWVzdBohLmZpbGEudjEuUmV2b2tlVGVuYW50TGlua1Jlc3BvbnNlEkIKCUxpc3RBdWRpdBIZLmZpbGEudjEuTGlzdEF1ZGl0UmVxdWVzdBoaLmZpbGEudjEuTGlzdEF1ZGl0UmVzcG9uc2USOQoGV2hvQW1JEhYuZmlsYS52MS5XaG9BbUlSZXF1ZXN0GhcuZmlsYS52MS5XaG9BbUlSZXNwb25zZUIaCgtkZXYuZmlsYS52MUIJQXV0aFByb3RvUAFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * One right on the queues whose names match.
@@ -726,6 +726,62 @@ export const SetQuotasResponseSchema: GenMessage<SetQuotasResponse> = /*@__PURE_
   messageDesc(file_fila_v1_auth, 21);
 
 /**
+ * Which name.
+ *
+ * @generated from message fila.v1.ForgetPrincipalRequest
+ */
+export type ForgetPrincipalRequest = Message<"fila.v1.ForgetPrincipalRequest"> & {
+  /**
+   * The name; one of a link, link/ID, is forgotten with the link.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Say what would go, and forget nothing.
+   *
+   * @generated from field: bool validate_only = 2;
+   */
+  validateOnly: boolean;
+
+  /**
+   * Even if nobody is an admin then.
+   *
+   * @generated from field: bool force = 3;
+   */
+  force: boolean;
+};
+
+/**
+ * Describes the message fila.v1.ForgetPrincipalRequest.
+ * Use `create(ForgetPrincipalRequestSchema)` to create a new message.
+ */
+export const ForgetPrincipalRequestSchema: GenMessage<ForgetPrincipalRequest> = /*@__PURE__*/
+  messageDesc(file_fila_v1_auth, 22);
+
+/**
+ * What went with it, or would go.
+ *
+ * @generated from message fila.v1.ForgetPrincipalResponse
+ */
+export type ForgetPrincipalResponse = Message<"fila.v1.ForgetPrincipalResponse"> & {
+  /**
+   * The principal as it was.
+   *
+   * @generated from field: fila.v1.Principal principal = 1;
+   */
+  principal?: Principal | undefined;
+};
+
+/**
+ * Describes the message fila.v1.ForgetPrincipalResponse.
+ * Use `create(ForgetPrincipalResponseSchema)` to create a new message.
+ */
+export const ForgetPrincipalResponseSchema: GenMessage<ForgetPrincipalResponse> = /*@__PURE__*/
+  messageDesc(file_fila_v1_auth, 23);
+
+/**
  * Which records.
  *
  * @generated from message fila.v1.ListAuditRequest
@@ -751,7 +807,7 @@ export type ListAuditRequest = Message<"fila.v1.ListAuditRequest"> & {
  * Use `create(ListAuditRequestSchema)` to create a new message.
  */
 export const ListAuditRequestSchema: GenMessage<ListAuditRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 22);
+  messageDesc(file_fila_v1_auth, 24);
 
 /**
  * What admins did.
@@ -772,7 +828,7 @@ export type ListAuditResponse = Message<"fila.v1.ListAuditResponse"> & {
  * Use `create(ListAuditResponseSchema)` to create a new message.
  */
 export const ListAuditResponseSchema: GenMessage<ListAuditResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 23);
+  messageDesc(file_fila_v1_auth, 25);
 
 /**
  * One act. The newest 10,000 are kept.
@@ -849,7 +905,7 @@ export type AuditRecord = Message<"fila.v1.AuditRecord"> & {
  * Use `create(AuditRecordSchema)` to create a new message.
  */
 export const AuditRecordSchema: GenMessage<AuditRecord> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 24);
+  messageDesc(file_fila_v1_auth, 26);
 
 /**
  * Which tenant, of which queue, for how long.
@@ -884,7 +940,7 @@ export type CreateTenantLinkRequest = Message<"fila.v1.CreateTenantLinkRequest">
  * Use `create(CreateTenantLinkRequestSchema)` to create a new message.
  */
 export const CreateTenantLinkRequestSchema: GenMessage<CreateTenantLinkRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 25);
+  messageDesc(file_fila_v1_auth, 27);
 
 /**
  * The link's key, once.
@@ -913,7 +969,7 @@ export type CreateTenantLinkResponse = Message<"fila.v1.CreateTenantLinkResponse
  * Use `create(CreateTenantLinkResponseSchema)` to create a new message.
  */
 export const CreateTenantLinkResponseSchema: GenMessage<CreateTenantLinkResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 26);
+  messageDesc(file_fila_v1_auth, 28);
 
 /**
  * A link, without its secret.
@@ -969,7 +1025,7 @@ export type TenantLink = Message<"fila.v1.TenantLink"> & {
  * Use `create(TenantLinkSchema)` to create a new message.
  */
 export const TenantLinkSchema: GenMessage<TenantLink> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 27);
+  messageDesc(file_fila_v1_auth, 29);
 
 /**
  * Whose links.
@@ -990,7 +1046,7 @@ export type ListTenantLinksRequest = Message<"fila.v1.ListTenantLinksRequest"> &
  * Use `create(ListTenantLinksRequestSchema)` to create a new message.
  */
 export const ListTenantLinksRequestSchema: GenMessage<ListTenantLinksRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 28);
+  messageDesc(file_fila_v1_auth, 30);
 
 /**
  * Links, those that end soonest first.
@@ -1011,7 +1067,7 @@ export type ListTenantLinksResponse = Message<"fila.v1.ListTenantLinksResponse">
  * Use `create(ListTenantLinksResponseSchema)` to create a new message.
  */
 export const ListTenantLinksResponseSchema: GenMessage<ListTenantLinksResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 29);
+  messageDesc(file_fila_v1_auth, 31);
 
 /**
  * Which link.
@@ -1039,7 +1095,7 @@ export type RevokeTenantLinkRequest = Message<"fila.v1.RevokeTenantLinkRequest">
  * Use `create(RevokeTenantLinkRequestSchema)` to create a new message.
  */
 export const RevokeTenantLinkRequestSchema: GenMessage<RevokeTenantLinkRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 30);
+  messageDesc(file_fila_v1_auth, 32);
 
 /**
  * It is gone.
@@ -1054,7 +1110,7 @@ export type RevokeTenantLinkResponse = Message<"fila.v1.RevokeTenantLinkResponse
  * Use `create(RevokeTenantLinkResponseSchema)` to create a new message.
  */
 export const RevokeTenantLinkResponseSchema: GenMessage<RevokeTenantLinkResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 31);
+  messageDesc(file_fila_v1_auth, 33);
 
 /**
  * What may be done to a queue.
@@ -1197,6 +1253,18 @@ export const FilaAuth: GenService<{
     methodKind: "unary";
     input: typeof SetQuotasRequestSchema;
     output: typeof SetQuotasResponseSchema;
+  },
+  /**
+   * Forget a name with all it has: its keys, rights and quotas, and what binds it to a tenant. What its keys hold open
+   * ends within a second; links that it made go on. A name without any of these is forgotten by itself after a day. The
+   * audit keeps the name.
+   *
+   * @generated from rpc fila.v1.FilaAuth.ForgetPrincipal
+   */
+  forgetPrincipal: {
+    methodKind: "unary";
+    input: typeof ForgetPrincipalRequestSchema;
+    output: typeof ForgetPrincipalResponseSchema;
   },
   /**
    * Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only

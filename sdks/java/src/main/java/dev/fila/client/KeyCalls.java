@@ -5,6 +5,7 @@ import dev.fila.v1.CreateKeyRequest;
 import dev.fila.v1.CreateKeyResponse;
 import dev.fila.v1.CreateTenantLinkRequest;
 import dev.fila.v1.CreateTenantLinkResponse;
+import dev.fila.v1.ForgetPrincipalRequest;
 import dev.fila.v1.GetPrincipalRequest;
 import dev.fila.v1.GrantRequest;
 import dev.fila.v1.ListAuditRequest;
@@ -127,6 +128,22 @@ public abstract sealed class KeyCalls extends DeadLetterCalls permits FilaClient
                         .setForce(force)
                         .build();
         return call(Rpc.REVOKE_GRANT, request, Map.of()).getPrincipal();
+    }
+
+    /** Forgets a name, unless nobody is an admin then. */
+    public Principal forgetPrincipal(String name) {
+        return forgetPrincipal(name, false);
+    }
+
+    /**
+     * Forgets a name with its keys, rights, quotas and tenant. Where nobody is an admin then, only
+     * with {@code force}. A name with nothing left goes by itself after a day. Returns what it had.
+     * Throws NotFoundException, ConflictException.
+     */
+    public Principal forgetPrincipal(String name, boolean force) {
+        ForgetPrincipalRequest request =
+                ForgetPrincipalRequest.newBuilder().setName(name).setForce(force).build();
+        return call(Rpc.FORGET_PRINCIPAL, request, Map.of()).getPrincipal();
     }
 
     /**

@@ -32,6 +32,8 @@ import dev.fila.v1.FilaAuthGrpc;
 import dev.fila.v1.FilaServiceGrpc;
 import dev.fila.v1.FindKeysRequest;
 import dev.fila.v1.FindKeysResponse;
+import dev.fila.v1.ForgetPrincipalRequest;
+import dev.fila.v1.ForgetPrincipalResponse;
 import dev.fila.v1.GetConfigRequest;
 import dev.fila.v1.GetConfigResponse;
 import dev.fila.v1.GetPrincipalRequest;
@@ -221,6 +223,8 @@ record Rpc<Q, A>(MethodDescriptor<Q, A> method, boolean repeatable) {
     static final Rpc<GrantRequest, GrantResponse> GRANT = repeatable(FilaAuthGrpc.getGrantMethod());
     static final Rpc<RevokeGrantRequest, RevokeGrantResponse> REVOKE_GRANT =
             once(FilaAuthGrpc.getRevokeGrantMethod());
+    static final Rpc<ForgetPrincipalRequest, ForgetPrincipalResponse> FORGET_PRINCIPAL =
+            once(FilaAuthGrpc.getForgetPrincipalMethod());
     static final Rpc<GetPrincipalRequest, GetPrincipalResponse> GET_PRINCIPAL =
             repeatable(FilaAuthGrpc.getGetPrincipalMethod());
     static final Rpc<ListPrincipalsRequest, ListPrincipalsResponse> LIST_PRINCIPALS =

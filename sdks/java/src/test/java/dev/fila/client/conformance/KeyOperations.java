@@ -37,6 +37,10 @@ final class KeyOperations {
                                     name(request),
                                     rights(request),
                                     request.flag("force").orElse(false)));
+            case "forget_principal" ->
+                    Answers.wire(
+                            client.forgetPrincipal(
+                                    name(request), request.flag("force").orElse(false)));
             case "get_principal" ->
                     Answers.wire(client.getPrincipal(request.text("name").orElse(null)));
             case "list_principals" ->
