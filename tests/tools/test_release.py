@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -43,7 +44,7 @@ def test_every_place_that_was_forgotten_is_named(tree):
     for place in REPEATED:
         path = tree / place.path
         before = path.read_text()
-        found = versions.re.search(place.around, before)
+        found = re.search(place.around, before)
         path.write_text(before[: found.start(1)] + "9.9.9" + before[found.end(1) :])
         assert [said.split(" ")[0] for said in versions.others(tree)] == [place.path]
         path.write_text(before)

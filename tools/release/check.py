@@ -10,6 +10,7 @@ shown dist/ and nothing else. The programs talk to a server that was installed s
 from __future__ import annotations
 
 import hashlib
+import http.server
 import json
 import os
 import re
@@ -17,9 +18,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tools.release import versions
@@ -148,6 +151,26 @@ def check_cli(bench: Bench) -> None:
     assert "b'hello'" in run(programs / "python", hello)
 
 
+def check_script(bench: Bench) -> None:
+    """install.sh over loopback: from nothing, from another version, and away again."""
+    prefix = bench.folder / "prefix"
+    words = ("sh", bench.file("install.sh"), "--prefix", prefix)
+    serve = partial(QuietFiles, directory=str(DIST))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as files:
+        threading.Thread(target=files.serve_forever, daemon=True).start()
+        source = ("--from", f"http://127.0.0.1:{files.server_address[1]}")
+        assert f"fila-server {bench.version} " in run(*words, *source)
+        # What is there is made an older version of the same.
+        (prefix / f"versions/{bench.version}").rename(prefix / "versions/0.0.1")
+        (prefix / "bin").unlink()
+        (prefix / "bin").symlink_to("versions/0.0.1/bin")
+        assert "0.0.1 stays until the next upgrade" in run(*words, *source)
+        files.shutdown()
+    assert run(prefix / "bin/fila", "--version") == f"fila {bench.version}\n"
+    run(*words, "--remove")
+    assert not prefix.exists()
+
+
 def check_python(bench: Bench) -> None:
     """The SDK alone."""
     programs = bench.environment("python", "fila_mq-*.whl")
@@ -249,7 +272,15 @@ def run(*command: str | Path, cwd: Path | None = None, **environ: str) -> str:
     return ran.stdout
 
 
+class QuietFiles(http.server.SimpleHTTPRequestHandler):
+    """Serves files without a line for each."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class calls it
+        """Say nothing."""
+
+
 CHECKS: dict[str, Callable[[Bench], None]] = {
+    "script": check_script,
     "cli": check_cli,
     "python": check_python,
     "javascript": check_javascript,

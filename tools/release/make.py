@@ -8,6 +8,7 @@
     maven/                          the Java SDK with its sources, its javadoc and its pom, as a Maven repository
     go/                             the Go SDK, as a module proxy serves it: GOPROXY=file://.../dist/go
     sbom/                           what each is made of, as CycloneDX
+    install.sh                      fetches the server's parts, verifies their sums, installs, upgrades and removes them
     RELEASE.md                      the note, cut from the changelogs
     SHA256SUMS                      of every file: sha256sum -c SHA256SUMS
 
@@ -47,6 +48,7 @@ def main() -> None:
     javascript(made)
     java(made)
     go(made, version)
+    shutil.copy(TREE / "tools/release/install.sh", made)
     (made / "RELEASE.md").write_text(note, encoding="utf-8")
     (made / SUMS).write_text(sums(made), encoding="ascii")
     shutil.rmtree(DIST, ignore_errors=True)
