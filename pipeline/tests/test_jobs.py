@@ -20,6 +20,7 @@ from fila_pipeline.jobs.fairness import fairness
 from fila_pipeline.jobs.retries import retries
 from fila_pipeline.jobs.throttles import held_ms, throttles
 from fila_pipeline.pages.fairness import fairness_page
+from fila_pipeline.pages.trouble import anomalies_page
 from fila_pipeline.synthetic import Scenario, Tenant, decisions, noisy_neighbours
 
 # Each example starts Spark jobs, which take a second or more each.
@@ -131,6 +132,26 @@ def test_a_flood_of_a_key_that_nobody_knew_is_out_of_the_ordinary_unless_its_que
     assert list(breaks["window"]) == list(windows)[:odd], (
         "silence is usual for as long as it is most of the past"
     )
+
+
+def test_dead_letters_are_no_arrivals_and_are_told_and_drawn_with_their_queue():
+    rows = pd.DataFrame({"channel": "default", "fairness_key": "umbrella", "window": range(0, 1200, 60)})
+    rows = rows.assign(arrived=[1] * 18 + [90, 1], failed=0, ended=0)
+    rows["cost"] = rows["arrived"] * 1.0
+    found = pd.concat([judged(rows.assign(queue=queue), 60, 0) for queue in ("conv", "conv.dlq")])
+    odd = found[found["p_value"] < 0.001]
+    assert [(row.queue, row.what, row.window) for row in odd.itertuples()] == [
+        ("conv", "arrivals", 1080),
+        ("conv.dlq", "dead letters", 1080),
+    ]
+    failures = odd[:1].assign(what="failures", window=600)
+    arrivals = pd.concat([rows.assign(queue="conv", arrived=7), rows.assign(queue="conv.dlq")])
+    page = anomalies_page(pd.concat([odd[1:], failures]), arrivals)
+    assert "umbrella's dead letters in conv.dlq from 00:18 on (1 window)" in page.answer
+    assert "umbrella's failures in conv from 00:10 on" in page.answer
+    line, circles = page.figures[0].plot.data
+    assert line.name == "umbrella in conv.dlq"
+    assert (max(line.y), list(circles.y)) == (90, [90]), "one queue alone, and no circle for failures"
 
 
 def crowd(favour: float) -> Scenario:

@@ -18,6 +18,14 @@ PER_MESSAGE = (
     ("places", "place"),
 )
 PLACE = ("queue", "channel")
+ARRIVALS, DEAD_LETTERS = "arrivals", "dead letters"
+_DEAD_LETTER_QUEUES = ".dlq"
+"""How their names end."""
+
+
+def came_in(queue: str) -> str:
+    """Return what comes into a queue: nobody enqueues to a dead-letter queue."""
+    return DEAD_LETTERS if queue.endswith(_DEAD_LETTER_QUEUES) else ARRIVALS
 
 
 def per_message(runs: DataFrame, *columns: str) -> DataFrame:

@@ -97,7 +97,12 @@ def _delays_tables(history: History, choices: Choices) -> Tables:
 
 def _throttles_tables(history: History, _: Choices) -> Tables:
     found = throttles(history.decisions, history.changes)
-    return {"buckets": found.buckets, "larger": found.larger, "minutes": found.minutes}
+    return {
+        "buckets": found.buckets,
+        "larger": found.larger,
+        "minutes": found.minutes,
+        "limits": found.limits,
+    }
 
 
 def _retries_tables(history: History, _: Choices) -> Tables:
@@ -140,7 +145,7 @@ JOBS: dict[str, Job] = {
     ),
     "throttles": Job(
         _throttles_tables,
-        lambda rows, _: throttles_page(rows["buckets"], rows["larger"], rows["minutes"]),
+        lambda rows, _: throttles_page(rows["buckets"], rows["larger"], rows["minutes"], rows["limits"]),
         "buckets",
         "no message names a bucket",
     ),

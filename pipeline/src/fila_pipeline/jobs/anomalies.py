@@ -1,7 +1,8 @@
 """Keys whose arrivals, cost or failures broke with their own past.
 
 Each window of a key is judged against the windows before it: arrivals and mean cost by their distance from the past's
-median in robust deviations, failures by a test of two proportions. All p-values of a history go through one
+median in robust deviations, failures by a test of two proportions. What comes into a dead-letter queue was enqueued by
+nobody: there it is called dead letters, not arrivals. All p-values of a history go through one
 false discovery rate, since with thousands of keys some windows are odd by chance.
 """
 
@@ -19,7 +20,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportions_ztest
 
 from fila_pipeline import schema
-from fila_pipeline.events import count, summed, window_of
+from fila_pipeline.events import came_in, count, summed, window_of
 
 KEY = ("queue", "channel", "fairness_key")
 PAST_WINDOWS_MIN = 8
@@ -81,18 +82,19 @@ def judged(rows: pd.DataFrame, step: int, begins: int) -> pd.DataFrame:
     grid = range(first, int(whole.index.max()) + 1, step)
     # A window without events is one with none arrived; the recording's last one may be cut short.
     whole = whole[["arrived", "cost", "failed", "ended"]].reindex(grid).fillna(0.0).iloc[:-1]
-    found = [(*place, window, *broke) for window, broke in _breaks(whole)]
+    came = came_in(place[0])
+    found = [(*place, window, *broke) for window, broke in _breaks(whole, came)]
     return pd.DataFrame(found, columns=[part.split()[0] for part in COLUMNS.split(", ")])
 
 
-def _breaks(whole: pd.DataFrame) -> Iterator[tuple[int, tuple[str, float, float, float]]]:
+def _breaks(whole: pd.DataFrame, came: str) -> Iterator[tuple[int, tuple[str, float, float, float]]]:
     arrived, failed, ended = (whole[name].to_numpy() for name in ("arrived", "failed", "ended"))
     cost = np.divide(whole["cost"].to_numpy(), arrived, out=np.zeros(len(arrived)), where=arrived > 0)
     for at in range(PAST_WINDOWS_MIN, len(whole)):
         window = int(whole.index[at])
         past = arrived[:at]
         # Counts vary by their root at least, whatever a short past shows.
-        yield window, ("arrivals", *_distance(arrived[at], past, float(np.sqrt(np.median(past) + 1.0))))
+        yield window, (came, *_distance(arrived[at], past, float(np.sqrt(np.median(past) + 1.0))))
         if arrived[at] > 0 and (arrived[:at] > 0).sum() >= PAST_WINDOWS_MIN:
             past = cost[:at][arrived[:at] > 0]
             yield window, ("cost", *_distance(cost[at], past, 0.05 * abs(float(np.median(past))) + 1e-9))

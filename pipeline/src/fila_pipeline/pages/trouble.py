@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fila_pipeline.events import ARRIVALS, DEAD_LETTERS
 from fila_pipeline.pages.page import Figure, Page, Table, figure, length, moments
 
 KEYS_PLOTTED_MAX = 20
@@ -75,20 +76,26 @@ def _without_end(keys: pd.DataFrame) -> list[str]:
 
 
 def anomalies_page(found: pd.DataFrame, arrivals: pd.DataFrame) -> Page:
-    """Say which keys broke with their past."""
+    """Say which keys of which queues broke with their past."""
     found = found.sort_values(["p_value", "window"])
-    plot = figure(yaxis={"title": "messages enqueued a window", "rangemode": "tozero"})
-    odd = list(dict.fromkeys(found["fairness_key"]))[:6]
+    plot = figure(yaxis={"title": "messages that came in a window", "rangemode": "tozero"})
+    # What is drawn is what came in, so only breaks of that are circled.
+    came = found[found["what"].isin((ARRIVALS, DEAD_LETTERS))]
+    odd = list(dict.fromkeys(zip(came["queue"], came["fairness_key"], strict=True)))[:6]
     colours = plot.layout.colorway
-    for number, key in enumerate(odd):
+    for number, (queue, key) in enumerate(odd):
         colour = colours[number % len(colours)]
-        rows = arrivals[arrivals["fairness_key"] == key].groupby("window", as_index=False)["arrived"].sum()
-        plot.add_scatter(x=moments(rows["window"]), y=rows["arrived"], name=key, line={"color": colour})
-        marked = rows[rows["window"].isin(found[found["fairness_key"] == key]["window"])]
+        rows = arrivals[(arrivals["queue"] == queue) & (arrivals["fairness_key"] == key)]
+        rows = rows.groupby("window", as_index=False)["arrived"].sum()
+        plot.add_scatter(
+            x=moments(rows["window"]), y=rows["arrived"], name=f"{key} in {queue}", line={"color": colour}
+        )
+        circled = came[(came["queue"] == queue) & (came["fairness_key"] == key)]["window"]
+        marked = rows[rows["window"].isin(circled)]
         plot.add_scatter(
             x=moments(marked["window"]),
             y=marked["arrived"],
-            name=f"{key}, odd",
+            name=f"{key} in {queue}, odd",
             mode="markers",
             marker={"color": colour, "size": 9, "symbol": "circle-open", "line": {"width": 2}},
             showlegend=False,
@@ -99,8 +106,8 @@ def anomalies_page(found: pd.DataFrame, arrivals: pd.DataFrame) -> Page:
         _anomalies_answer(found),
         [
             Figure(
-                "Arrivals of the odd keys",
-                "Circles: windows that broke with the past.",
+                "What came in of the odd keys",
+                "Circles: windows in which it broke with the past.",
                 plot,
             )
         ]
@@ -120,13 +127,13 @@ def _anomalies_answer(found: pd.DataFrame) -> str:
     if found.empty:
         return "No key broke with its own past in arrivals, cost or failures."
     runs = (
-        found.groupby(["fairness_key", "what"])
+        found.groupby(["queue", "fairness_key", "what"])
         .agg(windows=("window", "count"), first=("window", "min"))
         .reset_index()
     )
     runs = runs.sort_values("windows", ascending=False)
     said = [
-        f"{row.fairness_key}'s {row.what} from {pd.to_datetime(row.first, unit='s'):%H:%M} on "
+        f"{row.fairness_key}'s {row.what} in {row.queue} from {pd.to_datetime(row.first, unit='s'):%H:%M} on "
         f"({row.windows} {'window' if row.windows == 1 else 'windows'})"
         for row in runs.head(3).itertuples()
     ]

@@ -100,7 +100,9 @@ def _delays_answer(by_key: pd.DataFrame, causes: pd.Series, about: str) -> str:
     return f"{said}; {worst['fairness_key']} waited most, {length(worst['wait_ms'] / worst['messages'])} a message."
 
 
-def throttles_page(buckets: pd.DataFrame, larger: pd.DataFrame, minutes: pd.DataFrame) -> Page:
+def throttles_page(
+    buckets: pd.DataFrame, larger: pd.DataFrame, minutes: pd.DataFrame, limits: pd.DataFrame
+) -> Page:
     """Say which bucket held most, and what more would have freed."""
     buckets = buckets.sort_values("held_ms", ascending=False)
     plot = figure(yaxis={"title": "tokens taken a second", "rangemode": "tozero"})
@@ -109,12 +111,23 @@ def throttles_page(buckets: pd.DataFrame, larger: pd.DataFrame, minutes: pd.Data
         rows = minutes[minutes["bucket"] == row.bucket].sort_values("minute")
         colour = colours[number % len(colours)]
         plot.add_scatter(
-            x=moments(rows["minute"]), y=rows["taken"] / 60, name=row.bucket, line={"color": colour}
+            x=moments(rows["minute"]),
+            y=rows["taken"] / rows["seconds"],
+            name=row.bucket,
+            line={"color": colour},
         )
-        if row.rate == row.rate:
-            plot.add_hline(y=row.rate, line={"color": colour, "dash": "dot", "width": 1.3})
+        held = limits[limits["bucket"] == row.bucket].sort_values("begins_s")
+        plot.add_scatter(
+            # Both ends of each limit: it is drawn for as long as it held, and where there was none nothing is.
+            x=moments(held[["begins_s", "ends_s"]].to_numpy().ravel()),
+            y=held["rate"].repeat(2),
+            name=f"{row.bucket}, limit",
+            mode="lines",
+            line={"color": colour, "dash": "dot", "width": 1.3},
+            showlegend=False,
+        )
     freed = figure(
-        height=320, xaxis={"title": "limit, times the one in force"}, yaxis={"title": "hours held"}
+        height=320, xaxis={"title": "limit, times what was in force"}, yaxis={"title": "hours held"}
     )
     for bucket, rows in larger.sort_values("multiple").groupby("bucket"):
         freed.add_scatter(
@@ -124,20 +137,21 @@ def throttles_page(buckets: pd.DataFrame, larger: pd.DataFrame, minutes: pd.Data
         "Throttles: what the limits held back",
         _throttles_answer(buckets, larger),
         [
-            Figure("Use of the limits", "Solid: tokens taken. Dotted: the limit's rate.", plot),
+            Figure("Use of the limits", "Solid: tokens taken. Dotted: the limit that was in force.", plot),
             Figure(
                 "What a larger limit would have freed",
-                "A model: the same messages against a larger rate.",
+                "A model: the same messages against the limits in force at each moment, times a factor.",
                 freed,
             ),
         ],
         [
             Table(
                 "Buckets",
-                "Time held is summed over messages; use is tokens taken by tokens there were.",
+                "Time held is summed over messages; use is tokens taken by tokens that came, while there was a limit. "
+                "Rate and burst are those at the end.",
                 buckets,
             ),
-            Table("Larger limits", "The model's time held, by multiple of the limit.", larger),
+            Table("Larger limits", "The model's time held, by multiple of the limits.", larger),
         ],
     )
 
