@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fila.observations import BrokerStatus, LateKey, LateKeys
+from fila.observations import BrokerStatus, BrokerTrouble, LateKey, LateKeys
 from fila.watched import QueueState
 from fila_console import questions
 from fila_console.cells import State
@@ -46,7 +46,7 @@ class Asked:
 
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
-        self.is_draining = False
+        self.troubles: list[BrokerTrouble] = []
 
     def follow(self, *_: object, **__: object) -> Numbers:
         return Numbers()
@@ -58,12 +58,10 @@ class Asked:
         )
         return LateKeys(keys=[key], waiting_keys=1)
 
-    async def status(self) -> BrokerStatus:
+    async def status(self, max_troubles: int) -> BrokerStatus:
         self.asked["status"] += 1
-        return BrokerStatus(version="1", commit="c", draining=self.is_draining)
-
-    async def stats(self, queue: str, max_keys: int) -> None:
-        return None
+        told = self.troubles[:max_troubles]
+        return BrokerStatus(version="1", commit="c", troubles=told, well="" if told else "All is well.")
 
     async def series(self, queue: str) -> None:
         return None
@@ -79,7 +77,6 @@ def clock(monkeypatch):
 
 
 async def test_who_is_late_is_asked_every_other_second_and_ages_in_between(clock, monkeypatch):
-    monkeypatch.setattr(overview, "_stats", lambda upstream, queue: upstream.stats(queue, 1))
     monkeypatch.setattr(overview, "_series", lambda upstream, queue: upstream.series(queue))
     page, broker = Overview(), Asked()
     waits = []
@@ -88,17 +85,11 @@ async def test_who_is_late_is_asked_every_other_second_and_ages_in_between(clock
         waits.append(state.tables["late"][0]["cells"][2]["t"])
         clock[0] += 1.0
     assert waits[:4] == ["▲ 20.0 s", "▲ 21.0 s", "▲ 20.0 s", "▲ 21.0 s"]
-    assert broker.asked == {"late": 5, "status": 2}
-
-    broker.is_draining = True
-    clock[0] += overview.STATUS_EVERY_S
-    state = await page.look(broker)  # type: ignore[arg-type]
-    assert "stopping" in state.texts["sentence"]["t"]
+    assert broker.asked == {"late": 5, "status": 5}
 
 
 async def test_a_page_does_not_wait_for_a_long_answer_and_says_that_it_is_read(clock, monkeypatch):
     """Who waits longest among a million keys takes the broker some tenths of a second."""
-    monkeypatch.setattr(overview, "_stats", lambda upstream, queue: upstream.stats(queue, 1))
     monkeypatch.setattr(overview, "_series", lambda upstream, queue: upstream.series(queue))
     monkeypatch.setattr(questions, "WAIT_S", 0.0)
     page, broker, may_answer = Overview(), Asked(), asyncio.Event()
@@ -110,13 +101,57 @@ async def test_a_page_does_not_wait_for_a_long_answer_and_says_that_it_is_read(c
 
     broker.late = slow  # type: ignore[method-assign]
     state = await page.look(broker)  # type: ignore[arg-type]
-    assert "Reading" in state.texts["sentence"]["t"]
+    assert state.texts["sentence-0"]["t"] == "All is well."
     assert [each["cells"][0]["t"] for each in state.tables["late"]] == ["reading …"]
     may_answer.set()
     monkeypatch.setattr(questions, "WAIT_S", 30.0)
     state = await page.look(broker)  # type: ignore[arg-type]
     assert [each["cells"][0]["t"] for each in state.tables["late"]] == ["acme"]
     await page.close()
+
+
+async def test_the_first_lines_are_the_brokers_sentences_with_a_lever_each(clock, monkeypatch):
+    monkeypatch.setattr(overview, "_series", lambda upstream, queue: upstream.series(queue))
+    page, broker = Overview(), Asked()
+    state = await page.look(broker)  # type: ignore[arg-type]
+    assert state.texts["sentence-0"] == {"t": "All is well."}
+
+    broker.troubles = [
+        BrokerTrouble(
+            kind="disk", text="The disk is full.", lever="Make room on it", command="fila queue list"
+        ),
+        BrokerTrouble(
+            kind="nobody_consumes", text="Nobody consumes orders.", queue="orders", lever="Start a consumer"
+        ),
+        BrokerTrouble(kind="failing", text="mail fails.", queue="mail", lever="See why"),
+        BrokerTrouble(
+            kind="paused", text="a\u202e is paused.", queue="orders", fairness_key="a/b", lever="Resume"
+        ),
+        *[BrokerTrouble(kind="flood", text="flooded", queue=f"q{number}") for number in range(3)],
+    ]
+    clock[0] += 2.0
+    state = await page.look(broker)  # type: ignore[arg-type]
+    said = [(state.texts[f"sentence-{place}"], state.texts[f"lever-{place}"]) for place in range(4)]
+    assert said == [
+        (
+            {"t": "The disk is full.", "tone": "lost"},
+            {"t": "Make room on it", "href": "/b/broker/events", "title": "fila queue list"},
+        ),
+        (
+            {"t": "Nobody consumes orders.", "tone": "late"},
+            {"t": "Start a consumer", "href": "/b/broker/queues/orders#tab-consumers"},
+        ),
+        (
+            {"t": "mail fails.", "tone": "late"},
+            {"t": "See why", "href": "/b/broker/queues/mail.dlq/dead-letters"},
+        ),
+        (
+            {"t": "a\\u{202e} is paused.", "tone": "paused"},
+            {"t": "Resume", "href": "/b/broker/queues/orders/key?key=a%2Fb"},
+        ),
+    ]
+    assert state.texts["more"]["t"] == "and 3 more"
+    assert state.tables["queues"][0]["cells"][1]["t"] == "▲ nobody consumes"
 
 
 async def test_a_question_that_fails_says_so_once_and_is_asked_again(clock):

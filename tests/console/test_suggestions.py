@@ -22,11 +22,10 @@ from fila.explanation import (
     WaitCauses,
 )
 from fila.observations import LateKey, LateKeys
-from fila.watched import KeySeries, KeySeriesPoint, QueueState, Series, SeriesPoint
+from fila.watched import KeySeries, KeySeriesPoint, Series, SeriesPoint
 from fila_console.dues import due_lately, due_now, due_then
 from fila_console.pages.key import KeyTopic, _headline, preview
 from fila_console.pages.overview import _free_at, _late_count
-from fila_console.pages.queue import _sentence
 from fila_console.settings import Broker
 from fila_console.suggestions import Pace, grows, last_minute, suggestions
 from fila_console.wording import UNKNOWN
@@ -259,39 +258,6 @@ def test_an_hours_due_has_a_gap_where_a_limit_decided():
 def test_consumers_that_are_full_are_told_from_none(consumers, read):
     told = KeyExplanation(state="no_consumer", pending=3, oldest_age_ms=2_000, consumers=consumers)
     assert _headline("acme", told)["headline"]["t"] == f"acme waits {read}: 3 messages, the oldest 2.0 s."
-
-
-def said(pending: int, consumers: int, late_in: str = "default", **of_queue: Any) -> str:
-    """The sentence of the page of `default`, of a queue with a late key in one of its channels."""
-    numbers = {"ready": 100, "consumers": consumers} | of_queue
-    key = LateKey(
-        queue="orders",
-        channel=late_in,
-        fairness_key="globex",
-        cause="no_consumer",
-        waiting_ms=20_000,
-        pending=pending,
-    )
-    queue = QueueState(queue="orders", channel="default", **numbers)
-    return str(_sentence("orders", queue, LateKeys(keys=[key], waiting_keys=3))["sentence"]["t"])
-
-
-def test_a_late_key_that_floods_its_queue_is_told_so_on_the_queues_page():
-    assert "it floods the queue, with 90 % of what waits" in said(90, 1)
-    assert said(20, 1) == "globex waits 20.0 s: no consumer has room."
-    assert said(90, 0) == "globex waits 20.0 s: nobody consumes."
-
-
-def test_a_late_key_is_not_weighed_by_the_numbers_of_another_channel():
-    elsewhere = "globex waits 20.0 s in the channel audit: no consumer has room."
-    assert said(900, 1, late_in="audit") == elsewhere
-    assert said(20, 0, late_in="audit") == elsewhere
-    assert said(900, 1, late_in="audit", ready=0) == elsewhere, "something waits in orders, though not here"
-    assert said(900, 1, ready=0) == "Nothing waits in orders.", "what was late here is gone"
-
-
-def test_a_queue_that_calls_take_from_is_not_told_to_have_nobody_who_consumes():
-    assert said(20, 0, delivered_per_second=3.0) == "globex waits 20.0 s: no consumer has room."
 
 
 # Late keys.

@@ -5,9 +5,14 @@ from __future__ import annotations
 from urllib.parse import quote
 
 
+def broker_path(broker: str, *more: str) -> str:
+    """The address of a page of the broker."""
+    return "/".join(["/b", quote(broker, safe=""), *more])
+
+
 def queue_path(broker: str, queue: str, *more: str) -> str:
     """The address of a queue's page."""
-    return "/".join(["/b", quote(broker, safe=""), "queues", quote(queue, safe=""), *more])
+    return broker_path(broker, "queues", quote(queue, safe=""), *more)
 
 
 def key_path(broker: str, queue: str, key: str, channel: str = "") -> str:

@@ -123,10 +123,10 @@ class Upstream:
 
     # What is read.
 
-    async def status(self) -> BrokerStatus:
-        """How the broker is."""
+    async def status(self, queue: str = "", max_troubles: int = 0) -> BrokerStatus:
+        """How the broker is, and what is wrong: with it, or with one queue."""
         client = await self.connect()
-        return await self._told(client.get_status())
+        return await self._told(client.get_status(queue=queue, max_troubles=max_troubles))
 
     async def who(self) -> Identity:
         """Whose key this is, and whether the broker asks for one."""

@@ -82,6 +82,87 @@ func (DiskLevel) EnumDescriptor() ([]byte, []int) {
 	return file_fila_v1_events_proto_rawDescGZIP(), []int{0}
 }
 
+// What is wrong, the worst first.
+type Trouble_Kind int32
+
+const (
+	// Not known.
+	Trouble_KIND_UNSPECIFIED Trouble_Kind = 0
+	// Messages are lost; until an admin acknowledges it.
+	Trouble_KIND_LOST Trouble_Kind = 1
+	// Damage was met, and nothing is lost; until an admin acknowledges it.
+	Trouble_KIND_DAMAGED Trouble_Kind = 2
+	// The disk is too full: enqueues, or all writes, are refused.
+	Trouble_KIND_DISK Trouble_Kind = 3
+	// A script fails, and is not called any more.
+	Trouble_KIND_CIRCUIT_OPEN Trouble_Kind = 4
+	// Messages are ready in a channel, and nobody consumes it.
+	Trouble_KIND_NOBODY_CONSUMES Trouble_Kind = 5
+	// A large part of a queue's deliveries fails.
+	Trouble_KIND_FAILING Trouble_Kind = 6
+	// Messages wait because a queue or a fairness key is paused.
+	Trouble_KIND_PAUSED Trouble_Kind = 7
+	// More messages need a throttle's tokens than its rate lets through.
+	Trouble_KIND_LIMIT_BEHIND Trouble_Kind = 8
+	// One fairness key fills a channel, and others wait for it.
+	Trouble_KIND_FLOOD Trouble_Kind = 9
+)
+
+// Enum value maps for Trouble_Kind.
+var (
+	Trouble_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_LOST",
+		2: "KIND_DAMAGED",
+		3: "KIND_DISK",
+		4: "KIND_CIRCUIT_OPEN",
+		5: "KIND_NOBODY_CONSUMES",
+		6: "KIND_FAILING",
+		7: "KIND_PAUSED",
+		8: "KIND_LIMIT_BEHIND",
+		9: "KIND_FLOOD",
+	}
+	Trouble_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED":     0,
+		"KIND_LOST":            1,
+		"KIND_DAMAGED":         2,
+		"KIND_DISK":            3,
+		"KIND_CIRCUIT_OPEN":    4,
+		"KIND_NOBODY_CONSUMES": 5,
+		"KIND_FAILING":         6,
+		"KIND_PAUSED":          7,
+		"KIND_LIMIT_BEHIND":    8,
+		"KIND_FLOOD":           9,
+	}
+)
+
+func (x Trouble_Kind) Enum() *Trouble_Kind {
+	p := new(Trouble_Kind)
+	*p = x
+	return p
+}
+
+func (x Trouble_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Trouble_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_fila_v1_events_proto_enumTypes[1].Descriptor()
+}
+
+func (Trouble_Kind) Type() protoreflect.EnumType {
+	return &file_fila_v1_events_proto_enumTypes[1]
+}
+
+func (x Trouble_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Trouble_Kind.Descriptor instead.
+func (Trouble_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{2, 0}
+}
+
 // What its next message waits for.
 type LateKey_Cause int32
 
@@ -135,11 +216,11 @@ func (x LateKey_Cause) String() string {
 }
 
 func (LateKey_Cause) Descriptor() protoreflect.EnumDescriptor {
-	return file_fila_v1_events_proto_enumTypes[1].Descriptor()
+	return file_fila_v1_events_proto_enumTypes[2].Descriptor()
 }
 
 func (LateKey_Cause) Type() protoreflect.EnumType {
-	return &file_fila_v1_events_proto_enumTypes[1]
+	return &file_fila_v1_events_proto_enumTypes[2]
 }
 
 func (x LateKey_Cause) Number() protoreflect.EnumNumber {
@@ -148,7 +229,7 @@ func (x LateKey_Cause) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use LateKey_Cause.Descriptor instead.
 func (LateKey_Cause) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{7, 0}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{8, 0}
 }
 
 // Why there is none.
@@ -204,11 +285,11 @@ func (x Forecast_Unknown) String() string {
 }
 
 func (Forecast_Unknown) Descriptor() protoreflect.EnumDescriptor {
-	return file_fila_v1_events_proto_enumTypes[2].Descriptor()
+	return file_fila_v1_events_proto_enumTypes[3].Descriptor()
 }
 
 func (Forecast_Unknown) Type() protoreflect.EnumType {
-	return &file_fila_v1_events_proto_enumTypes[2]
+	return &file_fila_v1_events_proto_enumTypes[3]
 }
 
 func (x Forecast_Unknown) Number() protoreflect.EnumNumber {
@@ -217,12 +298,18 @@ func (x Forecast_Unknown) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Forecast_Unknown.Descriptor instead.
 func (Forecast_Unknown) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{16, 0}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{17, 0}
 }
 
-// Asks how the broker is.
+// Asks how the broker is, and what is wrong.
 type GetStatusRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only troubles of this queue; empty means all that the caller may know of.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// Leave out pauses of other fairness keys than this.
+	FairnessKey string `protobuf:"bytes,2,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// Most troubles to tell; 0 means 4, at most 100.
+	MaxTroubles   uint32 `protobuf:"varint,3,opt,name=max_troubles,json=maxTroubles,proto3" json:"max_troubles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -255,6 +342,27 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
 	return file_fila_v1_events_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *GetStatusRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *GetStatusRequest) GetFairnessKey() string {
+	if x != nil {
+		return x.FairnessKey
+	}
+	return ""
+}
+
+func (x *GetStatusRequest) GetMaxTroubles() uint32 {
+	if x != nil {
+		return x.MaxTroubles
+	}
+	return 0
 }
 
 // How the broker is.
@@ -298,8 +406,16 @@ type GetStatusResponse struct {
 	Cpus uint32 `protobuf:"varint,18,opt,name=cpus,proto3" json:"cpus,omitempty"`
 	// Memory it may use: of its machine, or its container's bound where that is less. 0 where nobody can say.
 	MemoryBytesMax uint64 `protobuf:"varint,19,opt,name=memory_bytes_max,json=memoryBytesMax,proto3" json:"memory_bytes_max,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// What is wrong, of what the caller may know, by harm: kinds in the order of Trouble.Kind, and of a kind those first
+	// for which most messages wait. docs/operations/troubles.md says when each begins and ends.
+	Troubles []*Trouble `protobuf:"bytes,20,rep,name=troubles,proto3" json:"troubles,omitempty"`
+	// How many more there are.
+	MoreTroubles uint64 `protobuf:"varint,21,opt,name=more_troubles,json=moreTroubles,proto3" json:"more_troubles,omitempty"`
+	// Where there is no trouble: that all is well, and whether that is of all or of what the caller may see. Otherwise
+	// empty.
+	Well          string `protobuf:"bytes,22,opt,name=well,proto3" json:"well,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
@@ -465,6 +581,154 @@ func (x *GetStatusResponse) GetMemoryBytesMax() uint64 {
 	return 0
 }
 
+func (x *GetStatusResponse) GetTroubles() []*Trouble {
+	if x != nil {
+		return x.Troubles
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetMoreTroubles() uint64 {
+	if x != nil {
+		return x.MoreTroubles
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetWell() string {
+	if x != nil {
+		return x.Well
+	}
+	return ""
+}
+
+// Something that somebody should look at.
+type Trouble struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is wrong.
+	Kind Trouble_Kind `protobuf:"varint,1,opt,name=kind,proto3,enum=fila.v1.Trouble_Kind" json:"kind,omitempty"`
+	// A sentence: the cause, since when, and whom it hurts.
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// Since when it is so, as far as the broker knows.
+	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	// The queue it is about; empty for the broker, and for a throttle of several queues.
+	Queue string `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The channel it is about, where it is about one.
+	Channel string `protobuf:"bytes,5,opt,name=channel,proto3" json:"channel,omitempty"`
+	// The fairness key it is about.
+	FairnessKey string `protobuf:"bytes,6,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// The throttle key it is about.
+	ThrottleKey string `protobuf:"bytes,7,opt,name=throttle_key,json=throttleKey,proto3" json:"throttle_key,omitempty"`
+	// Ready messages that wait for it to end.
+	Waiting uint64 `protobuf:"varint,8,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// What to do, in a few words.
+	Lever string `protobuf:"bytes,9,opt,name=lever,proto3" json:"lever,omitempty"`
+	// The command line that does it, or that shows more; empty where there is none.
+	Command       string `protobuf:"bytes,10,opt,name=command,proto3" json:"command,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Trouble) Reset() {
+	*x = Trouble{}
+	mi := &file_fila_v1_events_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Trouble) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Trouble) ProtoMessage() {}
+
+func (x *Trouble) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_events_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Trouble.ProtoReflect.Descriptor instead.
+func (*Trouble) Descriptor() ([]byte, []int) {
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Trouble) GetKind() Trouble_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Trouble_KIND_UNSPECIFIED
+}
+
+func (x *Trouble) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Trouble) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Trouble) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *Trouble) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *Trouble) GetFairnessKey() string {
+	if x != nil {
+		return x.FairnessKey
+	}
+	return ""
+}
+
+func (x *Trouble) GetThrottleKey() string {
+	if x != nil {
+		return x.ThrottleKey
+	}
+	return ""
+}
+
+func (x *Trouble) GetWaiting() uint64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *Trouble) GetLever() string {
+	if x != nil {
+		return x.Lever
+	}
+	return ""
+}
+
+func (x *Trouble) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
 // Which events to tell. What is left empty means all.
 type WatchEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -485,7 +749,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_fila_v1_events_proto_msgTypes[2]
+	mi := &file_fila_v1_events_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -497,7 +761,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[2]
+	mi := &file_fila_v1_events_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -510,7 +774,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{2}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *WatchEventsRequest) GetQueue() string {
@@ -561,7 +825,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_fila_v1_events_proto_msgTypes[3]
+	mi := &file_fila_v1_events_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -573,7 +837,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[3]
+	mi := &file_fila_v1_events_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -586,7 +850,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{3}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *WatchEventsResponse) GetEvents() []*Event {
@@ -632,7 +896,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_fila_v1_events_proto_msgTypes[4]
+	mi := &file_fila_v1_events_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -644,7 +908,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[4]
+	mi := &file_fila_v1_events_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -657,7 +921,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{4}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Event) GetPosition() uint64 {
@@ -743,7 +1007,7 @@ type ListLateRequest struct {
 
 func (x *ListLateRequest) Reset() {
 	*x = ListLateRequest{}
-	mi := &file_fila_v1_events_proto_msgTypes[5]
+	mi := &file_fila_v1_events_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -755,7 +1019,7 @@ func (x *ListLateRequest) String() string {
 func (*ListLateRequest) ProtoMessage() {}
 
 func (x *ListLateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[5]
+	mi := &file_fila_v1_events_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -768,7 +1032,7 @@ func (x *ListLateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLateRequest.ProtoReflect.Descriptor instead.
 func (*ListLateRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{5}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListLateRequest) GetQueue() string {
@@ -800,7 +1064,7 @@ type ListLateResponse struct {
 
 func (x *ListLateResponse) Reset() {
 	*x = ListLateResponse{}
-	mi := &file_fila_v1_events_proto_msgTypes[6]
+	mi := &file_fila_v1_events_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -812,7 +1076,7 @@ func (x *ListLateResponse) String() string {
 func (*ListLateResponse) ProtoMessage() {}
 
 func (x *ListLateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[6]
+	mi := &file_fila_v1_events_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -825,7 +1089,7 @@ func (x *ListLateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLateResponse.ProtoReflect.Descriptor instead.
 func (*ListLateResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{6}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListLateResponse) GetKeys() []*LateKey {
@@ -873,7 +1137,7 @@ type LateKey struct {
 
 func (x *LateKey) Reset() {
 	*x = LateKey{}
-	mi := &file_fila_v1_events_proto_msgTypes[7]
+	mi := &file_fila_v1_events_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -885,7 +1149,7 @@ func (x *LateKey) String() string {
 func (*LateKey) ProtoMessage() {}
 
 func (x *LateKey) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[7]
+	mi := &file_fila_v1_events_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -898,7 +1162,7 @@ func (x *LateKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LateKey.ProtoReflect.Descriptor instead.
 func (*LateKey) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{7}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *LateKey) GetQueue() string {
@@ -991,7 +1255,7 @@ type ListKeyPoliciesRequest struct {
 
 func (x *ListKeyPoliciesRequest) Reset() {
 	*x = ListKeyPoliciesRequest{}
-	mi := &file_fila_v1_events_proto_msgTypes[8]
+	mi := &file_fila_v1_events_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1003,7 +1267,7 @@ func (x *ListKeyPoliciesRequest) String() string {
 func (*ListKeyPoliciesRequest) ProtoMessage() {}
 
 func (x *ListKeyPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[8]
+	mi := &file_fila_v1_events_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1016,7 +1280,7 @@ func (x *ListKeyPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeyPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListKeyPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{8}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListKeyPoliciesRequest) GetQueue() string {
@@ -1044,7 +1308,7 @@ type ListKeyPoliciesResponse struct {
 
 func (x *ListKeyPoliciesResponse) Reset() {
 	*x = ListKeyPoliciesResponse{}
-	mi := &file_fila_v1_events_proto_msgTypes[9]
+	mi := &file_fila_v1_events_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1320,7 @@ func (x *ListKeyPoliciesResponse) String() string {
 func (*ListKeyPoliciesResponse) ProtoMessage() {}
 
 func (x *ListKeyPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[9]
+	mi := &file_fila_v1_events_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1333,7 @@ func (x *ListKeyPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeyPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListKeyPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{9}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListKeyPoliciesResponse) GetPolicies() []*KeyPolicy {
@@ -1106,7 +1370,7 @@ type KeyPolicy struct {
 
 func (x *KeyPolicy) Reset() {
 	*x = KeyPolicy{}
-	mi := &file_fila_v1_events_proto_msgTypes[10]
+	mi := &file_fila_v1_events_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1118,7 +1382,7 @@ func (x *KeyPolicy) String() string {
 func (*KeyPolicy) ProtoMessage() {}
 
 func (x *KeyPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[10]
+	mi := &file_fila_v1_events_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +1395,7 @@ func (x *KeyPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyPolicy.ProtoReflect.Descriptor instead.
 func (*KeyPolicy) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{10}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *KeyPolicy) GetFairnessKey() string {
@@ -1210,7 +1474,7 @@ type DropDeadLettersRequest struct {
 
 func (x *DropDeadLettersRequest) Reset() {
 	*x = DropDeadLettersRequest{}
-	mi := &file_fila_v1_events_proto_msgTypes[11]
+	mi := &file_fila_v1_events_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +1486,7 @@ func (x *DropDeadLettersRequest) String() string {
 func (*DropDeadLettersRequest) ProtoMessage() {}
 
 func (x *DropDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[11]
+	mi := &file_fila_v1_events_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1235,7 +1499,7 @@ func (x *DropDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DropDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{11}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DropDeadLettersRequest) GetDlqQueue() string {
@@ -1263,7 +1527,7 @@ type DropDeadLettersResponse struct {
 
 func (x *DropDeadLettersResponse) Reset() {
 	*x = DropDeadLettersResponse{}
-	mi := &file_fila_v1_events_proto_msgTypes[12]
+	mi := &file_fila_v1_events_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1275,7 +1539,7 @@ func (x *DropDeadLettersResponse) String() string {
 func (*DropDeadLettersResponse) ProtoMessage() {}
 
 func (x *DropDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[12]
+	mi := &file_fila_v1_events_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1288,7 +1552,7 @@ func (x *DropDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DropDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{12}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DropDeadLettersResponse) GetDropped() uint64 {
@@ -1313,7 +1577,7 @@ type ServedMeanwhile struct {
 
 func (x *ServedMeanwhile) Reset() {
 	*x = ServedMeanwhile{}
-	mi := &file_fila_v1_events_proto_msgTypes[13]
+	mi := &file_fila_v1_events_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1589,7 @@ func (x *ServedMeanwhile) String() string {
 func (*ServedMeanwhile) ProtoMessage() {}
 
 func (x *ServedMeanwhile) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[13]
+	mi := &file_fila_v1_events_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1602,7 @@ func (x *ServedMeanwhile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedMeanwhile.ProtoReflect.Descriptor instead.
 func (*ServedMeanwhile) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{13}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ServedMeanwhile) GetSince() *timestamppb.Timestamp {
@@ -1377,7 +1641,7 @@ type ServedKey struct {
 
 func (x *ServedKey) Reset() {
 	*x = ServedKey{}
-	mi := &file_fila_v1_events_proto_msgTypes[14]
+	mi := &file_fila_v1_events_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1653,7 @@ func (x *ServedKey) String() string {
 func (*ServedKey) ProtoMessage() {}
 
 func (x *ServedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[14]
+	mi := &file_fila_v1_events_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1666,7 @@ func (x *ServedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedKey.ProtoReflect.Descriptor instead.
 func (*ServedKey) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{14}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ServedKey) GetFairnessKey() string {
@@ -1450,7 +1714,7 @@ type ChannelConsumers struct {
 
 func (x *ChannelConsumers) Reset() {
 	*x = ChannelConsumers{}
-	mi := &file_fila_v1_events_proto_msgTypes[15]
+	mi := &file_fila_v1_events_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1726,7 @@ func (x *ChannelConsumers) String() string {
 func (*ChannelConsumers) ProtoMessage() {}
 
 func (x *ChannelConsumers) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[15]
+	mi := &file_fila_v1_events_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1739,7 @@ func (x *ChannelConsumers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelConsumers.ProtoReflect.Descriptor instead.
 func (*ChannelConsumers) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{15}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ChannelConsumers) GetCount() uint64 {
@@ -1545,7 +1809,7 @@ type Forecast struct {
 
 func (x *Forecast) Reset() {
 	*x = Forecast{}
-	mi := &file_fila_v1_events_proto_msgTypes[16]
+	mi := &file_fila_v1_events_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1821,7 @@ func (x *Forecast) String() string {
 func (*Forecast) ProtoMessage() {}
 
 func (x *Forecast) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[16]
+	mi := &file_fila_v1_events_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1834,7 @@ func (x *Forecast) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forecast.ProtoReflect.Descriptor instead.
 func (*Forecast) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{16}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Forecast) GetEarliestMs() uint64 {
@@ -1605,8 +1869,11 @@ var File_fila_v1_events_proto protoreflect.FileDescriptor
 
 const file_fila_v1_events_proto_rawDesc = "" +
 	"\n" +
-	"\x14fila/v1/events.proto\x12\afila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xf9\x04\n" +
+	"\x14fila/v1/events.proto\x12\afila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"n\n" +
+	"\x10GetStatusRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12!\n" +
+	"\ffairness_key\x18\x02 \x01(\tR\vfairnessKey\x12!\n" +
+	"\fmax_troubles\x18\x03 \x01(\rR\vmaxTroubles\"\xe0\x05\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
 	"\x06commit\x18\x02 \x01(\tR\x06commit\x129\n" +
@@ -1630,7 +1897,34 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\x06cpu_ms\x18\x10 \x01(\x04R\x05cpuMs\x12!\n" +
 	"\fmemory_bytes\x18\x11 \x01(\x04R\vmemoryBytes\x12\x12\n" +
 	"\x04cpus\x18\x12 \x01(\rR\x04cpus\x12(\n" +
-	"\x10memory_bytes_max\x18\x13 \x01(\x04R\x0ememoryBytesMax\"\xa2\x01\n" +
+	"\x10memory_bytes_max\x18\x13 \x01(\x04R\x0ememoryBytesMax\x12,\n" +
+	"\btroubles\x18\x14 \x03(\v2\x10.fila.v1.TroubleR\btroubles\x12#\n" +
+	"\rmore_troubles\x18\x15 \x01(\x04R\fmoreTroubles\x12\x12\n" +
+	"\x04well\x18\x16 \x01(\tR\x04well\"\x84\x04\n" +
+	"\aTrouble\x12)\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x15.fila.v1.Trouble.KindR\x04kind\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
+	"\x05queue\x18\x04 \x01(\tR\x05queue\x12\x18\n" +
+	"\achannel\x18\x05 \x01(\tR\achannel\x12!\n" +
+	"\ffairness_key\x18\x06 \x01(\tR\vfairnessKey\x12!\n" +
+	"\fthrottle_key\x18\a \x01(\tR\vthrottleKey\x12\x18\n" +
+	"\awaiting\x18\b \x01(\x04R\awaiting\x12\x14\n" +
+	"\x05lever\x18\t \x01(\tR\x05lever\x12\x18\n" +
+	"\acommand\x18\n" +
+	" \x01(\tR\acommand\"\xc7\x01\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\r\n" +
+	"\tKIND_LOST\x10\x01\x12\x10\n" +
+	"\fKIND_DAMAGED\x10\x02\x12\r\n" +
+	"\tKIND_DISK\x10\x03\x12\x15\n" +
+	"\x11KIND_CIRCUIT_OPEN\x10\x04\x12\x18\n" +
+	"\x14KIND_NOBODY_CONSUMES\x10\x05\x12\x10\n" +
+	"\fKIND_FAILING\x10\x06\x12\x0f\n" +
+	"\vKIND_PAUSED\x10\a\x12\x15\n" +
+	"\x11KIND_LIMIT_BEHIND\x10\b\x12\x0e\n" +
+	"\n" +
+	"KIND_FLOOD\x10\t\"\xa2\x01\n" +
 	"\x12WatchEventsRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x14\n" +
 	"\x05kinds\x18\x02 \x03(\tR\x05kinds\x12!\n" +
@@ -1752,51 +2046,56 @@ func file_fila_v1_events_proto_rawDescGZIP() []byte {
 	return file_fila_v1_events_proto_rawDescData
 }
 
-var file_fila_v1_events_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fila_v1_events_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_fila_v1_events_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_fila_v1_events_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_fila_v1_events_proto_goTypes = []any{
 	(DiskLevel)(0),                  // 0: fila.v1.DiskLevel
-	(LateKey_Cause)(0),              // 1: fila.v1.LateKey.Cause
-	(Forecast_Unknown)(0),           // 2: fila.v1.Forecast.Unknown
-	(*GetStatusRequest)(nil),        // 3: fila.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),       // 4: fila.v1.GetStatusResponse
-	(*WatchEventsRequest)(nil),      // 5: fila.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),     // 6: fila.v1.WatchEventsResponse
-	(*Event)(nil),                   // 7: fila.v1.Event
-	(*ListLateRequest)(nil),         // 8: fila.v1.ListLateRequest
-	(*ListLateResponse)(nil),        // 9: fila.v1.ListLateResponse
-	(*LateKey)(nil),                 // 10: fila.v1.LateKey
-	(*ListKeyPoliciesRequest)(nil),  // 11: fila.v1.ListKeyPoliciesRequest
-	(*ListKeyPoliciesResponse)(nil), // 12: fila.v1.ListKeyPoliciesResponse
-	(*KeyPolicy)(nil),               // 13: fila.v1.KeyPolicy
-	(*DropDeadLettersRequest)(nil),  // 14: fila.v1.DropDeadLettersRequest
-	(*DropDeadLettersResponse)(nil), // 15: fila.v1.DropDeadLettersResponse
-	(*ServedMeanwhile)(nil),         // 16: fila.v1.ServedMeanwhile
-	(*ServedKey)(nil),               // 17: fila.v1.ServedKey
-	(*ChannelConsumers)(nil),        // 18: fila.v1.ChannelConsumers
-	(*Forecast)(nil),                // 19: fila.v1.Forecast
-	nil,                             // 20: fila.v1.Event.DetailsEntry
-	(*timestamppb.Timestamp)(nil),   // 21: google.protobuf.Timestamp
+	(Trouble_Kind)(0),               // 1: fila.v1.Trouble.Kind
+	(LateKey_Cause)(0),              // 2: fila.v1.LateKey.Cause
+	(Forecast_Unknown)(0),           // 3: fila.v1.Forecast.Unknown
+	(*GetStatusRequest)(nil),        // 4: fila.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),       // 5: fila.v1.GetStatusResponse
+	(*Trouble)(nil),                 // 6: fila.v1.Trouble
+	(*WatchEventsRequest)(nil),      // 7: fila.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),     // 8: fila.v1.WatchEventsResponse
+	(*Event)(nil),                   // 9: fila.v1.Event
+	(*ListLateRequest)(nil),         // 10: fila.v1.ListLateRequest
+	(*ListLateResponse)(nil),        // 11: fila.v1.ListLateResponse
+	(*LateKey)(nil),                 // 12: fila.v1.LateKey
+	(*ListKeyPoliciesRequest)(nil),  // 13: fila.v1.ListKeyPoliciesRequest
+	(*ListKeyPoliciesResponse)(nil), // 14: fila.v1.ListKeyPoliciesResponse
+	(*KeyPolicy)(nil),               // 15: fila.v1.KeyPolicy
+	(*DropDeadLettersRequest)(nil),  // 16: fila.v1.DropDeadLettersRequest
+	(*DropDeadLettersResponse)(nil), // 17: fila.v1.DropDeadLettersResponse
+	(*ServedMeanwhile)(nil),         // 18: fila.v1.ServedMeanwhile
+	(*ServedKey)(nil),               // 19: fila.v1.ServedKey
+	(*ChannelConsumers)(nil),        // 20: fila.v1.ChannelConsumers
+	(*Forecast)(nil),                // 21: fila.v1.Forecast
+	nil,                             // 22: fila.v1.Event.DetailsEntry
+	(*timestamppb.Timestamp)(nil),   // 23: google.protobuf.Timestamp
 }
 var file_fila_v1_events_proto_depIdxs = []int32{
-	21, // 0: fila.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
+	23, // 0: fila.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
 	0,  // 1: fila.v1.GetStatusResponse.disk_level:type_name -> fila.v1.DiskLevel
-	7,  // 2: fila.v1.WatchEventsResponse.events:type_name -> fila.v1.Event
-	21, // 3: fila.v1.Event.at:type_name -> google.protobuf.Timestamp
-	20, // 4: fila.v1.Event.details:type_name -> fila.v1.Event.DetailsEntry
-	10, // 5: fila.v1.ListLateResponse.keys:type_name -> fila.v1.LateKey
-	1,  // 6: fila.v1.LateKey.cause:type_name -> fila.v1.LateKey.Cause
-	21, // 7: fila.v1.LateKey.until:type_name -> google.protobuf.Timestamp
-	21, // 8: fila.v1.LateKey.since:type_name -> google.protobuf.Timestamp
-	13, // 9: fila.v1.ListKeyPoliciesResponse.policies:type_name -> fila.v1.KeyPolicy
-	21, // 10: fila.v1.ServedMeanwhile.since:type_name -> google.protobuf.Timestamp
-	17, // 11: fila.v1.ServedMeanwhile.keys:type_name -> fila.v1.ServedKey
-	2,  // 12: fila.v1.Forecast.unknown:type_name -> fila.v1.Forecast.Unknown
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	6,  // 2: fila.v1.GetStatusResponse.troubles:type_name -> fila.v1.Trouble
+	1,  // 3: fila.v1.Trouble.kind:type_name -> fila.v1.Trouble.Kind
+	23, // 4: fila.v1.Trouble.since:type_name -> google.protobuf.Timestamp
+	9,  // 5: fila.v1.WatchEventsResponse.events:type_name -> fila.v1.Event
+	23, // 6: fila.v1.Event.at:type_name -> google.protobuf.Timestamp
+	22, // 7: fila.v1.Event.details:type_name -> fila.v1.Event.DetailsEntry
+	12, // 8: fila.v1.ListLateResponse.keys:type_name -> fila.v1.LateKey
+	2,  // 9: fila.v1.LateKey.cause:type_name -> fila.v1.LateKey.Cause
+	23, // 10: fila.v1.LateKey.until:type_name -> google.protobuf.Timestamp
+	23, // 11: fila.v1.LateKey.since:type_name -> google.protobuf.Timestamp
+	15, // 12: fila.v1.ListKeyPoliciesResponse.policies:type_name -> fila.v1.KeyPolicy
+	23, // 13: fila.v1.ServedMeanwhile.since:type_name -> google.protobuf.Timestamp
+	19, // 14: fila.v1.ServedMeanwhile.keys:type_name -> fila.v1.ServedKey
+	3,  // 15: fila.v1.Forecast.unknown:type_name -> fila.v1.Forecast.Unknown
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_events_proto_init() }
@@ -1809,8 +2108,8 @@ func file_fila_v1_events_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_events_proto_rawDesc), len(file_fila_v1_events_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   18,
+			NumEnums:      4,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

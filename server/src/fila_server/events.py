@@ -39,6 +39,7 @@ KINDS = (
     "access.key_created", "access.key_rotated", "access.key_revoked", "access.granted", "access.grant_revoked",
     "access.quotas_set", "access.forgotten", "access.link_created", "access.link_revoked", "access.denied",
     "sink.messages_lost",
+    "trouble.began", "trouble.ended",
     "disk.low", "disk.critical", "disk.roomy",
     "store.recovered", "store.unsynced_end_dropped", "store.damage_found", "store.range_lost",
     "checkpoint.made", "checkpoint.removed", "checkpoint.refused",

@@ -16,6 +16,7 @@ import resource
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -41,6 +42,8 @@ from fila_server.hooks.stage import HookStage
 from fila_server.operations.observing import observe
 from fila_server.operations.scripts import start_with_hooks
 from fila_server.operations.start_access import new_admission, start_access
+from fila_server.operations.trouble_facts import Circuit
+from fila_server.operations.trouble_survey import TroubleSurvey
 from fila_server.telemetry.series import HookReading
 from fila_server.telemetry.service import Telemetry
 from fila_server.version import commit, version
@@ -96,7 +99,8 @@ async def serve(
     await control.start()
     _report_start(settings, edge, redis, metrics_port)
     telemetry.say_ready()
-    observing = asyncio.create_task(observe(_asking(broker), time.monotonic, broker.speeds))
+    survey = TroubleSurvey(broker, edge.troubles, lambda: starmap(Circuit, sorted(hooks.open_circuits)))
+    observing = asyncio.create_task(observe(_asking(broker), time.monotonic, broker.speeds, survey.look))
     _calm_the_collector()
     await stopping.wait()
     on_signal()

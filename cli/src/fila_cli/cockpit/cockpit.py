@@ -15,6 +15,7 @@ from fila_cli.cockpit.views import KEY_COLUMNS, QUEUE_COLUMNS, Column
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import ExplainKeyResponse
+    from fila.v1.events_pb2 import GetStatusResponse
 
 PAGE_ROWS = 10
 WEIGHT_MAX = 1_000
@@ -83,6 +84,8 @@ class Cockpit:
     queues: QueueLooks = field(default_factory=QueueLooks)
     keys: KeyLooks = field(default_factory=KeyLooks)
     explanation: ExplainKeyResponse | None = None
+    status: GetStatusResponse | None = None
+    """With what is wrong, of what is open."""
     pending: Call | None = None
     """Waits to be confirmed."""
     _chosen: dict[Screen, str] = field(default_factory=dict)

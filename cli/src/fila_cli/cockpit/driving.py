@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from fila_cli.cockpit.cockpit import Call, Cockpit, in_words
 from fila_cli.cockpit.screen import render
 from fila_cli.cockpit.terminal import Keys
+from fila_cli.troubles import ask_what_is_wrong
 
 if TYPE_CHECKING:
+    from fila.v1.events_pb2 import GetStatusResponse
     from fila_cli.session import Session
 
 ANSWER_S_MAX = 5.0
@@ -45,6 +47,11 @@ def ask(session: Session, call: Call) -> Any:
     else:
         policy.weight = call.weight
     return admin.SetKeyPolicy(policy, timeout=timeout_s)
+
+
+def _look(session: Session, call: Call) -> tuple[Any, GetStatusResponse]:
+    """What a screen shows, and what is wrong."""
+    return ask(session, call), ask_what_is_wrong(session, call.queue, call.key)
 
 
 class Driving:
@@ -97,7 +104,7 @@ class Driving:
     def _ask_when_due(self) -> None:
         if self._asked is None and time.monotonic() >= self._next_s:
             call = self._cockpit.look
-            self._asked = call, self._pool.submit(ask, self._session, call)
+            self._asked = call, self._pool.submit(_look, self._session, call)
             self._next_s = time.monotonic() + self._interval_s
 
     def _take_answers(self) -> None:
@@ -113,7 +120,9 @@ class Driving:
 
         now_s = time.monotonic()
         try:
-            self._cockpit.take(call, answer.result(), now_s)
+            looked, status = answer.result()
+            self._cockpit.take(call, looked, now_s)
+            self._cockpit.status = status
         except grpc.RpcError as error:
             failed: Any = error
             passing = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)

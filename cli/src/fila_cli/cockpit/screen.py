@@ -22,6 +22,7 @@ from fila_cli.cockpit.views import (
     sparkline,
 )
 from fila_cli.output import printable
+from fila_cli.troubles import lever_of
 from fila_cli.values import age_text
 
 _HELP = (
@@ -42,8 +43,9 @@ _LINES_AROUND = 5
 
 def render(cockpit: Cockpit, *, address: str, clock: str, now_s: float, width: int, height: int) -> Group:
     """Everything, for a screen of this size."""
-    parts: list[RenderableType] = [_head(cockpit, address, clock, now_s, width), Text("")]
-    room = max(height - _LINES_AROUND, 1)
+    wrong = _wrong(cockpit, width)
+    parts: list[RenderableType] = [_head(cockpit, address, clock, now_s, width), *wrong, Text("")]
+    room = max(height - _LINES_AROUND - len(wrong), 1)
     if cockpit.mode is Mode.HELP:
         parts.append(_help())
     elif cockpit.screen is Screen.EXPLAIN:
@@ -77,6 +79,24 @@ def _head(cockpit: Cockpit, address: str, clock: str, now_s: float, width: int) 
             line.append(where, style=QUIET)
     line.truncate(width, overflow="ellipsis")
     return line
+
+
+def _wrong(cockpit: Cockpit, width: int) -> list[Text]:
+    """The worst trouble and its lever, and how many more there are; or that all is well."""
+    status = cockpit.status
+    if status is None:
+        return []
+    if not status.troubles:
+        return [Text(status.well, style=QUIET)] if status.well else []
+    worst = status.troubles[0]
+    more = len(status.troubles) - 1 + status.more_troubles
+    style = QUIET if cockpit.silent_since_s is not None else TROUBLE
+    lines = [Text(printable(worst.text), style=style), Text(f"  {lever_of(worst)}", style=QUIET)]
+    if more:
+        lines[0].append(f" And {more} more: fila status", style=QUIET)
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")
+    return lines
 
 
 def _totals(cockpit: Cockpit) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fila.v1.events_pb2 import Event
 
 _TROUBLE = (
+    "trouble.began",
     "dead_letters.made", "hook.failed", "hook.circuit_opened", "disk.low", "disk.critical", "store.damage_found",
     "store.range_lost", "sink.messages_lost", "events.missed", "queue.dead_letters_dropped", "message.keeps_returning",
 )  # fmt: skip

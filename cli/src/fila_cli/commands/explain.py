@@ -8,8 +8,9 @@ import click
 
 from fila_cli.arguments import channel_option, key_argument, queue_argument
 from fila_cli.explanation import explained
-from fila_cli.output import facts
+from fila_cli.output import Format, facts
 from fila_cli.session import Command, Session
+from fila_cli.troubles import above, ask_what_is_wrong, told
 from fila_cli.watching import show_or_watch, watch_option
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ def explain(session: Session, queue: str, key: str, channel: str, watch_ms: int 
     def look() -> tuple[ExplainKeyResponse, str]:
         request = admin_pb2.ExplainKeyRequest(queue=queue, channel=channel, fairness_key=key)
         answer = session.admin.ExplainKey(request, timeout=session.timeout_s)
-        return answer, facts(explained(key, answer))
+        if session.format is not Format.TABLE:
+            return answer, ""
+        wrong = told(ask_what_is_wrong(session, queue, key))
+        return answer, above(wrong, facts(explained(key, answer)))
 
     show_or_watch(session, watch_ms, look)

@@ -13,6 +13,7 @@ from fila_cli.colors import Meaning, Meant
 from fila_cli.explanation import ALL_FULL, NOBODY
 from fila_cli.output import Cell, Format, more_wait, table
 from fila_cli.session import Command, Session
+from fila_cli.troubles import above, ask_what_is_wrong, told
 from fila_cli.values import Count, age_text
 from fila_cli.watching import show_or_watch, watch_option
 
@@ -47,7 +48,8 @@ _SENTENCE_BY_CAUSE = {
 @watch_option
 @click.pass_obj
 def late(session: Session, queue: str | None, count: int, watch_ms: int | None) -> None:
-    """Rank the fairness keys of QUEUE, or of all queues, by how long their next message has been waiting.
+    """Say what is wrong, and rank the fairness keys of QUEUE, or of all queues, by how long their next message has been
+    waiting.
 
     Dead letters wait for an operator and not for a consumer: only with QUEUE are they listed. 'fila explain QUEUE KEY'
     says more about one key.
@@ -57,7 +59,10 @@ def late(session: Session, queue: str | None, count: int, watch_ms: int | None) 
     def look() -> tuple[ListLateResponse, str]:
         request = events_pb2.ListLateRequest(queue=queue or "", max_keys=count)
         answer = session.admin.ListLate(request, timeout=session.timeout_s)
-        return answer, _ranked(answer, _consumers(session, answer)) if session.format is Format.TABLE else ""
+        if session.format is not Format.TABLE:
+            return answer, ""
+        wrong = told(ask_what_is_wrong(session, queue or ""))
+        return answer, above(wrong, _ranked(answer, _consumers(session, answer)))
 
     show_or_watch(session, watch_ms, look, empty=f"nobody waits in {queue}" if queue else "nobody waits")
 

@@ -10,6 +10,7 @@ import click
 from fila_cli.colors import Meaning, Meant
 from fila_cli.output import Cell, counted, facts
 from fila_cli.session import Command, Session
+from fila_cli.troubles import above, told
 from fila_cli.values import age_text, rough_size_text
 from fila_cli.watching import show_or_watch, watch_option
 
@@ -34,12 +35,12 @@ _DISK = {
 @watch_option
 @click.pass_obj
 def status(session: Session, watch_ms: int | None) -> None:
-    """Say which broker this is and how it is: version, uptime, disk, connections, damage."""
+    """Say what is wrong, which broker this is and how it is: version, uptime, disk, connections, damage."""
     from fila.v1 import events_pb2
 
     def look() -> tuple[GetStatusResponse, str]:
         answer = session.admin.GetStatus(events_pb2.GetStatusRequest(), timeout=session.timeout_s)
-        return answer, facts(_facts(session.address, answer))
+        return answer, above(told(answer), facts(_facts(session.address, answer)))
 
     show_or_watch(session, watch_ms, look)
 
@@ -50,7 +51,7 @@ def _facts(address: str, answer: GetStatusResponse) -> list[tuple[str, Cell]]:
     up_ms = int((datetime.now(UTC) - answer.started_at.ToDatetime(UTC)).total_seconds() * 1000)
     level = events_pb2.DiskLevel.Name(answer.disk_level)
     damage = f"{counted(answer.lost_ranges, 'range')}, {counted(answer.lost_messages, 'message')}"
-    told: list[tuple[str, Cell]] = [
+    listed: list[tuple[str, Cell]] = [
         ("broker", address),
         ("version", f"{answer.version} (commit {answer.commit})"),
         ("state", Meant("stopping", Meaning.HELD) if answer.draining else Meant("serving", Meaning.GOOD)),
@@ -58,9 +59,9 @@ def _facts(address: str, answer: GetStatusResponse) -> list[tuple[str, Cell]]:
     ]
     disk = _DISK.get(level, level)
     if not answer.data_dir:  # every broker has one, and tells it to admins: what is 0 here is not known
-        return [*told, ("disk", disk), ("all else", "told to admins alone")]
+        return [*listed, ("disk", disk), ("all else", "told to admins alone")]
     return [
-        *told,
+        *listed,
         ("data directory", answer.data_dir),
         ("disk", disk),
         ("free", rough_size_text(answer.disk_free_bytes)),

@@ -11,6 +11,7 @@ import click
 from fila_cli.arguments import complete_queue
 from fila_cli.output import Cell, Format, show, table
 from fila_cli.session import Command, Session
+from fila_cli.troubles import above, ask_what_is_wrong, told
 from fila_cli.values import DURATION, age_text
 
 _QUEUE_HEADINGS = (
@@ -88,8 +89,9 @@ def _print_once(session: Session, queue: str | None, interval_s: float) -> None:
     lines = [[_cell(name, value) for name, value in row.items()] for row in rows]
     shown = table(headings, lines, _SPARE, ("QUEUE", "KEY"))
     empty = f"nobody waits in {queue}" if queue else "there are no queues; 'fila queue create NAME' makes one"
+    wrong = told(ask_what_is_wrong(session, queue or "")) if session.format is Format.TABLE else ""
     value = {"keys" if queue else "queues": rows}
-    show(session.format, value, shown if rows else "", empty=empty)
+    show(session.format, value, above(wrong, shown if rows else ""), empty=empty)
 
 
 def _cell(name: str, value: Any) -> Cell:

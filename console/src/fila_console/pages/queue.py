@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -10,13 +11,13 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from fila.answers import ConsumerInfo, KeyState, Stats
-from fila.observations import LateKeys
+from fila.observations import BrokerStatus, LateKeys
 from fila.watched import QueueState, Series
 from fila_console.addresses import key_path, queue_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.dues import due_lately, due_then
 from fila_console.feed import FeedTopic
-from fila_console.late import LATE_MS, OTHERS_TURNS, floods
+from fila_console.late import LATE_MS
 from fila_console.questions import Question
 from fila_console.series import STEP_S, Meter, point_times
 from fila_console.trouble import Trouble, unless_refused
@@ -37,12 +38,15 @@ from fila_console.wording import (
     rate,
     size,
 )
+from fila_console.wrong import sentences
 
 KEYS_SHOWN = 50
 LATE_ASKED = 200
 DEFAULT = "default"
 READING = cell("reading …", tone="quiet")
 REST_EVERY_S = 2.0
+STATUS_EVERY_S = 1.8
+"""Every other second."""
 LINES = 20
 DUE_LINES = 6
 REST = "all other keys"
@@ -113,6 +117,8 @@ class QueueTopic(FeedTopic):
         self._rest: Question[Rest] = Question(REST_EVERY_S)
         self._hour_at = 0
         self._series: Series | None = None
+        self._status: BrokerStatus | None = None
+        self._status_at_s = -math.inf
 
     async def close(self) -> None:
         """As every feed's; and what is asked ends."""
@@ -124,8 +130,10 @@ class QueueTopic(FeedTopic):
         if not self._channel:
             names = await unless_refused(upstream.channels(self._queue), [])
             self._channel = DEFAULT if DEFAULT in names or not names else names[0]
-        rest, _ = await asyncio.gather(
-            self._rest.ask(lambda: self._ask_the_rest(upstream)), self._ask_series(upstream)
+        rest, _, status = await asyncio.gather(
+            self._rest.ask(lambda: self._ask_the_rest(upstream)),
+            self._ask_series(upstream),
+            self._ask_status(upstream),
         )
         if self._feed is None:
             # Those that were served most stay in the table also while nothing of theirs waits.
@@ -141,7 +149,7 @@ class QueueTopic(FeedTopic):
         keys = [*self._feed.keys[place].values()]
         cost = self._cost.read(time.monotonic(), told.served_total)
         state = State()
-        state.texts = _numbers(told) | _sentence(self._queue, told, rest.late if rest is not None else None)
+        state.texts = _numbers(told) | sentences(upstream.broker.name, status)
         state.texts["rest"] = cell(_rest(told, keys))
         state.tables["keys"] = [self._key_row(upstream, each, cost) for each in keys]
         state.tables |= self._tabs(upstream, rest)
@@ -169,6 +177,12 @@ class QueueTopic(FeedTopic):
             unless_refused(upstream.consumers(self._queue, self._asked_channel), []),
         )
         return Rest(stats, late, consumers)
+
+    async def _ask_status(self, upstream: Upstream) -> BrokerStatus:
+        now_s = time.monotonic()
+        if self._status is None or now_s - self._status_at_s >= STATUS_EVERY_S:
+            self._status, self._status_at_s = await upstream.status(self._queue), now_s
+        return self._status
 
     async def _ask_series(self, upstream: Upstream) -> None:
         """The hour, once it has another point."""
@@ -260,37 +274,6 @@ def _numbers(told: QueueState) -> dict[str, Cell]:
         "stored": cell(size(told.stored_bytes)),
         "at": cell(f"as of {clock(datetime.now(UTC))}"),
     }
-
-
-def _sentence(queue: str, told: QueueState, late: LateKeys | None) -> dict[str, Cell]:
-    waiting = told.ready + told.delayed
-    known = [each for each in late.keys if each.waiting_ms >= LATE_MS] if late is not None else []
-    if not waiting and not told.in_flight:
-        # What was late here a moment ago is gone; keys of other channels may be late still.
-        known = [each for each in known if each.channel != told.channel]
-        if not known:
-            return {"sentence": cell(f"Nothing waits in {queue}.")}
-    if late is None:
-        return {"sentence": cell("Reading which keys wait longest …")}
-    if not known:
-        keys = counted(told.active_keys, "key")
-        return {"sentence": cell(f"Nobody is late: {counted(waiting, 'message')} of {keys} wait their turn.")}
-    worst = known[0]
-    # Who is late is told of all channels; the numbers are those of one.
-    here = worst.channel == told.channel
-    place = "" if here else f" in the channel {brief(worst.channel)}"
-    why = cause(worst.cause, worst.blocking_bucket)
-    # Pulls are no consumers and leave none behind: a queue that delivers has somebody who takes, too.
-    is_taken = told.consumers or told.delivered_per_second
-    if here and worst.cause in OTHERS_TURNS and not is_taken:
-        why = "nobody consumes"
-    elif here and waiting and floods(worst.pending / waiting, worst.cause):
-        share = part(min(1.0, worst.pending / waiting))
-        why = f"it floods the queue, with {share} of what waits; keys that send less are served"
-    text = f"{named(worst.fairness_key)} waits {age(worst.waiting_ms)}{place}: {why}."
-    if len(known) > 1:
-        text += f" {counted(len(known) - 1, 'other key')} {'is' if len(known) == 2 else 'are'} late, too."
-    return {"sentence": cell(text, tone="paused" if worst.cause == "paused" else "late")}
 
 
 def _rest(told: QueueState, keys: list[KeyState]) -> str:

@@ -8,6 +8,27 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerTrouble:
+    """Something that somebody should look at; docs/operations/troubles.md of the broker tells the kinds."""
+
+    kind: str
+    """`lost`, `damaged`, `disk`, `circuit_open`, `nobody_consumes`, `failing`, `paused`, `limit_behind` or `flood`."""
+    text: str
+    """A sentence: the cause, since when, and whom it hurts."""
+    since: datetime | None = None
+    queue: str = ""
+    channel: str = ""
+    fairness_key: str = ""
+    throttle_key: str = ""
+    waiting: int = 0
+    """Ready messages that wait for it to end."""
+    lever: str = ""
+    """What to do, in a few words."""
+    command: str = ""
+    """The command line that does it, or shows more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerStatus:
     """How the broker is."""
 
@@ -34,6 +55,11 @@ class BrokerStatus:
     """Processors it may use."""
     memory_bytes_max: int = 0
     """Memory it may use; 0 where nobody can say."""
+    troubles: list[BrokerTrouble] = field(default_factory=list)
+    """What is wrong, the worst first, of what this key may see."""
+    more_troubles: int = 0
+    well: str = ""
+    """Where there is no trouble: that all is well, and of what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

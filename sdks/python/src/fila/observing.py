@@ -19,10 +19,19 @@ class ObservingCalls:
 
     _connection: Connection
 
-    async def get_status(self) -> BrokerStatus:
-        """Say how the broker is: version, disk, connections, damage. Who is no admin is told the version, the disk and
-        whether it is stopping."""
-        told = await self._connection.call(methods.GET_STATUS, wire.GetStatusRequest(), {})
+    async def get_status(
+        self, *, queue: str = "", fairness_key: str = "", max_troubles: int = 0
+    ) -> BrokerStatus:
+        """Say what is wrong, and how the broker is: version, disk, connections, damage. Who is no admin is told the
+        version, the disk and whether it is stopping, and troubles of its queues.
+
+        `queue` leaves only troubles of that queue, and `fairness_key` leaves out the pauses of other keys. At most
+        `max_troubles` are told (0: 4, at most 100).
+        """
+        request = make(
+            wire.GetStatusRequest, queue=queue, fairness_key=fairness_key, max_troubles=max_troubles
+        )
+        told = await self._connection.call(methods.GET_STATUS, request, {})
         return answer(BrokerStatus, told)
 
     async def list_late(self, queue: str = "", *, max_keys: int = 0) -> LateKeys:

@@ -90,6 +90,8 @@ class _Guarded(Generic[Hook]):
     hook: Hook | None = None
     reported_ns: int = -REPORT_EVERY_NS
     notebook: Notebook = field(default_factory=Notebook)
+    open_circuits: set[tuple[str, str]] = field(default_factory=set)
+    """The stage's: (queue, script) of each whose circuit is open."""
 
     def ready(self) -> Hook | HookFailure:
         if self.hook is None:
@@ -119,6 +121,7 @@ class _Guarded(Generic[Hook]):
         was_open = self.breaker.is_open
         self.breaker.record_failure(now_ns)
         if self.breaker.is_open and not was_open:
+            self.open_circuits.add((self.queue, self.name))
             emit("hook.circuit_opened", queue=self.queue, level="warning", hook=self.name, error=failure.text)
 
     def record_notes(self, packed: bytes, now_ns: int) -> None:
@@ -146,6 +149,7 @@ class _Guarded(Generic[Hook]):
         """Return whether this closed the circuit."""
         closed = self.breaker.record_success()
         if closed:
+            self.open_circuits.discard((self.queue, self.name))
             emit("hook.circuit_closed", queue=self.queue, hook=self.name)
         return closed
 
@@ -173,6 +177,8 @@ class HookStage:
         self._on_enqueue: dict[bytes, _Guarded[OnEnqueue]] = {}
         self._on_failure: dict[bytes, _Guarded[OnFailure]] = {}
         self._holding: set[bytes] = set()
+        self.open_circuits: set[tuple[str, str]] = set()
+        """(queue, script) of each that is not called now, because it fails."""
         self._fairness_headers: dict[bytes, bytes] = {}
         self._held_count = 0
         self._held_bytes = 0
@@ -244,22 +250,25 @@ class HookStage:
         self._config.set(_bytes(config_key), _config_value(value))
 
     def _set(self, hooks: dict[bytes, _Guarded[Hook]], kind: type[Hook], queue: bytes, script: bytes) -> None:
-        if not script:
-            hooks.pop(queue, None)
-            return
+        hook = "on_enqueue" if hooks is self._on_enqueue else "on_failure"
         known = hooks.get(queue)
         if known is not None and known.script == script:
+            return
+        self.open_circuits.discard((queue.decode(), hook))
+        if not script:
+            hooks.pop(queue, None)
             return
         limits, config, now_ns, seed = self._limits, self._config, self._now_ns, self._random.getrandbits(62)
         hooks[queue] = _Guarded(
             queue.decode(),
-            "on_enqueue" if hooks is self._on_enqueue else "on_failure",
+            hook,
             script,
             CircuitBreaker(
                 threshold=self._breaker_settings.threshold, cooldown_ms=self._breaker_settings.cooldown_ms
             ),
             lambda: kind(script, limits=limits, config=config, now_ns=now_ns, seed=seed),
             counters=known.counters if known is not None else HookCounters(),
+            open_circuits=self.open_circuits,
         )
 
     # --- on_enqueue -----------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -135,12 +136,19 @@ class Observer:
         )
 
 
-async def observe(ask: Callable[[], Awaitable[bytes]], now_s: Callable[[], float], speeds: Speeds) -> None:
-    """Look again and again, until it is cancelled, and let `speeds` see the same."""
+async def observe(
+    ask: Callable[[], Awaitable[bytes]],
+    now_s: Callable[[], float],
+    speeds: Speeds,
+    look_further: Callable[[Snapshot, float, int], Awaitable[None]],
+    wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+) -> None:
+    """Look again and again, until it is cancelled, let `speeds` see the same, and `look_further` ask for more."""
     observer = Observer()
     while True:
         with contextlib.suppress(errors.FilaServerError):  # an overloaded core is asked again
             snapshot = decode(await ask())
             observer.look(snapshot, now_s())
             speeds.look(snapshot, now_s())
+            await look_further(snapshot, now_s(), wall_ms())
         await asyncio.sleep(LOOK_EVERY_S)

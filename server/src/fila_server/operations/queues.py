@@ -8,6 +8,7 @@ is a walk of its own (redrive.py).
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from fila_server.config.schema import Limits
 from fila_server.core.protocol import commands
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.packed import KeyLimits
-from fila_server.operations import changes, rules, versions
+from fila_server.operations import changes, pauses, rules, versions
 from fila_server.operations.audit import carry_out
 from fila_server.operations.dry_run import LAST_DEFAULT, DryRun
 from fila_server.operations.keys import find_keys, key_policies
@@ -66,7 +67,13 @@ class Queues:
             commands.CREATE_QUEUE,
             complete,
             caller,
-            kept=versions.created(request.name, config, caller),
+            kept=pauses.forgotten(request.name)
+            + versions.created(request.name, config, caller)
+            + (
+                pauses.begun(request.name, None, caller, time.time_ns() // 1_000_000)
+                if config.paused
+                else b""
+            ),
         )
         if not (had_dlq and self._admission.sees(caller, request.name + DLQ_SUFFIX)):
             return reply
@@ -97,7 +104,7 @@ class Queues:
         self._check.changed_queue(request)
         # Made anew: what a client put behind its fields is not for the core.
         asked = pb.DeleteQueueRequest(queue=request.queue, force=request.force)
-        kept = versions.deleted(request.queue)
+        kept = versions.deleted(request.queue) + pauses.forgotten(request.queue)
         return await carry_out(
             self._broker.call, "DeleteQueue", commands.DELETE_QUEUE, asked, caller, kept=kept
         )
@@ -127,6 +134,8 @@ class Queues:
             config = rules.complete(rules.merge(current, request), self._limits, default_channel=False)
             self._broker.hooks.check_scripts(config.on_enqueue_script, config.on_failure_script)
             kept, version = await versions.updated(self._broker.call, request, current, config, caller)
+            if config.paused != current.paused:
+                kept += await self._pause_kept(request.queue, None, caller, is_paused=config.paused)
             complete = pb.UpdateQueueRequest(
                 queue=request.queue, config=config, update_mask=request.update_mask, comment=request.comment
             )
@@ -137,6 +146,22 @@ class Queues:
             updated.version = version
             rules.report_defaults(updated.config, self._durability)
             return updated.SerializeToString()
+
+    async def set_key_policy(self, request: pb.SetKeyPolicyRequest, caller: Caller) -> bytes:
+        self._check.key_policy(request)
+        request.DiscardUnknownFields()  # what a client put behind its fields is not for the core
+        kept = b""
+        if request.HasField("paused"):
+            key = request.fairness_key
+            kept = await self._pause_kept(request.queue, key, caller, is_paused=request.paused)
+        return await carry_out(
+            self._broker.call, "SetKeyPolicy", commands.SET_KEY_POLICY, request, caller, kept=kept
+        )
+
+    async def _pause_kept(self, queue: str, key: str | None, caller: Caller, *, is_paused: bool) -> bytes:
+        """What a change that pauses or resumes keeps of itself."""
+        now_ms = time.time_ns() // 1_000_000
+        return await pauses.changed(self._broker.call, queue, key, caller, now_ms, is_paused=is_paused)
 
     async def list_queues(self, request: pb.ListQueuesRequest, caller: Caller) -> bytes:
         listed = pb.ListQueuesResponse.FromString(

@@ -16,6 +16,7 @@ from fila_server.config.schema import Limits
 from fila_server.config.sections import Sinks
 from fila_server.errors import Invalid, LimitExceeded, PermissionDenied
 from fila_server.operations import rules
+from fila_server.operations.trouble_facts import ACKNOWLEDGED, acknowledged_ms
 
 READ_LOG_BATCH_MAX = 10_000
 PEEK_MESSAGES_MAX = 1_000
@@ -156,6 +157,12 @@ class AdminRules:
     def set_config(self, request: pb.SetConfigRequest) -> None:
         self.config_key(request)
         self._bytes("value", request.value, self._limits.config_value_bytes_max)
+        if request.value and request.key == ACKNOWLEDGED and not acknowledged_ms(request.value):
+            raise Invalid(
+                "value",
+                "must be a moment up to which loss and damage are acknowledged, like 2026-03-02T14:01:24Z, got "
+                f'"{request.value}"',
+            )
         if request.value and request.key in _OF_THE_FILE:
             raise Invalid(
                 "key",

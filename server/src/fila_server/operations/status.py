@@ -6,8 +6,11 @@ import time
 
 from fila.v1 import events_pb2 as pb
 from fila_server.broker.calls import Broker
-from fila_server.core.protocol import commands
+from fila_server.core.protocol import commands, seam_frames
+from fila_server.errors import LimitExceeded
 from fila_server.operations import machine
+from fila_server.operations.trouble_words import STOPPING
+from fila_server.operations.troubles import REPORTED_MAX, Sees, Troubles
 from fila_server.telemetry.snapshot import decode
 from fila_server.version import commit, version
 
@@ -17,14 +20,19 @@ _LEVELS = (pb.DISK_LEVEL_OK, pb.DISK_LEVEL_FLOOR, pb.DISK_LEVEL_FULL)
 class Status:
     """Answers GetStatus."""
 
-    def __init__(self, broker: Broker, data_dir: str) -> None:
+    def __init__(self, broker: Broker, data_dir: str, troubles: Troubles) -> None:
         self._broker = broker
         self._data_dir = data_dir
+        self._troubles = troubles
         self._started_ms = time.time_ns() // 1_000_000
 
-    async def get(self, *, whole: bool = True) -> bytes:
-        """Ask the core, and say it; but for an admin, no more than how the broker itself is."""
-        snapshot = decode(await self._broker.call(commands.METRICS, b""))
+    async def get(self, request: pb.GetStatusRequest, sees: Sees | None, *, whole: bool = True) -> bytes:
+        """Ask the core, and say it; but for an admin, no more than how the broker itself is. With troubles of what
+        `sees` lets through; without it none is told. Raises LimitExceeded."""
+        if request.max_troubles > REPORTED_MAX:
+            raise LimitExceeded("max_troubles", f"must be at most {REPORTED_MAX}, got {request.max_troubles}")
+        asked = seam_frames.MetricsAsked(without_keys=True, without_queues=True)
+        snapshot = decode(await self._broker.call(commands.METRICS, asked.SerializeToString()))
         totals = snapshot.totals
         answer = pb.GetStatusResponse(
             version=version(),
@@ -54,4 +62,9 @@ class Status:
                 draining=answer.draining,
             )
         answer.started_at.FromMilliseconds(self._started_ms)
+        if sees is not None:
+            now_ms = time.time_ns() // 1_000_000
+            answer.MergeFrom(self._troubles.reported(request, sees, time.monotonic(), now_ms))
+        if self._broker.is_draining and not answer.troubles:
+            answer.well = STOPPING
         return answer.SerializeToString()

@@ -39,6 +39,7 @@ from fila_server.operations.requests import AdminRules
 from fila_server.operations.series import RecentSeries
 from fila_server.operations.series_calls import SeriesCalls
 from fila_server.operations.status import Status
+from fila_server.operations.troubles import Troubles
 from fila_server.operations.waiting_longest import WaitingLongest
 from fila_server.operations.watch_stats import StatsWatch, watcher_of
 from fila_server.services.identity import Identity
@@ -71,7 +72,13 @@ LARGE_REST_S = 0.05
 
 
 def handlers(
-    broker: Broker, limits: Limits, durability: str, data_dir: str, identity: Identity, recent: RecentSeries
+    broker: Broker,
+    limits: Limits,
+    durability: str,
+    data_dir: str,
+    identity: Identity,
+    recent: RecentSeries,
+    troubles: Troubles,
 ) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     check = AdminRules(limits)
@@ -80,7 +87,8 @@ def handlers(
     queues = Queues(broker, limits, check, durability, admission)
     dead_letters = DeadLetterCalls(broker, limits, check, admission)
     answers = _of_queues(queues) | _of_dead_letters(queues, dead_letters)
-    answers |= _views(admission, Explaining(broker, check), WaitingLongest(broker), Status(broker, data_dir))
+    status = Status(broker, data_dir, troubles)
+    answers |= _views(admission, Explaining(broker, check), WaitingLongest(broker), status)
     answers["GetSeries"] = (watch_pb2.GetSeriesRequest, SeriesCalls(broker, admission, check, recent).series)
     calls = {
         method: _plain(method, broker, admission, kind, request_type, row_check)
@@ -110,7 +118,6 @@ def _checked_only(check: AdminRules) -> dict[str, tuple[int, type[Message], Chec
         "CreateChannel": (commands.CREATE_CHANNEL, pb.CreateChannelRequest, check.new_channel),
         "DeleteChannel": (commands.DELETE_CHANNEL, pb.DeleteChannelRequest, check.channel),
         "PurgeChannel": (commands.PURGE_CHANNEL, pb.PurgeChannelRequest, check.view),
-        "SetKeyPolicy": (commands.SET_KEY_POLICY, pb.SetKeyPolicyRequest, check.key_policy),
         "ListConsumers": (commands.LIST_CONSUMERS, pb.ListConsumersRequest, check.consumers),
     }
 
@@ -130,6 +137,7 @@ def _of_queues(queues: Queues) -> dict[str, tuple[type[Message], Answer]]:
         "SeekChannel": (pb.SeekChannelRequest, queues.seek),
         "GetStats": (pb.GetStatsRequest, queues.stats),
         "FindKeys": (watch_pb2.FindKeysRequest, queues.find_keys),
+        "SetKeyPolicy": (pb.SetKeyPolicyRequest, queues.set_key_policy),
         "ListKeyPolicies": (events_pb2.ListKeyPoliciesRequest, queues.key_policies),
         "PreviewKeyPolicy": (pb.PreviewKeyPolicyRequest, queues.preview_key_policy),
     }
@@ -163,10 +171,14 @@ def _views(
         async with one_listing:
             return (await waiting.list(request, partial(admission.may_watch, caller))).SerializeToString()
 
+    async def status_of(request: events_pb2.GetStatusRequest, caller: Caller) -> bytes:
+        sees = None if caller.tenant else partial(admission.may_watch, caller)
+        return await status.get(request, sees, whole=caller.is_admin)
+
     return {
         "ExplainKey": (pb.ExplainKeyRequest, explained),
         "ListLate": (events_pb2.ListLateRequest, listed),
-        "GetStatus": (events_pb2.GetStatusRequest, lambda _, caller: status.get(whole=caller.is_admin)),
+        "GetStatus": (events_pb2.GetStatusRequest, status_of),
     }
 
 

@@ -25,6 +25,7 @@ from fila_server.config.schema import Config
 from fila_server.operations.forgetting import Forgetting, keep_forgetting
 from fila_server.operations.keyring import Keyring
 from fila_server.operations.series import RecentSeries, record
+from fila_server.operations.troubles import Troubles
 from fila_server.services import admin, auth, sinks
 from fila_server.services.identity import Identity
 from fila_server.services.keyed_reflection import KeyedReflection
@@ -52,6 +53,7 @@ class Services:
         self._health = health.aio.HealthServicer()
         self._broker = broker
         self._recent_series = RecentSeries()
+        self.troubles = Troubles()
         keyring = Keyring(broker, identity.admission, config.limits)
         self._forgetting = Forgetting(identity.admission, keyring)
         self._working: list[asyncio.Future[None]] = []
@@ -63,6 +65,7 @@ class Services:
                 config.server.data_dir,
                 identity,
                 self._recent_series,
+                self.troubles,
             ),
             auth.handlers(broker, config, identity, keyring, self._forgetting),
             sinks.handlers(broker, config, identity),

@@ -73,6 +73,7 @@ export function showTexts(texts) {
       setTone(place, cell.tone);
       if ("shown" in place.dataset) place.hidden = !cell.t;
       if (place instanceof HTMLAnchorElement && cell.href && isOurs(cell.href)) place.href = cell.href;
+      if (place instanceof HTMLAnchorElement) place.title = cell.title ?? "";
     }
     const field = document.querySelector(`[data-value="${CSS.escape(name)}"]`);
     if (field instanceof HTMLInputElement) field.value = cell.t;

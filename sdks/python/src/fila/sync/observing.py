@@ -11,10 +11,16 @@ from fila.sync.admin import AdminCalls
 class ObservingCalls(AdminCalls):
     """The calls of FilaAdmin that concern more than one queue, and those about what was done to single keys."""
 
-    def get_status(self) -> BrokerStatus:
-        """Say how the broker is: version, disk, connections, damage. Who is no admin is told the version, the disk and
-        whether it is stopping."""
-        return self._run(self._client.get_status())
+    def get_status(self, *, queue: str = "", fairness_key: str = "", max_troubles: int = 0) -> BrokerStatus:
+        """Say what is wrong, and how the broker is: version, disk, connections, damage. Who is no admin is told the
+        version, the disk and whether it is stopping, and troubles of its queues.
+
+        `queue` leaves only troubles of that queue, and `fairness_key` leaves out the pauses of other keys. At most
+        `max_troubles` are told (0: 4, at most 100).
+        """
+        return self._run(
+            self._client.get_status(queue=queue, fairness_key=fairness_key, max_troubles=max_troubles)
+        )
 
     def list_late(self, queue: str = "", *, max_keys: int = 0) -> LateKeys:
         """Rank the fairness keys of one queue, or of all, by how long their next message has been waiting.

@@ -97,11 +97,17 @@ class Forecast(_message.Message):
     def __init__(self, earliest_ms: _Optional[int] = ..., likely_ms: _Optional[int] = ..., latest_ms: _Optional[int] = ..., unknown: _Optional[_Union[Forecast.Unknown, str]] = ...) -> None: ...
 
 class GetStatusRequest(_message.Message):
-    __slots__ = []
-    def __init__(self) -> None: ...
+    __slots__ = ["fairness_key", "max_troubles", "queue"]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    MAX_TROUBLES_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    fairness_key: str
+    max_troubles: int
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., max_troubles: _Optional[int] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ["commit", "consumers", "cpu_ms", "cpus", "data_dir", "disk_free_bytes", "disk_level", "draining", "epochs", "leases", "lost_messages", "lost_ranges", "memory_bytes", "memory_bytes_max", "outstanding_calls", "queues", "started_at", "syncs", "version"]
+    __slots__ = ["commit", "consumers", "cpu_ms", "cpus", "data_dir", "disk_free_bytes", "disk_level", "draining", "epochs", "leases", "lost_messages", "lost_ranges", "memory_bytes", "memory_bytes_max", "more_troubles", "outstanding_calls", "queues", "started_at", "syncs", "troubles", "version", "well"]
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
@@ -116,11 +122,14 @@ class GetStatusResponse(_message.Message):
     LOST_RANGES_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    MORE_TROUBLES_FIELD_NUMBER: _ClassVar[int]
     OUTSTANDING_CALLS_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
     STARTED_AT_FIELD_NUMBER: _ClassVar[int]
     SYNCS_FIELD_NUMBER: _ClassVar[int]
+    TROUBLES_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    WELL_FIELD_NUMBER: _ClassVar[int]
     commit: str
     consumers: int
     cpu_ms: int
@@ -135,12 +144,15 @@ class GetStatusResponse(_message.Message):
     lost_ranges: int
     memory_bytes: int
     memory_bytes_max: int
+    more_troubles: int
     outstanding_calls: int
     queues: int
     started_at: _timestamp_pb2.Timestamp
     syncs: int
+    troubles: _containers.RepeatedCompositeFieldContainer[Trouble]
     version: str
-    def __init__(self, version: _Optional[str] = ..., commit: _Optional[str] = ..., started_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., data_dir: _Optional[str] = ..., disk_level: _Optional[_Union[DiskLevel, str]] = ..., disk_free_bytes: _Optional[int] = ..., epochs: _Optional[int] = ..., syncs: _Optional[int] = ..., consumers: _Optional[int] = ..., queues: _Optional[int] = ..., leases: _Optional[int] = ..., outstanding_calls: _Optional[int] = ..., lost_ranges: _Optional[int] = ..., lost_messages: _Optional[int] = ..., draining: bool = ..., cpu_ms: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory_bytes_max: _Optional[int] = ...) -> None: ...
+    well: str
+    def __init__(self, version: _Optional[str] = ..., commit: _Optional[str] = ..., started_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., data_dir: _Optional[str] = ..., disk_level: _Optional[_Union[DiskLevel, str]] = ..., disk_free_bytes: _Optional[int] = ..., epochs: _Optional[int] = ..., syncs: _Optional[int] = ..., consumers: _Optional[int] = ..., queues: _Optional[int] = ..., leases: _Optional[int] = ..., outstanding_calls: _Optional[int] = ..., lost_ranges: _Optional[int] = ..., lost_messages: _Optional[int] = ..., draining: bool = ..., cpu_ms: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory_bytes_max: _Optional[int] = ..., troubles: _Optional[_Iterable[_Union[Trouble, _Mapping]]] = ..., more_troubles: _Optional[int] = ..., well: _Optional[str] = ...) -> None: ...
 
 class KeyPolicy(_message.Message):
     __slots__ = ["burst", "effective_weight", "fairness_key", "in_flight", "max_in_flight", "paused", "pending", "rate_per_second", "weight"]
@@ -248,6 +260,42 @@ class ServedMeanwhile(_message.Message):
     others_share: float
     since: _timestamp_pb2.Timestamp
     def __init__(self, since: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[ServedKey, _Mapping]]] = ..., others_share: _Optional[float] = ...) -> None: ...
+
+class Trouble(_message.Message):
+    __slots__ = ["channel", "command", "fairness_key", "kind", "lever", "queue", "since", "text", "throttle_key", "waiting"]
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    KIND_CIRCUIT_OPEN: Trouble.Kind
+    KIND_DAMAGED: Trouble.Kind
+    KIND_DISK: Trouble.Kind
+    KIND_FAILING: Trouble.Kind
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    KIND_FLOOD: Trouble.Kind
+    KIND_LIMIT_BEHIND: Trouble.Kind
+    KIND_LOST: Trouble.Kind
+    KIND_NOBODY_CONSUMES: Trouble.Kind
+    KIND_PAUSED: Trouble.Kind
+    KIND_UNSPECIFIED: Trouble.Kind
+    LEVER_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    THROTTLE_KEY_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    channel: str
+    command: str
+    fairness_key: str
+    kind: Trouble.Kind
+    lever: str
+    queue: str
+    since: _timestamp_pb2.Timestamp
+    text: str
+    throttle_key: str
+    waiting: int
+    def __init__(self, kind: _Optional[_Union[Trouble.Kind, str]] = ..., text: _Optional[str] = ..., since: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ..., throttle_key: _Optional[str] = ..., waiting: _Optional[int] = ..., lever: _Optional[str] = ..., command: _Optional[str] = ...) -> None: ...
 
 class WatchEventsRequest(_message.Message):
     __slots__ = ["after_position", "fairness_key", "follow", "kinds", "queue"]

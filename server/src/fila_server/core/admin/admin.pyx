@@ -31,7 +31,7 @@ from fila_server.core.protocol.protobuf cimport (
     QUEUE_FIELD, Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field,
     put_text_field, put_timestamp_field, timestamp_ms,
 )
-from fila_server.core.scheduling.eligibility cimport cap_set, channel_activate, rate_limit_set
+from fila_server.core.scheduling.eligibility cimport cap_set, channel_activate, pause_set, rate_limit_set
 from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
 from fila_server.core.state.paths cimport (
@@ -343,7 +343,7 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
     if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_WEIGHT):
         key.admin_weight = <unsigned short> fields.number[v1.SET_KEY_POLICY_REQUEST_WEIGHT]
     if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_PAUSED):
-        key.paused = fields.number[v1.SET_KEY_POLICY_REQUEST_PAUSED] != 0
+        pause_set(core, key, fields.number[v1.SET_KEY_POLICY_REQUEST_PAUSED] != 0)
     if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_MAX_IN_FLIGHT):
         cap_set(core, key, <uint32_t> fields.number[v1.SET_KEY_POLICY_REQUEST_MAX_IN_FLIGHT])
     if is_rate_given or fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_BURST):
@@ -368,4 +368,5 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
         if not key.recorded:
             key_record_delete(core, key)
         key_drop_if_idle(core, key)
+    operation_records_put(core, command)
     answer(core, command.token, OK, &buffer, True)

@@ -21,7 +21,7 @@ from fila_server.core.lifecycle.ending cimport settled_flush, slot_stop
 from fila_server.core.lifecycle.failure cimport slot_outlived
 from fila_server.core.lifecycle.queues cimport channel_part
 from fila_server.core.scheduling.clocks cimport clocks_forget
-from fila_server.core.scheduling.eligibility cimport cap_set, rate_limit_set
+from fila_server.core.scheduling.eligibility cimport cap_set, pause_set, rate_limit_set
 from fila_server.core.scheduling.flows cimport flow_free
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, directory_first, directory_free, directory_pop
@@ -209,7 +209,8 @@ cdef bint _keys_free(Core* core, Queue* queue) noexcept nogil:
         if key == NULL:
             queue.gone_cursor = 0
         else:
-            key.admin_weight = key.paused = key.refs = 0
+            key.admin_weight = key.refs = 0
+            pause_set(core, key, False)
             cap_set(core, key, 0)
             rate_limit_set(core, key, 0, 0)
             key_drop_if_idle(core, key)

@@ -318,7 +318,11 @@ cdef void metrics_command(Core* core, Command* command) noexcept nogil:
     _number(&b, core.shared.sync_us_sum)
     _numbers(&b, core.counters.batch, 32)
     _number(&b, core.counters.batch_messages)
-    _queues(core, &b)                   # two places: how many there are, and those that are told
+    if fields.number[seam.METRICS_ASKED_WITHOUT_QUEUES]:
+        _number(&b, core.queues.count)
+        _array(&b, 0)
+    else:
+        _queues(core, &b)               # two places: how many there are, and those that are told
     if fields.number[seam.METRICS_ASKED_WITHOUT_KEYS]:
         _array(&b, 0)
         _array(&b, 0)

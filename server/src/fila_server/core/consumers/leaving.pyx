@@ -18,7 +18,7 @@ from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.kinds cimport FAIL_BEGUN, FAIL_OLDEST, PULL, RETURN_ALL, RETURN_UNBEGUN, STREAM
-from fila_server.core.state.paths cimport lease_is_gone, share_of
+from fila_server.core.state.paths cimport failure_counted, lease_is_gone, share_of
 from fila_server.core.state.state cimport Delivery
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init
 from fila_server.core.structures.maps cimport map64_get
@@ -129,6 +129,7 @@ cdef void _lease_leave(Core* core, Consumer* consumer, Lease* lease) noexcept no
             lease_extension_put(core, lease)
     elif consumer.fate == FAIL_BEGUN and lease.begun or consumer.fate == FAIL_OLDEST and lease.next == NULL:
         share_of(lease.slot).channel.queue.counters.expired += 1
+        failure_counted(core, share_of(lease.slot).channel.queue)
         lease_decided(core, EXPIRED, lease, b"consumer gone", 13)
         lease_fail(core, lease, error, NO_DELAY, NULL)
     else:

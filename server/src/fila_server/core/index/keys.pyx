@@ -5,7 +5,9 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.formats.records cimport KEY_BYTES, KEY_RATED_BYTES, key_record_delete
-from fila_server.core.scheduling.eligibility cimport cap_set, extras_free, rate_limit_recover
+from fila_server.core.scheduling.eligibility cimport (
+    cap_set, extras_free, pause_set, rate_limit_recover,
+)
 from fila_server.core.scheduling.flows cimport flow_free
 from fila_server.core.state.paths cimport key_has_policy
 from fila_server.core.state.settings cimport WeightRow
@@ -69,7 +71,7 @@ cdef void key_recover(Core* core, Key* key, const char* value, size_t length) no
     memcpy(&key.admin_weight, value + 4, 2)
     memcpy(&cap, value + 6, 4)
     cap_set(core, key, cap)
-    key.paused = value[1] & 1
+    pause_set(core, key, value[1] & 1)
     key.recorded = True
     if length == KEY_RATED_BYTES:
         memcpy(&rate, value + KEY_BYTES, 8)

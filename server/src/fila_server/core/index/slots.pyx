@@ -9,7 +9,7 @@ from fila_server.core.scheduling.flows cimport flow_find, flow_of, flow_reconsid
 from fila_server.core.scheduling.waiters cimport subqueue_rank
 from fila_server.core.scheduling.waits cimport sub_gains, sub_loses, wait_begins
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, UNPLACED
-from fila_server.core.state.paths cimport share_of
+from fila_server.core.state.paths cimport share_of, sub_waiters
 from fila_server.core.state.state cimport Channel, Entry, Fifo, Flow, Frame, Queue, Share, Subqueue
 from fila_server.core.structures.counters cimport Tally
 from fila_server.core.structures.ring cimport DEFERRED, ring_again
@@ -101,6 +101,8 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
         sub.count += 1
         if sub.waiters != NULL:
             flow.subqueues.waiting += 1
+        if sub_waiters(sub) != NULL:
+            sub_waiters(sub).messages += 1
     if old_place:
         fifo_return(fifo, slot)
     else:
@@ -136,6 +138,8 @@ cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
         sub.count -= 1
         if sub.waiters != NULL:
             flow.subqueues.waiting -= 1
+        if sub_waiters(sub) != NULL:
+            sub_waiters(sub).messages -= 1
         if fifo_first(fifo) == NULL:
             subqueue_free(core, sub)
         else:

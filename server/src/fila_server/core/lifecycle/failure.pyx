@@ -30,7 +30,9 @@ from fila_server.core.scheduling.flows cimport flow_find, flow_holds, flow_of
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELETED, DONE, SOUGHT
-from fila_server.core.state.paths cimport frame_enqueued_ms, frame_id, frame_offset, share_of
+from fila_server.core.state.paths cimport (
+    failure_counted, frame_enqueued_ms, frame_id, frame_offset, share_of,
+)
 from fila_server.core.state.pending cimport Decision, LeaseRecord
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Entry, Flow, Queue, Share
@@ -160,6 +162,7 @@ cdef void lease_expired(Core* core, Lease* lease) noexcept nogil:
     cdef Slice error
     error.at, error.length = b"visibility timeout expired", 26
     share_of(lease.slot).channel.queue.counters.expired += 1
+    failure_counted(core, share_of(lease.slot).channel.queue)
     lease_decided(core, EXPIRED, lease, b"visibility timeout", 18)
     lease_fail(core, lease, error, NO_DELAY, NULL)
 

@@ -21,7 +21,7 @@ from fila_server.core.protocol.protobuf cimport (
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.kinds cimport RETURN_ALL
 from fila_server.core.state.paths cimport (
-    channel_find, entry_of, flow_delivers, frame_id, frame_of, queue_find, share_of,
+    channel_find, entry_of, failure_counted, flow_delivers, frame_id, frame_of, queue_find, share_of,
 )
 from fila_server.core.state.state cimport Consumer, Queue, Slot
 from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_init, put_varint
@@ -126,6 +126,7 @@ cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, OpenReply* reply)
         lease_return(core, lease, MAY_BE_SEEN)
         return
     channel.queue.counters.nacked += 1
+    failure_counted(core, channel.queue)
     lease_decided(core, NACKED, lease, wishes.error.at, wishes.error.length)
     if wishes.dead_letter:
         lease_reject(core, lease, wishes.error, reply)

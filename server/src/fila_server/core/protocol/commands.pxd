@@ -60,6 +60,7 @@ cdef enum CommandKind:
     OPERATION_RECORDS_READ = 74
     STORED_BYTES = 78
     STATS_PAGE = 79
+    TROUBLES_PAGE = 83
     HOLDERS = 80
 
 cdef enum ReplyKind:

@@ -81,6 +81,9 @@ STATS_PAGE: Final = 79  # seam_frames.StatsPage -> seam_frames.StatsPart: a part
 STORED_BYTES: Final = (
     78  # seam_frames.StoredPage -> seam_frames.StoredBytes: of some keys, in a part of the queues
 )
+TROUBLES_PAGE: Final = (
+    83  # seam_frames.TroublesPage -> TroublesFound: a part of the queues, or of the buckets
+)
 HOLDERS: Final = 80  # seam_frames.Holders -> seam_frames.Held: messages in flight by principal, their bounds
 
 # What drain() returns.

@@ -138,13 +138,57 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (3, "channel", _BYTES),
         (4, "capacity", _UINT64),
     ),
+    # What may trouble somebody (core/admin/troubles.pyx). `part`: 0 of the queues, 1 of the buckets.
+    "TroublesPage": ((1, "part", _UINT32), (2, "cursor", _UINT32), (3, "capacity", _UINT64)),
+    "UnservedRow": (
+        (1, "queue", _BYTES),
+        (2, "channel", _BYTES),
+        (3, "ready", _UINT64),
+        (4, "delivered", _UINT64),
+    ),
+    "PausedRow": (
+        (1, "queue", _BYTES),
+        (2, "fairness_key", _BYTES),
+        (3, "ready", _UINT64),
+        # Not one of its keys, but the queue.
+        (4, "is_queue", _BOOL),
+    ),
+    # Counts, and what they were when the failures of late began, so many milliseconds ago.
+    "FailingRow": (
+        (1, "queue", _BYTES),
+        (2, "acked", _UINT64),
+        (3, "failed", _UINT64),
+        (4, "dead", _UINT64),
+        (5, "acked_before", _UINT64),
+        (6, "failed_before", _UINT64),
+        (7, "dead_before", _UINT64),
+        (8, "began_ago_ms", _UINT64),
+        (9, "ready", _UINT64),
+    ),
+    "LimitPlace": ((1, "queue", _BYTES), (2, "channel", _BYTES), (3, "messages", _UINT64)),
+    "LimitRow": (
+        (1, "throttle_key", _BYTES),
+        (2, "rate", _DOUBLE),
+        (3, "burst", _DOUBLE),
+        (4, "passed", _UINT64),
+        (5, "messages", _UINT64),
+        (6, "places" + _REPEATED, "LimitPlace"),
+    ),
+    "TroublesFound": (
+        (1, "unserved" + _REPEATED, "UnservedRow"),
+        (2, "paused" + _REPEATED, "PausedRow"),
+        (3, "failing" + _REPEATED, "FailingRow"),
+        (4, "limits" + _REPEATED, "LimitRow"),
+        (5, "cursor", _UINT32),
+        (6, "capacity", _UINT64),
+    ),
     "StoredPage": ((1, "keys" + _REPEATED, _BYTES), (2, "cursor", _UINT32)),
     "StoredBytes": ((1, "stored" + _REPEATED, _UINT64), (2, "cursor", _UINT32), (3, "capacity", _UINT64)),
     "Holder": ((1, "principal", _UINT64), (2, "most", _UINT32)),
     "Holders": ((1, "holders" + _REPEATED, "Holder"),),
     "HeldRow": ((1, "in_flight", _UINT64), (2, "refused", _UINT64)),
     "Held": ((1, "rows" + _REPEATED, "HeldRow"),),
-    "MetricsAsked": ((1, "without_keys", _BOOL),),
+    "MetricsAsked": ((1, "without_keys", _BOOL), (2, "without_queues", _BOOL)),
     "SeekPart": (
         (1, "queue", _BYTES),
         (2, "channel", _BYTES),
@@ -295,6 +339,8 @@ FindPage: Final[Any] = _classes_by_name["FindPage"]
 KeyRows: Final[Any] = _classes_by_name["KeyRows"]
 WatchPage: Final[Any] = _classes_by_name["WatchPage"]
 WatchedRows: Final[Any] = _classes_by_name["WatchedRows"]
+TroublesPage: Final[Any] = _classes_by_name["TroublesPage"]
+TroublesFound: Final[Any] = _classes_by_name["TroublesFound"]
 StoredPage: Final[Any] = _classes_by_name["StoredPage"]
 StoredBytes: Final[Any] = _classes_by_name["StoredBytes"]
 Holders: Final[Any] = _classes_by_name["Holders"]

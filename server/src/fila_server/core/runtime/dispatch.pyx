@@ -7,6 +7,7 @@ from fila_server.core.admin.operation_records cimport operation_records_command
 from fila_server.core.admin.peek cimport page_begin
 from fila_server.core.admin.seek_preview cimport seek_preview
 from fila_server.core.admin.stats cimport in_flight_command, stats_command, stored_command
+from fila_server.core.admin.troubles cimport troubles_page
 from fila_server.core.admin.waiting_longest cimport waiting_longest_command
 from fila_server.core.admin.watch cimport watch_command
 from fila_server.core.consumers.joining cimport consumer_open
@@ -21,7 +22,8 @@ from fila_server.core.protocol.commands cimport (
     ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_STATS, HOLDERS, KEY_POLICIES, LEASE,
     LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, LIST_SINKS, METRICS, OPEN_SINK,
     OPERATION_RECORDS_CHANGE, OPERATION_RECORDS_READ, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW,
-    SESSION, SESSION_OPEN, STAGE, STATS_PAGE, STORED_BYTES, WAITING_LONGEST_PAGE, WATCH_ROWS, WRITTEN,
+    SESSION, SESSION_OPEN, STAGE, STATS_PAGE, STORED_BYTES, TROUBLES_PAGE,
+    WAITING_LONGEST_PAGE, WATCH_ROWS, WRITTEN,
 )
 from fila_server.core.sinks.listing cimport sinks_list
 from fila_server.core.sinks.publishing cimport drop_staged, publish
@@ -83,6 +85,8 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         operation_records_command(core, command)
     elif kind == ACCESS_CHANGE or kind == ACCESS_READ or kind == AUDIT_READ:
         access_command(core, command)
+    elif kind == TROUBLES_PAGE:
+        troubles_page(core, command)
     elif kind == METRICS:
         metrics_command(core, command)
     else:

@@ -133,6 +133,30 @@ cdef void cap_set(Core* core, Key* key, uint32_t cap) noexcept nogil:
         key_extras(core, key).cap = cap
 
 
+cdef void pause_set(Core* core, Key* key, bint paused) noexcept nogil:
+    cdef KeyExtras* extras
+    cdef Key* behind
+    cdef Key* before
+    if key.paused == paused:
+        return
+    key.paused = paused
+    extras = key_extras(core, key)
+    if paused:
+        extras.next_paused, extras.prev_paused = core.paused, NULL
+        if core.paused != NULL:
+            core.paused.extras.prev_paused = key
+        core.paused = key
+        return
+    behind, before = <Key*> extras.next_paused, <Key*> extras.prev_paused
+    if before != NULL:
+        before.extras.next_paused = behind
+    else:
+        core.paused = behind
+    if behind != NULL:
+        behind.extras.prev_paused = before
+    extras.next_paused = extras.prev_paused = NULL
+
+
 cdef KeyRateLimit* _new(Core* core, Key* key) noexcept nogil:
     cdef KeyRateLimit* limit = <KeyRateLimit*> must_malloc(sizeof(KeyRateLimit))
     memset(limit, 0, sizeof(KeyRateLimit))

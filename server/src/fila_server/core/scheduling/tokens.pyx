@@ -67,6 +67,7 @@ cdef void subqueue_claim_ends(Core* core, Subqueue* sub) noexcept nogil:
         return
     bucket = waiters.bucket
     sub.woken_by = NULL
+    waiters.messages -= sub.count
     claim_ends(waiters)
     if bucket.waiting:
         bucket_wake(core, bucket)
@@ -173,6 +174,7 @@ cdef void _wake_first(Core* core, Waiters* waiters) noexcept nogil:
     claim_begins(waiters)                      # first, so that leaving can't drop the line
     waiters_leave(core, sub)
     sub.woken_by = waiters
+    waiters.messages += sub.count
     subqueue_rank(sub)
     if not flow.joined:
         # Parked for want of a token alone: a flow that is stopped by pause, cap or rate stands in no line.

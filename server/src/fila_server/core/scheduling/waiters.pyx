@@ -55,6 +55,7 @@ cdef void waiters_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint fron
     sub_is_held(core, sub)
     sub.flow.subqueues.waiting += sub.count
     waiters.count += 1
+    waiters.messages += sub.count
     bucket.waiting += 1
     bucket.stopped += 1
 
@@ -90,6 +91,7 @@ cdef void waiters_leave(Core* core, Subqueue* sub) noexcept nogil:
     clock_note(core, sub.flow)
     sub.flow.subqueues.waiting -= sub.count
     waiters.count -= 1
+    waiters.messages -= sub.count
     waiters.bucket.waiting -= 1
     waiters_drop_if_empty(core, waiters)
 

@@ -12,9 +12,11 @@ from libc.stdint cimport UINT32_MAX, int64_t, uint32_t, uint64_t
 from fila_server.core.state.kinds cimport RETURNS_FROM_BIT
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport (
-    Channel, Core, Entry, Flow, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey,
+    Channel, Core, Entry, Flow, Frame, Key, Lease, Queue, Share, Slot, Subqueue,
+    ThrottleKey, Waiters,
 )
 from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.structures.counters cimport Failures
 from fila_server.core.structures.timers cimport Timer
 
 cdef extern from *:
@@ -25,6 +27,9 @@ cdef extern from *:
     """
     size_t _slots_at "FILA_SLOTS_AT" (Share* share) nogil
     size_t _timer_at "FILA_TIMER_AT" (ThrottleKey* bucket) nogil
+
+cdef enum:
+    FAILURES_QUIET_S = 900              # failures that are further apart are told apart
 
 cdef Queue* queue_find(Core* core, Slice name) noexcept nogil
 
@@ -90,6 +95,10 @@ cdef inline bint key_has_policy(Key* key) noexcept nogil:
     """An operator set something: the key outlives its messages."""
     return key.admin_weight != 0 or key.paused or key_cap(key) != 0 or key_rate_limit(key) != NULL
 
+cdef inline Waiters* sub_waiters(Subqueue* sub) noexcept nogil:
+    """The waiters among whose messages those of the sub-queue count; NULL: it waits for no token."""
+    return sub.waiters if sub.waiters != NULL else sub.woken_by
+
 cdef inline uint64_t flow_delivered(Flow* flow) noexcept nogil:
     """Messages begun since the flow began: 40 bits, which last a month at 400,000 a second."""
     return <uint64_t> flow.delivered_wraps << 32 | flow.delivered
@@ -109,6 +118,16 @@ cdef inline void flow_delivers(Flow* flow) noexcept nogil:
 cdef inline uint32_t slot_returns(Slot* slot) noexcept nogil:
     """How often it came back uncounted, up to 31."""
     return slot.marks >> RETURNS_FROM_BIT
+
+cdef inline void failure_counted(Core* core, Queue* queue) noexcept nogil:
+    """Behind the count of a nacked or expired message: what of late failed is told apart from what ever did."""
+    cdef Failures* late = &queue.failures
+    if late.last_ns == 0 or core.mono_ns - late.last_ns > <int64_t> FAILURES_QUIET_S * 1000000000:
+        late.began_ns = core.mono_ns
+        late.acked = queue.counters.acked
+        late.failed = queue.counters.nacked + queue.counters.expired - 1
+        late.dead = queue.counters.dead_lettered
+    late.last_ns = core.mono_ns
 
 cdef inline bint lease_is_gone(Lease* lease) noexcept nogil:
     """Its channel was deleted or started anew: it ends soon, and until then it is nobody's."""

@@ -115,6 +115,7 @@ cdef struct KeyExtras:              # what few fairness keys have; made when fir
     uint32_t cap                    # an operator's: most leases at a time, 0 = no cap
     KeyRateLimit* rate_limit        # an operator's rate; NULL = none
     Map64*   flows_by_channel       # NULL while it is used in few channels
+    void     *next_paused, *prev_paused     # the Keys beside it among those that are paused
 
 cdef struct Expiry:                 # of a message with a time to live
     Timer    timer                  # first

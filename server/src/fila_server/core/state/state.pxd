@@ -31,7 +31,9 @@ from fila_server.core.state.shared cimport Shared
 from fila_server.core.state.sinks cimport Sinks
 from fila_server.core.structures.bucket cimport Bucket
 from fila_server.core.structures.buffer cimport Buffer, Slice
-from fila_server.core.structures.counters cimport CoreCounters, Hour, Latency, QueueCounters, Rates, Tally
+from fila_server.core.structures.counters cimport (
+    CoreCounters, Failures, Hour, Latency, QueueCounters, Rates, Tally,
+)
 from fila_server.core.structures.heap cimport HeapNode
 from fila_server.core.structures.maps cimport Map64, Text, TextMap
 from fila_server.core.structures.ring cimport Ring, Turn
@@ -64,6 +66,7 @@ cdef struct Waiters:                # one channel's sub-queues that wait for one
     Waiters*    next                # of the bucket
     Subqueue *head, *tail
     uint64_t count
+    uint64_t messages               # of those that stand here, or were woken here and not served yet
     uint64_t woken                  # left the line for a token and not served yet
     Waiters     *next_woken, *prev_woken    # neighbours among the channel's lines with `woken`
 
@@ -360,6 +363,7 @@ cdef struct Queue:
     int64_t  appended_ms            # of the newest entry
     int64_t  used_ms                # last enqueue, on Core.heard_ms
     uint64_t dead_reported          # of counters.dead_dropped, as the edge was told
+    Failures failures               # of late; see paths.failure_counted
     uint64_t idle_offset            # next_offset when it was last looked at
     Effect* revealing               # its first frame is being revealed; what comes behind it waits here
     Effect* revealing_last
@@ -491,6 +495,7 @@ cdef struct Core:
     Timer    housekeeping
     int64_t  index_bytes            # frames, shares, keys, flows
     uint64_t keys_count
+    Key*     paused                 # the key that was paused last; the others behind it
     uint32_t clocks_count           # rows of all channels
     CoreCounters counters
     Sinks    sinks

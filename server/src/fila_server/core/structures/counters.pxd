@@ -28,6 +28,10 @@ cdef struct QueueCounters:
     uint64_t returned
     uint64_t dead_dropped
 
+cdef struct Failures:               # of a queue, since the first after a quiet time
+    int64_t  began_ns, last_ns      # on the monotonic clock; 0 = none yet
+    uint64_t acked, failed, dead    # what had been counted when they began
+
 cdef struct Latency:                # enqueue to delivery
     uint64_t by_bits[32]            # by the bit length of the milliseconds
     uint64_t sum_ms

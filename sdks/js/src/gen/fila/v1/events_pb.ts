@@ -15,14 +15,34 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/events.proto.
  */
 export const file_fila_v1_events: GenFile = /*@__PURE__*/
-  fileDesc("ChRmaWxhL3YxL2V2ZW50cy5wcm90bxIHZmlsYS52MSISChBHZXRTdGF0dXNSZXF1ZXN0IrADChFHZXRTdGF0dXNSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEg4KBmNvbW1pdBgCIAEoCRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghkYXRhX2RpchgEIAEoCRImCgpkaXNrX2xldmVsGAUgASgOMhIuZmlsYS52MS5EaXNrTGV2ZWwSFwoPZGlza19mcmVlX2J5dGVzGAYgASgEEg4KBmVwb2NocxgHIAEoBBINCgVzeW5jcxgIIAEoBBIRCgljb25zdW1lcnMYCSABKAQSDgoGcXVldWVzGAogASgEEg4KBmxlYXNlcxgLIAEoBBIZChFvdXRzdGFuZGluZ19jYWxscxgMIAEoBBITCgtsb3N0X3JhbmdlcxgNIAEoBBIVCg1sb3N0X21lc3NhZ2VzGA4gASgEEhAKCGRyYWluaW5nGA8gASgIEg4KBmNwdV9tcxgQIAEoBBIUCgxtZW1vcnlfYnl0ZXMYESABKAQSDAoEY3B1cxgSIAEoDRIYChBtZW1vcnlfYnl0ZXNfbWF4GBMgASgEInAKEldhdGNoRXZlbnRzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRINCgVraW5kcxgCIAMoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSFgoOYWZ0ZXJfcG9zaXRpb24YBCABKAQSDgoGZm9sbG93GAUgASgIIkwKE1dhdGNoRXZlbnRzUmVzcG9uc2USHgoGZXZlbnRzGAEgAygLMg4uZmlsYS52MS5FdmVudBIVCg1uZXh0X3Bvc2l0aW9uGAIgASgEIpMCCgVFdmVudBIQCghwb3NpdGlvbhgBIAEoBBImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEa2luZBgDIAEoCRINCgVxdWV1ZRgEIAEoCRIPCgdjaGFubmVsGAUgASgJEhQKDGZhaXJuZXNzX2tleRgGIAEoCRIRCglwcmluY2lwYWwYByABKAkSDAoEcGVlchgIIAEoCRINCgVjb3VudBgJIAEoBBIsCgdkZXRhaWxzGAogAygLMhsuZmlsYS52MS5FdmVudC5EZXRhaWxzRW50cnkaLgoMRGV0YWlsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiMgoPTGlzdExhdGVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhAKCG1heF9rZXlzGAIgASgNIkgKEExpc3RMYXRlUmVzcG9uc2USHgoEa2V5cxgBIAMoCzIQLmZpbGEudjEuTGF0ZUtleRIUCgx3YWl0aW5nX2tleXMYAiABKAQivgMKB0xhdGVLZXkSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSJQoFY2F1c2UYBCABKA4yFi5maWxhLnYxLkxhdGVLZXkuQ2F1c2USFwoPYmxvY2tpbmdfYnVja2V0GAUgASgJEikKBXVudGlsGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgp3YWl0aW5nX21zGAcgASgEEikKBXNpbmNlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwZW5kaW5nGAkgASgEEhEKCWluX2ZsaWdodBgKIAEoBBIOCgZ3ZWlnaHQYCyABKA0ingEKBUNhdXNlEhUKEUNBVVNFX1VOU1BFQ0lGSUVEEAASFQoRQ0FVU0VfTk9fQ09OU1VNRVIQARIWChJDQVVTRV9OT1RfSVRTX1RVUk4QAhITCg9DQVVTRV9USFJPVFRMRUQQAxIQCgxDQVVTRV9QQVVTRUQQBhIQCgxDQVVTRV9DQVBQRUQQBxIWChJDQVVTRV9SQVRFX0xJTUlURUQQCSI9ChZMaXN0S2V5UG9saWNpZXNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhQKDGZhaXJuZXNzX2tleRgCIAEoCSI/ChdMaXN0S2V5UG9saWNpZXNSZXNwb25zZRIkCghwb2xpY2llcxgBIAMoCzISLmZpbGEudjEuS2V5UG9saWN5Ir4BCglLZXlQb2xpY3kSFAoMZmFpcm5lc3Nfa2V5GAEgASgJEg4KBndlaWdodBgCIAEoDRIOCgZwYXVzZWQYAyABKAgSFQoNbWF4X2luX2ZsaWdodBgEIAEoDRIYChBlZmZlY3RpdmVfd2VpZ2h0GAUgASgNEg8KB3BlbmRpbmcYBiABKAQSEQoJaW5fZmxpZ2h0GAcgASgEEhcKD3JhdGVfcGVyX3NlY29uZBgIIAEoARINCgVidXJzdBgJIAEoASI8ChZEcm9wRGVhZExldHRlcnNSZXF1ZXN0EhEKCWRscV9xdWV1ZRgBIAEoCRIPCgdvZmZzZXRzGAIgAygEIioKF0Ryb3BEZWFkTGV0dGVyc1Jlc3BvbnNlEg8KB2Ryb3BwZWQYASABKAQidAoPU2VydmVkTWVhbndoaWxlEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIgCgRrZXlzGAIgAygLMhIuZmlsYS52MS5TZXJ2ZWRLZXkSFAoMb3RoZXJzX3NoYXJlGAMgASgBIj4KCVNlcnZlZEtleRIUCgxmYWlybmVzc19rZXkYASABKAkSDQoFc2hhcmUYAiABKAESDAoEY29zdBgDIAEoASKKAQoQQ2hhbm5lbENvbnN1bWVycxINCgVjb3VudBgBIAEoBBIRCgl3aXRoX3Jvb20YAiABKAQSFQoNd2FpdGluZ19wdWxscxgDIAEoBBIOCgZ3aW5kb3cYBCABKAQSDAoEaGVsZBgFIAEoBBINCgViZWd1bhgGIAEoBBIQCghhdF9xdW90YRgHIAEoBCKlAgoIRm9yZWNhc3QSEwoLZWFybGllc3RfbXMYASABKAQSEQoJbGlrZWx5X21zGAIgASgEEhEKCWxhdGVzdF9tcxgDIAEoBBIqCgd1bmtub3duGAQgASgOMhkuZmlsYS52MS5Gb3JlY2FzdC5Vbmtub3duIrEBCgdVbmtub3duEhcKE1VOS05PV05fVU5TUEVDSUZJRUQQABIbChdVTktOT1dOX05PVEhJTkdfUEVORElORxABEhIKDlVOS05PV05fUEFVU0VEEAISEwoPVU5LTk9XTl9ERUxBWUVEEAMSFwoTVU5LTk9XTl9OT19DT05TVU1FUhAEEhUKEVVOS05PV05fTk9fVE9LRU5TEAUSFwoTVU5LTk9XTl9OT1RfV0FUQ0hFRBAGKmUKCURpc2tMZXZlbBIaChZESVNLX0xFVkVMX1VOU1BFQ0lGSUVEEAASEQoNRElTS19MRVZFTF9PSxABEhQKEERJU0tfTEVWRUxfRkxPT1IQAhITCg9ESVNLX0xFVkVMX0ZVTEwQA0IcCgtkZXYuZmlsYS52MUILRXZlbnRzUHJvdG9QAWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChRmaWxhL3YxL2V2ZW50cy5wcm90bxIHZmlsYS52MSJNChBHZXRTdGF0dXNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhQKDGZhaXJuZXNzX2tleRgCIAEoCRIUCgxtYXhfdHJvdWJsZXMYAyABKA0i+QMKEUdldFN0YXR1c1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDgoGY29tbWl0GAIgASgJEi4KCnN0YXJ0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGRhdGFfZGlyGAQgASgJEiYKCmRpc2tfbGV2ZWwYBSABKA4yEi5maWxhLnYxLkRpc2tMZXZlbBIXCg9kaXNrX2ZyZWVfYnl0ZXMYBiABKAQSDgoGZXBvY2hzGAcgASgEEg0KBXN5bmNzGAggASgEEhEKCWNvbnN1bWVycxgJIAEoBBIOCgZxdWV1ZXMYCiABKAQSDgoGbGVhc2VzGAsgASgEEhkKEW91dHN0YW5kaW5nX2NhbGxzGAwgASgEEhMKC2xvc3RfcmFuZ2VzGA0gASgEEhUKDWxvc3RfbWVzc2FnZXMYDiABKAQSEAoIZHJhaW5pbmcYDyABKAgSDgoGY3B1X21zGBAgASgEEhQKDG1lbW9yeV9ieXRlcxgRIAEoBBIMCgRjcHVzGBIgASgNEhgKEG1lbW9yeV9ieXRlc19tYXgYEyABKAQSIgoIdHJvdWJsZXMYFCADKAsyEC5maWxhLnYxLlRyb3VibGUSFQoNbW9yZV90cm91YmxlcxgVIAEoBBIMCgR3ZWxsGBYgASgJIq4DCgdUcm91YmxlEiMKBGtpbmQYASABKA4yFS5maWxhLnYxLlRyb3VibGUuS2luZBIMCgR0ZXh0GAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVxdWV1ZRgEIAEoCRIPCgdjaGFubmVsGAUgASgJEhQKDGZhaXJuZXNzX2tleRgGIAEoCRIUCgx0aHJvdHRsZV9rZXkYByABKAkSDwoHd2FpdGluZxgIIAEoBBINCgVsZXZlchgJIAEoCRIPCgdjb21tYW5kGAogASgJIscBCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABINCglLSU5EX0xPU1QQARIQCgxLSU5EX0RBTUFHRUQQAhINCglLSU5EX0RJU0sQAxIVChFLSU5EX0NJUkNVSVRfT1BFThAEEhgKFEtJTkRfTk9CT0RZX0NPTlNVTUVTEAUSEAoMS0lORF9GQUlMSU5HEAYSDwoLS0lORF9QQVVTRUQQBxIVChFLSU5EX0xJTUlUX0JFSElORBAIEg4KCktJTkRfRkxPT0QQCSJwChJXYXRjaEV2ZW50c1JlcXVlc3QSDQoFcXVldWUYASABKAkSDQoFa2luZHMYAiADKAkSFAoMZmFpcm5lc3Nfa2V5GAMgASgJEhYKDmFmdGVyX3Bvc2l0aW9uGAQgASgEEg4KBmZvbGxvdxgFIAEoCCJMChNXYXRjaEV2ZW50c1Jlc3BvbnNlEh4KBmV2ZW50cxgBIAMoCzIOLmZpbGEudjEuRXZlbnQSFQoNbmV4dF9wb3NpdGlvbhgCIAEoBCKTAgoFRXZlbnQSEAoIcG9zaXRpb24YASABKAQSJgoCYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGtpbmQYAyABKAkSDQoFcXVldWUYBCABKAkSDwoHY2hhbm5lbBgFIAEoCRIUCgxmYWlybmVzc19rZXkYBiABKAkSEQoJcHJpbmNpcGFsGAcgASgJEgwKBHBlZXIYCCABKAkSDQoFY291bnQYCSABKAQSLAoHZGV0YWlscxgKIAMoCzIbLmZpbGEudjEuRXZlbnQuRGV0YWlsc0VudHJ5Gi4KDERldGFpbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjIKD0xpc3RMYXRlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIQCghtYXhfa2V5cxgCIAEoDSJIChBMaXN0TGF0ZVJlc3BvbnNlEh4KBGtleXMYASADKAsyEC5maWxhLnYxLkxhdGVLZXkSFAoMd2FpdGluZ19rZXlzGAIgASgEIr4DCgdMYXRlS2V5Eg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSFAoMZmFpcm5lc3Nfa2V5GAMgASgJEiUKBWNhdXNlGAQgASgOMhYuZmlsYS52MS5MYXRlS2V5LkNhdXNlEhcKD2Jsb2NraW5nX2J1Y2tldBgFIAEoCRIpCgV1bnRpbBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKd2FpdGluZ19tcxgHIAEoBBIpCgVzaW5jZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcGVuZGluZxgJIAEoBBIRCglpbl9mbGlnaHQYCiABKAQSDgoGd2VpZ2h0GAsgASgNIp4BCgVDYXVzZRIVChFDQVVTRV9VTlNQRUNJRklFRBAAEhUKEUNBVVNFX05PX0NPTlNVTUVSEAESFgoSQ0FVU0VfTk9UX0lUU19UVVJOEAISEwoPQ0FVU0VfVEhST1RUTEVEEAMSEAoMQ0FVU0VfUEFVU0VEEAYSEAoMQ0FVU0VfQ0FQUEVEEAcSFgoSQ0FVU0VfUkFURV9MSU1JVEVEEAkiPQoWTGlzdEtleVBvbGljaWVzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIUCgxmYWlybmVzc19rZXkYAiABKAkiPwoXTGlzdEtleVBvbGljaWVzUmVzcG9uc2USJAoIcG9saWNpZXMYASADKAsyEi5maWxhLnYxLktleVBvbGljeSK+AQoJS2V5UG9saWN5EhQKDGZhaXJuZXNzX2tleRgBIAEoCRIOCgZ3ZWlnaHQYAiABKA0SDgoGcGF1c2VkGAMgASgIEhUKDW1heF9pbl9mbGlnaHQYBCABKA0SGAoQZWZmZWN0aXZlX3dlaWdodBgFIAEoDRIPCgdwZW5kaW5nGAYgASgEEhEKCWluX2ZsaWdodBgHIAEoBBIXCg9yYXRlX3Blcl9zZWNvbmQYCCABKAESDQoFYnVyc3QYCSABKAEiPAoWRHJvcERlYWRMZXR0ZXJzUmVxdWVzdBIRCglkbHFfcXVldWUYASABKAkSDwoHb2Zmc2V0cxgCIAMoBCIqChdEcm9wRGVhZExldHRlcnNSZXNwb25zZRIPCgdkcm9wcGVkGAEgASgEInQKD1NlcnZlZE1lYW53aGlsZRIpCgVzaW5jZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoEa2V5cxgCIAMoCzISLmZpbGEudjEuU2VydmVkS2V5EhQKDG90aGVyc19zaGFyZRgDIAEoASI+CglTZXJ2ZWRLZXkSFAoMZmFpcm5lc3Nfa2V5GAEgASgJEg0KBXNoYXJlGAIgASgBEgwKBGNvc3QYAyABKAEiigEKEENoYW5uZWxDb25zdW1lcnMSDQoFY291bnQYASABKAQSEQoJd2l0aF9yb29tGAIgASgEEhUKDXdhaXRpbmdfcHVsbHMYAyABKAQSDgoGd2luZG93GAQgASgEEgwKBGhlbGQYBSABKAQSDQoFYmVndW4YBiABKAQSEAoIYXRfcXVvdGEYByABKAQipQIKCEZvcmVjYXN0EhMKC2VhcmxpZXN0X21zGAEgASgEEhEKCWxpa2VseV9tcxgCIAEoBBIRCglsYXRlc3RfbXMYAyABKAQSKgoHdW5rbm93bhgEIAEoDjIZLmZpbGEudjEuRm9yZWNhc3QuVW5rbm93biKxAQoHVW5rbm93bhIXChNVTktOT1dOX1VOU1BFQ0lGSUVEEAASGwoXVU5LTk9XTl9OT1RISU5HX1BFTkRJTkcQARISCg5VTktOT1dOX1BBVVNFRBACEhMKD1VOS05PV05fREVMQVlFRBADEhcKE1VOS05PV05fTk9fQ09OU1VNRVIQBBIVChFVTktOT1dOX05PX1RPS0VOUxAFEhcKE1VOS05PV05fTk9UX1dBVENIRUQQBiplCglEaXNrTGV2ZWwSGgoWRElTS19MRVZFTF9VTlNQRUNJRklFRBAAEhEKDURJU0tfTEVWRUxfT0sQARIUChBESVNLX0xFVkVMX0ZMT09SEAISEwoPRElTS19MRVZFTF9GVUxMEANCHAoLZGV2LmZpbGEudjFCC0V2ZW50c1Byb3RvUAFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
- * Asks how the broker is.
+ * Asks how the broker is, and what is wrong.
  *
  * @generated from message fila.v1.GetStatusRequest
  */
 export type GetStatusRequest = Message<"fila.v1.GetStatusRequest"> & {
+  /**
+   * Only troubles of this queue; empty means all that the caller may know of.
+   *
+   * @generated from field: string queue = 1;
+   */
+  queue: string;
+
+  /**
+   * Leave out pauses of other fairness keys than this.
+   *
+   * @generated from field: string fairness_key = 2;
+   */
+  fairnessKey: string;
+
+  /**
+   * Most troubles to tell; 0 means 4, at most 100.
+   *
+   * @generated from field: uint32 max_troubles = 3;
+   */
+  maxTroubles: number;
 };
 
 /**
@@ -170,6 +190,29 @@ export type GetStatusResponse = Message<"fila.v1.GetStatusResponse"> & {
    * @generated from field: uint64 memory_bytes_max = 19;
    */
   memoryBytesMax: bigint;
+
+  /**
+   * What is wrong, of what the caller may know, by harm: kinds in the order of Trouble.Kind, and of a kind those first
+   * for which most messages wait. docs/operations/troubles.md says when each begins and ends.
+   *
+   * @generated from field: repeated fila.v1.Trouble troubles = 20;
+   */
+  troubles: Trouble[];
+
+  /**
+   * How many more there are.
+   *
+   * @generated from field: uint64 more_troubles = 21;
+   */
+  moreTroubles: bigint;
+
+  /**
+   * Where there is no trouble: that all is well, and whether that is of all or of what the caller may see. Otherwise
+   * empty.
+   *
+   * @generated from field: string well = 22;
+   */
+  well: string;
 };
 
 /**
@@ -178,6 +221,173 @@ export type GetStatusResponse = Message<"fila.v1.GetStatusResponse"> & {
  */
 export const GetStatusResponseSchema: GenMessage<GetStatusResponse> = /*@__PURE__*/
   messageDesc(file_fila_v1_events, 1);
+
+/**
+ * Something that somebody should look at.
+ *
+ * @generated from message fila.v1.Trouble
+ */
+export type Trouble = Message<"fila.v1.Trouble"> & {
+  /**
+   * What is wrong.
+   *
+   * @generated from field: fila.v1.Trouble.Kind kind = 1;
+   */
+  kind: Trouble_Kind;
+
+  /**
+   * A sentence: the cause, since when, and whom it hurts.
+   *
+   * @generated from field: string text = 2;
+   */
+  text: string;
+
+  /**
+   * Since when it is so, as far as the broker knows.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 3;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * The queue it is about; empty for the broker, and for a throttle of several queues.
+   *
+   * @generated from field: string queue = 4;
+   */
+  queue: string;
+
+  /**
+   * The channel it is about, where it is about one.
+   *
+   * @generated from field: string channel = 5;
+   */
+  channel: string;
+
+  /**
+   * The fairness key it is about.
+   *
+   * @generated from field: string fairness_key = 6;
+   */
+  fairnessKey: string;
+
+  /**
+   * The throttle key it is about.
+   *
+   * @generated from field: string throttle_key = 7;
+   */
+  throttleKey: string;
+
+  /**
+   * Ready messages that wait for it to end.
+   *
+   * @generated from field: uint64 waiting = 8;
+   */
+  waiting: bigint;
+
+  /**
+   * What to do, in a few words.
+   *
+   * @generated from field: string lever = 9;
+   */
+  lever: string;
+
+  /**
+   * The command line that does it, or that shows more; empty where there is none.
+   *
+   * @generated from field: string command = 10;
+   */
+  command: string;
+};
+
+/**
+ * Describes the message fila.v1.Trouble.
+ * Use `create(TroubleSchema)` to create a new message.
+ */
+export const TroubleSchema: GenMessage<Trouble> = /*@__PURE__*/
+  messageDesc(file_fila_v1_events, 2);
+
+/**
+ * What is wrong, the worst first.
+ *
+ * @generated from enum fila.v1.Trouble.Kind
+ */
+export enum Trouble_Kind {
+  /**
+   * Not known.
+   *
+   * @generated from enum value: KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Messages are lost; until an admin acknowledges it.
+   *
+   * @generated from enum value: KIND_LOST = 1;
+   */
+  LOST = 1,
+
+  /**
+   * Damage was met, and nothing is lost; until an admin acknowledges it.
+   *
+   * @generated from enum value: KIND_DAMAGED = 2;
+   */
+  DAMAGED = 2,
+
+  /**
+   * The disk is too full: enqueues, or all writes, are refused.
+   *
+   * @generated from enum value: KIND_DISK = 3;
+   */
+  DISK = 3,
+
+  /**
+   * A script fails, and is not called any more.
+   *
+   * @generated from enum value: KIND_CIRCUIT_OPEN = 4;
+   */
+  CIRCUIT_OPEN = 4,
+
+  /**
+   * Messages are ready in a channel, and nobody consumes it.
+   *
+   * @generated from enum value: KIND_NOBODY_CONSUMES = 5;
+   */
+  NOBODY_CONSUMES = 5,
+
+  /**
+   * A large part of a queue's deliveries fails.
+   *
+   * @generated from enum value: KIND_FAILING = 6;
+   */
+  FAILING = 6,
+
+  /**
+   * Messages wait because a queue or a fairness key is paused.
+   *
+   * @generated from enum value: KIND_PAUSED = 7;
+   */
+  PAUSED = 7,
+
+  /**
+   * More messages need a throttle's tokens than its rate lets through.
+   *
+   * @generated from enum value: KIND_LIMIT_BEHIND = 8;
+   */
+  LIMIT_BEHIND = 8,
+
+  /**
+   * One fairness key fills a channel, and others wait for it.
+   *
+   * @generated from enum value: KIND_FLOOD = 9;
+   */
+  FLOOD = 9,
+}
+
+/**
+ * Describes the enum fila.v1.Trouble.Kind.
+ */
+export const Trouble_KindSchema: GenEnum<Trouble_Kind> = /*@__PURE__*/
+  enumDesc(file_fila_v1_events, 2, 0);
 
 /**
  * Which events to tell. What is left empty means all.
@@ -227,7 +437,7 @@ export type WatchEventsRequest = Message<"fila.v1.WatchEventsRequest"> & {
  * Use `create(WatchEventsRequestSchema)` to create a new message.
  */
 export const WatchEventsRequestSchema: GenMessage<WatchEventsRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 2);
+  messageDesc(file_fila_v1_events, 3);
 
 /**
  * Some events, oldest first.
@@ -255,7 +465,7 @@ export type WatchEventsResponse = Message<"fila.v1.WatchEventsResponse"> & {
  * Use `create(WatchEventsResponseSchema)` to create a new message.
  */
 export const WatchEventsResponseSchema: GenMessage<WatchEventsResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 3);
+  messageDesc(file_fila_v1_events, 4);
 
 /**
  * Something that happened.
@@ -339,7 +549,7 @@ export type Event = Message<"fila.v1.Event"> & {
  * Use `create(EventSchema)` to create a new message.
  */
 export const EventSchema: GenMessage<Event> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 4);
+  messageDesc(file_fila_v1_events, 5);
 
 /**
  * Whose keys to rank.
@@ -367,7 +577,7 @@ export type ListLateRequest = Message<"fila.v1.ListLateRequest"> & {
  * Use `create(ListLateRequestSchema)` to create a new message.
  */
 export const ListLateRequestSchema: GenMessage<ListLateRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 5);
+  messageDesc(file_fila_v1_events, 6);
 
 /**
  * The keys that wait longest, longest first. Of a queue in which more than 50,000 wait this may be up to 20 s old, and
@@ -397,7 +607,7 @@ export type ListLateResponse = Message<"fila.v1.ListLateResponse"> & {
  * Use `create(ListLateResponseSchema)` to create a new message.
  */
 export const ListLateResponseSchema: GenMessage<ListLateResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 6);
+  messageDesc(file_fila_v1_events, 7);
 
 /**
  * A fairness key whose next message waits.
@@ -488,7 +698,7 @@ export type LateKey = Message<"fila.v1.LateKey"> & {
  * Use `create(LateKeySchema)` to create a new message.
  */
 export const LateKeySchema: GenMessage<LateKey> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 7);
+  messageDesc(file_fila_v1_events, 8);
 
 /**
  * What its next message waits for.
@@ -550,7 +760,7 @@ export enum LateKey_Cause {
  * Describes the enum fila.v1.LateKey.Cause.
  */
 export const LateKey_CauseSchema: GenEnum<LateKey_Cause> = /*@__PURE__*/
-  enumDesc(file_fila_v1_events, 7, 0);
+  enumDesc(file_fila_v1_events, 8, 0);
 
 /**
  * Whose policies to list.
@@ -578,7 +788,7 @@ export type ListKeyPoliciesRequest = Message<"fila.v1.ListKeyPoliciesRequest"> &
  * Use `create(ListKeyPoliciesRequestSchema)` to create a new message.
  */
 export const ListKeyPoliciesRequestSchema: GenMessage<ListKeyPoliciesRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 8);
+  messageDesc(file_fila_v1_events, 9);
 
 /**
  * What was set for single keys, sorted by key.
@@ -599,7 +809,7 @@ export type ListKeyPoliciesResponse = Message<"fila.v1.ListKeyPoliciesResponse">
  * Use `create(ListKeyPoliciesResponseSchema)` to create a new message.
  */
 export const ListKeyPoliciesResponseSchema: GenMessage<ListKeyPoliciesResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 9);
+  messageDesc(file_fila_v1_events, 10);
 
 /**
  * What an operator set for one fairness key, and how it stands.
@@ -676,7 +886,7 @@ export type KeyPolicy = Message<"fila.v1.KeyPolicy"> & {
  * Use `create(KeyPolicySchema)` to create a new message.
  */
 export const KeyPolicySchema: GenMessage<KeyPolicy> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 10);
+  messageDesc(file_fila_v1_events, 11);
 
 /**
  * Which dead letters to drop for good.
@@ -704,7 +914,7 @@ export type DropDeadLettersRequest = Message<"fila.v1.DropDeadLettersRequest"> &
  * Use `create(DropDeadLettersRequestSchema)` to create a new message.
  */
 export const DropDeadLettersRequestSchema: GenMessage<DropDeadLettersRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 11);
+  messageDesc(file_fila_v1_events, 12);
 
 /**
  * The dead letters are gone.
@@ -725,7 +935,7 @@ export type DropDeadLettersResponse = Message<"fila.v1.DropDeadLettersResponse">
  * Use `create(DropDeadLettersResponseSchema)` to create a new message.
  */
 export const DropDeadLettersResponseSchema: GenMessage<DropDeadLettersResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 12);
+  messageDesc(file_fila_v1_events, 13);
 
 /**
  * Who was served while a key's next message waited.
@@ -760,7 +970,7 @@ export type ServedMeanwhile = Message<"fila.v1.ServedMeanwhile"> & {
  * Use `create(ServedMeanwhileSchema)` to create a new message.
  */
 export const ServedMeanwhileSchema: GenMessage<ServedMeanwhile> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 13);
+  messageDesc(file_fila_v1_events, 14);
 
 /**
  * What one key was served.
@@ -795,7 +1005,7 @@ export type ServedKey = Message<"fila.v1.ServedKey"> & {
  * Use `create(ServedKeySchema)` to create a new message.
  */
 export const ServedKeySchema: GenMessage<ServedKey> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 14);
+  messageDesc(file_fila_v1_events, 15);
 
 /**
  * Who consumes a channel, and how full they are.
@@ -859,7 +1069,7 @@ export type ChannelConsumers = Message<"fila.v1.ChannelConsumers"> & {
  * Use `create(ChannelConsumersSchema)` to create a new message.
  */
 export const ChannelConsumersSchema: GenMessage<ChannelConsumers> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 15);
+  messageDesc(file_fila_v1_events, 16);
 
 /**
  * When a message will go: nine times in ten between the first and the last of these, if nobody pauses, weighs or
@@ -902,7 +1112,7 @@ export type Forecast = Message<"fila.v1.Forecast"> & {
  * Use `create(ForecastSchema)` to create a new message.
  */
 export const ForecastSchema: GenMessage<Forecast> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 16);
+  messageDesc(file_fila_v1_events, 17);
 
 /**
  * Why there is none.
@@ -964,7 +1174,7 @@ export enum Forecast_Unknown {
  * Describes the enum fila.v1.Forecast.Unknown.
  */
 export const Forecast_UnknownSchema: GenEnum<Forecast_Unknown> = /*@__PURE__*/
-  enumDesc(file_fila_v1_events, 16, 0);
+  enumDesc(file_fila_v1_events, 17, 0);
 
 /**
  * How full the disk is.
