@@ -139,7 +139,7 @@ async def test_the_first_lines_are_the_brokers_sentences_with_a_lever_each(clock
         ),
         (
             {"t": "Nobody consumes orders.", "tone": "late"},
-            {"t": "Start a consumer", "href": "/b/broker/queues/orders#tab-consumers"},
+            {"t": "Start a consumer", "href": "/b/broker/queues/orders#consumers"},
         ),
         (
             {"t": "mail fails.", "tone": "late"},

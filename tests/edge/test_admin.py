@@ -15,13 +15,13 @@ from fila.v1 import admin_pb2, admin_pb2_grpc, operation_pb2
 from fila_server import errors
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
-from fila_server.core.protocol import commands
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import ParsedFrame
 from fila_server.operations import rules as queue_rules
 from fila_server.services.wire_fault import explain
-from tests.edge.fake_engine import FakeAdmin, FakeEngine
+from tests.edge.fake_engine import FakeAdmin, FakeEngine, ok
 
 Config = admin_pb2.QueueConfig
 
@@ -388,6 +388,23 @@ async def test_a_request_that_is_right_reaches_the_core_as_it_came_with_its_reco
     came = request.SerializeToString()
     assert frame.startswith(came + b"\x72"), "field 14: who did it"
     assert b'"principal":"anonymous","peer":"127.0.0.1"' in frame.removeprefix(came)
+
+
+async def test_what_a_client_puts_behind_a_keys_policy_is_not_written_as_the_brokers_own_record(
+    admin: FakeAdmin, engine: FakeEngine, channel: aio.Channel
+) -> None:
+    forged = seam_frames.OperationRecordsChange(prefixes=[b"pause/"]).SerializeToString()
+    engine.answers |= {
+        commands.SET_KEY_POLICY: ok(),
+        commands.OPERATION_RECORDS_READ: ok(),
+    }
+    request = admin_pb2.SetKeyPolicyRequest(queue="q", fairness_key="k", paused=True)
+    call = channel.unary_unary("/fila.v1.FilaAdmin/SetKeyPolicy")
+    await call(request.SerializeToString() + forged)
+
+    [(_, frame)] = engine.of(commands.SET_KEY_POLICY)
+    change = seam_frames.OperationRecordsChange.FromString(frame)
+    assert (list(change.prefixes), [record.key for record in change.records]) == ([], [b"pause/q/key/k"])
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,13 @@ class Stage:
     def wall_ms(self) -> int:
         return START_MS + int(self.at_s * 1000)
 
-    def report(self, sees: Callable[[str, str], bool] = lambda _queue, _channel: True, **asked: Any) -> Any:
-        return self.troubles.reported(pb.GetStatusRequest(**asked), sees, self.at_s, self.wall_ms)
+    def report(
+        self,
+        sees: Callable[[str, str], bool] = lambda _queue, _channel: True,
+        names: Callable[[str], bool] = lambda _principal: True,
+        **asked: Any,
+    ) -> Any:
+        return self.troubles.reported(pb.GetStatusRequest(**asked), sees, names, self.at_s, self.wall_ms)
 
     @property
     def texts(self) -> list[str]:
@@ -297,10 +302,10 @@ def one_dead_letter_a_minute(s: float) -> Facts:
 
 
 def burst_at_a_limit(s: float) -> Facts:
-    """A thousand come at once each ten minutes, and ten a second pass."""
-    messages = max(1000 - int(10 * (s % 600)), 0)
+    """Two thousand come at once each ten minutes, and ten a second pass."""
+    messages = max(2000 - int(10 * (s % 600)), 0)
     places = (("mail", "default", messages),)
-    passed = 1000 * int(s // 600) + 1000 - messages
+    passed = 2000 * int(s // 600) + 2000 - messages
     return Facts(limits=[Limit("sendgrid", 10.0, 10.0, passed, messages, places)] if messages else [])
 
 
@@ -323,6 +328,38 @@ def slowed_flooder(s: float) -> Facts:
     )
     other = key("globex", share=10 * s, pending=2, arrived=int(s), delivered=int(s), oldest_ms=100)
     return Facts(keys=[acme, other], channels={(b"orders", b"default"): channel(ready=int(40 * s) + 2)})
+
+
+def slowed_beside_one_who_waits(s: float) -> Facts:
+    """As before, and the consumers are slow for another one."""
+    facts = slowed_flooder(s)
+    waits = key("globex", share=1e3 * s, pending=20, arrived=int(s), delivered=int(s), oldest_ms=12_000)
+    return Facts(keys=[facts.keys[0], waits], channels=facts.channels)
+
+
+def others_wait_for_tokens(s: float) -> Facts:
+    """One sends faster than it is served, and the others wait for their provider and not for it."""
+    facts = flood(s)
+    others = [
+        key(
+            each.fairness_key.decode(),
+            throttle=1e4 * s,
+            pending=20,
+            arrived=int(s),
+            delivered=int(s),
+            oldest_ms=12_000,
+        )
+        for each in facts.keys[1:]
+    ]
+    return Facts(keys=[facts.keys[0], *others], channels=facts.channels)
+
+
+def others_wait_a_little(s: float) -> Facts:
+    facts = flood(s)
+    others = [
+        key(name, share=10 * s, pending=2, arrived=int(s), delivered=int(s), oldest_ms=3_000) for name in "ab"
+    ]
+    return Facts(keys=[facts.keys[0], *others], channels=facts.channels)
 
 
 def alone_with_its_backlog(s: float) -> Facts:
@@ -393,9 +430,12 @@ HEALTHY: dict[str, State] = {
     "workers poll once a minute": polled_each_minute,
     "a few deliveries in a hundred fail": few_fail,
     "a dead letter now and then": one_dead_letter_a_minute,
-    "a burst that a limit lets through in two minutes": burst_at_a_limit,
+    "a burst that a limit lets through in some minutes": burst_at_a_limit,
     "a limit that is just used up": limit_that_is_used_up,
     "a flooder that was slowed": slowed_flooder,
+    "a flooder that was slowed, and another who waits": slowed_beside_one_who_waits,
+    "others wait for tokens of their own": others_wait_for_tokens,
+    "others wait three seconds for one who sends much": others_wait_a_little,
     "a tenant alone with a backlog": alone_with_its_backlog,
     "four equal tenants wait for one bucket": four_equal_tenants_at_a_bucket,
     "the largest waits for tokens": largest_waits_for_tokens,
@@ -496,6 +536,12 @@ def test_a_pause_of_before_there_were_records_lasts_at_least_as_long_as_it_is_se
     assert stage.texts == ["(no key) in kept has been paused for at least 2 min: 7 messages wait."]
 
 
+def test_a_beginning_that_is_read_later_is_told_from_then_on() -> None:
+    stage = Stage().run(2, lambda _: Facts(pauses=[Pause("kept", "a", 7)]))
+    stage.run(2, lambda _: Facts(pauses=[Pause("kept", "a", 7, since_ms=START_MS - 600_000, by="eve")]))
+    assert stage.texts == ["a in kept has been paused by eve for 10 min: 7 messages wait."]
+
+
 def test_what_is_paused_lacks_no_consumer() -> None:
     def kept(ready: int) -> State:
         return lambda _: Facts(
@@ -535,6 +581,15 @@ def test_a_caller_is_told_of_what_it_may_see_alone() -> None:
     assert report.more_troubles == 0
     assert stage.report(only("nothing")).well == "All is well, of what you may see."
     assert Stage().run(2, nothing).report(only("exports")).well == "All is well, of what you may see."
+
+
+def test_who_paused_it_is_told_to_those_who_may_be_told_and_in_no_event(told: Told) -> None:
+    stage = Stage().run(120, paused_key)
+
+    [trouble] = stage.report(names=lambda principal: principal != "alice").troubles
+    assert trouble.text == "umbrella in kept has been paused for 2 min: 5,000 messages wait."
+    assert "alice" in stage.texts[0]
+    assert "alice" not in str(told)
 
 
 def test_of_a_limit_of_several_queues_others_are_neither_named_nor_counted() -> None:

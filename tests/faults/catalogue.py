@@ -475,4 +475,39 @@ FAULTS = (
         "    flow.in_flight -= 1\n    free(lease)\n",
         ("core/test_key_rates.py", SIMULATED),
     ),
+    # --- what may trouble somebody
+    Fault(
+        "a-resumed-key-is-still-a-neighbour",
+        "scheduling/eligibility.pyx",
+        "    if before != NULL:\n        before.extras.next_paused = behind\n    else:\n        core.paused = behind\n",
+        "    if before == NULL:\n        core.paused = behind\n",
+        (
+            "core/test_troubles_page.py::test_keys_leave_the_list_in_any_order_and_with_their_queue",
+            "core/test_troubles_page.py::test_paused_keys_are_told_with_what_waits_and_after_a_restart",
+        ),
+    ),
+    Fault(
+        "a-woken-sub-queue-is-not-counted",
+        "scheduling/tokens.pyx",
+        "    waiters.messages += sub.count\n    subqueue_rank(sub)\n",
+        "    subqueue_rank(sub)\n",
+        (
+            "core/test_troubles_page.py::test_a_bucket_is_told_with_all_messages_that_wait_for_it_and_where",
+            "core/test_troubles_page.py::test_messages_that_end_while_they_wait_for_a_bucket_leave_its_count",
+        ),
+    ),
+    Fault(
+        "dead-letters-need-a-consumer",
+        "admin/troubles.pyx",
+        "    if queue.is_dlq:\n        return 0\n",
+        "",
+        ("core/test_troubles_page.py::test_dead_letters_need_no_consumer",),
+    ),
+    Fault(
+        "what-ever-failed-is-told-as-failing",
+        "admin/troubles.pyx",
+        "    return last_ns != 0 and core.mono_ns - last_ns <= <int64_t> FAILURES_QUIET_S * 1000000000\n",
+        "    return last_ns != 0\n",
+        ("core/test_troubles_page.py::test_failures_of_late_are_told_apart_from_what_ever_failed",),
+    ),
 )

@@ -47,5 +47,5 @@ def _lever_path(broker: str, trouble: BrokerTrouble) -> str:
         return key_path(broker, queue, key, trouble.channel) + "#rate"
     if trouble.kind == "paused" and key:
         return key_path(broker, queue, key)
-    tab = {"nobody_consumes": "#tab-consumers", "limit_behind": "#tab-buckets"}
+    tab = {"nobody_consumes": "#consumers", "limit_behind": "#buckets"}
     return queue_path(broker, queue) + tab.get(trouble.kind, "")

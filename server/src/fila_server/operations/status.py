@@ -10,7 +10,7 @@ from fila_server.core.protocol import commands, seam_frames
 from fila_server.errors import LimitExceeded
 from fila_server.operations import machine
 from fila_server.operations.trouble_words import STOPPING
-from fila_server.operations.troubles import REPORTED_MAX, Sees, Troubles
+from fila_server.operations.troubles import REPORTED_MAX, Names, Sees, Troubles
 from fila_server.telemetry.snapshot import decode
 from fila_server.version import commit, version
 
@@ -26,9 +26,11 @@ class Status:
         self._troubles = troubles
         self._started_ms = time.time_ns() // 1_000_000
 
-    async def get(self, request: pb.GetStatusRequest, sees: Sees | None, *, whole: bool = True) -> bytes:
+    async def get(
+        self, request: pb.GetStatusRequest, sees: Sees | None, names: Names, *, whole: bool = True
+    ) -> bytes:
         """Ask the core, and say it; but for an admin, no more than how the broker itself is. With troubles of what
-        `sees` lets through; without it none is told. Raises LimitExceeded."""
+        `sees` and `names` let through; without `sees` none is told. Raises LimitExceeded."""
         if request.max_troubles > REPORTED_MAX:
             raise LimitExceeded("max_troubles", f"must be at most {REPORTED_MAX}, got {request.max_troubles}")
         asked = seam_frames.MetricsAsked(without_keys=True, without_queues=True)
@@ -64,7 +66,7 @@ class Status:
         answer.started_at.FromMilliseconds(self._started_ms)
         if sees is not None:
             now_ms = time.time_ns() // 1_000_000
-            answer.MergeFrom(self._troubles.reported(request, sees, time.monotonic(), now_ms))
+            answer.MergeFrom(self._troubles.reported(request, sees, names, time.monotonic(), now_ms))
         if self._broker.is_draining and not answer.troubles:
             answer.well = STOPPING
         return answer.SerializeToString()

@@ -30,6 +30,8 @@ STALE_S = 60.0
 
 Sees = Callable[[str, str], bool]
 """Whether the caller may know of (queue, channel); an empty queue: of the broker itself, and so of everything."""
+Names = Callable[[str], bool]
+"""Whether the caller may know that it was this principal."""
 
 
 class _Seen(NamedTuple):
@@ -150,9 +152,9 @@ class Troubles:
     # --- telling --------------------------------------------------------------------------------
 
     def reported(
-        self, request: pb.GetStatusRequest, sees: Sees, now_s: float, now_ms: int
+        self, request: pb.GetStatusRequest, sees: Sees, names: Names, now_s: float, now_ms: int
     ) -> pb.GetStatusResponse:
-        """The troubles of an answer, for a caller that may know what `sees` lets through."""
+        """The troubles of an answer, for a caller that may know what `sees` and `names` let through."""
         reported = pb.GetStatusResponse()
         whole = sees("", "")
         most = min(request.max_troubles or REPORTED_DEFAULT, REPORTED_MAX)
@@ -163,6 +165,8 @@ class Troubles:
             if len(reported.troubles) >= most:
                 reported.more_troubles += 1
                 continue
+            if mine.about.kind is kinds.PAUSED and not names(mine.fact.by):
+                mine = _unsigned(mine)
             _put(reported.troubles.add(), mine, trouble.since_ms, now_ms)
         if not reported.troubles:
             reported.well = self._well(now_s, whole=whole)
@@ -208,6 +212,11 @@ def _as_seen(seen: _Seen, sees: Sees) -> _Seen | None:
     return seen._replace(fact=seen.fact._replace(places=mine), waiting=waiting, places=places)
 
 
+def _unsigned(seen: _Seen) -> _Seen:
+    """A pause, without who made it."""
+    return seen._replace(fact=seen.fact._replace(by=""))
+
+
 def _asked_for(seen: _Seen, request: pb.GetStatusRequest) -> bool:
     queues = {seen.about.queue} if seen.about.queue else {place[0] for place in seen.places}
     if request.queue and request.queue not in queues:
@@ -238,7 +247,9 @@ def _place_of(seen: _Seen) -> Place:
 
 
 def _emit(event: str, trouble: Trouble, wall_ms: int) -> None:
-    seen, kind = trouble.seen, trouble.about.kind
+    # Whoever sees the queue reads the event, and who paused it is not for all of them.
+    kind = trouble.about.kind
+    seen = _unsigned(trouble.seen) if kind is kinds.PAUSED else trouble.seen
     queue, channel = _place_of(seen)
     lasted: dict[str, Any] = {}
     if event == "trouble.ended":

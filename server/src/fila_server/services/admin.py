@@ -173,7 +173,7 @@ def _views(
 
     async def status_of(request: events_pb2.GetStatusRequest, caller: Caller) -> bytes:
         sees = None if caller.tenant else partial(admission.may_watch, caller)
-        return await status.get(request, sees, whole=caller.is_admin)
+        return await status.get(request, sees, partial(admission.may_name, caller), whole=caller.is_admin)
 
     return {
         "ExplainKey": (pb.ExplainKeyRequest, explained),
