@@ -33,7 +33,8 @@ def staged(guarded: Guarded) -> Guarded:
 
 
 def status(client: Client, **asked: Any) -> events_pb2.GetStatusResponse:
-    return client.admin.GetStatus(events_pb2.GetStatusRequest(**asked))
+    answer: events_pb2.GetStatusResponse = client.admin.GetStatus(events_pb2.GetStatusRequest(**asked))
+    return answer
 
 
 def troubles(client: Client, **asked: Any) -> list[events_pb2.Trouble]:

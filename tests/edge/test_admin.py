@@ -399,7 +399,7 @@ async def test_what_a_client_puts_behind_a_keys_policy_is_not_written_as_the_bro
         commands.OPERATION_RECORDS_READ: ok(),
     }
     request = admin_pb2.SetKeyPolicyRequest(queue="q", fairness_key="k", paused=True)
-    call = channel.unary_unary("/fila.v1.FilaAdmin/SetKeyPolicy")
+    call: Any = channel.unary_unary("/fila.v1.FilaAdmin/SetKeyPolicy")
     await call(request.SerializeToString() + forged)
 
     [(_, frame)] = engine.of(commands.SET_KEY_POLICY)
