@@ -9,10 +9,33 @@ import (
 	filav1 "github.com/fila-mq/fila/sdks/go/v1"
 )
 
-// GetStatus says how the broker is: version, disk, connections, damage. Who is no admin is told the version, the disk
-// and whether it is stopping.
-func (c *Client) GetStatus(ctx context.Context) (*filav1.GetStatusResponse, error) {
+// A StatusOption narrows what GetStatus says is wrong: [TroublesOfQueue], a [FairnessKey], [MaxTroubles].
+type StatusOption interface {
+	applyToStatus(*filav1.GetStatusRequest)
+}
+
+type statusOption func(*filav1.GetStatusRequest)
+
+func (o statusOption) applyToStatus(r *filav1.GetStatusRequest)      { o(r) }
+func (o FairnessKeyOption) applyToStatus(r *filav1.GetStatusRequest) { r.FairnessKey = string(o) }
+
+// TroublesOfQueue leaves only troubles of this queue. With it a [FairnessKey] leaves out the pauses of other keys.
+func TroublesOfQueue(queue string) StatusOption {
+	return statusOption(func(r *filav1.GetStatusRequest) { r.Queue = queue })
+}
+
+// MaxTroubles is how many troubles are told at most: 4 unless set, and no more than 100.
+func MaxTroubles(n uint32) StatusOption {
+	return statusOption(func(r *filav1.GetStatusRequest) { r.MaxTroubles = n })
+}
+
+// GetStatus says what is wrong, and how the broker is: version, disk, connections, damage. Who is no admin is told the
+// version, the disk and whether it is stopping, and troubles of its queues.
+func (c *Client) GetStatus(ctx context.Context, opts ...StatusOption) (*filav1.GetStatusResponse, error) {
 	request, plan := &filav1.GetStatusRequest{}, callPlan{repeatable: repeatable}
+	for _, opt := range opts {
+		opt.applyToStatus(request)
+	}
 	return call(ctx, c.connection, plan, request, c.connection.admin.GetStatus)
 }
 

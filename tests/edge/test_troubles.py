@@ -458,7 +458,7 @@ def test_a_healthy_state_is_told_to_be_well_at_every_look_of_an_hour(name: str, 
 
 @pytest.mark.parametrize(
     ("state", "kind", "after_s"),
-    [(nobody, kinds.NOBODY_CONSUMES, 120), (limit, kinds.LIMIT_BEHIND, 122), (flood, kinds.FLOOD, 24)],
+    [(nobody, kinds.NOBODY_CONSUMES, 120), (limit, kinds.LIMIT_BEHIND, 122), (flood, kinds.FLOOD, 26)],
 )
 def test_what_may_pass_by_itself_is_told_after_its_time(
     state: State, kind: kinds.Kind, after_s: float

@@ -18,8 +18,12 @@ import (
 func init() { maps.Copy(operations, observing) }
 
 var observing = map[string]operation{
-	"get_status": withClient(func(ctx context.Context, c *fila.Client, _ *request) (answer, error) {
-		told, err := c.GetStatus(ctx)
+	"get_status": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		opts := []fila.StatusOption{fila.TroublesOfQueue(r.Queue), fila.MaxTroubles(r.MaxTroubles)}
+		if r.Fairness != nil {
+			opts = append(opts, fila.FairnessKey(*r.Fairness))
+		}
+		told, err := c.GetStatus(ctx, opts...)
 		return plain(told), err
 	}),
 	"list_late": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {

@@ -48,6 +48,7 @@ type request struct {
 	Fairness   *string `json:"fairness_key"`
 
 	MaxKeys       *uint32         `json:"max_keys"`
+	MaxTroubles   uint32          `json:"max_troubles"`
 	AfterOffset   *uint64         `json:"after_offset"`
 	RatePerSecond *float64        `json:"rate_per_second"`
 	Start         json.RawMessage `json:"start"`

@@ -31,8 +31,9 @@ function rightsOf({ produce, consume, manage, view, admin, ...others }) {
 
 /** One function an operation; `named` finds a client. */
 export const operating = (named) => ({
-  async get_status({ client, ...unknown }, signal) {
-    return plain(await named(client).getStatus(options(unknown, [], signal)));
+  async get_status({ client, ...others }, signal) {
+    const asked = options(others, ['queue', 'fairness_key', 'max_troubles'], signal);
+    return plain(await named(client).getStatus(asked));
   },
 
   async list_late({ client, ...others }, signal) {

@@ -92,6 +92,16 @@ export interface PageOptions extends SignalOption {
   readonly limit?: number;
 }
 
+/** Of what is wrong, what to tell. */
+export interface StatusOptions extends SignalOption {
+  /** Only troubles of this queue; of all that may be seen when left out. */
+  readonly queue?: string;
+  /** Leave out the pauses of other keys. */
+  readonly fairnessKey?: string;
+  /** At most so many; default 4, at most 100. */
+  readonly maxTroubles?: number;
+}
+
 /** Which keys to rank. */
 export interface LateOptions extends SignalOption {
   /** Only this queue's; every queue's when left out. */

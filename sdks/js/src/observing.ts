@@ -9,6 +9,7 @@ import type {
   LateOptions,
   PageOptions,
   SignalOption,
+  StatusOptions,
   WatchEventsOptions,
   WatchStatsOptions,
 } from './admin-options.js';
@@ -76,11 +77,16 @@ const { method } = FilaAdmin;
 /** The calls of FilaAdmin that only look. */
 export abstract class ObservingCalls extends AdminCalls {
   /**
-   * How the broker is: version, disk, connections, damage. Who is no admin is told the version, the disk and
-   * whether it is stopping.
+   * What is wrong, and how the broker is: version, disk, connections, damage. Who is no admin is told the version,
+   * the disk and whether it is stopping, and troubles of its queues.
    */
-  async getStatus(options: SignalOption = {}): Promise<BrokerStatus> {
-    return plain(GetStatusResponseSchema, await this.ask(method.getStatus, {}, {}, options));
+  async getStatus(options: StatusOptions = {}): Promise<BrokerStatus> {
+    const { queue = '', fairnessKey = '', maxTroubles = 0 } = options;
+    requireText('queue', queue);
+    requireText('fairnessKey', fairnessKey);
+    requireWhole('maxTroubles', maxTroubles, UINT32_MAX);
+    const asked = { queue, fairnessKey, maxTroubles };
+    return plain(GetStatusResponseSchema, await this.ask(method.getStatus, asked, {}, options));
   }
 
   /**

@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from fila_server.operations import trouble_kinds as kinds
 from fila_server.operations.trouble_facts import Facts, Failing, Limit
-from fila_server.telemetry.snapshot import WAIT_CAUSES, Key
+from fila_server.telemetry.snapshot import WAIT_CAUSES, Channel, Key
 
 SAMPLE_EVERY_S = 5.0
 LEVEL_S = 10.0
@@ -183,18 +183,21 @@ class Rates:
 
     def floods(self, facts: Facts, now_s: float) -> Iterator[tuple[Key, FloodNow]]:
         """The keys that fill a channel while others wait for it."""
-        self._keys.put(now_s, ((_name(key), _key_counts(key)) for key in facts.keys))
         by_place: dict[tuple[bytes, bytes], list[Key]] = {}
         for key in facts.keys:
             by_place.setdefault((key.queue, key.channel), []).append(key)
-        for place, keys in by_place.items():
-            channel = facts.channels.get(place)
-            if channel is None or not (channel.consumers or channel.waiting_pulls):
-                continue
-            waiting = channel.ready + channel.delayed
-            largest = max(keys, key=lambda key: key.pending)
-            if largest.pending < kinds.FLOOD_MIN or largest.pending <= kinds.FLOOD_PART * waiting:
-                continue
+        # Counts are kept of the channels that one key fills alone: in most brokers of none.
+        filled = [
+            (largest, keys, part)
+            for place, keys in by_place.items()
+            if (
+                part := _filled_by(
+                    largest := max(keys, key=lambda key: key.pending), facts.channels.get(place)
+                )
+            )
+        ]
+        self._keys.put(now_s, ((_name(key), _key_counts(key)) for _, keys, _ in filled for key in keys))
+        for largest, keys, part in filled:
             others = sum(
                 1
                 for key in keys
@@ -204,7 +207,6 @@ class Rates:
             arrived, delivered = largest.arrived - before[0], largest.delivered - before[1]
             if others and now_s > at_s and arrived > delivered and self._waits_its_turn(largest, now_s):
                 seconds = now_s - at_s
-                part = min(1.0, largest.pending / waiting)
                 yield largest, FloodNow(part, arrived / seconds, delivered / seconds, others)
 
     def _waits_its_turn(self, key: Key, now_s: float) -> bool:
@@ -230,6 +232,16 @@ def _died(row: Failing, window: Window, now_s: float) -> bool:
     _, (acked, _, dead) = window.since(now_s - kinds.DEAD_S)
     died = row.dead - dead
     return died >= kinds.FAILING_MIN and died >= kinds.FAILING_PART * (died + row.acked - acked)
+
+
+def _filled_by(largest: Key, channel: Channel | None) -> float:
+    """Its part of what waits in a channel, where that is a flood's; otherwise 0."""
+    if channel is None or not (channel.consumers or channel.waiting_pulls):
+        return 0.0
+    waiting = channel.ready + channel.delayed
+    if largest.pending < kinds.FLOOD_MIN or largest.pending <= kinds.FLOOD_PART * waiting:
+        return 0.0
+    return min(1.0, largest.pending / max(waiting, 1))
 
 
 def _name(key: Key) -> tuple[bytes, bytes, bytes]:

@@ -37,11 +37,28 @@ public abstract sealed class ObservingCalls extends AdminCalls permits DeadLette
     }
 
     /**
-     * Says how the broker is: version, disk, connections, damage. Who is no admin is told the
-     * version, the disk and whether it is stopping.
+     * Says what is wrong, and how the broker is: version, disk, connections, damage. Who is no admin
+     * is told the version, the disk and whether it is stopping, and troubles of its queues.
      */
     public GetStatusResponse getStatus() {
-        return call(Rpc.GET_STATUS, GetStatusRequest.getDefaultInstance(), Map.of());
+        return getStatus(null, null, 0);
+    }
+
+    /**
+     * Says how the broker is, and what is wrong with one queue, or with all when it is null. A
+     * fairness key leaves out the pauses of other keys. At most {@code maxTroubles}, up to 100; 0
+     * for 4.
+     */
+    public GetStatusResponse getStatus(
+            @Nullable String queue, @Nullable String fairnessKey, int maxTroubles) {
+        GetStatusRequest request =
+                GetStatusRequest.newBuilder()
+                        .setQueue(orEmpty(queue))
+                        .setFairnessKey(orEmpty(fairnessKey))
+                        .setMaxTroubles(
+                                Arguments.inRange("maxTroubles", maxTroubles, 0, Integer.MAX_VALUE))
+                        .build();
+        return call(Rpc.GET_STATUS, request, Map.of());
     }
 
     /** Ranks the 20 fairness keys of all queues whose next message waits longest. */

@@ -21,7 +21,12 @@ final class ObservingOperations {
     /** Null when this is none of them. */
     static JsonObject run(String op, FilaClient client, Request request) {
         return switch (op) {
-            case "get_status" -> Answers.wire(client.getStatus());
+            case "get_status" ->
+                    Answers.wire(
+                            client.getStatus(
+                                    request.text("queue").orElse(null),
+                                    request.text("fairness_key").orElse(null),
+                                    request.integer("max_troubles").orElse(0)));
             case "list_late" ->
                     Answers.wire(
                             client.listLate(
