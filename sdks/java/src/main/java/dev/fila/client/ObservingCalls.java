@@ -37,8 +37,8 @@ public abstract sealed class ObservingCalls extends AdminCalls permits DeadLette
     }
 
     /**
-     * Says what is wrong, and how the broker is: version, disk, connections, damage. Who is no admin
-     * is told the version, the disk and whether it is stopping, and troubles of its queues.
+     * Says what is wrong, and how the broker is: version, disk, connections, damage. Who is no
+     * admin is told the version, the disk and whether it is stopping, and troubles of its queues.
      */
     public GetStatusResponse getStatus() {
         return getStatus(null, null, 0);
