@@ -14,6 +14,7 @@ import http.server
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +27,9 @@ from functools import partial
 from pathlib import Path
 
 from tools.release import versions
-from tools.release.make import DIST, SUMS, TREE, sums
+from tools.release.commands import DIST
+from tools.release.make import SUMS, sums
+from tools.release.versions import TREE
 
 START_S_MAX = 30
 STOP_S_MAX = 20
@@ -240,6 +243,13 @@ def check_spark(bench: Bench) -> None:
     assert "fairness_key" in run(programs / "python", program, PATH=path)
 
 
+def check_deb(_bench: Bench) -> None:
+    """The Debian package, in a Debian of its own."""
+    if missing := [name for name in ("debootstrap", "lintian") if not shutil.which(name)]:
+        sys.exit(f"deb: {' and '.join(missing)} must be installed for it, or leave it out with ONLY=...")
+    run(sys.executable, "-m", "tools.release.deb_check", cwd=TREE)
+
+
 def digest(file: Path) -> str:
     """Return its sum."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
@@ -287,6 +297,7 @@ CHECKS: dict[str, Callable[[Bench], None]] = {
     "go": check_go,
     "java": check_java,
     "spark": check_spark,
+    "deb": check_deb,
 }
 
 if __name__ == "__main__":

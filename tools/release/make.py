@@ -5,6 +5,7 @@
 
     *.whl, *.tar.gz, server.txt     the Python parts, their sources, the server's libraries with their hashes
     *.tgz                           the JavaScript SDK, as npm packs it
+    *.deb                           the server as a package of the Debian that this is made on
     maven/                          the Java SDK with its sources, its javadoc and its pom, as a Maven repository
     go/                             the Go SDK, as a module proxy serves it: GOPROXY=file://.../dist/go
     sbom/                           what each is made of, as CycloneDX
@@ -18,7 +19,6 @@ It is made aside, and dist/ gets all of it or nothing. A release that is there a
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -26,10 +26,10 @@ import zipfile
 from pathlib import Path
 
 from tools.release import notes, versions
+from tools.release.commands import ASIDE, DIST, run
+from tools.release.deb import deb, why_no_package
+from tools.release.versions import TREE
 
-TREE = versions.TREE
-DIST = TREE / "dist"
-ASIDE = TREE / "build/release"
 SUMS = "SHA256SUMS"
 GO_TOOLS = TREE / "tools/release/modulezip"
 JAVA_BOM = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
@@ -38,7 +38,7 @@ JAVA_BOM = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
 def main() -> None:
     """Make it, or say in a line why not."""
     version = sys.argv[1] if len(sys.argv) > 1 else ""
-    if refusal := why_not(version, TREE):
+    if refusal := why_not(version, TREE) or why_no_package():
         sys.exit(refusal)
     shutil.rmtree(ASIDE, ignore_errors=True)
     made = ASIDE / "dist"
@@ -48,6 +48,7 @@ def main() -> None:
     javascript(made)
     java(made)
     go(made, version)
+    deb(made, version)
     shutil.copy(TREE / "tools/release/install.sh", made)
     (made / "RELEASE.md").write_text(note, encoding="utf-8")
     (made / SUMS).write_text(sums(made), encoding="ascii")
@@ -136,18 +137,6 @@ def sums(folder: Path) -> str:
     return "".join(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in files
     )
-
-
-def run(*command: str | Path, cwd: Path = TREE, **environ: str) -> str:
-    """Run a command, and return what it printed; what it says of a failure, this says."""
-    words = [str(word) for word in command]
-    print("---", Path(words[0]).name, *words[1:3], flush=True)
-    ran = subprocess.run(
-        words, cwd=cwd, env=os.environ | environ, capture_output=True, text=True, check=False
-    )
-    if ran.returncode:
-        sys.exit(f"{' '.join(words)} failed ({ran.returncode}):\n{ran.stdout[-4000:]}{ran.stderr[-4000:]}")
-    return ran.stdout
 
 
 if __name__ == "__main__":

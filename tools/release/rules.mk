@@ -10,7 +10,7 @@ version: $(VENV)/.build ## Write VERSION=x.y.z into every place that says which 
 release: $(VENV)/.wheel setup-console setup-js ## Make dist/: everything that people install, of VERSION=x.y.z
 	@$(BIN)/python -m tools.release.make $(VERSION)
 
-release-check: ## Install each part of dist/ by itself, and run what its README begins with (ONLY=go,java)
+release-check: ## Install each part of dist/ by itself, and run what its README begins with (ONLY=go,java; deb: as root, with debootstrap and lintian)
 	@$(BIN)/python -m tools.release.check $(ONLY)
 
 check-release:
