@@ -32,7 +32,8 @@ def why_no_package() -> str:
         [str(PYTHON), "-c", ask], capture_output=True, text=True, check=True
     ).stdout.strip()
     if theirs != str(sys.version_info[:2]):
-        return f"{PYTHON} is {theirs} and this is {sys.version_info[:2]}: run make setup PYTHON={PYTHON} in a fresh tree"
+        here = sys.version_info[:2]
+        return f"{PYTHON} is {theirs} and this is {here}: run make setup PYTHON={PYTHON} in a fresh tree"
     return ""
 
 
