@@ -5,7 +5,7 @@
     records                ──► loss and damage until they are acknowledged; since when and by whom something is paused
 
 A look asks for PAGES_A_LOOK pages at most, each of a slice of the broker's queues or buckets, so a look costs the same
-whatever is stored. A broker of some thousand queues is seen whole at each look, one of 20,000 every eight seconds.
+whatever is stored. A broker of some thousand queues is seen whole at each look, one of 20,000 every ten seconds.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ command.
                    on (0: that was all). With the first page of the queues, the keys that are paused.
 
 A row says what is so now; for how long it must be so to be told is the edge's to judge. A page looks at so many
-cells of a table, and ends sooner where it has found many, so that it costs less than a millisecond, whatever is
+cells of a table, and ends sooner where it has found many, so that it costs half a millisecond, whatever is
 stored. Keys are not looked through: those that are paused stand in a list.
 """
 
