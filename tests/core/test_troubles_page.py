@@ -89,6 +89,16 @@ def test_dead_letters_need_no_consumer(engine: DrivenEngine) -> None:
     assert [row.queue for row in found.failing] == [b"short"], "and its queue is told to fail"
 
 
+def test_a_dead_letter_that_fails_again_is_no_trouble_of_its_queue(engine: DrivenEngine) -> None:
+    engine.create_queue("short", fairness_key_header="k", channels=["default"], max_attempts=1)
+    enqueue(engine, queue="short")
+    engine.nack("short", engine.lease("short"))
+    engine.sleep(901_000)
+    engine.nack("short.dlq", engine.lease("short.dlq"))
+
+    assert not page(engine).failing
+
+
 def test_paused_keys_are_told_with_what_waits_and_after_a_restart(engine: DrivenEngine) -> None:
     for key in ("a", "b", "idle"):
         pause(engine, key)
@@ -156,6 +166,8 @@ def test_a_lease_that_runs_out_is_a_failure(engine: DrivenEngine) -> None:
 
     [row] = page(engine).failing
     assert (row.failed, row.failed_before) == (1, 0)
+    engine.sleep(901_000)
+    assert not page(engine).failing
 
 
 def test_a_bucket_is_told_with_all_messages_that_wait_for_it_and_where(engine: DrivenEngine) -> None:
@@ -175,7 +187,7 @@ def test_a_bucket_is_told_with_all_messages_that_wait_for_it_and_where(engine: D
 
     enqueue(engine, 1, "a", "full")
     assert limits(engine)[b"full"].messages == 10
-    engine.sleep(1000)  # a token comes, wakes somebody, and nobody takes it
+    engine.sleep(1100)  # a token comes, wakes somebody, and nobody takes it
     assert limits(engine)[b"full"].messages == 10
     for _ in range(20):
         engine.lease("q")
@@ -196,6 +208,18 @@ def test_messages_that_end_while_they_wait_for_a_bucket_leave_its_count(engine: 
     enqueue(engine, 2, "a", "full")
     engine.lease("q", 1)
     assert limits(engine)[b"full"].messages == 2
+
+
+def test_a_sub_queue_that_a_token_woke_is_counted_until_it_is_served(engine: DrivenEngine) -> None:
+    engine.set_config("throttle.full", "1,1")
+    enqueue(engine, 3, "a", "full")
+    engine.lease("q", 1)
+    engine.lease("q", 1)
+    engine.sleep(1100)
+
+    assert limits(engine)[b"full"].messages == 2
+    assert len(engine.lease("q")) == 1
+    assert limits(engine)[b"full"].messages == 1
 
 
 def test_pages_come_by_each_queue_once_and_a_table_that_grew_begins_anew(engine: DrivenEngine) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from fila_server.core.protocol import commands
 from fila_server.hooks.counters import HookCounters, HookStatus
-from fila_server.telemetry.series import HookReading, QuotaReading
+from fila_server.telemetry.series import HookReading, QuotaReading, TroubleReading
 from fila_server.telemetry.snapshot import Snapshot, decode
 from tests.core.driven_engine import DrivenEngine, Refused
 
@@ -62,6 +62,10 @@ def live_a_little(engine: DrivenEngine) -> None:
 
 
 QUOTAS = [QuotaReading("shop", 3, {"streams": 0.5, "stored_bytes": 0.25})]
+TROUBLES = [
+    TroubleReading("flood", "orders", "default", "acme", "", 1_700_000_000.0),
+    TroubleReading("limit_behind", "", "", "", "mail", 1_700_000_001.0),
+]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from fila_server.telemetry.probes import HEAD_BYTES_MAX
 from fila_server.telemetry.prometheus import lines_of
 from fila_server.telemetry.series import Histogram, Series
 from fila_server.telemetry.service import Telemetry
-from tests.telemetry.conftest import QUOTAS, Ask, live_a_little
+from tests.telemetry.conftest import QUOTAS, TROUBLES, Ask, live_a_little
 
 PLACE = AddressOrOff("127.0.0.1:0")
 
@@ -33,7 +33,7 @@ async def fetch(
 
 @pytest.fixture
 async def page(ask, hook_readings):
-    telemetry = Telemetry(ask, lambda: hook_readings, lambda: QUOTAS)
+    telemetry = Telemetry(ask, lambda: hook_readings, lambda: QUOTAS, lambda: TROUBLES)
     port = await telemetry.start_page(PLACE)
     yield port
     telemetry.stop_page()
@@ -125,7 +125,7 @@ def test_a_histogram_counts_up_to_infinity():
     ],
 )
 async def test_the_page_is_asked_for_by_an_address_or_a_name_it_has(ask, hook_readings, host, status):
-    telemetry = Telemetry(ask, lambda: hook_readings, lambda: QUOTAS)
+    telemetry = Telemetry(ask, lambda: hook_readings, lambda: QUOTAS, lambda: TROUBLES)
     names = HostNames.parse("fila, fila.internal").each
     port = await telemetry.start_page(PLACE, allowed_hosts=names)
 

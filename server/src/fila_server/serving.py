@@ -44,6 +44,7 @@ from fila_server.operations.scripts import start_with_hooks
 from fila_server.operations.start_access import new_admission, start_access
 from fila_server.operations.trouble_facts import Circuit
 from fila_server.operations.trouble_survey import TroubleSurvey
+from fila_server.operations.troubles import Troubles
 from fila_server.telemetry.series import HookReading
 from fila_server.telemetry.service import Telemetry
 from fila_server.version import commit, version
@@ -89,7 +90,7 @@ async def serve(
     except errors.FilaServerError:
         await broker.stop()
         raise
-    telemetry = _telemetry(broker, hooks, quotas)
+    telemetry = _telemetry(broker, hooks, quotas, edge.troubles)
     redis, metrics_port = await _listen(edge, telemetry, broker, settings, descriptors, admission, loading)
     admission.start()
     quotas.start()
@@ -181,11 +182,11 @@ def _asking(broker: Broker) -> Callable[[], Awaitable[bytes]]:
     return lambda: broker.call(commands.METRICS, b"")
 
 
-def _telemetry(broker: Broker, hooks: HookStage, quotas: Quotas) -> Telemetry:
+def _telemetry(broker: Broker, hooks: HookStage, quotas: Quotas, troubles: Troubles) -> Telemetry:
     def readings() -> list[HookReading]:
         return [HookReading(queue, status) for queue in hooks.queues() for status in hooks.status(queue)]
 
-    return Telemetry(_asking(broker), readings, quotas.readings)
+    return Telemetry(_asking(broker), readings, quotas.readings, troubles.readings)
 
 
 def _calm_the_collector() -> None:

@@ -19,12 +19,14 @@ from fila_server.operations import trouble_words as words
 from fila_server.operations.trouble_facts import Facts, Place
 from fila_server.operations.trouble_rates import Rates
 from fila_server.operations.trouble_words import About
+from fila_server.telemetry.series import TroubleReading
 from fila_server.telemetry.snapshot import text_of
 
 KEPT_MAX = 10_000
 THE_QUEUE = "queue"
 REPORTED_DEFAULT = 4
 REPORTED_MAX = 100
+READINGS_MAX = 200
 STALE_S = 60.0
 """A look that is older says nothing of now."""
 
@@ -150,6 +152,19 @@ class Troubles:
         return trouble is not None and trouble.is_reported
 
     # --- telling --------------------------------------------------------------------------------
+
+    def readings(self) -> list[TroubleReading]:
+        """The worst, for metrics."""
+        return [
+            TroubleReading(
+                each.about.kind.name,
+                *_place_of(each.seen),
+                each.about.fairness_key,
+                each.about.throttle_key,
+                each.since_ms / 1000,
+            )
+            for each in self._ranked[:READINGS_MAX]
+        ]
 
     def reported(
         self, request: pb.GetStatusRequest, sees: Sees, names: Names, now_s: float, now_ms: int

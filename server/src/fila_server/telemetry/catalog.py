@@ -22,6 +22,7 @@ REASON: Final = "error.type"
 HOOK: Final = "fila.hook"
 PRINCIPAL: Final = "fila.principal"
 QUOTA: Final = "fila.quota"
+TROUBLE: Final = "fila.trouble.kind"
 
 OTHER_KEYS: Final = "~other"
 """The fairness key under which the keys are counted that have no series of their own."""
@@ -222,6 +223,18 @@ QUOTA_USE = _gauge(
     "Part of the bound that is used: connections, streams, in_flight, stored_bytes.",
     PRINCIPAL,
     QUOTA,
+)
+
+# --- what is wrong ----------------------------------------------------------------------------------------------
+TROUBLE_SINCE = _gauge(
+    "fila.trouble.since",
+    "s",
+    "Since when a trouble lasts, in seconds since 1970; of the worst 200.",
+    TROUBLE,
+    QUEUE,
+    CHANNEL,
+    FAIRNESS_KEY,
+    THROTTLE_KEY,
 )
 
 # --- the core ---------------------------------------------------------------------------------------------------

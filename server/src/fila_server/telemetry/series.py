@@ -87,6 +87,20 @@ class QuotaReading:
 
 QuotaReader = Callable[[], Sequence[QuotaReading]]
 
+
+class TroubleReading(NamedTuple):
+    """Something that is wrong; what does not apply is empty."""
+
+    kind: str
+    queue: str
+    channel: str
+    fairness_key: str
+    throttle_key: str
+    since_s: float
+
+
+TroubleReader = Callable[[], Sequence[TroubleReading]]
+
 _BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
 
 
@@ -143,6 +157,7 @@ def all_series(
     others: OtherKeys,
     hooks: Sequence[HookReading],
     quotas: Sequence[QuotaReading] = (),
+    troubles: Sequence[TroubleReading] = (),
 ) -> Iterator[Series]:
     """Every metric of the catalog that has something to say."""
     yield from _queues(snapshot)
@@ -151,6 +166,7 @@ def all_series(
     yield from _buckets(snapshot)
     yield from _hooks(hooks)
     yield from _quotas(quotas)
+    yield from _troubles(troubles)
     yield from _core(snapshot)
 
 
@@ -294,6 +310,16 @@ def _quotas(readings: Sequence[QuotaReading]) -> Iterator[Series]:
             for quota, part in each.used.items()
         ],
     )
+
+
+def _troubles(readings: Sequence[TroubleReading]) -> Iterator[Series]:
+    names = (c.TROUBLE, c.QUEUE, c.CHANNEL, c.FAIRNESS_KEY, c.THROTTLE_KEY)
+    points: dict[tuple[str, ...], float] = {}
+    for each in readings:
+        # Two scripts of a queue are one series here: the older trouble.
+        points.setdefault(each[:-1], each.since_s)
+    named = [(dict(zip(names, about, strict=True)), since_s) for about, since_s in points.items()]
+    yield _plain(c.TROUBLE_SINCE, named)
 
 
 # --- the core -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from fila_server.config.kinds import Address, AddressOrOff
 from fila_server.core.threads.spans import SpanTap
 from fila_server.telemetry.probes import DRAINING, LoadingPage, bound
 from fila_server.telemetry.prometheus import Check, MetricsPage
-from fila_server.telemetry.series import HookReader, OtherKeys, QuotaReader, Series, all_series
+from fila_server.telemetry.series import HookReader, OtherKeys, QuotaReader, Series, TroubleReader, all_series
 from fila_server.telemetry.snapshot import Snapshot
 from fila_server.telemetry.source import SnapshotSource
 
@@ -32,12 +32,17 @@ class Telemetry:
     """The metrics page and the OTLP exports, as far as they are configured."""
 
     def __init__(
-        self, ask: Callable[[], Awaitable[bytes]], hooks: HookReader = tuple, quotas: QuotaReader = tuple
+        self,
+        ask: Callable[[], Awaitable[bytes]],
+        hooks: HookReader = tuple,
+        quotas: QuotaReader = tuple,
+        troubles: TroubleReader = tuple,
     ) -> None:
         """`ask` sends METRICS to the core and gives the answer. Call on the loop."""
         self._hooks = hooks
         self._quotas = quotas
-        self._source = SnapshotSource(ask, hooks, quotas)
+        self._troubles = troubles
+        self._source = SnapshotSource(ask, hooks, quotas, troubles)
         self._page: MetricsPage | None = None
         self._exports: list[OtlpExport | SpanExport] = []
 
@@ -56,7 +61,7 @@ class Telemetry:
         others = OtherKeys()
 
         def series(snapshot: Snapshot) -> Iterator[Series]:
-            return all_series(snapshot, others, self._hooks(), self._quotas())
+            return all_series(snapshot, others, self._hooks(), self._quotas(), self._troubles())
 
         try:
             sockets = loading.hand_over() if loading is not None else bound(address)

@@ -13,6 +13,8 @@ from fila_server.telemetry.series import (
     QuotaReader,
     QuotaReading,
     Series,
+    TroubleReader,
+    TroubleReading,
     all_series,
 )
 from fila_server.telemetry.snapshot import Snapshot, decode
@@ -26,11 +28,16 @@ class SnapshotSource:
     """Reads the core. Every method but `series_from_thread` belongs to the loop's thread."""
 
     def __init__(
-        self, ask: Callable[[], Awaitable[bytes]], hooks: HookReader, quotas: QuotaReader = tuple
+        self,
+        ask: Callable[[], Awaitable[bytes]],
+        hooks: HookReader,
+        quotas: QuotaReader = tuple,
+        troubles: TroubleReader = tuple,
     ) -> None:
         self._ask = ask
         self._hooks = hooks
         self._quotas = quotas
+        self._troubles = troubles
         self._others = OtherKeys()
         self._loop = asyncio.get_running_loop()
         self._asking: asyncio.Task[bytes] | None = None
@@ -43,15 +50,17 @@ class SnapshotSource:
         """Return every point, for another thread; none when the core does not answer, because it is stopping."""
         asked = asyncio.run_coroutine_threadsafe(self._reading(), self._loop)
         try:
-            packed, hooks, quotas = asked.result(SNAPSHOT_S_MAX + 1)
+            packed, hooks, quotas, troubles = asked.result(SNAPSHOT_S_MAX + 1)
         except (errors.FilaServerError, TimeoutError, asyncio.CancelledError):
             asked.cancel()
             return []
         # Here and not on the loop, which has better things to do for these milliseconds.
-        return list(all_series(decode(packed), self._others, hooks, quotas))
+        return list(all_series(decode(packed), self._others, hooks, quotas, troubles))
 
-    async def _reading(self) -> tuple[bytes, Sequence[HookReading], Sequence[QuotaReading]]:
-        return await self._packed(), self._hooks(), self._quotas()
+    async def _reading(
+        self,
+    ) -> tuple[bytes, Sequence[HookReading], Sequence[QuotaReading], Sequence[TroubleReading]]:
+        return await self._packed(), self._hooks(), self._quotas(), self._troubles()
 
     async def _packed(self) -> bytes:
         """Ask the core, or wait with those who asked already."""
