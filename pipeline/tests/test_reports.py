@@ -133,6 +133,26 @@ def test_a_made_up_history_goes_to_a_directory_and_to_no_url(tmp_path, capsys, m
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fairness", "--history", "MISSING"], "MISSING holds no history: it has no folder _list"),
+        (["report", "--all", "--history", "MISSING"], "MISSING holds no history"),
+        (["backtest", "--history", "THERE", "--policy", "MISSING"], "--policy .*MISSING cannot be read"),
+        (["backtest", "--history", "THERE", "--policy", "TYPO"], "queues.orders.weigths"),
+    ],
+)
+def test_a_history_or_a_policy_that_is_none_is_refused_before_spark_starts(
+    tmp_path, capsys, monkeypatch, arguments, said
+):
+    monkeypatch.setattr("fila_pipeline.main.session", lambda *_: pytest.fail("Spark was started"))
+    (tmp_path / "THERE/_list").mkdir(parents=True)
+    (tmp_path / "TYPO").write_text("[queues.orders]\nweigths = { acme = 3 }\n")
+    given = [str(tmp_path / word) if word.isupper() else word for word in arguments]
+    assert main([*given, "--out", str(tmp_path / "out")]) == 2
+    assert re.search(said, capsys.readouterr().err.splitlines()[-1])
+
+
 S3_CLIENT = "spark.jars.packages=org.apache.hadoop:hadoop-aws:3.5.0"
 NO_CLIENT = (
     "PySpark comes without what opens {}:// (Class org.apache.hadoop.fs.{} not found); give --conf {}, or its jars "
@@ -167,6 +187,7 @@ def test_a_url_that_cannot_be_opened_is_refused_before_the_first_task_with_what_
 ):
     monkeypatch.setattr("fila_pipeline.main.session", lambda *_: spark)
     monkeypatch.setattr(spark, "stop", lambda: None)
+    (tmp_path / "_list").mkdir()
     given = {"--history": str(tmp_path), "--out": str(tmp_path / "out"), flag: url}
     assert main(["fairness", *(word for pair in given.items() for word in pair)]) == 2
     printed = capsys.readouterr()

@@ -8,9 +8,9 @@ from fila_server.history_files import columns
 from fila_server.modelling.handling import Handling, How
 
 
-def handling(*rows: dict[str, Any]) -> Handling:
+def handling(*rows: dict[str, Any], slowness: float = 1.0) -> Handling:
     plain = {"queue": "q", "channel": "default", "fairness_key": "acme", "offsets": [1], "attempts": [0]}
-    found = Handling(seed=1)
+    found = Handling(seed=1, slowness=slowness)
     schema = columns.SCHEMAS[columns.DECISIONS]
     found.take(pa.Table.from_pylist([plain | row for row in rows], schema=schema))
     return found
@@ -55,3 +55,9 @@ def test_a_nack_that_gave_a_message_up_does_so_again():
     assert of(handling({"kind": "nacked", "held_ms": [7]}, rejected)) == (7, How.REJECTED)
     at_the_end = {"kind": "dead_lettered", "reason": "max_attempts"}
     assert of(handling({"kind": "nacked", "held_ms": [7]}, at_the_end)) == (7, How.NACKED)
+
+
+def test_slower_consumers_hold_each_delivery_longer_by_that_factor():
+    acked = {"kind": "acked", "held_ms": [1000]}
+    assert of(handling(acked, slowness=1.1)) == (1100, How.ACKED)
+    assert of(handling(acked, slowness=0.9)) == (900, How.ACKED)

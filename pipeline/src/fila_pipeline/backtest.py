@@ -20,6 +20,8 @@ from fila_pipeline.tasks import Wanted, in_tasks
 
 SEEDS = 5
 """Courses of a model: what is not known differs between them."""
+SLOWNESSES = (1.1, 0.9)
+"""Consumers that take a tenth longer, and a tenth less: a forecast says how far they would move it."""
 
 
 def backtest(spark: SparkSession, directory: str) -> list[Verdict]:
@@ -43,10 +45,24 @@ class Courses:
     as_it_was: pd.DataFrame
     """The model under the recorded policy, with a column `seed`: how far it is from what happened."""
     with_policy: pd.DataFrame
+    slowed: pd.DataFrame
+    """The policy with consumers of each of SLOWNESSES."""
     drawn: int
     unknown: int
     refused: int
     script_failures: int
+
+
+def check_policy(policy: str) -> None:
+    """Raise PolicyNotTried for a policy that says what no policy can, and BacktestMissing where there is no core."""
+    if not core_is_here():
+        raise BacktestMissing(MISSING)
+    from fila_server.modelling.policy import PolicyRefused, read_policy
+
+    try:
+        read_policy(policy)
+    except PolicyRefused as refused:
+        raise PolicyNotTried(str(refused)) from None
 
 
 def try_policy(spark: SparkSession, directory: str, policy: str, runs: Sequence[str], seeds: int) -> Courses:
@@ -67,6 +83,8 @@ def try_policy(spark: SparkSession, directory: str, policy: str, runs: Sequence[
         for segment in chosen:
             wanted.append(Wanted("as it was", segment, None, seed))
             wanted.append(Wanted("policy", segment, policy, seed))
+    for slowness in SLOWNESSES:
+        wanted += [Wanted("slowed", segment, policy, 0, slowness) for segment in chosen]
     came = in_tasks(spark, directory, wanted)
     for each in came:
         if "refused" in each:
@@ -79,10 +97,10 @@ def try_policy(spark: SparkSession, directory: str, policy: str, runs: Sequence[
         )
     of = {
         course: [each for each in came if each["course"] == course]
-        for course in ("recorded", "as it was", "policy")
+        for course in ("recorded", "as it was", "policy", "slowed")
     }
     return Courses(
-        *(_served(of[course]) for course in ("recorded", "as it was", "policy")),
+        *(_served(of[course]) for course in ("recorded", "as it was", "policy", "slowed")),
         *(
             sum(each[name] for each in of["policy"])
             for name in ("drawn", "unknown", "refused_calls", "script_failures")
@@ -91,7 +109,11 @@ def try_policy(spark: SparkSession, directory: str, policy: str, runs: Sequence[
 
 
 def _served(came: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    rows = [{"run": each["run"], "seed": each["seed"], **row} for each in came for row in each["served"]]
+    rows = [
+        {"run": each["run"], "seed": each["seed"], "slowness": each["slowness"], **row}
+        for each in came
+        for row in each["served"]
+    ]
     names = ("delivered", "acked", "nacked", "expired", "dead_lettered", "dropped", "cost", "throttle_ms")
     frame = pd.DataFrame(rows)
     for name in names:

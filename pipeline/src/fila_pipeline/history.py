@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
@@ -19,6 +20,18 @@ from fila_pipeline.storage import EVERYWHERE, Storage
 
 class HistoryMissing(Exception):
     """There is no list of files where a history should be."""
+
+
+_MISSING = (
+    f"{{}} holds no history: it has no folder {schema.LIST}; give the directory that the broker records to "
+    "({})"
+)
+
+
+def check_is_there(directory: str) -> None:
+    """Raise HistoryMissing for a directory of this machine without a list: that takes no Spark to see."""
+    if not Path(directory, schema.LIST).is_dir():
+        raise HistoryMissing(_MISSING.format(directory, "looked at here"))
 
 
 @dataclass(frozen=True)
@@ -93,10 +106,7 @@ def live_entries(spark: SparkSession, directory: str, *, replaced: bool = False)
     try:
         entries = spark.read.schema(columns).json(f"{directory}/{schema.LIST}").collect()
     except AnalysisException as error:
-        raise HistoryMissing(
-            f"{directory} holds no history: it has no folder {schema.LIST}; give the directory that the broker "
-            f"records to ({error.getCondition()})"
-        ) from None
+        raise HistoryMissing(_MISSING.format(directory, error.getCondition())) from None
     except Py4JJavaError as error:
         if "FAILED_READ_FILE.FILE_NOT_EXIST" not in str(error):
             raise

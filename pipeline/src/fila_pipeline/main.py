@@ -15,14 +15,21 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from fila_pipeline.backtest import SEEDS, PolicyNotTried, backtest, try_policy, verdict_page
+from fila_pipeline.backtest import (
+    SEEDS,
+    PolicyNotTried,
+    backtest,
+    check_policy,
+    try_policy,
+    verdict_page,
+)
 from fila_pipeline.checkpoint import checkpoint, sweep
-from fila_pipeline.history import History, HistoryMissing, open_history
+from fila_pipeline.history import History, HistoryMissing, check_is_there, open_history
 from fila_pipeline.jobs.compact import compact
 from fila_pipeline.pages.overview import overview
 from fila_pipeline.pages.page import Page, render
 from fila_pipeline.pages.policy import compare, policy_page
-from fila_pipeline.replay import BacktestMissing, core_is_here
+from fila_pipeline.replay import MISSING, BacktestMissing, core_is_here
 from fila_pipeline.runs import JOBS, Choices, notes, run_job
 from fila_pipeline.segments import DIFFERENT, REFUSED, SAME, Verdict
 from fila_pipeline.storage import Storage, StorageUnreachable
@@ -69,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{given.out}: a made-up history of {count:,} messages")
         return 0
     try:
+        _check_before_spark(given)
         spark = session(given.master, given.conf)
         try:
             return _run(spark, given)
@@ -77,6 +85,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SparkNotStarted, HistoryMissing, BacktestMissing, PolicyNotTried, StorageUnreachable) as missing:
         print(f"fila-pipeline: {missing}", file=sys.stderr)
         return 2
+
+
+def _check_before_spark(given: argparse.Namespace) -> None:
+    """Refuse at once what a start of Spark, and a replay of everything, would only say later."""
+    elsewhere = "://" in given.history or "HADOOP_CONF_DIR" in os.environ
+    if not elsewhere and not any(setting.startswith("spark.hadoop.fs.defaultFS=") for setting in given.conf):
+        check_is_there(given.history)
+    if given.command in ("backtest", "checkpoint") and not core_is_here():
+        raise BacktestMissing(MISSING)
+    if getattr(given, "policy", None) is not None:
+        check_policy(_read(given.policy))
 
 
 def session(master: str, settings: Sequence[str]) -> SparkSession:
@@ -215,7 +234,7 @@ def _policy(
         )
     print(f"Trying the policy, {given.seeds} courses", flush=True)
     courses = try_policy(spark, history.directory, policy, runs, given.seeds)
-    compared = compare(courses.recorded, courses.as_it_was, courses.with_policy)
+    compared = compare(courses.recorded, courses.as_it_was, courses.with_policy, courses.slowed)
     out = f"{given.out.rstrip('/')}/policy"
     storage = Storage(spark, out)
     _written(storage, "keys", compared)

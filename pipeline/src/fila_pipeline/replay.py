@@ -210,14 +210,14 @@ def _first_pass(segment: Segment) -> int:
     return int(facts.row_group(0).column(column).statistics.min)
 
 
-def course(segment: Segment, kind: str, policy: str | None, seed: int) -> dict[str, Any]:
+def course(segment: Segment, kind: str, policy: str | None, seed: int, slowness: float) -> dict[str, Any]:
     """What came of one segment: as recorded, or in a model; `refused` says why it cannot be told."""
     from fila_server.history_files import replaying
     from fila_server.modelling import course as modelled
     from fila_server.modelling.policy import Policy, PolicyRefused, read_policy
     from fila_server.modelling.served import Served
 
-    told: dict[str, Any] = {"run": segment.run, "course": kind, "seed": seed}
+    told: dict[str, Any] = {"run": segment.run, "course": kind, "seed": seed, "slowness": slowness}
     if kind == "recorded":
         served = Served()
         for part in tables(segment, segment.decisions):
@@ -229,6 +229,7 @@ def course(segment: Segment, kind: str, policy: str | None, seed: int) -> dict[s
             tables(segment, segment.decisions),
             read_policy(policy) if policy is not None else Policy(),
             seed,
+            slowness,
         )
     except (
         FileUnreadable,
@@ -256,7 +257,7 @@ def _main(argument: str) -> None:
     elif given["what"] == "checkpoint":
         told = asdict(write_checkpoint(segment))
     else:
-        told = course(segment, given["what"], given["policy"], given["seed"])
+        told = course(segment, given["what"], given["policy"], given["seed"], given["slowness"])
     print(json.dumps(told))
 
 

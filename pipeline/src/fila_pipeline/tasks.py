@@ -28,6 +28,8 @@ class Wanted:
     segment: Segment
     policy: str | None = None
     seed: int = 0
+    slowness: float = 1.0
+    """How long consumers take, as a multiple of what was recorded."""
 
 
 def in_tasks(spark: SparkSession, directory: str, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:

@@ -9,8 +9,10 @@ from fila_pipeline.pages.page import Figure, Page, Table, figure, length
 KEYS_PLOTTED_MAX = 25
 TELLING = 1.1
 """A change of a p99 by less than this factor is not told in the answer."""
+WAITS = ["mean_ms", "p40_ms", "p60_ms", "p95_ms", "p99_ms"]
 ANSWERING = [
-    *("queue", "fairness_key", "recorded_p99_ms", "model_p99_ms"),
+    *("queue", "fairness_key", "recorded_p95_ms", "recorded_p99_ms", "model_p99_ms"),
+    *("policy_p40_ms", "policy_p60_ms", "policy_p95_ms"),
     *("policy_p99_ms", "policy_p99_least_ms", "policy_p99_most_ms"),
 ]
 """Waits, in the columns that the table begins with."""
@@ -21,8 +23,11 @@ MODEL = (
 )
 
 
-def compare(recorded: pd.DataFrame, as_it_was: pd.DataFrame, with_policy: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a queue and key; of the courses, the median over the seeds, and least and most."""
+def compare(
+    recorded: pd.DataFrame, as_it_was: pd.DataFrame, with_policy: pd.DataFrame, slowed: pd.DataFrame
+) -> pd.DataFrame:
+    """Return one row a queue and key; of the courses, the median over the seeds, and least and most of them and of
+    those with consumers that are slower and faster."""
     keys = ["queue", "fairness_key"]
 
     def of(rows: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -31,13 +36,10 @@ def compare(recorded: pd.DataFrame, as_it_was: pd.DataFrame, with_policy: pd.Dat
             delivered=("delivered", "sum"),
             dead_lettered=("dead_lettered", "sum"),
             mean_ms=("mean_ms", "mean"),
-            p50_ms=("p50_ms", "max"),
-            p99_ms=("p99_ms", "max"),
+            **{wait: (wait, "max") for wait in WAITS[1:]},
         )
         grouped = seeds.groupby(keys)
-        middle = (
-            grouped[["delivered", "dead_lettered", "mean_ms", "p50_ms", "p99_ms"]].median().add_prefix(name)
-        )
+        middle = grouped[["delivered", "dead_lettered", *WAITS]].median().add_prefix(name)
         spread = (
             grouped["p99_ms"]
             .agg(["min", "max"])
@@ -47,6 +49,10 @@ def compare(recorded: pd.DataFrame, as_it_was: pd.DataFrame, with_policy: pd.Dat
 
     happened = of(recorded, "recorded_").drop(columns=["recorded_p99_least_ms", "recorded_p99_most_ms"])
     joined = happened.join(of(as_it_was, "model_"), how="outer").join(of(with_policy, "policy_"), how="outer")
+    moved = slowed.groupby([*keys, "slowness"])["p99_ms"].max().groupby(keys)
+    for column, edge in (("policy_p99_least_ms", moved.min()), ("policy_p99_most_ms", moved.max())):
+        both = pd.concat([joined[column], edge.reindex(joined.index)], axis=1)
+        joined[column] = both.min(axis=1) if "least" in column else both.max(axis=1)
     joined["change_ms"] = joined["policy_p99_ms"] - joined["model_p99_ms"]
     return joined.sort_values("change_ms", key=lambda change: change.abs(), ascending=False).reset_index()
 
@@ -81,7 +87,7 @@ def policy_page(
     )
     plot.add_bar(y=names, x=shown["model_p99_ms"] / 1000, name="the model as it was", orientation="h")
     plot.add_bar(y=names, x=shown["recorded_p99_ms"] / 1000, name="recorded", orientation="h")
-    notes = [MODEL, _trust(compared)]
+    notes = [MODEL, _trust(compared), _range(seeds, drawn)]
     if drawn:
         notes.append(
             f"{drawn / seeds:,.0f} deliveries a course were not recorded; they were held as others of their key."
@@ -100,13 +106,14 @@ def policy_page(
         )
     table = Table(
         "By queue and key",
-        f"Waits in ms, from being ready to being delivered. Of {seeds} courses: the median, least and most. "
-        "keys.parquet has more columns.",
+        f"Waits in ms, from being ready to being delivered. Of {seeds} courses: the median; least and most also of "
+        "those with consumers a tenth slower and faster. In place of a median wait the 40th to the 60th percentile: "
+        "where some wait for nothing and others for long, it may be anything between. keys.parquet has more columns.",
         compared[[*ANSWERING, *COUNTS]].assign(
             **{name: compared[name].round().astype("Int64") for name in COUNTS}
         ),
     )
-    about = "The keys whose p99 changes most. Bars of the policy show the spread over the seeds."
+    about = "The keys whose p99 changes most. The lines show how far consumers a tenth slower or faster would move it."
     return Page(
         "Backtest: another policy", policy_answer(compared), [Figure("Waits", about, plot)], [table], notes
     )
@@ -135,8 +142,17 @@ def _trust(compared: pd.DataFrame) -> str:
     both = compared.dropna(subset=["recorded_p99_ms", "model_p99_ms"])
     off = (both["model_p99_ms"] - both["recorded_p99_ms"]).abs() / (both["recorded_p99_ms"] + 1)
     return (
-        f"Under the recorded policy the model's p99 is {off.median():.0%} from what happened for the median key, and "
-        f"{off.max():.0%} for the worst: a change below that says nothing."
+        f"Under the recorded policy the model repeats what happened: its p99 is {off.median():.0%} off for the median "
+        f"key, and {off.max():.0%} for the worst. That is not the error of the forecast, which grows with how "
+        "far consumers would then work faster or slower; a change below it says nothing."
         if len(both)
         else "Nothing was delivered in both the recording and the model."
     )
+
+
+def _range(seeds: int, drawn: int) -> str:
+    """What the least and the most are of: where nothing is drawn, the seeds make no difference."""
+    said = "The least and the most are those of consumers that take a tenth longer and a tenth less"
+    if not drawn:
+        return f"{said}: nothing had to be drawn, so all {seeds} courses are the same, and their spread says nothing."
+    return f"{said}, and of the {seeds} courses, which draw what was not recorded."

@@ -68,9 +68,16 @@ class Came:
     script_failures: int
 
 
-def run(inputs: Iterable[pa.Table], decisions: Iterable[pa.Table], policy: Policy, seed: int) -> Came:
-    """Run one course over one segment, once a process. Raises NoBase, NotModelled, NotReplayable, PolicyRefused."""
-    handling = Handling(seed)
+def run(
+    inputs: Iterable[pa.Table],
+    decisions: Iterable[pa.Table],
+    policy: Policy,
+    seed: int,
+    slowness: float = 1.0,
+) -> Came:
+    """Run one course over one segment, once a process; `slowness` as Handling has it. Raises NoBase, NotModelled,
+    NotReplayable, PolicyRefused."""
+    handling = Handling(seed, slowness)
     for part in decisions:
         handling.take(part)
     folder = tempfile.mkdtemp(prefix="fila-model-")

@@ -40,7 +40,9 @@ def _place(offset: int, attempt: int) -> int:
 class Handling:
     """Filled from recorded decisions, then asked about each delivery of a model. About 100 bytes a delivery."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, slowness: float = 1.0) -> None:
+        """slowness: how long consumers take for each message, as a multiple of what was recorded."""
+        self._slowness = slowness
         self._known: dict[tuple[str, str], dict[int, int]] = {}
         self._samples: dict[tuple[str, str | None], list[int]] = {}
         self._chance = random.Random(seed)  # noqa: S311 - the same course for the same seed
@@ -92,7 +94,7 @@ class Handling:
                 self.unknown += 1
                 return None
             packed = self._chance.choice(sample)
-        return packed >> 2, How(packed & 3)
+        return round((packed >> 2) * self._slowness), How(packed & 3)
 
     def _sample(self, sample: list[int], packed: int) -> None:
         """Keep each with the same chance, however many there are."""

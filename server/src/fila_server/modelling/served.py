@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 from fila_server.history_files.runs import each
 
 WAITS = ("no_consumer", "share", "throttle", "delay", "held")
+PERCENTILES = {"p40_ms": 0.4, "p60_ms": 0.6, "p95_ms": 0.95, "p99_ms": 0.99}
+"""Around the middle two: where some messages wait for nothing and others for long, one median may be either."""
 _BY = ["queue", "fairness_key"]
 
 
@@ -49,18 +51,16 @@ class Served:
                         ("wait_ms", "max"),
                         ("throttle_ms", "sum"),
                         ("cost", "sum"),
-                        ("wait_ms", "tdigest", pc.TDigestOptions(q=[0.5, 0.99])),
+                        ("wait_ms", "tdigest", pc.TDigestOptions(q=list(PERCENTILES.values()))),
                     ]
                 )
             )
             for row in grouped.to_pylist():
-                p50, p99 = row["wait_ms_tdigest"]
                 found[row["queue"], row["fairness_key"]] = {
                     "delivered": row["wait_ms_count"],
                     "cost": row["cost_sum"],
                     "mean_ms": row["wait_ms_mean"],
-                    "p50_ms": p50,
-                    "p99_ms": p99,
+                    **dict(zip(PERCENTILES, row["wait_ms_tdigest"], strict=True)),
                     "max_ms": row["wait_ms_max"],
                     "throttle_ms": row["throttle_ms_sum"],
                 }
