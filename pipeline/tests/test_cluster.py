@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -99,34 +100,45 @@ def test_a_job_says_on_a_cluster_what_it_says_without_one(spark, cluster, tmp_pa
 
 
 READ = """
-import sys
+import json, sys
 from pyspark.sql import SparkSession
 
-address, queue, copies, master, checkpoint = sys.argv[1:]
+options, queue, copies, master, checkpoint = sys.argv[1:]
+options = json.loads(options)
 spark = (
     SparkSession.builder.master(master).config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
     .config("spark.driver.host", "127.0.0.1").config("spark.executor.memory", "1g").getOrCreate()
 )
-print("read", spark.read.format("fila").option("address", address).load(queue).select("offset").distinct().count())
-stream = spark.readStream.format("fila").option("address", address).load(queue).select("payload")
-writer = stream.writeStream.format("fila").option("address", address).option("checkpointLocation", checkpoint)
+print("read", spark.read.format("fila").options(**options).load(queue).select("offset").distinct().count())
+stream = spark.readStream.format("fila").options(**options).load(queue).select("payload")
+writer = stream.writeStream.format("fila").options(**options).option("checkpointLocation", checkpoint)
 writer.trigger(availableNow=True).start(copies).awaitTermination()
-copied = spark.read.format("fila").option("address", address).load(copies).select("payload")
+copied = spark.read.format("fila").options(**options).load(copies).select("payload")
 print("copied", copied.count(), copied.distinct().count())
 """
 
 
 def test_a_queue_is_read_and_copied_once_by_executors(broker, cluster, queue, tmp_path):
+    assert read_and_copied(broker, {"address": broker.address}, cluster, queue, tmp_path) == COPIED
+
+
+def test_executors_read_the_key_and_the_authority_from_files_of_their_own_machine(
+    guarded, cluster, queue, tmp_path
+):
+    file = tmp_path / "key"
+    file.write_text(guarded.key_of("both", consume=f"{queue}*", produce=f"{queue}* spark-*").key)
+    options = guarded.options | {"tokenFile": str(file)}
+    assert read_and_copied(guarded.broker, options, cluster, queue, tmp_path) == COPIED
+
+
+COPIED = ["read", "3000", "copied", "3000", "3000"]
+
+
+def read_and_copied(broker, options, cluster, queue, tmp_path):
     copies = f"{queue}-copies"
     broker.create(queue)
     broker.create(copies)
     broker.fill(queue, 3000)
     (tmp_path / "read.py").write_text(READ)
-    arguments = [broker.address, queue, copies, cluster, str(tmp_path / "checkpoint")]
-    assert said_by(str(tmp_path / "read.py"), *arguments).split() == [
-        "read",
-        "3000",
-        "copied",
-        "3000",
-        "3000",
-    ]
+    arguments = [json.dumps(options), queue, copies, cluster, str(tmp_path / "checkpoint")]
+    return said_by(str(tmp_path / "read.py"), *arguments).split()
