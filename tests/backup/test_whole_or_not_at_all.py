@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from fila_server import errors, opening
+from fila_server.backup.last import backup_age_s
 from fila_server.backup.restoring import restore_backup
 from fila_server.backup.sums import FILE_NAME, read_sums
 from fila_server.backup.taking import take_backup
@@ -55,6 +57,27 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
     }
+
+
+def test_a_backup_that_is_whole_is_noted_in_the_data_directory_and_one_that_failed_is_not(data_dir, tmp_path):
+    with pytest.raises(errors.StartError):
+        take_backup(data_dir, data_dir / "within")
+    assert backup_age_s(data_dir, time.time_ns() // 1_000_000) is None
+
+    reported = take_backup(data_dir, tmp_path / "backup")
+
+    assert reported.trouble == ""
+    assert backup_age_s(data_dir, time.time_ns() // 1_000_000 + 1_000) >= 1
+    assert not (tmp_path / "backup" / "last-backup").exists()
+
+
+def test_a_backup_that_cannot_be_noted_is_whole_and_says_so(data_dir, tmp_path):
+    (data_dir / "last-backup.new").mkdir()
+
+    reported = take_backup(data_dir, tmp_path / "backup")
+
+    assert "fila_backup_age_seconds" in reported.trouble
+    restore_backup(tmp_path / "backup", tmp_path / "new")
 
 
 def test_a_restored_directory_has_the_stores_files_and_none_that_a_start_makes_anew(backup, tmp_path):

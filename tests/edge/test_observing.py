@@ -29,7 +29,8 @@ def snapshot(*, keys: list[Key] | None = None, dead: int = 0, consumers: int = 0
     counts = QueueCounts(**(dict.fromkeys(QueueCounts.__struct_fields__, 0) | {"dead_lettered": dead}))
     given: dict[str, Any] = dict.fromkeys(Channel.__struct_fields__, 0)
     channel = Channel(**(given | {"name": b"default", "consumers": consumers, "waited_ms": NOTHING}))
-    queue = Queue(b"orders", 0, 0, 0, 0, 0, counts, [], 0, [channel])
+    rest: dict[str, Any] = dict.fromkeys(Queue.__struct_fields__, 0)
+    queue = Queue(**(rest | {"name": b"orders", "counts": counts, "latency": [], "channels": [channel]}))
     empty: dict[str, Any] = dict.fromkeys(Snapshot.__struct_fields__, 0)
     lists: dict[str, Any] = {name: [] for name in ("refused", "sync_us", "batch", "buckets")}
     return Snapshot(**(empty | lists | {"totals": totals(**about), "queues": [queue], "keys": keys or []}))

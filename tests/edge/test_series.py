@@ -25,7 +25,9 @@ def snapshot(
     """`keys`: what arrived and what was served of each."""
     counts = QueueCounts(*([enqueued] + [0] * (len(QueueCounts.__struct_fields__) - 1)))
     waited = (10.0 * delivered, 0.0, 0.0, 0.0, 0.0)
-    channel = Channel(b"default", ready, 0, 0, 0, 0, 0, 0, 0, leased, delivered, 0, 0, 0.0, waited, 0)
+    channel = Channel(
+        b"default", ready, 0, 0, 0, 0, 0, 0, 0, leased, delivered, 0, 0, 0.0, waited, 0, 5, 0, 0, 0
+    )
     rows = [
         Key(
             b"q",
@@ -44,10 +46,11 @@ def snapshot(
         for name, (arrived, served) in (keys or {}).items()
     ]
     listed = [
-        Queue(b"q" if i == 0 else b"q%d" % i, 0, 0, 0, 0, 5, counts, [], 0, [channel]) for i in range(queues)
+        Queue(b"q" if i == 0 else b"q%d" % i, 0, 0, 0, 0, 5, 0, 1, 0, 0, 0, counts, [], 0, [channel])
+        for i in range(queues)
     ]
     totals = Totals(*[0] * len(Totals.__struct_fields__))
-    return Snapshot(1, totals, [], [], 0, [], 0, queues + left_out, listed, rows, [], 1000)
+    return Snapshot(1, totals, [], [], 0, [], 0, queues + left_out, left_out, listed, rows, [], 1000)
 
 
 class Clock:

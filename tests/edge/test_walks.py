@@ -44,12 +44,13 @@ class Core:
         if kind == commands.WAITING_LONGEST_PAGE:
             return self._late(seam_frames.WaitingLongestPage.FromString(frame))
         asked = seam_frames.StatsAsked.FromString(frame)
-        stats = admin_pb2.GetStatsResponse(depth=self.depth, enqueued_total=self.enqueued)
+        stats = admin_pb2.GetStatsResponse(
+            depth=self.depth, enqueued_total=self.enqueued, oldest_age_ms=9_000
+        )
         if not asked.without_keys:
             self.walks += 1
             stats.active_fairness_keys = self.keys
-            stats.oldest_age_ms = 5_000
-            stats.per_key_stats.add(key="acme", pending_count=7)
+            stats.per_key_stats.add(key="acme", pending_count=7, oldest_age_ms=5_000)
         return stats.SerializeToString()
 
     def _late(self, page: Any) -> bytes:
@@ -134,8 +135,9 @@ async def test_statistics_of_a_large_queue_are_counted_now_and_their_keys_a_mome
     told = admin_pb2.GetStatsResponse.FromString(await statistics.of(STATS))
 
     assert (told.depth, told.enqueued_total, core.walks) == (LARGE + 3, LARGE + 3, 1)
-    assert (told.active_fairness_keys, told.oldest_age_ms) == (LARGE, 7_000)
-    assert told.per_key_stats == first.per_key_stats
+    assert (told.active_fairness_keys, told.oldest_age_ms) == (LARGE, 9_000)
+    assert [(key.key, key.oldest_age_ms) for key in first.per_key_stats] == [("acme", 5_000)]
+    assert [(key.key, key.oldest_age_ms) for key in told.per_key_stats] == [("acme", 7_000)]
     other = admin_pb2.GetStatsRequest(queue="orders", channel="audit", max_keys=10)
     await statistics.of(other)
     assert core.walks == 2, "another channel's are others"

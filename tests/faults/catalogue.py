@@ -431,6 +431,26 @@ FAULTS = (
         "            entry.key.stored_bytes += 0\n",
         ("core/test_stored_bytes.py",),
     ),
+    Fault(
+        "a-cohort-that-comes-back-stands-last",
+        "index/ages.pyx",
+        "    if fifo.tail == NULL or fifo.tail.position <= cohort.place.position:\n",
+        "    if fifo.tail == NULL or fifo.tail.position <= cohort.place.position or True:\n",
+        (
+            "core/test_ages.py::test_ages_agree_with_a_twin_that_looks_at_every_message",
+            SIMULATED,
+        ),
+    ),
+    Fault(
+        "a-backoff-does-not-wait",
+        "index/ages.pyx",
+        "    return state == READY or (state == DELAYED and slot.attempts != 0)\n",
+        "    return state == READY\n",
+        (
+            "core/test_ages.py::test_a_message_ages_from_its_enqueue_until_it_is_leased_and_again_when_it_comes_back",
+            "core/test_ages.py::test_ages_agree_with_a_twin_that_looks_at_every_message",
+        ),
+    ),
     # --- threads
     Fault(
         "a-reveal-holds-the-outbox",

@@ -1,12 +1,21 @@
-"""What happens to a core from outside, on a driven engine: the disk fills up, the storage engine stalls.
+"""What happens to a core from outside, on a driven engine: the disk fills up, the storage engine stalls. And
+a slow twin that looks at every message.
 
 The server's watch thread and RocksDB say both; a driven engine has no such thread, and a stall can't be had
 on order.
 """
 
+from libc.stdint cimport uint32_t
+
+from fila_server.core.state.directory cimport directory_from, directory_next
+from fila_server.core.state.kinds cimport DELAYED, LEASED, READY
 from fila_server.core.state.open_core cimport OpenCore
+from fila_server.core.state.paths cimport frame_offset, share_find
+from fila_server.core.state.state cimport Channel, Directory, Frame, Lease, Queue, Share, Slot
 from fila_server.core.storage.families cimport Store
 from fila_server.core.storage.status cimport STORE_OK, STORE_STALLED
+from fila_server.core.structures.fifo cimport Placed, fifo_first
+from fila_server.core.structures.maps cimport textmap_next
 
 
 def disk_becomes(OpenCore engine not None, int level):
@@ -24,3 +33,59 @@ def store_stalls(OpenCore engine not None, bint stalls):
     store.muted = stalls
     for call in range(4):
         store.reported[call] = STORE_STALLED if stalls else STORE_OK
+
+
+cdef _slow_ages(Channel* channel):
+    """Since when the oldest waits, and since when the oldest lease runs: None for nothing."""
+    cdef Directory* directory = &channel.queue.directory
+    cdef uint32_t cell = directory_from(directory, 0)
+    cdef Frame* frame
+    cdef Share* share
+    cdef Slot* slot
+    cdef uint32_t i
+    waiting, leased = [], []
+    while True:
+        frame = directory_next(directory, &cell)
+        if frame == NULL:
+            return min(waiting, default=None), min(leased, default=None)
+        share = share_find(frame, channel)
+        for i in range(frame.count if share != NULL else 0):
+            slot = &share.slots[i]
+            if slot.state == READY or (slot.state == DELAYED and slot.attempts):
+                since = frame.appended_ms
+                since += frame.entries[i].enqueued_delta_ms if frame.own_ids == NULL else 0
+                if frame.first_due_ms != NULL and frame_offset(frame, i) >= channel.log_below:
+                    since = max(since, frame.first_due_ms[i])
+                waiting.append(since)
+            elif slot.state == LEASED:
+                leased.append((<Lease*> slot.owner).leased_ms)
+
+
+def wrong_ages(OpenCore engine not None):
+    """What the core keeps of ages, where it is not what a look at every message finds: for each such channel,
+    its queue and name, what was found, and what is kept. A failed message that is being decided may keep its
+    lease's moment."""
+    cdef uint32_t cursor = 0
+    cdef Queue* queue
+    cdef Channel* channel
+    cdef Placed* first
+    wrong = []
+    while True:
+        queue = <Queue*> textmap_next(&engine.core.queues, &cursor)
+        if queue == NULL:
+            return wrong
+        channel = queue.channels
+        while channel != NULL:
+            found = _slow_ages(channel)
+            first = fifo_first(&channel.waiting)
+            kept = (
+                first.position if first != NULL else None,
+                channel.groups.leased_ms if channel.groups != NULL else None,
+            )
+            is_wrong = kept != found
+            if kept[0] == found[0] and kept[1] is not None and engine.core.decisions.count:
+                is_wrong = found[1] is not None and kept[1] > found[1]
+            if is_wrong:
+                name = queue.text.bytes[:queue.text.length], channel.text.bytes[:channel.text.length]
+                wrong.append((*name, found, kept))
+            channel = channel.next

@@ -6,6 +6,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila_server.core.protocol import commands
 from tests.core.test_bounded_work import PASS_WORK_MAX, count
+from tests.native.coreprobe import wrong_ages
 from tests.simulation.asked import Asked
 from tests.simulation.model import (
     DECIDING,
@@ -40,6 +41,8 @@ class Books:
         for queue in list(self.world.model.queues.values()):
             for channel in [None, *queue.channels.values()]:
                 self._check_stats(queue, channel)
+        if wrong := wrong_ages(self.world.engine.core):
+            raise Broken(f"a look at every message finds other ages than the core keeps: {wrong}")
         self._check_idle()
         self._check_work()
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from fila_server.core.protocol import commands
 from fila_server.hooks.counters import HookCounters, HookStatus
@@ -45,8 +48,38 @@ def ask(engine: DrivenEngine) -> Ask:
     return answer
 
 
+def of_a_long_life(snapshot: Snapshot) -> Snapshot:
+    """With a number in all of a queue's that are 0, so that every metric has something to say."""
+
+    def filled(struct: Any, **more: Any) -> Any:
+        zeros = {name: 1 for name in struct.__struct_fields__ if getattr(struct, name) == 0}
+        return replace(struct, **(zeros | more))
+
+    queues = [
+        filled(
+            queue,
+            counts=filled(queue.counts),
+            latency=[1, *queue.latency[1:]],
+            channels=[
+                filled(channel, waited_ms=tuple(ms or 1.0 for ms in channel.waited_ms))
+                for channel in queue.channels
+            ],
+        )
+        for queue in snapshot.queues
+    ]
+    return replace(snapshot, queues=queues, keys=[filled(key) for key in snapshot.keys])
+
+
+@pytest.fixture
+def ask_of_a_long_life(engine: DrivenEngine) -> Ask:
+    async def answer() -> bytes:
+        return msgspec.msgpack.encode(of_a_long_life(decode(packed(engine))))
+
+    return answer
+
+
 def live_a_little(engine: DrivenEngine) -> None:
-    """Enqueue, deliver, ack, nack, throttle, refuse: so that every metric has something to say."""
+    """Enqueue, deliver, ack, nack, throttle, refuse."""
     engine.set_config("throttle.mail", "1,1")
     for tenant in ("acme", "globex"):
         for _ in range(3):
@@ -61,6 +94,7 @@ def live_a_little(engine: DrivenEngine) -> None:
         engine.enqueue("nowhere")
 
 
+BACKUP_AGE_S = 90.0
 QUOTAS = [QuotaReading("shop", 3, {"streams": 0.5, "stored_bytes": 0.25})]
 TROUBLES = [
     TroubleReading("flood", "orders", "default", "acme", "", 1_700_000_000.0),

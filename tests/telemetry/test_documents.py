@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from fila_server.telemetry import catalog
 
@@ -78,6 +79,27 @@ def test_counters_and_histograms_are_never_shown_as_they_stand():
             for found in re.finditer(rf"\b{name}\b", expression):
                 before = expression[: found.start()]
                 assert re.search(r"(rate|increase|label_values)\($", before), f"{where}: {expression}"
+
+
+def rules() -> Iterator[tuple[str, str]]:
+    alerts = yaml.safe_load((DOCS / "deploy/alerts.yml").read_text())
+    for group in alerts["groups"]:
+        for rule in group["rules"]:
+            yield rule["alert"], rule["expr"]
+
+
+@pytest.mark.parametrize(("where", "expression"), [*expressions(), *rules()])
+def test_no_sum_is_empty_because_one_of_its_parts_is_absent(where, expression):
+    """A queue's counters come with their first event: adding what is absent gives nothing at all."""
+    may_be_absent = {
+        name
+        for name, metric in names_on_the_page().items()
+        if (catalog.QUEUE in metric.attributes and not metric.is_of_each) or metric is catalog.REFUSED
+    }
+    parts = re.split(r"\s\+\s", expression)
+    for part in parts if len(parts) > 1 else []:
+        if set(re.findall(r"fila_[a-z_]+", part)) & may_be_absent:
+            assert "or vector(0)" in part, f"{where}: {expression}"
 
 
 def test_panels_have_titles_units_and_places_of_their_own():

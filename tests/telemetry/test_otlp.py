@@ -17,7 +17,12 @@ from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metric
 
 from fila_server.telemetry.catalog import METRICS
 from fila_server.telemetry.service import Telemetry
-from tests.telemetry.conftest import QUOTAS, TROUBLES, live_a_little
+from tests.telemetry.conftest import (
+    BACKUP_AGE_S,
+    QUOTAS,
+    TROUBLES,
+    live_a_little,
+)
 from tests.waiting import RunningClock, within_awaited
 
 Export = metrics_service_pb2.ExportMetricsServiceRequest
@@ -59,9 +64,11 @@ def by_name(export: Export) -> dict[str, Any]:
     return {metric.name: metric for scope in resource.scope_metrics for metric in scope.metrics}
 
 
-async def test_every_metric_arrives_at_a_real_collector(engine, ask, hook_readings, collector):
+async def test_every_metric_arrives_at_a_real_collector(engine, ask_of_a_long_life, hook_readings, collector):
     live_a_little(engine)
-    telemetry = Telemetry(ask, lambda: hook_readings, lambda: QUOTAS, lambda: TROUBLES)
+    telemetry = Telemetry(
+        ask_of_a_long_life, lambda: hook_readings, lambda: QUOTAS, lambda: TROUBLES, lambda: BACKUP_AGE_S
+    )
     telemetry.start_export(endpoint=collector[1], service_name="fila-test", interval_ms=100)
 
     export = await take(collector[0].received)

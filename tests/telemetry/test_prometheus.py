@@ -15,7 +15,13 @@ from fila_server.telemetry.probes import HEAD_BYTES_MAX
 from fila_server.telemetry.prometheus import lines_of
 from fila_server.telemetry.series import Histogram, Series
 from fila_server.telemetry.service import Telemetry
-from tests.telemetry.conftest import QUOTAS, TROUBLES, Ask, live_a_little
+from tests.telemetry.conftest import (
+    BACKUP_AGE_S,
+    QUOTAS,
+    TROUBLES,
+    Ask,
+    live_a_little,
+)
 
 PLACE = AddressOrOff("127.0.0.1:0")
 
@@ -39,10 +45,15 @@ async def page(ask, hook_readings):
     telemetry.stop_page()
 
 
-async def test_prometheus_reads_every_metric_of_the_catalog(engine, page):
+async def test_prometheus_reads_every_metric_of_the_catalog(engine, ask_of_a_long_life, hook_readings):
     live_a_little(engine)
+    telemetry = Telemetry(
+        ask_of_a_long_life, lambda: hook_readings, lambda: QUOTAS, lambda: TROUBLES, lambda: BACKUP_AGE_S
+    )
+    page = await telemetry.start_page(PLACE)
 
     head, body = await fetch(page)
+    telemetry.stop_page()
 
     assert head.startswith("HTTP/1.1 200 OK")
     families = {family.name: family for family in text_string_to_metric_families(body)}

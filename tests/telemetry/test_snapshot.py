@@ -12,7 +12,14 @@ from fila_server.telemetry import catalog as c
 from fila_server.telemetry import series
 from fila_server.telemetry.series import OtherKeys, all_series
 from fila_server.telemetry.snapshot import SNAPSHOT_VERSION, Snapshot, text_of
-from tests.telemetry.conftest import QUOTAS, TROUBLES, live_a_little, snapshot_of
+from tests.telemetry.conftest import (
+    BACKUP_AGE_S,
+    QUOTAS,
+    TROUBLES,
+    live_a_little,
+    of_a_long_life,
+    snapshot_of,
+)
 
 
 def queue_of(snapshot: Snapshot, name: bytes = b"orders"):
@@ -208,10 +215,11 @@ def test_what_is_longer_than_the_last_bucket_is_counted_beyond_it(engine):
 
 def test_every_metric_of_the_catalog_has_a_series_and_no_series_is_without_one(engine, hook_readings):
     live_a_little(engine)
+    snapshot = of_a_long_life(snapshot_of(engine))
 
     told = [
         entry.metric
-        for entry in all_series(snapshot_of(engine), OtherKeys(), hook_readings, QUOTAS, TROUBLES)
+        for entry in all_series(snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S)
     ]
 
     assert sorted(m.name for m in told) == sorted(m.name for m in c.METRICS)
@@ -220,8 +228,9 @@ def test_every_metric_of_the_catalog_has_a_series_and_no_series_is_without_one(e
 
 def test_every_point_has_the_attributes_the_catalog_says(engine, hook_readings):
     live_a_little(engine)
+    snapshot = of_a_long_life(snapshot_of(engine))
 
-    for entry in all_series(snapshot_of(engine), OtherKeys(), hook_readings, QUOTAS, TROUBLES):
+    for entry in all_series(snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S):
         points = [attributes for attributes, _ in [*entry.points, *entry.histograms]]
         assert points, entry.metric.name
         assert all(tuple(attributes) == entry.metric.attributes for attributes in points), entry.metric.name

@@ -2223,8 +2223,8 @@ func (x *GetStatsRequest) GetMaxKeys() uint32 {
 }
 
 // A queue in numbers. Names that end in `_total` count since the broker started. Where more than 50,000 keys have
-// pending messages, what is told of keys, of buckets and of the oldest message may be up to 20 s old, and up to a minute
-// while nothing comes into the queue or leaves it: all who ask share one walk over them.
+// pending messages, what is told of keys and of buckets may be up to 20 s old, and up to a minute while nothing comes
+// into the queue or leaves it: all who ask share one walk over them.
 type GetStatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Pending messages: ready, held by a throttle, or delayed.
@@ -2245,7 +2245,8 @@ type GetStatsResponse struct {
 	LeaderNodeId uint64 `protobuf:"varint,8,opt,name=leader_node_id,json=leaderNodeId,proto3" json:"leader_node_id,omitempty"`
 	// Copies of the queue; 0 on a single broker.
 	ReplicationCount uint32 `protobuf:"varint,9,opt,name=replication_count,json=replicationCount,proto3" json:"replication_count,omitempty"`
-	// Age of the oldest pending message.
+	// Age of the oldest message that waits: it is ready, whatever holds it, or it failed and its retry is not due. It
+	// counts from when the message came into the queue, or from the end of its first delay. 0 when nothing waits.
 	OldestAgeMs uint64 `protobuf:"varint,10,opt,name=oldest_age_ms,json=oldestAgeMs,proto3" json:"oldest_age_ms,omitempty"`
 	// Messages the declarative policy decided because a hook failed or its circuit was open.
 	HookFallbacks uint64 `protobuf:"varint,11,opt,name=hook_fallbacks,json=hookFallbacks,proto3" json:"hook_fallbacks,omitempty"`
@@ -2296,7 +2297,11 @@ type GetStatsResponse struct {
 	// How long the queue keeps messages.
 	Retention *Retention `protobuf:"bytes,33,opt,name=retention,proto3" json:"retention,omitempty"`
 	// Leases: how often a message was sent to a consumer, also where it came back before it was begun.
-	LeasedTotal   uint64 `protobuf:"varint,34,opt,name=leased_total,json=leasedTotal,proto3" json:"leased_total,omitempty"`
+	LeasedTotal uint64 `protobuf:"varint,34,opt,name=leased_total,json=leasedTotal,proto3" json:"leased_total,omitempty"`
+	// For how long the lease that began first has run; 0 when nothing is leased.
+	OldestLeaseAgeMs uint64 `protobuf:"varint,35,opt,name=oldest_lease_age_ms,json=oldestLeaseAgeMs,proto3" json:"oldest_lease_age_ms,omitempty"`
+	// From when on names that end in `_total` count: the broker's start, or the queue's creation if that was later.
+	TotalsSince   *timestamppb.Timestamp `protobuf:"bytes,36,opt,name=totals_since,json=totalsSince,proto3" json:"totals_since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2569,6 +2574,20 @@ func (x *GetStatsResponse) GetLeasedTotal() uint64 {
 	return 0
 }
 
+func (x *GetStatsResponse) GetOldestLeaseAgeMs() uint64 {
+	if x != nil {
+		return x.OldestLeaseAgeMs
+	}
+	return 0
+}
+
+func (x *GetStatsResponse) GetTotalsSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.TotalsSince
+	}
+	return nil
+}
+
 // One hook of a queue, since the queue first had a script for it; a new script goes on counting.
 type HookStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2727,7 +2746,7 @@ type PerFairnessKeyStats struct {
 	Weight uint32 `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`
 	// Its leased messages.
 	InFlight uint64 `protobuf:"varint,5,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	// Age of its oldest pending message.
+	// Age of its next ready message, counted as a queue's.
 	OldestAgeMs uint64 `protobuf:"varint,6,opt,name=oldest_age_ms,json=oldestAgeMs,proto3" json:"oldest_age_ms,omitempty"`
 	// Its deliveries since the broker started, or since the key last became active. One counts when its message is begun.
 	DeliveredTotal uint64 `protobuf:"varint,7,opt,name=delivered_total,json=deliveredTotal,proto3" json:"delivered_total,omitempty"`
@@ -3230,14 +3249,18 @@ type QueueInfo struct {
 	AckedTotal uint64 `protobuf:"varint,8,opt,name=acked_total,json=ackedTotal,proto3" json:"acked_total,omitempty"`
 	// Messages given up since then.
 	DeadLetteredTotal uint64 `protobuf:"varint,9,opt,name=dead_lettered_total,json=deadLetteredTotal,proto3" json:"dead_lettered_total,omitempty"`
-	// Age of the oldest frame with a pending message; 0 when nothing is pending or leased.
+	// Age of the oldest message that waits, as GetStatsResponse has it; 0 when nothing waits.
 	OldestAgeMs uint64 `protobuf:"varint,10,opt,name=oldest_age_ms,json=oldestAgeMs,proto3" json:"oldest_age_ms,omitempty"`
 	// Fairness keys with ready or delayed messages, of the channel with most.
 	ActiveFairnessKeys uint32 `protobuf:"varint,11,opt,name=active_fairness_keys,json=activeFairnessKeys,proto3" json:"active_fairness_keys,omitempty"`
 	// An operator paused it.
 	Paused bool `protobuf:"varint,12,opt,name=paused,proto3" json:"paused,omitempty"`
 	// Whether its hooks are being called; of two, the worse state.
-	BreakerState  BreakerState `protobuf:"varint,13,opt,name=breaker_state,json=breakerState,proto3,enum=fila.v1.BreakerState" json:"breaker_state,omitempty"`
+	BreakerState BreakerState `protobuf:"varint,13,opt,name=breaker_state,json=breakerState,proto3,enum=fila.v1.BreakerState" json:"breaker_state,omitempty"`
+	// For how long the lease that began first has run; 0 when nothing is leased.
+	OldestLeaseAgeMs uint64 `protobuf:"varint,14,opt,name=oldest_lease_age_ms,json=oldestLeaseAgeMs,proto3" json:"oldest_lease_age_ms,omitempty"`
+	// From when on names that end in `_total` count: the broker's start, or the queue's creation if that was later.
+	TotalsSince   *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=totals_since,json=totalsSince,proto3" json:"totals_since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3361,6 +3384,20 @@ func (x *QueueInfo) GetBreakerState() BreakerState {
 		return x.BreakerState
 	}
 	return BreakerState_BREAKER_STATE_UNSPECIFIED
+}
+
+func (x *QueueInfo) GetOldestLeaseAgeMs() uint64 {
+	if x != nil {
+		return x.OldestLeaseAgeMs
+	}
+	return 0
+}
+
+func (x *QueueInfo) GetTotalsSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.TotalsSince
+	}
+	return nil
 }
 
 // A channel to add.
@@ -4853,7 +4890,7 @@ type ExplainKeyResponse struct {
 	Pending uint64 `protobuf:"varint,7,opt,name=pending,proto3" json:"pending,omitempty"`
 	// Its leased messages.
 	InFlight uint64 `protobuf:"varint,8,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	// Age of its oldest pending message.
+	// Age of its next ready message, counted as a queue's.
 	OldestAgeMs uint64 `protobuf:"varint,9,opt,name=oldest_age_ms,json=oldestAgeMs,proto3" json:"oldest_age_ms,omitempty"`
 	// Its weight now.
 	Weight uint32 `protobuf:"varint,10,opt,name=weight,proto3" json:"weight,omitempty"`
@@ -5420,7 +5457,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0fGetStatsRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x19\n" +
-	"\bmax_keys\x18\x03 \x01(\rR\amaxKeys\"\x90\v\n" +
+	"\bmax_keys\x18\x03 \x01(\rR\amaxKeys\"\xfe\v\n" +
 	"\x10GetStatsResponse\x12\x14\n" +
 	"\x05depth\x18\x01 \x01(\x04R\x05depth\x12\x1b\n" +
 	"\tin_flight\x18\x02 \x01(\x04R\binFlight\x120\n" +
@@ -5461,7 +5498,9 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\vcreation_id\x18  \x01(\tR\n" +
 	"creationId\x120\n" +
 	"\tretention\x18! \x01(\v2\x12.fila.v1.RetentionR\tretention\x12!\n" +
-	"\fleased_total\x18\" \x01(\x04R\vleasedTotal\"\x8e\x05\n" +
+	"\fleased_total\x18\" \x01(\x04R\vleasedTotal\x12-\n" +
+	"\x13oldest_lease_age_ms\x18# \x01(\x04R\x10oldestLeaseAgeMs\x12=\n" +
+	"\ftotals_since\x18$ \x01(\v2\x1a.google.protobuf.TimestampR\vtotalsSince\"\x8e\x05\n" +
 	"\tHookStats\x12\x12\n" +
 	"\x04hook\x18\x01 \x01(\tR\x04hook\x12\x12\n" +
 	"\x04runs\x18\x02 \x01(\x04R\x04runs\x12\x16\n" +
@@ -5521,7 +5560,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x12ListQueuesResponse\x12*\n" +
 	"\x06queues\x18\x01 \x03(\v2\x12.fila.v1.QueueInfoR\x06queues\x12,\n" +
 	"\x12cluster_node_count\x18\x02 \x01(\rR\x10clusterNodeCount\x12\x16\n" +
-	"\x06tenant\x18\x03 \x01(\tR\x06tenant\"\xee\x03\n" +
+	"\x06tenant\x18\x03 \x01(\tR\x06tenant\"\xdc\x04\n" +
 	"\tQueueInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05depth\x18\x02 \x01(\x04R\x05depth\x12\x1b\n" +
@@ -5537,7 +5576,9 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	" \x01(\x04R\voldestAgeMs\x120\n" +
 	"\x14active_fairness_keys\x18\v \x01(\rR\x12activeFairnessKeys\x12\x16\n" +
 	"\x06paused\x18\f \x01(\bR\x06paused\x12:\n" +
-	"\rbreaker_state\x18\r \x01(\x0e2\x15.fila.v1.BreakerStateR\fbreakerState\"\xfe\x01\n" +
+	"\rbreaker_state\x18\r \x01(\x0e2\x15.fila.v1.BreakerStateR\fbreakerState\x12-\n" +
+	"\x13oldest_lease_age_ms\x18\x0e \x01(\x04R\x10oldestLeaseAgeMs\x12=\n" +
+	"\ftotals_since\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\vtotalsSince\"\xfe\x01\n" +
 	"\x14CreateChannelRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x14\n" +
@@ -5906,116 +5947,118 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	2,   // 25: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
 	35,  // 26: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
 	9,   // 27: fila.v1.GetStatsResponse.retention:type_name -> fila.v1.Retention
-	2,   // 28: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
-	70,  // 29: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
-	68,  // 30: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
-	69,  // 31: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
-	42,  // 32: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
-	2,   // 33: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
-	70,  // 34: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
-	49,  // 35: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	70,  // 36: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	70,  // 37: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	70,  // 38: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	70,  // 39: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	73,  // 40: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
-	56,  // 41: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
-	60,  // 42: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
-	60,  // 43: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
-	61,  // 44: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
-	74,  // 45: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
-	74,  // 46: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
-	60,  // 47: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
-	4,   // 48: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	70,  // 49: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	75,  // 50: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	76,  // 51: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
-	77,  // 52: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
-	74,  // 53: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
-	74,  // 54: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
-	66,  // 55: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	70,  // 56: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	5,   // 57: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	10,  // 58: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	13,  // 59: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	20,  // 60: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	40,  // 61: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	22,  // 62: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	24,  // 63: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	33,  // 64: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	26,  // 65: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	28,  // 66: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	30,  // 67: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	38,  // 68: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	43,  // 69: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	45,  // 70: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	47,  // 71: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	50,  // 72: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	52,  // 73: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	54,  // 74: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	56,  // 75: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	58,  // 76: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
-	62,  // 77: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	64,  // 78: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	78,  // 79: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	79,  // 80: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	80,  // 81: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	81,  // 82: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	82,  // 83: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	83,  // 84: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	84,  // 85: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	85,  // 86: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
-	86,  // 87: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
-	87,  // 88: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	88,  // 89: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
-	89,  // 90: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
-	90,  // 91: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
-	91,  // 92: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
-	92,  // 93: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
-	14,  // 94: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
-	6,   // 95: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	11,  // 96: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	19,  // 97: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	21,  // 98: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	41,  // 99: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	23,  // 100: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	25,  // 101: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	34,  // 102: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	27,  // 103: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	29,  // 104: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	31,  // 105: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	39,  // 106: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	44,  // 107: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	46,  // 108: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	48,  // 109: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	51,  // 110: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	53,  // 111: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	55,  // 112: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	57,  // 113: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	59,  // 114: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	63,  // 115: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	65,  // 116: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	93,  // 117: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	94,  // 118: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	95,  // 119: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	96,  // 120: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	97,  // 121: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	98,  // 122: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	99,  // 123: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	100, // 124: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	101, // 125: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	12,  // 126: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	102, // 127: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	103, // 128: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	104, // 129: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	105, // 130: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	106, // 131: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	15,  // 132: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	95,  // [95:133] is the sub-list for method output_type
-	57,  // [57:95] is the sub-list for method input_type
-	57,  // [57:57] is the sub-list for extension type_name
-	57,  // [57:57] is the sub-list for extension extendee
-	0,   // [0:57] is the sub-list for field type_name
+	70,  // 28: fila.v1.GetStatsResponse.totals_since:type_name -> google.protobuf.Timestamp
+	2,   // 29: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
+	70,  // 30: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	68,  // 31: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
+	69,  // 32: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
+	42,  // 33: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
+	2,   // 34: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
+	70,  // 35: fila.v1.QueueInfo.totals_since:type_name -> google.protobuf.Timestamp
+	70,  // 36: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	49,  // 37: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
+	70,  // 38: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	70,  // 39: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	70,  // 40: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	70,  // 41: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	73,  // 42: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	56,  // 43: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
+	60,  // 44: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
+	60,  // 45: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
+	61,  // 46: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
+	74,  // 47: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
+	74,  // 48: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
+	60,  // 49: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
+	4,   // 50: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
+	70,  // 51: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	75,  // 52: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	76,  // 53: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
+	77,  // 54: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
+	74,  // 55: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
+	74,  // 56: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
+	66,  // 57: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	70,  // 58: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	5,   // 59: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	10,  // 60: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	13,  // 61: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	20,  // 62: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	40,  // 63: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	22,  // 64: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	24,  // 65: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	33,  // 66: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	26,  // 67: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	28,  // 68: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	30,  // 69: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	38,  // 70: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	43,  // 71: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	45,  // 72: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	47,  // 73: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	50,  // 74: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	52,  // 75: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	54,  // 76: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	56,  // 77: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	58,  // 78: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
+	62,  // 79: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	64,  // 80: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	78,  // 81: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	79,  // 82: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	80,  // 83: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	81,  // 84: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	82,  // 85: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	83,  // 86: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	84,  // 87: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	85,  // 88: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
+	86,  // 89: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	87,  // 90: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	88,  // 91: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
+	89,  // 92: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
+	90,  // 93: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
+	91,  // 94: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
+	92,  // 95: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
+	14,  // 96: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
+	6,   // 97: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	11,  // 98: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	19,  // 99: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	21,  // 100: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	41,  // 101: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	23,  // 102: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	25,  // 103: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	34,  // 104: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	27,  // 105: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	29,  // 106: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	31,  // 107: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	39,  // 108: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	44,  // 109: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	46,  // 110: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	48,  // 111: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	51,  // 112: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	53,  // 113: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	55,  // 114: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	57,  // 115: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	59,  // 116: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	63,  // 117: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	65,  // 118: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	93,  // 119: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	94,  // 120: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	95,  // 121: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	96,  // 122: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	97,  // 123: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	98,  // 124: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	99,  // 125: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	100, // 126: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	101, // 127: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	12,  // 128: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	102, // 129: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	103, // 130: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	104, // 131: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	105, // 132: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	106, // 133: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	15,  // 134: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	97,  // [97:135] is the sub-list for method output_type
+	59,  // [59:97] is the sub-list for method input_type
+	59,  // [59:59] is the sub-list for extension type_name
+	59,  // [59:59] is the sub-list for extension extendee
+	0,   // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }

@@ -506,7 +506,7 @@ type QueueState struct {
 	Consumers uint32 `protobuf:"varint,6,opt,name=consumers,proto3" json:"consumers,omitempty"`
 	// Fairness keys with ready or delayed messages.
 	ActiveKeys uint32 `protobuf:"varint,7,opt,name=active_keys,json=activeKeys,proto3" json:"active_keys,omitempty"`
-	// Age of the oldest frame of the queue with a pending or leased message; 0 when there is none.
+	// Age of the channel's oldest message that waits, as GetStatsResponse has it; 0 when nothing waits.
 	OldestAgeMs uint64 `protobuf:"varint,8,opt,name=oldest_age_ms,json=oldestAgeMs,proto3" json:"oldest_age_ms,omitempty"`
 	// Messages stored in the queue.
 	EnqueuedTotal uint64 `protobuf:"varint,9,opt,name=enqueued_total,json=enqueuedTotal,proto3" json:"enqueued_total,omitempty"`
@@ -527,9 +527,21 @@ type QueueState struct {
 	// How long messages waited over the last hour, by cause; not set where all queues are watched.
 	Waits *WaitCauses `protobuf:"bytes,17,opt,name=waits,proto3" json:"waits,omitempty"`
 	// Leases: how often a message was sent to a consumer, also where it came back before it was begun.
-	LeasedTotal   uint64 `protobuf:"varint,18,opt,name=leased_total,json=leasedTotal,proto3" json:"leased_total,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LeasedTotal uint64 `protobuf:"varint,18,opt,name=leased_total,json=leasedTotal,proto3" json:"leased_total,omitempty"`
+	// For how long the lease that began first has run; 0 when nothing is leased.
+	OldestLeaseAgeMs uint64 `protobuf:"varint,19,opt,name=oldest_lease_age_ms,json=oldestLeaseAgeMs,proto3" json:"oldest_lease_age_ms,omitempty"`
+	// Failures: nacks, and leases that expired once begun.
+	FailedTotal uint64 `protobuf:"varint,20,opt,name=failed_total,json=failedTotal,proto3" json:"failed_total,omitempty"`
+	// Leases that came back without counting an attempt.
+	ReturnedTotal uint64 `protobuf:"varint,21,opt,name=returned_total,json=returnedTotal,proto3" json:"returned_total,omitempty"`
+	// Messages done a second, lately: what is served.
+	AckedPerSecond float64 `protobuf:"fixed64,22,opt,name=acked_per_second,json=ackedPerSecond,proto3" json:"acked_per_second,omitempty"`
+	// Failures a second, lately.
+	FailedPerSecond float64 `protobuf:"fixed64,23,opt,name=failed_per_second,json=failedPerSecond,proto3" json:"failed_per_second,omitempty"`
+	// Leases a second that came back without counting an attempt, lately.
+	ReturnedPerSecond float64 `protobuf:"fixed64,24,opt,name=returned_per_second,json=returnedPerSecond,proto3" json:"returned_per_second,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *QueueState) Reset() {
@@ -684,6 +696,48 @@ func (x *QueueState) GetWaits() *WaitCauses {
 func (x *QueueState) GetLeasedTotal() uint64 {
 	if x != nil {
 		return x.LeasedTotal
+	}
+	return 0
+}
+
+func (x *QueueState) GetOldestLeaseAgeMs() uint64 {
+	if x != nil {
+		return x.OldestLeaseAgeMs
+	}
+	return 0
+}
+
+func (x *QueueState) GetFailedTotal() uint64 {
+	if x != nil {
+		return x.FailedTotal
+	}
+	return 0
+}
+
+func (x *QueueState) GetReturnedTotal() uint64 {
+	if x != nil {
+		return x.ReturnedTotal
+	}
+	return 0
+}
+
+func (x *QueueState) GetAckedPerSecond() float64 {
+	if x != nil {
+		return x.AckedPerSecond
+	}
+	return 0
+}
+
+func (x *QueueState) GetFailedPerSecond() float64 {
+	if x != nil {
+		return x.FailedPerSecond
+	}
+	return 0
+}
+
+func (x *QueueState) GetReturnedPerSecond() float64 {
+	if x != nil {
+		return x.ReturnedPerSecond
 	}
 	return 0
 }
@@ -1134,7 +1188,7 @@ type SeriesPoint struct {
 	Depth uint64 `protobuf:"varint,5,opt,name=depth,proto3" json:"depth,omitempty"`
 	// Leased messages at the end.
 	InFlight uint64 `protobuf:"varint,6,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	// Age of the queue's oldest pending message at the end.
+	// Age of the channel's oldest message that waits, at the end.
 	OldestAgeMs uint64 `protobuf:"varint,7,opt,name=oldest_age_ms,json=oldestAgeMs,proto3" json:"oldest_age_ms,omitempty"`
 	// How long messages waited in these seconds, by cause.
 	Waits *WaitCauses `protobuf:"bytes,8,opt,name=waits,proto3" json:"waits,omitempty"`
@@ -1551,7 +1605,7 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\fSTATE_PAUSED\x10\x06\x12\x10\n" +
 	"\fSTATE_CAPPED\x10\a\x12\x0f\n" +
 	"\vSTATE_EMPTY\x10\b\x12\x16\n" +
-	"\x12STATE_RATE_LIMITED\x10\t\"\x83\x05\n" +
+	"\x12STATE_RATE_LIMITED\x10\t\"\x82\a\n" +
 	"\n" +
 	"QueueState\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
@@ -1574,7 +1628,13 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\x14delivered_per_second\x18\x0f \x01(\x01R\x12deliveredPerSecond\x12!\n" +
 	"\fserved_total\x18\x10 \x01(\x01R\vservedTotal\x12)\n" +
 	"\x05waits\x18\x11 \x01(\v2\x13.fila.v1.WaitCausesR\x05waits\x12!\n" +
-	"\fleased_total\x18\x12 \x01(\x04R\vleasedTotal\"\xae\x02\n" +
+	"\fleased_total\x18\x12 \x01(\x04R\vleasedTotal\x12-\n" +
+	"\x13oldest_lease_age_ms\x18\x13 \x01(\x04R\x10oldestLeaseAgeMs\x12!\n" +
+	"\ffailed_total\x18\x14 \x01(\x04R\vfailedTotal\x12%\n" +
+	"\x0ereturned_total\x18\x15 \x01(\x04R\rreturnedTotal\x12(\n" +
+	"\x10acked_per_second\x18\x16 \x01(\x01R\x0eackedPerSecond\x12*\n" +
+	"\x11failed_per_second\x18\x17 \x01(\x01R\x0ffailedPerSecond\x12.\n" +
+	"\x13returned_per_second\x18\x18 \x01(\x01R\x11returnedPerSecond\"\xae\x02\n" +
 	"\x11WatchStatsRequest\x12\x16\n" +
 	"\x06queues\x18\x01 \x03(\tR\x06queues\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x126\n" +

@@ -29,6 +29,7 @@ from fila_server.access.quotas import Quotas
 from fila_server.access.table import RPCS
 from fila_server.access.tls import Tls
 from fila_server.backup.control import Control
+from fila_server.backup.last import backup_age_s
 from fila_server.broker.calls import Broker
 from fila_server.broker.interfaces import Engine
 from fila_server.config.kinds import Address
@@ -90,7 +91,7 @@ async def serve(
     except errors.FilaServerError:
         await broker.stop()
         raise
-    telemetry = _telemetry(broker, hooks, quotas, edge.troubles)
+    telemetry = _telemetry(broker, hooks, quotas, edge.troubles, Path(settings.server.data_dir))
     redis, metrics_port = await _listen(edge, telemetry, broker, settings, descriptors, admission, loading)
     admission.start()
     quotas.start()
@@ -182,11 +183,16 @@ def _asking(broker: Broker) -> Callable[[], Awaitable[bytes]]:
     return lambda: broker.call(commands.METRICS, b"")
 
 
-def _telemetry(broker: Broker, hooks: HookStage, quotas: Quotas, troubles: Troubles) -> Telemetry:
+def _telemetry(
+    broker: Broker, hooks: HookStage, quotas: Quotas, troubles: Troubles, data_dir: Path
+) -> Telemetry:
     def readings() -> list[HookReading]:
         return [HookReading(queue, status) for queue in hooks.queues() for status in hooks.status(queue)]
 
-    return Telemetry(_asking(broker), readings, quotas.readings, troubles.readings)
+    def backup() -> float | None:
+        return backup_age_s(data_dir, time.time_ns() // 1_000_000)
+
+    return Telemetry(_asking(broker), readings, quotas.readings, troubles.readings, backup)
 
 
 def _calm_the_collector() -> None:

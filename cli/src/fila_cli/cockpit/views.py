@@ -106,8 +106,8 @@ def _rate_cell(per_s: float) -> Text:
     return Text(rate_text(per_s), style="" if per_s else QUIET)
 
 
-def _age(ms: int, pending: int) -> Text:
-    return Text(age_text(ms) if pending and ms else "-", style="" if pending and ms else QUIET)
+def _age(ms: int) -> Text:
+    return Text(age_text(ms) if ms else "-", style="" if ms else QUIET)
 
 
 QUEUE_COLUMNS = (
@@ -120,7 +120,7 @@ QUEUE_COLUMNS = (
     Column("FLIGHT", lambda row: _number(row.in_flight), lambda row: row.in_flight),
     Column("CONS", lambda row: _number(row.consumers), lambda row: row.consumers, 80),
     Column("KEYS", lambda row: _number(row.keys), lambda row: row.keys, 100),
-    Column("OLDEST", lambda row: _age(row.oldest_ms, row.depth), lambda row: row.oldest_ms, 74),
+    Column("OLDEST", lambda row: _age(row.oldest_ms), lambda row: row.oldest_ms, 74),
     Column("IN/S", lambda row: _rate_cell(row.in_per_s), lambda row: row.in_per_s),
     Column("", lambda row: Text(sparkline(row.trail.into), style="cyan"), None, 128, is_number=False),
     Column("OUT/S", lambda row: _rate_cell(row.out_per_s), lambda row: row.out_per_s),
@@ -150,7 +150,7 @@ KEY_COLUMNS = (
     Column("PENDING", lambda row: _number(row.pending, HELD), lambda row: row.pending),
     Column("FLIGHT", lambda row: _number(row.in_flight), lambda row: row.in_flight, 74),
     Column("WEIGHT", lambda row: Text(str(row.weight)), lambda row: row.weight, 90),
-    Column("OLDEST", lambda row: _age(row.oldest_ms, row.pending), lambda row: row.oldest_ms),
+    Column("OLDEST", lambda row: _age(row.oldest_ms), lambda row: row.oldest_ms),
     Column("OUT/S", lambda row: _rate_cell(row.out_per_s), lambda row: row.out_per_s, 80),
     Column("", lambda row: Text(sparkline(row.trail.out), style=GOOD), None, 110, is_number=False),
     Column("SHARE", lambda row: share_bar(row.share, row.due), lambda row: row.share or 0.0, is_number=False),

@@ -80,7 +80,7 @@ class _Queue:
         self.in_hand += channel.in_flight
         self.arriving = max(self.arriving, channel.arriving_per_second)
         self.served += channel.delivered_per_second
-        self.oldest_ms = max(self.oldest_ms, channel.oldest_age_ms if channel.ready + channel.delayed else 0)
+        self.oldest_ms = max(self.oldest_ms, channel.oldest_age_ms)
         self.consumers += channel.consumers
 
 

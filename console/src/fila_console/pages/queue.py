@@ -263,7 +263,7 @@ def _part_of(value: float, whole: float) -> float | None:
 
 
 def _numbers(told: QueueState) -> dict[str, Cell]:
-    late = told.ready > 0 and told.oldest_age_ms >= LATE_MS
+    late = told.oldest_age_ms >= LATE_MS
     return {
         "number-waiting": cell(count(told.ready + told.delayed)),
         "number-in_hand": cell(count(told.in_flight)),

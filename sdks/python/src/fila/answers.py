@@ -123,6 +123,9 @@ class QueueInfo:
     acked_total: int = 0
     dead_lettered_total: int = 0
     oldest_age_ms: int = 0
+    """Of the oldest message that waits, between its retries too; 0 when none does."""
+    oldest_lease_age_ms: int = 0
+    """For how long the lease that began first has run."""
     active_fairness_keys: int = 0
     """Keys with ready or delayed messages, of the channel with most."""
     paused: bool = False
@@ -158,6 +161,7 @@ class FairnessKeyStats:
     weight: int
     in_flight: int
     oldest_age_ms: int
+    """Of its next ready message."""
     delivered_total: int
     served_cost_total: float
     paused: bool
@@ -222,6 +226,9 @@ class Stats:
     leader_node_id: int = 0
     replication_count: int = 0
     oldest_age_ms: int = 0
+    """Of the oldest message that waits, between its retries too; 0 when none does."""
+    oldest_lease_age_ms: int = 0
+    """For how long the lease that began first has run."""
     hook_fallbacks: int = 0
     hard_dropped: int = 0
     dead_lettered_total: int = 0

@@ -22,6 +22,9 @@ class QueueState:
     consumers: int = 0
     active_keys: int = 0
     oldest_age_ms: int = 0
+    """Of the channel's oldest message that waits, between its retries too; 0 when none does."""
+    oldest_lease_age_ms: int = 0
+    """For how long the lease that began first has run."""
     enqueued_total: int = 0
     """Of the queue."""
     leased_total: int = 0

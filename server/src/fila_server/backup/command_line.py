@@ -48,6 +48,8 @@ def backup(asked: Asked, directory: Path, config_path: Path | None, data_dir: st
     except errors.StartError as error:
         fail(error, EXIT_FAILED)
     click.echo(f"backup of {place} in {directory}: {_text(reported)}")
+    if reported.trouble:
+        click.echo(reported.trouble, err=True)
 
 
 @click.command(name="restore")

@@ -16,6 +16,7 @@ import msgspec
 from fila_server import errors
 from fila_server.backup.control import asked_for_checkpoint
 from fila_server.backup.copying import check_room, copy_file, make_directory, sync_directory, write_file
+from fila_server.backup.last import FILE_NAME, note_backup
 from fila_server.backup.sums import STORED, write_sums
 from fila_server.version import commit, version
 
@@ -30,6 +31,8 @@ class Reported(NamedTuple):
     files: int
     bytes: int
     took_s: float
+    trouble: str = ""
+    """The backup is whole, but the server will not tell its age."""
 
 
 class About(msgspec.Struct):
@@ -47,7 +50,7 @@ def take_backup(data_dir: Path, target: Path) -> Reported:
 
     It holds all that was answered before the call.
     """
-    began_s = time.monotonic()
+    began_s, began_ms = time.monotonic(), time.time_ns() // 1_000_000
     data_dir, target = data_dir.absolute(), target.absolute()
     if not (data_dir / "rocksdb").is_dir():
         raise errors.StartError(f"{data_dir} is no data directory of a Fila server")
@@ -78,7 +81,14 @@ def take_backup(data_dir: Path, target: Path) -> Reported:
     sums["backup.json"] = write_file(target / "backup.json", msgspec.json.encode(about).decode() + "\n")
     write_sums(target, sums)
     sync_directory(target.parent)
-    return Reported(len(sums), size, time.monotonic() - began_s)
+    trouble = ""
+    try:
+        note_backup(data_dir, began_ms)
+    except OSError as error:
+        trouble = (
+            f"fila_backup_age_seconds does not know of this backup: {data_dir}/{FILE_NAME}: {error.strerror}"
+        )
+    return Reported(len(sums), size, time.monotonic() - began_s, trouble)
 
 
 def _make_target(data_dir: Path, target: Path) -> None:

@@ -118,7 +118,7 @@ class RecentSeries:
             return
         # A step that was missed (an overloaded broker) leaves numbers that are of more than one step: no point then.
         follows = step == self._step + 1
-        is_whole = snapshot.queue_count <= len(snapshot.queues)
+        is_whole = not snapshot.left_out
         self._step, self._at_ms = step, wall_ms
         self._full.clear()
         channels, self._channel_totals = self._channel_totals, {}
@@ -132,7 +132,7 @@ class RecentSeries:
                 before = channels.get(place, (0.0,) * len(totals) if is_whole and channels else None)
                 self._channel_totals[place] = totals
                 if before is not None and follows:
-                    now = (channel.ready + channel.delayed, channel.in_flight, queue.oldest_ms)
+                    now = (channel.ready + channel.delayed, channel.in_flight, channel.oldest_ms)
                     self._put_channel(step, place, _since(before, totals), now)
         for key in snapshot.keys:
             place = (text_of(key.queue), text_of(key.channel))

@@ -34,8 +34,6 @@ class Statistics:
             if known is not None:
                 walked, age_ms = known
                 reported.MergeFrom(walked)
-                if reported.oldest_age_ms:
-                    reported.oldest_age_ms += age_ms
                 for key in reported.per_key_stats:
                     if key.oldest_age_ms:
                         key.oldest_age_ms += age_ms
@@ -66,12 +64,11 @@ class Statistics:
         buckets: dict[str, pb.PerThrottleKeyStats] = {}
         async for part in walk_keys(self._broker.call, commands.STATS_PAGE, page, seam_frames.StatsPart):
             if part is None:
-                reported.active_fairness_keys = reported.oldest_age_ms = page.least = 0
+                reported.active_fairness_keys = page.least = 0
                 keys.clear()
                 buckets.clear()
                 continue
             reported.active_fairness_keys += part.active
-            reported.oldest_age_ms = max(reported.oldest_age_ms, part.oldest_ms)
             for row in part.keys:
                 key = pb.PerFairnessKeyStats.FromString(row)
                 keys[key.key] = key
@@ -95,7 +92,6 @@ class Statistics:
             active_fairness_keys=reported.active_fairness_keys,
             per_key_stats=reported.per_key_stats,
             per_throttle_stats=reported.per_throttle_stats,
-            oldest_age_ms=reported.oldest_age_ms,
         )
         self._walks.keep(name, walked, reported.active_fairness_keys, counters_of(reported))
 

@@ -84,6 +84,11 @@ def watcher_of(request: pb.WatchStatsRequest, caller: Caller) -> Watcher:
     return Watcher(places, order, top if places else 0, keys, tenant=caller.tenant)
 
 
+Totals = tuple[int, int, int, int, int]
+"""Enqueued, delivered, acked, failed and returned."""
+NOTHING: Totals = (0, 0, 0, 0, 0)
+
+
 @dataclass(slots=True, eq=False)
 class Look:
     """The newest of one channel; `gone` when it was deleted."""
@@ -92,8 +97,9 @@ class Look:
     rows: dict[str, bytes] = field(default_factory=dict)
     keys: dict[str, pb.KeyState] = field(default_factory=dict)
     state: bytes = b""
-    totals: tuple[float, int, int] = (0.0, 0, 0)
-    """When it was looked at, and what was enqueued and delivered by then."""
+    looked_s: float = 0.0
+    totals: Totals = NOTHING
+    """What had happened when it was looked at."""
     cursor: int = 0
     capacity: int = 0
     counters: tuple[int, ...] = ()
@@ -114,7 +120,7 @@ class StatsWatch:
         self._looks: dict[Place, Look] = {}
         self._all: Look = Look()
         self._all_states: dict[Place, bytes] = {}
-        self._all_totals: dict[Place, tuple[int, int]] = {}
+        self._all_totals: dict[Place, Totals] = {}
         self._ticking: asyncio.Task[None] | None = None
         self._next: asyncio.Event = asyncio.Event()
         """Commands to the core, for tests."""
@@ -267,11 +273,9 @@ class StatsWatch:
         look.still = look.still + 1 if counters == look.counters else 0
         look.counters = counters
         now_s = self._now_s()
-        before_s, enqueued, delivered = look.totals
-        if before_s and now_s > before_s:
-            state.arriving_per_second = max(0, state.enqueued_total - enqueued) / (now_s - before_s)
-            state.delivered_per_second = max(0, state.delivered_total - delivered) / (now_s - before_s)
-        look.totals = (now_s, state.enqueued_total, state.delivered_total)
+        if look.looked_s and now_s > look.looked_s:
+            _tell_rates(state, look.totals, now_s - look.looked_s)
+        look.looked_s, look.totals = now_s, _totals(state)
         look.state = state.SerializeToString()
         # Keys that are in the table of clocks come again by themselves; those a slice came by, if they are named.
         waiting = [
@@ -288,14 +292,13 @@ class StatsWatch:
         except errors.FilaServerError:
             return
         now_s = self._now_s()
-        passed_s = now_s - self._all.totals[0] if self._all.totals[0] else 0.0
-        self._all.totals = (now_s, 0, 0)
+        passed_s = now_s - self._all.looked_s if self._all.looked_s else 0.0
+        self._all.looked_s = now_s
         states: dict[Place, bytes] = {}
-        totals: dict[Place, tuple[int, int]] = {}
+        totals: dict[Place, Totals] = {}
         for queue in snapshot.queues:
             for channel in queue.channels:
                 place = (text_of(queue.name), text_of(channel.name))
-                totals[place] = (queue.counts.enqueued, channel.delivered)
                 state = pb.QueueState(
                     queue=place[0],
                     channel=place[1],
@@ -304,19 +307,22 @@ class StatsWatch:
                     in_flight=channel.in_flight,
                     consumers=channel.consumers,
                     active_keys=channel.active_keys,
-                    oldest_age_ms=queue.oldest_ms,
+                    oldest_age_ms=channel.oldest_ms,
+                    oldest_lease_age_ms=channel.oldest_lease_ms,
                     enqueued_total=queue.counts.enqueued,
                     leased_total=channel.leased,
                     delivered_total=channel.delivered,
                     acked_total=channel.acked,
+                    failed_total=channel.failed,
+                    returned_total=channel.returned,
                     dead_lettered_total=queue.counts.dead_lettered,
                     stored_bytes=queue.stored_bytes,
                     served_total=channel.served / 1000,
                 )
                 before = self._all_totals.get(place)
+                totals[place] = _totals(state)
                 if passed_s > 0 and before is not None:
-                    state.arriving_per_second = max(0, totals[place][0] - before[0]) / passed_s
-                    state.delivered_per_second = max(0, totals[place][1] - before[1]) / passed_s
+                    _tell_rates(state, before, passed_s)
                 states[place] = state.SerializeToString()
         self._all_states, self._all_totals = states, totals
 
@@ -384,6 +390,19 @@ class StatsWatch:
             channel.keys.add().MergeFromString(row)
         channel.leading.extend(ranking)
         watcher.rankings[place] = ranking
+
+
+def _totals(state: pb.QueueState) -> Totals:
+    return (
+        state.enqueued_total, state.delivered_total, state.acked_total, state.failed_total, state.returned_total,
+    )  # fmt: skip
+
+
+def _tell_rates(state: pb.QueueState, before: Totals, passed_s: float) -> None:
+    (
+        state.arriving_per_second, state.delivered_per_second, state.acked_per_second, state.failed_per_second,
+        state.returned_per_second,
+    ) = (max(0, now - then) / passed_s for now, then in zip(_totals(state), before, strict=True))  # fmt: skip
 
 
 def _counters(state: pb.QueueState) -> tuple[int, ...]:

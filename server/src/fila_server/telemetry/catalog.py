@@ -42,6 +42,8 @@ class Metric:
     core: str = ""
     """Its name among a queue's counters or, without attributes, the totals (core/admin/metrics.pyx), where it is
     told as it stands there."""
+    is_of_each: bool = False
+    """A queue or channel has it from its creation on. Every other number of theirs that is 0 is left out."""
 
     @property
     def prometheus_name(self) -> str:
@@ -53,12 +55,16 @@ class Metric:
         return f"{name}_total" if self.kind == "counter" else name
 
 
-def _counter(name: str, unit: str, description: str, *attributes: str, core: str = "") -> Metric:
-    return Metric(name, "counter", unit, description, attributes, core)
+def _counter(
+    name: str, unit: str, description: str, *attributes: str, core: str = "", is_of_each: bool = False
+) -> Metric:
+    return Metric(name, "counter", unit, description, attributes, core, is_of_each)
 
 
-def _gauge(name: str, unit: str, description: str, *attributes: str, core: str = "") -> Metric:
-    return Metric(name, "gauge", unit, description, attributes, core)
+def _gauge(
+    name: str, unit: str, description: str, *attributes: str, core: str = "", is_of_each: bool = False
+) -> Metric:
+    return Metric(name, "gauge", unit, description, attributes, core, is_of_each)
 
 
 def _histogram(name: str, unit: str, description: str, *attributes: str) -> Metric:
@@ -91,7 +97,12 @@ EXPIRED = _counter(
     core="expired",
 )
 DEAD_LETTERED = _counter(
-    "fila.messages.dead_lettered", "{message}", "Messages moved to the DLQ.", QUEUE, core="dead_lettered"
+    "fila.messages.dead_lettered",
+    "{message}",
+    "Messages moved to the DLQ.",
+    QUEUE,
+    core="dead_lettered",
+    is_of_each=True,
 )
 REDRIVEN = _counter(
     "fila.messages.redriven", "{message}", "Dead letters moved back from this DLQ.", QUEUE, core="redriven"
@@ -140,27 +151,53 @@ CLAMPED = _counter(
 LATENCY = _histogram("fila.delivery.latency", "s", "From enqueue to delivery, each attempt counted.", QUEUE)
 
 # --- a queue's state --------------------------------------------------------------------------------------------
-DEPTH = _gauge("fila.queue.depth", "{message}", "Messages pending in some channel.", QUEUE)
+DEPTH = _gauge("fila.queue.depth", "{message}", "Messages pending in some channel.", QUEUE, is_of_each=True)
 IN_FLIGHT = _gauge("fila.queue.in_flight", "{message}", "Messages leased in some channel.", QUEUE)
 STORED_BYTES = _gauge("fila.queue.stored", "By", "Bytes of headers and payloads stored.", QUEUE)
 QUEUE_KEYS = _gauge("fila.queue.keys", "{key}", "Fairness keys with messages or a policy.", QUEUE)
 OLDEST = _gauge(
-    "fila.queue.oldest_age", "s", "Age of the oldest stored frame while anything is unfinished.", QUEUE
+    "fila.queue.oldest_age",
+    "s",
+    "Age of the oldest message that waits, backoffs included.",
+    QUEUE,
+    is_of_each=True,
+)
+OLDEST_LEASE = _gauge(
+    "fila.queue.oldest_lease_age", "s", "For how long the lease that began first has run.", QUEUE
+)
+PAUSED = _gauge(
+    "fila.queue.paused", "{state}", "1 while an operator has paused the queue.", QUEUE, is_of_each=True
+)
+PAUSED_KEYS = _gauge("fila.queue.paused_keys", "{key}", "Fairness keys that an operator has paused.", QUEUE)
+LONGEST_PAUSED = _gauge(
+    "fila.queue.paused_keys.longest", "s", "For how long the one paused first has been paused.", QUEUE
 )
 QUEUES = _gauge("fila.queues", "{queue}", "Queues, dead-letter queues included.")
 
 # --- channels ---------------------------------------------------------------------------------------------------
 READY = _gauge(
-    "fila.channel.ready", "{message}", "Messages ready, held by a throttle or not.", QUEUE, CHANNEL
+    "fila.channel.ready",
+    "{message}",
+    "Messages ready, held by a throttle or not.",
+    QUEUE,
+    CHANNEL,
+    is_of_each=True,
 )
 DELAYED = _gauge("fila.channel.delayed", "{message}", "Messages under a delay or a backoff.", QUEUE, CHANNEL)
 CHANNEL_IN_FLIGHT = _gauge("fila.channel.in_flight", "{message}", "Messages leased.", QUEUE, CHANNEL)
 CHANNEL_UNBEGUN = _gauge(
     "fila.channel.unbegun", "{message}", "Of the leased, those nobody has begun to work on.", QUEUE, CHANNEL
 )
-CONSUMERS = _gauge("fila.channel.consumers", "{consumer}", "Streams that consume.", QUEUE, CHANNEL)
+CONSUMERS = _gauge(
+    "fila.channel.consumers", "{consumer}", "Streams that consume.", QUEUE, CHANNEL, is_of_each=True
+)
 WAITING_PULLS = _gauge(
-    "fila.channel.waiting_pulls", "{call}", "Lease calls that wait for messages.", QUEUE, CHANNEL
+    "fila.channel.waiting_pulls",
+    "{call}",
+    "Lease calls that wait for messages.",
+    QUEUE,
+    CHANNEL,
+    is_of_each=True,
 )
 ACTIVE_KEYS = _gauge(
     "fila.channel.active_keys", "{key}", "Fairness keys with pending messages.", QUEUE, CHANNEL
@@ -188,6 +225,7 @@ KEY_RATIO = _gauge(
 )
 KEY_PENDING = _gauge("fila.key.pending", "{message}", "Pending messages of the key.", *_KEY)
 KEY_IN_FLIGHT = _gauge("fila.key.in_flight", "{message}", "Leased messages of the key.", *_KEY)
+KEY_PAUSED = _gauge("fila.key.paused", "{state}", "1 while an operator has paused the key.", *_KEY)
 KEY_OLDEST = _gauge("fila.key.oldest_age", "s", "Age of the key's next ready message.", *_KEY)
 
 # --- token buckets ----------------------------------------------------------------------------------------------
@@ -296,6 +334,9 @@ DISK_LEVEL = _gauge(
     "{level}",
     "0 roomy, 1 low: enqueues are refused, 2 critical: every write is.",
     core="disk_level",
+)
+BACKUP_AGE = _gauge(
+    "fila.backup.age", "s", "Since the last backup that was written whole began; kept over restarts."
 )
 SINKS = _gauge("fila.sinks", "{sink}", "Sinks that are remembered.", core="sinks")
 STAGED = _gauge(

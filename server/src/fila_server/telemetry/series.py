@@ -6,10 +6,11 @@ Prometheus page is written in slices between which the loop serves others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from fila_server.core.admin.metrics import QUEUE_COUNTERS
 from fila_server.telemetry import catalog as c
 from fila_server.telemetry.catalog import Metric
 from fila_server.telemetry.snapshot import WAIT_CAUSES, Channel, Key, Queue, Snapshot, text_of
@@ -101,6 +102,9 @@ class TroubleReading(NamedTuple):
 
 TroubleReader = Callable[[], Sequence[TroubleReading]]
 
+BackupReader = Callable[[], float | None]
+"""Seconds since the last good backup began; None where none is known."""
+
 _BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
 
 
@@ -158,6 +162,7 @@ def all_series(
     hooks: Sequence[HookReading],
     quotas: Sequence[QuotaReading] = (),
     troubles: Sequence[TroubleReading] = (),
+    backup_age_s: float | None = None,
 ) -> Iterator[Series]:
     """Every metric of the catalog that has something to say."""
     yield from _queues(snapshot)
@@ -167,6 +172,8 @@ def all_series(
     yield from _hooks(hooks)
     yield from _quotas(quotas)
     yield from _troubles(troubles)
+    if backup_age_s is not None:
+        yield _one(c.BACKUP_AGE, backup_age_s)
     yield from _core(snapshot)
 
 
@@ -181,31 +188,54 @@ def _one(metric: Metric, value: float) -> Series:
 # --- queues and channels ------------------------------------------------------------------------------------------
 
 
+def _of_queues(metric: Metric, rows: Iterable[tuple[Attributes, float, bool]]) -> Series:
+    """Of 2,000 queues most do nothing, and a series costs Prometheus more than the broker. So a 0 is told where every
+    queue has the series, and of a gauge where the queue had traffic since the start."""
+    points = [
+        (attributes, number)
+        for attributes, number, had_traffic in rows
+        if number or metric.is_of_each or (had_traffic and metric.kind == "gauge")
+    ]
+    return _plain(metric, points)
+
+
 def _queues(snapshot: Snapshot) -> Iterator[Series]:
-    named: list[tuple[Attributes, Queue]] = [({c.QUEUE: text_of(q.name)}, q) for q in snapshot.queues]
+    named = [({c.QUEUE: text_of(queue.name)}, queue, had_traffic(queue)) for queue in snapshot.queues]
     for metric in c.METRICS:
         if metric.core and metric.attributes:
-            yield _plain(
-                metric, [(attributes, getattr(queue.counts, metric.core)) for attributes, queue in named]
+            yield _of_queues(
+                metric, [(labels, getattr(q.counts, metric.core), had) for labels, q, had in named]
             )
-    yield _plain(c.DEPTH, [(attributes, queue.depth) for attributes, queue in named])
-    yield _plain(c.IN_FLIGHT, [(attributes, queue.in_flight) for attributes, queue in named])
-    yield _plain(c.STORED_BYTES, [(attributes, queue.stored_bytes) for attributes, queue in named])
-    yield _plain(c.QUEUE_KEYS, [(attributes, queue.keys) for attributes, queue in named])
-    yield _plain(c.OLDEST, [(attributes, queue.oldest_ms / 1000) for attributes, queue in named])
+    numbers: tuple[tuple[Metric, str], ...] = (
+        (c.DEPTH, "depth"), (c.IN_FLIGHT, "in_flight"), (c.STORED_BYTES, "stored_bytes"), (c.QUEUE_KEYS, "keys"),
+        (c.PAUSED, "is_paused"),
+    )  # fmt: skip
+    for metric, number in numbers:
+        yield _of_queues(metric, [(labels, getattr(queue, number), had) for labels, queue, had in named])
+    yield _of_queues(c.OLDEST, [(labels, queue.oldest_ms / 1000, had) for labels, queue, had in named])
+    yield _of_queues(c.OLDEST_LEASE, [(labels, q.oldest_lease_ms / 1000, had) for labels, q, had in named])
+    yield _of_queues(c.PAUSED_KEYS, [(labels, queue.paused_keys, False) for labels, queue, _ in named])
+    paused = [(labels, queue) for labels, queue, _ in named if queue.paused_keys]
+    yield _plain(c.LONGEST_PAUSED, [(labels, queue.longest_paused_ms / 1000) for labels, queue in paused])
     yield Series(
         c.LATENCY,
         [],
         [
-            (attributes, _by_bit_length(queue.latency, LATENCY_BUCKETS, 0.001, queue.latency_ms / 1000))
-            for attributes, queue in named
+            (labels, _by_bit_length(queue.latency, LATENCY_BUCKETS, 0.001, queue.latency_ms / 1000))
+            for labels, queue, _ in named
+            if any(queue.latency)
         ],
     )
 
 
+def had_traffic(queue: Queue) -> bool:
+    """Whether anything happened in it since the start."""
+    return any(getattr(queue.counts, counter) for counter in QUEUE_COUNTERS)
+
+
 def _channels(snapshot: Snapshot) -> Iterator[Series]:
-    named: list[tuple[Attributes, Channel]] = [
-        ({c.QUEUE: text_of(queue.name), c.CHANNEL: text_of(channel.name)}, channel)
+    named = [
+        ({c.QUEUE: text_of(queue.name), c.CHANNEL: text_of(channel.name)}, channel, had_traffic(queue))
         for queue in snapshot.queues
         for channel in queue.channels
     ]
@@ -215,13 +245,13 @@ def _channels(snapshot: Snapshot) -> Iterator[Series]:
         (c.ROUNDS, "rounds"),
     )  # fmt: skip
     for metric, number in numbers:
-        yield _plain(metric, [(attributes, getattr(channel, number)) for attributes, channel in named])
-    yield _plain(c.SERVED, [(attributes, channel.served / 1000) for attributes, channel in named])
-    yield _plain(
+        yield _of_queues(metric, [(labels, getattr(channel, number), had) for labels, channel, had in named])
+    yield _of_queues(c.SERVED, [(labels, channel.served / 1000, had) for labels, channel, had in named])
+    yield _of_queues(
         c.WAITED,
         [
-            (attributes | {c.CAUSE: cause}, ms / 1000)
-            for attributes, channel in named
+            (labels | {c.CAUSE: cause}, ms / 1000, had)
+            for labels, channel, had in named
             for cause, ms in zip(WAIT_CAUSES, channel.waited_ms, strict=True)
         ],
     )
@@ -248,12 +278,16 @@ def _keys(snapshot: Snapshot, others: OtherKeys) -> Iterator[Series]:
             (attributes | {c.CAUSE: cause}, waited_s)
             for attributes, numbers in rows
             for cause, waited_s in zip(WAIT_CAUSES, numbers[2:], strict=True)
+            if waited_s
         ],
     )
     yield _plain(c.KEY_RATIO, [(attributes, key.share_ratio) for attributes, key in named])
     yield _plain(c.KEY_PENDING, [(attributes, key.pending) for attributes, key in named])
-    yield _plain(c.KEY_IN_FLIGHT, [(attributes, key.in_flight) for attributes, key in named])
-    yield _plain(c.KEY_OLDEST, [(attributes, key.oldest_ms / 1000) for attributes, key in named])
+    yield _plain(c.KEY_IN_FLIGHT, [(attributes, key.in_flight) for attributes, key in named if key.in_flight])
+    yield _plain(c.KEY_PAUSED, [(attributes, 1) for attributes, key in named if key.is_paused])
+    yield _plain(
+        c.KEY_OLDEST, [(attributes, key.oldest_ms / 1000) for attributes, key in named if key.oldest_ms]
+    )
 
 
 def _key_attributes(queue: bytes, channel: bytes, fairness_key: str) -> Attributes:

@@ -14,7 +14,15 @@ from fila_server.config.kinds import Address, AddressOrOff
 from fila_server.core.threads.spans import SpanTap
 from fila_server.telemetry.probes import DRAINING, LoadingPage, bound
 from fila_server.telemetry.prometheus import Check, MetricsPage
-from fila_server.telemetry.series import HookReader, OtherKeys, QuotaReader, Series, TroubleReader, all_series
+from fila_server.telemetry.series import (
+    BackupReader,
+    HookReader,
+    OtherKeys,
+    QuotaReader,
+    Series,
+    TroubleReader,
+    all_series,
+)
 from fila_server.telemetry.snapshot import Snapshot
 from fila_server.telemetry.source import SnapshotSource
 
@@ -37,12 +45,14 @@ class Telemetry:
         hooks: HookReader = tuple,
         quotas: QuotaReader = tuple,
         troubles: TroubleReader = tuple,
+        backup: BackupReader = lambda: None,
     ) -> None:
         """`ask` sends METRICS to the core and gives the answer. Call on the loop."""
         self._hooks = hooks
         self._quotas = quotas
         self._troubles = troubles
-        self._source = SnapshotSource(ask, hooks, quotas, troubles)
+        self._backup = backup
+        self._source = SnapshotSource(ask, hooks, quotas, troubles, backup)
         self._page: MetricsPage | None = None
         self._exports: list[OtlpExport | SpanExport] = []
 
@@ -61,7 +71,9 @@ class Telemetry:
         others = OtherKeys()
 
         def series(snapshot: Snapshot) -> Iterator[Series]:
-            return all_series(snapshot, others, self._hooks(), self._quotas(), self._troubles())
+            return all_series(
+                snapshot, others, self._hooks(), self._quotas(), self._troubles(), self._backup()
+            )
 
         try:
             sockets = loading.hand_over() if loading is not None else bound(address)

@@ -51,6 +51,10 @@ class Channel(msgspec.Struct, array_like=True, frozen=True):
     waited_ms: tuple[float, float, float, float, float]
     """Message-milliseconds, in the order of WAIT_CAUSES."""
     unbegun: int
+    oldest_ms: int
+    oldest_lease_ms: int
+    failed: int
+    returned: int
 
 
 class Queue(msgspec.Struct, array_like=True, frozen=True):
@@ -62,6 +66,13 @@ class Queue(msgspec.Struct, array_like=True, frozen=True):
     stored_bytes: int
     keys: int
     oldest_ms: int
+    oldest_lease_ms: int
+    head_offset: int
+    """1: it never held a message."""
+    is_paused: int
+    paused_keys: int
+    longest_paused_ms: int
+    """Of these keys, for how long the one that was paused first is paused."""
     counts: QueueCounts
     latency: list[int]
     """Leases by the bit length of the milliseconds that their messages waited."""
@@ -86,6 +97,7 @@ class Key(msgspec.Struct, array_like=True, frozen=True):
     """Message-milliseconds in the order of WAIT_CAUSES, then cost served and cost due, in thousandths."""
     arrived: int = 0
     """Messages that came into the channel since the row began."""
+    is_paused: int = 0
 
     @property
     def served(self) -> float:
@@ -122,6 +134,9 @@ class Snapshot(msgspec.Struct, array_like=True, frozen=True):
     """Passes that stored messages, by the bit length of how many."""
     batch_messages: int
     queue_count: int
+    """Dead-letter queues included."""
+    left_out: int
+    """Queues for which there was no room. Dead-letter queues that never held a letter are not told and not counted."""
     queues: list[Queue]
     keys: list[Key]
     buckets: list[Bucket]

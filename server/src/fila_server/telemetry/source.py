@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from fila_server import errors
 from fila_server.telemetry.series import (
+    BackupReader,
     HookReader,
     HookReading,
     OtherKeys,
@@ -33,11 +34,13 @@ class SnapshotSource:
         hooks: HookReader,
         quotas: QuotaReader = tuple,
         troubles: TroubleReader = tuple,
+        backup: BackupReader = lambda: None,
     ) -> None:
         self._ask = ask
         self._hooks = hooks
         self._quotas = quotas
         self._troubles = troubles
+        self._backup = backup
         self._others = OtherKeys()
         self._loop = asyncio.get_running_loop()
         self._asking: asyncio.Task[bytes] | None = None
@@ -55,7 +58,7 @@ class SnapshotSource:
             asked.cancel()
             return []
         # Here and not on the loop, which has better things to do for these milliseconds.
-        return list(all_series(decode(packed), self._others, hooks, quotas, troubles))
+        return list(all_series(decode(packed), self._others, hooks, quotas, troubles, self._backup()))
 
     async def _reading(
         self,

@@ -321,7 +321,7 @@ class GetStatsRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_keys: _Optional[int] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "channels", "creation_id", "dead_lettered_total", "dead_letters_dropped_total", "delivered_total", "depth", "enqueued_total", "expired_total", "hard_dropped", "head_offset", "hook_errors", "hook_fallbacks", "hooks", "in_flight", "leader_node_id", "leased_total", "nacked_total", "oldest_age_ms", "per_key_stats", "per_throttle_stats", "quantum", "replication_count", "retention", "returned_total", "stale_acks_total", "stored_bytes", "tail_offset", "ttl_dropped_total", "unbegun", "weights_clamped_total"]
+    __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "channels", "creation_id", "dead_lettered_total", "dead_letters_dropped_total", "delivered_total", "depth", "enqueued_total", "expired_total", "hard_dropped", "head_offset", "hook_errors", "hook_fallbacks", "hooks", "in_flight", "leader_node_id", "leased_total", "nacked_total", "oldest_age_ms", "oldest_lease_age_ms", "per_key_stats", "per_throttle_stats", "quantum", "replication_count", "retention", "returned_total", "stale_acks_total", "stored_bytes", "tail_offset", "totals_since", "ttl_dropped_total", "unbegun", "weights_clamped_total"]
     ACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_FAIRNESS_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -344,6 +344,7 @@ class GetStatsResponse(_message.Message):
     LEASED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     NACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_LEASE_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     PER_KEY_STATS_FIELD_NUMBER: _ClassVar[int]
     PER_THROTTLE_STATS_FIELD_NUMBER: _ClassVar[int]
     QUANTUM_FIELD_NUMBER: _ClassVar[int]
@@ -353,6 +354,7 @@ class GetStatsResponse(_message.Message):
     STALE_ACKS_TOTAL_FIELD_NUMBER: _ClassVar[int]
     STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
     TAIL_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    TOTALS_SINCE_FIELD_NUMBER: _ClassVar[int]
     TTL_DROPPED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     UNBEGUN_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_CLAMPED_TOTAL_FIELD_NUMBER: _ClassVar[int]
@@ -378,6 +380,7 @@ class GetStatsResponse(_message.Message):
     leased_total: int
     nacked_total: int
     oldest_age_ms: int
+    oldest_lease_age_ms: int
     per_key_stats: _containers.RepeatedCompositeFieldContainer[PerFairnessKeyStats]
     per_throttle_stats: _containers.RepeatedCompositeFieldContainer[PerThrottleKeyStats]
     quantum: int
@@ -387,10 +390,11 @@ class GetStatsResponse(_message.Message):
     stale_acks_total: int
     stored_bytes: int
     tail_offset: int
+    totals_since: _timestamp_pb2.Timestamp
     ttl_dropped_total: int
     unbegun: int
     weights_clamped_total: int
-    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ..., dead_letters_dropped_total: _Optional[int] = ..., hooks: _Optional[_Iterable[_Union[HookStats, _Mapping]]] = ..., creation_id: _Optional[str] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., leased_total: _Optional[int] = ...) -> None: ...
+    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ..., dead_letters_dropped_total: _Optional[int] = ..., hooks: _Optional[_Iterable[_Union[HookStats, _Mapping]]] = ..., creation_id: _Optional[str] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., leased_total: _Optional[int] = ..., oldest_lease_age_ms: _Optional[int] = ..., totals_since: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class HookStats(_message.Message):
     __slots__ = ["breaker_state", "errors", "fallbacks", "held", "hook", "ignored_fields", "last_error", "last_error_at", "last_error_headers", "log_lines", "log_lines_dropped", "runs"]
@@ -674,7 +678,7 @@ class QueueConfig(_message.Message):
     def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ..., paused: bool = ...) -> None: ...
 
 class QueueInfo(_message.Message):
-    __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "dead_lettered_total", "delivered_total", "depth", "enqueued_total", "in_flight", "leader_node_id", "name", "oldest_age_ms", "paused"]
+    __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "dead_lettered_total", "delivered_total", "depth", "enqueued_total", "in_flight", "leader_node_id", "name", "oldest_age_ms", "oldest_lease_age_ms", "paused", "totals_since"]
     ACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_FAIRNESS_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -687,7 +691,9 @@ class QueueInfo(_message.Message):
     LEADER_NODE_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_LEASE_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
+    TOTALS_SINCE_FIELD_NUMBER: _ClassVar[int]
     acked_total: int
     active_consumers: int
     active_fairness_keys: int
@@ -700,8 +706,10 @@ class QueueInfo(_message.Message):
     leader_node_id: int
     name: str
     oldest_age_ms: int
+    oldest_lease_age_ms: int
     paused: bool
-    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_consumers: _Optional[int] = ..., leader_node_id: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., paused: bool = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ...) -> None: ...
+    totals_since: _timestamp_pb2.Timestamp
+    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_consumers: _Optional[int] = ..., leader_node_id: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., paused: bool = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., oldest_lease_age_ms: _Optional[int] = ..., totals_since: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ReadLogRequest(_message.Message):
     __slots__ = ["fairness_key", "from_offset", "from_time", "max_batch", "queue", "to_offset", "to_time"]

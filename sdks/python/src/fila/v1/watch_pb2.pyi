@@ -143,7 +143,8 @@ class KeyState(_message.Message):
     def __init__(self, fairness_key: _Optional[str] = ..., state: _Optional[_Union[KeyState.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., waiting_ms: _Optional[int] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., arrived_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_per_second: _Optional[float] = ..., due_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., due_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ...) -> None: ...
 
 class QueueState(_message.Message):
-    __slots__ = ["acked_total", "active_keys", "arriving_per_second", "channel", "consumers", "dead_lettered_total", "delayed", "delivered_per_second", "delivered_total", "enqueued_total", "in_flight", "leased_total", "oldest_age_ms", "queue", "ready", "served_total", "stored_bytes", "waits"]
+    __slots__ = ["acked_per_second", "acked_total", "active_keys", "arriving_per_second", "channel", "consumers", "dead_lettered_total", "delayed", "delivered_per_second", "delivered_total", "enqueued_total", "failed_per_second", "failed_total", "in_flight", "leased_total", "oldest_age_ms", "oldest_lease_age_ms", "queue", "ready", "returned_per_second", "returned_total", "served_total", "stored_bytes", "waits"]
+    ACKED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     ACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_KEYS_FIELD_NUMBER: _ClassVar[int]
     ARRIVING_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
@@ -154,14 +155,20 @@ class QueueState(_message.Message):
     DELIVERED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ENQUEUED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    FAILED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    FAILED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     LEASED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_LEASE_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     SERVED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
     WAITS_FIELD_NUMBER: _ClassVar[int]
+    acked_per_second: float
     acked_total: int
     active_keys: int
     arriving_per_second: float
@@ -172,15 +179,20 @@ class QueueState(_message.Message):
     delivered_per_second: float
     delivered_total: int
     enqueued_total: int
+    failed_per_second: float
+    failed_total: int
     in_flight: int
     leased_total: int
     oldest_age_ms: int
+    oldest_lease_age_ms: int
     queue: str
     ready: int
+    returned_per_second: float
+    returned_total: int
     served_total: float
     stored_bytes: int
     waits: WaitCauses
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., consumers: _Optional[int] = ..., active_keys: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., leased_total: _Optional[int] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., consumers: _Optional[int] = ..., active_keys: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., leased_total: _Optional[int] = ..., oldest_lease_age_ms: _Optional[int] = ..., failed_total: _Optional[int] = ..., returned_total: _Optional[int] = ..., acked_per_second: _Optional[float] = ..., failed_per_second: _Optional[float] = ..., returned_per_second: _Optional[float] = ...) -> None: ...
 
 class SeriesPoint(_message.Message):
     __slots__ = ["acked", "arrived", "delivered", "depth", "in_flight", "leased", "oldest_age_ms", "recorded", "waits"]

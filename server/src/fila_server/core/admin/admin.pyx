@@ -343,7 +343,7 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
     if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_WEIGHT):
         key.admin_weight = <unsigned short> fields.number[v1.SET_KEY_POLICY_REQUEST_WEIGHT]
     if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_PAUSED):
-        pause_set(core, key, fields.number[v1.SET_KEY_POLICY_REQUEST_PAUSED] != 0)
+        pause_set(core, key, fields.number[v1.SET_KEY_POLICY_REQUEST_PAUSED] != 0, core.wall_ms)
     if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_MAX_IN_FLIGHT):
         cap_set(core, key, <uint32_t> fields.number[v1.SET_KEY_POLICY_REQUEST_MAX_IN_FLIGHT])
     if is_rate_given or fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_BURST):

@@ -15,6 +15,7 @@ from fila_server.core.history.changes cimport (
 from fila_server.core.index.delays cimport expiry_drop
 from fila_server.core.index.frames cimport frame_finish, frame_free, frame_recount, frame_retained, share_free
 from fila_server.core.index.keys cimport key_drop_if_idle
+from fila_server.core.index.leases cimport groups_unlink
 from fila_server.core.index.policy cimport policy_free
 from fila_server.core.lifecycle.answers cimport answers_forget
 from fila_server.core.lifecycle.ending cimport settled_flush, slot_stop
@@ -163,6 +164,8 @@ cdef bint _channel_clear(Core* core, Channel* channel) noexcept nogil:
 
 cdef void _channel_free(Channel* channel) noexcept nogil:
     ring_free(&channel.ring)
+    groups_unlink(channel)
+    map64_free(&channel.delayed_cohorts)
     free(channel)
 
 
@@ -210,7 +213,7 @@ cdef bint _keys_free(Core* core, Queue* queue) noexcept nogil:
             queue.gone_cursor = 0
         else:
             key.admin_weight = key.refs = 0
-            pause_set(core, key, False)
+            pause_set(core, key, False, 0)
             cap_set(core, key, 0)
             rate_limit_set(core, key, 0, 0)
             key_drop_if_idle(core, key)

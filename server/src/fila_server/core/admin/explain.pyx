@@ -17,7 +17,6 @@ from fila_server.core.scheduling.clocks cimport (
     HOUR_SERVED, WAITED_HELD, clock_account, clock_find, clock_remember, hour_sum,
 )
 from fila_server.core.scheduling.eligibility cimport rate_limit_due_ms
-from fila_server.core.scheduling.fifo cimport fifo_first
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.kinds cimport PARKED_CAPPED, PARKED_RATE_LIMITED, PARKED_THROTTLED, TIMER_DELAY
 from fila_server.core.state.paths cimport (
@@ -29,6 +28,7 @@ from fila_server.core.state.state cimport (
 )
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
+from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.maps cimport textmap_get
 from fila_server.core.structures.timers cimport Timer
 
@@ -190,14 +190,14 @@ cdef void _put_waits(Core* core, Buffer* b, KeyClock* row) noexcept nogil:
 
 cdef void _put_returning(Buffer* b, Flow* flow, StepBudget* steps) noexcept nogil:
     """What comes back keeps its place, so a message that always does stands among the first."""
-    cdef Slot* slot = flow.fifo.head
+    cdef Slot* slot = <Slot*> flow.fifo.head
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef Slot* found = NULL
     cdef int looked = 0
     cdef uint32_t most = RETURNS_NAMED - 1
     while looked < RETURNING_LOOKED_AT:
         while slot == NULL and sub != NULL and may_step(steps):
-            slot = sub.fifo.head
+            slot = <Slot*> sub.fifo.head
             sub = sub.sibling
         if slot == NULL:
             break
@@ -205,7 +205,7 @@ cdef void _put_returning(Buffer* b, Flow* flow, StepBudget* steps) noexcept nogi
         if slot_returns(slot) > most:
             most = slot_returns(slot)
             found = slot
-        slot = slot.next
+        slot = <Slot*> slot.place.next
     if found != NULL:
         put_number_field(
             b, v1.EXPLAIN_KEY_RESPONSE_RETURNING_OFFSET, frame_offset(frame_of(found), found.index))

@@ -42,19 +42,19 @@ cdef double _flow_work(Flow* flow, double usual) noexcept nogil:
 
 cdef double _own_cost(Flow* flow, double usual, StepBudget* steps) noexcept nogil:
     """The average of its first messages."""
-    cdef Slot* slot = flow.fifo.head
+    cdef Slot* slot = <Slot*> flow.fifo.head
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef uint32_t looked = 0
     cdef double total = 0
     while looked < COSTS_LOOKED_AT:
         while slot == NULL and sub != NULL and may_step(steps):
-            slot = sub.fifo.head
+            slot = <Slot*> sub.fifo.head
             sub = sub.sibling
         if slot == NULL:
             break
         total += entry_of(slot).cost
         looked += 1
-        slot = slot.next
+        slot = <Slot*> slot.place.next
     return total / looked if looked else usual
 
 

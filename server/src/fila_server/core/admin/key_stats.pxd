@@ -6,8 +6,8 @@ cells; of a larger one, or of keys with many sub-queues, the edge asks part afte
 stop nobody:
 
     STATS_PAGE  StatsPage: at most `most` keys from `cursor` on, none with less pending than `least`
-                -> StatsPart: how many keys have something pending, the longest wait, the next cursor (0: that
-                was all), and keys and buckets, whose `waiting` counts this part's keys alone
+                -> StatsPart: how many keys have something pending, the next cursor (0: that was all), and
+                keys and buckets, whose `waiting` counts this part's keys alone
 
 A table that has grown in between is begun anew.
 """
@@ -25,7 +25,6 @@ cdef enum:
 cdef struct Walked:
     uint32_t cursor                 # the cell after the last that was looked at
     uint64_t active
-    uint64_t oldest_ms
 
 # Appends both for the cells from `cursor` to `end`, or to fewer where there is much to look at
 # (Walked.cursor); `is_part`: of a larger table.

@@ -110,7 +110,6 @@ cdef void _keys(
             while flow != NULL:
                 if flow.backlog and (channel == NULL or flow.channel == channel):
                     subqueues += flow.subqueues.by_set.count if flow.subqueues != NULL else 0
-                    walked.oldest_ms = max(walked.oldest_ms, flow_age(core, flow, &steps))
                 flow = flow.next_of_key
             if pending >= least:
                 keep_largest(rows, &count, most, key, pending)
@@ -203,7 +202,7 @@ cdef Walked keys_walk(
     cdef Walked walked
     cdef uint32_t cells
     cdef uint32_t rows_max = <uint32_t> min(most, <uint64_t> KEYS_MAX) if most else KEYS_DEFAULT
-    walked.cursor, walked.active, walked.oldest_ms = cursor, 0, 0
+    walked.cursor, walked.active = cursor, 0
     end = min(end, queue.keys.capacity)
     cells = max(end - min(cursor, end), <uint32_t> 1)
     _keys(core, queue, channel, min(rows_max, cells), least, end, &walked, b)
@@ -231,7 +230,6 @@ cdef void key_stats_page(Core* core, Command* command, Fields* fields, Queue* qu
         core, queue, channel, fields.number[seam.STATS_PAGE_MOST], fields.number[seam.STATS_PAGE_LEAST],
         cursor, cursor + CELLS_PER_PAGE, True, &b)
     put_number_field(&b, seam.STATS_PART_ACTIVE, walked.active)
-    put_number_field(&b, seam.STATS_PART_OLDEST_MS, walked.oldest_ms)
     put_number_field(&b, seam.STATS_PART_CURSOR, walked.cursor if walked.cursor < queue.keys.capacity else 0)
     put_number_field(&b, seam.STATS_PART_CAPACITY, queue.keys.capacity)
     answer(core, command.token, OK, &b, False)

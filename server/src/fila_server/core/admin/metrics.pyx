@@ -1,10 +1,11 @@
 """One walk over what is counted already; nothing is summed up over messages."""
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.admin.step_budget cimport StepBudget, flow_age, steps_begin, steps_end
+from fila_server.core.index.ages cimport age_of, channel_age, channel_lease_age, queue_age, queue_lease_age
 from fila_server.core.lifecycle.answers cimport answer
 from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.commands cimport OK
@@ -13,15 +14,15 @@ from fila_server.core.protocol.refusals cimport refusal_reason
 from fila_server.core.scheduling.clocks cimport (
     HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, hour_sum, hour_total,
 )
-from fila_server.core.state.directory cimport directory_first
 from fila_server.core.state.paths cimport flow_delivered
-from fila_server.core.state.state cimport Channel, Flow, Frame, KeyClock, Queue, ThrottleKey
+from fila_server.core.state.state cimport Channel, Flow, KeyClock, Queue, ThrottleKey
 from fila_server.core.storage.reclaim cimport Upkeep
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_init, buffer_reserve, must_malloc, put_bytes, put_u32be, put_u64be, put_u8,
 )
 from fila_server.core.structures.counters cimport Hour, QueueCounters
+from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.maps cimport Text, textmap_next
 from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
 
@@ -159,7 +160,7 @@ cdef void _refused(Core* core, Buffer* b) noexcept nogil:
 # --- queues ----------------------------------------------------------------------------------
 
 cdef void _channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
-    _array(b, 16)
+    _array(b, 20)
     _text(b, &channel.text)
     _number(b, channel.ready)
     _number(b, channel.delayed)
@@ -176,21 +177,26 @@ cdef void _channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
     _real(b, hour_sum(core, &channel.hour, HOUR_SERVED))
     _hour_totals(b, &channel.hour, WAITED_HELD + 1)
     _number(b, channel.unbegun)
+    _number(b, channel_age(core, channel))
+    _number(b, channel_lease_age(core, channel))
+    _number(b, channel.failed)
+    _number(b, channel.returned)
 
 
 cdef void _queue(Core* core, Buffer* b, Queue* queue) noexcept nogil:
-    cdef Frame* oldest = directory_first(&queue.directory)
     cdef Channel* channel = queue.channels
-    cdef int64_t age = 0
-    if oldest != NULL and queue.depth + queue.in_flight:
-        age = core.wall_ms - oldest.appended_ms
-    _array(b, 10)
+    _array(b, 15)
     _text(b, &queue.text)
     _number(b, queue.depth)
     _number(b, queue.in_flight)
     _number(b, queue.stored_bytes)
     _number(b, queue.keys.count)
-    _number(b, <uint64_t> max(age, <int64_t> 0))
+    _number(b, queue_age(core, queue))
+    _number(b, queue_lease_age(core, queue))
+    _number(b, queue.next_offset)
+    _number(b, queue.policy.paused)
+    _number(b, queue.paused_count)
+    _number(b, age_of(core, fifo_first(&queue.paused_keys)))
     _numbers(b, <uint64_t*> &queue.counters, sizeof(QueueCounters) // sizeof(uint64_t))
     _numbers(b, queue.latency.by_bits, 32)
     _number(b, queue.latency.sum_ms)
@@ -204,16 +210,21 @@ cdef void _queues(Core* core, Buffer* b) noexcept nogil:
     cdef Ranked* rows = <Ranked*> must_malloc(QUEUES_MAX * sizeof(Ranked))
     cdef uint32_t cursor = 0
     cdef uint32_t count = 0
+    cdef uint32_t wanted = 0
     cdef uint32_t i
     cdef Queue* queue
     while True:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
         if queue == NULL:
             break
+        if queue.is_dlq and queue.next_offset == 1:     # most never hold a letter, and would be half of all
+            continue
+        wanted += 1
         keep_largest(
             rows, &count, QUEUES_MAX, queue, queue.counters.enqueued + queue.counters.delivered + queue.depth)
     largest_first(rows, count)
     _number(b, core.queues.count)
+    _number(b, wanted - count)
     _array(b, count)
     for i in range(count):
         _queue(core, b, <Queue*> rows[i].what)
@@ -229,7 +240,7 @@ cdef void _key(Core* core, Buffer* b, KeyClock* row, StepBudget* steps) noexcept
         clock_account(core, flow)
     served = hour_sum(core, &row.hour, HOUR_SERVED)
     due = hour_sum(core, &row.hour, HOUR_DUE)
-    _array(b, 12)
+    _array(b, 13)
     _text(b, &row.channel.queue.text)
     _text(b, &row.channel.text)
     _text(b, &row.text)
@@ -242,6 +253,7 @@ cdef void _key(Core* core, Buffer* b, KeyClock* row, StepBudget* steps) noexcept
     _number(b, flow_age(core, flow, steps) if flow != NULL and flow.backlog else 0)
     _hour_totals(b, &row.hour, HOUR_COLUMNS)
     _number(b, row.arrived + (flow.arrived if flow != NULL else 0))
+    _number(b, flow.key.paused if flow != NULL else 0)
 
 
 cdef void _keys(Core* core, Buffer* b) noexcept nogil:
@@ -310,7 +322,7 @@ cdef void metrics_command(Core* core, Command* command) noexcept nogil:
     fields_parse(&fields, command.bytes, command.length)
     buffer_init(&b)
     buffer_reserve(&b, 65536)
-    _array(&b, 12)
+    _array(&b, 13)
     _number(&b, SNAPSHOT_VERSION)
     _totals(core, &b)
     _refused(core, &b)
@@ -320,9 +332,10 @@ cdef void metrics_command(Core* core, Command* command) noexcept nogil:
     _number(&b, core.counters.batch_messages)
     if fields.number[seam.METRICS_ASKED_WITHOUT_QUEUES]:
         _number(&b, core.queues.count)
+        _number(&b, 0)
         _array(&b, 0)
     else:
-        _queues(core, &b)               # two places: how many there are, and those that are told
+        _queues(core, &b)               # how many there are, how many are left out, those told
     if fields.number[seam.METRICS_ASKED_WITHOUT_KEYS]:
         _array(&b, 0)
         _array(&b, 0)

@@ -1,12 +1,13 @@
 """Of what is counted anyway; what only a walk over a queue's keys can tell is in core/admin/key_stats."""
 
-from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.admin.explain cimport explain_key
 from fila_server.core.admin.key_stats cimport CELLS_AT_ONCE, Walked, key_stats_page, keys_walk
+from fila_server.core.index.ages cimport channel_age, channel_lease_age, queue_age, queue_lease_age
 from fila_server.core.index.holders cimport holder_bound, holder_reported, holder_room
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.protocol cimport seam, v1
@@ -17,7 +18,7 @@ from fila_server.core.protocol.protobuf cimport (
     VARINT, fields_parse, next_field, put_nested, put_number_field, put_tag, put_text_field,
     put_timestamp_field,
 )
-from fila_server.core.state.directory cimport directory_first, directory_from, directory_next, queue_oldest
+from fila_server.core.state.directory cimport directory_from, directory_next, queue_oldest
 from fila_server.core.state.kinds cimport DONE, PULL
 from fila_server.core.state.paths cimport (
     channel_find, frame_last_offset, frame_offset, queue_find, share_find,
@@ -84,7 +85,8 @@ cdef void _channel_info(Buffer* b, uint32_t field, Channel* channel) noexcept no
     buffer_free(&inner)
 
 
-cdef void _put_counters(Buffer* b, Queue* queue) noexcept nogil:
+cdef void _put_counters(Core* core, Buffer* b, Queue* queue) noexcept nogil:
+    put_timestamp_field(b, v1.GET_STATS_RESPONSE_TOTALS_SINCE, max(core.opened_ms, queue.created_ms))
     put_number_field(b, v1.GET_STATS_RESPONSE_HARD_DROPPED, queue.counters.hard_dropped)
     put_number_field(b, v1.GET_STATS_RESPONSE_DEAD_LETTERED_TOTAL, queue.counters.dead_lettered)
     put_number_field(b, v1.GET_STATS_RESPONSE_ENQUEUED_TOTAL, queue.counters.enqueued)
@@ -119,7 +121,6 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
         walked = keys_walk(
             core, queue, channel, fields.number[seam.STATS_ASKED_MOST], 0, 0, CELLS_AT_ONCE, False, &b)
         put_number_field(&b, v1.GET_STATS_RESPONSE_ACTIVE_FAIRNESS_KEYS, walked.active)
-        put_number_field(&b, v1.GET_STATS_RESPONSE_OLDEST_AGE_MS, walked.oldest_ms)
         is_all = walked.cursor >= queue.keys.capacity
     if not is_all:
         b.length = 0
@@ -136,9 +137,15 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
         &b, v1.GET_STATS_RESPONSE_DEPTH, queue.depth if channel == NULL else channel.ready + channel.delayed)
     put_number_field(
         &b, v1.GET_STATS_RESPONSE_IN_FLIGHT, queue.in_flight if channel == NULL else channel.in_flight)
+    put_number_field(
+        &b, v1.GET_STATS_RESPONSE_OLDEST_AGE_MS,
+        queue_age(core, queue) if channel == NULL else channel_age(core, channel))
+    put_number_field(
+        &b, v1.GET_STATS_RESPONSE_OLDEST_LEASE_AGE_MS,
+        queue_lease_age(core, queue) if channel == NULL else channel_lease_age(core, channel))
     put_number_field(&b, v1.GET_STATS_RESPONSE_ACTIVE_CONSUMERS, consumers)
     put_number_field(&b, v1.GET_STATS_RESPONSE_QUANTUM, <uint64_t> core.quantum)
-    _put_counters(&b, queue)
+    _put_counters(core, &b, queue)
     put_number_field(&b, v1.GET_STATS_RESPONSE_HEAD_OFFSET, queue.next_offset)
     put_number_field(
         &b, v1.GET_STATS_RESPONSE_TAIL_OFFSET,
@@ -173,7 +180,6 @@ cdef void _identity(Buffer* b, Queue* queue) noexcept nogil:
 cdef void _queue_info(Core* core, Buffer* b, Queue* queue) noexcept nogil:
     """A QueueInfo, of what is counted anyway: it costs the same however much the queue holds."""
     cdef Channel* channel = queue.channels
-    cdef Frame* oldest = directory_first(&queue.directory)
     cdef uint64_t consumers = 0
     cdef uint32_t active = 0
     while channel != NULL:
@@ -188,11 +194,11 @@ cdef void _queue_info(Core* core, Buffer* b, Queue* queue) noexcept nogil:
     put_number_field(b, v1.QUEUE_INFO_DELIVERED_TOTAL, queue.counters.delivered)
     put_number_field(b, v1.QUEUE_INFO_ACKED_TOTAL, queue.counters.acked)
     put_number_field(b, v1.QUEUE_INFO_DEAD_LETTERED_TOTAL, queue.counters.dead_lettered)
-    if oldest != NULL and queue.depth + queue.in_flight:
-        put_number_field(
-            b, v1.QUEUE_INFO_OLDEST_AGE_MS, <uint64_t> max(core.wall_ms - oldest.appended_ms, <int64_t> 0))
+    put_number_field(b, v1.QUEUE_INFO_OLDEST_AGE_MS, queue_age(core, queue))
+    put_number_field(b, v1.QUEUE_INFO_OLDEST_LEASE_AGE_MS, queue_lease_age(core, queue))
     put_number_field(b, v1.QUEUE_INFO_ACTIVE_FAIRNESS_KEYS, active)
     put_number_field(b, v1.QUEUE_INFO_PAUSED, queue.policy.paused)
+    put_timestamp_field(b, v1.QUEUE_INFO_TOTALS_SINCE, max(core.opened_ms, queue.created_ms))
 
 
 cdef void _list_queues(Core* core, Command* command) noexcept nogil:

@@ -1,10 +1,10 @@
 """What may go of a flow has its first at the top of a heap; among what stands in lines it is looked for."""
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
-from fila_server.core.scheduling.fifo cimport fifo_first
-from fila_server.core.state.paths cimport frame_enqueued_ms, frame_of
-from fila_server.core.state.state cimport Fifo, Subqueue
+from fila_server.core.index.ages cimport slot_age
+from fila_server.core.state.state cimport Subqueue
+from fila_server.core.structures.fifo cimport Fifo, fifo_first
 
 
 cdef void steps_end(Core* core, const StepBudget* steps) noexcept nogil:
@@ -14,12 +14,14 @@ cdef void steps_end(Core* core, const StepBudget* steps) noexcept nogil:
 
 
 cdef inline Slot* _lower(Slot* found, Fifo* fifo) noexcept nogil:
-    cdef Slot* first = fifo_first(fifo)
-    return first if first != NULL and (found == NULL or first.position < found.position) else found
+    cdef Slot* first = <Slot*> fifo_first(fifo)
+    if first == NULL or (found != NULL and found.place.position <= first.place.position):
+        return found
+    return first
 
 
 cdef Slot* flow_first(Flow* flow, StepBudget* steps) noexcept nogil:
-    cdef Slot* found = fifo_first(&flow.fifo)
+    cdef Slot* found = <Slot*> fifo_first(&flow.fifo)
     cdef Subqueue* sub
     cdef uint32_t looked = 0
     if flow.subqueues == NULL:
@@ -38,8 +40,4 @@ cdef Slot* flow_first(Flow* flow, StepBudget* steps) noexcept nogil:
 
 cdef uint64_t flow_age(Core* core, Flow* flow, StepBudget* steps) noexcept nogil:
     cdef Slot* slot = flow_first(flow, steps)
-    cdef int64_t age
-    if slot == NULL:
-        return 0
-    age = core.wall_ms - frame_enqueued_ms(frame_of(slot), slot.index)
-    return <uint64_t> age if age > 0 else 0
+    return slot_age(core, slot) if slot != NULL else 0

@@ -6,6 +6,7 @@ from libc.string cimport memcmp, memcpy
 
 from fila_server.core.admin.explain cimport Holding, flow_holding
 from fila_server.core.admin.step_budget cimport StepBudget, flow_age, steps_begin, steps_end
+from fila_server.core.index.ages cimport channel_age, channel_lease_age
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport FIND_KEYS, OK
@@ -17,12 +18,11 @@ from fila_server.core.scheduling.clocks cimport (
     HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, clock_find, hour_sum, hour_total,
 )
 from fila_server.core.scheduling.flows cimport flow_find
-from fila_server.core.state.directory cimport directory_first
 from fila_server.core.state.kinds cimport NOT_PARKED
 from fila_server.core.state.paths cimport (
     channel_find, flow_delivered, flow_leased, key_cap, key_rate_limit, key_weight, queue_find,
 )
-from fila_server.core.state.state cimport Channel, Flow, Frame, Key, KeyClock, Queue
+from fila_server.core.state.state cimport Channel, Flow, Key, KeyClock, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc
 from fila_server.core.structures.counters cimport Hour, Rates
 from fila_server.core.structures.maps cimport (
@@ -149,7 +149,6 @@ cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, StepBudg
 cdef void _put_channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
     """A QueueState."""
     cdef Queue* queue = channel.queue
-    cdef Frame* oldest = directory_first(&queue.directory)
     cdef Buffer inner
     buffer_init(&inner)
     put_text_field(&inner, v1.QUEUE_STATE_QUEUE, _text(&queue.text))
@@ -159,12 +158,14 @@ cdef void _put_channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
     put_number_field(&inner, v1.QUEUE_STATE_IN_FLIGHT, channel.in_flight)
     put_number_field(&inner, v1.QUEUE_STATE_CONSUMERS, channel.consumers)
     put_number_field(&inner, v1.QUEUE_STATE_ACTIVE_KEYS, channel.active_keys)
-    if oldest != NULL and queue.depth + queue.in_flight and core.wall_ms > oldest.appended_ms:
-        put_number_field(&inner, v1.QUEUE_STATE_OLDEST_AGE_MS, <uint64_t> (core.wall_ms - oldest.appended_ms))
+    put_number_field(&inner, v1.QUEUE_STATE_OLDEST_AGE_MS, channel_age(core, channel))
+    put_number_field(&inner, v1.QUEUE_STATE_OLDEST_LEASE_AGE_MS, channel_lease_age(core, channel))
     put_number_field(&inner, v1.QUEUE_STATE_ENQUEUED_TOTAL, queue.counters.enqueued)
     put_number_field(&inner, v1.QUEUE_STATE_LEASED_TOTAL, channel.leased)
     put_number_field(&inner, v1.QUEUE_STATE_DELIVERED_TOTAL, channel.delivered)
     put_number_field(&inner, v1.QUEUE_STATE_ACKED_TOTAL, channel.acked)
+    put_number_field(&inner, v1.QUEUE_STATE_FAILED_TOTAL, channel.failed)
+    put_number_field(&inner, v1.QUEUE_STATE_RETURNED_TOTAL, channel.returned)
     put_number_field(&inner, v1.QUEUE_STATE_DEAD_LETTERED_TOTAL, queue.counters.dead_lettered)
     put_number_field(&inner, v1.QUEUE_STATE_STORED_BYTES, queue.stored_bytes)
     put_double_field(&inner, v1.QUEUE_STATE_SERVED_TOTAL, <double> channel.served / 1000)

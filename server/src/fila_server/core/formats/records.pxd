@@ -18,7 +18,7 @@
                                                      or that it came back uncounted, and whether begun
     QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
              queue | channel                         name, start offset, created, first number, idle time
-    KEYS     queue | fairness key                    weights, pause, cap; version 2: rate and burst
+    KEYS     queue | fairness key                    weights, pause, cap; 2: rate and burst; 3: paused since
     CONFIG   key                                     value
     BUCKETS  throttle key                            level, wall clock
     DEDUP    queue | dedup key                       id, offset, when its window ends and began
@@ -62,8 +62,10 @@ cdef enum:
     VERSION_COUNTED = 2             # SETTLED: with the number of messages
     VERSION_TRACKED = 2             # LEASES: a consumer's, that says what it has begun
     VERSION_KEY_RATE = 2            # KEYS: with a rate
+    VERSION_KEY_PAUSED = 3          # KEYS: with a rate, 0 = none, and since when the key is paused
     KEY_BYTES = 10
     KEY_RATED_BYTES = 26
+    KEY_PAUSED_BYTES = 34
     WITH_OWN_IDS = 1
     WITH_TIMES = 2
     WITH_ONLY = 4

@@ -381,21 +381,25 @@ cdef void _text_key(Buffer* b, uint64_t queue, const char* text, uint32_t length
 
 
 cdef void key_record_put(Core* core, rocksdb_writebatch_t* batch, Key* key) noexcept nogil:
-    cdef char value[KEY_RATED_BYTES]
+    cdef char value[KEY_PAUSED_BYTES]
     cdef KeyRateLimit* rate_limit = key_rate_limit(key)
     cdef uint32_t cap = key_cap(key)
-    value[0] = VERSION if rate_limit == NULL else VERSION_KEY_RATE
+    cdef size_t length = KEY_BYTES
+    memset(value, 0, KEY_PAUSED_BYTES)
+    value[0] = VERSION
     value[1] = <char> ((1 if key.paused else 0) | (2 if key_has_policy(key) else 0))
     memcpy(value + 2, &key.weight, 2)
     memcpy(value + 4, &key.admin_weight, 2)
     memcpy(value + 6, &cap, 4)
     if rate_limit != NULL:
+        value[0], length = VERSION_KEY_RATE, KEY_RATED_BYTES
         memcpy(value + KEY_BYTES, &rate_limit.bucket.rate, 8)
         memcpy(value + KEY_BYTES + 8, &rate_limit.bucket.burst, 8)
+    if key.paused:
+        value[0], length = VERSION_KEY_PAUSED, KEY_PAUSED_BYTES
+        memcpy(value + KEY_RATED_BYTES, &key.extras.paused.position, 8)
     _text_key(&core.tail, key.queue.number, key.text.bytes, key.text.length)
-    batch_put(
-        core.store, batch, KEYS, core.tail.data, core.tail.length, value,
-        KEY_BYTES if rate_limit == NULL else KEY_RATED_BYTES)
+    batch_put(core.store, batch, KEYS, core.tail.data, core.tail.length, value, length)
     key.recorded = True
 
 

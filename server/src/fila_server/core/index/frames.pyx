@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.index.ages cimport share_age_begins
 from fila_server.core.index.bodies cimport body_release, failures_go_on
 from fila_server.core.index.keys cimport key_release
 from fila_server.core.scheduling.throttle cimport set_release
@@ -60,6 +61,9 @@ cdef void frame_free(Core* core, Frame* frame) noexcept nogil:
     if frame.tallies != NULL:
         core.index_bytes -= frame.count * sizeof(Tally)
         free(frame.tallies)
+    if frame.first_due_ms != NULL:
+        core.index_bytes -= frame.count * sizeof(int64_t)
+        free(frame.first_due_ms)
     free(frame.own_ids)
     free(frame)
 
@@ -80,6 +84,7 @@ cdef Share* share_new(Core* core, Frame* frame, Channel* channel) noexcept nogil
     channel.shares += 1
     share.channel = channel
     share.frame = frame
+    share_age_begins(frame, share)
     if core.history != NULL:
         share.waits = <Wait*> (&share.slots[0] + frame.count)
     share.next_of_frame = frame.shares

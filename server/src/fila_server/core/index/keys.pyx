@@ -1,10 +1,10 @@
 """References are counted by entries; a key that an operator set something for outlives them."""
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.formats.records cimport KEY_BYTES, KEY_RATED_BYTES, key_record_delete
+from fila_server.core.formats.records cimport KEY_BYTES, KEY_PAUSED_BYTES, KEY_RATED_BYTES, key_record_delete
 from fila_server.core.scheduling.eligibility cimport (
     cap_set, extras_free, pause_set, rate_limit_recover,
 )
@@ -67,13 +67,17 @@ cdef void key_drop_if_idle(Core* core, Key* key) noexcept nogil:
 cdef void key_recover(Core* core, Key* key, const char* value, size_t length) noexcept nogil:
     cdef double rate, burst
     cdef uint32_t cap
+    cdef int64_t paused_ms = core.wall_ms       # a record of before does not say
     memcpy(&key.weight, value + 2, 2)
     memcpy(&key.admin_weight, value + 4, 2)
     memcpy(&cap, value + 6, 4)
     cap_set(core, key, cap)
-    pause_set(core, key, value[1] & 1)
     key.recorded = True
-    if length == KEY_RATED_BYTES:
+    if length >= KEY_RATED_BYTES:
         memcpy(&rate, value + KEY_BYTES, 8)
         memcpy(&burst, value + KEY_BYTES + 8, 8)
-        rate_limit_recover(core, key, rate, burst)
+        if rate > 0:
+            rate_limit_recover(core, key, rate, burst)
+    if length == KEY_PAUSED_BYTES:
+        memcpy(&paused_ms, value + KEY_RATED_BYTES, 8)
+    pause_set(core, key, value[1] & 1, paused_ms)

@@ -7,7 +7,7 @@ have come back; two bits a lease say so. They are written once a pass, unsynced 
 frame has ended.
 """
 
-from libc.stdint cimport uint64_t, uint8_t
+from libc.stdint cimport int64_t, uint64_t, uint8_t
 
 from fila_server.core.state.pending cimport LeaseGroup
 from fila_server.core.state.state cimport Channel, Core, Lease
@@ -16,8 +16,10 @@ cdef enum LeaseMark:
     MARK_BEGUN = 1
     MARK_RETURNED = 2
 
+# The newest of its channel's: groups are made in the order of the moments at which their leases began.
 cdef LeaseGroup* group_new(
-    uint64_t queue_number, uint64_t channel_number, uint64_t first_lease_id, uint64_t consumer) noexcept nogil
+    Channel* channel, uint64_t first_lease_id, uint64_t consumer, int64_t leased_ms) noexcept nogil
+cdef void groups_unlink(Channel* channel) noexcept nogil             # of a channel that is about to be freed
 cdef void group_mark(Core* core, LeaseGroup* group, uint64_t lease_id, uint8_t mark) noexcept nogil
 cdef void group_leave(Core* core, LeaseGroup* group) noexcept nogil      # one lease fewer
 cdef void groups_flush(Core* core) noexcept nogil                        # this pass's marks

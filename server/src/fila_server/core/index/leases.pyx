@@ -15,15 +15,43 @@ from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 
 
 cdef LeaseGroup* group_new(
-        uint64_t queue_number, uint64_t channel_number, uint64_t first_lease_id,
-        uint64_t consumer) noexcept nogil:
+        Channel* channel, uint64_t first_lease_id, uint64_t consumer, int64_t leased_ms) noexcept nogil:
     cdef LeaseGroup* group = <LeaseGroup*> must_malloc(sizeof(LeaseGroup))
     memset(group, 0, sizeof(LeaseGroup))
-    group.queue_number = queue_number
-    group.channel_number = channel_number
+    group.queue_number = channel.queue.number
+    group.channel_number = channel.number
     group.first_lease_id = first_lease_id
     group.consumer = consumer
+    group.leased_ms = leased_ms
+    group.channel = channel
+    group.prev = channel.groups_last
+    if group.prev != NULL:
+        group.prev.next = group
+    else:
+        channel.groups = group
+    channel.groups_last = group
     return group
+
+
+cdef void _unlink(LeaseGroup* group) noexcept nogil:
+    cdef Channel* channel = <Channel*> group.channel
+    if channel == NULL:
+        return
+    group.channel = NULL
+    if group.prev != NULL:
+        group.prev.next = group.next
+    else:
+        channel.groups = group.next
+    if group.next != NULL:
+        group.next.prev = group.prev
+    else:
+        channel.groups_last = group.prev
+
+
+cdef void groups_unlink(Channel* channel) noexcept nogil:
+    """A dead letter that outlives a seek keeps its group until it is moved."""
+    while channel.groups != NULL:
+        _unlink(channel.groups)
 
 
 cdef void group_mark(Core* core, LeaseGroup* group, uint64_t lease_id, uint8_t mark) noexcept nogil:
@@ -51,6 +79,8 @@ cdef void _forget(Core* core, LeaseGroup* group) noexcept nogil:
 
 cdef void group_leave(Core* core, LeaseGroup* group) noexcept nogil:
     group.live -= 1
+    if group.live == 0:
+        _unlink(group)
     if group.live == 0 and not group.is_marked:     # else with the flush, which has it on its list
         _forget(core, group)
 

@@ -2,16 +2,17 @@
 
 from libc.stdint cimport uint8_t
 
+from fila_server.core.index.ages cimport slot_waits, waiting_begins, waiting_ends
 from fila_server.core.scheduling.clocks cimport clock_note, flow_emptied, flow_fills
 from fila_server.core.scheduling.eligibility cimport channel_activate
-from fila_server.core.scheduling.fifo cimport fifo_append, fifo_first, fifo_remove, fifo_return
 from fila_server.core.scheduling.flows cimport flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of
 from fila_server.core.scheduling.waiters cimport subqueue_rank
 from fila_server.core.scheduling.waits cimport sub_gains, sub_loses, wait_begins
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, UNPLACED
 from fila_server.core.state.paths cimport share_of, sub_waiters
-from fila_server.core.state.state cimport Channel, Entry, Fifo, Flow, Frame, Queue, Share, Subqueue
+from fila_server.core.state.state cimport Channel, Entry, Flow, Frame, Queue, Share, Subqueue
 from fila_server.core.structures.counters cimport Tally
+from fila_server.core.structures.fifo cimport Fifo, fifo_append, fifo_first, fifo_remove, fifo_return
 from fila_server.core.structures.ring cimport DEFERRED, ring_again
 
 
@@ -45,6 +46,11 @@ cdef void slot_count(Core* core, Slot* slot, int state) noexcept nogil:
         channel.delayed += 1
     elif _is_in_flight(state):
         channel.in_flight += 1
+    if slot_waits(slot, before) != slot_waits(slot, state):
+        if slot_waits(slot, state):
+            waiting_begins(slot)
+        else:
+            waiting_ends(slot)
     slot.state = <uint8_t> state
     if share.frame.tallies != NULL:
         tally = &share.frame.tallies[slot.index]
@@ -88,7 +94,7 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
     flow_fills(core, flow)
     slot_count(core, slot, READY)
     if not old_place:
-        slot.position = channel.next_position
+        slot.place.position = channel.next_position
         channel.next_position += 1
     if entry.set == NULL or channel.queue.is_dlq:
         slot.owner = NULL
@@ -104,9 +110,9 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
         if sub_waiters(sub) != NULL:
             sub_waiters(sub).messages += 1
     if old_place:
-        fifo_return(fifo, slot)
+        fifo_return(fifo, &slot.place)
     else:
-        fifo_append(fifo, slot)
+        fifo_append(fifo, &slot.place)
     wait_begins(core, slot, flow, sub, was_delayed)
     if sub != NULL:
         sub_gains(core, slot, sub)
@@ -129,11 +135,11 @@ cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
     cdef Fifo* fifo = &flow.fifo if sub == NULL else &sub.fifo
     clock_note(core, flow)
     # purged or expired, it may be what the flow saves for
-    if flow.turn.place == DEFERRED and fifo_first(fifo) == slot:
+    if flow.turn.place == DEFERRED and fifo_first(fifo) == &slot.place:
         ring_again(&share.channel.ring, &flow.turn)
     if sub != NULL:
         sub_loses(core, slot, sub)
-    fifo_remove(fifo, slot)
+    fifo_remove(fifo, &slot.place)
     if sub != NULL:
         sub.count -= 1
         if sub.waiters != NULL:

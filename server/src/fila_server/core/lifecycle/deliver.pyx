@@ -237,8 +237,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
         if delivery == NULL:
             delivery = _delivery_new(wanted)
             group = group_new(
-                queue.number, channel.number, core.next_lease_id, consumer.number if consumer.tracks_begun
-                else 0)
+                channel, core.next_lease_id, consumer.number if consumer.tracks_begun else 0, core.wall_ms)
         lease = _lease(core, slot, consumer, group, timeout_ms)
         lease.delivery = delivery
         lease.at = count

@@ -109,6 +109,7 @@ cdef void lease_fail(
         slot_count(core, slot, DONE)
         lease_forget(core, &kept)
         return
+    share.channel.failed += 1
     if slot.attempts < ATTEMPTS_MAX:
         slot.attempts += 1
     if policy.max_attempts and slot.attempts >= policy.max_attempts and not queue.is_dlq:
@@ -128,6 +129,7 @@ cdef void lease_reject(Core* core, Lease* lease, Slice error, OpenReply* reply) 
     queue's own messages have nowhere else to go."""
     cdef Slot* slot = lease.slot
     cdef LeaseRecord kept = lease_let_go(core, lease)
+    share_of(slot).channel.failed += 1
     if slot.attempts < ATTEMPTS_MAX:
         slot.attempts += 1
     _dead_letter(core, slot, b"rejected", error, &kept, reply)

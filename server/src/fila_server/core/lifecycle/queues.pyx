@@ -134,7 +134,7 @@ cdef Channel* channel_anew(Core* core, Channel* old) noexcept nogil:
     fresh.birth, fresh.created_ms, fresh.idle_after_ms = old.birth, old.created_ms, old.idle_after_ms
     fresh.touched_ms, fresh.used_ms, fresh.noticed_ms = old.touched_ms, old.used_ms, old.noticed_ms
     fresh.leased, fresh.delivered = old.leased, old.delivered
-    fresh.acked, fresh.returned = old.acked, old.returned
+    fresh.acked, fresh.returned, fresh.failed = old.acked, old.returned, old.failed
     fresh.served, fresh.hour = old.served, old.hour
     _consumers_move(old, fresh)
     channel_full(core, old)             # tokens that were counted on here are others' now

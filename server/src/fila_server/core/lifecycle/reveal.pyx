@@ -6,6 +6,7 @@ from libc.string cimport memset
 
 from fila_server.core.formats.records cimport Times
 from fila_server.core.history.decisions cimport ENQUEUED, REDRIVEN, Detail, slot_decided
+from fila_server.core.index.ages cimport frame_delayed
 from fila_server.core.index.delays cimport expiry_add, slot_delay
 from fila_server.core.index.frames cimport frame_finish, frame_recount, frame_retained, share_new
 from fila_server.core.index.slots cimport slot_ready, slot_unplaced
@@ -62,6 +63,8 @@ cdef void _begin(Core* core, Frame* frame) noexcept nogil:
             expiry_add(
                 core, queue, frame_offset(frame, i), times[i].expires_ms,
                 _left_ms(core, arrival, times[i].expires_ms))
+        if times[i].deliver_at_ms:
+            frame_delayed(core, frame, i, times[i].deliver_at_ms)
 
 
 cdef bint frame_reveal(Core* core, Frame* frame, uint64_t until) noexcept nogil:

@@ -11,21 +11,22 @@ from libc.string cimport memcpy, memset
 from fila_server.core.formats.records cimport (
     Times, frame_record_delete, frame_record_put, settled_record_delete, settled_record_put,
 )
+from fila_server.core.index.ages cimport frame_delayed, share_age_moved
 from fila_server.core.index.bodies cimport body_new, frame_want
 from fila_server.core.index.delays cimport expiry_drop
 from fila_server.core.index.frames cimport frame_free, frame_new, frame_tally, frame_unwanted, share_new
 from fila_server.core.index.leases cimport leased_id_add
 from fila_server.core.lifecycle.ending cimport settled_flush
-from fila_server.core.scheduling.fifo cimport fifo_moved
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.directory cimport directory_at, directory_replace
-from fila_server.core.state.kinds cimport DELAYED, DONE, LEASED, READY, RECORDED
+from fila_server.core.state.kinds cimport DELAYED, DONE, LEASED, READY
 from fila_server.core.state.paths cimport (
     frame_appended_ms, frame_enqueued_ms, frame_id, frame_offset, share_of,
 )
 from fila_server.core.state.pending cimport Expiry, OwnIds
-from fila_server.core.state.state cimport Channel, Delay, Entry, Fifo, Lease, Share, Slot, Subqueue
+from fila_server.core.state.state cimport Channel, Delay, Entry, Lease, Share, Slot, Subqueue
 from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.fifo cimport Fifo, fifo_moved
 from fila_server.core.structures.maps cimport map64_get
 
 cdef enum:
@@ -56,7 +57,7 @@ cdef void _slot_move(Slot* from_, Slot* to, Frame* frame, Share* share) noexcept
             fifo = &(<Subqueue*> to.owner).fifo
         else:
             fifo = &flow_find(frame.entries[index].key, share.channel).fifo
-        fifo_moved(fifo, from_, to)
+        fifo_moved(fifo, &from_.place, &to.place)
     elif to.state == LEASED:
         (<Lease*> to.owner).slot = to
     elif to.state == DELAYED:
@@ -64,22 +65,17 @@ cdef void _slot_move(Slot* from_, Slot* to, Frame* frame, Share* share) noexcept
 
 
 cdef Times* _times(Core* core, Frame* old, Frame* frame, const uint32_t* kept) noexcept nogil:
-    """What the record has to say of delays never failed before, and of times to live; NULL for nothing."""
+    """What the record has to say of first delays, over or not, and of times to live; NULL for nothing."""
     cdef Times* times = <Times*> must_malloc(frame.count * sizeof(Times))
-    cdef Share* share
-    cdef Slot* slot
     cdef Expiry* expiry
     cdef uint32_t i
     cdef bint any_ = False
     memset(times, 0, frame.count * sizeof(Times))
     for i in range(frame.count):
-        share = old.shares
-        while share != NULL:
-            slot = &share.slots[kept[i]]
-            if slot.state == DELAYED and not slot.marks & RECORDED:
-                times[i].deliver_at_ms = (<Delay*> slot.owner).due_ms
-                any_ = True
-            share = share.next_of_frame
+        if old.first_due_ms != NULL and old.first_due_ms[kept[i]]:
+            times[i].deliver_at_ms = old.first_due_ms[kept[i]]
+            frame_delayed(core, frame, i, times[i].deliver_at_ms)
+            any_ = True
         if old.has_expiries:
             expiry = <Expiry*> map64_get(&old.queue.expiries, frame_offset(old, kept[i]))
             if expiry != NULL:
@@ -149,6 +145,7 @@ cdef bint frame_rewrite(Core* core, Frame* old) noexcept nogil:
     share = old.shares
     while share != NULL:
         fresh = share_new(core, frame, share.channel)
+        share_age_moved(share, fresh)
         if share.recorded:
             settled_record_delete(core, queue.number, share.channel.number, old.first_offset)
         for i in range(count):

@@ -74,7 +74,6 @@ cdef enum:
 
 cdef enum:
     STATS_PART_ACTIVE = 1
-    STATS_PART_OLDEST_MS = 2
     STATS_PART_CURSOR = 4
     STATS_PART_CAPACITY = 5
     STATS_PART_KEYS = 6

@@ -90,7 +90,6 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
     ),
     "StatsPart": (
         (1, "active", _UINT64),
-        (2, "oldest_ms", _UINT64),
         (4, "cursor", _UINT32),
         (5, "capacity", _UINT64),
         (6, "keys" + _REPEATED, _BYTES),

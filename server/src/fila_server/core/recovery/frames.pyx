@@ -11,6 +11,7 @@ from fila_server.core.formats.index_record cimport (
 from fila_server.core.formats.records cimport (
     STATE_DELAYED, STATE_READY, STATE_RETURNED, WITH_OWN_IDS, WITH_TIMES,
 )
+from fila_server.core.index.ages cimport frame_delayed
 from fila_server.core.index.delays cimport expiry_add, slot_delay
 from fila_server.core.index.frames cimport frame_free, frame_new, share_new
 from fila_server.core.index.holders cimport lease_link
@@ -191,7 +192,7 @@ cdef void _slot_read(
         elif state == NULL or held.lease_id > state.last_lease:
             _hold(core, slot, held)
             if state != NULL and state.kind == STATE_READY:
-                slot.position = IN_RETURNED
+                slot.place.position = IN_RETURNED
                 note_returned(notes, slot, state)
             return
         note_unhold(core, held)
@@ -232,6 +233,8 @@ cdef void frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexc
         core.id_ms = max(core.id_ms, id_high >> 16)
     if times != NULL:
         for i in range(frame.count):
+            if times[i].deliver_at_ms:
+                frame_delayed(core, frame, i, times[i].deliver_at_ms)
             if times[i].expires_ms:
                 frame.has_expiries = True
                 longest_ms = times[i].expires_ms - frame_enqueued_ms(frame, i)
@@ -280,7 +283,7 @@ cdef void _place_one(Core* core, Slot* slot) noexcept nogil:
     """Ready, or leased: then it has its place for the case that it comes back."""
     cdef Channel* channel = share_of(slot).channel
     if slot.state == LEASED:
-        slot.position = channel.next_position
+        slot.place.position = channel.next_position
         channel.next_position += 1
     else:
         slot_ready(core, slot, False)
@@ -311,7 +314,7 @@ cdef void queue_place(Core* core, Queue* queue) noexcept nogil:
         while share != NULL:
             for i in range(frame.count if share.remaining else 0):
                 slot = &share.slots[i]
-                if slot.state == UNPLACED or slot.state == LEASED and slot.position == 0:
+                if slot.state == UNPLACED or slot.state == LEASED and slot.place.position == 0:
                     _place_returned(core, <Notes*> share.channel.recovery, frame_offset(frame, i))
                     _place_one(core, slot)
             share = share.next_of_frame

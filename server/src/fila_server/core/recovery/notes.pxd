@@ -34,6 +34,7 @@ cdef struct Returned:               # a slot that came back, and where it stands
     Slot* slot
 
 cdef struct Notes:                  # of one channel
+    Channel* channel
     Map64 settled                   # first offset -> Bits
     Map64 leases                      # offset -> LeaseNote
     Map64 by_lease                  # lease id -> the same; made when the first

@@ -173,7 +173,7 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
     if c.bad or count > <uint64_t> (c.end - c.at):      # an offset takes a byte at least
         core.counters.lost_ranges += 1
         return
-    group = group_new(queue_number, read_u64be(key + 8), first, consumer)
+    group = group_new(notes.channel, first, consumer, leased_ms)
     group.count = <uint32_t> count
     _note_group(core, notes, group, c, expires_ms, leased_ms)
 

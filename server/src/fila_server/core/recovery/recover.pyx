@@ -11,8 +11,8 @@ from libc.string cimport memcpy, memset
 
 from fila_server.core.admin.runtime_config cimport config_apply
 from fila_server.core.formats.records cimport (
-    DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, KEY_BYTES, KEY_RATED_BYTES, Times, channel_record_put,
-    queue_record_put,
+    DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, KEY_BYTES, KEY_PAUSED_BYTES, KEY_RATED_BYTES, Times,
+    channel_record_put, queue_record_put,
 )
 from fila_server.core.formats.reservations cimport damage_stops, number_met, numbers_met, reservations_read
 from fila_server.core.index.dedup cimport dedup_read, dedup_sort
@@ -99,6 +99,7 @@ cdef void _channel_read(Core* core, uint64_t queue_number, uint64_t number, Curs
         channel.idle_after_ms = take_varint(c)
     notes = <Notes*> must_malloc(sizeof(Notes))
     memset(notes, 0, sizeof(Notes))
+    notes.channel = channel
     map64_init(&notes.settled)
     map64_init(&notes.leases)
     map64_init(&notes.by_lease)
@@ -145,7 +146,9 @@ cdef void _one(
         config_apply(core, name, text)
     elif family == BUCKETS and length == 17:
         _bucket_read(core, name, value)
-    elif family == KEYS and key_length > 8 and (length == KEY_BYTES or length == KEY_RATED_BYTES):
+    elif family == KEYS and key_length > 8 and (
+        length == KEY_BYTES or length == KEY_RATED_BYTES or length == KEY_PAUSED_BYTES
+    ):
         _key_read(core, key, key_length, value, length)
     elif family == DEDUP and key_length > 8 and (length == DEDUP_BYTES or length == DEDUP_BYTES_OF_BEFORE):
         dedup_read(core, key, key_length, value, length)

@@ -215,7 +215,7 @@ cdef class CoreEngine(OpenCore):
         cdef Core* core = self.core
         core.mono_ns = mono_ns
         core.mono_ms = <uint32_t> (mono_ns // 1000000)
-        core.wall_ms = wall_ns // 1000000
+        core.wall_ms = core.opened_ms = wall_ns // 1000000
         core.random[0] = seed ^ <uint64_t> 0x9E3779B97F4A7C15
         core.random[1] = seed * <uint64_t> 0xBF58476D1CE4E5B9 + 1
         # Once a process: a second seed would hide what the maps of an open engine hold.

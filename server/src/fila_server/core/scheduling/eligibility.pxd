@@ -39,8 +39,9 @@ cdef KeyExtras* key_extras(Core* core, Key* key) noexcept nogil
 cdef void extras_free(Core* core, Key* key) noexcept nogil
 # Most leases that the key may hold in a channel at a time, 0 = no cap. The caller reconsiders the key.
 cdef void cap_set(Core* core, Key* key, uint32_t cap) noexcept nogil
-# Nothing of it goes while it is paused. The caller reconsiders the key.
-cdef void pause_set(Core* core, Key* key, bint paused) noexcept nogil
+# Nothing of the key goes while it is paused; `since_ms`, on the wall clock: when that began. The caller
+# reconsiders the key.
+cdef void pause_set(Core* core, Key* key, bint paused, int64_t since_ms) noexcept nogil
 # Tokens a second and most of them, at least one; a rate of 0 takes the pace away. The caller reconsiders the
 # key.
 cdef void rate_limit_set(Core* core, Key* key, double rate, double burst) noexcept nogil

@@ -11,6 +11,7 @@ from fila_server.core.structures.bucket cimport (
     bucket_configure, bucket_due_ns, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take,
 )
 from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.fifo cimport Fifo, Placed, fifo_append, fifo_remove, fifo_return
 from fila_server.core.structures.ring cimport ring_join, ring_leave, ring_park, ring_rejoin
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
 
@@ -133,21 +134,18 @@ cdef void cap_set(Core* core, Key* key, uint32_t cap) noexcept nogil:
         key_extras(core, key).cap = cap
 
 
-cdef void pause_set(Core* core, Key* key, bint paused) noexcept nogil:
-    cdef KeyExtras* extras
-    cdef Key* behind
-    cdef Key* before
-    if key.paused == paused:
-        return
-    key.paused = paused
-    extras = key_extras(core, key)
-    if paused:
-        extras.next_paused, extras.prev_paused = core.paused, NULL
-        if core.paused != NULL:
-            core.paused.extras.prev_paused = key
-        core.paused = key
-        return
-    behind, before = <Key*> extras.next_paused, <Key*> extras.prev_paused
+cdef void _list(Core* core, Key* key) noexcept nogil:
+    cdef KeyExtras* extras = key.extras
+    extras.next_paused, extras.prev_paused = core.paused, NULL
+    if core.paused != NULL:
+        core.paused.extras.prev_paused = key
+    core.paused = key
+
+
+cdef void _unlist(Core* core, Key* key) noexcept nogil:
+    cdef KeyExtras* extras = key.extras
+    cdef Key* behind = <Key*> extras.next_paused
+    cdef Key* before = <Key*> extras.prev_paused
     if before != NULL:
         before.extras.next_paused = behind
     else:
@@ -155,6 +153,28 @@ cdef void pause_set(Core* core, Key* key, bint paused) noexcept nogil:
     if behind != NULL:
         behind.extras.prev_paused = before
     extras.next_paused = extras.prev_paused = NULL
+
+
+cdef void pause_set(Core* core, Key* key, bint paused, int64_t since_ms) noexcept nogil:
+    """All paused keys are a list, and each queue's stand in the order in which they were paused."""
+    cdef Fifo* fifo = &key.queue.paused_keys
+    cdef Placed* place
+    if key.paused == paused:
+        return
+    key.paused = paused
+    place = &key_extras(core, key).paused
+    if not paused:
+        _unlist(core, key)
+        fifo_remove(fifo, place)
+        key.queue.paused_count -= 1
+        return
+    _list(core, key)
+    place.position = since_ms
+    key.queue.paused_count += 1
+    if fifo.tail == NULL or fifo.tail.position <= since_ms:
+        fifo_append(fifo, place)
+    else:
+        fifo_return(fifo, place)
 
 
 cdef KeyRateLimit* _new(Core* core, Key* key) noexcept nogil:

@@ -6,7 +6,6 @@ from libc.string cimport memset
 
 from fila_server.core.scheduling.clocks cimport clock_begin, clock_end, clock_note
 from fila_server.core.scheduling.eligibility cimport flow_join, flow_park, flow_rest, flow_stopped, key_extras
-from fila_server.core.scheduling.fifo cimport fifo_first
 from fila_server.core.scheduling.throttle cimport set_release
 from fila_server.core.scheduling.tokens cimport bucket_refusing, subqueue_claim_ends, subqueue_wait
 from fila_server.core.scheduling.waiters cimport subqueue_rank, waiters_leave
@@ -14,6 +13,7 @@ from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
 from fila_server.core.state.paths cimport key_weight
 from fila_server.core.state.state cimport Subqueues, ThrottleKey
 from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.heap cimport heap_remove
 from fila_server.core.structures.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_put, map64_remove,
@@ -203,11 +203,11 @@ cdef Slot* flow_next(Core* core, Flow* flow) noexcept nogil:
     cdef Slot* plain
     cdef ThrottleKey* bucket
     while True:
-        plain = fifo_first(&flow.fifo)
+        plain = <Slot*> fifo_first(&flow.fifo)
         sub = <Subqueue*> flow.subqueues.eligible if flow.subqueues != NULL else NULL
-        if sub == NULL or (plain != NULL and plain.position < sub.node.rank):
+        if sub == NULL or (plain != NULL and plain.place.position < sub.node.rank):
             return plain
         bucket = bucket_refusing(core, sub)
         if bucket == NULL:
-            return fifo_first(&sub.fifo)
+            return <Slot*> fifo_first(&sub.fifo)
         subqueue_wait(core, sub, bucket)

@@ -7,11 +7,11 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.scheduling.clocks cimport clock_note
-from fila_server.core.scheduling.fifo cimport fifo_first
 from fila_server.core.scheduling.throttle cimport throttle_key_drop_if_idle
 from fila_server.core.scheduling.waits cimport sub_is_held
 from fila_server.core.state.state cimport Channel, Flow
 from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.heap cimport heap_insert, heap_remove
 
 

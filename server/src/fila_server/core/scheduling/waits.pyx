@@ -6,10 +6,10 @@ from libc.string cimport memset
 
 from fila_server.core.history.decisions cimport RELEASED, THROTTLED, Detail, held, slot_decided
 from fila_server.core.scheduling.clocks cimport no_room_ms
-from fila_server.core.scheduling.fifo cimport fifo_first
 from fila_server.core.state.kinds cimport PARKED_PAUSED
 from fila_server.core.state.paths cimport entry_of, share_of
 from fila_server.core.state.pending cimport Wait
+from fila_server.core.structures.fifo cimport fifo_first
 
 
 cdef inline uint32_t _stopped_ms(Core* core, Flow* flow) noexcept nogil:
@@ -109,6 +109,7 @@ cdef void sub_is_held(Core* core, Subqueue* sub) noexcept nogil:
         return
     sub.held_by = sub.waiters.bucket    # one of its set's, so it lives as long as the sub-queue
     held(
-        core, fifo_first(&sub.fifo), &sub.held_by.text, sub.count - sub.held, sub.cost - sub.held_cost)
+        core, <Slot*> fifo_first(&sub.fifo), &sub.held_by.text, sub.count - sub.held,
+        sub.cost - sub.held_cost)
     sub.held = sub.count
     sub.held_cost = sub.cost

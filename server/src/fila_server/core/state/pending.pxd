@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.structures.bucket cimport Bucket
 from fila_server.core.structures.buffer cimport Buffer, Slice
+from fila_server.core.structures.fifo cimport Placed
 from fila_server.core.structures.maps cimport Map64, Text
 from fila_server.core.structures.timers cimport Timer
 from fila_server.core.threads.mailbox cimport Command
@@ -17,11 +18,18 @@ cdef struct OpenReply:              # an answer that may wait for decisions
     bint     nack
     Buffer   payload
 
+cdef struct Cohort:                 # messages of one channel whose age counts from one moment, see ages.pxd
+    Placed   place                  # first; the position is that moment, in ms
+    uint32_t waiting                # how many of them wait; while some do, it stands in Channel.waiting
+
 cdef struct LeaseGroup:             # one LEASES record: what one frame to a consumer held
     LeaseGroup* next_marked
     uint64_t channel_number
     uint64_t queue_number
     uint64_t first_lease_id
+    void*    channel                # the Channel on whose list it stands while one of its leases runs
+    LeaseGroup *next, *prev         # there
+    int64_t  leased_ms
     uint64_t consumer               # whose session says which it has begun; 0 = all begin on delivery
     int64_t  begun_until_ms         # when the last of those that were begun ends
     uint32_t live
@@ -116,6 +124,7 @@ cdef struct KeyExtras:              # what few fairness keys have; made when fir
     KeyRateLimit* rate_limit        # an operator's rate; NULL = none
     Map64*   flows_by_channel       # NULL while it is used in few channels
     void     *next_paused, *prev_paused     # the Keys beside it among those that are paused
+    Placed   paused                 # while an operator paused it: among Queue.paused_keys, by when, in ms
 
 cdef struct Expiry:                 # of a message with a time to live
     Timer    timer                  # first

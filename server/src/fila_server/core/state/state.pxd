@@ -24,7 +24,7 @@ from fila_server.core.state.opaque cimport (
     History, Loader, Outboxes, Store, StoreError, Traces, rocksdb_writebatch_t,
 )
 from fila_server.core.state.pending cimport (
-    Chore, Decision, Dedup, Holder, KeyExtras, LeaseGroup, OwnIds, Page, Wait,
+    Chore, Cohort, Decision, Dedup, Holder, KeyExtras, LeaseGroup, OwnIds, Page, Wait,
 )
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.shared cimport Shared
@@ -34,6 +34,7 @@ from fila_server.core.structures.buffer cimport Buffer, Slice
 from fila_server.core.structures.counters cimport (
     CoreCounters, Failures, Hour, Latency, QueueCounters, Rates, Tally,
 )
+from fila_server.core.structures.fifo cimport Fifo, Placed
 from fila_server.core.structures.heap cimport HeapNode
 from fila_server.core.structures.maps cimport Map64, Text, TextMap
 from fila_server.core.structures.ring cimport Ring, Turn
@@ -75,10 +76,6 @@ cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
     uint32_t refs                   # entries and subqueues that point here
     uint32_t count
     ThrottleKey* members[16]
-
-cdef struct Fifo:                   # see fifo.pxd
-    Slot     *head, *tail
-    HeapNode* returned              # given back to places in the middle
 
 cdef struct KeyClock:                  # what is kept of a key in one channel, also while it is idle
     Text     text                   # first: the key's; the bytes follow the struct
@@ -182,13 +179,12 @@ cdef struct Frame:
     uint32_t burials                # dead letters that wait for its bytes and have no slot any more
     Frame*   next_dying
     void*    times                  # records.Times of its messages, until it is visible; NULL = none have any
+    int64_t* first_due_ms           # of each entry: when its first delay ends, 0 = it has none; or NULL
     uint64_t only                   # redriven: the `birth` of the one channel it is for; 0 = every channel
     Entry    entries[1]             # count
 
 cdef struct Slot:                   # one message in one channel
-    Slot*    next                   # READY: neighbours in its fifo
-    Slot*    prev
-    int64_t  position
+    Placed   place                  # first; READY: where it stands in its fifo
     void*    owner                  # READY: its Subqueue, else its Flow; LEASED: Lease; DELAYED: Delay
     uint32_t index                  # of its entry in the frame
     uint16_t attempts
@@ -204,13 +200,14 @@ cdef struct Share:                  # one channel's view of one frame
     uint8_t  dirty                  # its SETTLED record is to be written with this pass
     uint8_t  recorded               # a SETTLED record exists
     Wait*    waits                  # behind the slots; NULL without a history
+    Cohort   cohort                 # of its messages, but for those that were delayed at first
     Slot     slots[1]               # frame.count
 
 cdef struct Delay:
     Timer    timer                  # first
     Slot*    slot
     int64_t  due_ms
-    bint     far                    # farther off than a timer reaches: it goes there in steps
+    bint     far                    # see timer_step_ns
 
 cdef struct Lease:
     Timer    timer                  # first
@@ -263,8 +260,7 @@ cdef struct Consumer:
     uint32_t begun                  # of `in_flight`
     int64_t  lease_ms               # how long its leases last; 0 = the queue's visibility timeout
     int64_t  silence_ms             # longest between two signs of life; 0 = not judged
-    int64_t  deadline_ms            # on Core.heard_ms: silent, or away, for too long then
-    int64_t  opened_ms
+    int64_t  opened_ms, deadline_ms # the latter on Core.heard_ms: silent, or away, for too long then
     uint64_t returned, handling_us  # the latter as it reports it
     Buffer   revoked                # lease ids, for this pass's Revoked
     const char* revoked_why
@@ -289,11 +285,14 @@ cdef struct Channel:
     uint64_t placed_to              # highest offset with its first place here: what comes back stands behind
     uint64_t ready, delayed, in_flight
     uint64_t unbegun                # of these, those that are not begun
+    Fifo     waiting                # Cohorts, the oldest first
+    Map64    delayed_cohorts        # of messages that were delayed at first: by that moment
+    LeaseGroup *groups, *groups_last        # of its leases, the oldest first
     uint64_t rebuild_at             # seek: frames from this offset on are still to be taken in; 0 = none
     uint64_t log_below              # below: in the log when the channel started, its delays over then
     int64_t  started_ns             # when that was, on the monotonic clock; not kept over a restart
     uint64_t leased, delivered, acked       # delivered: begun, which is at the lease where nobody tracks it
-    uint64_t returned               # leases that came back uncounted
+    uint64_t returned, failed       # leases that came back uncounted; attempts that failed
     uint64_t idle_after_ms          # it is deleted after so long without use; 0 = never
     int64_t  used_ms                # on Core.heard_ms
     int64_t  noticed_ms             # when a message that keeps returning was last told of
@@ -374,17 +373,17 @@ cdef struct Queue:
     Queue*   dlq                    # NULL for a DLQ
     bint     is_dlq, owns_dlq
     bint     copied                 # recovery: its record was found in both families
-    TextMap  keys
+    TextMap  keys, channels_by_name, dedup
     Channel* channels
     Channel* gone                   # channels that are being taken apart,
     uint64_t gone_offset            # the first of them without the frames below,
     uint32_t gone_cursor            # and without these of the queue's keys
-    TextMap  channels_by_name
     uint32_t channel_count
     uint32_t coming                 # messages of the command at hand for it, until the first is taken
     uint64_t coming_bytes
     Directory directory
-    TextMap  dedup
+    Fifo     paused_keys            # KeyExtras.paused, by when they were paused; and how many
+    uint32_t paused_count
     Dedup    *dedup_oldest, *dedup_newest
     Map64    expiries               # offset -> Expiry
     uint64_t arriving               # stored, not durable yet
@@ -428,7 +427,7 @@ cdef struct Core:
     # --- clocks of this pass
     int64_t  mono_ns
     uint32_t mono_ms                # the same; it wraps after 49 days, so only differences count
-    int64_t  wall_ms
+    int64_t  wall_ms, opened_ms     # the latter: the first pass's, when all counters began
     uint64_t durable                # shared.durable and shared.stopping, read once a pass: a pass is a
     bint     stopping               # function of what it took in
     int64_t  heard_ms               # goes on only while the edge reads its sockets: silence is judged by it
