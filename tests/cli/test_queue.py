@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
+
 import grpc
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 from grpc import StatusCode
 
 from fila.v1 import admin_pb2, messages_pb2
@@ -11,6 +15,8 @@ from fila_cli.session import Stopped
 from fila_cli.waiting import wait_for
 from tests.cli.fake_broker import FakeBroker, Refusal, assert_golden
 
+STARTED = Timestamp()
+STARTED.FromDatetime(datetime(2026, 3, 2, 8, tzinfo=UTC))
 STATS = admin_pb2.GetStatsResponse(
     depth=123,
     in_flight=4,
@@ -19,6 +25,7 @@ STATS = admin_pb2.GetStatsResponse(
     quantum=1000,
     oldest_age_ms=65_250,
     enqueued_total=1_000,
+    totals_since=STARTED,
     per_key_stats=[
         admin_pb2.PerFairnessKeyStats(
             key="acme", pending_count=120, current_deficit=-250, weight=3, in_flight=4
@@ -88,7 +95,14 @@ def test_update_without_a_setting_is_bad_usage_and_asks_the_broker_nothing(fila,
 def test_list_shows_dead_letter_queues_too(fila, broker: FakeBroker):
     broker.answers["ListQueues"] = admin_pb2.ListQueuesResponse(
         queues=[
-            admin_pb2.QueueInfo(name="orders", depth=12_345, in_flight=7, active_consumers=2),
+            admin_pb2.QueueInfo(
+                name="orders",
+                depth=12_345,
+                in_flight=7,
+                active_consumers=2,
+                oldest_age_ms=125_000,
+                totals_since=STARTED,
+            ),
             admin_pb2.QueueInfo(name="orders.dlq", depth=3),
         ]
     )
@@ -96,6 +110,41 @@ def test_list_shows_dead_letter_queues_too(fila, broker: FakeBroker):
     assert_golden("queue_list.txt", fila("queue", "list").out)
     assert_golden("queue_list.json", fila("queue", "list", "-o", "json").out)
     assert_golden("queue_list.yaml", fila("--output", "yaml", "queue", "list").out)
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+@pytest.mark.parametrize("command", [("queue", "list"), ("top", "--once", "--interval", "1ms")])
+def test_a_dead_letter_queue_without_a_letter_is_listed_on_demand(fila, broker: FakeBroker, command, form):
+    broker.answers["ListQueues"] = lambda _: admin_pb2.ListQueuesResponse(
+        queues=[
+            admin_pb2.QueueInfo(name="calls"),
+            admin_pb2.QueueInfo(name="calls.dlq"),
+            admin_pb2.QueueInfo(name="orders.dlq", in_flight=1),
+        ]
+    )
+
+    told = fila("-o", form, *command).out
+    assert "calls" in told
+    assert "orders.dlq" in told
+    assert "calls.dlq" not in told
+    assert "calls.dlq" in fila("-o", form, *command, "--all").out
+
+
+def test_totals_say_since_when_they_count(fila, broker: FakeBroker):
+    info = admin_pb2.QueueInfo(
+        name="orders", enqueued_total=9, acked_total=5, dead_lettered_total=2, totals_since=STARTED
+    )
+    broker.answers["ListQueues"] = lambda _: admin_pb2.ListQueuesResponse(queues=[info])
+    broker.answers["GetStats"] = admin_pb2.GetStatsResponse(
+        quantum=1000, dead_lettered_total=2, totals_since=STARTED
+    )
+
+    assert "totals since          2026-03-02T08:00:00Z\n" in fila("queue", "inspect", "orders").out
+    [listed] = json.loads(fila("queue", "list", "-o", "json").out)["queues"]
+    assert listed["totals_since"] == "2026-03-02T08:00:00Z"
+    [row] = json.loads(fila("top", "--once", "--interval", "1ms", "-o", "json").out)["queues"]
+    assert (row["enqueued_total"], row["acked_total"], row["dead_lettered_total"]) == (9, 5, 2)
+    assert row["totals_since"] == "2026-03-02T08:00:00Z"
 
 
 def test_inspect_lists_keys_by_backlog_and_the_buckets_that_hold_them(fila, broker: FakeBroker):
@@ -107,7 +156,11 @@ def test_inspect_lists_keys_by_backlog_and_the_buckets_that_hold_them(fila, brok
 
 def test_inspect_shows_trouble_unasked(fila, broker: FakeBroker):
     broker.answers["GetStats"] = admin_pb2.GetStatsResponse(
-        quantum=1000, hook_fallbacks=17, hard_dropped=3, breaker_state="BREAKER_STATE_OPEN"
+        quantum=1000,
+        hook_fallbacks=17,
+        hard_dropped=3,
+        breaker_state="BREAKER_STATE_OPEN",
+        totals_since=STARTED,
     )
 
     assert_golden("queue_inspect_trouble.txt", fila("queue", "inspect", "orders").out)

@@ -16,6 +16,16 @@ _WAIT_S = 0.5
 _KEYS_MAX = 200
 _DLQ_SUFFIX = ".dlq"
 
+all_queues_option = click.option(
+    "-a", "--all", "is_all", is_flag=True, help="Dead-letter queues without a letter, too"
+)
+
+
+def is_listed(name: str, holds: int, *, is_all: bool) -> bool:
+    """Each queue has a dead-letter queue: most are empty, and would be half of every list."""
+    return is_all or holds > 0 or not name.endswith(_DLQ_SUFFIX)
+
+
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 

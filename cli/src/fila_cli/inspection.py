@@ -114,11 +114,16 @@ def _facts(queue: str, channel: str, stats: GetStatsResponse, *, wide: bool) -> 
         ("weights clamped", stats.weights_clamped_total),
     ]
     listed = always + [(name, Meant(str(value), Meaning.TROUBLE)) for name, value in troubles if value]
+    # They begin anew with each start, while what they counted may still lie there.
+    began = stats.totals_since.ToJsonString() if stats.HasField("totals_since") else "-"
+    since: tuple[str, Cell] = ("totals since", began)
     if not wide:
-        return listed
+        return [*listed, since] if len(listed) > len(always) else listed
     return [
         *listed,
-        ("oldest", age_text(stats.oldest_age_ms) if stats.depth else "-"),
+        since,
+        ("oldest that waits", age_text(stats.oldest_age_ms) if stats.oldest_age_ms else "-"),
+        ("oldest lease", age_text(stats.oldest_lease_age_ms) if stats.oldest_lease_age_ms else "-"),
         ("enqueued", stats.enqueued_total),
         ("leased", stats.leased_total),
         ("delivered", stats.delivered_total),

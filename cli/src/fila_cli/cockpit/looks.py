@@ -40,6 +40,11 @@ class QueueRow:
     acked_per_s: float
     dead: int
     """Dead letters that lie in its dead-letter queue now."""
+    enqueued_total: int
+    acked_total: int
+    dead_lettered_total: int
+    totals_since: str
+    """From when on these count."""
     paused: bool
     circuit: str
     """`closed`, `half_open`, `open`, or empty without hooks."""
@@ -104,6 +109,10 @@ class QueueLooks:
                     out_per_s=rates[1],
                     acked_per_s=rates[2],
                     dead=depth_by_name.get(queue.name + DLQ_SUFFIX, 0),
+                    enqueued_total=queue.enqueued_total,
+                    acked_total=queue.acked_total,
+                    dead_lettered_total=queue.dead_lettered_total,
+                    totals_since=queue.totals_since.ToJsonString() if queue.HasField("totals_since") else "",
                     paused=queue.paused,
                     circuit=circuit_word(queue.breaker_state),
                     trail=trail,

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fila_cli.arguments import (
+    all_queues_option,
     channel_option,
     complete_channel,
     complete_version,
+    is_listed,
     key_option,
     queue_argument,
     yes_option,
@@ -22,7 +24,7 @@ from fila_cli.messages import peeked
 from fila_cli.output import Cell, counted, facts, table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.settings import NAMES_TO_RESET, config_from, describe, name_of, paths_to_reset, setting_options
-from fila_cli.values import Count
+from fila_cli.values import Count, age_text
 from fila_cli.waiting import wait_for
 from fila_cli.watching import show_or_watch, watch_option
 
@@ -276,25 +278,36 @@ def delete(session: Session, queue: str, *, force: bool, yes: bool) -> None:
     name="list",
     examples="""
     fila queue list
+    fila queue list --all
     fila queue list --watch 5s
     fila queue list -o json
     """,
 )
+@all_queues_option
 @watch_option
 @click.pass_obj
-def list_(session: Session, watch_ms: int | None) -> None:
-    """List every queue, dead-letter queues included."""
+def list_(session: Session, watch_ms: int | None, *, is_all: bool) -> None:
+    """List every queue; of dead-letter queues, those that hold a letter."""
     from fila.v1 import admin_pb2
 
     def look() -> tuple[ListQueuesResponse, str]:
         answer = session.admin.ListQueues(admin_pb2.ListQueuesRequest(), timeout=session.timeout_s)
+        listed = [q for q in answer.queues if is_listed(q.name, q.depth + q.in_flight, is_all=is_all)]
+        del answer.queues[:]
+        answer.queues.extend(listed)
         # A tenant is told the numbers of its own key; how many consume is not told, and 0 would be wrong.
         rows = [
-            (each.name, _depth(each), each.in_flight, "-" if answer.tenant else each.active_consumers)
+            (
+                each.name,
+                _depth(each),
+                each.in_flight,
+                age_text(each.oldest_age_ms) if each.oldest_age_ms else "-",
+                "-" if answer.tenant else each.active_consumers,
+            )
             for each in answer.queues
         ]
-        headings = ("QUEUE", "DEPTH", "IN FLIGHT", "CONSUMERS")
-        return answer, table(headings, rows, cut=("QUEUE",)) if rows else ""
+        headings = ("QUEUE", "DEPTH", "IN FLIGHT", "OLDEST", "CONSUMERS")
+        return answer, table(headings, rows, ("OLDEST",), ("QUEUE",)) if rows else ""
 
     show_or_watch(session, watch_ms, look, empty="there are no queues; 'fila queue create NAME' makes one")
 

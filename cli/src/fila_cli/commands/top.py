@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fila_cli.arguments import complete_queue
+from fila_cli.arguments import all_queues_option, complete_queue, is_listed
 from fila_cli.output import Cell, Format, show, table
 from fila_cli.session import Command, Session
 from fila_cli.troubles import above, ask_what_is_wrong, told
@@ -51,6 +51,7 @@ _SPARE = ("ACKED/S", "CAP", "IN FLIGHT", "CONSUMERS", "KEYS", "WEIGHT", "OLDEST"
     fila top orders
     fila top --interval 5s
     fila top --once -o json
+    fila top --once --all
     """,
 )
 @click.argument("queue", required=False, shell_complete=complete_queue)
@@ -62,8 +63,9 @@ _SPARE = ("ACKED/S", "CAP", "IN FLIGHT", "CONSUMERS", "KEYS", "WEIGHT", "OLDEST"
     is_flag=True,
     help="Print one look and stop; also when the output is no terminal, or with -o json",
 )
+@all_queues_option
 @click.pass_obj
-def top(session: Session, queue: str | None, interval_ms: int, *, once: bool) -> None:
+def top(session: Session, queue: str | None, interval_ms: int, *, once: bool, is_all: bool) -> None:
     """Watch all queues, or the fairness keys of QUEUE.
 
     Enter opens a queue's keys and then why one of them waits; p pauses, w weighs, / filters, s sorts, c shows one
@@ -74,7 +76,7 @@ def top(session: Session, queue: str | None, interval_ms: int, *, once: bool) ->
     interval_s = interval_ms / 1000
     is_seen = sys.stdout.isatty() and sys.stdin.isatty()
     if once or session.format is not Format.TABLE or not is_seen:
-        _print_once(session, queue, interval_s)
+        _print_once(session, queue, interval_s, is_all=is_all)
         return
     from fila_cli.cockpit.cockpit import Cockpit
     from fila_cli.cockpit.driving import Driving
@@ -82,11 +84,15 @@ def top(session: Session, queue: str | None, interval_ms: int, *, once: bool) ->
     Driving(session, Cockpit(queue=queue or ""), interval_s).run()
 
 
-def _print_once(session: Session, queue: str | None, interval_s: float) -> None:
+def _print_once(session: Session, queue: str | None, interval_s: float, *, is_all: bool) -> None:
     """Two looks, so that rates mean something."""
     rows = _key_rows(session, queue, interval_s) if queue else _queue_rows(session, interval_s)
+    if not queue:
+        rows = [
+            row for row in rows if is_listed(row["queue"], row["depth"] + row["in_flight"], is_all=is_all)
+        ]
     headings = _KEY_HEADINGS if queue else _QUEUE_HEADINGS
-    lines = [[_cell(name, value) for name, value in row.items()] for row in rows]
+    lines = [[_cell(name, value) for name, value in row.items() if "total" not in name] for row in rows]
     shown = table(headings, lines, _SPARE, ("QUEUE", "KEY"))
     empty = f"nobody waits in {queue}" if queue else "there are no queues; 'fila queue create NAME' makes one"
     wrong = told(ask_what_is_wrong(session, queue or "")) if session.format is Format.TABLE else ""
@@ -124,11 +130,15 @@ def _queue_rows(session: Session, interval_s: float) -> list[dict[str, Any]]:
             "in_flight": row.in_flight,
             "consumers": row.consumers,
             "keys": row.keys,
-            "oldest_ms": row.oldest_ms if row.depth else None,
+            "oldest_ms": row.oldest_ms or None,
             "in_per_second": round(row.in_per_s, 1),
             "out_per_second": round(row.out_per_s, 1),
             "acked_per_second": round(row.acked_per_s, 1),
             "dead": row.dead,
+            "enqueued_total": row.enqueued_total,
+            "acked_total": row.acked_total,
+            "dead_lettered_total": row.dead_lettered_total,
+            "totals_since": row.totals_since or None,
             "paused": row.paused,
             "circuit": row.circuit or None,
         }

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fila_cli.arguments import channel_option, complete_queue, queue_argument
+from fila_cli.arguments import (
+    all_queues_option,
+    channel_option,
+    complete_queue,
+    is_listed,
+    queue_argument,
+)
 from fila_cli.outage import AGAIN_AFTER_S, Outage
 from fila_cli.output import Cell, Format, table
 from fila_cli.session import Command, Session
@@ -49,6 +55,7 @@ _SPARE_OF_KEYS = ("WEIGHT", "IN FLIGHT", "DUE/S", "IN/S")
 @click.option("-n", "--count", type=Count(0, 50), default=20, show_default=True, help="Most keys that lead")
 @click.option("--key", "keys", multiple=True, help="A key to tell besides; may be repeated")
 @click.option("--once", is_flag=True, help="Tell it once, and end")
+@all_queues_option
 @click.pass_obj
 def watch(
     session: Session,
@@ -59,8 +66,12 @@ def watch(
     keys: Sequence[str],
     *,
     once: bool,
+    is_all: bool,
 ) -> None:
-    """Tell QUEUES and the keys that lead in them in numbers, anew each second; without QUEUES, all of them."""
+    """Tell QUEUES and the keys that lead in them in numbers, anew each second; without QUEUES, all of them.
+
+    Of dead-letter queues those are told that hold a letter; with --all, those that ever held one.
+    """
     from fila.v1 import watch_pb2
 
     request = watch_pb2.WatchStatsRequest(
@@ -70,7 +81,7 @@ def watch(
         top=count,
         keys=keys,
     )
-    screen = Screen(keys)
+    screen = Screen(keys, is_all=is_all or bool(queues))
     if once:
         stream = session.admin.WatchStats(request, timeout=session.timeout_s)
         screen.take(told := next(stream))
@@ -106,8 +117,9 @@ def _follow(session: Session, request: WatchStatsRequest, screen: Screen) -> Non
 class Screen:
     """What was told so far and still holds, put together."""
 
-    def __init__(self, named: Sequence[str] = ()) -> None:
+    def __init__(self, named: Sequence[str] = (), *, is_all: bool = True) -> None:
         self._named = named
+        self._is_all = is_all
         self._forget()
 
     def _forget(self) -> None:
@@ -124,6 +136,9 @@ class Screen:
         for each in told.channels:
             place = (each.state.queue, each.state.channel)
             state = each.state
+            if not is_listed(state.queue, state.ready + state.delayed + state.in_flight, is_all=self._is_all):
+                self._drop(place)
+                continue
             self._states[place] = [
                 *place,
                 state.ready,
@@ -131,7 +146,7 @@ class Screen:
                 state.in_flight,
                 f"{state.arriving_per_second:.1f}",
                 f"{state.delivered_per_second:.1f}",
-                age_text(state.oldest_age_ms) if state.ready or state.delayed or state.in_flight else "-",
+                age_text(state.oldest_age_ms) if state.oldest_age_ms else "-",
                 state.consumers,
                 state.active_keys,
             ]
@@ -142,8 +157,11 @@ class Screen:
             self._keys[place] = {name: key for name, key in known.items() if name in kept}
             self._leading[place] = list(each.leading)
         for gone in told.gone:
-            for table_of in (self._states, self._keys, self._leading):
-                table_of.pop((gone.queue, gone.channel), None)
+            self._drop((gone.queue, gone.channel))
+
+    def _drop(self, place: tuple[str, str]) -> None:
+        for table_of in (self._states, self._keys, self._leading):
+            table_of.pop(place, None)
 
     def shown(self) -> str:
         """The tables: the channels, then the keys of each."""
