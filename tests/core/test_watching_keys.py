@@ -187,6 +187,22 @@ def test_the_channel_is_told_with_its_keys(engine: DrivenEngine) -> None:
     assert told.oldest_age_ms == 700
 
 
+def test_what_is_served_failed_and_returned_is_counted_apart(engine: DrivenEngine) -> None:
+    enqueue(engine, "a", 6)
+    session = DrivenSession(engine)
+    acked, nacked, rejected, returned = session.messages[:4]
+    engine.ack("q", [acked])
+    engine.nack("q", [nacked], 60_000)
+    item = service.SettleItem(message_id=rejected.id, lease_id=rejected.metadata.lease_id, dead_letter=True)
+    request = service.NackBatchRequest(queue="q", items=[item])
+    engine.call(commands.NACK_BATCH, request, service.SettleBatchResponse)
+    session.say(window={"size": 2, "give_back": [returned.metadata.lease_id]})
+
+    told = watch.QueueState.FromString(rows(engine)[1].channel)
+
+    assert (told.acked_total, told.failed_total, told.returned_total) == (1, 2, 1)
+
+
 def test_statistics_are_counted_without_a_walk_over_the_keys_where_it_is_left_out(
     engine: DrivenEngine,
 ) -> None:
@@ -199,7 +215,7 @@ def test_statistics_are_counted_without_a_walk_over_the_keys_where_it_is_left_ou
 
     assert whole.active_fairness_keys == 1
     assert len(whole.per_key_stats) == 1
-    for walked in ("active_fairness_keys", "per_key_stats", "per_throttle_stats", "oldest_age_ms"):
+    for walked in ("active_fairness_keys", "per_key_stats", "per_throttle_stats"):
         whole.ClearField(walked)
     assert told == whole
 

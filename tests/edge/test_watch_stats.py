@@ -23,6 +23,7 @@ class FakeBroker:
 
     def __init__(self) -> None:
         self.keys: dict[str, int] = {}
+        self.totals: dict[str, int] = {}
         self.pages: list[Any] = []
         self.gone = False
         self.drains: list[Callable[[], object]] = []
@@ -51,7 +52,7 @@ class FakeBroker:
             pb.KeyState(fairness_key=key, ready=count, waits=pb.WaitCauses()).SerializeToString()
             for key, count in told.items()
         ]
-        state = pb.QueueState(queue="orders", channel="default", ready=sum(self.keys.values()))
+        state = pb.QueueState(queue="orders", channel="default", ready=sum(self.keys.values()), **self.totals)
         answer = seam_frames.WatchedRows(keys=rows, channel=state.SerializeToString(), capacity=64)
         return bytes(answer.SerializeToString())
 
@@ -99,6 +100,25 @@ async def test_the_first_tells_all_and_the_next_what_changed(broker: FakeBroker,
     assert {key.fairness_key for key in first.channels[0].keys} == {"b", "c"}
     assert (second.full, second.sequence, list(second.channels[0].leading)) == (False, 2, ["b", "c"])
     assert [(key.fairness_key, key.ready) for key in second.channels[0].keys] == [("b", 9)]
+    await stream.aclose()
+
+
+async def test_rates_tell_apart_what_was_served_what_failed_and_what_returned(broker: FakeBroker) -> None:
+    now_s = iter(float(2 * look) for look in range(1, 100))
+    stats = StatsWatch(broker, now_s=lambda: next(now_s))  # type: ignore[arg-type]
+    broker.totals = {"enqueued_total": 10, "acked_total": 5}
+    stream = stats.watch(watcher(), everything, every_key)
+    first = await next_of(stream)
+    broker.totals = {
+        "enqueued_total": 30, "delivered_total": 16, "acked_total": 11, "failed_total": 4, "returned_total": 2,
+    }  # fmt: skip
+
+    second = await next_of(stream)
+
+    assert first.channels[0].state.acked_per_second == 0
+    told = second.channels[0].state
+    assert (told.arriving_per_second, told.delivered_per_second) == (10, 8)
+    assert (told.acked_per_second, told.failed_per_second, told.returned_per_second) == (3, 2, 1)
     await stream.aclose()
 
 

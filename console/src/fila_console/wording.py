@@ -50,6 +50,17 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+SERVED = "messages acked a second"
+
+
+def served_unit(failed: float, returned: float) -> str:
+    """What stands beside the number of those served, in attempts and leases a second."""
+    beside = [
+        f"{rate(value)} {word}" for value, word in ((failed, "failed"), (returned, "returned")) if value
+    ]
+    return ", ".join([SERVED, *beside])
+
+
 def rate(per_second: float | None) -> str:
     """`12.3/s`; a dash where it was not measured yet."""
     if per_second is None:

@@ -34,10 +34,11 @@ if TYPE_CHECKING:
 
 _ORDERS = ("backlog", "late", "arriving", "served", "off-share")
 _QUEUE_HEADINGS = (
-    "QUEUE", "CHANNEL", "READY", "DELAYED", "IN FLIGHT", "IN/S", "OUT/S", "OLDEST", "CONSUMERS", "KEYS",
+    "QUEUE", "CHANNEL", "READY", "DELAYED", "IN FLIGHT", "IN/S", "SERVED/S", "FAILED/S", "RETURNED/S", "OLDEST",
+    "CONSUMERS", "KEYS",
 )  # fmt: skip
-_KEY_HEADINGS = ("KEY", "PENDING", "IN FLIGHT", "WAITING", "IN/S", "SERVED/S", "DUE/S", "WEIGHT", "STATE")
-_SPARE = ("DELAYED", "KEYS", "OLDEST", "IN FLIGHT", "CONSUMERS")
+_KEY_HEADINGS = ("KEY", "PENDING", "IN FLIGHT", "WAITING", "IN/S", "COST/S", "DUE/S", "WEIGHT", "STATE")
+_SPARE = ("RETURNED/S", "DELAYED", "KEYS", "OLDEST", "IN FLIGHT", "CONSUMERS")
 _SPARE_OF_KEYS = ("WEIGHT", "IN FLIGHT", "DUE/S", "IN/S")
 
 
@@ -145,7 +146,9 @@ class Screen:
                 state.delayed,
                 state.in_flight,
                 f"{state.arriving_per_second:.1f}",
-                f"{state.delivered_per_second:.1f}",
+                f"{state.acked_per_second:.1f}",
+                f"{state.failed_per_second:.1f}",
+                f"{state.returned_per_second:.1f}",
                 age_text(state.oldest_age_ms) if state.oldest_age_ms else "-",
                 state.consumers,
                 state.active_keys,

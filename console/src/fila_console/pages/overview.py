@@ -22,7 +22,19 @@ from fila_console.trouble import Trouble
 from fila_console.upstream import Upstream
 from fila_console.visit import Visit
 from fila_console.watches import Watch
-from fila_console.wording import UNKNOWN, age, cause, clock, count, counted, named, rate, shown
+from fila_console.wording import (
+    SERVED,
+    UNKNOWN,
+    age,
+    cause,
+    clock,
+    count,
+    counted,
+    named,
+    rate,
+    served_unit,
+    shown,
+)
 from fila_console.wrong import sentences
 
 HOURS_ASKED = 10
@@ -57,7 +69,7 @@ NUMBERS = (
     ("waiting", "Waiting", "messages"),
     ("in_hand", "In hand", "messages"),
     ("arriving", "Arriving", "messages a second"),
-    ("served", "Served", "deliveries a second"),
+    ("served", "Served", SERVED),
     ("oldest", "Oldest waits", "in all queues"),
     ("dead", "Dead letters", "messages"),
 )
@@ -71,6 +83,8 @@ class _Queue:
     in_hand: int = 0
     arriving: float = 0.0
     served: float = 0.0
+    failed: float = 0.0
+    returned: float = 0.0
     oldest_ms: int = 0
     consumers: int = 0
 
@@ -79,7 +93,9 @@ class _Queue:
         self.waiting = max(self.waiting, channel.ready + channel.delayed)
         self.in_hand += channel.in_flight
         self.arriving = max(self.arriving, channel.arriving_per_second)
-        self.served += channel.delivered_per_second
+        self.served += channel.acked_per_second
+        self.failed += channel.failed_per_second
+        self.returned += channel.returned_per_second
         self.oldest_ms = max(self.oldest_ms, channel.oldest_age_ms)
         self.consumers += channel.consumers
 
@@ -117,6 +133,9 @@ class Overview(FeedTopic):
         name = upstream.broker.name
         state = State()
         state.texts = {f"number-{each}": cell(_written(each, numbers[each])) for each, _, _ in NUMBERS}
+        state.texts["unit-served"] = cell(
+            served_unit(sum(q.failed for q in ours.values()), sum(q.returned for q in ours.values()))
+        )
         state.lines = {each: line_points(self._hour.values(each, now_s)) for each, _, _ in NUMBERS}
         state.texts["at"] = cell(f"as of {clock(datetime.now(UTC))}")
         state.texts |= sentences(name, status)
@@ -235,7 +254,7 @@ def _add_point(sums: dict[str, float], point: SeriesPoint, seconds: float, *, is
         return
     told = {"waiting": point.depth, "in_hand": point.in_flight}
     for name, value in (
-        told | {"arriving": point.arrived / seconds, "served": point.delivered / seconds}
+        told | {"arriving": point.arrived / seconds, "served": point.acked / seconds}
     ).items():
         sums[name] = sums.get(name, 0.0) + value
     sums["oldest"] = max(sums.get("oldest", 0.0), point.oldest_age_ms)

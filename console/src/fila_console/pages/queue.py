@@ -25,6 +25,7 @@ from fila_console.upstream import Upstream
 from fila_console.visit import Visit
 from fila_console.watches import Watch
 from fila_console.wording import (
+    SERVED,
     UNKNOWN,
     age,
     brief,
@@ -36,6 +37,7 @@ from fila_console.wording import (
     named,
     part,
     rate,
+    served_unit,
     size,
 )
 from fila_console.wrong import sentences
@@ -56,7 +58,7 @@ KEY_COLUMNS = (
     ">Waiting",
     ">In hand",
     ">Arriving",
-    ">Served",
+    ">Delivered",
     ">>Share",
     ">Due",
     ">>Oldest",
@@ -81,7 +83,7 @@ NUMBERS = (
     ("waiting", "Waiting", "messages"),
     ("in_hand", "In hand", "messages"),
     ("arriving", "Arriving", "messages a second"),
-    ("served", "Served", "deliveries a second"),
+    ("served", "Served", SERVED),
     ("oldest", "Oldest waits", ""),
     ("keys", "Active keys", ""),
 )
@@ -229,7 +231,7 @@ class QueueTopic(FeedTopic):
         if any(each is not None and each > 0.001 for each in rest):
             lines[REST] = rest
             colors[REST] = -1
-        return Plot(times, lines, colors, dashed, "part of the served cost")
+        return Plot(times, lines, colors, dashed, "share of cost")
 
     def _key_row(self, upstream: Upstream, each: KeyState, cost: float | None) -> Row:
         share = each.served_per_second / cost if cost else None
@@ -268,7 +270,8 @@ def _numbers(told: QueueState) -> dict[str, Cell]:
         "number-waiting": cell(count(told.ready + told.delayed)),
         "number-in_hand": cell(count(told.in_flight)),
         "number-arriving": cell(rate(told.arriving_per_second)),
-        "number-served": cell(rate(told.delivered_per_second)),
+        "number-served": cell(rate(told.acked_per_second)),
+        "unit-served": cell(served_unit(told.failed_per_second, told.returned_per_second)),
         "number-oldest": cell(("▲ " if late else "") + age(told.oldest_age_ms), tone="late" if late else ""),
         "number-keys": cell(count(told.active_keys)),
         "stored": cell(size(told.stored_bytes)),

@@ -38,6 +38,14 @@ class QueueState:
     """Of the queue."""
     arriving_per_second: float = 0.0
     delivered_per_second: float = 0.0
+    acked_per_second: float = 0.0
+    """What is served, in messages."""
+    failed_per_second: float = 0.0
+    """Attempts that failed."""
+    returned_per_second: float = 0.0
+    """What came back to its place without counting an attempt."""
+    failed_total: int = 0
+    returned_total: int = 0
     served_total: float = 0.0
     """Cost delivered."""
     waits: WaitCauses | None = None

@@ -371,8 +371,7 @@ cdef struct Queue:
     uint64_t reveals                # how many of its frames were begun
     Chore*   chore                  # the change to it that is being carried out, and those that wait for it
     Queue*   dlq                    # NULL for a DLQ
-    bint     is_dlq, owns_dlq
-    bint     copied                 # recovery: its record was found in both families
+    bint     is_dlq, owns_dlq, copied       # copied: recovery, its record was found in both families
     TextMap  keys, channels_by_name, dedup
     Channel* channels
     Channel* gone                   # channels that are being taken apart,
