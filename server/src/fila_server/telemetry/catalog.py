@@ -148,7 +148,7 @@ CLAMPED = _counter(
     QUEUE,
     core="clamped",
 )
-LATENCY = _histogram("fila.delivery.latency", "s", "From enqueue to delivery, each attempt counted.", QUEUE)
+LATENCY = _histogram("fila.delivery.latency", "s", "From enqueue to lease, each lease counted.", QUEUE)
 
 # --- a queue's state --------------------------------------------------------------------------------------------
 DEPTH = _gauge("fila.queue.depth", "{message}", "Messages pending in some channel.", QUEUE, is_of_each=True)
