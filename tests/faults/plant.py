@@ -19,7 +19,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.faults.catalogue import FAULTS, Fault
+from tests.faults.catalogue import FAULTS
+from tests.faults.fault import Fault
 
 ROOT = Path(__file__).resolve().parents[2]
 COPY = ROOT / "build" / "faults"

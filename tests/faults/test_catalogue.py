@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.catalogue import FAULTS, Fault
+from tests.faults.catalogue import FAULTS
+from tests.faults.fault import Fault
 from tests.faults.plant import CORE, ROOT, Found, planted
 
 
