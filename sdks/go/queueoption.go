@@ -206,6 +206,27 @@ func DropBeyond(bytes uint64) QueueOption {
 	return retentionOption("hard_bytes", func(r *filav1.Retention) { r.HardBytes = bytes })
 }
 
+func intakeOption(path string, set func(*filav1.Intake)) QueueOption {
+	return queueOption("intake."+path, func(c *filav1.QueueConfig) {
+		if c.Intake == nil {
+			c.Intake = &filav1.Intake{}
+		}
+		set(c.Intake)
+	})
+}
+
+// IntakeHeaders are the headers of an HTTP sender that become the message's, where the gateway stores a body as it is: at
+// most 32 names in lower case.
+func IntakeHeaders(names ...string) QueueOption {
+	return intakeOption("headers", func(i *filav1.Intake) { i.Headers = names })
+}
+
+// IntakeDedupHeaders are headers of an HTTP sender: the first that it gives is the dedup key. At most 32 names in lower
+// case.
+func IntakeDedupHeaders(names ...string) QueueOption {
+	return intakeOption("dedup_headers", func(i *filav1.Intake) { i.DedupHeaders = names })
+}
+
 // Channels are made with the queue; `default` when none is named. Only for CreateQueue.
 func Channels(names ...string) QueueOption {
 	return queueOption("channels", func(c *filav1.QueueConfig) { c.Channels = names })

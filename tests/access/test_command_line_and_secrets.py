@@ -69,6 +69,41 @@ def test_a_key_is_made_granted_used_shown_rotated_and_revoked(guarded: Guarded, 
     assert [record["act"] for record in listed["records"]] == ["RevokeKey", "RotateKey"]
 
 
+def test_an_address_for_webhooks_is_printed_once_and_only_enqueues(guarded: Guarded, tmp_path: Path):
+    def run(*arguments: str, key: str = guarded.admin_key) -> Any:
+        return fila(guarded, *arguments, key=key, folder=tmp_path)
+
+    run(
+        "queue",
+        "create",
+        "cli.hooks",
+        "--intake-header",
+        "x-signature",
+        "--intake-dedup-header",
+        "x-delivery",
+    )
+    exported = run("export").stdout
+    assert 'intake-header = ["x-signature"]\nintake-dedup-header = ["x-delivery"]' in exported
+    made = run("auth", "link", "create", "cli.hooks", "--webhook", "--gateway", "https://fila.example/")
+    address = made.stdout.strip()
+    begins = "https://fila.example/v1/queues/cli.hooks/messages/raw/fila_"
+    assert (made.returncode, address.startswith(begins)) == (0, True), made.stderr
+    key = address.rpartition("/")[2]
+    assert run("enqueue", "cli.hooks", "hello", key=key).returncode == 0
+    assert run("consume", "cli.hooks", "--count", "1", key=key).returncode == 1
+
+    listed = run("auth", "link", "list", "cli.hooks").stdout
+    assert (" produce " in listed, "never" in listed, secret_of(key) in listed) == (True, True, False)
+    run("auth", "link", "revoke", "cli.hooks", key.split("_")[1], "--yes")
+    assert "not valid" in run("enqueue", "cli.hooks", "no", key=key).stderr
+    for wrong in (
+        ("cli.hooks",),
+        ("cli.hooks", "acme", "--gateway", "https://x"),
+        ("cli.hooks", "--webhook", "--console", "y"),
+    ):
+        assert run("auth", "link", "create", *wrong).returncode == 2
+
+
 def test_a_name_is_shown_before_it_is_forgotten_and_asked_about(guarded: Guarded, tmp_path: Path):
     def run(*arguments: str, key: str = guarded.admin_key) -> Any:
         return fila(guarded, *arguments, key=key, folder=tmp_path)
@@ -119,7 +154,9 @@ def test_a_link_is_made_shown_used_and_revoked_by_whoever_manages_the_queue(guar
     assert run("explain", queue, "acme", key=key).returncode == 0
     assert run("explain", queue, "globex", key=key).returncode == 1
     listed = run("auth", "link", "list", queue, key=manager).stdout
-    assert f"{key.split('_')[1]}  {queue}  acme  link-maker" in " ".join(listed.split()).replace(" ", "  ")
+    assert f"{key.split('_')[1]}  {queue}  view  acme  link-maker" in " ".join(listed.split()).replace(
+        " ", "  "
+    )
     revoked = run("auth", "link", "revoke", queue, key.split("_")[1], "--yes", key=manager)
     assert revoked.returncode == 0, revoked.stderr
     assert "not valid" in run("queue", "list", key=key).stderr

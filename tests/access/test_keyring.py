@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fila.v1 import auth_pb2 as pb
+from fila.v1.admin_pb2 import Intake, QueueConfig
 from fila_server import errors
 from fila_server.access import records
 from fila_server.access.admission import Admission, Caller
@@ -41,13 +42,15 @@ class Office:
         self.directory = Directory(
             self._stored, table, str(data_dir), wall_ms=lambda: self.now_ms, mono_ns=lambda: 0
         )
-        admission = Admission(
+        self.admission = admission = Admission(
             table, self.directory, Failures(lambda: 0.0), is_on=True, wall_ms=lambda: self.now_ms
         )
-        broker: Any = SimpleNamespace(queue_configs={"orders": None, "mail": None})
+        orders = QueueConfig(intake=Intake(headers=["x-signature"]))
+        broker: Any = SimpleNamespace(queue_configs={"orders": orders, "mail": QueueConfig()})
         self.keyring = Keyring(broker, admission, Limits())
         self.links = TenantLinks(broker, admission, Limits(), self.keyring)
         self.forgetting = Forgetting(admission, self.keyring)
+        self.everybody = Caller(None, "anonymous", "", "", True, "127.0.0.1")
         self.admin = Caller(1, "anna", "first", "", True, "127.0.0.1")
 
     async def _stored(self, kind: int, frame: bytes) -> bytes:
@@ -118,6 +121,87 @@ async def test_links_that_ended_within_the_day_count(
 
     office.now_ms += 1
     await office.make_link(1000, queue)
+
+
+# Links that produce, and what their gateway is told.
+
+
+async def make_address(office: Office, ttl_ms: int = 0, **given: Any) -> pb.CreateTenantLinkResponse:
+    request = pb.CreateTenantLinkRequest(queue="orders", ttl_ms=ttl_ms, right=pb.RIGHT_PRODUCE, **given)
+    return pb.CreateTenantLinkResponse.FromString(await office.links.create(request, office.admin))
+
+
+async def whose(office: Office, key: str, queue: str) -> pb.WhoAmIResponse:
+    caller = office.admission.enter(key.encode(), "127.0.0.1", encrypted=False)
+    return pb.WhoAmIResponse.FromString(await office.keyring.who_am_i(pb.WhoAmIRequest(queue=queue), caller))
+
+
+async def test_an_address_may_produce_to_its_queue_alone_and_has_no_end_unless_one_is_given(office: Office):
+    forever = await make_address(office)
+    for_an_hour = await make_address(office, 3_600_000, fairness_key="acme")
+
+    for made, tenant in ((forever, ""), (for_an_hour, "acme")):
+        told = await whose(office, made.key, "")
+        assert [(each.right, each.queue) for each in told.permissions] == [(pb.RIGHT_PRODUCE, "orders")]
+        assert (told.tenant, made.link.right) == (tenant, pb.RIGHT_PRODUCE)
+    assert (forever.link.HasField("expires_at"), for_an_hour.link.HasField("expires_at")) == (False, True)
+    office.now_ms += 400 * DAY_MS
+    await office.forgetting.look()
+    assert [key.id for key in office.directory.keys.values()] == [forever.link.link_id]
+    listed = await office.links.listed(pb.ListTenantLinksRequest(queue="orders"), office.everybody)
+    assert [each.link_id for each in pb.ListTenantLinksResponse.FromString(listed).links] == [
+        forever.link.link_id
+    ]
+
+
+async def test_links_without_an_end_are_listed_last_and_count(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(links, "LINKS_MAX", 2)
+    forever = await make_address(office)
+    viewing = await office.make_link(1000)
+    listed = await office.links.listed(pb.ListTenantLinksRequest(), office.everybody)
+    found = pb.ListTenantLinksResponse.FromString(listed).links
+    assert [(each.link_id, each.right) for each in found] == [
+        (viewing, pb.RIGHT_VIEW),
+        (forever.link.link_id, pb.RIGHT_PRODUCE),
+    ]
+    with pytest.raises(errors.LimitExceeded, match="at most 2"):
+        await make_address(office)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"right": pb.RIGHT_CONSUME}, "right must be view or produce"),
+        ({"right": pb.RIGHT_ADMIN, "fairness_key": "acme"}, "right must be view or produce"),
+        ({"right": pb.RIGHT_VIEW}, "fairness_key must not be empty"),
+        ({"right": pb.RIGHT_PRODUCE, "ttl_ms": 3651 * DAY_MS}, "10 years"),
+    ],
+)
+async def test_a_link_for_anything_else_is_refused(office: Office, given: dict[str, Any], said: str):
+    with pytest.raises(errors.FilaServerError, match=said):
+        await office.links.create(pb.CreateTenantLinkRequest(queue="orders", **given), office.admin)
+
+
+async def test_who_may_produce_is_told_what_the_queue_takes_from_senders_headers_and_nobody_else(
+    office: Office,
+):
+    address = await make_address(office)
+    viewing = pb.CreateTenantLinkResponse.FromString(
+        await office.links.create(
+            pb.CreateTenantLinkRequest(queue="orders", fairness_key="acme"), office.admin
+        )
+    )
+    told = await whose(office, address.key, "orders")
+    assert list(told.intake.headers) == ["x-signature"]
+    for key, queue in (
+        (address.key, ""),
+        (address.key, "mail"),
+        (address.key, "nowhere"),
+        (viewing.key, "orders"),
+    ):
+        assert not (await whose(office, key, queue)).HasField("intake")
 
 
 # A name that an admin forgets.

@@ -20,6 +20,8 @@ FILE = """
 fairness-header = "tenant"
 weight = { acme = 3 }
 throttle-header = ["provider"]
+intake-header = ["x-signature"]
+intake-dedup-header = ["x-delivery"]
 visibility-timeout = "5m"
 on-enqueue = "@route.lua"
 channels = ["default", "audit"]
@@ -49,6 +51,8 @@ def test_a_queue_that_is_missing_is_made_as_the_file_says(fila, broker: FakeBrok
         "tenant", {"acme": 3}, 300_000,
     )  # fmt: skip
     assert list(config.throttle_key_headers) == ["provider"]
+    assert list(config.intake.headers) == ["x-signature"]
+    assert list(config.intake.dedup_headers) == ["x-delivery"]
     assert config.on_enqueue_script.startswith("function on_enqueue")
     assert list(config.channels) == ["default", "audit"]
     assert broker.request("SetConfig").value == "100,200"
@@ -95,6 +99,8 @@ def test_diff_says_what_would_become_of_what_in_the_words_of_the_file(fila, brok
         "max-depth 5 -> unset",
         'hard-retention-size "1kb" -> unset',
         'disconnect-grace unset -> "5s"',
+        'intake-header unset -> ["x-signature"]',
+        'intake-dedup-header unset -> ["x-delivery"]',
     ]
     assert told == "2 things would change"
     changes = json.loads(fila("diff", file, "-o", "json").out)["changes"]

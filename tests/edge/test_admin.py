@@ -88,6 +88,21 @@ async def test_names_a_queue_may_not_have(stub: Any, admin: FakeAdmin, name: str
 
 
 BAD_CONFIGS = [
+    ({"intake": {"headers": ["x"] * 33}}, "config.intake.headers must be at most 32 names, got 33"),
+    (
+        {"intake": {"dedup_headers": [f"x{i}" for i in range(33)]}},
+        "config.intake.dedup_headers must be at most 32",
+    ),
+    (
+        {"intake": {"headers": ["x", "X-Event"]}},
+        "config.intake.headers[1] must be a header's name in lower case",
+    ),
+    ({"intake": {"headers": ["x y"]}}, "config.intake.headers[0] must be a header's name in lower case"),
+    ({"intake": {"dedup_headers": [""]}}, "config.intake.dedup_headers[0] must be a header's name"),
+    ({"intake": {"headers": ["x", "x"]}}, "config.intake.headers[1] must be named once, got 'x' again"),
+    ({"intake": {"headers": ["fila-tenant"]}}, "config.intake.headers[0] must not be 'fila-tenant'"),
+    ({"intake": {"headers": ["authorization"]}}, "config.intake.headers[0] must not be 'authorization'"),
+    ({"intake": {"dedup_headers": ["cookie"]}}, "config.intake.dedup_headers[0] must not be 'cookie'"),
     (
         Config(visibility_timeout_ms=999),
         "config.visibility_timeout_ms must be from 1000 to 43200000, got 999",

@@ -262,9 +262,8 @@ async def test_who_breaks_a_bound_waits_for_its_refusal_and_who_is_merely_wrong_
 ):
     broker = Broker()
     bounds = Bounds(body_bytes_max=10)
-    service = Service(
-        cast("Any", None), bounds, Budget(100), broker.keys(), broker.refusals, cast("Any", None)
-    )
+    nobody = cast("Any", None)
+    service = Service(nobody, bounds, Budget(100), broker.keys(), nobody, broker.refusals, nobody)
     told = []
 
     async def send(event: Any) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from fila.v1.admin_pb2 import Intake
+from fila_http.intakes import Intakes
 from tests.access.guarded_server import Guarded
 from tests.e2e.conftest import launch, wait_until_started
 from tests.http.running_door import Door, start_by_command, wait_for_door
@@ -61,6 +64,92 @@ def test_what_is_no_message_of_ours_is_told_where_it_is_taken(door, queue, body,
     assert "POST it to /v1/queues/{queue}/messages/raw" in answer.json["detail"]
 
 
+# What is taken from a sender's headers.
+
+SENT = {
+    "X-Signature": "t=1,v1=9f2c",
+    "X-Delivery": "evt_1",
+    "X-Event": "paid",
+    "X-Name": "J\u00f6rg".encode().decode("latin-1"),
+}
+
+
+@pytest.fixture
+def inbox(door: Door, queue: str) -> str:
+    intake = {
+        "headers": ["x-signature", "x-event", "x-name", "x-absent"],
+        "dedupHeaders": ["x-first", "x-delivery"],
+    }
+    assert door.call("PATCH", f"/v1/queues/{queue}", {"intake": intake}).status == 200
+    return f"/v1/queues/{queue}/messages/raw"
+
+
+def test_the_headers_that_the_queue_names_become_the_messages(door, queue, inbox):
+    assert door.post(inbox, body=EVENT, headers=JSON | SENT | {"X-Other": "no"}).status == 200
+    (message,) = stored(door, queue)
+    assert message == {
+        "payload": EVENT,
+        "headers": {"x-signature": "t=1,v1=9f2c", "x-event": "paid", "x-name": "J\u00f6rg"},
+    }
+
+
+def test_the_first_dedup_header_that_is_sent_is_the_dedup_key(door, inbox):
+    first = door.post(inbox, body=EVENT, headers=JSON | SENT)
+    again = door.post(inbox, body=b"another body", headers=JSON | SENT)
+    other = door.post(inbox, body=EVENT, headers=JSON | SENT | {"X-First": "evt_2"})
+    assert again.json == first.json
+    assert other.json["offset"] != first.json["offset"]
+
+
+def test_what_is_said_in_filas_own_words_comes_first(door, queue, inbox):
+    own = {"Fila-Header-X-Event": "mine", "Idempotency-Key": "own"}
+    first = door.post(inbox, body=EVENT, headers=JSON | SENT | own)
+    another = {"X-Delivery": "evt_9"}
+    by_query = door.post(f"{inbox}?dedupKey=own", body=EVENT, headers=JSON | SENT | another)
+    assert by_query.json == first.json
+    assert stored(door, queue)[0]["headers"]["x-event"] == "mine"
+
+
+def test_a_header_that_is_given_twice_is_one(door, queue, inbox):
+    with contextlib.closing(door.connect()) as connection:
+        connection.putrequest("POST", inbox)
+        for value in ("one", "two"):
+            connection.putheader("X-Event", value)
+        connection.putheader("Content-Length", "2")
+        connection.endheaders(b"{}")
+        assert connection.getresponse().status == 200
+    assert stored(door, queue)[0]["headers"] == {"x-event": "one, two"}
+
+
+def test_a_dedup_header_that_is_too_long_is_named(door, inbox):
+    refused = door.post(inbox, body=EVENT, headers=JSON | {"X-Delivery": "e" * 129})
+    assert refused.refusal == (400, "LIMIT_EXCEEDED")
+    assert "x-delivery may have 128 bytes" in refused.json["detail"]
+
+
+def test_other_routes_take_nothing_of_a_senders_headers(door, queue, inbox):
+    door.post(f"/v1/queues/{queue}/messages", body=EVENT, headers=TEXT | SENT)
+    assert stored(door, queue)[0]["headers"] == {}
+
+
+async def test_a_queues_intake_is_asked_for_once_in_ten_seconds_by_each_caller():
+    asked: list[tuple[str, str]] = []
+    now_s = 0.0
+
+    async def ask(key: str, queue: str) -> Intake:
+        asked.append((key, queue))
+        return Intake(headers=[f"{key}-{len(asked)}"])
+
+    intakes = Intakes(ask, lambda: now_s)
+    for _ in range(2):
+        assert (await intakes.of("a", "q")).headers == ["a-1"]
+    assert (await intakes.of("b", "q")).headers == ["b-2"]
+    assert (await intakes.of("a", "other")).headers == ["a-3"]
+    now_s = 10.0
+    assert (await intakes.of("a", "q")).headers == ["a-4"]
+    assert asked == [("a", "q"), ("b", "q"), ("a", "other"), ("a", "q")]
+
+
 # Addresses.
 
 
@@ -97,6 +186,34 @@ def test_an_address_with_a_key_is_enough_for_a_sender_that_sets_no_header(guarde
     guarded_door.post("/v1/auth/keys/revoke", {"keyId": key.split("_")[1]}, key=guarded.admin_key)
     refused = guarded_door.post(address(key), body=EVENT, headers=JSON)
     assert refused.refusal == (401, "UNAUTHENTICATED")
+
+
+def test_an_address_of_a_link_takes_what_the_queue_names_and_ends_with_it(guarded, guarded_door):
+    admin = guarded.admin_key
+    intake = {"headers": ["x-signature"], "dedupHeaders": ["x-delivery"]}
+    guarded_door.post("/v1/queues", {"name": "inbox", "config": {"intake": intake}}, key=admin)
+    made = guarded_door.post("/v1/queues/inbox/links", {"right": "RIGHT_PRODUCE"}, key=admin).json
+    place = address(made["key"], "inbox")
+
+    first = guarded_door.post(place, body=EVENT, headers=JSON | SENT)
+    again = guarded_door.post(place, body=EVENT, headers=JSON | SENT)
+
+    assert (first.status, again.json) == (200, first.json)
+    (message,) = stored(guarded_door, "inbox", admin)
+    assert message == {"payload": EVENT, "headers": {"x-signature": "t=1,v1=9f2c"}}
+    assert guarded_door.post(address(made["key"]), body=EVENT, headers=JSON).refusal[0] == 403
+    for path in ("/v1/queues/inbox/lease", "/v1/queues/inbox/purge", "/v1/queues/hooks/messages/raw"):
+        assert guarded_door.post(path, {}, key=made["key"]).status in (403, 404)
+
+    listed = guarded_door.get("/v1/auth/links", key=admin)
+    (link,) = [each for each in listed.json["links"] if each["queue"] == "inbox"]
+    assert (link["right"], "expiresAt" in link) == ("RIGHT_PRODUCE", False)
+    guarded_door.post("/v1/queues/inbox/links/revoke", {"linkId": link["linkId"]}, key=admin)
+    assert guarded_door.post(place, body=EVENT, headers=JSON).refusal == (401, "UNAUTHENTICATED")
+    audit = json.dumps(guarded_door.get("/v1/auth/audit", key=admin).json)
+    assert (
+        made["key"].rsplit("_", 1)[1] not in guarded_door.log + guarded.running.log_file.read_text() + audit
+    )
 
 
 @pytest.mark.parametrize(

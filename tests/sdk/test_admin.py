@@ -220,6 +220,7 @@ async def test_answers_show_every_field_also_zeros(client: FilaClient) -> None:
         (answers.QueueConfig, admin_pb2.QueueConfig),
         (answers.RetryPolicy, admin_pb2.RetryPolicy),
         (answers.Retention, admin_pb2.Retention),
+        (principals.Intake, admin_pb2.Intake),
         (answers.QueueDetails, admin_pb2.GetQueueResponse),
         (answers.QueueVersion, version_pb2.QueueVersion),
         (answers.QueueVersionDetails, admin_pb2.GetQueueVersionResponse),

@@ -194,12 +194,17 @@ def as_toml(queues: dict[str, QueueConfig], config: dict[str, str]) -> str:
 
 def _lines_of(config: QueueConfig) -> list[tuple[str, str]]:
     listed = []
+    lists = {
+        "throttle-header": config.throttle_key_headers,
+        "intake-header": config.intake.headers,
+        "intake-dedup-header": config.intake.dedup_headers,
+    }
     for name, text in describe(config):
         if name == "weight":
             pairs = ", ".join(f"{quoted(key)} = {config.weights[key]}" for key in sorted(config.weights))
             listed.append((name, f"{{ {pairs} }}"))
-        elif name == "throttle-header":
-            listed.append((name, _list(config.throttle_key_headers)))
+        elif name in lists:
+            listed.append((name, _list(lists[name])))
         elif name in _SCRIPTS:
             listed.append((name, _script(getattr(config, f"{name.replace('-', '_')}_script"))))
         elif name == "ttl-to-dlq":

@@ -1,4 +1,4 @@
-"""`fila auth link`: keys with an end that show a tenant its own part of a queue."""
+"""`fila auth link`: keys that show a tenant its own part of a queue, and addresses for webhooks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from fila_cli.arguments import key_argument, queue_argument, yes_option
+from fila_cli.arguments import complete_key, queue_argument, yes_option
 from fila_cli.output import table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.values import DURATION
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     cls=Group,
     examples="""
     fila auth link create orders acme --ttl 7d
+    fila auth link create hooks --webhook
     fila auth link list orders
     fila auth link revoke orders k3j5h2
     """,
 )
 def link() -> None:
-    """Let a tenant look at its own part of a queue, and at nothing else, for a while."""
+    """Let a tenant look at its own part of a queue for a while, or a webhook enqueue, and nothing else."""
 
 
 @link.command(
@@ -33,26 +34,41 @@ def link() -> None:
     examples="""
     fila auth link create orders acme
     fila auth link create orders acme --ttl 30d --console https://console.example
+    fila auth link create hooks --webhook --gateway https://fila.example
     """,
 )
 @queue_argument
-@key_argument
-@click.option("--ttl", "ttl_ms", type=DURATION, default="7d", show_default=True, help="Its time; 90d at most")
+@click.argument("key", default="", shell_complete=complete_key)
+@click.option(
+    "--ttl", "ttl_ms", type=DURATION, help="Its time; 90d at most, 7d by default; a webhook's for ever"
+)
 @click.option(
     "--console",
     default="",
     metavar="URL",
     help="Print the console's address that shows it; of a console of several brokers, URL/t/BROKER",
 )
+@click.option(
+    "--webhook", is_flag=True, help="Make an address that can only enqueue to QUEUE, under KEY if given"
+)
+@click.option("--gateway", default="", metavar="URL", help="With --webhook, where `fila http` is reached")
 @click.pass_obj
-def create_link(session: Session, queue: str, key: str, ttl_ms: int, console: str) -> None:
-    """Make a link and print its key, or its address, once: whoever has it sees KEY's numbers in QUEUE."""
+def create_link(
+    session: Session, queue: str, key: str, ttl_ms: int | None, console: str, *, webhook: bool, gateway: str
+) -> None:
+    """Make a link and print its key or address, once: it shows KEY's numbers in QUEUE, or enqueues with --webhook."""
     from fila.v1 import auth_pb2
 
-    made = session.auth.CreateTenantLink(
-        auth_pb2.CreateTenantLinkRequest(queue=queue, fairness_key=key, ttl_ms=ttl_ms),
-        timeout=session.timeout_s,
-    )
+    if (webhook and console) or (gateway and not webhook):
+        raise click.UsageError("--console is for links to look at, and --gateway for --webhook")
+    if not (key or webhook):
+        raise click.UsageError("name the fairness KEY that the link shows, or --webhook")
+    right = auth_pb2.RIGHT_PRODUCE if webhook else auth_pb2.RIGHT_VIEW
+    request = auth_pb2.CreateTenantLinkRequest(queue=queue, fairness_key=key, ttl_ms=ttl_ms or 0, right=right)
+    made = session.auth.CreateTenantLink(request, timeout=session.timeout_s)
+    if webhook:
+        session.show(made, f"{gateway.rstrip('/')}/v1/queues/{queue}/messages/raw/{made.key}")
+        return
     page = console.rstrip("/")
     if page and not urlsplit(page).path.startswith("/t/"):
         page += "/t"
@@ -79,14 +95,15 @@ def list_links(session: Session, queue: str) -> None:
         (
             each.link_id,
             each.queue,
+            auth_pb2.Right.Name(each.right).removeprefix("RIGHT_").lower(),
             each.fairness_key,
             each.created_by,
             moment(each, "created_at"),
-            moment(each, "expires_at"),
+            moment(each, "expires_at") or "never",
         )
         for each in answer.links
     ]
-    headings = ("LINK", "QUEUE", "KEY", "BY", "CREATED", "EXPIRES")
+    headings = ("LINK", "QUEUE", "MAY", "KEY", "BY", "CREATED", "EXPIRES")
     session.show(answer, table(headings, rows) if rows else "", empty="no links")
 
 

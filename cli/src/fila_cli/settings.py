@@ -67,6 +67,7 @@ _THEMES = {
     ),
     "Bounds and retention": ("max_depth", "max_bytes", "retention", "expires_after_idle_ms"),
     "Safety": ("durability", "dedup_window_ms"),
+    "Webhooks": ("intake",),
 }  # fmt: skip
 
 SETTINGS = (
@@ -165,6 +166,22 @@ SETTINGS = (
     Setting(
         "--ttl-to-dlq/--no-ttl-to-dlq", "ttl_to_dlq", None, "Messages whose time is over become dead letters"
     ),
+    Setting(
+        "--intake-header",
+        "intake.headers",
+        _HEADER,
+        "Header of an HTTP sender that its messages keep, in lower case; repeat for more",
+        multiple=True,
+        metavar="NAME",
+    ),
+    Setting(
+        "--intake-dedup-header",
+        "intake.dedup_headers",
+        _HEADER,
+        "Header of an HTTP sender that is the dedup key; of several the first it sends",
+        multiple=True,
+        metavar="NAME",
+    ),
 )
 
 NAMES_TO_RESET = [setting.name.split("/")[0] for setting in SETTINGS]
@@ -232,7 +249,9 @@ def _set(config: QueueConfig, field: str, value: Any) -> None:
     from fila.v1 import admin_pb2
 
     owner, _, inner = field.partition(".")
-    if inner:
+    if owner == "intake":
+        getattr(config.intake, inner).extend(value)
+    elif inner:
         setattr(getattr(config, owner), inner, value)
     elif field == "weights":
         config.weights.update(dict(value))
@@ -306,6 +325,8 @@ def describe(config: QueueConfig) -> list[tuple[str, str]]:
             "disconnect-grace",
             duration_text(config.disconnect_grace_ms) if config.HasField("disconnect_grace_ms") else "",
         ),
+        ("intake-header", " ".join(config.intake.headers)),
+        ("intake-dedup-header", " ".join(config.intake.dedup_headers)),
         ("paused", "yes" if config.paused else ""),
         (
             "expires-after-idle",

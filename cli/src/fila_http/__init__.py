@@ -7,6 +7,7 @@ server, has no key of its own, and judges no right. A request goes through these
     guards.py       what is refused before anything is read: a foreign Host or Origin, a target with two readings
     route.py        what a route is; v1/routes.py has the table, made of proto/http.yaml
     keys.py         whether the broker knows the caller's key: what others send is not read
+    intakes.py      what of a sender's headers a queue's messages keep, where a body is stored as it is
     body.py         the body, within its bounds and in time
     binding.py      path, query, headers and body become the request's message; proto_json.py, judged_json.py
     translators.py  the same in a process beside the loop, where the body is not small; translation.py

@@ -10,6 +10,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from starlette.datastructures import Headers, QueryParams
 
+from fila.v1.admin_pb2 import Intake
 from fila.v1.service_pb2 import EnqueueBatchRequest, EnqueueRequest
 from fila_http import judged_json, proto_json
 from fila_http.problems import Code, Problem, invalid
@@ -28,9 +29,16 @@ _DIGITS = re.compile(r"-?[0-9]{1,20}")
 
 
 def bind(
-    route: Route, path: Mapping[str, str], query: QueryParams, headers: Headers, body: bytes, items_max: int
+    route: Route,
+    path: Mapping[str, str],
+    query: QueryParams,
+    headers: Headers,
+    body: bytes,
+    items_max: int,
+    intake: Intake | None = None,
 ) -> Message:
-    """The request's message; a list or an object of the body has at most `items_max` members. Raises Problem."""
+    """The request's message; lists and objects of the body have at most `items_max` members. `intake` says what headers
+    are kept beside a body that is stored as it is. Raises Problem."""
     names = [name for name, _ in headers.raw]
     if len(names) > len(set(names)):
         _check_given_once(headers)
@@ -52,6 +60,8 @@ def bind(
         setattr(request, name, path[name])
     if has_idempotency_key:
         _take_idempotency_key(request, headers[IDEMPOTENCY_KEY], is_raw=is_raw)
+    if intake is not None:
+        _take_in(request, headers, intake)
     if route.events is not None and route.events.resume and "last-event-id" in headers:
         proto_json.into(request, {route.events.resume: headers["last-event-id"]}, items_max, "Last-Event-ID")
     return request
@@ -227,6 +237,28 @@ def _take_raw(request: Message, query: QueryParams, headers: Headers, body: byte
         _take_parameters(request.options, request.options.DESCRIPTOR.fields, query, items_max)
 
 
+def _take_in(request: Message, headers: Headers, intake: Intake) -> None:
+    """What a sender says that knows nothing of Fila, where nothing was said in Fila's own words."""
+    assert isinstance(request, EnqueueRequest)
+    for name in intake.headers:
+        # A header that is given more than once is one, as HTTP has it.
+        if name not in request.headers and (values := headers.getlist(name)):
+            request.headers[name] = ", ".join(map(_text_of, values))
+    for name in () if request.options.dedup_key else intake.dedup_headers:
+        if value := headers.get(name, ""):
+            _check_key(key := _text_of(value), name)
+            request.options.dedup_key = key
+            return
+
+
+def _text_of(value: str) -> str:
+    """Headers come as Latin-1; whoever wrote UTF-8 means that."""
+    try:
+        return value.encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError:
+        return value
+
+
 def _take_idempotency_key(request: Message, key: str, *, is_raw: bool) -> None:
     # Headers come as Latin-1; whoever wrote UTF-8 means that.
     try:
@@ -251,10 +283,10 @@ def _take_idempotency_key(request: Message, key: str, *, is_raw: bool) -> None:
             message.options.dedup_key = f"{key}/{index}"
 
 
-def _check_key(key: str) -> None:
+def _check_key(key: str, header: str = "Idempotency-Key") -> None:
     if (size := len(key.encode())) > DEDUP_KEY_BYTES_MAX:
         raise invalid(
-            f"Idempotency-Key may have {DEDUP_KEY_BYTES_MAX} bytes (in a batch with the index that is added), "
+            f"{header} may have {DEDUP_KEY_BYTES_MAX} bytes (in a batch with the index that is added), "
             f"and has {size}",
             reason="LIMIT_EXCEEDED",
         )

@@ -15,10 +15,12 @@ from starlette.types import Receive, Scope, Send
 
 from fila.connection import calling_for
 from fila.errors import FilaError
+from fila.v1.admin_pb2 import Intake
 from fila.v1.service_pb2 import EnqueueRequest, LeaseRequest, LeaseResponse, NackBatchRequest
 from fila_http import translation
 from fila_http.binding import bind, check_coding, is_payload
 from fila_http.body import Budget, Gone, Hold, read_body
+from fila_http.intakes import Intakes
 from fila_http.keys import KEY_IN_PATH, Keys, check_address, key_in_address, key_of
 from fila_http.options import Bounds
 from fila_http.problems import BOUND_BROKEN, Code, Problem, from_error, invalid, unavailable
@@ -46,6 +48,7 @@ class Service:
     bounds: Bounds
     budget: Budget
     keys: Keys
+    intakes: Intakes
     refusals: Refusals
     translators: Translators
     gate: Gate | None = None
@@ -105,10 +108,11 @@ class Endpoint:
                 whose = await service.keys.whose(key)
                 if address is not None:
                     check_address(whose, scope["path_params"]["queue"])
+                intake = await service.intakes.of(key, scope["path_params"]["queue"]) if route.raw else None
                 check_coding(headers)
                 body = await read_body(headers, receive, bounds, hold)
                 unread = False
-                request = await _read(service, hold.holder, route, scope, headers, body)
+                request = await _read(service, hold.holder, route, scope, headers, body, intake)
                 with calling_for((scope.get("client") or ("",))[0]):
                     await answer(Call(service, route, key, request, scope, receive, send, hold))
             except Gone:
@@ -150,13 +154,19 @@ async def _refuse(scope: Scope, send: Send, bounds: Bounds, problem: Problem, *,
 
 
 async def _read(
-    service: Service, holder: str, route: Route, scope: Scope, headers: Headers, body: bytes
+    service: Service,
+    holder: str,
+    route: Route,
+    scope: Scope,
+    headers: Headers,
+    body: bytes,
+    intake: Intake | None,
 ) -> Message | bytes:
     """The request: what is small, or taken as it is, on the loop; anything else beside it."""
     items_max = service.bounds.batch_messages_max
     path, query = scope["path_params"], QueryParams(scope["query_string"])
     if is_for_the_loop(body) or is_payload(route, headers):
-        return bind(route, path, query, headers, body, items_max)
+        return bind(route, path, query, headers, body, items_max, intake)
     said = translation.arguments_of(path, query, headers, items_max)
     return await service.translators.read(holder, route, said, body)
 

@@ -24,6 +24,7 @@ from fila.errors import FilaError
 from fila_http.body import Budget, Gone
 from fila_http.calls import Answer, Endpoint, Service, answer_call, answer_enqueue, answer_lease
 from fila_http.guards import Guards
+from fila_http.intakes import Intakes
 from fila_http.keys import Keys
 from fila_http.options import Door
 from fila_http.problems import Code, Problem, unavailable
@@ -168,6 +169,7 @@ async def _serve(door: Door, target: str, credentials: grpc.ChannelCredentials |
             door.bounds,
             Budget(door.bounds.held_bytes_max),
             Keys(upstream.whose, upstream.now_s, refusals),
+            Intakes(upstream.intake, upstream.now_s),
             refusals,
             translators,
             gate,

@@ -23,6 +23,7 @@ from fila.messages import MessageId
 from fila.methods import ENQUEUE, WHO_AM_I, Method
 from fila.options import ClientOptions
 from fila.producer import Producer, travels_alone
+from fila.v1.admin_pb2 import Intake
 from fila.v1.auth_pb2 import WhoAmIRequest, WhoAmIResponse
 from fila.v1.events_pb2 import GetStatusRequest, GetStatusResponse
 from fila.v1.service_pb2 import EnqueueMessage, EnqueueRequest
@@ -154,6 +155,13 @@ class Upstream:
         """Whose key it is, "" for none. Raises FilaError where the broker does not take it, or can't be asked."""
         caller = self._connection.with_key(key)
         return await caller.call(WHO_AM_I, WhoAmIRequest(), {}, timeout_s=PROBE_TIMEOUT_S)
+
+    async def intake(self, key: str, queue: str) -> Intake:
+        """What of a sender's headers the queue's messages keep; nothing where the caller may not produce there. Raises
+        FilaError."""
+        caller = self._connection.with_key(key)
+        told = await caller.call(WHO_AM_I, WhoAmIRequest(queue=queue), {}, timeout_s=PROBE_TIMEOUT_S)
+        return told.intake
 
     async def check_reached(self) -> None:
         """Raises FilaError where the broker is not reached. Nothing is asked of it."""

@@ -164,6 +164,10 @@ var queueOptionByField = map[string]translation{
 		"hard_period_ms": field(func(n int64) fila.QueueOption { return fila.DropAfter(ms(n)) }),
 		"hard_bytes":     field(fila.DropBeyond),
 	}),
+	"intake": parts(map[string]translation{
+		"headers":       field(func(names []string) fila.QueueOption { return fila.IntakeHeaders(names...) }),
+		"dedup_headers": field(func(names []string) fila.QueueOption { return fila.IntakeDedupHeaders(names...) }),
+	}),
 	"channels":              field(func(names []string) fila.QueueOption { return fila.Channels(names...) }),
 	"dedup_window_ms":       field(func(n int64) fila.QueueOption { return fila.DedupWindow(ms(n)) }),
 	"ttl_to_dlq":            field(fila.TTLToDLQ),

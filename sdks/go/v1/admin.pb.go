@@ -240,7 +240,7 @@ func (x RetryPolicy_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RetryPolicy_Kind.Descriptor instead.
 func (RetryPolicy_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{3, 0}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{4, 0}
 }
 
 // What the key's next message is waiting for.
@@ -321,7 +321,7 @@ func (x ExplainKeyResponse_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ExplainKeyResponse_State.Descriptor instead.
 func (ExplainKeyResponse_State) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{58, 0}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{59, 0}
 }
 
 // Make a queue.
@@ -481,7 +481,9 @@ type QueueConfig struct {
 	// on or off later.
 	ExpiresAfterIdleMs uint64 `protobuf:"varint,20,opt,name=expires_after_idle_ms,json=expiresAfterIdleMs,proto3" json:"expires_after_idle_ms,omitempty"`
 	// Deliver nothing until this is false again; enqueues, acks and what is leased already go on.
-	Paused        bool `protobuf:"varint,21,opt,name=paused,proto3" json:"paused,omitempty"`
+	Paused bool `protobuf:"varint,21,opt,name=paused,proto3" json:"paused,omitempty"`
+	// Which of an HTTP sender's headers its messages keep, where the gateway stores a body as it is (.../messages/raw).
+	Intake        *Intake `protobuf:"bytes,22,opt,name=intake,proto3" json:"intake,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -663,6 +665,68 @@ func (x *QueueConfig) GetPaused() bool {
 	return false
 }
 
+func (x *QueueConfig) GetIntake() *Intake {
+	if x != nil {
+		return x.Intake
+	}
+	return nil
+}
+
+// What the gateway takes from the headers of senders that know nothing of Fila, such as those of webhooks.
+type Intake struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Headers of the request that become headers of the message: at most 32 names, in lower case.
+	Headers []string `protobuf:"bytes,1,rep,name=headers,proto3" json:"headers,omitempty"`
+	// Headers of the request, at most 32 in lower case: the first of them that the request has is the message's dedup key.
+	DedupHeaders  []string `protobuf:"bytes,2,rep,name=dedup_headers,json=dedupHeaders,proto3" json:"dedup_headers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Intake) Reset() {
+	*x = Intake{}
+	mi := &file_fila_v1_admin_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Intake) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Intake) ProtoMessage() {}
+
+func (x *Intake) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Intake.ProtoReflect.Descriptor instead.
+func (*Intake) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Intake) GetHeaders() []string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *Intake) GetDedupHeaders() []string {
+	if x != nil {
+		return x.DedupHeaders
+	}
+	return nil
+}
+
 // How long a failed message waits before it is ready again.
 type RetryPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -680,7 +744,7 @@ type RetryPolicy struct {
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_fila_v1_admin_proto_msgTypes[3]
+	mi := &file_fila_v1_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -692,7 +756,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[3]
+	mi := &file_fila_v1_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -705,7 +769,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RetryPolicy) GetKind() RetryPolicy_Kind {
@@ -753,7 +817,7 @@ type Retention struct {
 
 func (x *Retention) Reset() {
 	*x = Retention{}
-	mi := &file_fila_v1_admin_proto_msgTypes[4]
+	mi := &file_fila_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +829,7 @@ func (x *Retention) String() string {
 func (*Retention) ProtoMessage() {}
 
 func (x *Retention) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[4]
+	mi := &file_fila_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +842,7 @@ func (x *Retention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retention.ProtoReflect.Descriptor instead.
 func (*Retention) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Retention) GetSoftPeriodMs() uint64 {
@@ -820,7 +884,7 @@ type GetQueueRequest struct {
 
 func (x *GetQueueRequest) Reset() {
 	*x = GetQueueRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[5]
+	mi := &file_fila_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +896,7 @@ func (x *GetQueueRequest) String() string {
 func (*GetQueueRequest) ProtoMessage() {}
 
 func (x *GetQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[5]
+	mi := &file_fila_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +909,7 @@ func (x *GetQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetQueueRequest) GetQueue() string {
@@ -872,7 +936,7 @@ type GetQueueResponse struct {
 
 func (x *GetQueueResponse) Reset() {
 	*x = GetQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[6]
+	mi := &file_fila_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +948,7 @@ func (x *GetQueueResponse) String() string {
 func (*GetQueueResponse) ProtoMessage() {}
 
 func (x *GetQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[6]
+	mi := &file_fila_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +961,7 @@ func (x *GetQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetQueueResponse) GetQueue() string {
@@ -941,7 +1005,7 @@ type GetQueueVersionResponse struct {
 
 func (x *GetQueueVersionResponse) Reset() {
 	*x = GetQueueVersionResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[7]
+	mi := &file_fila_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -953,7 +1017,7 @@ func (x *GetQueueVersionResponse) String() string {
 func (*GetQueueVersionResponse) ProtoMessage() {}
 
 func (x *GetQueueVersionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[7]
+	mi := &file_fila_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -966,7 +1030,7 @@ func (x *GetQueueVersionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueVersionResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueVersionResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetQueueVersionResponse) GetVersion() *QueueVersion {
@@ -1002,7 +1066,7 @@ type UpdateQueueRequest struct {
 
 func (x *UpdateQueueRequest) Reset() {
 	*x = UpdateQueueRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[8]
+	mi := &file_fila_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1078,7 @@ func (x *UpdateQueueRequest) String() string {
 func (*UpdateQueueRequest) ProtoMessage() {}
 
 func (x *UpdateQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[8]
+	mi := &file_fila_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1091,7 @@ func (x *UpdateQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateQueueRequest.ProtoReflect.Descriptor instead.
 func (*UpdateQueueRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UpdateQueueRequest) GetQueue() string {
@@ -1082,7 +1146,7 @@ type DryRunPolicyRequest struct {
 
 func (x *DryRunPolicyRequest) Reset() {
 	*x = DryRunPolicyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[9]
+	mi := &file_fila_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1094,7 +1158,7 @@ func (x *DryRunPolicyRequest) String() string {
 func (*DryRunPolicyRequest) ProtoMessage() {}
 
 func (x *DryRunPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[9]
+	mi := &file_fila_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1107,7 +1171,7 @@ func (x *DryRunPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DryRunPolicyRequest.ProtoReflect.Descriptor instead.
 func (*DryRunPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DryRunPolicyRequest) GetQueue() string {
@@ -1155,7 +1219,7 @@ type DryRunPolicyResponse struct {
 
 func (x *DryRunPolicyResponse) Reset() {
 	*x = DryRunPolicyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[10]
+	mi := &file_fila_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1231,7 @@ func (x *DryRunPolicyResponse) String() string {
 func (*DryRunPolicyResponse) ProtoMessage() {}
 
 func (x *DryRunPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[10]
+	mi := &file_fila_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1244,7 @@ func (x *DryRunPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DryRunPolicyResponse.ProtoReflect.Descriptor instead.
 func (*DryRunPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DryRunPolicyResponse) GetMessages() []*DryRunMessage {
@@ -1228,7 +1292,7 @@ type DryRunMessage struct {
 
 func (x *DryRunMessage) Reset() {
 	*x = DryRunMessage{}
-	mi := &file_fila_v1_admin_proto_msgTypes[11]
+	mi := &file_fila_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1240,7 +1304,7 @@ func (x *DryRunMessage) String() string {
 func (*DryRunMessage) ProtoMessage() {}
 
 func (x *DryRunMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[11]
+	mi := &file_fila_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1253,7 +1317,7 @@ func (x *DryRunMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DryRunMessage.ProtoReflect.Descriptor instead.
 func (*DryRunMessage) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DryRunMessage) GetOffset() uint64 {
@@ -1301,7 +1365,7 @@ type DryRunRouting struct {
 
 func (x *DryRunRouting) Reset() {
 	*x = DryRunRouting{}
-	mi := &file_fila_v1_admin_proto_msgTypes[12]
+	mi := &file_fila_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +1377,7 @@ func (x *DryRunRouting) String() string {
 func (*DryRunRouting) ProtoMessage() {}
 
 func (x *DryRunRouting) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[12]
+	mi := &file_fila_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,7 +1390,7 @@ func (x *DryRunRouting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DryRunRouting.ProtoReflect.Descriptor instead.
 func (*DryRunRouting) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DryRunRouting) GetFairnessKey() string {
@@ -1374,7 +1438,7 @@ type DryRunDeadLetter struct {
 
 func (x *DryRunDeadLetter) Reset() {
 	*x = DryRunDeadLetter{}
-	mi := &file_fila_v1_admin_proto_msgTypes[13]
+	mi := &file_fila_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1450,7 @@ func (x *DryRunDeadLetter) String() string {
 func (*DryRunDeadLetter) ProtoMessage() {}
 
 func (x *DryRunDeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[13]
+	mi := &file_fila_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1463,7 @@ func (x *DryRunDeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DryRunDeadLetter.ProtoReflect.Descriptor instead.
 func (*DryRunDeadLetter) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DryRunDeadLetter) GetOffset() uint64 {
@@ -1443,7 +1507,7 @@ type UpdateQueueResponse struct {
 
 func (x *UpdateQueueResponse) Reset() {
 	*x = UpdateQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[14]
+	mi := &file_fila_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1455,7 +1519,7 @@ func (x *UpdateQueueResponse) String() string {
 func (*UpdateQueueResponse) ProtoMessage() {}
 
 func (x *UpdateQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[14]
+	mi := &file_fila_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1468,7 +1532,7 @@ func (x *UpdateQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateQueueResponse.ProtoReflect.Descriptor instead.
 func (*UpdateQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UpdateQueueResponse) GetConfig() *QueueConfig {
@@ -1499,7 +1563,7 @@ type DeleteQueueRequest struct {
 
 func (x *DeleteQueueRequest) Reset() {
 	*x = DeleteQueueRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[15]
+	mi := &file_fila_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1511,7 +1575,7 @@ func (x *DeleteQueueRequest) String() string {
 func (*DeleteQueueRequest) ProtoMessage() {}
 
 func (x *DeleteQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[15]
+	mi := &file_fila_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1524,7 +1588,7 @@ func (x *DeleteQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueRequest.ProtoReflect.Descriptor instead.
 func (*DeleteQueueRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteQueueRequest) GetQueue() string {
@@ -1550,7 +1614,7 @@ type DeleteQueueResponse struct {
 
 func (x *DeleteQueueResponse) Reset() {
 	*x = DeleteQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[16]
+	mi := &file_fila_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1626,7 @@ func (x *DeleteQueueResponse) String() string {
 func (*DeleteQueueResponse) ProtoMessage() {}
 
 func (x *DeleteQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[16]
+	mi := &file_fila_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1639,7 @@ func (x *DeleteQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueResponse.ProtoReflect.Descriptor instead.
 func (*DeleteQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 // What to drop.
@@ -1593,7 +1657,7 @@ type PurgeQueueRequest struct {
 
 func (x *PurgeQueueRequest) Reset() {
 	*x = PurgeQueueRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[17]
+	mi := &file_fila_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1669,7 @@ func (x *PurgeQueueRequest) String() string {
 func (*PurgeQueueRequest) ProtoMessage() {}
 
 func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[17]
+	mi := &file_fila_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1682,7 @@ func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueRequest.ProtoReflect.Descriptor instead.
 func (*PurgeQueueRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PurgeQueueRequest) GetQueue() string {
@@ -1653,7 +1717,7 @@ type PurgeQueueResponse struct {
 
 func (x *PurgeQueueResponse) Reset() {
 	*x = PurgeQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[18]
+	mi := &file_fila_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1665,7 +1729,7 @@ func (x *PurgeQueueResponse) String() string {
 func (*PurgeQueueResponse) ProtoMessage() {}
 
 func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[18]
+	mi := &file_fila_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1678,7 +1742,7 @@ func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueResponse.ProtoReflect.Descriptor instead.
 func (*PurgeQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PurgeQueueResponse) GetPurged() uint64 {
@@ -1707,7 +1771,7 @@ type PeekMessagesRequest struct {
 
 func (x *PeekMessagesRequest) Reset() {
 	*x = PeekMessagesRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[19]
+	mi := &file_fila_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1783,7 @@ func (x *PeekMessagesRequest) String() string {
 func (*PeekMessagesRequest) ProtoMessage() {}
 
 func (x *PeekMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[19]
+	mi := &file_fila_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1796,7 @@ func (x *PeekMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekMessagesRequest.ProtoReflect.Descriptor instead.
 func (*PeekMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PeekMessagesRequest) GetQueue() string {
@@ -1781,7 +1845,7 @@ type PeekMessagesResponse struct {
 
 func (x *PeekMessagesResponse) Reset() {
 	*x = PeekMessagesResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[20]
+	mi := &file_fila_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1857,7 @@ func (x *PeekMessagesResponse) String() string {
 func (*PeekMessagesResponse) ProtoMessage() {}
 
 func (x *PeekMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[20]
+	mi := &file_fila_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1870,7 @@ func (x *PeekMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekMessagesResponse.ProtoReflect.Descriptor instead.
 func (*PeekMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PeekMessagesResponse) GetMessages() []*Message {
@@ -1830,7 +1894,7 @@ type SetConfigRequest struct {
 
 func (x *SetConfigRequest) Reset() {
 	*x = SetConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[21]
+	mi := &file_fila_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1842,7 +1906,7 @@ func (x *SetConfigRequest) String() string {
 func (*SetConfigRequest) ProtoMessage() {}
 
 func (x *SetConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[21]
+	mi := &file_fila_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1855,7 +1919,7 @@ func (x *SetConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetConfigRequest.ProtoReflect.Descriptor instead.
 func (*SetConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SetConfigRequest) GetKey() string {
@@ -1881,7 +1945,7 @@ type SetConfigResponse struct {
 
 func (x *SetConfigResponse) Reset() {
 	*x = SetConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[22]
+	mi := &file_fila_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +1957,7 @@ func (x *SetConfigResponse) String() string {
 func (*SetConfigResponse) ProtoMessage() {}
 
 func (x *SetConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[22]
+	mi := &file_fila_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +1970,7 @@ func (x *SetConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetConfigResponse.ProtoReflect.Descriptor instead.
 func (*SetConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 // Which value to read.
@@ -1920,7 +1984,7 @@ type GetConfigRequest struct {
 
 func (x *GetConfigRequest) Reset() {
 	*x = GetConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[23]
+	mi := &file_fila_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1932,7 +1996,7 @@ func (x *GetConfigRequest) String() string {
 func (*GetConfigRequest) ProtoMessage() {}
 
 func (x *GetConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[23]
+	mi := &file_fila_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1945,7 +2009,7 @@ func (x *GetConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConfigRequest.ProtoReflect.Descriptor instead.
 func (*GetConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetConfigRequest) GetKey() string {
@@ -1966,7 +2030,7 @@ type GetConfigResponse struct {
 
 func (x *GetConfigResponse) Reset() {
 	*x = GetConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	mi := &file_fila_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2042,7 @@ func (x *GetConfigResponse) String() string {
 func (*GetConfigResponse) ProtoMessage() {}
 
 func (x *GetConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	mi := &file_fila_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2055,7 @@ func (x *GetConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConfigResponse.ProtoReflect.Descriptor instead.
 func (*GetConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetConfigResponse) GetValue() string {
@@ -2012,7 +2076,7 @@ type ListConfigRequest struct {
 
 func (x *ListConfigRequest) Reset() {
 	*x = ListConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	mi := &file_fila_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2088,7 @@ func (x *ListConfigRequest) String() string {
 func (*ListConfigRequest) ProtoMessage() {}
 
 func (x *ListConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	mi := &file_fila_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2101,7 @@ func (x *ListConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConfigRequest.ProtoReflect.Descriptor instead.
 func (*ListConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListConfigRequest) GetPrefix() string {
@@ -2060,7 +2124,7 @@ type ListConfigResponse struct {
 
 func (x *ListConfigResponse) Reset() {
 	*x = ListConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[26]
+	mi := &file_fila_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2136,7 @@ func (x *ListConfigResponse) String() string {
 func (*ListConfigResponse) ProtoMessage() {}
 
 func (x *ListConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[26]
+	mi := &file_fila_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2149,7 @@ func (x *ListConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConfigResponse.ProtoReflect.Descriptor instead.
 func (*ListConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListConfigResponse) GetEntries() []*ConfigEntry {
@@ -2115,7 +2179,7 @@ type ConfigEntry struct {
 
 func (x *ConfigEntry) Reset() {
 	*x = ConfigEntry{}
-	mi := &file_fila_v1_admin_proto_msgTypes[27]
+	mi := &file_fila_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2127,7 +2191,7 @@ func (x *ConfigEntry) String() string {
 func (*ConfigEntry) ProtoMessage() {}
 
 func (x *ConfigEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[27]
+	mi := &file_fila_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2140,7 +2204,7 @@ func (x *ConfigEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigEntry.ProtoReflect.Descriptor instead.
 func (*ConfigEntry) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ConfigEntry) GetKey() string {
@@ -2173,7 +2237,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[28]
+	mi := &file_fila_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2185,7 +2249,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[28]
+	mi := &file_fila_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2198,7 +2262,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetStatsRequest) GetQueue() string {
@@ -2308,7 +2372,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[29]
+	mi := &file_fila_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2320,7 +2384,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[29]
+	mi := &file_fila_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2333,7 +2397,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetStatsResponse) GetDepth() uint64 {
@@ -2621,7 +2685,7 @@ type HookStats struct {
 
 func (x *HookStats) Reset() {
 	*x = HookStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[30]
+	mi := &file_fila_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2633,7 +2697,7 @@ func (x *HookStats) String() string {
 func (*HookStats) ProtoMessage() {}
 
 func (x *HookStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[30]
+	mi := &file_fila_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2646,7 +2710,7 @@ func (x *HookStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookStats.ProtoReflect.Descriptor instead.
 func (*HookStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HookStats) GetHook() string {
@@ -2768,7 +2832,7 @@ type PerFairnessKeyStats struct {
 
 func (x *PerFairnessKeyStats) Reset() {
 	*x = PerFairnessKeyStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[31]
+	mi := &file_fila_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2780,7 +2844,7 @@ func (x *PerFairnessKeyStats) String() string {
 func (*PerFairnessKeyStats) ProtoMessage() {}
 
 func (x *PerFairnessKeyStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[31]
+	mi := &file_fila_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2793,7 +2857,7 @@ func (x *PerFairnessKeyStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PerFairnessKeyStats.ProtoReflect.Descriptor instead.
 func (*PerFairnessKeyStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PerFairnessKeyStats) GetKey() string {
@@ -2906,7 +2970,7 @@ type PerThrottleKeyStats struct {
 
 func (x *PerThrottleKeyStats) Reset() {
 	*x = PerThrottleKeyStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[32]
+	mi := &file_fila_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2918,7 +2982,7 @@ func (x *PerThrottleKeyStats) String() string {
 func (*PerThrottleKeyStats) ProtoMessage() {}
 
 func (x *PerThrottleKeyStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[32]
+	mi := &file_fila_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2931,7 +2995,7 @@ func (x *PerThrottleKeyStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PerThrottleKeyStats.ProtoReflect.Descriptor instead.
 func (*PerThrottleKeyStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PerThrottleKeyStats) GetKey() string {
@@ -2991,7 +3055,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[33]
+	mi := &file_fila_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3003,7 +3067,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[33]
+	mi := &file_fila_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3016,7 +3080,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RedriveRequest) GetDlqQueue() string {
@@ -3077,7 +3141,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[34]
+	mi := &file_fila_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3089,7 +3153,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[34]
+	mi := &file_fila_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3102,7 +3166,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RedriveResponse) GetRedriven() uint64 {
@@ -3135,7 +3199,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[35]
+	mi := &file_fila_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3147,7 +3211,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[35]
+	mi := &file_fila_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3160,7 +3224,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 // Every queue, sorted by name.
@@ -3179,7 +3243,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[36]
+	mi := &file_fila_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3191,7 +3255,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[36]
+	mi := &file_fila_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3204,7 +3268,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListQueuesResponse) GetQueues() []*QueueInfo {
@@ -3267,7 +3331,7 @@ type QueueInfo struct {
 
 func (x *QueueInfo) Reset() {
 	*x = QueueInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[37]
+	mi := &file_fila_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3279,7 +3343,7 @@ func (x *QueueInfo) String() string {
 func (*QueueInfo) ProtoMessage() {}
 
 func (x *QueueInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[37]
+	mi := &file_fila_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3292,7 +3356,7 @@ func (x *QueueInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueInfo.ProtoReflect.Descriptor instead.
 func (*QueueInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *QueueInfo) GetName() string {
@@ -3424,7 +3488,7 @@ type CreateChannelRequest struct {
 
 func (x *CreateChannelRequest) Reset() {
 	*x = CreateChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[38]
+	mi := &file_fila_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3436,7 +3500,7 @@ func (x *CreateChannelRequest) String() string {
 func (*CreateChannelRequest) ProtoMessage() {}
 
 func (x *CreateChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[38]
+	mi := &file_fila_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3449,7 +3513,7 @@ func (x *CreateChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChannelRequest.ProtoReflect.Descriptor instead.
 func (*CreateChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CreateChannelRequest) GetQueue() string {
@@ -3559,7 +3623,7 @@ type CreateChannelResponse struct {
 
 func (x *CreateChannelResponse) Reset() {
 	*x = CreateChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[39]
+	mi := &file_fila_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3571,7 +3635,7 @@ func (x *CreateChannelResponse) String() string {
 func (*CreateChannelResponse) ProtoMessage() {}
 
 func (x *CreateChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[39]
+	mi := &file_fila_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3584,7 +3648,7 @@ func (x *CreateChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChannelResponse.ProtoReflect.Descriptor instead.
 func (*CreateChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CreateChannelResponse) GetStartOffset() uint64 {
@@ -3607,7 +3671,7 @@ type DeleteChannelRequest struct {
 
 func (x *DeleteChannelRequest) Reset() {
 	*x = DeleteChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[40]
+	mi := &file_fila_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3619,7 +3683,7 @@ func (x *DeleteChannelRequest) String() string {
 func (*DeleteChannelRequest) ProtoMessage() {}
 
 func (x *DeleteChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[40]
+	mi := &file_fila_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3632,7 +3696,7 @@ func (x *DeleteChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChannelRequest.ProtoReflect.Descriptor instead.
 func (*DeleteChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DeleteChannelRequest) GetQueue() string {
@@ -3658,7 +3722,7 @@ type DeleteChannelResponse struct {
 
 func (x *DeleteChannelResponse) Reset() {
 	*x = DeleteChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[41]
+	mi := &file_fila_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3670,7 +3734,7 @@ func (x *DeleteChannelResponse) String() string {
 func (*DeleteChannelResponse) ProtoMessage() {}
 
 func (x *DeleteChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[41]
+	mi := &file_fila_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3683,7 +3747,7 @@ func (x *DeleteChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChannelResponse.ProtoReflect.Descriptor instead.
 func (*DeleteChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 // Which queue's channels to list.
@@ -3697,7 +3761,7 @@ type ListChannelsRequest struct {
 
 func (x *ListChannelsRequest) Reset() {
 	*x = ListChannelsRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[42]
+	mi := &file_fila_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3709,7 +3773,7 @@ func (x *ListChannelsRequest) String() string {
 func (*ListChannelsRequest) ProtoMessage() {}
 
 func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[42]
+	mi := &file_fila_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3722,7 +3786,7 @@ func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsRequest.ProtoReflect.Descriptor instead.
 func (*ListChannelsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListChannelsRequest) GetQueue() string {
@@ -3743,7 +3807,7 @@ type ListChannelsResponse struct {
 
 func (x *ListChannelsResponse) Reset() {
 	*x = ListChannelsResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[43]
+	mi := &file_fila_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3755,7 +3819,7 @@ func (x *ListChannelsResponse) String() string {
 func (*ListChannelsResponse) ProtoMessage() {}
 
 func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[43]
+	mi := &file_fila_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3768,7 +3832,7 @@ func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsResponse.ProtoReflect.Descriptor instead.
 func (*ListChannelsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListChannelsResponse) GetChannels() []*ChannelInfo {
@@ -3803,7 +3867,7 @@ type ChannelInfo struct {
 
 func (x *ChannelInfo) Reset() {
 	*x = ChannelInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[44]
+	mi := &file_fila_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3815,7 +3879,7 @@ func (x *ChannelInfo) String() string {
 func (*ChannelInfo) ProtoMessage() {}
 
 func (x *ChannelInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[44]
+	mi := &file_fila_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3828,7 +3892,7 @@ func (x *ChannelInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelInfo.ProtoReflect.Descriptor instead.
 func (*ChannelInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ChannelInfo) GetName() string {
@@ -3909,7 +3973,7 @@ type SeekChannelRequest struct {
 
 func (x *SeekChannelRequest) Reset() {
 	*x = SeekChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[45]
+	mi := &file_fila_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3921,7 +3985,7 @@ func (x *SeekChannelRequest) String() string {
 func (*SeekChannelRequest) ProtoMessage() {}
 
 func (x *SeekChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[45]
+	mi := &file_fila_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3934,7 +3998,7 @@ func (x *SeekChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeekChannelRequest.ProtoReflect.Descriptor instead.
 func (*SeekChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SeekChannelRequest) GetQueue() string {
@@ -4018,7 +4082,7 @@ type SeekChannelResponse struct {
 
 func (x *SeekChannelResponse) Reset() {
 	*x = SeekChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[46]
+	mi := &file_fila_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4030,7 +4094,7 @@ func (x *SeekChannelResponse) String() string {
 func (*SeekChannelResponse) ProtoMessage() {}
 
 func (x *SeekChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[46]
+	mi := &file_fila_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4043,7 +4107,7 @@ func (x *SeekChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeekChannelResponse.ProtoReflect.Descriptor instead.
 func (*SeekChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SeekChannelResponse) GetOffset() uint64 {
@@ -4089,7 +4153,7 @@ type PurgeChannelRequest struct {
 
 func (x *PurgeChannelRequest) Reset() {
 	*x = PurgeChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[47]
+	mi := &file_fila_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4101,7 +4165,7 @@ func (x *PurgeChannelRequest) String() string {
 func (*PurgeChannelRequest) ProtoMessage() {}
 
 func (x *PurgeChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[47]
+	mi := &file_fila_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4114,7 +4178,7 @@ func (x *PurgeChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeChannelRequest.ProtoReflect.Descriptor instead.
 func (*PurgeChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PurgeChannelRequest) GetQueue() string {
@@ -4149,7 +4213,7 @@ type PurgeChannelResponse struct {
 
 func (x *PurgeChannelResponse) Reset() {
 	*x = PurgeChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[48]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4161,7 +4225,7 @@ func (x *PurgeChannelResponse) String() string {
 func (*PurgeChannelResponse) ProtoMessage() {}
 
 func (x *PurgeChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[48]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4174,7 +4238,7 @@ func (x *PurgeChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeChannelResponse.ProtoReflect.Descriptor instead.
 func (*PurgeChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PurgeChannelResponse) GetPurged() uint64 {
@@ -4207,7 +4271,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4219,7 +4283,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4232,7 +4296,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ReadLogRequest) GetQueue() string {
@@ -4297,7 +4361,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4309,7 +4373,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4322,7 +4386,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ReadLogResponse) GetMessages() []*Message {
@@ -4363,7 +4427,7 @@ type SetKeyPolicyRequest struct {
 
 func (x *SetKeyPolicyRequest) Reset() {
 	*x = SetKeyPolicyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4375,7 +4439,7 @@ func (x *SetKeyPolicyRequest) String() string {
 func (*SetKeyPolicyRequest) ProtoMessage() {}
 
 func (x *SetKeyPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4388,7 +4452,7 @@ func (x *SetKeyPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyPolicyRequest.ProtoReflect.Descriptor instead.
 func (*SetKeyPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SetKeyPolicyRequest) GetQueue() string {
@@ -4462,7 +4526,7 @@ type SetKeyPolicyResponse struct {
 
 func (x *SetKeyPolicyResponse) Reset() {
 	*x = SetKeyPolicyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[52]
+	mi := &file_fila_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4474,7 +4538,7 @@ func (x *SetKeyPolicyResponse) String() string {
 func (*SetKeyPolicyResponse) ProtoMessage() {}
 
 func (x *SetKeyPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[52]
+	mi := &file_fila_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4487,7 +4551,7 @@ func (x *SetKeyPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyPolicyResponse.ProtoReflect.Descriptor instead.
 func (*SetKeyPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SetKeyPolicyResponse) GetWeight() uint32 {
@@ -4547,7 +4611,7 @@ type PreviewKeyPolicyRequest struct {
 
 func (x *PreviewKeyPolicyRequest) Reset() {
 	*x = PreviewKeyPolicyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[53]
+	mi := &file_fila_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4559,7 +4623,7 @@ func (x *PreviewKeyPolicyRequest) String() string {
 func (*PreviewKeyPolicyRequest) ProtoMessage() {}
 
 func (x *PreviewKeyPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[53]
+	mi := &file_fila_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4572,7 +4636,7 @@ func (x *PreviewKeyPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewKeyPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PreviewKeyPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PreviewKeyPolicyRequest) GetQueue() string {
@@ -4618,7 +4682,7 @@ type PreviewKeyPolicyResponse struct {
 
 func (x *PreviewKeyPolicyResponse) Reset() {
 	*x = PreviewKeyPolicyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[54]
+	mi := &file_fila_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4630,7 +4694,7 @@ func (x *PreviewKeyPolicyResponse) String() string {
 func (*PreviewKeyPolicyResponse) ProtoMessage() {}
 
 func (x *PreviewKeyPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[54]
+	mi := &file_fila_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4643,7 +4707,7 @@ func (x *PreviewKeyPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewKeyPolicyResponse.ProtoReflect.Descriptor instead.
 func (*PreviewKeyPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PreviewKeyPolicyResponse) GetHead() *ForecastChange {
@@ -4701,7 +4765,7 @@ type ForecastChange struct {
 
 func (x *ForecastChange) Reset() {
 	*x = ForecastChange{}
-	mi := &file_fila_v1_admin_proto_msgTypes[55]
+	mi := &file_fila_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4713,7 +4777,7 @@ func (x *ForecastChange) String() string {
 func (*ForecastChange) ProtoMessage() {}
 
 func (x *ForecastChange) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[55]
+	mi := &file_fila_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4726,7 +4790,7 @@ func (x *ForecastChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastChange.ProtoReflect.Descriptor instead.
 func (*ForecastChange) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ForecastChange) GetBefore() *Forecast {
@@ -4758,7 +4822,7 @@ type KeyLoss struct {
 
 func (x *KeyLoss) Reset() {
 	*x = KeyLoss{}
-	mi := &file_fila_v1_admin_proto_msgTypes[56]
+	mi := &file_fila_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4770,7 +4834,7 @@ func (x *KeyLoss) String() string {
 func (*KeyLoss) ProtoMessage() {}
 
 func (x *KeyLoss) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[56]
+	mi := &file_fila_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4783,7 +4847,7 @@ func (x *KeyLoss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyLoss.ProtoReflect.Descriptor instead.
 func (*KeyLoss) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{56}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *KeyLoss) GetFairnessKey() string {
@@ -4822,7 +4886,7 @@ type ExplainKeyRequest struct {
 
 func (x *ExplainKeyRequest) Reset() {
 	*x = ExplainKeyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[57]
+	mi := &file_fila_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4834,7 +4898,7 @@ func (x *ExplainKeyRequest) String() string {
 func (*ExplainKeyRequest) ProtoMessage() {}
 
 func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[57]
+	mi := &file_fila_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4847,7 +4911,7 @@ func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyRequest.ProtoReflect.Descriptor instead.
 func (*ExplainKeyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{57}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ExplainKeyRequest) GetQueue() string {
@@ -4913,7 +4977,7 @@ type ExplainKeyResponse struct {
 
 func (x *ExplainKeyResponse) Reset() {
 	*x = ExplainKeyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[58]
+	mi := &file_fila_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4925,7 +4989,7 @@ func (x *ExplainKeyResponse) String() string {
 func (*ExplainKeyResponse) ProtoMessage() {}
 
 func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[58]
+	mi := &file_fila_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4938,7 +5002,7 @@ func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyResponse.ProtoReflect.Descriptor instead.
 func (*ExplainKeyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{58}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ExplainKeyResponse) GetState() ExplainKeyResponse_State {
@@ -5066,7 +5130,7 @@ type ListConsumersRequest struct {
 
 func (x *ListConsumersRequest) Reset() {
 	*x = ListConsumersRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[59]
+	mi := &file_fila_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5078,7 +5142,7 @@ func (x *ListConsumersRequest) String() string {
 func (*ListConsumersRequest) ProtoMessage() {}
 
 func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[59]
+	mi := &file_fila_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5091,7 +5155,7 @@ func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersRequest.ProtoReflect.Descriptor instead.
 func (*ListConsumersRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{59}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListConsumersRequest) GetQueue() string {
@@ -5119,7 +5183,7 @@ type ListConsumersResponse struct {
 
 func (x *ListConsumersResponse) Reset() {
 	*x = ListConsumersResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[60]
+	mi := &file_fila_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5131,7 +5195,7 @@ func (x *ListConsumersResponse) String() string {
 func (*ListConsumersResponse) ProtoMessage() {}
 
 func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[60]
+	mi := &file_fila_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5144,7 +5208,7 @@ func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersResponse.ProtoReflect.Descriptor instead.
 func (*ListConsumersResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{60}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListConsumersResponse) GetConsumers() []*ConsumerInfo {
@@ -5189,7 +5253,7 @@ type ConsumerInfo struct {
 
 func (x *ConsumerInfo) Reset() {
 	*x = ConsumerInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[61]
+	mi := &file_fila_v1_admin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5201,7 +5265,7 @@ func (x *ConsumerInfo) String() string {
 func (*ConsumerInfo) ProtoMessage() {}
 
 func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[61]
+	mi := &file_fila_v1_admin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5214,7 +5278,7 @@ func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerInfo.ProtoReflect.Descriptor instead.
 func (*ConsumerInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{61}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ConsumerInfo) GetConsumerId() uint64 {
@@ -5319,7 +5383,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x13CreateQueueResponse\x12\x19\n" +
 	"\bqueue_id\x18\x01 \x01(\tR\aqueueId\x12\x1f\n" +
 	"\vadopted_dlq\x18\x02 \x01(\bR\n" +
-	"adoptedDlq\"\xf6\a\n" +
+	"adoptedDlq\"\x9f\b\n" +
 	"\vQueueConfig\x12*\n" +
 	"\x11on_enqueue_script\x18\x01 \x01(\tR\x0fonEnqueueScript\x12*\n" +
 	"\x11on_failure_script\x18\x02 \x01(\tR\x0fonFailureScript\x122\n" +
@@ -5346,12 +5410,16 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"ttl_to_dlq\x18\x12 \x01(\bR\bttlToDlq\x123\n" +
 	"\x13disconnect_grace_ms\x18\x13 \x01(\x04H\x01R\x11disconnectGraceMs\x88\x01\x01\x121\n" +
 	"\x15expires_after_idle_ms\x18\x14 \x01(\x04R\x12expiresAfterIdleMs\x12\x16\n" +
-	"\x06paused\x18\x15 \x01(\bR\x06paused\x1a:\n" +
+	"\x06paused\x18\x15 \x01(\bR\x06paused\x12'\n" +
+	"\x06intake\x18\x16 \x01(\v2\x0f.fila.v1.IntakeR\x06intake\x1a:\n" +
 	"\fWeightsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01B\x0f\n" +
 	"\r_max_attemptsB\x16\n" +
-	"\x14_disconnect_grace_ms\"\xc8\x01\n" +
+	"\x14_disconnect_grace_ms\"G\n" +
+	"\x06Intake\x12\x18\n" +
+	"\aheaders\x18\x01 \x03(\tR\aheaders\x12#\n" +
+	"\rdedup_headers\x18\x02 \x03(\tR\fdedupHeaders\"\xc8\x01\n" +
 	"\vRetryPolicy\x12-\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x19.fila.v1.RetryPolicy.KindR\x04kind\x12\x17\n" +
 	"\abase_ms\x18\x02 \x01(\x04R\x06baseMs\x12\x15\n" +
@@ -5808,7 +5876,7 @@ func file_fila_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_fila_v1_admin_proto_goTypes = []any{
 	(Durability)(0),                   // 0: fila.v1.Durability
 	(HookFallback)(0),                 // 1: fila.v1.HookFallback
@@ -5818,247 +5886,249 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*CreateQueueRequest)(nil),        // 5: fila.v1.CreateQueueRequest
 	(*CreateQueueResponse)(nil),       // 6: fila.v1.CreateQueueResponse
 	(*QueueConfig)(nil),               // 7: fila.v1.QueueConfig
-	(*RetryPolicy)(nil),               // 8: fila.v1.RetryPolicy
-	(*Retention)(nil),                 // 9: fila.v1.Retention
-	(*GetQueueRequest)(nil),           // 10: fila.v1.GetQueueRequest
-	(*GetQueueResponse)(nil),          // 11: fila.v1.GetQueueResponse
-	(*GetQueueVersionResponse)(nil),   // 12: fila.v1.GetQueueVersionResponse
-	(*UpdateQueueRequest)(nil),        // 13: fila.v1.UpdateQueueRequest
-	(*DryRunPolicyRequest)(nil),       // 14: fila.v1.DryRunPolicyRequest
-	(*DryRunPolicyResponse)(nil),      // 15: fila.v1.DryRunPolicyResponse
-	(*DryRunMessage)(nil),             // 16: fila.v1.DryRunMessage
-	(*DryRunRouting)(nil),             // 17: fila.v1.DryRunRouting
-	(*DryRunDeadLetter)(nil),          // 18: fila.v1.DryRunDeadLetter
-	(*UpdateQueueResponse)(nil),       // 19: fila.v1.UpdateQueueResponse
-	(*DeleteQueueRequest)(nil),        // 20: fila.v1.DeleteQueueRequest
-	(*DeleteQueueResponse)(nil),       // 21: fila.v1.DeleteQueueResponse
-	(*PurgeQueueRequest)(nil),         // 22: fila.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),        // 23: fila.v1.PurgeQueueResponse
-	(*PeekMessagesRequest)(nil),       // 24: fila.v1.PeekMessagesRequest
-	(*PeekMessagesResponse)(nil),      // 25: fila.v1.PeekMessagesResponse
-	(*SetConfigRequest)(nil),          // 26: fila.v1.SetConfigRequest
-	(*SetConfigResponse)(nil),         // 27: fila.v1.SetConfigResponse
-	(*GetConfigRequest)(nil),          // 28: fila.v1.GetConfigRequest
-	(*GetConfigResponse)(nil),         // 29: fila.v1.GetConfigResponse
-	(*ListConfigRequest)(nil),         // 30: fila.v1.ListConfigRequest
-	(*ListConfigResponse)(nil),        // 31: fila.v1.ListConfigResponse
-	(*ConfigEntry)(nil),               // 32: fila.v1.ConfigEntry
-	(*GetStatsRequest)(nil),           // 33: fila.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),          // 34: fila.v1.GetStatsResponse
-	(*HookStats)(nil),                 // 35: fila.v1.HookStats
-	(*PerFairnessKeyStats)(nil),       // 36: fila.v1.PerFairnessKeyStats
-	(*PerThrottleKeyStats)(nil),       // 37: fila.v1.PerThrottleKeyStats
-	(*RedriveRequest)(nil),            // 38: fila.v1.RedriveRequest
-	(*RedriveResponse)(nil),           // 39: fila.v1.RedriveResponse
-	(*ListQueuesRequest)(nil),         // 40: fila.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),        // 41: fila.v1.ListQueuesResponse
-	(*QueueInfo)(nil),                 // 42: fila.v1.QueueInfo
-	(*CreateChannelRequest)(nil),      // 43: fila.v1.CreateChannelRequest
-	(*CreateChannelResponse)(nil),     // 44: fila.v1.CreateChannelResponse
-	(*DeleteChannelRequest)(nil),      // 45: fila.v1.DeleteChannelRequest
-	(*DeleteChannelResponse)(nil),     // 46: fila.v1.DeleteChannelResponse
-	(*ListChannelsRequest)(nil),       // 47: fila.v1.ListChannelsRequest
-	(*ListChannelsResponse)(nil),      // 48: fila.v1.ListChannelsResponse
-	(*ChannelInfo)(nil),               // 49: fila.v1.ChannelInfo
-	(*SeekChannelRequest)(nil),        // 50: fila.v1.SeekChannelRequest
-	(*SeekChannelResponse)(nil),       // 51: fila.v1.SeekChannelResponse
-	(*PurgeChannelRequest)(nil),       // 52: fila.v1.PurgeChannelRequest
-	(*PurgeChannelResponse)(nil),      // 53: fila.v1.PurgeChannelResponse
-	(*ReadLogRequest)(nil),            // 54: fila.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 55: fila.v1.ReadLogResponse
-	(*SetKeyPolicyRequest)(nil),       // 56: fila.v1.SetKeyPolicyRequest
-	(*SetKeyPolicyResponse)(nil),      // 57: fila.v1.SetKeyPolicyResponse
-	(*PreviewKeyPolicyRequest)(nil),   // 58: fila.v1.PreviewKeyPolicyRequest
-	(*PreviewKeyPolicyResponse)(nil),  // 59: fila.v1.PreviewKeyPolicyResponse
-	(*ForecastChange)(nil),            // 60: fila.v1.ForecastChange
-	(*KeyLoss)(nil),                   // 61: fila.v1.KeyLoss
-	(*ExplainKeyRequest)(nil),         // 62: fila.v1.ExplainKeyRequest
-	(*ExplainKeyResponse)(nil),        // 63: fila.v1.ExplainKeyResponse
-	(*ListConsumersRequest)(nil),      // 64: fila.v1.ListConsumersRequest
-	(*ListConsumersResponse)(nil),     // 65: fila.v1.ListConsumersResponse
-	(*ConsumerInfo)(nil),              // 66: fila.v1.ConsumerInfo
-	nil,                               // 67: fila.v1.QueueConfig.WeightsEntry
-	nil,                               // 68: fila.v1.HookStats.LastErrorHeadersEntry
-	nil,                               // 69: fila.v1.HookStats.IgnoredFieldsEntry
-	(*timestamppb.Timestamp)(nil),     // 70: google.protobuf.Timestamp
-	(*QueueVersion)(nil),              // 71: fila.v1.QueueVersion
-	(*fieldmaskpb.FieldMask)(nil),     // 72: google.protobuf.FieldMask
-	(*Message)(nil),                   // 73: fila.v1.Message
-	(*Forecast)(nil),                  // 74: fila.v1.Forecast
-	(*WaitCauses)(nil),                // 75: fila.v1.WaitCauses
-	(*ServedMeanwhile)(nil),           // 76: fila.v1.ServedMeanwhile
-	(*ChannelConsumers)(nil),          // 77: fila.v1.ChannelConsumers
-	(*GetStatusRequest)(nil),          // 78: fila.v1.GetStatusRequest
-	(*WatchEventsRequest)(nil),        // 79: fila.v1.WatchEventsRequest
-	(*ListLateRequest)(nil),           // 80: fila.v1.ListLateRequest
-	(*ListKeyPoliciesRequest)(nil),    // 81: fila.v1.ListKeyPoliciesRequest
-	(*DropDeadLettersRequest)(nil),    // 82: fila.v1.DropDeadLettersRequest
-	(*FindKeysRequest)(nil),           // 83: fila.v1.FindKeysRequest
-	(*WatchStatsRequest)(nil),         // 84: fila.v1.WatchStatsRequest
-	(*GetSeriesRequest)(nil),          // 85: fila.v1.GetSeriesRequest
-	(*ListQueueVersionsRequest)(nil),  // 86: fila.v1.ListQueueVersionsRequest
-	(*GetQueueVersionRequest)(nil),    // 87: fila.v1.GetQueueVersionRequest
-	(*StartOperationRequest)(nil),     // 88: fila.v1.StartOperationRequest
-	(*WatchOperationRequest)(nil),     // 89: fila.v1.WatchOperationRequest
-	(*ListOperationsRequest)(nil),     // 90: fila.v1.ListOperationsRequest
-	(*CancelOperationRequest)(nil),    // 91: fila.v1.CancelOperationRequest
-	(*EditDeadLetterRequest)(nil),     // 92: fila.v1.EditDeadLetterRequest
-	(*GetStatusResponse)(nil),         // 93: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 94: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 95: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 96: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 97: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 98: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 99: fila.v1.WatchStatsResponse
-	(*GetSeriesResponse)(nil),         // 100: fila.v1.GetSeriesResponse
-	(*ListQueueVersionsResponse)(nil), // 101: fila.v1.ListQueueVersionsResponse
-	(*StartOperationResponse)(nil),    // 102: fila.v1.StartOperationResponse
-	(*WatchOperationResponse)(nil),    // 103: fila.v1.WatchOperationResponse
-	(*ListOperationsResponse)(nil),    // 104: fila.v1.ListOperationsResponse
-	(*CancelOperationResponse)(nil),   // 105: fila.v1.CancelOperationResponse
-	(*EditDeadLetterResponse)(nil),    // 106: fila.v1.EditDeadLetterResponse
+	(*Intake)(nil),                    // 8: fila.v1.Intake
+	(*RetryPolicy)(nil),               // 9: fila.v1.RetryPolicy
+	(*Retention)(nil),                 // 10: fila.v1.Retention
+	(*GetQueueRequest)(nil),           // 11: fila.v1.GetQueueRequest
+	(*GetQueueResponse)(nil),          // 12: fila.v1.GetQueueResponse
+	(*GetQueueVersionResponse)(nil),   // 13: fila.v1.GetQueueVersionResponse
+	(*UpdateQueueRequest)(nil),        // 14: fila.v1.UpdateQueueRequest
+	(*DryRunPolicyRequest)(nil),       // 15: fila.v1.DryRunPolicyRequest
+	(*DryRunPolicyResponse)(nil),      // 16: fila.v1.DryRunPolicyResponse
+	(*DryRunMessage)(nil),             // 17: fila.v1.DryRunMessage
+	(*DryRunRouting)(nil),             // 18: fila.v1.DryRunRouting
+	(*DryRunDeadLetter)(nil),          // 19: fila.v1.DryRunDeadLetter
+	(*UpdateQueueResponse)(nil),       // 20: fila.v1.UpdateQueueResponse
+	(*DeleteQueueRequest)(nil),        // 21: fila.v1.DeleteQueueRequest
+	(*DeleteQueueResponse)(nil),       // 22: fila.v1.DeleteQueueResponse
+	(*PurgeQueueRequest)(nil),         // 23: fila.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),        // 24: fila.v1.PurgeQueueResponse
+	(*PeekMessagesRequest)(nil),       // 25: fila.v1.PeekMessagesRequest
+	(*PeekMessagesResponse)(nil),      // 26: fila.v1.PeekMessagesResponse
+	(*SetConfigRequest)(nil),          // 27: fila.v1.SetConfigRequest
+	(*SetConfigResponse)(nil),         // 28: fila.v1.SetConfigResponse
+	(*GetConfigRequest)(nil),          // 29: fila.v1.GetConfigRequest
+	(*GetConfigResponse)(nil),         // 30: fila.v1.GetConfigResponse
+	(*ListConfigRequest)(nil),         // 31: fila.v1.ListConfigRequest
+	(*ListConfigResponse)(nil),        // 32: fila.v1.ListConfigResponse
+	(*ConfigEntry)(nil),               // 33: fila.v1.ConfigEntry
+	(*GetStatsRequest)(nil),           // 34: fila.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),          // 35: fila.v1.GetStatsResponse
+	(*HookStats)(nil),                 // 36: fila.v1.HookStats
+	(*PerFairnessKeyStats)(nil),       // 37: fila.v1.PerFairnessKeyStats
+	(*PerThrottleKeyStats)(nil),       // 38: fila.v1.PerThrottleKeyStats
+	(*RedriveRequest)(nil),            // 39: fila.v1.RedriveRequest
+	(*RedriveResponse)(nil),           // 40: fila.v1.RedriveResponse
+	(*ListQueuesRequest)(nil),         // 41: fila.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),        // 42: fila.v1.ListQueuesResponse
+	(*QueueInfo)(nil),                 // 43: fila.v1.QueueInfo
+	(*CreateChannelRequest)(nil),      // 44: fila.v1.CreateChannelRequest
+	(*CreateChannelResponse)(nil),     // 45: fila.v1.CreateChannelResponse
+	(*DeleteChannelRequest)(nil),      // 46: fila.v1.DeleteChannelRequest
+	(*DeleteChannelResponse)(nil),     // 47: fila.v1.DeleteChannelResponse
+	(*ListChannelsRequest)(nil),       // 48: fila.v1.ListChannelsRequest
+	(*ListChannelsResponse)(nil),      // 49: fila.v1.ListChannelsResponse
+	(*ChannelInfo)(nil),               // 50: fila.v1.ChannelInfo
+	(*SeekChannelRequest)(nil),        // 51: fila.v1.SeekChannelRequest
+	(*SeekChannelResponse)(nil),       // 52: fila.v1.SeekChannelResponse
+	(*PurgeChannelRequest)(nil),       // 53: fila.v1.PurgeChannelRequest
+	(*PurgeChannelResponse)(nil),      // 54: fila.v1.PurgeChannelResponse
+	(*ReadLogRequest)(nil),            // 55: fila.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 56: fila.v1.ReadLogResponse
+	(*SetKeyPolicyRequest)(nil),       // 57: fila.v1.SetKeyPolicyRequest
+	(*SetKeyPolicyResponse)(nil),      // 58: fila.v1.SetKeyPolicyResponse
+	(*PreviewKeyPolicyRequest)(nil),   // 59: fila.v1.PreviewKeyPolicyRequest
+	(*PreviewKeyPolicyResponse)(nil),  // 60: fila.v1.PreviewKeyPolicyResponse
+	(*ForecastChange)(nil),            // 61: fila.v1.ForecastChange
+	(*KeyLoss)(nil),                   // 62: fila.v1.KeyLoss
+	(*ExplainKeyRequest)(nil),         // 63: fila.v1.ExplainKeyRequest
+	(*ExplainKeyResponse)(nil),        // 64: fila.v1.ExplainKeyResponse
+	(*ListConsumersRequest)(nil),      // 65: fila.v1.ListConsumersRequest
+	(*ListConsumersResponse)(nil),     // 66: fila.v1.ListConsumersResponse
+	(*ConsumerInfo)(nil),              // 67: fila.v1.ConsumerInfo
+	nil,                               // 68: fila.v1.QueueConfig.WeightsEntry
+	nil,                               // 69: fila.v1.HookStats.LastErrorHeadersEntry
+	nil,                               // 70: fila.v1.HookStats.IgnoredFieldsEntry
+	(*timestamppb.Timestamp)(nil),     // 71: google.protobuf.Timestamp
+	(*QueueVersion)(nil),              // 72: fila.v1.QueueVersion
+	(*fieldmaskpb.FieldMask)(nil),     // 73: google.protobuf.FieldMask
+	(*Message)(nil),                   // 74: fila.v1.Message
+	(*Forecast)(nil),                  // 75: fila.v1.Forecast
+	(*WaitCauses)(nil),                // 76: fila.v1.WaitCauses
+	(*ServedMeanwhile)(nil),           // 77: fila.v1.ServedMeanwhile
+	(*ChannelConsumers)(nil),          // 78: fila.v1.ChannelConsumers
+	(*GetStatusRequest)(nil),          // 79: fila.v1.GetStatusRequest
+	(*WatchEventsRequest)(nil),        // 80: fila.v1.WatchEventsRequest
+	(*ListLateRequest)(nil),           // 81: fila.v1.ListLateRequest
+	(*ListKeyPoliciesRequest)(nil),    // 82: fila.v1.ListKeyPoliciesRequest
+	(*DropDeadLettersRequest)(nil),    // 83: fila.v1.DropDeadLettersRequest
+	(*FindKeysRequest)(nil),           // 84: fila.v1.FindKeysRequest
+	(*WatchStatsRequest)(nil),         // 85: fila.v1.WatchStatsRequest
+	(*GetSeriesRequest)(nil),          // 86: fila.v1.GetSeriesRequest
+	(*ListQueueVersionsRequest)(nil),  // 87: fila.v1.ListQueueVersionsRequest
+	(*GetQueueVersionRequest)(nil),    // 88: fila.v1.GetQueueVersionRequest
+	(*StartOperationRequest)(nil),     // 89: fila.v1.StartOperationRequest
+	(*WatchOperationRequest)(nil),     // 90: fila.v1.WatchOperationRequest
+	(*ListOperationsRequest)(nil),     // 91: fila.v1.ListOperationsRequest
+	(*CancelOperationRequest)(nil),    // 92: fila.v1.CancelOperationRequest
+	(*EditDeadLetterRequest)(nil),     // 93: fila.v1.EditDeadLetterRequest
+	(*GetStatusResponse)(nil),         // 94: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 95: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 96: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 97: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 98: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 99: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 100: fila.v1.WatchStatsResponse
+	(*GetSeriesResponse)(nil),         // 101: fila.v1.GetSeriesResponse
+	(*ListQueueVersionsResponse)(nil), // 102: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 103: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 104: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 105: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 106: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 107: fila.v1.EditDeadLetterResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	7,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
 	0,   // 1: fila.v1.QueueConfig.durability:type_name -> fila.v1.Durability
-	67,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
-	8,   // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
+	68,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
+	9,   // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
 	1,   // 4: fila.v1.QueueConfig.hook_fallback:type_name -> fila.v1.HookFallback
-	9,   // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
-	3,   // 6: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
-	7,   // 7: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
-	70,  // 8: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
-	71,  // 9: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
-	7,   // 10: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
-	7,   // 11: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
-	72,  // 12: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
-	7,   // 13: fila.v1.DryRunPolicyRequest.config:type_name -> fila.v1.QueueConfig
-	72,  // 14: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
-	16,  // 15: fila.v1.DryRunPolicyResponse.messages:type_name -> fila.v1.DryRunMessage
-	18,  // 16: fila.v1.DryRunPolicyResponse.dead_letters:type_name -> fila.v1.DryRunDeadLetter
-	17,  // 17: fila.v1.DryRunMessage.before:type_name -> fila.v1.DryRunRouting
-	17,  // 18: fila.v1.DryRunMessage.after:type_name -> fila.v1.DryRunRouting
-	7,   // 19: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
-	73,  // 20: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
-	32,  // 21: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
-	36,  // 22: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
-	37,  // 23: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
-	49,  // 24: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
-	2,   // 25: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
-	35,  // 26: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
-	9,   // 27: fila.v1.GetStatsResponse.retention:type_name -> fila.v1.Retention
-	70,  // 28: fila.v1.GetStatsResponse.totals_since:type_name -> google.protobuf.Timestamp
-	2,   // 29: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
-	70,  // 30: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
-	68,  // 31: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
-	69,  // 32: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
-	42,  // 33: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
-	2,   // 34: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
-	70,  // 35: fila.v1.QueueInfo.totals_since:type_name -> google.protobuf.Timestamp
-	70,  // 36: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
-	49,  // 37: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	70,  // 38: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	70,  // 39: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	70,  // 40: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	70,  // 41: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	73,  // 42: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
-	56,  // 43: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
-	60,  // 44: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
-	60,  // 45: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
-	61,  // 46: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
-	74,  // 47: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
-	74,  // 48: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
-	60,  // 49: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
-	4,   // 50: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	70,  // 51: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	75,  // 52: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	76,  // 53: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
-	77,  // 54: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
-	74,  // 55: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
-	74,  // 56: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
-	66,  // 57: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	70,  // 58: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	5,   // 59: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	10,  // 60: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	13,  // 61: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	20,  // 62: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	40,  // 63: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	22,  // 64: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	24,  // 65: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	33,  // 66: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	26,  // 67: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	28,  // 68: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	30,  // 69: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	38,  // 70: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	43,  // 71: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	45,  // 72: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	47,  // 73: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	50,  // 74: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	52,  // 75: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	54,  // 76: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	56,  // 77: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	58,  // 78: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
-	62,  // 79: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	64,  // 80: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	78,  // 81: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	79,  // 82: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	80,  // 83: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	81,  // 84: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	82,  // 85: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	83,  // 86: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	84,  // 87: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	85,  // 88: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
-	86,  // 89: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
-	87,  // 90: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	88,  // 91: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
-	89,  // 92: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
-	90,  // 93: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
-	91,  // 94: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
-	92,  // 95: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
-	14,  // 96: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
-	6,   // 97: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	11,  // 98: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	19,  // 99: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	21,  // 100: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	41,  // 101: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	23,  // 102: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	25,  // 103: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	34,  // 104: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	27,  // 105: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	29,  // 106: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	31,  // 107: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	39,  // 108: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	44,  // 109: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	46,  // 110: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	48,  // 111: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	51,  // 112: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	53,  // 113: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	55,  // 114: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	57,  // 115: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	59,  // 116: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	63,  // 117: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	65,  // 118: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	93,  // 119: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	94,  // 120: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	95,  // 121: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	96,  // 122: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	97,  // 123: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	98,  // 124: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	99,  // 125: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	100, // 126: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	101, // 127: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	12,  // 128: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	102, // 129: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	103, // 130: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	104, // 131: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	105, // 132: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	106, // 133: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	15,  // 134: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	97,  // [97:135] is the sub-list for method output_type
-	59,  // [59:97] is the sub-list for method input_type
-	59,  // [59:59] is the sub-list for extension type_name
-	59,  // [59:59] is the sub-list for extension extendee
-	0,   // [0:59] is the sub-list for field type_name
+	10,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
+	8,   // 6: fila.v1.QueueConfig.intake:type_name -> fila.v1.Intake
+	3,   // 7: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
+	7,   // 8: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
+	71,  // 9: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
+	72,  // 10: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
+	7,   // 11: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
+	7,   // 12: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
+	73,  // 13: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
+	7,   // 14: fila.v1.DryRunPolicyRequest.config:type_name -> fila.v1.QueueConfig
+	73,  // 15: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	17,  // 16: fila.v1.DryRunPolicyResponse.messages:type_name -> fila.v1.DryRunMessage
+	19,  // 17: fila.v1.DryRunPolicyResponse.dead_letters:type_name -> fila.v1.DryRunDeadLetter
+	18,  // 18: fila.v1.DryRunMessage.before:type_name -> fila.v1.DryRunRouting
+	18,  // 19: fila.v1.DryRunMessage.after:type_name -> fila.v1.DryRunRouting
+	7,   // 20: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
+	74,  // 21: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
+	33,  // 22: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
+	37,  // 23: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
+	38,  // 24: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
+	50,  // 25: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
+	2,   // 26: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
+	36,  // 27: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
+	10,  // 28: fila.v1.GetStatsResponse.retention:type_name -> fila.v1.Retention
+	71,  // 29: fila.v1.GetStatsResponse.totals_since:type_name -> google.protobuf.Timestamp
+	2,   // 30: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
+	71,  // 31: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	69,  // 32: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
+	70,  // 33: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
+	43,  // 34: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
+	2,   // 35: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
+	71,  // 36: fila.v1.QueueInfo.totals_since:type_name -> google.protobuf.Timestamp
+	71,  // 37: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	50,  // 38: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
+	71,  // 39: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	71,  // 40: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	71,  // 41: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	71,  // 42: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	74,  // 43: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	57,  // 44: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
+	61,  // 45: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
+	61,  // 46: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
+	62,  // 47: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
+	75,  // 48: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
+	75,  // 49: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
+	61,  // 50: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
+	4,   // 51: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
+	71,  // 52: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	76,  // 53: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	77,  // 54: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
+	78,  // 55: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
+	75,  // 56: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
+	75,  // 57: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
+	67,  // 58: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	71,  // 59: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	5,   // 60: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	11,  // 61: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	14,  // 62: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	21,  // 63: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	41,  // 64: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	23,  // 65: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	25,  // 66: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	34,  // 67: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	27,  // 68: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	29,  // 69: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	31,  // 70: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	39,  // 71: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	44,  // 72: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	46,  // 73: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	48,  // 74: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	51,  // 75: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	53,  // 76: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	55,  // 77: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	57,  // 78: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	59,  // 79: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
+	63,  // 80: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	65,  // 81: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	79,  // 82: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	80,  // 83: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	81,  // 84: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	82,  // 85: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	83,  // 86: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	84,  // 87: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	85,  // 88: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	86,  // 89: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
+	87,  // 90: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	88,  // 91: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	89,  // 92: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
+	90,  // 93: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
+	91,  // 94: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
+	92,  // 95: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
+	93,  // 96: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
+	15,  // 97: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
+	6,   // 98: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	12,  // 99: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	20,  // 100: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	22,  // 101: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	42,  // 102: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	24,  // 103: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	26,  // 104: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	35,  // 105: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	28,  // 106: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	30,  // 107: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	32,  // 108: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	40,  // 109: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	45,  // 110: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	47,  // 111: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	49,  // 112: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	52,  // 113: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	54,  // 114: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	56,  // 115: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	58,  // 116: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	60,  // 117: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	64,  // 118: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	66,  // 119: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	94,  // 120: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	95,  // 121: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	96,  // 122: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	97,  // 123: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	98,  // 124: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	99,  // 125: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	100, // 126: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	101, // 127: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	102, // 128: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	13,  // 129: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	103, // 130: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	104, // 131: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	105, // 132: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	106, // 133: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	107, // 134: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	16,  // 135: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	98,  // [98:136] is the sub-list for method output_type
+	60,  // [60:98] is the sub-list for method input_type
+	60,  // [60:60] is the sub-list for extension type_name
+	60,  // [60:60] is the sub-list for extension extendee
+	0,   // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }
@@ -6072,26 +6142,26 @@ func file_fila_v1_admin_proto_init() {
 	file_fila_v1_version_proto_init()
 	file_fila_v1_watch_proto_init()
 	file_fila_v1_admin_proto_msgTypes[2].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[17].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[38].OneofWrappers = []any{
+	file_fila_v1_admin_proto_msgTypes[18].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[39].OneofWrappers = []any{
 		(*CreateChannelRequest_Head)(nil),
 		(*CreateChannelRequest_Oldest)(nil),
 		(*CreateChannelRequest_Offset)(nil),
 		(*CreateChannelRequest_Time)(nil),
 	}
-	file_fila_v1_admin_proto_msgTypes[45].OneofWrappers = []any{
+	file_fila_v1_admin_proto_msgTypes[46].OneofWrappers = []any{
 		(*SeekChannelRequest_Offset)(nil),
 		(*SeekChannelRequest_Time)(nil),
 	}
-	file_fila_v1_admin_proto_msgTypes[47].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[51].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[48].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[52].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_admin_proto_rawDesc), len(file_fila_v1_admin_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   65,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

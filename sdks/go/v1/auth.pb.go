@@ -452,7 +452,9 @@ func (x *Principal) GetInFlight() uint64 {
 
 // Asks who the caller is.
 type WhoAmIRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A queue that the caller may produce to: then the answer says what the gateway takes from a sender's headers there.
+	Queue         string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -487,6 +489,13 @@ func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
 	return file_fila_v1_auth_proto_rawDescGZIP(), []int{4}
 }
 
+func (x *WhoAmIRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
 // The caller, as the broker knows it.
 type WhoAmIResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -503,7 +512,9 @@ type WhoAmIResponse struct {
 	// The broker asks for keys; without them everybody may do everything.
 	AuthEnabled bool `protobuf:"varint,6,opt,name=auth_enabled,json=authEnabled,proto3" json:"auth_enabled,omitempty"`
 	// The address the call came from, as the broker sees it.
-	Peer          string `protobuf:"bytes,7,opt,name=peer,proto3" json:"peer,omitempty"`
+	Peer string `protobuf:"bytes,7,opt,name=peer,proto3" json:"peer,omitempty"`
+	// The intake of the queue that was named; left out where the queue has none, is not there, or is hidden.
+	Intake        *Intake `protobuf:"bytes,8,opt,name=intake,proto3" json:"intake,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -585,6 +596,13 @@ func (x *WhoAmIResponse) GetPeer() string {
 		return x.Peer
 	}
 	return ""
+}
+
+func (x *WhoAmIResponse) GetIntake() *Intake {
+	if x != nil {
+		return x.Intake
+	}
+	return nil
 }
 
 // A new key.
@@ -1748,10 +1766,14 @@ type CreateTenantLinkRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The queue's name.
 	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
-	// The fairness key whose numbers it shows; it need not have had a message yet.
+	// The fairness key whose numbers it shows; it need not have had a message yet. With RIGHT_PRODUCE the fairness key of
+	// all that is sent by it, or empty: then messages have the queue's.
 	FairnessKey string `protobuf:"bytes,2,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
-	// How long it is valid, in milliseconds: at most 90 days; 0 for 7 days.
-	TtlMs         uint64 `protobuf:"varint,3,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
+	// How long it is valid, in milliseconds. To view: at most 90 days; 0 for 7 days. To produce: at most 10 years; 0 for
+	// ever.
+	TtlMs uint64 `protobuf:"varint,3,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
+	// What it may do: RIGHT_VIEW, which is also the default, or RIGHT_PRODUCE.
+	Right         Right `protobuf:"varint,4,opt,name=right,proto3,enum=fila.v1.Right" json:"right,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1807,11 +1829,19 @@ func (x *CreateTenantLinkRequest) GetTtlMs() uint64 {
 	return 0
 }
 
+func (x *CreateTenantLinkRequest) GetRight() Right {
+	if x != nil {
+		return x.Right
+	}
+	return Right_RIGHT_UNSPECIFIED
+}
+
 // The link's key, once.
 type CreateTenantLinkResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The key itself, to be sent as any other. With the console it is the end of an address: CONSOLE/t#KEY. It is not
-	// stored: who loses it makes another.
+	// The key itself, to be sent as any other. It is also the end of an address: of the console's, CONSOLE/t#KEY, or with
+	// RIGHT_PRODUCE of the gateway's, GATEWAY/v1/queues/QUEUE/messages/raw/KEY. It is not stored: who loses it makes
+	// another.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// What is known of it.
 	Link          *TenantLink `protobuf:"bytes,2,opt,name=link,proto3" json:"link,omitempty"`
@@ -1876,8 +1906,10 @@ type TenantLink struct {
 	CreatedBy string `protobuf:"bytes,4,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
 	// When it was made.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// When it ends.
-	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	// When it ends; left out for never.
+	ExpiresAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	// What it may do: RIGHT_VIEW or RIGHT_PRODUCE.
+	Right         Right `protobuf:"varint,7,opt,name=right,proto3,enum=fila.v1.Right" json:"right,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1954,6 +1986,13 @@ func (x *TenantLink) GetExpiresAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *TenantLink) GetRight() Right {
+	if x != nil {
+		return x.Right
+	}
+	return Right_RIGHT_UNSPECIFIED
+}
+
 // Whose links.
 type ListTenantLinksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2000,7 +2039,7 @@ func (x *ListTenantLinksRequest) GetQueue() string {
 	return ""
 }
 
-// Links, those that end soonest first.
+// Links, those that end soonest first, and those without an end last.
 type ListTenantLinksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most 5,000.
@@ -2142,7 +2181,7 @@ var File_fila_v1_auth_proto protoreflect.FileDescriptor
 
 const file_fila_v1_auth_proto_rawDesc = "" +
 	"\n" +
-	"\x12fila/v1/auth.proto\x12\afila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"b\n" +
+	"\x12fila/v1/auth.proto\x12\afila.v1\x1a\x13fila/v1/admin.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"b\n" +
 	"\n" +
 	"Permission\x12$\n" +
 	"\x05right\x18\x01 \x01(\x0e2\x0e.fila.v1.RightR\x05right\x12\x14\n" +
@@ -2173,8 +2212,9 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\x0equota_refusals\x18\b \x01(\x04R\rquotaRefusals\x12!\n" +
 	"\fstored_bytes\x18\t \x01(\x04R\vstoredBytes\x12\x1b\n" +
 	"\tin_flight\x18\n" +
-	" \x01(\x04R\binFlight\"\x0f\n" +
-	"\rWhoAmIRequest\"\x86\x02\n" +
+	" \x01(\x04R\binFlight\"%\n" +
+	"\rWhoAmIRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\"\xaf\x02\n" +
 	"\x0eWhoAmIResponse\x12\x1c\n" +
 	"\tprincipal\x18\x01 \x01(\tR\tprincipal\x125\n" +
 	"\vpermissions\x18\x02 \x03(\v2\x13.fila.v1.PermissionR\vpermissions\x12\x16\n" +
@@ -2183,7 +2223,8 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\n" +
 	"expires_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12!\n" +
 	"\fauth_enabled\x18\x06 \x01(\bR\vauthEnabled\x12\x12\n" +
-	"\x04peer\x18\a \x01(\tR\x04peer\"m\n" +
+	"\x04peer\x18\a \x01(\tR\x04peer\x12'\n" +
+	"\x06intake\x18\b \x01(\v2\x0f.fila.v1.IntakeR\x06intake\"m\n" +
 	"\x10CreateKeyRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
 	"\x10expires_after_ms\x18\x02 \x01(\x04R\x0eexpiresAfterMs\x12\x1b\n" +
@@ -2252,14 +2293,15 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\x0fclaimed_address\x18\t \x01(\tR\x0eclaimedAddress\x1a:\n" +
 	"\fDetailsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"i\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8f\x01\n" +
 	"\x17CreateTenantLinkRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12!\n" +
 	"\ffairness_key\x18\x02 \x01(\tR\vfairnessKey\x12\x15\n" +
-	"\x06ttl_ms\x18\x03 \x01(\x04R\x05ttlMs\"U\n" +
+	"\x06ttl_ms\x18\x03 \x01(\x04R\x05ttlMs\x12$\n" +
+	"\x05right\x18\x04 \x01(\x0e2\x0e.fila.v1.RightR\x05right\"U\n" +
 	"\x18CreateTenantLinkResponse\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
-	"\x04link\x18\x02 \x01(\v2\x13.fila.v1.TenantLinkR\x04link\"\xf3\x01\n" +
+	"\x04link\x18\x02 \x01(\v2\x13.fila.v1.TenantLinkR\x04link\"\x99\x02\n" +
 	"\n" +
 	"TenantLink\x12\x17\n" +
 	"\alink_id\x18\x01 \x01(\tR\x06linkId\x12\x14\n" +
@@ -2270,7 +2312,8 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\n" +
 	"created_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
 	"\n" +
-	"expires_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\".\n" +
+	"expires_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12$\n" +
+	"\x05right\x18\a \x01(\x0e2\x0e.fila.v1.RightR\x05right\".\n" +
 	"\x16ListTenantLinksRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\"D\n" +
 	"\x17ListTenantLinksResponse\x12)\n" +
@@ -2356,6 +2399,7 @@ var file_fila_v1_auth_proto_goTypes = []any{
 	(*RevokeTenantLinkResponse)(nil), // 34: fila.v1.RevokeTenantLinkResponse
 	nil,                              // 35: fila.v1.AuditRecord.DetailsEntry
 	(*timestamppb.Timestamp)(nil),    // 36: google.protobuf.Timestamp
+	(*Intake)(nil),                   // 37: fila.v1.Intake
 }
 var file_fila_v1_auth_proto_depIdxs = []int32{
 	0,  // 0: fila.v1.Permission.right:type_name -> fila.v1.Right
@@ -2366,55 +2410,58 @@ var file_fila_v1_auth_proto_depIdxs = []int32{
 	2,  // 5: fila.v1.Principal.quotas:type_name -> fila.v1.Quotas
 	1,  // 6: fila.v1.WhoAmIResponse.permissions:type_name -> fila.v1.Permission
 	36, // 7: fila.v1.WhoAmIResponse.expires_at:type_name -> google.protobuf.Timestamp
-	4,  // 8: fila.v1.ListPrincipalsResponse.principals:type_name -> fila.v1.Principal
-	4,  // 9: fila.v1.GetPrincipalResponse.principal:type_name -> fila.v1.Principal
-	1,  // 10: fila.v1.GrantRequest.permissions:type_name -> fila.v1.Permission
-	4,  // 11: fila.v1.GrantResponse.principal:type_name -> fila.v1.Principal
-	1,  // 12: fila.v1.RevokeGrantRequest.permissions:type_name -> fila.v1.Permission
-	4,  // 13: fila.v1.RevokeGrantResponse.principal:type_name -> fila.v1.Principal
-	2,  // 14: fila.v1.SetQuotasRequest.quotas:type_name -> fila.v1.Quotas
-	4,  // 15: fila.v1.SetQuotasResponse.principal:type_name -> fila.v1.Principal
-	4,  // 16: fila.v1.ForgetPrincipalResponse.principal:type_name -> fila.v1.Principal
-	27, // 17: fila.v1.ListAuditResponse.records:type_name -> fila.v1.AuditRecord
-	36, // 18: fila.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	35, // 19: fila.v1.AuditRecord.details:type_name -> fila.v1.AuditRecord.DetailsEntry
-	30, // 20: fila.v1.CreateTenantLinkResponse.link:type_name -> fila.v1.TenantLink
-	36, // 21: fila.v1.TenantLink.created_at:type_name -> google.protobuf.Timestamp
-	36, // 22: fila.v1.TenantLink.expires_at:type_name -> google.protobuf.Timestamp
-	30, // 23: fila.v1.ListTenantLinksResponse.links:type_name -> fila.v1.TenantLink
-	7,  // 24: fila.v1.FilaAuth.CreateKey:input_type -> fila.v1.CreateKeyRequest
-	9,  // 25: fila.v1.FilaAuth.ListPrincipals:input_type -> fila.v1.ListPrincipalsRequest
-	11, // 26: fila.v1.FilaAuth.GetPrincipal:input_type -> fila.v1.GetPrincipalRequest
-	13, // 27: fila.v1.FilaAuth.RotateKey:input_type -> fila.v1.RotateKeyRequest
-	15, // 28: fila.v1.FilaAuth.RevokeKey:input_type -> fila.v1.RevokeKeyRequest
-	17, // 29: fila.v1.FilaAuth.Grant:input_type -> fila.v1.GrantRequest
-	19, // 30: fila.v1.FilaAuth.RevokeGrant:input_type -> fila.v1.RevokeGrantRequest
-	21, // 31: fila.v1.FilaAuth.SetQuotas:input_type -> fila.v1.SetQuotasRequest
-	23, // 32: fila.v1.FilaAuth.ForgetPrincipal:input_type -> fila.v1.ForgetPrincipalRequest
-	28, // 33: fila.v1.FilaAuth.CreateTenantLink:input_type -> fila.v1.CreateTenantLinkRequest
-	31, // 34: fila.v1.FilaAuth.ListTenantLinks:input_type -> fila.v1.ListTenantLinksRequest
-	33, // 35: fila.v1.FilaAuth.RevokeTenantLink:input_type -> fila.v1.RevokeTenantLinkRequest
-	25, // 36: fila.v1.FilaAuth.ListAudit:input_type -> fila.v1.ListAuditRequest
-	5,  // 37: fila.v1.FilaAuth.WhoAmI:input_type -> fila.v1.WhoAmIRequest
-	8,  // 38: fila.v1.FilaAuth.CreateKey:output_type -> fila.v1.CreateKeyResponse
-	10, // 39: fila.v1.FilaAuth.ListPrincipals:output_type -> fila.v1.ListPrincipalsResponse
-	12, // 40: fila.v1.FilaAuth.GetPrincipal:output_type -> fila.v1.GetPrincipalResponse
-	14, // 41: fila.v1.FilaAuth.RotateKey:output_type -> fila.v1.RotateKeyResponse
-	16, // 42: fila.v1.FilaAuth.RevokeKey:output_type -> fila.v1.RevokeKeyResponse
-	18, // 43: fila.v1.FilaAuth.Grant:output_type -> fila.v1.GrantResponse
-	20, // 44: fila.v1.FilaAuth.RevokeGrant:output_type -> fila.v1.RevokeGrantResponse
-	22, // 45: fila.v1.FilaAuth.SetQuotas:output_type -> fila.v1.SetQuotasResponse
-	24, // 46: fila.v1.FilaAuth.ForgetPrincipal:output_type -> fila.v1.ForgetPrincipalResponse
-	29, // 47: fila.v1.FilaAuth.CreateTenantLink:output_type -> fila.v1.CreateTenantLinkResponse
-	32, // 48: fila.v1.FilaAuth.ListTenantLinks:output_type -> fila.v1.ListTenantLinksResponse
-	34, // 49: fila.v1.FilaAuth.RevokeTenantLink:output_type -> fila.v1.RevokeTenantLinkResponse
-	26, // 50: fila.v1.FilaAuth.ListAudit:output_type -> fila.v1.ListAuditResponse
-	6,  // 51: fila.v1.FilaAuth.WhoAmI:output_type -> fila.v1.WhoAmIResponse
-	38, // [38:52] is the sub-list for method output_type
-	24, // [24:38] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	37, // 8: fila.v1.WhoAmIResponse.intake:type_name -> fila.v1.Intake
+	4,  // 9: fila.v1.ListPrincipalsResponse.principals:type_name -> fila.v1.Principal
+	4,  // 10: fila.v1.GetPrincipalResponse.principal:type_name -> fila.v1.Principal
+	1,  // 11: fila.v1.GrantRequest.permissions:type_name -> fila.v1.Permission
+	4,  // 12: fila.v1.GrantResponse.principal:type_name -> fila.v1.Principal
+	1,  // 13: fila.v1.RevokeGrantRequest.permissions:type_name -> fila.v1.Permission
+	4,  // 14: fila.v1.RevokeGrantResponse.principal:type_name -> fila.v1.Principal
+	2,  // 15: fila.v1.SetQuotasRequest.quotas:type_name -> fila.v1.Quotas
+	4,  // 16: fila.v1.SetQuotasResponse.principal:type_name -> fila.v1.Principal
+	4,  // 17: fila.v1.ForgetPrincipalResponse.principal:type_name -> fila.v1.Principal
+	27, // 18: fila.v1.ListAuditResponse.records:type_name -> fila.v1.AuditRecord
+	36, // 19: fila.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	35, // 20: fila.v1.AuditRecord.details:type_name -> fila.v1.AuditRecord.DetailsEntry
+	0,  // 21: fila.v1.CreateTenantLinkRequest.right:type_name -> fila.v1.Right
+	30, // 22: fila.v1.CreateTenantLinkResponse.link:type_name -> fila.v1.TenantLink
+	36, // 23: fila.v1.TenantLink.created_at:type_name -> google.protobuf.Timestamp
+	36, // 24: fila.v1.TenantLink.expires_at:type_name -> google.protobuf.Timestamp
+	0,  // 25: fila.v1.TenantLink.right:type_name -> fila.v1.Right
+	30, // 26: fila.v1.ListTenantLinksResponse.links:type_name -> fila.v1.TenantLink
+	7,  // 27: fila.v1.FilaAuth.CreateKey:input_type -> fila.v1.CreateKeyRequest
+	9,  // 28: fila.v1.FilaAuth.ListPrincipals:input_type -> fila.v1.ListPrincipalsRequest
+	11, // 29: fila.v1.FilaAuth.GetPrincipal:input_type -> fila.v1.GetPrincipalRequest
+	13, // 30: fila.v1.FilaAuth.RotateKey:input_type -> fila.v1.RotateKeyRequest
+	15, // 31: fila.v1.FilaAuth.RevokeKey:input_type -> fila.v1.RevokeKeyRequest
+	17, // 32: fila.v1.FilaAuth.Grant:input_type -> fila.v1.GrantRequest
+	19, // 33: fila.v1.FilaAuth.RevokeGrant:input_type -> fila.v1.RevokeGrantRequest
+	21, // 34: fila.v1.FilaAuth.SetQuotas:input_type -> fila.v1.SetQuotasRequest
+	23, // 35: fila.v1.FilaAuth.ForgetPrincipal:input_type -> fila.v1.ForgetPrincipalRequest
+	28, // 36: fila.v1.FilaAuth.CreateTenantLink:input_type -> fila.v1.CreateTenantLinkRequest
+	31, // 37: fila.v1.FilaAuth.ListTenantLinks:input_type -> fila.v1.ListTenantLinksRequest
+	33, // 38: fila.v1.FilaAuth.RevokeTenantLink:input_type -> fila.v1.RevokeTenantLinkRequest
+	25, // 39: fila.v1.FilaAuth.ListAudit:input_type -> fila.v1.ListAuditRequest
+	5,  // 40: fila.v1.FilaAuth.WhoAmI:input_type -> fila.v1.WhoAmIRequest
+	8,  // 41: fila.v1.FilaAuth.CreateKey:output_type -> fila.v1.CreateKeyResponse
+	10, // 42: fila.v1.FilaAuth.ListPrincipals:output_type -> fila.v1.ListPrincipalsResponse
+	12, // 43: fila.v1.FilaAuth.GetPrincipal:output_type -> fila.v1.GetPrincipalResponse
+	14, // 44: fila.v1.FilaAuth.RotateKey:output_type -> fila.v1.RotateKeyResponse
+	16, // 45: fila.v1.FilaAuth.RevokeKey:output_type -> fila.v1.RevokeKeyResponse
+	18, // 46: fila.v1.FilaAuth.Grant:output_type -> fila.v1.GrantResponse
+	20, // 47: fila.v1.FilaAuth.RevokeGrant:output_type -> fila.v1.RevokeGrantResponse
+	22, // 48: fila.v1.FilaAuth.SetQuotas:output_type -> fila.v1.SetQuotasResponse
+	24, // 49: fila.v1.FilaAuth.ForgetPrincipal:output_type -> fila.v1.ForgetPrincipalResponse
+	29, // 50: fila.v1.FilaAuth.CreateTenantLink:output_type -> fila.v1.CreateTenantLinkResponse
+	32, // 51: fila.v1.FilaAuth.ListTenantLinks:output_type -> fila.v1.ListTenantLinksResponse
+	34, // 52: fila.v1.FilaAuth.RevokeTenantLink:output_type -> fila.v1.RevokeTenantLinkResponse
+	26, // 53: fila.v1.FilaAuth.ListAudit:output_type -> fila.v1.ListAuditResponse
+	6,  // 54: fila.v1.FilaAuth.WhoAmI:output_type -> fila.v1.WhoAmIResponse
+	41, // [41:55] is the sub-list for method output_type
+	27, // [27:41] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_auth_proto_init() }
@@ -2422,6 +2469,7 @@ func file_fila_v1_auth_proto_init() {
 	if File_fila_v1_auth_proto != nil {
 		return
 	}
+	file_fila_v1_admin_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -67,8 +67,8 @@ type FilaAuthClient interface {
 	// ends within a second; links that it made go on. A name without any of these is forgotten by itself after a day. The
 	// audit keeps the name.
 	ForgetPrincipal(ctx context.Context, in *ForgetPrincipalRequest, opts ...grpc.CallOption) (*ForgetPrincipalResponse, error)
-	// Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
-	// place where it is ever told. Refused while the broker asks for no keys.
+	// Make a link: a key that shows a tenant its own part of one queue, or one that may enqueue there, and does nothing
+	// else. The answer is the only place where it is ever told. Refused while the broker asks for no keys.
 	CreateTenantLink(ctx context.Context, in *CreateTenantLinkRequest, opts ...grpc.CallOption) (*CreateTenantLinkResponse, error)
 	// List links, those that have expired, too; those of queues that the caller may manage.
 	ListTenantLinks(ctx context.Context, in *ListTenantLinksRequest, opts ...grpc.CallOption) (*ListTenantLinksResponse, error)
@@ -255,8 +255,8 @@ type FilaAuthServer interface {
 	// ends within a second; links that it made go on. A name without any of these is forgotten by itself after a day. The
 	// audit keeps the name.
 	ForgetPrincipal(context.Context, *ForgetPrincipalRequest) (*ForgetPrincipalResponse, error)
-	// Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
-	// place where it is ever told. Refused while the broker asks for no keys.
+	// Make a link: a key that shows a tenant its own part of one queue, or one that may enqueue there, and does nothing
+	// else. The answer is the only place where it is ever told. Refused while the broker asks for no keys.
 	CreateTenantLink(context.Context, *CreateTenantLinkRequest) (*CreateTenantLinkResponse, error)
 	// List links, those that have expired, too; those of queues that the caller may manage.
 	ListTenantLinks(context.Context, *ListTenantLinksRequest) (*ListTenantLinksResponse, error)

@@ -27,6 +27,14 @@ export interface RetentionSettings {
   readonly hardBytes?: number;
 }
 
+/** What messages keep of an HTTP sender's headers, where the gateway stores a body as it is. */
+export interface IntakeSettings {
+  /** Headers that become the message's, at most 32 in lower case. */
+  readonly headers?: readonly string[];
+  /** The first of them that the sender gives is the dedup key; at most 32 in lower case. */
+  readonly dedupHeaders?: readonly string[];
+}
+
 /** A queue's settings; what is left out has its default (create) or stays (update). */
 export interface QueueSettings {
   /** Lua source that defines `on_enqueue(msg)`. */
@@ -74,6 +82,7 @@ export interface QueueSettings {
    * Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never.
    */
   readonly expiresAfterIdleMs?: number;
+  readonly intake?: IntakeSettings;
 }
 
 /** The settings as the wire has them. Throws TypeError or RangeError, naming what is wrong. */

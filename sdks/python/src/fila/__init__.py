@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     )
     from fila.messages import DeadLetter, Message, MessageId, NewMessage, StoredMessage
     from fila.options import Backoff, ClientOptions, Clock
-    from fila.settings import QueueSettings, RetentionSettings, RetrySettings
+    from fila.settings import IntakeSettings, QueueSettings, RetentionSettings, RetrySettings
 
 __version__ = "0.1.0"
 
@@ -69,6 +69,7 @@ __all__ = [
     "FilaClient",
     "FilaError",
     "HooksFull",
+    "IntakeSettings",
     "InternalError",
     "Invalid",
     "LeaseLost",
@@ -107,6 +108,7 @@ _MODULE_BY_NAME = {
     "NewMessage": "fila.messages",
     "QueueSettings": "fila.settings",
     "RetentionSettings": "fila.settings",
+    "IntakeSettings": "fila.settings",
     "RetrySettings": "fila.settings",
     "StoredMessage": "fila.messages",
 }

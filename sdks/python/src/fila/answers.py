@@ -19,6 +19,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.explanation import WaitCauses
 from fila.moments import to_datetime
+from fila.principals import Intake
 
 AnswerT = TypeVar("AnswerT")
 
@@ -71,6 +72,7 @@ class QueueConfig:
     paused: bool = False
     disconnect_grace_ms: int | None = None
     expires_after_idle_ms: int = 0
+    intake: Intake | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

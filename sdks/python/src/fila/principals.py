@@ -59,6 +59,14 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """What a queue's messages keep of an HTTP sender's headers; `fila.IntakeSettings` explains each."""
+
+    headers: list[str] = field(default_factory=list)
+    dedup_headers: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """Who the broker takes this client for."""
 
@@ -72,6 +80,8 @@ class Identity:
     auth_enabled: bool = False
     """The broker asks for keys."""
     peer: str = ""
+    intake: Intake | None = None
+    """Of the queue that was asked about, as the gateway asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +115,9 @@ class TenantLink:
     created_by: str = ""
     created_at: datetime | None = None
     expires_at: datetime | None = None
+    """None: never."""
+    right: str = ""
+    """`view`, or `produce` of an address for webhooks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,15 @@ class RetentionSettings(TypedDict, total=False):
     hard_bytes: Size
 
 
+class IntakeSettings(TypedDict, total=False):
+    """What a queue's messages keep of an HTTP sender's headers, where the gateway stores a body as it is."""
+
+    headers: Sequence[str]
+    """Headers that become the message's, at most 32 in lower case."""
+    dedup_headers: Sequence[str]
+    """The first of them that the sender gives is the dedup key; at most 32 in lower case."""
+
+
 class QueueSettings(TypedDict, total=False):
     """A queue's settings; what is left out has its default (create) or stays (update)."""
 
@@ -87,6 +96,7 @@ class QueueSettings(TypedDict, total=False):
     """How long a consumer that lost its connection may come back before what it had begun fails; default 5 s."""
     expires_after_idle_ms: Duration
     """The queue is deleted when nobody used it for this long, at least 1 s; 0 for never."""
+    intake: IntakeSettings
 
 
 _WORDS_BY_FIELD = {
@@ -94,8 +104,12 @@ _WORDS_BY_FIELD = {
     "hook_fallback": ("HOOK_FALLBACK_", ("policy", "hold")),
     "retry.kind": ("KIND_", ("exponential", "fixed")),
 }
-_LISTS = ("channels", "throttle_key_headers")
-_KIND_BY_NESTED: dict[str, Any] = {"retry": wire.RetryPolicy, "retention": wire.Retention}
+_LISTS = ("channels", "throttle_key_headers", "intake.headers", "intake.dedup_headers")
+_KIND_BY_NESTED: dict[str, Any] = {
+    "retry": wire.RetryPolicy,
+    "retention": wire.Retention,
+    "intake": wire.Intake,
+}
 
 
 def resolve(settings: QueueSettings) -> dict[str, Any]:

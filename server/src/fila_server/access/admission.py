@@ -247,6 +247,10 @@ class Admission:
         """Whether the caller may be told names of fairness keys and buckets: a mere producer is not."""
         return caller.number is None or bool(self.table.on(caller.number, queue.encode())[1] & LOOK)
 
+    def may_produce(self, caller: Caller, queue: str) -> bool:
+        """Whether the caller may enqueue there."""
+        return caller.number is None or bool(self.table.on(caller.number, queue.encode())[1] & PRODUCE)
+
     def may_manage(self, caller: Caller, queue: str) -> bool:
         """Whether the caller may change the queue."""
         return caller.number is None or bool(self.table.on(caller.number, queue.encode())[1] & MANAGE)

@@ -224,10 +224,14 @@ class Keyring:
         self.principal(name)
         return pb.GetPrincipalResponse(principal=self.shown(name)).SerializeToString()
 
-    async def who_am_i(self, _request: pb.WhoAmIRequest, caller: Caller) -> bytes:
+    async def who_am_i(self, request: pb.WhoAmIRequest, caller: Caller) -> bytes:
         reported = pb.WhoAmIResponse(
             principal=caller.name, tenant=caller.tenant, key_id=caller.key_id, peer=caller.peer
         )
+        config = self._broker.queue_configs.get(request.queue)
+        may_produce = config is not None and self._admission.may_produce(caller, request.queue)
+        if config is not None and may_produce and config.HasField("intake"):
+            reported.intake.CopyFrom(config.intake)
         reported.auth_enabled = caller.number is not None
         if not reported.auth_enabled:
             reported.permissions.add(right=pb.RIGHT_ADMIN)

@@ -1,7 +1,8 @@
-"""Links for tenants: keys that look at one fairness key of one queue and do nothing else, until they end.
+"""Links: keys that look at one fairness key of one queue, or enqueue there, and do nothing else.
 
-A link is a principal of its own, `link/ID`, bound to its tenant, with the right `view` on one queue, a small quota of
-streams and one key with an end. So the judgement, the expiry and the revocation are those of any key.
+A link is a principal of its own, `link/ID`, with the right `view` or `produce` on one queue, a small quota of streams
+and one key. One that views is bound to its tenant and ends; one that produces is the end of an address that a sender of
+webhooks is given, and may be for ever. So the judgement, the expiry and the revocation are those of any key.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from fila_server.access import keys
 from fila_server.access.admission import Admission, Caller
 from fila_server.access.directory import DAY_MS
 from fila_server.access.records import GrantRecord, KeyRecord, LinkRecord, PrincipalRecord, QuotaRecord
-from fila_server.access.rights import VIEW
+from fila_server.access.rights import PRODUCE, VIEW
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
 from fila_server.operations import rules
 from fila_server.operations.audit import record
-from fila_server.operations.keyring import LINK_PREFIX, Keyring
+from fila_server.operations.keyring import EXPIRES_MS_MAX, LINK_PREFIX, Keyring
 
 TTL_DEFAULT_MS = 7 * DAY_MS
 TTL_MS_MAX = 90 * DAY_MS
@@ -28,6 +29,9 @@ LINKS_MAX = 5_000
 LINKS_A_QUEUE_MAX = 1_000
 STREAMS_MAX = 8
 """At a time, of one link: whoever has it is a stranger, and watchers are few."""
+
+_BIT_BY_RIGHT = {pb.RIGHT_VIEW: VIEW, pb.RIGHT_PRODUCE: PRODUCE}
+_RIGHT_BY_BIT = {bit: right for right, bit in _BIT_BY_RIGHT.items()}
 
 Link = tuple[PrincipalRecord, KeyRecord, LinkRecord]
 
@@ -50,22 +54,24 @@ class TenantLinks:
             )
         if request.queue not in self._broker.queue_configs:
             raise errors.QueueNotFound(request.queue)
-        if not request.fairness_key:
+        if request.right not in (pb.RIGHT_UNSPECIFIED, *_BIT_BY_RIGHT):
+            raise errors.Invalid("right", "must be view or produce: a link is for nothing else")
+        is_to_produce = request.right == pb.RIGHT_PRODUCE
+        if not request.fairness_key and not is_to_produce:
             raise errors.Invalid("fairness_key", "must not be empty")
         size, most = len(request.fairness_key.encode()), self._limits.fairness_key_bytes_max
         if size > most:
             raise errors.LimitExceeded("fairness_key", f"must be at most {most} bytes, got {size}")
-        if request.ttl_ms > TTL_MS_MAX:
-            raise errors.LimitExceeded(
-                "ttl_ms", f"must be at most {TTL_MS_MAX} (90 days), got {request.ttl_ms}"
-            )
+        most_ms, said = (EXPIRES_MS_MAX, "10 years") if is_to_produce else (TTL_MS_MAX, "90 days")
+        if request.ttl_ms > most_ms:
+            raise errors.LimitExceeded("ttl_ms", f"must be at most {most_ms} ({said}), got {request.ttl_ms}")
         return await self._keyring.in_turn(self._create(request, caller))
 
     async def _create(self, request: pb.CreateTenantLinkRequest, caller: Caller) -> bytes:
         now_ms = self._admission.directory.wall_ms()
         links = self._links()
         # Those that ended a day ago are on their way out (forgetting.py).
-        kept = [link for link in links if link[1].expires_ms > now_ms - DAY_MS]
+        kept = [link for link in links if not 0 < link[1].expires_ms <= now_ms - DAY_MS]
         if len(kept) >= LINKS_MAX:
             raise errors.LimitExceeded("links", f"must be at most {LINKS_MAX}; revoke those that nobody uses")
         if sum(link.queue == request.queue for _, _, link in kept) >= LINKS_A_QUEUE_MAX:
@@ -74,11 +80,13 @@ class TenantLinks:
             )
         room = self._keyring.make_room(1)
         text, key = keys.make(os.urandom)
-        expires_ms = now_ms + (request.ttl_ms or TTL_DEFAULT_MS)
+        right = request.right or pb.RIGHT_VIEW
+        ttl_ms = request.ttl_ms or (TTL_DEFAULT_MS if right == pb.RIGHT_VIEW else 0)
+        expires_ms = now_ms + ttl_ms if ttl_ms else 0
         principal = PrincipalRecord(
             LINK_PREFIX + key.id,
             now_ms,
-            grants=(GrantRecord(rights=VIEW, queue=request.queue),),
+            grants=(GrantRecord(rights=_BIT_BY_RIGHT[right], queue=request.queue),),
             tenant=request.fairness_key,
             quotas=QuotaRecord(streams=STREAMS_MAX),
             link=LinkRecord(request.queue, caller.name),
@@ -102,7 +110,7 @@ class TenantLinks:
         ]
         if not found:
             self._check_there(request.queue)
-        found.sort(key=lambda link: (link[1].expires_ms, link[1].id))
+        found.sort(key=lambda link: (not link[1].expires_ms, link[1].expires_ms, link[1].id))
         return pb.ListTenantLinksResponse(links=map(_reported, found)).SerializeToString()
 
     async def revoke(self, request: pb.RevokeTenantLinkRequest, caller: Caller) -> bytes:
@@ -141,6 +149,8 @@ def _reported(link: Link) -> pb.TenantLink:
     reported = pb.TenantLink(
         link_id=key.id, queue=made.queue, fairness_key=principal.tenant, created_by=made.created_by
     )
+    reported.right = _RIGHT_BY_BIT[principal.grants[0].rights]
     reported.created_at.FromMilliseconds(key.created_ms)
-    reported.expires_at.FromMilliseconds(key.expires_ms)
+    if key.expires_ms:
+        reported.expires_at.FromMilliseconds(key.expires_ms)
     return reported

@@ -40,8 +40,13 @@ RETENTION_MS_MAX = 1_000 * 365 * 24 * 3600 * 1000
 WEIGHT_MAX = 1000
 WEIGHTS_MAX = 10_000
 CHANNELS_MAX = 1_000
+INTAKE_HEADERS_MAX = 32
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", re.ASCII)
+_HEADER_NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+"""As HTTP has them, in lower case."""
+_NOT_TAKEN_IN = re.compile(r"fila-.*|authorization|proxy-authorization|cookie", re.ASCII)
+"""What senders say to the gateway, or would not want stored."""
 _Config = admin_pb2.QueueConfig
 
 
@@ -64,7 +69,14 @@ def complete(config: _Config, limits: Limits, *, default_channel: bool = True) -
     """Return a checked copy with every default filled in."""
     full = _Config()
     full.CopyFrom(config)
-    for check in (_check_scripts, _check_headers, _check_weights, _check_enums, _check_channels):
+    for check in (
+        _check_scripts,
+        _check_headers,
+        _check_weights,
+        _check_enums,
+        _check_channels,
+        _check_intake,
+    ):
         check(full, limits)
     if not full.visibility_timeout_ms:
         full.visibility_timeout_ms = VISIBILITY_TIMEOUT_MS_DEFAULT
@@ -215,6 +227,21 @@ def _check_channels(config: _Config, _limits: Limits) -> None:
         check_name(f"config.channels[{i}]", channel, bytes_max=NAME_BYTES_MAX)
         if channel in config.channels[:i]:
             raise Invalid(f"config.channels[{i}]", f'must be named once, got "{channel}" again')
+
+
+def _check_intake(config: _Config, limits: Limits) -> None:
+    for field in ("headers", "dedup_headers"):
+        names, place = getattr(config.intake, field), f"config.intake.{field}"
+        if len(names) > INTAKE_HEADERS_MAX:
+            raise LimitExceeded(place, f"must be at most {INTAKE_HEADERS_MAX} names, got {len(names)}")
+        for i, name in enumerate(names):
+            _check_length(f"{place}[{i}]", name, limits.header_key_bytes_max)
+            if _HEADER_NAME.fullmatch(name) is None:
+                raise Invalid(f"{place}[{i}]", f"must be a header's name in lower case, got {name[:64]!r}")
+            if _NOT_TAKEN_IN.fullmatch(name):
+                raise Invalid(f"{place}[{i}]", f"must not be {name!r}, which is not for messages")
+            if name in names[:i]:
+                raise Invalid(f"{place}[{i}]", f"must be named once, got {name!r} again")
 
 
 def _complete_retry(config: _Config) -> None:

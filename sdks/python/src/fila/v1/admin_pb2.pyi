@@ -438,6 +438,14 @@ class HookStats(_message.Message):
     runs: int
     def __init__(self, hook: _Optional[str] = ..., runs: _Optional[int] = ..., errors: _Optional[int] = ..., fallbacks: _Optional[int] = ..., held: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., last_error: _Optional[str] = ..., last_error_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., last_error_headers: _Optional[_Mapping[str, str]] = ..., ignored_fields: _Optional[_Mapping[str, int]] = ..., log_lines: _Optional[int] = ..., log_lines_dropped: _Optional[int] = ...) -> None: ...
 
+class Intake(_message.Message):
+    __slots__ = ["dedup_headers", "headers"]
+    DEDUP_HEADERS_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    dedup_headers: _containers.RepeatedScalarFieldContainer[str]
+    headers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, headers: _Optional[_Iterable[str]] = ..., dedup_headers: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class KeyLoss(_message.Message):
     __slots__ = ["fairness_key", "pending", "tail"]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
@@ -625,7 +633,7 @@ class PurgeQueueResponse(_message.Message):
     def __init__(self, purged: _Optional[int] = ...) -> None: ...
 
 class QueueConfig(_message.Message):
-    __slots__ = ["channels", "cost_header", "dedup_window_ms", "disconnect_grace_ms", "durability", "expires_after_idle_ms", "fairness_key_header", "hook_fallback", "max_attempts", "max_bytes", "max_depth", "on_enqueue_script", "on_failure_script", "paused", "retention", "retry", "throttle_key_headers", "ttl_to_dlq", "visibility_timeout_ms", "weight_header", "weights"]
+    __slots__ = ["channels", "cost_header", "dedup_window_ms", "disconnect_grace_ms", "durability", "expires_after_idle_ms", "fairness_key_header", "hook_fallback", "intake", "max_attempts", "max_bytes", "max_depth", "on_enqueue_script", "on_failure_script", "paused", "retention", "retry", "throttle_key_headers", "ttl_to_dlq", "visibility_timeout_ms", "weight_header", "weights"]
     class WeightsEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -641,6 +649,7 @@ class QueueConfig(_message.Message):
     EXPIRES_AFTER_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_KEY_HEADER_FIELD_NUMBER: _ClassVar[int]
     HOOK_FALLBACK_FIELD_NUMBER: _ClassVar[int]
+    INTAKE_FIELD_NUMBER: _ClassVar[int]
     MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_DEPTH_FIELD_NUMBER: _ClassVar[int]
@@ -662,6 +671,7 @@ class QueueConfig(_message.Message):
     expires_after_idle_ms: int
     fairness_key_header: str
     hook_fallback: HookFallback
+    intake: Intake
     max_attempts: int
     max_bytes: int
     max_depth: int
@@ -675,7 +685,7 @@ class QueueConfig(_message.Message):
     visibility_timeout_ms: int
     weight_header: str
     weights: _containers.ScalarMap[str, int]
-    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ..., paused: bool = ...) -> None: ...
+    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ..., paused: bool = ..., intake: _Optional[_Union[Intake, _Mapping]] = ...) -> None: ...
 
 class QueueInfo(_message.Message):
     __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "dead_lettered_total", "delivered_total", "depth", "enqueued_total", "in_flight", "leader_node_id", "name", "oldest_age_ms", "oldest_lease_age_ms", "paused", "totals_since"]

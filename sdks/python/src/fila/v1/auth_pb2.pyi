@@ -1,4 +1,5 @@
 # Generated from proto/ by `make gen`; do not edit.
+from fila.v1 import admin_pb2 as _admin_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -62,14 +63,16 @@ class CreateKeyResponse(_message.Message):
     def __init__(self, key: _Optional[str] = ..., key_id: _Optional[str] = ...) -> None: ...
 
 class CreateTenantLinkRequest(_message.Message):
-    __slots__ = ["fairness_key", "queue", "ttl_ms"]
+    __slots__ = ["fairness_key", "queue", "right", "ttl_ms"]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
+    RIGHT_FIELD_NUMBER: _ClassVar[int]
     TTL_MS_FIELD_NUMBER: _ClassVar[int]
     fairness_key: str
     queue: str
+    right: Right
     ttl_ms: int
-    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., ttl_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., ttl_ms: _Optional[int] = ..., right: _Optional[_Union[Right, str]] = ...) -> None: ...
 
 class CreateTenantLinkResponse(_message.Message):
     __slots__ = ["key", "link"]
@@ -294,29 +297,34 @@ class SetQuotasResponse(_message.Message):
     def __init__(self, principal: _Optional[_Union[Principal, _Mapping]] = ...) -> None: ...
 
 class TenantLink(_message.Message):
-    __slots__ = ["created_at", "created_by", "expires_at", "fairness_key", "link_id", "queue"]
+    __slots__ = ["created_at", "created_by", "expires_at", "fairness_key", "link_id", "queue", "right"]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     CREATED_BY_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     LINK_ID_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
+    RIGHT_FIELD_NUMBER: _ClassVar[int]
     created_at: _timestamp_pb2.Timestamp
     created_by: str
     expires_at: _timestamp_pb2.Timestamp
     fairness_key: str
     link_id: str
     queue: str
-    def __init__(self, link_id: _Optional[str] = ..., queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., created_by: _Optional[str] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    right: Right
+    def __init__(self, link_id: _Optional[str] = ..., queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., created_by: _Optional[str] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., right: _Optional[_Union[Right, str]] = ...) -> None: ...
 
 class WhoAmIRequest(_message.Message):
-    __slots__ = []
-    def __init__(self) -> None: ...
+    __slots__ = ["queue"]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    def __init__(self, queue: _Optional[str] = ...) -> None: ...
 
 class WhoAmIResponse(_message.Message):
-    __slots__ = ["auth_enabled", "expires_at", "key_id", "peer", "permissions", "principal", "tenant"]
+    __slots__ = ["auth_enabled", "expires_at", "intake", "key_id", "peer", "permissions", "principal", "tenant"]
     AUTH_ENABLED_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    INTAKE_FIELD_NUMBER: _ClassVar[int]
     KEY_ID_FIELD_NUMBER: _ClassVar[int]
     PEER_FIELD_NUMBER: _ClassVar[int]
     PERMISSIONS_FIELD_NUMBER: _ClassVar[int]
@@ -324,12 +332,13 @@ class WhoAmIResponse(_message.Message):
     TENANT_FIELD_NUMBER: _ClassVar[int]
     auth_enabled: bool
     expires_at: _timestamp_pb2.Timestamp
+    intake: _admin_pb2.Intake
     key_id: str
     peer: str
     permissions: _containers.RepeatedCompositeFieldContainer[Permission]
     principal: str
     tenant: str
-    def __init__(self, principal: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[Permission, _Mapping]]] = ..., tenant: _Optional[str] = ..., key_id: _Optional[str] = ..., expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., auth_enabled: bool = ..., peer: _Optional[str] = ...) -> None: ...
+    def __init__(self, principal: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[Permission, _Mapping]]] = ..., tenant: _Optional[str] = ..., key_id: _Optional[str] = ..., expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., auth_enabled: bool = ..., peer: _Optional[str] = ..., intake: _Optional[_Union[_admin_pb2.Intake, _Mapping]] = ...) -> None: ...
 
 class Right(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

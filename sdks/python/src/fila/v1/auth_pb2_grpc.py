@@ -160,8 +160,8 @@ class FilaAuthServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CreateTenantLink(self, request, context):
-        """Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
-        place where it is ever told. Refused while the broker asks for no keys.
+        """Make a link: a key that shows a tenant its own part of one queue, or one that may enqueue there, and does nothing
+        else. The answer is the only place where it is ever told. Refused while the broker asks for no keys.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

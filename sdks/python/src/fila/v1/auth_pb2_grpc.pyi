@@ -62,8 +62,8 @@ class FilaAuthStub:
     audit keeps the name.
     """
     CreateTenantLink: _grpc.UnaryUnaryMultiCallable[_auth_pb2.CreateTenantLinkRequest, _auth_pb2.CreateTenantLinkResponse]
-    """Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
-    place where it is ever told. Refused while the broker asks for no keys.
+    """Make a link: a key that shows a tenant its own part of one queue, or one that may enqueue there, and does nothing
+    else. The answer is the only place where it is ever told. Refused while the broker asks for no keys.
     """
     ListTenantLinks: _grpc.UnaryUnaryMultiCallable[_auth_pb2.ListTenantLinksRequest, _auth_pb2.ListTenantLinksResponse]
     """List links, those that have expired, too; those of queues that the caller may manage."""
@@ -103,8 +103,8 @@ class FilaAuthAsyncStub(FilaAuthStub):
     audit keeps the name.
     """
     CreateTenantLink: _aio.UnaryUnaryMultiCallable[_auth_pb2.CreateTenantLinkRequest, _auth_pb2.CreateTenantLinkResponse]  # type: ignore[assignment]
-    """Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
-    place where it is ever told. Refused while the broker asks for no keys.
+    """Make a link: a key that shows a tenant its own part of one queue, or one that may enqueue there, and does nothing
+    else. The answer is the only place where it is ever told. Refused while the broker asks for no keys.
     """
     ListTenantLinks: _aio.UnaryUnaryMultiCallable[_auth_pb2.ListTenantLinksRequest, _auth_pb2.ListTenantLinksResponse]  # type: ignore[assignment]
     """List links, those that have expired, too; those of queues that the caller may manage."""
@@ -201,8 +201,8 @@ class FilaAuthServicer(metaclass=_abc_1.ABCMeta):
         request: _auth_pb2.CreateTenantLinkRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_auth_pb2.CreateTenantLinkResponse, _abc.Awaitable[_auth_pb2.CreateTenantLinkResponse]]:
-        """Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
-        place where it is ever told. Refused while the broker asks for no keys.
+        """Make a link: a key that shows a tenant its own part of one queue, or one that may enqueue there, and does nothing
+        else. The answer is the only place where it is ever told. Refused while the broker asks for no keys.
         """
 
     @_abc_1.abstractmethod

@@ -142,6 +142,24 @@ public final class QueueSettings {
             return this;
         }
 
+        /**
+         * Headers of an HTTP sender that become the message's, where the gateway stores a body as
+         * it is: at most 32 names in lower case.
+         */
+        public Builder intakeHeaders(Collection<String> value) {
+            config.getIntakeBuilder().clearHeaders().addAllHeaders(value);
+            return said("intake.headers");
+        }
+
+        /**
+         * Headers of an HTTP sender: the first that it gives is the dedup key. At most 32 names in
+         * lower case.
+         */
+        public Builder intakeDedupHeaders(Collection<String> value) {
+            config.getIntakeBuilder().clearDedupHeaders().addAllDedupHeaders(value);
+            return said("intake.dedup_headers");
+        }
+
         /** Channels to make with the queue; only when it is created. None means {@code default}. */
         public Builder channels(Collection<String> value) {
             config.clearChannels().addAllChannels(value);

@@ -250,6 +250,7 @@ final class AdminOperations {
         config.flag("paused").ifPresent(settings::paused);
         config.millis("disconnect_grace_ms").ifPresent(settings::disconnectGrace);
         config.millis("expires_after_idle_ms").ifPresent(settings::expiresAfterIdle);
+        config.object("intake").ifPresent(intake -> takeIn(intake, settings));
         config.checkAllSeen();
         return settings.build();
     }
@@ -263,6 +264,13 @@ final class AdminOperations {
         given.real("jitter").ifPresent(retry::jitter);
         given.checkAllSeen();
         return retry.build();
+    }
+
+    private static void takeIn(Request given, QueueSettings.Builder settings) {
+        given.any("headers").ifPresent(any -> settings.intakeHeaders(given.textList("headers")));
+        given.any("dedup_headers")
+                .ifPresent(any -> settings.intakeDedupHeaders(given.textList("dedup_headers")));
+        given.checkAllSeen();
     }
 
     private static RetentionSettings retention(Request given) {
