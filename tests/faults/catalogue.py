@@ -278,12 +278,12 @@ FAULTS = (
         ),
     ),
     Fault(
-        "a-backoff-does-not-wait",
+        "a-delay-ages-a-message",
         "index/ages.pyx",
-        "    return state == READY or (state == DELAYED and slot.attempts != 0)\n",
-        "    return state == READY\n",
+        "        return frame.first_due_ms[slot.index]\n    return share.cohort",
+        "        return share.cohort.place.position\n    return share.cohort",
         (
-            "core/test_ages.py::test_a_message_ages_from_its_enqueue_until_it_is_leased_and_again_when_it_comes_back",
+            "core/test_ages.py::test_a_delay_does_not_age_and_a_message_counts_from_its_end_whatever_fails_later",
             "core/test_ages.py::test_ages_agree_with_a_twin_that_looks_at_every_message",
         ),
     ),

@@ -23,6 +23,7 @@ its end and leaves with its last lease.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from fila_server.core.state.kinds cimport DELAYED, READY
 from fila_server.core.state.state cimport Channel, Core, Frame, Queue, Share, Slot
 from fila_server.core.structures.fifo cimport Placed
 
@@ -32,7 +33,11 @@ cdef void share_age_moved(Share* before, Share* share) noexcept nogil
 # When the first delay of an entry ends. The frame remembers it.
 cdef void frame_delayed(Core* core, Frame* frame, uint32_t index, int64_t due_ms) noexcept nogil
 
-cdef bint slot_waits(Slot* slot, int state) noexcept nogil      # whether it would in this state
+cdef inline bint slot_waits(Slot* slot, int state) noexcept nogil:
+    """Whether it would in this state. A delay before the first attempt is the sender's; every later one is a
+    backoff."""
+    return state == READY or (state == DELAYED and slot.attempts != 0)
+
 cdef void waiting_begins(Slot* slot) noexcept nogil
 cdef void waiting_ends(Slot* slot) noexcept nogil
 

@@ -4,7 +4,6 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.state.kinds cimport DELAYED, READY
 from fila_server.core.state.paths cimport frame_offset, share_of
 from fila_server.core.state.pending cimport Cohort
 from fila_server.core.structures.buffer cimport must_malloc
@@ -54,11 +53,6 @@ cdef void _join(Channel* channel, Cohort* cohort) noexcept nogil:
         fifo_append(fifo, &cohort.place)
     else:
         fifo_return(fifo, &cohort.place)
-
-
-cdef bint slot_waits(Slot* slot, int state) noexcept nogil:
-    """A delay before the first attempt is the sender's; every later one is a backoff."""
-    return state == READY or (state == DELAYED and slot.attempts != 0)
 
 
 cdef void waiting_begins(Slot* slot) noexcept nogil:
