@@ -20,6 +20,7 @@ from fila_server import errors, main, opening, serving
 from fila_server.config.kinds import Address, AddressOrOff
 from fila_server.config.schema import Config, Metrics, Redis, Server
 from fila_server.core.runtime.scheduler_thread import Engine
+from fila_server.usage import EXIT_NOT_CLOSED
 from tests.edge.fake_engine import FakeEngine
 
 STORE_ERRORS = [
@@ -165,9 +166,13 @@ async def test_a_signal_drains_and_closes_the_store(
     assert core.stopped
 
 
-def test_a_store_that_does_not_close_is_left_behind_with_exit_0(tmp_path: Path) -> None:
-    stuck = """
-import signal, sys, time
+@pytest.mark.parametrize("hangs", ["time.sleep(60)", "ctypes.PyDLL(None).usleep(60_000_000)"])
+def test_a_store_that_does_not_close_is_left_behind_with_an_exit_code_of_its_own(
+    hangs: str, tmp_path: Path
+) -> None:
+    """Also where what hangs keeps the GIL, as the second does: Python's own timers would wait with it."""
+    stuck = f"""
+import ctypes, signal, sys, time
 from fila_server import main, serving
 from fila_server.core.runtime.scheduler_thread import Engine
 from tests.edge.test_start import _quiet
@@ -175,10 +180,10 @@ from fila_server.config.kinds import Address
 
 class StuckEngine(Engine):
     def stop(self):
-        time.sleep(60)
+        {hangs}
 
 main.DRAIN_S_MAX = 0.3
-engine = StuckEngine(sys.argv[1], {}, mono_ns=time.monotonic_ns(), wall_ns=time.time_ns(), seed=1)
+engine = StuckEngine(sys.argv[1], {{}}, mono_ns=time.monotonic_ns(), wall_ns=time.time_ns(), seed=1)
 serving._report_start = lambda *_: signal.raise_signal(signal.SIGTERM)
 main.open_engine = lambda settings: engine
 free = Address("127.0.0.1:0")
@@ -188,8 +193,8 @@ main.run(_quiet(free, free))
         [sys.executable, "-c", stuck, str(tmp_path / "data")], capture_output=True, timeout=45, check=False
     )
 
-    assert done.returncode == 0
-    assert "server.stop_timed_out" in done.stderr.decode() + done.stdout.decode()
+    assert done.returncode == EXIT_NOT_CLOSED == 3
+    assert "left without closing the store" in done.stderr.decode()
 
 
 def test_the_core_is_opened_with_flat_settings_and_the_time(tmp_path: Path, opened: list[Any]) -> None:

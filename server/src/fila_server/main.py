@@ -2,7 +2,7 @@
 
     load()        every setting checked, and what start_checks.py finds of files, or one line and exit 2
     open_engine() the data directory locked, recovered, or one line and exit 1
-    serve()       serving.py: until a signal; then exit 0 within DRAIN_S_MAX
+    serve()       serving.py: until a signal; then exit 0 within DRAIN_S_MAX, or exit 3
 
 Whatever stops a start is a StartError of errors.py: a sentence that says what to do.
 
@@ -31,7 +31,16 @@ from fila_server.config.schema import Config
 from fila_server.descriptors import Descriptors, raise_limit
 from fila_server.opening import OURS_ALONE, open_engine
 from fila_server.telemetry.probes import LoadingPage
-from fila_server.usage import EXIT_FAILED, EXIT_USAGE, Asked, OneLine, fail, load_or_exit, say_version
+from fila_server.usage import (
+    EXIT_FAILED,
+    EXIT_NOT_CLOSED,
+    EXIT_USAGE,
+    Asked,
+    OneLine,
+    fail,
+    load_or_exit,
+    say_version,
+)
 from fila_server.version import commit, version
 
 if TYPE_CHECKING:
@@ -270,19 +279,17 @@ def _record(engine: Engine, settings: Config) -> Recorder | None:
 
 
 def _leave_in_time() -> None:
-    """Bound the whole way out, whatever it waits for: a disk, a peer, a thread.
+    """Bound the whole way out, whatever it waits for: a disk, a peer, a thread, the GIL.
 
     Nothing is lost: what was answered is durable already, and the next start only has more to read.
     """
+    from fila_server.core.runtime.deadline import leave_after
 
-    def leave() -> None:
-        log.error("server.stop_timed_out", after_s=DRAIN_S_MAX, detail="left without closing the store")
-        sys.stderr.flush()
-        os._exit(0)
-
-    deadline = threading.Timer(DRAIN_S_MAX, leave)
-    deadline.daemon = True
-    deadline.start()
+    line = (
+        f"fila-server: the stop took more than {DRAIN_S_MAX} s, and the server left without closing the store. "
+        "What was answered is kept; the next start reads the write-ahead log"
+    )
+    leave_after(int(DRAIN_S_MAX * 1000), line, EXIT_NOT_CLOSED)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from fila_server.version import commit, version
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_NOT_CLOSED = 3
+"""A stop took too long and left the store as it was."""
 
 
 class Asked(NamedTuple):

@@ -31,6 +31,7 @@ from fila_server.core.state.paths cimport dlq_source, frame_last_offset, frame_o
 from fila_server.core.state.pending cimport Dedup
 from fila_server.core.state.state cimport Flow, Frame, Key, Share
 from fila_server.core.structures.buffer cimport buffer_free
+from fila_server.core.storage.store cimport batch_clear
 from fila_server.core.structures.maps cimport (
     map64_free, map64_remove, textmap_free, textmap_next, textmap_remove,
 )
@@ -47,7 +48,6 @@ cdef void channel_delete(Core* core, Channel* channel) noexcept nogil:
 
 
 cdef void queue_delete(Core* core, Queue* queue) noexcept nogil:
-    cdef Queue** link = &core.gone
     cdef Queue* source = dlq_source(core, queue)
     queue_changed(core, CHANGED_QUEUE_DELETED, queue)
     settled_flush(core)
@@ -60,9 +60,6 @@ cdef void queue_delete(Core* core, Queue* queue) noexcept nogil:
     textmap_remove(&core.queues, &queue.text)
     map64_remove(&core.queues_by_number, queue.number)
     queue.gone_cursor = 0
-    while link[0] != NULL:
-        link = &link[0].next_gone
-    link[0] = queue
     queue.next_gone = NULL
 
 
@@ -73,6 +70,11 @@ cdef bint _consumers_end(Core* core, Channel* channel, bint with_queue) noexcept
     cdef const char* message = b"queue \"%.*s\": channel \"%.*s\" was deleted while it was consumed"
     cdef char text[640]
     if with_queue:
+    if core.gone == NULL:
+        core.gone = queue
+    else:
+        core.gone_last.next_gone = queue
+    core.gone_last = queue
         message = b"queue \"%.*s\" was deleted while its channel \"%.*s\" was consumed"
     snprintf(
         text, sizeof(text), message, <int> queue.text.length, queue.text.bytes,
@@ -274,13 +276,20 @@ cdef void queues_clear(Core* core) noexcept nogil:
 
 
 cdef void forget_all(Core* core) noexcept nogil:
-    cdef uint32_t cursor = 0
+    cdef uint32_t cursor, before
     cdef Queue* queue
     core.stage_end = UINT64_MAX
-    while True:
+    while core.queues.count:            # a walk passes by those that a deletion moved: the next one finds them
         cursor = 0
-        queue = <Queue*> textmap_next(&core.queues, &cursor)
-        if queue == NULL:
-            break
-        queue_delete(core, queue)
+        core.counters.taken_apart += 1
+        while True:
+            before = cursor
+            queue = <Queue*> textmap_next(&core.queues, &cursor)
+            core.counters.walked += cursor - before
+            if queue == NULL:
+                break
+            queue_delete(core, queue)
+            queues_clear(core)
+            batch_clear(core.settles)
+            batch_clear(core.apart)
     queues_clear(core)

@@ -15,6 +15,8 @@ cdef class CoreEngine(OpenCore):
     cdef _settings(self, dict settings)
     cdef _begin(self, int64_t mono_ns, int64_t wall_ns, uint64_t seed)
     cdef _promise(self, int64_t mono_ns, int64_t wall_ns)
+    cdef _leave(self)
+    cdef _ends(self)
     cdef _release(self)
     cdef readonly object rights
     cdef _post(self, Command* command)

@@ -262,26 +262,18 @@ cdef class CoreEngine(OpenCore):
         free(self.core)
 
     def close(self):
-        """Close the store as it is; for a clean stop call stop_cleanly first."""
+        """Close the store as it is, and give back what the core holds; for a clean stop call stop_cleanly first."""
         cdef Core* core = self.core
-        cdef History* history = core.history
         cdef Command* command
         if not self.is_open:
             return
-        self.is_open = False
-        with self.readers_changed:
-            while self.readers:             # each is at most one piece long
-                self.readers_changed.wait()
+        self._ends()
         while core.postponed != NULL:
             command = core.postponed
             core.postponed = command.next
             command_free(command)
         chores_forget(core)
         sinks_forget(core)
-        if history != NULL:
-            history.quiet = history.inputs_over = True
-            block_end(history)
-            self.recording.closed = True
         # The tables first: letting go of them fills a batch, which nobody writes.
         forget_all(core)
         holders_wake(core)              # nobody is left to wake: those that were to look for some are freed
@@ -300,6 +292,26 @@ cdef class CoreEngine(OpenCore):
         cdef Core* core = self.core
         if core.mailbox != NULL:
             mailbox_free(core.mailbox)
+    cdef _leave(self):
+        """As close, where the process ends next: what it holds in memory goes with it, at once."""
+        if not self.is_open:
+            return
+        self._ends()
+        with nogil:
+            store_close(self.core.store)
+
+    cdef _ends(self):
+        """Nothing more comes in; who reads comes to an end, and so does what is recorded."""
+        cdef History* history = self.core.history
+        self.is_open = False
+        with self.readers_changed:
+            while self.readers:             # each is at most one piece long
+                self.readers_changed.wait()
+        if history != NULL:
+            history.quiet = history.inputs_over = True
+            block_end(history)
+            self.recording.closed = True
+
         outboxes_free(core.outboxes)
         if core.loader != NULL:
             loader_free(core.loader)
@@ -442,8 +454,9 @@ cdef class CoreEngine(OpenCore):
                 queue = <Queue*> textmap_next(&core.queues, &cursor)
                 if queue == NULL:
                     break
-                queue.offset_reserved = queue.next_offset
-                queue_record_put(core, queue)
+                if queue.offset_reserved != queue.next_offset:
+                    queue.offset_reserved = queue.next_offset
+                    queue_record_put(core, queue)
             # No lease is given out any more (see passes.pyx); a stream that is still to be opened takes one
             # id for itself.
             reservation_record_put(

@@ -465,7 +465,7 @@ cdef struct Core:
     Page     *pages, *pages_last
     uint32_t pages_count
     uint64_t loads_taken            # answers of the reader thread
-    Queue*   gone                   # deleted, and being taken apart
+    Queue    *gone, *gone_last      # deleted, and being taken apart; oldest first
     Chore    *chores, *chores_last  # changes that are carried out in pieces, each in its turn
     uint64_t stage_end              # see budget.pxd
     Queue    *revealing, *revealing_last    # queues whose frames need more than one stage, in turn
