@@ -127,6 +127,10 @@ class FakeEngine:
     def log_reader(self, request: bytes) -> FakeLogReader:
         return FakeLogReader(self.log_pieces, self.may_read_log)
 
+    @property
+    def stirs(self) -> int:
+        return 0
+
     def open_report(self) -> dict[str, int]:
         return {}
 

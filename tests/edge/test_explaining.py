@@ -83,6 +83,29 @@ def test_a_channel_that_has_nothing_to_do_is_one_look():
     assert len(speeds.of_channel("orders", "default")) == 1
 
 
+def test_a_stillness_nobody_looked_at_counts_as_time_in_which_nothing_was_served():
+    speeds = Speeds()
+    for at in range(5):
+        speeds.look(snapshot(served=1_000 * at), 2.0 * at)
+    for at in range(5, 20):
+        speeds.still(2.0 * at)
+
+    looks = speeds.of_channel("orders", "default")
+    assert [(look.at_s, look.served) for look in looks[-2:]] == [(8.0, 4_000), (38.0, 4_000)]
+    speeds.look(snapshot(served=6_000), 40.0)
+    looks = speeds.of_channel("orders", "default")
+    assert [(look.at_s, look.served) for look in looks[-2:]] == [(38.0, 4_000), (40.0, 6_000)]
+
+
+def test_what_was_served_before_a_long_stillness_says_nothing_any_more():
+    speeds = Speeds()
+    for at in range(5):
+        speeds.look(snapshot(served=1_000 * at), 2.0 * at)
+    speeds.still(1_000.0)
+
+    assert [look.at_s for look in speeds.of_channel("orders", "default")] == [8.0, 1_000.0]
+
+
 def test_channels_are_bounded_and_those_that_are_gone_are_forgotten():
     speeds = Speeds()
     speeds.look(snapshot(queues=CHANNELS_MAX + 9), 0.0)

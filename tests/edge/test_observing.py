@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
+from fila_server import errors
+from fila_server.broker.speed import Speeds
 from fila_server.operations import observing
 from fila_server.operations.observing import LOOK_EVERY_S, STARVED_S, Observer
 from fila_server.telemetry.snapshot import Channel, Key, Queue, QueueCounts, Snapshot, Totals
@@ -138,3 +142,33 @@ def test_consumers_that_came_and_left_are_counted(told: Told):
         observer.look(snapshot(consumers=consumers), float(at_s))
 
     assert [(kind, about["count"]) for kind, about in told] == [("consumer.joined", 3), ("consumer.left", 2)]
+
+
+async def test_the_core_is_asked_again_once_something_stirred_or_it_did_not_answer(told: Told):
+    asked: list[int] = []
+    slept: list[float] = []
+    further: list[int] = []
+    stirs = iter([5, 5, 5] + [6] * 20)
+
+    async def ask() -> bytes:
+        asked.append(len(slept))
+        if len(asked) == 1:
+            raise errors.Overloaded("busy")
+        return msgspec.msgpack.encode(snapshot())
+
+    async def sleep(wait_s: float) -> None:
+        slept.append(wait_s)
+        if len(slept) == 14:
+            raise asyncio.CancelledError
+
+    async def look_further(found: Snapshot, now_s: float, wall_ms: int) -> None:
+        further.append(int(now_s / LOOK_EVERY_S))
+
+    with pytest.raises(asyncio.CancelledError):
+        await observing.observe(
+            ask, lambda: next(stirs), lambda: 2.0 * len(slept), Speeds(), look_further, lambda: 0, sleep
+        )
+
+    assert asked == [0, 1, 3]
+    assert further == [1, 3, 8, 13], "what time brings is looked for every ten seconds"
+    assert slept == [LOOK_EVERY_S] * 14

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
 
 from fila.v1 import watch_pb2 as pb
-from fila_server.operations.series import POINTS, STEP_S, RecentSeries
+from fila_server.operations.series import POINTS, STEP_S, RecentSeries, record
 from fila_server.telemetry.snapshot import Channel, Key, Queue, QueueCounts, Snapshot, Totals
 
 PLACE = ("q", "default")
@@ -62,6 +64,11 @@ class Clock:
         self.recent.take(told, {PLACE: rows or []}, self.now_s, WALL_MS + int(self.now_s * 1000))
         self.now_s += STEP_S
 
+    def still(self, steps: int) -> None:
+        for _ in range(steps):
+            self.recent.still(self.now_s, WALL_MS + int(self.now_s * 1000))
+            self.now_s += STEP_S
+
 
 @pytest.fixture
 def clock() -> Clock:
@@ -97,6 +104,75 @@ async def test_a_start_and_a_missed_step_are_gaps_and_never_a_spike(clock: Clock
 
     recorded = [point.arrived if point.recorded else None for point in told.points[-5:]]
     assert recorded == [None, 10, None, None, 5]
+
+
+async def test_while_nothing_stirs_the_last_point_goes_on_with_the_age_of_what_waits(clock: Clock) -> None:
+    for waited in (0, 100):
+        clock.take(snapshot(enqueued=10, delivered=waited, ready=4))
+    clock.still(3)
+
+    told = await points(clock)
+
+    assert [point.depth for point in told.points[-5:]] == [0, 4, 4, 4, 4]
+    assert [point.oldest_age_ms for point in told.points[-4:]] == [5, 10_005, 20_005, 30_005]
+    assert [point.waits.no_consumer_ms for point in told.points[-4:]] == [1_000] * 4
+
+
+async def test_the_point_after_a_stillness_tells_of_its_own_ten_seconds(clock: Clock) -> None:
+    for delivered in (0, 100):
+        clock.take(snapshot(enqueued=10, delivered=delivered))
+    clock.still(2)
+    clock.take(snapshot(enqueued=17, delivered=400))
+
+    told = await points(clock)
+
+    assert [point.arrived for point in told.points[-4:]] == [0, 0, 0, 7]
+    # 1,000 ms a step since the second snapshot, of the 3,000 that the last one tells of.
+    assert [point.waits.no_consumer_ms for point in told.points[-4:]] == [1_000] * 4
+
+
+async def test_what_the_core_waited_less_than_was_reckoned_is_no_new_beginning(clock: Clock) -> None:
+    for delivered in (0, 100):
+        clock.take(snapshot(enqueued=10, delivered=delivered))
+    clock.still(5)
+    clock.take(snapshot(enqueued=11, delivered=101))
+
+    last = (await points(clock)).points[-1]
+    assert (last.arrived, last.waits.no_consumer_ms) == (1, 0)
+
+
+async def test_keys_stand_still_too_and_an_hour_of_it_leaves_nothing_served(clock: Clock) -> None:
+    clock.take(snapshot(keys={"a": (0, 0.0)}))
+    clock.take(snapshot(keys={"a": (5, 9.0)}))
+    clock.take(snapshot(keys={"a": (5, 9.0)}))
+    clock.still(3)
+    told = await points(clock, "a")
+    (key,) = told.keys
+    assert [point.served for point in key.points[-5:]] == [9.0, 0.0, 0.0, 0.0, 0.0]
+    clock.still(POINTS)
+    told = await points(clock, "a")
+    assert all(point.recorded and not point.served for point in told.keys[0].points)
+
+
+async def test_the_core_is_not_asked_while_nothing_stirs(clock: Clock) -> None:
+    asked: list[int] = []
+    slept: list[float] = []
+    stirs = iter([1, 1, 1, 1, 2, 2, 2])
+
+    async def call(kind: int, frame: bytes) -> bytes:
+        asked.append(len(slept))
+        return msgspec.msgpack.encode(snapshot())
+
+    async def sleep(wait_s: float) -> None:
+        slept.append(wait_s)
+        clock.now_s += STEP_S
+        if len(slept) > 7:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await record(clock.recent, call, lambda: next(stirs), lambda: clock.now_s, lambda: WALL_MS, sleep)
+
+    assert asked == [1, 2, 5, 6], "two of each stillness, and none of what follows"
 
 
 async def test_a_queue_that_is_new_counts_from_zero_and_one_made_again_does_not_count_below_it(

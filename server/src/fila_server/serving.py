@@ -93,8 +93,9 @@ async def serve(
         raise
     telemetry = _telemetry(broker, hooks, quotas, edge.troubles, Path(settings.server.data_dir))
     redis, metrics_port = await _listen(edge, telemetry, broker, settings, descriptors, admission, loading)
-    admission.start()
-    quotas.start()
+    if settings.auth.enabled:  # without keys nobody has rights that could end, nor quotas
+        admission.start()
+        quotas.start()
     _start_telling(telemetry, engine, settings)
     watching = asyncio.ensure_future(tls.watch())
     control = _control(engine, settings)
@@ -102,7 +103,9 @@ async def serve(
     _report_start(settings, edge, redis, metrics_port)
     telemetry.say_ready()
     survey = TroubleSurvey(broker, edge.troubles, lambda: starmap(Circuit, sorted(hooks.open_circuits)))
-    observing = asyncio.create_task(observe(_asking(broker), time.monotonic, broker.speeds, survey.look))
+    observing = asyncio.create_task(
+        observe(_asking(broker), lambda: broker.stirs, time.monotonic, broker.speeds, survey.look)
+    )
     _calm_the_collector()
     await stopping.wait()
     on_signal()

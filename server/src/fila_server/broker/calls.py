@@ -155,6 +155,12 @@ class Broker:
         self._log_threads.shutdown(wait=True)
         self._engine.stop()
 
+    @property
+    def stirs(self) -> int:
+        """A number that stays the same while nothing changes of what METRICS tells, but for ages, and nobody consumes
+        or holds a lease. Who looks again and again need not look while it stands still."""
+        return self._engine.stirs
+
     # --- calls ----------------------------------------------------------------------------
 
     @property

@@ -1,7 +1,8 @@
 """How fast channels and their keys were served lately, from the core's numbers of every few seconds.
 
 A look costs the path of messages nothing: the numbers are there. Kept are LOOKS of them for the channels that had
-anything to do, at most CHANNELS_MAX, and some of those of the keys that telemetry lists.
+anything to do, at most CHANNELS_MAX, and some of those of the keys that telemetry lists. While nothing changes the
+numbers of the last look are those of now, and nobody reads them again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from fila_server.telemetry.snapshot import WAIT_CAUSES, Channel, Queue, Snapshot
 
 LOOKS = 90
 """At one every two seconds, three minutes."""
+KEPT_S = 180.0
+"""So long, too, where nothing happened in between: what a channel did before says nothing of its speed now."""
 CHANNELS_MAX = 2_000
 KEY_LOOKS = 18
 KEY_LOOK_EVERY_S = 10.0
@@ -48,6 +51,11 @@ class Speeds:
     def __init__(self) -> None:
         self._channels: dict[Place, deque[Look]] = {}
         self._keys: deque[tuple[float, Mapping[tuple[bytes, bytes, bytes], float]]] = deque(maxlen=KEY_LOOKS)
+        self._still_s = 0.0
+
+    def still(self, now_s: float) -> None:
+        """Nothing has changed since the last look."""
+        self._still_s = now_s
 
     def look(self, snapshot: Snapshot, now_s: float) -> None:
         """Take the numbers of this moment."""
@@ -71,6 +79,7 @@ class Speeds:
             looks = None  # deleted, and made again under the same name
         if looks is None:
             return deque([now], maxlen=LOOKS)
+        looks = self._until_now(looks)
         looks.append(now)
         # One that has nothing to do for so long is kept as its last look, from which the next ones go on.
         is_idle = len(looks) == LOOKS and (looks[0].served, looks[0].enqueued) == (now.served, now.enqueued)
@@ -78,7 +87,18 @@ class Speeds:
 
     def of_channel(self, queue: str, channel: str) -> Sequence[Look]:
         """Its looks of late, oldest first; none when it was not there."""
-        return tuple(self._channels.get((queue.encode(), channel.encode()), ()))
+        looks = self._channels.get((queue.encode(), channel.encode()))
+        return () if looks is None else tuple(self._until_now(looks))
+
+    def _until_now(self, looks: deque[Look]) -> deque[Look]:
+        """The same, and the stillness since."""
+        if looks[-1].at_s >= self._still_s:
+            return looks
+        longer = deque(looks, maxlen=LOOKS)
+        longer.append(looks[-1]._replace(at_s=self._still_s))
+        while len(longer) > 1 and longer[1].at_s < self._still_s - KEPT_S:
+            longer.popleft()
+        return longer
 
     def served_since(self, queue: str, channel: str, since_s: float) -> tuple[float, Mapping[bytes, float]]:
         """Cost that keys of a channel were delivered since about then, in thousandths, and since when it is

@@ -1,6 +1,7 @@
 """What nobody does and everybody should hear of: dead letters, a disk that fills, damage, keys that are held or starve.
 
 Seen by comparing the core's numbers of two moments some seconds apart, so the path of messages pays nothing for it.
+While nothing stirs in the core it is not asked: an idle broker with many queues is idle.
 Only the keys that telemetry lists (the busiest and those that wait most) are watched.
 """
 
@@ -19,6 +20,8 @@ from fila_server.events import emit
 from fila_server.telemetry.snapshot import WAIT_CAUSES, Key, Snapshot, decode, text_of
 
 LOOK_EVERY_S = 2.0
+STILL_LOOK_EVERY_S = 10.0
+"""How often troubles are looked for while nothing stirs: that nobody consumes, or that something is paused."""
 STARVED_S = 60.0
 """A key starves when it was backlogged and got under half its due for so long."""
 STARVED_RATIO = 0.5
@@ -138,17 +141,28 @@ class Observer:
 
 async def observe(
     ask: Callable[[], Awaitable[bytes]],
+    stirs: Callable[[], int],
     now_s: Callable[[], float],
     speeds: Speeds,
     look_further: Callable[[Snapshot, float, int], Awaitable[None]],
     wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
-    """Look again and again, until it is cancelled, let `speeds` see the same, and `look_further` ask for more."""
+    """Look again and again, until it is cancelled, let `speeds` see the same, and `look_further` ask for more. `stirs`
+    is Broker.stirs: while it stands still the last numbers hold, and only what time brings is looked for, more
+    seldom."""
     observer = Observer()
+    seen, looked_s = -1, now_s()
     while True:
-        with contextlib.suppress(errors.FilaServerError):  # an overloaded core is asked again
-            snapshot = decode(await ask())
-            observer.look(snapshot, now_s())
-            speeds.look(snapshot, now_s())
-            await look_further(snapshot, now_s(), wall_ms())
-        await asyncio.sleep(LOOK_EVERY_S)
+        if (stirred := stirs()) == seen:
+            speeds.still(now_s())
+        if stirred != seen or now_s() - looked_s >= STILL_LOOK_EVERY_S:
+            with contextlib.suppress(errors.FilaServerError):  # an overloaded core is asked again
+                if stirred != seen:
+                    snapshot = decode(await ask())
+                    observer.look(snapshot, now_s())
+                    speeds.look(snapshot, now_s())
+                looked_s = now_s()
+                await look_further(snapshot, looked_s, wall_ms())
+                seen = stirred
+        await sleep(LOOK_EVERY_S)

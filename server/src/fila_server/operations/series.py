@@ -1,6 +1,7 @@
 """The last hour of each channel and of the busiest keys, a point every ten seconds, in memory.
 
     METRICS each STEP_S ──► a point of each channel, and of the keys that it lists (the busiest of the broker)
+    nothing stirs       ──► the last point once more, when somebody asks or something happens again
     WATCH_ROWS          ──► a point of each key that somebody asked for within the hour and that is not listed
     GetSeries          ──► the points as they stand; what was not recorded is a gap, never zero
 
@@ -36,6 +37,7 @@ COUNTS = ("arrived", "leased", "delivered", "acked")
 CHANNEL_COLUMNS = (*COUNTS, "depth", "in_flight", "oldest_age_ms", *WAIT_CAUSES)
 KEY_COLUMNS = ("arrived", "served", "due", "pending")
 _NAN = math.nan
+_OLDEST = CHANNEL_COLUMNS.index("oldest_age_ms")
 
 Place = tuple[str, str]
 """Queue and channel."""
@@ -58,6 +60,19 @@ class Series:
     @property
     def size(self) -> int:
         return len(self._numbers) * self._numbers.itemsize + SERIES_BYTES
+
+    def repeat(self, count: int, ages: int | None) -> None:
+        """Put the newest row `count` times more; `ages` is a column that grows by STEP_S, in ms, unless it is 0."""
+        row = self._numbers[self.last % POINTS * self._columns :][: self._columns]
+        for step in range(self.last + 1, self.last + 1 + count)[-POINTS:]:
+            if ages is not None and row[ages]:
+                row[ages] += STEP_S * 1000
+            at = step % POINTS * self._columns
+            if not math.isnan(old := self._numbers[at + 1]):
+                self.served -= old
+            self._numbers[at : at + self._columns] = row
+            self.served += row[1]
+        self.last += count
 
     def put(self, step: int, row: Sequence[float]) -> None:
         """Write the row of a step, which is newer than all before."""
@@ -101,6 +116,10 @@ class RecentSeries:
         self._size = 0
         self._step = -1
         self._at_ms = 0
+        self._still = 0
+        """Steps since the last snapshot, in which nothing happened."""
+        self._reckoned: set[Place] = set()
+        """Channels whose waits were reckoned for such steps, and may be a little more than the core will tell."""
 
     @property
     def size(self) -> int:
@@ -116,6 +135,7 @@ class RecentSeries:
         step = int(now_s // STEP_S)
         if step == self._step:
             return
+        self._catch_up()
         # A step that was missed (an overloaded broker) leaves numbers that are of more than one step: no point then.
         follows = step == self._step + 1
         is_whole = not snapshot.left_out
@@ -131,9 +151,12 @@ class RecentSeries:
                 # a snapshot leaves some out.
                 before = channels.get(place, (0.0,) * len(totals) if is_whole and channels else None)
                 self._channel_totals[place] = totals
+                if before is not None and place in self._reckoned:
+                    before = (*before[:3], *map(min, before[3:], totals[3:]))
                 if before is not None and follows:
                     now = (channel.ready + channel.delayed, channel.in_flight, channel.oldest_ms)
                     self._put_channel(step, place, _since(before, totals), now)
+        self._reckoned.clear()
         for key in snapshot.keys:
             place = (text_of(key.queue), text_of(key.channel))
             totals = (key.arrived, key.totals[5] / 1000, key.totals[6] / 1000)
@@ -144,6 +167,32 @@ class RecentSeries:
                 pending = row.ready + row.delayed
                 self._take_key(step, place, row.fairness_key, keys, totals, pending, follows=follows)
         self._forget_old()
+
+    def still(self, now_s: float, wall_ms: int) -> None:
+        """Nothing happens since before the last snapshot, so its step's points are those of this step, too."""
+        step = int(now_s // STEP_S)
+        self._still += step - self._step
+        self._step, self._at_ms = step, wall_ms
+
+    def _catch_up(self) -> None:
+        """Write the points of the steps in which nothing happened."""
+        count, self._still = self._still, 0
+        if not count:
+            return
+        newest = self._step - count
+        for place, series in self._channels.items():
+            if series.last == newest and (before := self._channel_totals.get(place)) is not None:
+                row = series.row(newest)
+                if row is not None:
+                    # Messages waited meanwhile: what the next snapshot tells of that is in these points.
+                    waits = [total + count * wait for total, wait in zip(before[3:], row[6:], strict=True)]
+                    self._channel_totals[place] = (*before[:3], *waits)
+                    self._reckoned.add(place)
+                    series.repeat(count, _OLDEST)
+        for of_channel in self._keys.values():
+            for series in of_channel.values():
+                if series.last == newest:
+                    series.repeat(count, None)
 
     def _take_key(
         self,
@@ -262,6 +311,7 @@ class RecentSeries:
 
     async def report(self, place: Place, names: Sequence[str], *, whole: bool = True) -> pb.GetSeriesResponse:
         """The hour of a channel and of some of its keys; not `whole`: of the keys alone, and nothing of others."""
+        self._catch_up()
         reported = pb.GetSeriesResponse(step_ms=int(STEP_S * 1000))
         steps = range(self._step - POINTS + 1, self._step + 1)
         reported.first_at.FromMilliseconds(max(0, self._at_ms - (POINTS - 1) * reported.step_ms))
@@ -313,16 +363,26 @@ def _put_point(point: pb.SeriesPoint, row: Sequence[float] | None) -> None:
 async def record(
     recent: RecentSeries,
     call: Call,
+    stirs: Callable[[], int],
     now_s: Callable[[], float] = time.monotonic,
     wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
-    """Record on and on, until it is cancelled."""
+    """Record on and on, until it is cancelled. `stirs` is Broker.stirs: while it stands still the core is not asked."""
+    seen = before = -1
     while True:
-        await asyncio.sleep(STEP_S - now_s() % STEP_S)
+        await sleep(STEP_S - now_s() % STEP_S)
+        stirred = stirs()
+        # Two snapshots within a stillness: the step between them, and so each that follows, is one of stillness.
+        if stirred == seen == before:
+            recent.still(now_s(), wall_ms())
+            continue
+        seen, before = -1, seen
         with contextlib.suppress(errors.FilaServerError):  # an overloaded core leaves a gap
             named = await _look_at_named(recent, call, now_s())
             snapshot = decode(await call(commands.METRICS, b""))
             recent.take(snapshot, named, now_s(), wall_ms())
+            seen = stirred
 
 
 async def _look_at_named(recent: RecentSeries, call: Call, now_s: float) -> dict[Place, list[pb.KeyState]]:

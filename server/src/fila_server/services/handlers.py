@@ -76,7 +76,7 @@ class Services:
     async def say_serving(self) -> None:
         """Tell whoever asks that all services answer."""
         self._working = [
-            asyncio.ensure_future(record(self._recent_series, self._broker.call)),
+            asyncio.ensure_future(record(self._recent_series, self._broker.call, lambda: self._broker.stirs)),
             asyncio.ensure_future(keep_forgetting(self._forgetting)),
         ]
         for name in ("", *SERVICES):

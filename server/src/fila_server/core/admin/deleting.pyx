@@ -17,6 +17,7 @@ from fila_server.core.index.frames cimport frame_finish, frame_free, frame_recou
 from fila_server.core.index.keys cimport key_drop_if_idle
 from fila_server.core.index.leases cimport groups_unlink
 from fila_server.core.index.policy cimport policy_free
+from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.lifecycle.answers cimport answers_forget
 from fila_server.core.lifecycle.ending cimport settled_flush, slot_stop
 from fila_server.core.lifecycle.failure cimport slot_outlived
@@ -30,12 +31,13 @@ from fila_server.core.state.kinds cimport DELETED, DONE, SOUGHT
 from fila_server.core.state.paths cimport dlq_source, frame_last_offset, frame_offset, share_find
 from fila_server.core.state.pending cimport Dedup
 from fila_server.core.state.state cimport Flow, Frame, Key, Share
-from fila_server.core.structures.buffer cimport buffer_free
 from fila_server.core.storage.store cimport batch_clear
+from fila_server.core.structures.buffer cimport buffer_free
 from fila_server.core.structures.maps cimport (
     map64_free, map64_remove, textmap_free, textmap_next, textmap_remove,
 )
 from fila_server.core.structures.ring cimport ring_free
+from fila_server.core.structures.timers cimport timer_cancel
 
 
 # --- at once ---------------------------------------------------------------------------------
@@ -56,11 +58,23 @@ cdef void queue_delete(Core* core, Queue* queue) noexcept nogil:
         channel_part(core, queue.channels, DELETED)
     if source != NULL:                  # it has nowhere to move its dead letters to now
         source.dlq = NULL
+    if queue.dlq != NULL:               # nothing comes to it any more: if it is to go unused, that begins now
+        queue.dlq.used_ms = core.heard_ms
+        visit_soon(core, queue.dlq)
+    queue.is_gone = True
+    timer_cancel(&core.visits, &queue.visit)
+    core.live_bytes -= queue.visited_bytes
+    queue.visited_bytes = 0
     queue_records_delete(core, queue)
     textmap_remove(&core.queues, &queue.text)
     map64_remove(&core.queues_by_number, queue.number)
     queue.gone_cursor = 0
     queue.next_gone = NULL
+    if core.gone == NULL:
+        core.gone = queue
+    else:
+        core.gone_last.next_gone = queue
+    core.gone_last = queue
 
 
 # --- a channel, in pieces --------------------------------------------------------------------
@@ -70,11 +84,6 @@ cdef bint _consumers_end(Core* core, Channel* channel, bint with_queue) noexcept
     cdef const char* message = b"queue \"%.*s\": channel \"%.*s\" was deleted while it was consumed"
     cdef char text[640]
     if with_queue:
-    if core.gone == NULL:
-        core.gone = queue
-    else:
-        core.gone_last.next_gone = queue
-    core.gone_last = queue
         message = b"queue \"%.*s\" was deleted while its channel \"%.*s\" was consumed"
     snprintf(
         text, sizeof(text), message, <int> queue.text.length, queue.text.bytes,
@@ -272,6 +281,7 @@ cdef void queues_clear(Core* core) noexcept nogil:
         if not _queue_clear(core, queue):
             return
         core.gone = queue.next_gone
+        core.counters.taken_apart += 1
         _queue_free(queue)
 
 
@@ -281,7 +291,6 @@ cdef void forget_all(Core* core) noexcept nogil:
     core.stage_end = UINT64_MAX
     while core.queues.count:            # a walk passes by those that a deletion moved: the next one finds them
         cursor = 0
-        core.counters.taken_apart += 1
         while True:
             before = cursor
             queue = <Queue*> textmap_next(&core.queues, &cursor)

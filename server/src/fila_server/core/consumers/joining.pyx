@@ -8,6 +8,7 @@ from libc.string cimport memset
 from fila_server.core.consumers.leaving cimport consumer_leave, consumer_link, stream_end
 from fila_server.core.history.changes cimport CHANGED_CONSUMER_JOINED, consumer_changed
 from fila_server.core.index.holders cimport holder_join, holder_moves, lease_link, lease_unlink
+from fila_server.core.index.visits cimport channel_is_used
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.lifecycle.deliver cimport consumer_fill, leases_reserve
 from fila_server.core.lifecycle.sending cimport pull_answer
@@ -77,7 +78,7 @@ cdef void consumer_open(Core* core, Command* command) noexcept nogil:
     map64_put(&core.consumers, command.token, consumer)
     consumer_link(&channel.turn, consumer)
     channel.touched_ms = core.wall_ms
-    channel.used_ms = core.heard_ms
+    channel_is_used(core, channel)
     channel_room(core, channel, True)
     channel_activate(core, channel)
     if command.kind == LEASE:

@@ -8,6 +8,7 @@ from libc.string cimport memcpy, memset
 
 from fila_server.core.formats.records cimport DEDUP_BYTES, dedup_record_delete, dedup_record_put
 from fila_server.core.index.ids cimport note_offset
+from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.state cimport Frame
 from fila_server.core.structures.buffer cimport must_malloc, read_u64be
@@ -74,6 +75,7 @@ cdef void dedup_add(Core* core, Queue* queue, Slice text) noexcept nogil:
         queue.dedup_newest.next = row
     queue.dedup_newest = row
     core.dedup_rows += 1
+    visit_soon(core, queue)
 
 
 cdef void dedup_fill(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil:
@@ -107,6 +109,7 @@ cdef void dedup_forget(Core* core, Command* command) noexcept nogil:
             continue
         # Under `os` an epoch lasts: a row whose message was stored in an earlier pass stays.
         frame = directory_at(&queue.directory, row.offset)
+        visit_soon(core, queue)
         if row.offset == 0 or (frame != NULL and frame.first_offset <= row.offset and not frame.revealed):
             row.due_ns = 0              # as good as gone from now on; its record was never written
 

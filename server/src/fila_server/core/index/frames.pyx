@@ -9,6 +9,7 @@ from libc.string cimport memset
 from fila_server.core.index.ages cimport share_age_begins
 from fila_server.core.index.bodies cimport body_release, failures_go_on
 from fila_server.core.index.keys cimport key_release
+from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.scheduling.throttle cimport set_release
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY
 from fila_server.core.state.paths cimport frame_last_offset, share_find
@@ -161,6 +162,7 @@ cdef void frame_recount(Core* core, Frame* frame) noexcept nogil:
             frame.live += 1
             frame.live_bytes += frame.entries[i].length
     frame.queue.unwanted_bytes += frame_unwanted(frame)
+    visit_soon(core, frame.queue)
 
 
 cdef bint frame_retained(Core* core, Frame* frame) noexcept nogil:
@@ -180,3 +182,4 @@ cdef void frame_finish(Core* core, Frame* frame) noexcept nogil:
         # Now, not when it is deleted: whoever looks at the next frame must see that there is room again.
         frame.queue.stored_bytes -= frame.body_bytes
         frame.queue.unwanted_bytes -= frame_unwanted(frame)
+        visit_soon(core, frame.queue)

@@ -4,6 +4,7 @@ from libc.stdint cimport INT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.protobuf cimport MAP_KEY, MAP_VALUE, Fields, fields_parse, next_field
 from fila_server.core.scheduling.flows cimport key_reconsider
@@ -129,6 +130,7 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
     buffer_init(&queue.config)
     put_slice(&queue.config, config)
     queue.retained_at = 0               # other retention: look through all again
+    visit_soon(core, queue)
     _defaults(core, policy)
     c.at, c.end, c.bad = queue.config.data, queue.config.data + queue.config.length, False
     while next_field(&c, &field, &kind, &text, &number):

@@ -14,6 +14,7 @@ from fila_server.core.index.frames cimport (
 )
 from fila_server.core.index.holders cimport holder_loses, holder_stop, lease_unlink
 from fila_server.core.index.leases cimport group_leave, leased_id_remove
+from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.index.slots cimport slot_count, slot_unready
 from fila_server.core.lifecycle.answers cimport emit, reveal_ends
 from fila_server.core.lifecycle.revoked cimport lease_revoke
@@ -143,6 +144,7 @@ cdef void entry_unwanted(Core* core, Frame* frame, uint32_t index) noexcept nogi
     frame.live_bytes -= frame.entries[index].length
     if not frame.dying:
         frame.queue.unwanted_bytes += frame.entries[index].length
+        visit_soon(core, frame.queue)
 
 
 cdef void settled_flush(Core* core) noexcept nogil:

@@ -10,6 +10,7 @@ from fila_server.core.history.traces cimport enqueue_traced, enqueue_written_tra
 from fila_server.core.index.dedup cimport dedup_add, dedup_find, dedup_forget
 from fila_server.core.index.frames cimport frame_free
 from fila_server.core.index.keys cimport key_release
+from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.lifecycle.answers cimport answer, answer_enqueued, reveal_later
 from fila_server.core.lifecycle.building cimport (
     MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish,
@@ -221,6 +222,7 @@ cdef void _forget(Core* core, Frame* frame) noexcept nogil:
     queue.arriving_durable -= frame.durable
     queue.counters.enqueued -= frame.count
     directory_remove(&queue.directory, frame)
+    visit_soon(core, queue)
     free(frame.times)
     frame_free(core, frame)
 

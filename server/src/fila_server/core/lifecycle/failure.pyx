@@ -16,6 +16,7 @@ from fila_server.core.index.delays cimport message_is_over, slot_delay
 from fila_server.core.index.frames cimport frame_finish, frame_retained
 from fila_server.core.index.ids cimport random_next
 from fila_server.core.index.keys cimport key_intern
+from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.index.slots cimport slot_count, slot_ready
 from fila_server.core.lifecycle.answers cimport emit
 from fila_server.core.lifecycle.building cimport keep_until_written, move_in
@@ -363,6 +364,7 @@ cdef bint _dead_lettered_apart(Core* core, Decision* decision) noexcept nogil:
         failure_waits(frame, decision)
         return False
     frame.burials -= 1
+    visit_soon(core, frame.queue)
     while channel != NULL and channel.birth != decision.birth:
         channel = channel.next
     if channel != NULL and queue.dlq != NULL:
@@ -385,6 +387,7 @@ cdef void _dead_letter(
     """
     cdef Share* share = share_of(slot)
     if share.channel.queue.dlq == NULL and share.channel.queue.policy.idle_ms:
+        visit_soon(core, share.channel.queue)
         share.channel.queue.counters.dead_dropped += 1      # a queue that expires has no place for
                                                             # them; the edge is told
         ending_is(core, DROPPED, b"no dead-letter queue", 0, 0)

@@ -3,6 +3,7 @@
 from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.formats.records cimport reservation_record_put
+from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.eligibility cimport channel_deactivate
 from fila_server.core.scheduling.tokens cimport channel_full
@@ -48,6 +49,7 @@ cdef Queue* queue_new(Core* core, Slice name, uint64_t number) noexcept nogil:
     queue.moving.queue = queue
     queue.is_dlq = name.length > 4 and memcmp(name.at + name.length - 4, b".dlq", 4) == 0
     textmap_put(&core.queues, &queue.text)
+    visit_soon(core, queue)
     map64_put(&core.queues_by_number, number, queue)
     return queue
 
@@ -74,6 +76,7 @@ cdef Channel* channel_new(
     queue.channels = channel
     queue.channel_count += 1
     textmap_put(&queue.channels_by_name, &channel.text)
+    visit_soon(core, queue)
     return channel
 
 
@@ -81,6 +84,7 @@ cdef void channel_rebuild_end(Core* core, Channel* channel) noexcept nogil:
     if channel.rebuild_at:
         channel.rebuild_at = 0
         core.rebuilding -= 1
+        visit_soon(core, channel.queue)
 
 
 cdef void channel_part(Core* core, Channel* channel, uint8_t gone) noexcept nogil:
@@ -95,6 +99,7 @@ cdef void channel_part(Core* core, Channel* channel, uint8_t gone) noexcept nogi
     channel_rebuild_end(core, channel)
     channel_deactivate(core, channel)
     channel.gone = gone
+    visit_soon(core, queue)
     link = &queue.gone
     while link[0] != NULL:
         link = &link[0].next

@@ -9,6 +9,7 @@ from fila_server.core.history.decisions cimport ENQUEUED, REDRIVEN, Detail, slot
 from fila_server.core.index.ages cimport frame_delayed
 from fila_server.core.index.delays cimport expiry_add, slot_delay
 from fila_server.core.index.frames cimport frame_finish, frame_recount, frame_retained, share_new
+from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.index.slots cimport slot_ready, slot_unplaced
 from fila_server.core.lifecycle.building cimport ArrivalTimes, times_of
 from fila_server.core.state.paths cimport frame_offset
@@ -99,6 +100,7 @@ cdef bint frame_reveal(Core* core, Frame* frame, uint64_t until) noexcept nogil:
     frame.times = NULL
     frame.revealing = False
     frame.revealed = True
+    visit_soon(core, queue)
     queue.arriving -= frame.count
     queue.arriving_durable -= frame.durable
     if (

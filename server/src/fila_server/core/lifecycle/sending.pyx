@@ -12,6 +12,7 @@ from fila_server.core.history.inputs cimport load_taken
 from fila_server.core.history.traces cimport delivery_traced
 from fila_server.core.index.bodies cimport body_new, body_release, body_touch, frame_want
 from fila_server.core.index.holders cimport holder_leave, holder_room, holder_unstop
+from fila_server.core.index.visits cimport channel_is_used
 from fila_server.core.lifecycle.answers cimport answer, answer_status, emit
 from fila_server.core.lifecycle.ending cimport frame_lost
 from fila_server.core.lifecycle.giveback cimport UNWRITTEN, lease_return
@@ -333,7 +334,7 @@ cdef void consumer_unlink(Core* core, Consumer* consumer) noexcept nogil:
         consumer.next.prev = consumer.prev
         if list[0] == consumer:
             list[0] = consumer.next
-    channel.used_ms = core.heard_ms
+    channel_is_used(core, channel)
     if channel.looked_from == consumer:
         channel.looked_from = NULL
     holder_unstop(consumer)

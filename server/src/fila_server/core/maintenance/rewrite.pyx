@@ -177,23 +177,24 @@ cdef bint frame_rewrite(Core* core, Frame* old) noexcept nogil:
     return True
 
 
-cdef void queue_rewrite(Core* core, Queue* queue) noexcept nogil:
-    """A bounded look along the queue, from where the last one stopped."""
+cdef bint queue_rewrite(Core* core, Queue* queue) noexcept nogil:
+    """A bounded look along the queue, from where the last one stopped. False: there is nothing to do before a change."""
     cdef Frame* frame
     cdef Channel* channel
     cdef uint32_t looked = 0
     cdef uint32_t done = 0
     cdef uint64_t offset
+    cdef bint more = queue.rewrite_at != 0      # only a whole walk without anything to do says that there is nothing
     if queue.unwanted_bytes < UNWANTED_BYTES_MIN or queue.unwanted_bytes * 3 < queue.stored_bytes:
-        return
+        return False
     if queue.gone != NULL:
-        return                          # what is taken apart is not copied
+        return True                     # what is taken apart is not copied
     if queue.policy.soft_period_ms or queue.policy.soft_bytes:
-        return                          # what nobody wants now is kept to be seeked back to
+        return False                    # what nobody wants now is kept to be seeked back to
     channel = queue.channels
     while channel != NULL:
         if channel.rebuild_at:          # it is about to ask for what this would leave out
-            return
+            return True
         channel = channel.next
     settled_flush(core)                 # a share that moves must not stand on the dirty list
     frame = directory_at(&queue.directory, queue.rewrite_at)
@@ -204,9 +205,12 @@ cdef void queue_rewrite(Core* core, Queue* queue) noexcept nogil:
             frame.live and (frame.live * 2 <= frame.count or frame.live_bytes * 2 <= frame.body_bytes)
             and frame.count > 1
         ):
+            more = True
             if frame_rewrite(core, frame):
                 done += 1
         queue.rewrite_at = offset + 1
         frame = directory_at(&queue.directory, queue.rewrite_at)
     if frame == NULL:
         queue.rewrite_at = 0
+        return more
+    return True

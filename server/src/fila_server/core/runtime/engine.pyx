@@ -27,6 +27,7 @@ from fila_server.core.history.inputs cimport base_put
 from fila_server.core.history.tap cimport Recording
 from fila_server.core.index.holders cimport holders_wake
 from fila_server.core.index.leases cimport groups_flush
+from fila_server.core.index.visits cimport housekeeping_by
 from fila_server.core.recovery.recover cimport recover_core
 from fila_server.core.requests.parsed_frame cimport ParsedFrame
 from fila_server.core.requests.rights_table cimport Rights
@@ -51,7 +52,7 @@ from fila_server.core.storage.watch cimport Watch, watch_begin, watch_look
 from fila_server.core.structures.atomics cimport flag_store
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_init, maps_seed, textmap_init, textmap_next
-from fila_server.core.structures.timers cimport timer_set, timers_init
+from fila_server.core.structures.timers cimport timers_init
 from fila_server.core.threads.blocks cimport History, block_end
 from fila_server.core.threads.mailbox cimport command_free, mailbox_free, mailbox_new
 from fila_server.core.threads.outbox cimport (
@@ -236,6 +237,9 @@ cdef class CoreEngine(OpenCore):
         map64_init(&core.holders)
         map64_init(&core.decisions)
         timers_init(&core.timers)
+        timers_init(&core.visits)
+        core.housekeeping_ns = mono_ns
+        core.wall_ahead_ms = core.wall_ms - mono_ns // 1000000
         core.settles = batch_new()
         core.apart = batch_new()
         core.enqueues = batch_new()
@@ -251,7 +255,7 @@ cdef class CoreEngine(OpenCore):
         meta_record_put(core, b"id", core.id_ms)
         core.sync_wanted = True
         core.lease_id_epoch = core.epoch
-        timer_set(&core.timers, &core.housekeeping, mono_ns + 100000000)
+        housekeeping_by(core, mono_ns)
         run_pass(core, mono_ns, wall_ns // 1000000)
         commit_pass(core)
         core.lease_id_durable = core.lease_id_reserved
@@ -287,11 +291,6 @@ cdef class CoreEngine(OpenCore):
         batch_free(core.enqueues)
         self._release()
 
-    cdef _release(self):
-        """Give back what is there without a store, too."""
-        cdef Core* core = self.core
-        if core.mailbox != NULL:
-            mailbox_free(core.mailbox)
     cdef _leave(self):
         """As close, where the process ends next: what it holds in memory goes with it, at once."""
         if not self.is_open:
@@ -313,6 +312,11 @@ cdef class CoreEngine(OpenCore):
             self.recording.closed = True
 
         outboxes_free(core.outboxes)
+    cdef _release(self):
+        """Give back what is there without a store, too."""
+        cdef Core* core = self.core
+        if core.mailbox != NULL:
+            mailbox_free(core.mailbox)
         if core.loader != NULL:
             loader_free(core.loader)
         core.mailbox, core.loader = NULL, NULL
@@ -469,6 +473,12 @@ cdef class CoreEngine(OpenCore):
                 run_pass(core, mono_ns, wall_ms)
 
     def counters(self):
+    @property
+    def stirs(self):
+        """A number that stays the same while nobody asks for anything, consumes or holds a lease, and nothing comes
+        due: what METRICS tells is then what it told, but for ages."""
+        return self.core.counters.stirs
+
         """The core's own counts, for tests and telemetry."""
         return core_counters(self.core)
 

@@ -25,7 +25,9 @@ from fila_server.core.lifecycle.revoked cimport revoked_flush
 from fila_server.core.lifecycle.seek cimport channel_rebuild
 from fila_server.core.lifecycle.sending cimport deliveries_loaded, pull_answer
 from fila_server.core.maintenance.retention cimport housekeeping, idle_expire, message_expired
-from fila_server.core.protocol.commands cimport DELETE_CHANNEL, DELETE_QUEUE
+from fila_server.core.protocol.commands cimport (
+    DELETE_CHANNEL, DELETE_QUEUE, LISTENED, METRICS, STORED_BYTES, TROUBLES_PAGE, WATCH_ROWS,
+)
 from fila_server.core.runtime.commit cimport pass_write
 from fila_server.core.runtime.dispatch cimport command_run
 from fila_server.core.scheduling.clocks cimport clock_note, flow_emptied
@@ -70,6 +72,8 @@ cdef bint _drain(Core* core) noexcept nogil:
         following = command.next
         count += 1
         core.counters.commands += 1
+        core.counters.stirs += command.kind not in (
+            LISTENED, METRICS, STORED_BYTES, TROUBLES_PAGE, WATCH_ROWS)
         core.counters.work += 1
         if command_run(core, command):
             command_free(command)
@@ -108,6 +112,7 @@ cdef void _fire(Core* core) noexcept nogil:
         if timer == NULL:
             return
         core.counters.work += 1
+        core.counters.stirs += timer.kind != TIMER_HOUSEKEEPING
         if timer.kind == TIMER_LEASE:
             lease_due(core, <Lease*> timer)
         elif timer.kind == TIMER_DELAY:
@@ -198,6 +203,7 @@ cdef int64_t _pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     core.mono_ms = <uint32_t> (core.mono_ns // 1000000)
     core.wall_ms = wall_ms
     core.counters.passes += 1
+    core.counters.stirs += core.disk_level != <int> atomic_load(&core.shared.disk_level)
     core.disk_level = <int> atomic_load(&core.shared.disk_level)
     core.durable = atomic_load(&core.shared.durable)
     core.stopping = flag_load(&core.shared.stopping)
@@ -218,7 +224,7 @@ cdef int64_t _pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
         pass_write(core)
         if core.shared.blocked:
             return core.mono_ns + BLOCKED_RETRY_NS
-    if core.idle_wanted:
+    if core.unused != NULL:
         idle_expire(core)
     more = _stages(core)
     pass_write(core)

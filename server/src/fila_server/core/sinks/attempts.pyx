@@ -5,6 +5,7 @@ these deletions."""
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.sinks.sink_records cimport staged_record_delete
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.sinks cimport ATTEMPT_KEY_BYTES
@@ -64,6 +65,7 @@ cdef void frame_counted(Core* core, Sink* sink, Attempt* attempt, StagedFrame* f
     core.sinks.staged_bytes += frame.bytes
     if queue != NULL:
         queue.staged_bytes += frame.bytes
+        visit_soon(core, queue)
 
 
 cdef void _uncount(Core* core, Attempt* attempt, StagedFrame* frame) noexcept nogil:

@@ -6,6 +6,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.lifecycle.answers cimport answer, answer_status
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport (
@@ -216,6 +217,7 @@ cdef void intent_promise(Core* core, Intent* intent, bint takes_back) noexcept n
                 queue.promised -= frame.count
             elif queue != NULL:
                 queue.promised += frame.count
+                visit_soon(core, queue)
 
 
 cdef void _forget(Core* core, Sink* sink) noexcept nogil:

@@ -398,6 +398,12 @@ cdef struct Queue:
     bint     build_listed, move_listed
     uint64_t rewrite_at             # where the next look for frames to rewrite begins
     uint64_t retained_at            # the same for frames not to be kept; UINT64_MAX = nowhere
+    int64_t  retained_ms            # until when the oldest frame of this walk is kept by its age; INT64_MAX = none is
+    Timer    visit                  # when housekeeping visits it next: see visits.pxd
+    int64_t  visited_bytes          # what it has in Core.live_bytes
+    Queue*   next_unused
+    bint     is_unused              # stands on Core.unused
+    bint     is_gone                # deleted: nobody visits it any more
 
 cdef struct Effect:                # an answer, a stream's frame, or a stored frame's visibility, in order
     Effect* next
@@ -431,7 +437,7 @@ cdef struct Core:
     bint     stopping               # function of what it took in
     int64_t  heard_ms               # goes on only while the edge reads its sockets: silence is judged by it
     int64_t  listened_ns            # when the edge last said so; 0 = never yet
-    bint     idle_wanted            # look for idle queues with the next pass
+    Queue*   unused                 # with the next pass: is it, or a channel of it, to go as unused?
     uint64_t random[2]
     uint64_t id_ms, id_sequence
     # --- tables
@@ -494,6 +500,10 @@ cdef struct Core:
     int64_t  index_bytes            # frames, shares, keys, flows
     uint64_t keys_count
     Key*     paused                 # the key that was paused last; the others behind it
+    Timers   visits                 # of queues: see visits.pxd
+    int64_t  housekeeping_ns        # when housekeeping ran last
+    int64_t  wall_ahead_ms          # of the monotonic clock, as visits were set by it
+    int64_t  live_bytes             # keys and values of FRAMES, as of the queues' last visits
     uint32_t clocks_count           # rows of all channels
     CoreCounters counters
     Sinks    sinks

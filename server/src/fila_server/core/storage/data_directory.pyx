@@ -152,6 +152,13 @@ cdef int64_t directory_newest_log(const char* path, int64_t* oldest) noexcept no
     return newest
 
 
+cdef int64_t directory_changed_ns(const char* path) noexcept nogil:
+    cdef stat_t found
+    if fstatat(AT_FDCWD, path, &found, 0) != 0:
+        return -1
+    return found.st_mtime * 1000000000 + found.st_mtime_part_ns
+
+
 cdef const char* directory_is_gone(const char* directory, int lock_fd) noexcept nogil:
     cdef char path[4200]
     cdef stat_t named

@@ -49,6 +49,7 @@ cdef extern from "<sys/stat.h>" nogil:
         unsigned long st_ino
         int64_t st_blocks
         int64_t st_mtime
+        int64_t st_mtime_part_ns "st_mtim.tv_nsec"
         int64_t st_size
     int fstat(int fd, stat_t* buffer)
     int fstatat(int directory_fd, const char* name, stat_t* buffer, int flags)

@@ -25,6 +25,8 @@ cdef struct Watch "fila_watch":
     Store* store
     StoreFailure* failure
     int64_t newest_log                  # its number; the newest log is in use until there is a newer one
+    int64_t changed_ns                  # of the store's directory, when it was listed last,
+    bint    is_listed                   # and again a look later: the same moment may have had one more change
     int64_t steps
     pthread_t thread
     int stop_fd                         # eventfd: readable when the thread has to end

@@ -3,7 +3,9 @@
 from libc.stdint cimport uint64_t
 from libc.stdio cimport snprintf
 
-from fila_server.core.storage.data_directory cimport directory_is_gone, directory_newest_log
+from fila_server.core.storage.data_directory cimport (
+    directory_changed_ns, directory_is_gone, directory_newest_log,
+)
 from fila_server.core.storage.disk cimport disk_check, disk_restore_ballast
 from fila_server.core.storage.posix cimport c_close, c_write
 from fila_server.core.storage.status cimport (
@@ -61,15 +63,29 @@ cdef void watch_look(Watch* watch) noexcept nogil:
     _look_for_files(watch)
 
 
+cdef bint _has_changed(Watch* watch) noexcept nogil:
+    """Whether files may have come or gone since the last listing: nobody lists a directory ten times a second for
+    nothing."""
+    cdef int64_t changed_ns = directory_changed_ns(watch.store.directory)
+    if changed_ns >= 0 and changed_ns == watch.changed_ns:
+        if watch.is_listed:
+            return False
+        watch.is_listed = True
+    else:
+        watch.is_listed = False
+    watch.changed_ns = changed_ns
+    return True
+
+
 cdef void _look_for_files(Watch* watch) noexcept nogil:
     cdef StoreError error
     cdef const char* gone = directory_is_gone(watch.disk.directory, watch.store.lock_fd)
     cdef int64_t newest, oldest
-    if gone == NULL:
+    if gone == NULL and _has_changed(watch):
         newest = directory_newest_log(watch.store.directory, &oldest)
         if newest < 0:
-            return                      # the listing failed, as without free
-                                        # descriptors: no answer is not "gone"
+            watch.is_listed = False     # the listing failed, as without free
+            return                      # descriptors: no answer is not "gone"
         if newest < watch.newest_log:
             gone = "the write-ahead log in rocksdb/"
         watch.newest_log = max(newest, watch.newest_log)

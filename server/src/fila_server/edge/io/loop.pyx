@@ -35,6 +35,7 @@ cdef enum:
     ACCEPTS_A_TURN = 64
     LISTENERS_MAX = 8
     TURN_MS_MAX = 50                # LISTENED is due ten times a second
+    ALONE_MS_MAX = 100              # without a connection: it says so as often, and nobody is kept waiting
     AGAIN_MS = 2                    # how long to leave a full mailbox alone
     NS_A_MS = 1000000
 
@@ -217,6 +218,7 @@ cdef void _flush(IoThread* io) noexcept nogil:
 
 cdef int _wait_ms(IoThread* io) noexcept nogil:
     cdef int64_t left_ns
+    cdef int most = TURN_MS_MAX if io.connections != NULL else ALONE_MS_MAX
     if io.judged != NULL or io.redis_queued != NULL or io.inflation.call != NULL:
         return 0
     if io.queued != NULL and io.inflated_bytes:
@@ -225,10 +227,10 @@ cdef int _wait_ms(IoThread* io) noexcept nogil:
         return AGAIN_MS
     left_ns = timers_next(&io.timers)
     if left_ns == INT64_MAX:
-        return TURN_MS_MAX if io.withheld == NULL else ROOM_NS // NS_A_MS
+        return most if io.withheld == NULL else ROOM_NS // NS_A_MS
     left_ns = (left_ns - io.now_ns + NS_A_MS - 1) // NS_A_MS
     return <int> min(max(left_ns, <int64_t> 0), <int64_t> (
-        TURN_MS_MAX if io.withheld == NULL else ROOM_NS // NS_A_MS))
+        most if io.withheld == NULL else ROOM_NS // NS_A_MS))
 
 
 # --- the thread ------------------------------------------------------------------------------
