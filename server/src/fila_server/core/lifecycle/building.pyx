@@ -18,17 +18,31 @@ from fila_server.core.structures.buffer cimport must_malloc, must_realloc
 from fila_server.core.threads.mailbox cimport Command
 
 cdef enum:
+    SPARE_CAPACITY_MAX = 16384      # messages
     MOVED_BYTES_MAX = 16777216      # of dead letters and redrives, in one frame; one message may be larger
 
 
 cdef Building* builder_add(Core* core, Builder* builder) noexcept nogil:
     cdef Building* b
+    if builder.items == NULL:           # most passes have messages for few queues: one array goes round
+        builder.items, builder.capacity = core.spare_items, core.spare_capacity
+        core.spare_items, core.spare_capacity = NULL, 0
     if builder.count == builder.capacity:
         builder.capacity = builder.capacity * 2 + 64
         builder.items = <Building*> must_realloc(builder.items, builder.capacity * sizeof(Building))
     b = &builder.items[builder.count]
     memset(b, 0, sizeof(Building))
     return b
+
+
+cdef void _give_back(Core* core, Builder* builder) noexcept nogil:
+    """A queue keeps no array from pass to pass: ten thousand queues with a thousand messages once would have
+    gigabytes of them."""
+    if core.spare_items == NULL and builder.capacity <= SPARE_CAPACITY_MAX:
+        core.spare_items, core.spare_capacity = builder.items, builder.capacity
+    else:
+        free(builder.items)
+    builder.items, builder.capacity = NULL, 0
 
 
 # --- frames ----------------------------------------------------------------------------------
@@ -188,6 +202,7 @@ cdef void frames_build(Core* core) noexcept nogil:
         following = builder.next
         builder.queue.move_listed = False
         builder_finish(core, builder)
+        _give_back(core, builder)
         builder = following
     builder = core.builders
     core.builders = NULL
@@ -195,6 +210,7 @@ cdef void frames_build(Core* core) noexcept nogil:
         following = builder.next
         builder.queue.build_listed = False
         builder_finish(core, builder)
+        _give_back(core, builder)
         builder = following
 
 

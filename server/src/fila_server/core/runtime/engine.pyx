@@ -282,6 +282,7 @@ cdef class CoreEngine(OpenCore):
         forget_all(core)
         holders_wake(core)              # nobody is left to wake: those that were to look for some are freed
         free(core.brought)
+        free(core.spare_items)
         groups_flush(core)
         with nogil:
             store_close(core.store)
@@ -311,12 +312,12 @@ cdef class CoreEngine(OpenCore):
             block_end(history)
             self.recording.closed = True
 
-        outboxes_free(core.outboxes)
     cdef _release(self):
         """Give back what is there without a store, too."""
         cdef Core* core = self.core
         if core.mailbox != NULL:
             mailbox_free(core.mailbox)
+        outboxes_free(core.outboxes)
         if core.loader != NULL:
             loader_free(core.loader)
         core.mailbox, core.loader = NULL, NULL
@@ -472,13 +473,13 @@ cdef class CoreEngine(OpenCore):
             while core.outgoing != NULL or core.revealing != NULL:     # no time for it in one pass
                 run_pass(core, mono_ns, wall_ms)
 
-    def counters(self):
     @property
     def stirs(self):
         """A number that stays the same while nobody asks for anything, consumes or holds a lease, and nothing comes
         due: what METRICS tells is then what it told, but for ages."""
         return self.core.counters.stirs
 
+    def counters(self):
         """The core's own counts, for tests and telemetry."""
         return core_counters(self.core)
 

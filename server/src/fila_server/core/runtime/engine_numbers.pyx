@@ -2,9 +2,11 @@
 
 from fila_server.core.state.directory cimport directory_walked
 from fila_server.core.storage.families cimport Store, WalReport
+from fila_server.core.storage.reclaim cimport Upkeep
 
 
 cdef dict core_counters(Core* core):
+    cdef Upkeep* upkeep = core.shared.upkeep
     return {
         "passes": core.counters.passes, "epochs": core.counters.epochs, "syncs": core.shared.syncs,
         "commands": core.counters.commands, "frames_in": core.counters.frames_in,
@@ -19,7 +21,7 @@ cdef dict core_counters(Core* core):
         "durable": core.shared.durable,
         "frames_built": core.counters.frames_built, "work": core.counters.work,
         "pass_work_max": core.counters.pass_work_max, "walked": core.counters.walked + directory_walked(),
-        "taken_apart": core.counters.taken_apart, "visits": core.counters.visits,
+        "trims": upkeep.trim_count, "taken_apart": core.counters.taken_apart, "visits": core.counters.visits,
         "stirs": core.counters.stirs,
         "staged_bytes": core.sinks.staged_bytes, "sinks": core.sinks.by_name.count,
         "sink_lost": core.sinks.counters.lost, "sink_swept": core.sinks.counters.swept,

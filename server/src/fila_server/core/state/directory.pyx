@@ -2,7 +2,8 @@
 
 The array is closed up when it would have to grow and half of it is empty, and when three quarters of it are:
 whoever looks for the next frame passes over no more empty cells than that, however many frames were deleted
-behind one that stays. A deletion pays for one or two cells of that.
+behind one that stays. A deletion pays for one or two cells of that. It is closed up, too, when seven eighths of it
+are behind, and then what it does not need is given back.
 """
 
 from libc.stdlib cimport free
@@ -28,6 +29,15 @@ cdef uint64_t directory_walked() noexcept nogil:
     return _walked
 
 
+cdef void _fit(Directory* directory) noexcept nogil:
+    """A queue that was long once gives its cells back: at most four times what it needs stay."""
+    if directory.capacity <= CELLS_CLOSED_UP_MIN or directory.count * 4 >= directory.capacity:
+        return
+    directory.capacity = max(directory.count * 2, <uint32_t> CELLS_CLOSED_UP_MIN)
+    directory.cells = <DirectoryCell*> must_realloc(
+        directory.cells, directory.capacity * sizeof(DirectoryCell))
+
+
 cdef void _close_up(Directory* directory) noexcept nogil:
     cdef uint32_t i, kept = 0
     for i in range(directory.start, directory.count):
@@ -36,11 +46,14 @@ cdef void _close_up(Directory* directory) noexcept nogil:
             kept += 1
     directory.start = 0
     directory.count = kept
+    _fit(directory)
 
 
 cdef inline void _close_up_if_sparse(Directory* directory) noexcept nogil:
     cdef uint32_t used = directory.count - directory.start
-    if used > CELLS_CLOSED_UP_MIN and directory.live < used // 4:
+    if (used > CELLS_CLOSED_UP_MIN and directory.live < used // 4) or (
+        directory.count > CELLS_CLOSED_UP_MIN and directory.live < directory.count // 8
+    ):
         _close_up(directory)
 
 
@@ -119,6 +132,7 @@ cdef void directory_remove(Directory* directory, Frame* frame) noexcept nogil:
         directory.start += 1
     if directory.start == directory.count:
         directory.start = directory.count = 0
+        _fit(directory)
     _close_up_if_sparse(directory)
 
 

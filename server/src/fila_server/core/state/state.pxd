@@ -464,6 +464,8 @@ cdef struct Core:
     Share*   dirty_shares
     ThrottleKey* dirty_keys
     Builder  *builders, *movers
+    Building* spare_items           # of a builder, for the next one that begins
+    uint32_t spare_capacity
     Effect   *passing, *passing_last        # answers of this pass
     Decision *unasked, *unasked_last        # bytes they waited for are here; oldest first
     Map64    decisions              # by number

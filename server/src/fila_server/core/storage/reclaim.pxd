@@ -32,6 +32,10 @@ cdef struct Upkeep "fila_upkeep":
     uint64_t writes_seen                # store.counters.writes at the last round
     uint64_t writes_tidied              # ... when the WAL was last looked at in a quiet moment
     uint64_t memtable_bytes             # of all families, as of the last round
+    uint64_t rounds
+    uint64_t writes_trimmed             # ... when free memory was given back to the system
+    uint64_t trim_after                 # not before this round again
+    uint64_t trim_count
     uint64_t reclaim_count              # times something was compacted
     uint64_t rewrite_count              # of these, times live payloads had to be rewritten
     StoreError error                    # of the last round that failed

@@ -43,8 +43,12 @@ cdef extern from "<sys/eventfd.h>" nogil:
         EFD_CLOEXEC
     int eventfd(unsigned int initval, int flags)
 
+cdef extern from "<malloc.h>" nogil:
+    int malloc_trim(size_t pad)
+
 cdef enum:
     ROUND_MS = 1000
+    TRIM_EVERY_ROUNDS = 10
     QUIET_WAL_BYTES = 33554432
     FORCE = 2               # of bottommost_level_compaction
 
@@ -146,7 +150,21 @@ cdef void _tidy_when_quiet(Upkeep* upkeep) noexcept nogil:
             for family in range(FAMILY_COUNT):
                 store_flush(upkeep.store, family, &upkeep.error)
         upkeep.writes_tidied = writes
+    _trim_when_quiet(upkeep, writes)
     upkeep.writes_seen = writes
+
+
+cdef void _trim_when_quiet(Upkeep* upkeep, uint64_t writes) noexcept nogil:
+    """What was freed since the last time goes back to the system: the allocator keeps pages between pieces that live
+    on. It holds its locks meanwhile, some milliseconds a hundred megabytes, so only after a second without a write,
+    once for all that was written, and at most every TRIM_EVERY_ROUNDS."""
+    upkeep.rounds += 1
+    if writes != upkeep.writes_seen or writes == upkeep.writes_trimmed or upkeep.rounds < upkeep.trim_after:
+        return
+    malloc_trim(0)
+    upkeep.trim_count += 1
+    upkeep.writes_trimmed = writes
+    upkeep.trim_after = upkeep.rounds + TRIM_EVERY_ROUNDS
 
 
 cdef void* _run(void* argument) noexcept nogil:
