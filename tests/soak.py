@@ -46,6 +46,7 @@ CORE, SERVER = "server/src/fila_server/core", "server/src/fila_server"
 
 SEEDS, SEEDS_A_SLICE = 5_000, 50
 LIVES, LIVES_A_SLICE = 1_000, 25
+HISTORIES, HISTORIES_A_SLICE = 1_000_000, 20_000
 SANITIZED_SEEDS = 500
 WORLDS = {
     "plain": ("tests.simulation.simulate",),
@@ -126,6 +127,9 @@ def slices() -> Iterator[Slice]:
         for first in range(1, SEEDS + 1, SEEDS_A_SLICE):
             command = ("-m", *world, str(first), str(SEEDS_A_SLICE))
             yield Slice(kind, f"{first:04}", command, CORE, {"FILA_SIM_JUDGED": str(JUDGED)}, SEEDS_A_SLICE)
+    for first in range(1, HISTORIES + 1, HISTORIES_A_SLICE):
+        command = ("-m", "tests.simulation.shared_limits", str(first), str(HISTORIES_A_SLICE))
+        yield Slice("limits", f"{first:07}", command, CORE, units=HISTORIES_A_SLICE)
     for kind, test in CRASHES.items():
         for number in range(LIVES // LIVES_A_SLICE):
             durability = ("fsync", "os")[number % 2]

@@ -7,7 +7,7 @@ from fila.v1 import service_pb2 as service
 from fila_server import errors
 from fila_server.core.protocol import commands
 from tests.core.conftest import Make
-from tests.core.driven_engine import MS, DrivenEngine
+from tests.core.driven_engine import MS, DrivenEngine, Refused
 
 GRPC_DEFAULT_BYTES = 4 << 20
 
@@ -364,3 +364,23 @@ def test_a_batch_of_nacks_with_an_error_that_is_no_text_is_refused(engine: Drive
 
     [letter] = engine.lease("q.dlq")
     assert letter.metadata.dead_letter.last_error == "\u00e9"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("throttle.*", "1,1"),
+        ("throttle.tenant:*", "1,1"),
+        ("throttle:ten*ant:rate", "1"),
+        ("throttle:*:burst", "1"),
+    ],
+)
+def test_a_throttle_with_a_star_is_refused_with_what_to_do(opened: Make, key: str, value: str) -> None:
+    engine = opened()
+
+    with pytest.raises(
+        Refused, match=r"no pattern: set throttle\.<key> once for each key that messages name"
+    ):
+        engine.set_config(key, value)
+
+    engine.set_config(key, "")  # one of before can be taken away

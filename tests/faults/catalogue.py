@@ -9,6 +9,7 @@ from __future__ import annotations
 from tests.faults.durability import DURABILITY
 from tests.faults.fault import SIMULATED, Fault
 
+SHARED = "simulation/test_shared_limits.py"
 LYING = "simulation/test_planted_faults.py::test_a_core_that_lies_is_found_out"
 
 
@@ -94,6 +95,55 @@ FAULTS = (
         "        found.count = kept\n",
         "        found.count = kept - 1 if kept > 1 else kept\n",
         ("core/test_parsed_frame.py", LYING),
+    ),
+    Fault(
+        "a-line-knows-no-weights",
+        "scheduling/waiters.pyx",
+        "    waiter.turn.weight = flow.turn.weight\n",
+        "    waiter.turn.weight = 1\n",
+        (SHARED,),
+    ),
+    Fault(
+        "a-new-weight-stays-outside-the-line",
+        "scheduling/flows.pyx",
+        "        ring_reweigh(&waiter.waiters.ring, &waiter.turn, weight)\n",
+        "        pass\n",
+        (SHARED,),
+    ),
+    Fault(
+        "a-token-is-charged-once-too-few",
+        "scheduling/waiters.pyx",
+        "        ring_charge(ring, turn, charged)\n",
+        "        ring_charge(ring, turn, charged if waiter.messages & 15 else 0)\n",
+        (SHARED,),
+    ),
+    Fault(
+        "who-got-a-token-forgets-its-turn",
+        "scheduling/waiters.pyx",
+        "        ring_charge(ring, turn, charged)\n",
+        "        ring_leave(ring, turn)\n        ring_join(ring, turn)\n",
+        (SHARED,),
+    ),
+    Fault(
+        "what-was-thought-too-cheap-is-never-paid",
+        "scheduling/waiters.pyx",
+        "    waiter.owed += <int64_t> cost - _tokens_end(waiter, 1)\n",
+        "    _tokens_end(waiter, 1)\n",
+        (SHARED,),
+    ),
+    Fault(
+        "a-token-that-others-took-stays-charged",
+        "scheduling/waiters.pyx",
+        "    waiter.owed -= _tokens_end(waiter, waiter.tokens)\n",
+        "    _tokens_end(waiter, waiter.tokens)\n",
+        (SHARED,),
+    ),
+    Fault(
+        "a-queue-keeps-its-turn-at-a-bucket",
+        "scheduling/tokens.pyx",
+        "            ring_charge(bucket.turns, turn, TOKEN_COST)\n",
+        "            ring_charge(bucket.turns, turn, 0)\n",
+        (SHARED,),
     ),
     # --- attempts, retries, dead letters
     Fault(

@@ -95,6 +95,7 @@ class Deliveries:
 
     def _take_all(self, weights_known: bool) -> None:
         """What was delivered, in the order of lease ids: that is the order in which it was picked."""
+        self.fair.buckets = self.model.buckets
         self.fair.limited |= set(self.model.buckets)
         for _, consumer, message, notes in sorted(self.taking, key=lambda item: item[0]):
             notes.append(self._take_one(consumer, message, weights_known))

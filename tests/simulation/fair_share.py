@@ -21,16 +21,21 @@ What came up is not seen from outside. It is what was sent, and what may have st
 key with the same throttle keys the one in front, and each whose place, or whose being there, the model is not sure of.
 Both directions are judged by themselves: a flow that is not served is never excused by what it saved before.
 
+Keys that share a limit are judged by Promise 2 of that page: two keys all of whose ready messages name the same one
+bucket, with more of them than that can hold tokens. They may have been in the channel's ring before they came to the
+bucket's, so both bounds count, and the cost of as many messages as it has tokens, at the most twice.
+
 "Any interval" is too many to look at. Judged are all that begin since both keys are backlogged, with the largest costs
 of all that time, and all that begin lately, with the largest costs of lately: a long interval sees small wrongs add up,
 a short one is not blinded by one dear message long ago.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import permutations
 
-from tests.simulation.model import DELAYED, DONE, READY, ChannelModel, Note, Place
+from tests.simulation.model import DELAYED, DONE, READY, BucketModel, ChannelModel, Note, Place
 from tests.simulation.oracles import Broken
 
 QUANTUM = 1000
@@ -70,12 +75,16 @@ class Window:
     looks: int = 0
 
 
+Pair = tuple[str, str, bool, str]
+"""One, other, lately, and at which bucket: its name and since when it is as it is; empty: in the channel."""
+
+
 @dataclass(eq=False)
 class ChannelShare:
     """What is known of one channel's keys."""
 
     flows: dict[str, Flow] = field(default_factory=dict)
-    windows: dict[tuple[str, str, bool], Window] = field(default_factory=dict)  # one, other, lately
+    windows: dict[Pair, Window] = field(default_factory=dict)
     ready: set[Note] = field(default_factory=set)  # at the end of the last pass
     at_turn: str = ""  # whoever was served last
     shown: list[str] = field(default_factory=list)
@@ -93,7 +102,9 @@ class FairShare:
         self.channels: dict[int, tuple[ChannelModel, ChannelShare]] = {}
         self.pulled = False  # some of this pass was given out before its timers fired
         self.limited: set[str] = set()  # throttle keys that had a bucket at some time of this pass
+        self.buckets: dict[str, BucketModel] = {}
         self.judged = 0  # intervals that were looked at, for whoever asks whether this sees anything
+        self.judged_limits = 0
 
     def share(self, channel: ChannelModel) -> ChannelShare:
         if id(channel) not in self.channels:
@@ -135,14 +146,17 @@ class FairShare:
             if is_new or not policy.is_sure:
                 flow.weight, flow.weight_changes = policy.due_weight, policy.changes
                 self.interrupt(channel, key)
-        for pair in [pair for pair in share.windows if not backlogged.issuperset(pair[:2])]:
-            del share.windows[pair]
-        for one, other in permutations(sorted(backlogged), 2):
+        sharing = dict.fromkeys(backlogged, "") | self._at_one_bucket(channel, notes, surely, share)
+        pairs = [(*pair, sharing[pair[0]]) for pair in permutations(sorted(sharing), 2)]
+        pairs = [pair for pair in pairs if sharing[pair[1]] == pair[2]]
+        for gone in [pair for pair in share.windows if (*pair[:2], pair[3]) not in pairs]:
+            del share.windows[gone]
+        for one, other, bucket in pairs:
             for lately in (False, True):
-                window = self._window(share, one, other, lately)
+                window = self._window(share, one, other, lately, bucket)
                 window.came_up_one = max(window.came_up_one, came_up[one])
                 window.came_up_other = max(window.came_up_other, came_up[other])
-                self._judge(channel, share, window, one, other)
+                self._judge(channel, share, window, one, other, bucket)
         if pass_is_over:
             share.ready = set(ready)
 
@@ -154,6 +168,29 @@ class FairShare:
             if self.limited.isdisjoint(note.entry.throttles) or note.entry.queue.is_dlq
         }
         return {key for key in keys if not (policy := channel.queue.key(key)).paused and not policy.cap}
+
+    def _at_one_bucket(
+        self, channel: ChannelModel, notes: list[Note], surely: set[Note], share: ChannelShare
+    ) -> dict[str, str]:
+        """Keys that want tokens of one bucket and wait for nothing else, with that bucket as it is."""
+        sets: dict[str, set[frozenset[str]]] = {}
+        ready: Counter[str] = Counter(note.entry.key for note in surely)
+        origin = channel.queue.origin
+        for note in self._may_be_ready(notes, share):
+            sets.setdefault(note.entry.key, set()).add(note.entry.throttles)
+        for ghost in [*channel.queue.ghosts.values(), *(origin.ghosts.values() if origin else [])]:
+            sets.setdefault(ghost.key, set()).add(frozenset())
+        found = {}
+        for key, named in sets.items():
+            names = next(iter(named))
+            policy = channel.queue.key(key)
+            if len(named) > 1 or len(names) != 1 or channel.queue.is_dlq or policy.paused or policy.cap:
+                continue
+            (name,) = names
+            bucket = self.buckets.get(name)
+            if bucket is not None and ready[key] > bucket.full + 1:
+                found[key] = f"{name} {bucket.since_ms}"
+        return found
 
     def _may_have_come_up(
         self, channel: ChannelModel, notes: list[Note], surely: set[Note], share: ChannelShare
@@ -195,14 +232,14 @@ class FairShare:
     # --- the judgement -------------------------------------------------------------------------
 
     @staticmethod
-    def _window(share: ChannelShare, one: str, other: str, lately: bool) -> Window:
+    def _window(share: ChannelShare, one: str, other: str, lately: bool, bucket: str) -> Window:
         flow, rival = share.flow(one), share.flow(other)
         ahead = flow.served / flow.weight - rival.served / rival.weight
-        window = share.windows.get((one, other, lately))
+        window = share.windows.get((one, other, lately, bucket))
         if window is None or (lately and window.looks >= LATELY):
             saved = max(flow.saved, flow.came_up)
             window = Window(ahead, ahead, saved=saved, given_back=flow.unspent)
-            share.windows[one, other, lately] = window
+            share.windows[one, other, lately, bucket] = window
         window.looks += 1
         window.ahead = ahead
         window.least = min(window.least, ahead)
@@ -210,15 +247,21 @@ class FairShare:
         return window
 
     def _judge(
-        self, channel: ChannelModel, share: ChannelShare, window: Window, one: str, other: str
+        self, channel: ChannelModel, share: ChannelShare, window: Window, one: str, other: str, bucket: str
     ) -> None:
-        self.judged += 1
+        self.judged += not bucket
+        self.judged_limits += bool(bucket)
         flow, rival = share.flow(one), share.flow(other)
         saved = max(window.saved, window.came_up_one, QUANTUM * flow.weight) + window.given_back
         bound = saved / flow.weight + QUANTUM + window.came_up_other / rival.weight + QUANTUM
+        if bucket:
+            tokens = self.buckets[bucket.split(maxsplit=1)[0]].full
+            costs = window.came_up_one / flow.weight + window.came_up_other / rival.weight
+            bound = 2 * bound + 2 * tokens * costs
         if window.most_gained > bound + 1e-6:
             raise Broken(
-                f"{channel.queue.name}/{channel.name}: {one} got {window.most_gained:.0f} ahead of {other},"
+                f"{channel.queue.name}/{channel.name}: {one} got {window.most_gained:.0f} ahead of {other}"
+                f" {bucket and f'at bucket {bucket}'},"
                 f" the bound is {bound:.0f}: {flow}, {rival}, {window}: {share.shown[-24:]}"
             )
 
@@ -239,7 +282,7 @@ class FairShare:
         if share.at_turn not in ("", key):
             share.flow(share.at_turn).turn_is_over()
         share.at_turn = key
-        for (one, other, _), window in share.windows.items():
+        for (one, other, _, _), window in share.windows.items():
             if one == key:
                 window.came_up_one = max(window.came_up_one, note.entry.cost)
             elif other == key:
@@ -252,6 +295,6 @@ class FairShare:
         share.flow(note.entry.key).unspent += note.entry.cost
         if share.at_turn == note.entry.key:
             share.at_turn = ""  # its turn may have been over before
-        for (one, _, _), window in share.windows.items():
+        for (one, _, _, _), window in share.windows.items():
             if one == note.entry.key:
                 window.given_back += note.entry.cost

@@ -5,7 +5,8 @@ Kept       no answered message is lost, nothing acked or deleted comes back, ids
 OneHolder  one live lease a message and channel, lease ids never repeat, nobody holds more than agreed
 InOrder    within a key, channel and set of throttle keys, positions go out in order
 OnCurve    no bucket gives more than its curve
-FairShare, in fair_share.py: two backlogged, unthrottled keys stay within the bound of docs/fairness.md
+FairShare, in fair_share.py: two backlogged keys that are not throttled, or wait for the same one bucket, stay within
+           the bounds of docs/fairness.md
 Books, in books.py: nothing that could go is left lying while somebody has room for it; the numbers agree; no pass does
            more than its bound
 

@@ -85,6 +85,7 @@ class Simulation:
                 "order within a key": world.in_order.judged,
                 "no bucket over its curve": world.on_curve.judged,
                 "keys stay within the bound": world.fair.judged,
+                "keys share a limit within the bound": world.fair.judged_limits,
                 "the numbers agree": self.books.judged,
                 "nothing that could go is left lying": self.books.judged_idle,
                 "no pass does more than its bound": self.books.judged_work,

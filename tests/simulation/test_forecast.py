@@ -139,10 +139,33 @@ def test_room_that_is_there_is_used_at_once():
 
 
 def test_a_bucket_that_gives_less_than_a_turn_decides():
-    waiters = Waiters(rate=2.0, level=0.0, channels=1, ahead=0, tokens=100, own=100, count=1)
+    waiters = Waiters(
+        rate=2.0, level=0.0, channels=1, weight=1.0, before_its_turn=0.0, rounds_to_save=0, own=100
+    )
 
     assert likely_s(forecast(situation(waiters=waiters), looks(), 100)) == pytest.approx(50.0)
-    assert likely_s(forecast(situation(waiters=replace(waiters, ahead=9)), looks())) == pytest.approx(5.0)
+    assert likely_s(forecast(situation(waiters=replace(waiters, before_its_turn=9)), looks())) == 5.0
+
+
+def test_in_a_line_twice_the_weight_waits_half_as_long_and_ten_times_the_cost_ten_times():
+    rivals = (Rivals(weight=9.0, work=1e6),)
+    waiters = Waiters(
+        rate=10.0,
+        level=0.0,
+        channels=1,
+        weight=1.0,
+        before_its_turn=0.0,
+        rounds_to_save=0,
+        own=100,
+        rivals=rivals,
+    )
+    held = situation(waiters=waiters)
+
+    assert likely_s(forecast(held, looks(), 100)) == pytest.approx(100.0, rel=0.02)
+    assert likely_s(forecast(held.under(weight=2), looks(), 100)) == pytest.approx(55.0, rel=0.02)
+    dear = replace(held, waiters=replace(waiters, weight=0.1, rounds_to_save=9))
+    assert likely_s(forecast(dear, looks(), 100)) == pytest.approx(910.0, rel=0.02)
+    assert likely_s(forecast(dear, looks())) == pytest.approx(8.2, rel=0.02)
 
 
 def test_a_cap_slows_the_tail():
@@ -176,7 +199,7 @@ def test_a_speed_that_varied_makes_the_interval_wider():
         ({}, looks(per_s=0), Unknown.NO_CONSUMER),
         ({}, [], Unknown.NOT_WATCHED),
         ({}, looks(count=3), Unknown.NOT_WATCHED),
-        ({"waiters": Waiters(0.0, 0.0, 1, 0, 1, 1, 1)}, looks(), Unknown.NO_TOKENS),
+        ({"waiters": Waiters(0.0, 0.0, 1, 1.0, 0.0, 0, 1)}, looks(), Unknown.NO_TOKENS),
     ],
 )
 def test_what_is_not_known_is_said(changed, seen, why):

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from fila_pipeline.history import live_entries
 from fila_pipeline.pages.page import Page, Table
 from fila_pipeline.replay import MISSING, BacktestMissing, core_is_here
-from fila_pipeline.segments import DIFFERENT, REFUSED, SAME, Verdict, segments
+from fila_pipeline.segments import DIFFERENT, OLDER_RULES, REFUSED, SAME, Verdict, segments
 from fila_pipeline.tasks import Wanted, in_tasks
 
 SEEDS = 5
@@ -137,14 +137,18 @@ def answer(verdicts: Sequence[Verdict]) -> str:
     same = [verdict for verdict in verdicts if verdict.outcome == SAME]
     if wrong:
         return f"It does not follow. {wrong[0].run}: {wrong[0].said}."
+    older = [verdict for verdict in verdicts if verdict.outcome == OLDER_RULES]
+    if older and not same:
+        return f"It was decided under older rules. {older[0].run}: {older[0].said}."
     if not same:
         return "Nothing could be replayed: no start of the broker has its beginning in this history."
     decisions = sum(verdict.decisions for verdict in same)
     deliveries = sum(verdict.deliveries for verdict in same)
-    rest = len(verdicts) - len(same)
+    rest = len(verdicts) - len(same) - len(older)
     cut = [verdict.said for verdict in same if verdict.said]
     return (
         f"The core decided the same again, {decisions:,} of {decisions:,} decisions, {deliveries:,} of them deliveries"
+        + (f"; {len(older)} starts were decided under older rules" if older else "")
         + (f"; {rest} starts could not be replayed" if rest else "")
         + (f"; not all that was recorded could be followed: {cut[0]}." if cut else ".")
     )

@@ -20,6 +20,7 @@ from fila_pipeline.segments import (
     DIFFERENT,
     NO_BASE,
     NOTHING_NEW,
+    OLDER_RULES,
     OTHER_VERSION,
     REFUSED,
     SAME,
@@ -68,6 +69,8 @@ def verify(segment: Segment) -> Verdict:
         outcome = replaying.verify(tables(segment, segment.inputs), tables(segment, segment.decisions))
     except replaying.NoBase as missing:
         return _verify_from_checkpoint(segment) or Verdict(segment.run, NO_BASE, said=str(missing))
+    except replaying.OlderRules as older:
+        return Verdict(segment.run, OLDER_RULES, said=str(older))
     except (FileUnreadable, replaying.NotReplayable) as refused:
         return Verdict(segment.run, REFUSED, said=str(refused))
     return _verdict_of(segment, outcome, segment.gap or "")
@@ -155,6 +158,8 @@ def write_checkpoint(segment: Segment) -> Verdict:
         )
     except replaying.NoBase as missing:
         return Verdict(segment.run, NO_BASE, said=str(missing))
+    except replaying.OlderRules as older:
+        return Verdict(segment.run, OLDER_RULES, said=str(older))
     except (FileUnreadable, replaying.NotReplayable, checkpoints.CheckpointRefused) as refused:
         return Verdict(segment.run, REFUSED, said=str(refused))
     written = f"{path.name}, {path.stat().st_size:,} bytes" if outcome.difference is None else ""
@@ -177,6 +182,8 @@ def _verify_from_checkpoint(segment: Segment) -> Verdict | None:
         except checkpoints.CheckpointRefused as why:
             refused = refused or str(why)
             continue
+        except replaying.OlderRules as older:
+            return Verdict(segment.run, OLDER_RULES, said=str(older))
         except (FileUnreadable, replaying.NotReplayable) as why:
             return Verdict(segment.run, REFUSED, said=str(why))
         return _verdict_of(segment, outcome, segment.gap or "", since=head.last_at)

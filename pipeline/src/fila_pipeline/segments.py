@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
 SAME, DIFFERENT, REFUSED, NO_BASE = "same", "different", "refused", "no base"
-OTHER_VERSION, NOTHING_NEW = "other version", "nothing new"
+OTHER_VERSION, OLDER_RULES, NOTHING_NEW = "other version", "older rules", "nothing new"
 CHECKPOINTS = "checkpoints"
 """The folder of a history that they lie in."""
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fila_server.core.replay.replay import NotReplayable, Replay
+from fila_server.core.runtime.engine import DECISION_RULES
 from fila_server.history_files import columns
 from fila_server.history_files.runs import each
 
@@ -32,6 +33,10 @@ COMPARED = ("pass", "kind", "queue", "channel", "fairness_key", "consumer", "off
 
 class NoBase(Exception):
     """The recording has no beginning to start from."""
+
+
+class OlderRules(NotReplayable):
+    """The recording follows from other rules of decision than this core's; the text says which."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,31 @@ def verify(inputs: Iterable[pa.Table], decisions: Iterable[pa.Table]) -> Outcome
 def follow(
     start: Start, inputs: Iterable[pa.Table], decisions: Iterable[pa.Table], *, runs_newest: bool = True
 ) -> Followed:
-    """Go on from a start. runs_newest: run the newest pass, too, though there may be more of it than was recorded."""
+    """Go on from a start. runs_newest: run the newest pass, too, though there may be more of it than was recorded.
+
+    Raises NotReplayable; OlderRules where a recording does not follow that was made under other rules. Most such
+    recordings follow all the same: rules change in one place at a time.
+    """
+    rules = start.replay.head.get("rules", 1)
+    why = ""
+    try:
+        followed = _follow(start, inputs, decisions, runs_newest)
+        if followed.outcome.difference is None or rules == DECISION_RULES:
+            return followed
+        why = str(followed.outcome.difference)
+    except NotReplayable as refused:
+        if rules == DECISION_RULES:
+            raise
+        why = str(refused)
+    raise OlderRules(
+        f"it was recorded under rules {rules} of decision, and this core decides by rules {DECISION_RULES} ({why}). "
+        "What was recorded counts as before, reports included; to replay it, install the version that recorded it"
+    )
+
+
+def _follow(
+    start: Start, inputs: Iterable[pa.Table], decisions: Iterable[pa.Table], runs_newest: bool
+) -> Followed:
     comparison = _Comparison(decisions, start.decisions)
     passes = WholePasses(itertools.chain([start.inputs], inputs))
     for part in passes:
@@ -352,6 +381,7 @@ __all__ = [
     "Followed",
     "NoBase",
     "NotReplayable",
+    "OlderRules",
     "Outcome",
     "Start",
     "WholePasses",

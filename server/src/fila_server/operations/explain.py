@@ -101,6 +101,7 @@ def situation_of(reply: bytes) -> Situation:
         waiting_pulls=consumers.waiting_pulls,
         room=max(consumers.window - consumers.held, 0),
         held=consumers.held,
+        ready=facts.ready,
     )
 
 
@@ -109,10 +110,11 @@ def _waiters(waiters: Any) -> Waiters:
         rate=waiters.rate,
         level=waiters.level,
         channels=waiters.channels,
-        ahead=waiters.ahead,
-        tokens=waiters.tokens,
+        weight=waiters.weight,
+        before_its_turn=waiters.before_its_turn,
+        rounds_to_save=waiters.rounds_to_save,
         own=waiters.own,
-        count=waiters.count,
+        rivals=tuple(Rivals(each.weight, each.work) for each in waiters.rivals),
     )
 
 

@@ -8,7 +8,7 @@
             error over as long a time is how wrong the same guess was, again and again, over the looks that are kept.
             The next few messages go when consumers happen to finish, whatever the speed is: their n-th comes as the
             n-th of a random stream does.
-    bucket  the tokens that go to others and to itself before its message has one, by the rate.
+    bucket  the line in front of it is a ring, so the work is found in the same way, in tokens; the rate is its speed.
 
 The time is the longer of work / speed and the bucket's. The interval is meant to hold nine times in ten as long as
 nobody pauses, weighs or scales anything meanwhile. Where something decisive isn't known it says so and guesses nothing.
@@ -95,20 +95,45 @@ class Rivals:
 
 @dataclass(frozen=True, slots=True)
 class Waiters:
-    """Those that wait for a token bucket, the key's messages among them."""
+    """The line that the key waits in for a token bucket: a ring in which each message costs one token."""
 
     rate: float
     """Tokens a second."""
     level: float
     channels: int
     """Channels that take turns at the bucket."""
-    ahead: int
-    """Others that take a token before the key's first message."""
-    tokens: int
-    """Tokens taken in this line until the key's last message has one, if nobody comes."""
+    weight: float
+    """Tokens that a round grants the key."""
+    before_its_turn: float
+    """Tokens that others take before the key's next turn."""
+    rounds_to_save: int
     own: int
-    count: int
-    """How many wait, the key included."""
+    """Messages of the key that wait in the line."""
+    rivals: tuple[Rivals, ...] = ()
+    """Other keys in the line; their weights and work in tokens."""
+
+    @property
+    def messages(self) -> float:
+        return self.own + sum(rivals.work for rivals in self.rivals)
+
+    def as_situation(self) -> Situation:
+        """Before the ring, a token is a message that costs 1."""
+        return Situation(
+            backlog=self.own,
+            weight=self.weight,
+            head_cost=1.0,
+            mean_cost=1.0,
+            usual_cost=1.0,
+            quantum=1.0,
+            before_its_turn=self.before_its_turn,
+            rounds_to_save=self.rounds_to_save,
+            rivals=self.rivals,
+        )
+
+    def reweighed(self, by: float) -> Waiters:
+        """The same, did the key weigh `by` times as much."""
+        rounds = math.ceil(self.rounds_to_save / by)
+        return replace(self, weight=self.weight * by, rounds_to_save=rounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +142,7 @@ class Situation:
 
     backlog: int = 0
     """Its messages that are ready, or wait for a token."""
-    weight: int = 1
+    weight: float = 1
     cap: int = 0
     """Most of its messages leased at once; 0 is no cap."""
     is_paused: bool = False
@@ -153,6 +178,8 @@ class Situation:
     """Messages that consumers would take at once."""
     held: int = 0
     """Messages leased to them."""
+    ready: int = 0
+    """Of the channel, those that wait for a token included."""
 
     def under(
         self,
@@ -174,9 +201,10 @@ class Situation:
         )
         if rate is not None or burst is not None:
             changed = _with_rate(changed, rate, burst)
-        if changed.rounds_to_save and changed.weight != self.weight:
-            rounds = math.ceil(self.rounds_to_save * self.weight / changed.weight)
-            changed = replace(changed, rounds_to_save=rounds)
+        if changed.weight != self.weight:
+            by = changed.weight / self.weight
+            waiters = self.waiters.reweighed(by) if self.waiters is not None else None
+            changed = replace(changed, rounds_to_save=math.ceil(self.rounds_to_save / by), waiters=waiters)
         if self.is_aside and changed != self:
             # Once it may, it comes behind everybody who has a place in the round.
             changed = replace(changed, before_its_turn=self.round_work)
@@ -245,7 +273,7 @@ def forecast(situation: Situation, looks: Sequence[Look], place: int = 1) -> Int
     if waiters is None:
         return _interval(*turn)
     # A token first, and then a turn among those who are on the ring by then.
-    bucket = _of_bucket(waiters, place, situation.backlog)
+    bucket = _of_bucket(situation, waiters, speed, place)
     one_s = situation.usual_cost / speed.per_s
     others = _round_s(situation, speed) / one_s
     turns_s = (0.0, 0.5 * others * one_s, _nth(others + 1, FINISHING_SPREAD) * one_s)
@@ -430,21 +458,26 @@ def _work_before(situation: Situation, speed: _Speed, place: int) -> _Work:
 # --- the bucket ------------------------------------------------------------------------------
 
 
-def _of_bucket(waiters: Waiters, place: int, backlog: int) -> tuple[float, float, float]:
-    """Seconds until its token is there: earliest, likely, latest."""
-    lines = max(waiters.channels, 1)
-    if place == 1:
-        least = likely = waiters.ahead * lines + 1.0
-        most = likely + max(waiters.count - waiters.ahead - 1, 0) * 0.1
-    else:
-        part = min(place / max(backlog, 1), 1.0) * waiters.own
-        least = part * waiters.tokens / max(waiters.own, 1)
-        most = max(part * waiters.count * lines, least)
-        likely = least * lines
-    latest = math.sqrt(likely * max(most, likely))
+def _of_bucket(
+    situation: Situation, waiters: Waiters, speed: _Speed, place: int
+) -> tuple[float, float, float]:
+    """Seconds until its token is there: earliest, likely, latest. Its line is a ring, and the bucket the speed at which
+    that is served."""
+    channels = max(waiters.channels, 1)
+    per_s = waiters.rate / channels
+    # Of what comes to the channel, the line gets as much as it has of what waits.
+    arrivals = (
+        speed.arrivals_per_s / situation.usual_cost * min(waiters.messages / max(situation.ready, 1), 1.0)
+    )
+    line = _Speed(per_s, arrivals, (), (), True)
+    part = min(place / max(situation.backlog, 1), 1.0)
+    tokens = max(round(part * waiters.own), 1) if place > 1 else 1
+    work = _work_before(waiters.as_situation(), line, tokens)
     earliest_s, likely_s, latest_s = (
-        max(tokens - waiters.level, 0.0) / waiters.rate for tokens in (least, likely, latest)
+        max(each - waiters.level / channels, 0.0) / per_s for each in (work.least, work.likely, work.most)
     )
     if place == 1:
         return earliest_s * 0.95, likely_s, latest_s * 1.1
-    return earliest_s * BUCKET_EARLY, likely_s, latest_s * BUCKET_LATE
+    down = SPREAD_OF_WORK * math.log(work.likely / work.least)
+    up = SPREAD_OF_WORK * math.log(work.most / work.likely)
+    return likely_s * math.exp(-down) * BUCKET_EARLY, likely_s, likely_s * math.exp(up) * BUCKET_LATE

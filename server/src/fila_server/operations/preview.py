@@ -60,7 +60,7 @@ class Previewing:
         looks = self._broker.speeds.of_channel(request.queue, channel)
         reported = pb.PreviewKeyPolicyResponse(pending=now.backlog)
         if now.backlog:
-            reported.weight_before, reported.weight_after = now.weight, changed.weight
+            reported.weight_before, reported.weight_after = int(now.weight), int(changed.weight)
         _report(reported.head, forecast(now, looks), forecast(changed, looks))
         last = max(now.backlog, 1)
         _report(reported.tail, forecast(now, looks, last), forecast(changed, looks, last))

@@ -231,9 +231,16 @@ KEY_OLDEST = _gauge("fila.key.oldest_age", "s", "Age of the key's next ready mes
 # --- token buckets ----------------------------------------------------------------------------------------------
 TOKENS = _gauge("fila.throttle.tokens", "{token}", "Tokens in the bucket now.", THROTTLE_KEY)
 THROTTLE_RATE = _gauge("fila.throttle.rate", "{token}/s", "Its configured rate.", THROTTLE_KEY)
-THROTTLE_WAITING = _gauge("fila.throttle.waiting", "{subqueue}", "Sub-queues in its line.", THROTTLE_KEY)
+THROTTLE_WAITING = _gauge(
+    "fila.throttle.waiting",
+    "{key}",
+    "Fairness keys that want one of its tokens, counted in each channel.",
+    THROTTLE_KEY,
+)
 PASSED = _counter("fila.throttle.passed", "{message}", "Deliveries that took a token.", THROTTLE_KEY)
-HELD = _counter("fila.throttle.held", "{wait}", "Times a sub-queue stepped into its line.", THROTTLE_KEY)
+HELD = _counter(
+    "fila.throttle.held", "{wait}", "Times a key began to wait for one of its tokens.", THROTTLE_KEY
+)
 
 # --- hooks ------------------------------------------------------------------------------------------------------
 HOOK_RUNS = _counter("fila.hook.runs", "{call}", "Calls of the script.", QUEUE, HOOK)

@@ -4,7 +4,7 @@ for, from its clock.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.admin.forecast cimport put_forecast
+from fila_server.core.admin.forecast cimport put_forecast, tokens_before
 from fila_server.core.admin.step_budget cimport SUBQUEUES_MAX, flow_age, may_step, steps_begin, steps_end
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel
 from fila_server.core.lifecycle.deliver cimport consumer_room
@@ -21,6 +21,7 @@ from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.kinds cimport PARKED_CAPPED, PARKED_RATE_LIMITED, PARKED_THROTTLED, TIMER_DELAY
 from fila_server.core.state.paths cimport (
     channel_find, entry_of, frame_of, frame_offset, key_rate_limit, key_weight, share_of, slot_returns,
+    subqueue_waits,
 )
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport (
@@ -30,6 +31,7 @@ from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
 from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.maps cimport textmap_get
+from fila_server.core.structures.ring cimport IDLE
 from fila_server.core.structures.timers cimport Timer
 
 cdef enum State:                        # admin.proto's
@@ -44,11 +46,12 @@ cdef enum State:                        # admin.proto's
     RATE_LIMITED = 9
 
 cdef enum:
-    PLACES_MAX = 10000
     CONSUMERS_MAX = 10000
     TIMERS_MAX = 65536
     RETURNING_LOOKED_AT = 256
     RETURNS_NAMED = 10
+
+cdef double LONGEST_S = 1e9
 
 
 cdef bint _somebody_has_room(Channel* channel, StepBudget* steps) noexcept nogil:
@@ -80,7 +83,7 @@ cdef Subqueue* _first_waiting(Flow* flow, StepBudget* steps) noexcept nogil:
     while sub != NULL and looked < SUBQUEUES_MAX and may_step(steps):
         looked += 1
         if (
-            sub.waiters != NULL
+            subqueue_waits(sub)
             and (found == NULL or fifo_first(&sub.fifo).position < fifo_first(&found.fifo).position)
         ):
             found = sub
@@ -89,26 +92,22 @@ cdef Subqueue* _first_waiting(Flow* flow, StepBudget* steps) noexcept nogil:
 
 
 cdef int64_t _token_due_ms(Core* core, Subqueue* sub, StepBudget* steps) noexcept nogil:
-    """When a token can be its, if those before it take one each and channels take turns; 0 = never."""
-    cdef ThrottleKey* bucket = sub.waiters.bucket
+    """When a token can be its, if those whose turns come before take theirs and channels take turns; 0 = never."""
+    cdef ThrottleKey* bucket = sub.waiter.waiters.bucket
     cdef Waiters* waiters = bucket.waiters
-    cdef Subqueue* before = sub.prev
-    cdef uint64_t ahead = 0
     cdef uint32_t channels = 0
-    cdef double wait_s
+    cdef double before, wait_s
     if bucket.bucket.rate <= 0 or bucket.bucket.burst < 1:
         return 0
-    while before != NULL and ahead < PLACES_MAX:
-        if not may_step(steps):
-            return 0
-        ahead += 1
-        before = before.prev
+    before = tokens_before(core, sub.waiter, steps)
+    if not may_step(steps):
+        return 0
     while waiters != NULL:
-        channels += waiters.head != NULL
+        channels += waiters.turn.place != IDLE
         waiters = waiters.next
     bucket_refill(&bucket.bucket, core.mono_ns, True)
-    wait_s = (<double> (ahead * max(channels, <uint32_t> 1) + 1) - bucket.bucket.level) / bucket.bucket.rate
-    return core.wall_ms + <int64_t> (max(wait_s, 0.0) * 1000)
+    wait_s = (before * max(channels, <uint32_t> 1) + 1 - bucket.bucket.level) / bucket.bucket.rate
+    return core.wall_ms + <int64_t> (min(max(wait_s, 0.0), LONGEST_S) * 1000)
 
 
 cdef int64_t _delay_due_ms(Core* core, Flow* flow, StepBudget* steps) noexcept nogil:
@@ -159,7 +158,7 @@ cdef Holding flow_holding(
             held.state = THROTTLED
             sub = _first_waiting(flow, steps)
             if sub != NULL:
-                held.bucket = sub.waiters.bucket
+                held.bucket = sub.waiter.waiters.bucket
                 held.sub = sub
                 held.until_ms = _token_due_ms(core, sub, steps)
         elif _somebody_has_room(flow.channel, steps):

@@ -1,6 +1,6 @@
 """Costs are in thousandths of a message, as the ring counts them."""
 
-from libc.math cimport log2
+from libc.math cimport floor, log2
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -9,24 +9,41 @@ from fila_server.core.index.holders cimport holder_room
 from fila_server.core.lifecycle.deliver cimport consumer_room
 from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field
+from fila_server.core.scheduling.fifo cimport fifo_first
 from fila_server.core.state.kinds cimport PULL
-from fila_server.core.state.paths cimport entry_of, flow_leased, key_cap, key_rate_limit
+from fila_server.core.state.paths cimport entry_of, flow_leased, key_cap, key_rate_limit, waiter_first
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Consumer, Slot, ThrottleKey, Waiters
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport buffer_free, buffer_init
+from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.structures.ring cimport DEFERRED, IDLE, Ring, Turn
 
 cdef enum:
     FLOWS_LOOKED_AT = 4096
-    PLACES_LOOKED_AT = 4096
     CONSUMERS_LOOKED_AT = 10000
     COSTS_LOOKED_AT = 64
     GROUPS = 48                     # of rivals: two for each doubling of the rounds they will stay
 
+cdef struct Standings:              # a ring, and what its turns belong to
+    Ring*    ring
+    bint     of_waiters             # Waiter, and work is counted in tokens; otherwise Flow, and it is cost
+    double   usual                  # what a message of the channel costs
+
+cdef struct Standing:               # one of them
+    Flow*    flow
+    double   work                   # what it has
+    double   grant                  # what a round grants it
+    double   saved
+
 cdef struct Group:
-    double weight
-    double work
+    double   grant
+    double   work
+
+cdef struct Rivals:
+    Group[GROUPS] groups
+    double   round_work             # what a round sends of theirs
+    double   scale                  # of all to those that were looked at
 
 
 cdef double _channel_cost(Channel* channel) noexcept nogil:
@@ -58,99 +75,128 @@ cdef double _own_cost(Flow* flow, double usual, StepBudget* steps) noexcept nogi
     return total / looked if looked else usual
 
 
-# --- the ring --------------------------------------------------------------------------------
+# --- a ring: a channel's, or that of a line ----------------------------------------------------
+
+cdef inline double _cost_of(Waiter* waiter) noexcept nogil:
+    """Of a message that waits for a token."""
+    cdef uint64_t delivered = flow_leased(waiter.flow)
+    if delivered:
+        return <double> waiter.flow.served / delivered
+    return entry_of(fifo_first(&waiter_first(waiter).fifo)).cost
+
+
+cdef Standing _standing(Standings* ring, Turn* turn) noexcept nogil:
+    cdef Standing standing
+    cdef Waiter* waiter
+    cdef double cost
+    standing.grant = <double> turn.weight * ring.ring.quantum
+    standing.saved = <double> turn.deficit
+    if not ring.of_waiters:
+        standing.flow = <Flow*> turn
+        standing.work = _flow_work(standing.flow, ring.usual)
+        return standing
+    waiter = <Waiter*> turn
+    cost = _cost_of(waiter)
+    standing.flow = waiter.flow
+    standing.work = <double> (waiter.messages - waiter.tokens)
+    standing.grant /= cost
+    standing.saved = (standing.saved - waiter.owed) / cost
+    return standing
+
 
 cdef double _before_its_turn(
-        Channel* channel, Flow* flow, Flow* apart, double usual, double* of_apart,
-        StepBudget* steps) noexcept nogil:
-    """What those between the head of the ring and this flow may send in their turns of now; of it,
-    `apart`'s."""
-    cdef Ring* ring = &channel.ring
-    cdef Turn* turn = ring.head
-    cdef Flow* other
+        Standings* ring, Turn* own, Flow* apart, double* of_apart, StepBudget* steps) noexcept nogil:
+    """What those between the head of the ring and `own` may send in their turns of now; of it, `apart`'s."""
+    cdef Turn* turn = ring.ring.head
+    cdef Standing other
     cdef uint32_t looked = 0
     cdef double ahead = 0
-    cdef double grant
-    while turn != NULL and turn != &flow.turn and looked < FLOWS_LOOKED_AT:
-        if turn != &ring.marker:
-            other = <Flow*> turn
-            grant = 0 if turn == ring.granted else <double> turn.weight * ring.quantum
-            ahead += min(turn.deficit + grant, _flow_work(other, usual))
-            if other == apart:
-                of_apart[0] = min(turn.deficit + grant, _flow_work(other, usual))
+    cdef double sends
+    while turn != NULL and turn != own and looked < FLOWS_LOOKED_AT:
+        if turn != &ring.ring.marker:
+            other = _standing(ring, turn)
+            sends = other.saved + (0 if turn == ring.ring.granted else other.grant)
+            if ring.of_waiters:
+                sends = floor(max(sends, 0.0) + 1e-6)       # tokens are whole
+            sends = min(sends, other.work)
+            ahead += sends
+            if other.flow == apart:
+                of_apart[0] = sends
         looked += 1
         turn = turn.next
-        if turn == ring.head:
+        if turn == ring.ring.head:
             break
     steps_spend(steps, looked)
-    if looked == FLOWS_LOOKED_AT and ring.ring_count > FLOWS_LOOKED_AT:
-        ahead *= (ring.ring_count / 2.0) / FLOWS_LOOKED_AT      # it stands anywhere behind them
+    if looked == FLOWS_LOOKED_AT and ring.ring.ring_count > FLOWS_LOOKED_AT:
+        ahead *= (ring.ring.ring_count / 2.0) / FLOWS_LOOKED_AT     # it stands anywhere behind them
     return ahead
 
 
-cdef uint64_t _rounds_to_save(Channel* channel, Flow* flow, uint32_t cost) noexcept nogil:
+cdef uint64_t _rounds_to_save(Ring* ring, Turn* turn, int64_t cost) noexcept nogil:
     """How many rounds after its next turn it can pay for its first message."""
-    cdef Ring* ring = &channel.ring
-    cdef uint64_t grant = <uint64_t> flow.turn.weight * <uint64_t> ring.quantum
-    cdef uint64_t has = <uint64_t> flow.turn.deficit
-    if flow.turn.place == DEFERRED:
-        return <uint64_t> max(ring.deferred[flow.turn.deferred_at].due_round - ring.round, <int64_t> 0)
-    if ring.granted != &flow.turn:
+    cdef int64_t grant = turn.weight * ring.quantum
+    cdef int64_t has = turn.deficit
+    if turn.place == DEFERRED:
+        return <uint64_t> max(ring.deferred[turn.deferred_at].due_round - ring.round, <int64_t> 0)
+    if ring.granted != turn:
         has += grant
-    return (cost - has + grant - 1) // grant if cost > has and grant else 0
+    return <uint64_t> ((cost - has + grant - 1) // grant) if cost > has and grant else 0
 
 
-cdef void _rival(Group* groups, Channel* channel, Turn* turn, double usual) noexcept nogil:
-    cdef double work = _flow_work(<Flow*> turn, usual)
-    cdef double grant = <double> turn.weight * channel.ring.quantum
-    cdef int at = <int> (2 * log2(1 + work / grant)) if grant > 0 else 0
-    at = min(max(at, 0), GROUPS - 1)
-    groups[at].weight += turn.weight
-    groups[at].work += work
-
-
-cdef void _put_rivals(
-        Buffer* b, Channel* channel, Flow* flow, Flow* apart, double usual, StepBudget* steps) noexcept nogil:
-    """Who shares the channel with it: by how many rounds they will stay, their weights and work together.
-    `apart` is told by itself, whether it is on the ring or not."""
-    cdef Group[GROUPS] groups
-    cdef Ring* ring = &channel.ring
-    cdef Turn* own = &flow.turn if flow != NULL else NULL
-    cdef Turn* aside = &apart.turn if apart != NULL else NULL
-    cdef Turn* turn = ring.head
+cdef Rivals _rivals(
+        Standings* ring, Flow* own, Flow* apart, StepBudget* steps) noexcept nogil:
+    """Who shares the ring with `own`, without `apart`: by how many rounds they will stay."""
+    cdef Rivals rivals
+    cdef Turn* turn = ring.ring.head
     cdef uint32_t looked = 0
     cdef uint32_t i
-    cdef double scale = 1
-    cdef Buffer row
-    memset(groups, 0, sizeof(groups))
+    memset(&rivals, 0, sizeof(Rivals))
+    rivals.scale = 1
     while turn != NULL and looked < FLOWS_LOOKED_AT:
-        if turn != own and turn != aside and turn != &ring.marker:
-            _rival(groups, channel, turn, usual)
+        if turn != &ring.ring.marker:
+            _rival(&rivals, ring, turn, own, apart)
         looked += 1
         turn = turn.next
-        if turn == ring.head:
+        if turn == ring.ring.head:
             break
-    for i in range(min(ring.deferred_count, <uint32_t> FLOWS_LOOKED_AT)):
+    for i in range(min(ring.ring.deferred_count, <uint32_t> FLOWS_LOOKED_AT)):
         looked += 1
-        turn = ring.deferred[i].turn
-        if turn != own and turn != aside:
-            _rival(groups, channel, turn, usual)
+        _rival(&rivals, ring, ring.ring.deferred[i].turn, own, apart)
     steps_spend(steps, looked)
-    if looked and ring.ring_count + ring.deferred_count > looked:
-        scale = <double> (ring.ring_count + ring.deferred_count) / looked
+    if looked and ring.ring.ring_count + ring.ring.deferred_count > looked:
+        rivals.scale = <double> (ring.ring.ring_count + ring.ring.deferred_count) / looked
+    return rivals
+
+
+cdef void _rival(Rivals* rivals, Standings* ring, Turn* turn, Flow* own, Flow* apart) noexcept nogil:
+    cdef Standing other = _standing(ring, turn)
+    cdef int at
+    if other.flow == own or other.flow == apart:
+        return
+    at = <int> (2 * log2(1 + other.work / other.grant)) if other.grant > 0 else 0
+    at = min(max(at, 0), GROUPS - 1)
+    rivals.groups[at].grant += other.grant
+    rivals.groups[at].work += other.work
+    rivals.round_work += min(other.work, other.grant)
+
+
+cdef void _put_row(Buffer* b, uint32_t field, double weight, double work) noexcept nogil:
+    cdef Buffer row
+    buffer_init(&row)
+    put_double_field(&row, seam.RIVALS_WEIGHT, weight)
+    put_double_field(&row, seam.RIVALS_WORK, work)
+    put_nested(b, field, &row)
+    buffer_free(&row)
+
+
+cdef void _put_rivals(Buffer* b, uint32_t field, const Rivals* rivals, double quantum) noexcept nogil:
+    """Their weights and work together; a weight is what a round grants, in quanta."""
+    cdef int i
     for i in range(GROUPS):
-        if groups[i].weight > 0:
-            buffer_init(&row)
-            put_double_field(&row, seam.RIVALS_WEIGHT, groups[i].weight * scale)
-            put_double_field(&row, seam.RIVALS_WORK, groups[i].work * scale)
-            put_nested(b, seam.FORECAST_RIVALS, &row)
-            buffer_free(&row)
-    if apart != NULL and apart.backlog:
-        buffer_init(&row)
-        put_double_field(&row, seam.RIVALS_WEIGHT, apart.turn.weight)
-        put_double_field(&row, seam.RIVALS_WORK, _flow_work(apart, usual))
-        put_nested(b, seam.FORECAST_APART, &row)
-        buffer_free(&row)
+        if rivals.groups[i].grant > 0:
+            _put_row(
+                b, field, rivals.groups[i].grant * rivals.scale / quantum,
+                rivals.groups[i].work * rivals.scale)
 
 
 # --- who consumes, and the bucket --------------------------------------------------------------
@@ -190,36 +236,61 @@ cdef void _put_consumers(Buffer* b, Channel* channel, StepBudget* steps) noexcep
     buffer_free(&row)
 
 
-cdef void _put_waiters(Core* core, Buffer* b, Subqueue* held, StepBudget* steps) noexcept nogil:
-    """The line it stands in: who is before it, and the tokens taken until its last message has one."""
-    cdef ThrottleKey* bucket = held.waiters.bucket
+cdef double tokens_before(Core* core, Waiter* waiter, StepBudget* steps) noexcept nogil:
+    """Tokens of its line that others take before one is spoken for its first message."""
+    cdef Standings ring
+    cdef Rivals rivals
+    cdef double of_apart = 0
+    cdef double before
+    cdef uint64_t rounds
+    ring.ring, ring.of_waiters = &waiter.waiters.ring, True
+    before = _before_its_turn(&ring, &waiter.turn, NULL, &of_apart, steps)
+    rounds = _rounds_of(waiter)
+    if rounds == 0:
+        return before
+    rivals = _rivals(&ring, waiter.flow, NULL, steps)
+    return before + rounds * rivals.round_work * rivals.scale
+
+
+cdef uint64_t _rounds_of(Waiter* waiter) noexcept nogil:
+    cdef int64_t cost = entry_of(fifo_first(&waiter_first(waiter).fifo)).cost + waiter.owed
+    return _rounds_to_save(&waiter.waiters.ring, &waiter.turn, cost)
+
+
+cdef void _put_waiters(
+        Core* core, Buffer* b, Waiter* waiter, Flow* apart, double own_cost, StepBudget* steps) noexcept nogil:
+    """The line it stands in, as a ring whose messages cost a token each."""
+    cdef ThrottleKey* bucket = waiter.waiters.bucket
     cdef Waiters* waiters = bucket.waiters
-    cdef Subqueue* each = held.waiters.head
-    cdef uint32_t looked = 0
+    cdef Waiter* aside = NULL
     cdef uint64_t channels = 0
-    cdef uint64_t ahead = 0
-    cdef uint64_t tokens = 0
-    cdef bint passed = False
+    cdef double of_apart = 0
+    cdef Standings ring
+    cdef Standing standing
+    cdef Rivals rivals
     cdef Buffer row
+    ring.ring, ring.of_waiters = &waiter.waiters.ring, True
     while waiters != NULL:
-        channels += waiters.head != NULL
+        channels += waiters.turn.place != IDLE
         waiters = waiters.next
-    while each != NULL and looked < PLACES_LOOKED_AT:
-        passed = passed or each == held
-        ahead += not passed
-        tokens += min(each.count, held.count)
-        looked += 1
-        each = each.next
-    steps_spend(steps, looked)
+    if apart != NULL and apart.subqueues != NULL:
+        aside = <Waiter*> map64_get(&apart.subqueues.waiter_by_bucket, <uint64_t> bucket)
+    rivals = _rivals(&ring, waiter.flow, apart, steps)
     bucket_refill(&bucket.bucket, core.mono_ns, True)
     buffer_init(&row)
     put_double_field(&row, seam.WAITERS_RATE, bucket.bucket.rate)
     put_double_field(&row, seam.WAITERS_LEVEL, bucket.bucket.level)
     put_number_field(&row, seam.WAITERS_CHANNELS, channels)
-    put_number_field(&row, seam.WAITERS_AHEAD, ahead)
-    put_number_field(&row, seam.WAITERS_TOKENS, tokens)
-    put_number_field(&row, seam.WAITERS_OWN, held.count)
-    put_number_field(&row, seam.WAITERS_COUNT, held.waiters.count)
+    put_double_field(&row, seam.WAITERS_WEIGHT, waiter.turn.weight * ring.ring.quantum / own_cost)
+    put_double_field(
+        &row, seam.WAITERS_BEFORE_ITS_TURN, _before_its_turn(&ring, &waiter.turn, apart, &of_apart, steps))
+    put_number_field(&row, seam.WAITERS_ROUNDS_TO_SAVE, _rounds_of(waiter))
+    put_number_field(&row, seam.WAITERS_OWN, waiter.messages)
+    _put_rivals(&row, seam.WAITERS_RIVALS, &rivals, 1)
+    if aside != NULL and aside.turn.place != IDLE:
+        standing = _standing(&ring, &aside.turn)
+        _put_row(&row, seam.WAITERS_APART, standing.grant, standing.work)
+        put_double_field(&row, seam.WAITERS_APART_BEFORE, of_apart)
     put_nested(b, seam.FORECAST_WAITERS, &row)
     buffer_free(&row)
 
@@ -230,8 +301,12 @@ cdef void put_forecast(
     cdef double usual = _channel_cost(channel)
     cdef double of_apart = 0
     cdef Slot* first = NULL
+    cdef double own_cost = usual
     cdef KeyRateLimit* rate_limit
+    cdef Standings ring
+    cdef Rivals rivals
     cdef Buffer inner
+    ring.ring, ring.of_waiters, ring.usual = &channel.ring, False, usual
     buffer_init(&inner)
     if flow != NULL and flow.backlog:
         first = flow_first(flow, steps)
@@ -240,7 +315,8 @@ cdef void put_forecast(
         put_number_field(&inner, seam.FORECAST_WEIGHT, flow.turn.weight)
         put_number_field(&inner, seam.FORECAST_CAP, key_cap(key))
         put_number_field(&inner, seam.FORECAST_HEAD_COST, entry_of(first).cost)
-        put_double_field(&inner, seam.FORECAST_MEAN_COST, _own_cost(flow, usual, steps))
+        own_cost = _own_cost(flow, usual, steps)
+        put_double_field(&inner, seam.FORECAST_MEAN_COST, own_cost)
         rate_limit = key_rate_limit(key)
         if rate_limit != NULL:
             bucket_refill(&rate_limit.bucket, core.mono_ns, True)
@@ -251,14 +327,18 @@ cdef void put_forecast(
         if flow.turn.place != IDLE:
             put_double_field(
                 &inner, seam.FORECAST_BEFORE_ITS_TURN,
-                _before_its_turn(channel, flow, apart, usual, &of_apart, steps))
+                _before_its_turn(&ring, &flow.turn, apart, &of_apart, steps))
             put_double_field(&inner, seam.FORECAST_APART_BEFORE, of_apart)
             put_number_field(
-                &inner, seam.FORECAST_ROUNDS_TO_SAVE, _rounds_to_save(channel, flow, entry_of(first).cost))
-    _put_rivals(&inner, channel, flow, apart, usual, steps)
+                &inner, seam.FORECAST_ROUNDS_TO_SAVE,
+                _rounds_to_save(&channel.ring, &flow.turn, entry_of(first).cost))
+    rivals = _rivals(&ring, flow, apart, steps)
+    _put_rivals(&inner, seam.FORECAST_RIVALS, &rivals, <double> channel.ring.quantum)
+    if apart != NULL and apart.backlog:
+        _put_row(&inner, seam.FORECAST_APART, apart.turn.weight, _flow_work(apart, usual))
     _put_consumers(&inner, channel, steps)
-    if held != NULL and held.waiters != NULL:
-        _put_waiters(core, &inner, held, steps)
+    if held != NULL and held.waiter != NULL:
+        _put_waiters(core, &inner, held.waiter, apart, own_cost, steps)
     put_number_field(&inner, seam.FORECAST_QUANTUM, <uint64_t> channel.ring.quantum)
     put_number_field(&inner, seam.FORECAST_SERVED, channel.served)
     put_double_field(&inner, seam.FORECAST_USUAL_COST, usual)

@@ -13,7 +13,7 @@ from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field, put_text_field
 from fila_server.core.state.kinds cimport PARKED_THROTTLED
 from fila_server.core.state.paths cimport (
-    channel_find, flow_delivered, key_cap, key_has_policy, key_rate_limit, key_weight,
+    channel_find, flow_delivered, key_cap, key_has_policy, key_rate_limit, key_weight, subqueue_waits,
 )
 from fila_server.core.state.state cimport Flow, Key, Subqueue, ThrottleKey
 from fila_server.core.structures.bucket cimport bucket_refill
@@ -140,7 +140,7 @@ cdef void _count_waiting(Map64* waiting, Key* key, Channel* channel, StepBudget*
             for i in range(sub.set.count):
                 bucket = sub.set.members[i]
                 before = <uint64_t> map64_get(waiting, <uint64_t> bucket)
-                if sub.waiters != NULL and sub.waiters.bucket == bucket:
+                if subqueue_waits(sub) and sub.waiter.waiters.bucket == bucket:
                     map64_put(
                         waiting, <uint64_t> bucket,
                         <void*> ((before if before else <uint64_t> 1) + sub.count))

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, qsort, strtod
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memchr, memcmp, memcpy, memset
 
 from fila_server.core.lifecycle.answers cimport answer, answer_status
 from fila_server.core.protocol cimport v1
@@ -189,6 +189,14 @@ cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogi
             core, command.token, INVALID_ARGUMENT,
             b"key: a throttle is throttle.<key>, or throttle:<key>:rate and throttle:<key>:burst; "
             b"other keys must not start with \"throttle.\" or \"throttle:\"", b"INVALID_FIELD")
+        return
+    if form and value.length and memchr(bucket.at, c'*', bucket.length) != NULL:
+        # It would limit the one throttle key of that very name, and look like a pattern.
+        answer_status(
+            core, command.token, INVALID_ARGUMENT,
+            b"key: a throttle limits one throttle key, and a * in it is no pattern: set throttle.<key> once "
+            b"for each key that messages name",
+            b"INVALID_FIELD")
         return
     if not good:
         answer_status(

@@ -3,6 +3,7 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from fila_server.core.index.ages cimport slot_age
+from fila_server.core.state.paths cimport subqueue_waits
 from fila_server.core.state.state cimport Subqueue
 from fila_server.core.structures.fifo cimport Fifo, fifo_first
 
@@ -32,7 +33,7 @@ cdef Slot* flow_first(Flow* flow, StepBudget* steps) noexcept nogil:
     sub = flow.subqueues.first if flow.subqueues.waiting else NULL
     while sub != NULL and looked < SUBQUEUES_MAX and may_step(steps):
         looked += 1
-        if sub.waiters != NULL:
+        if subqueue_waits(sub):
             found = _lower(found, &sub.fifo)
         sub = sub.sibling
     return found

@@ -6,10 +6,11 @@ from fila_server.core.index.ages cimport slot_waits, waiting_begins, waiting_end
 from fila_server.core.scheduling.clocks cimport clock_note, flow_emptied, flow_fills
 from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.scheduling.flows cimport flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of
-from fila_server.core.scheduling.waiters cimport subqueue_rank
+from fila_server.core.scheduling.tokens cimport subqueue_changed
+from fila_server.core.scheduling.waiters cimport subqueue_counts
 from fila_server.core.scheduling.waits cimport sub_gains, sub_loses, wait_begins
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, UNPLACED
-from fila_server.core.state.paths cimport share_of, sub_waiters
+from fila_server.core.state.paths cimport share_of
 from fila_server.core.state.state cimport Channel, Entry, Flow, Frame, Queue, Share, Subqueue
 from fila_server.core.structures.counters cimport Tally
 from fila_server.core.structures.fifo cimport Fifo, fifo_append, fifo_first, fifo_remove, fifo_return
@@ -104,11 +105,7 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
         sub = subqueue_of(core, flow, entry.set)
         slot.owner = sub
         fifo = &sub.fifo
-        sub.count += 1
-        if sub.waiters != NULL:
-            flow.subqueues.waiting += 1
-        if sub_waiters(sub) != NULL:
-            sub_waiters(sub).messages += 1
+        subqueue_counts(sub, 1)
     if old_place:
         fifo_return(fifo, &slot.place)
     else:
@@ -116,7 +113,7 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
     wait_begins(core, slot, flow, sub, was_delayed)
     if sub != NULL:
         sub_gains(core, slot, sub)
-        subqueue_rank(sub)
+        subqueue_changed(core, sub)
     flow.backlog += 1
     if flow.joined:
         if old_place:
@@ -141,15 +138,11 @@ cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
         sub_loses(core, slot, sub)
     fifo_remove(fifo, &slot.place)
     if sub != NULL:
-        sub.count -= 1
-        if sub.waiters != NULL:
-            flow.subqueues.waiting -= 1
-        if sub_waiters(sub) != NULL:
-            sub_waiters(sub).messages -= 1
+        subqueue_counts(sub, -1)
         if fifo_first(fifo) == NULL:
             subqueue_free(core, sub)
         else:
-            subqueue_rank(sub)
+            subqueue_changed(core, sub)
     slot.owner = NULL
     flow.backlog -= 1
     flow_emptied(flow)

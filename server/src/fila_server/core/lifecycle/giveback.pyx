@@ -61,7 +61,7 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
     ):
         state_record_returned(core, slot, lease_id)
     if how != MAY_BE_SEEN:
-        slot_refund(core, slot)
+        slot_refund(core, slot, flow)
     if message_is_over(core, slot):
         channel.queue.counters.ttl_dropped += 1
         slot_expire(core, slot)

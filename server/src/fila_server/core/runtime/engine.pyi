@@ -7,6 +7,8 @@ from fila_server.core.requests.parsed_frame import ParsedFrame
 from fila_server.core.requests.rights_table import Rights
 from fila_server.core.threads.spans import SpanTap
 
+DECISION_RULES: int
+
 @final
 class LogReader:
     def read(self) -> bytes | None: ...

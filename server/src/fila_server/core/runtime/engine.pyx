@@ -66,6 +66,9 @@ cdef enum:
 
 HEADERS_KEPT = ("none", "policy", "all")        # in the order of HeadersKept
 
+# Grows when the same inputs lead to other decisions than before. 2: lines in front of buckets are rings.
+DECISION_RULES = 2
+
 _hash_seed = None
 _STORE_ERRORS = {
     STORE_IN_USE: errors.DataDirInUse,
@@ -173,7 +176,7 @@ cdef class CoreEngine(OpenCore):
         head = json.dumps({
             "settings": follow, "mono_ns": mono_ns, "wall_ns": wall_ns, "seed": seed, "hash_seed": _hash_seed,
             "sample": history.sample, "headers": HEADERS_KEPT[history.headers],
-            "created": bool(store.created),
+            "created": bool(store.created), "rules": DECISION_RULES,
         }).encode()
         at, length = PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head)
         with nogil:

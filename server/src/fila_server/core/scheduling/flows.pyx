@@ -7,16 +7,16 @@ from libc.string cimport memset
 from fila_server.core.scheduling.clocks cimport clock_begin, clock_end, clock_note
 from fila_server.core.scheduling.eligibility cimport flow_join, flow_park, flow_rest, flow_stopped, key_extras
 from fila_server.core.scheduling.throttle cimport set_release
-from fila_server.core.scheduling.tokens cimport bucket_refusing, subqueue_claim_ends, subqueue_wait
+from fila_server.core.scheduling.tokens cimport bucket_refusing, bucket_wake, subqueue_leave, subqueue_wait
 from fila_server.core.scheduling.waiters cimport subqueue_rank, waiters_leave
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
 from fila_server.core.state.paths cimport key_weight
-from fila_server.core.state.state cimport Subqueues, ThrottleKey
+from fila_server.core.state.state cimport Subqueues, ThrottleKey, Waiter
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.heap cimport heap_remove
 from fila_server.core.structures.maps cimport (
-    Map64, map64_free, map64_get, map64_init, map64_put, map64_remove,
+    Map64, map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove,
 )
 from fila_server.core.structures.ring cimport ring_leave, ring_reweigh
 
@@ -115,6 +115,7 @@ cdef Subqueue* subqueue_of(Core* core, Flow* flow, ThrottleSet* set) noexcept no
         flow.subqueues.eligible = NULL
         flow.subqueues.waiting = 0
         map64_init(&flow.subqueues.by_set)
+        map64_init(&flow.subqueues.waiter_by_bucket)
     else:
         sub = <Subqueue*> map64_get(&flow.subqueues.by_set, <uint64_t> set)
     if sub == NULL:
@@ -134,11 +135,9 @@ cdef Subqueue* subqueue_of(Core* core, Flow* flow, ThrottleSet* set) noexcept no
 
 cdef void subqueue_free(Core* core, Subqueue* sub) noexcept nogil:
     cdef Flow* flow = sub.flow
+    subqueue_leave(core, sub)
     if sub.node.in_heap:
         flow.subqueues.eligible = heap_remove(flow.subqueues.eligible, &sub.node)
-    if sub.waiters != NULL:
-        waiters_leave(core, sub)
-    subqueue_claim_ends(core, sub)
     if sub.sibling != NULL:
         sub.sibling.sibling_prev = sub.sibling_prev
     if sub.sibling_prev != NULL:
@@ -158,17 +157,36 @@ cdef void subqueue_free(Core* core, Subqueue* sub) noexcept nogil:
 # --- whether it may go, and with what ------------------------------------------------------
 
 cdef void _stand_down(Core* core, Flow* flow) noexcept nogil:
-    """A flow that may not go whatever its buckets say waits in no line and counts on no token."""
+    """A flow that may not go whatever its buckets say waits in no line, and no token is spoken for it. Others get
+    those once it stands in none, so that none of them is spoken for this flow again."""
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    cdef bint gave_up = False
+    cdef uint32_t i
     while sub != NULL:
-        if sub.waiters != NULL:
-            waiters_leave(core, sub)
+        if sub.waiter != NULL:
+            gave_up |= waiters_leave(core, sub)
             subqueue_rank(sub)
         sub = sub.sibling
-    sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    sub = flow.subqueues.first if gave_up else NULL
     while sub != NULL:
-        subqueue_claim_ends(core, sub)
+        for i in range(sub.set.count):
+            if sub.set.members[i].waiting:
+                bucket_wake(core, sub.set.members[i])
         sub = sub.sibling
+
+
+cdef void _reweigh(Flow* flow, uint32_t weight) noexcept nogil:
+    """Wherever it takes turns."""
+    cdef Waiter* waiter
+    cdef uint32_t cursor = 0
+    ring_reweigh(&flow.channel.ring, &flow.turn, weight)
+    if flow.subqueues == NULL:
+        return
+    while True:
+        waiter = <Waiter*> map64_next(&flow.subqueues.waiter_by_bucket, &cursor)
+        if waiter == NULL:
+            return
+        ring_reweigh(&waiter.waiters.ring, &waiter.turn, weight)
 
 
 cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
@@ -179,7 +197,7 @@ cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
         if flow.joined:
             flow.channel.weight += weight
             flow.channel.weight -= flow.turn.weight
-        ring_reweigh(&flow.channel.ring, &flow.turn, weight)
+        _reweigh(flow, weight)
     if flow.backlog == 0:
         flow_rest(core, flow)
     elif stopped:

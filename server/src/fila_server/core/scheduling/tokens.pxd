@@ -1,27 +1,29 @@
-"""The tokens of buckets: who is refused one, who takes one, and who is woken when one comes.
+"""The tokens of buckets: who is refused one, who takes one, and for whom one is spoken when it comes.
 
-    a sub-queue's bucket is empty ──► subqueue_wait: it steps into the bucket's line, which costs nothing
-    a token arrives               ──► bucket_wake: as many sub-queues leave the lines as there are tokens
-    one that was woken            ──► has a claim: nobody else is woken for its token until the claim ends
+    a sub-queue's bucket has none for it ──► subqueue_wait: it steps into the bucket's line, which costs nothing
+    a token arrives                      ──► bucket_wake: it is spoken for whose turn it is, channel and flow
+    its message goes                     ──► slot_pay: a token of each of its buckets is taken
 """
 
-from fila_server.core.state.state cimport Channel, Core, Slot, Subqueue, ThrottleKey
+from fila_server.core.state.state cimport Channel, Core, Flow, Slot, Subqueue, ThrottleKey
 
 # The bucket that holds this sub-queue longest, or NULL when all would let it pass.
 cdef ThrottleKey* bucket_refusing(Core* core, Subqueue* sub) noexcept nogil
-# Step into the line of the bucket that refused: at its front, if this one had woken it before.
+# Step into the line of the bucket that refused; who stands there already wants a token anew.
 cdef void subqueue_wait(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept nogil
-# The token that woke this sub-queue is used, or is somebody else's again.
-cdef void subqueue_claim_ends(Core* core, Subqueue* sub) noexcept nogil
+# It stands in no line any more, nor among those that may go: subqueue_rank puts it there.
+cdef void subqueue_leave(Core* core, Subqueue* sub) noexcept nogil
+# A message came into its fifo or left it, and it has some.
+cdef void subqueue_changed(Core* core, Subqueue* sub) noexcept nogil
 
 # A token from each of its buckets; call while the slot still stands in its sub-queue.
 cdef void slot_pay(Core* core, Slot* slot) noexcept nogil
 # A delivery that was never written gives its tokens back, up to each burst.
-cdef void slot_refund(Core* core, Slot* slot) noexcept nogil
+cdef void slot_refund(Core* core, Slot* slot, Flow* flow) noexcept nogil
 
-# Lets as many sub-queues out of the lines as there are tokens, channels in turn.
+# Speaks for as many messages as there are tokens, channels in turn.
 cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil
 # Its rate or burst changed, or went away: what waits feels it now.
 cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil
-# Nobody in the channel has room: those who were woken for a token there can't be served, so others are.
+# Nobody in the channel has room: tokens that were spoken for there can't be taken, so others get them.
 cdef void channel_full(Core* core, Channel* channel) noexcept nogil

@@ -1,30 +1,44 @@
 """A bucket has tokens for those in its lines, or a timer for the next one: every change here sees to that.
 
-A claim that ends unused, because its sub-queue went, was stopped, or found another bucket empty, wakes the
-next in line.
+Tokens that are spoken for are nobody else's, but for one case: a sub-queue whose turn came at one bucket takes
+what the others of its set have. Who then finds none wants one anew, with what it was charged.
 """
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.history.changes cimport limit_changed
 from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.eligibility cimport flow_join, rate_limit_refund
 from fila_server.core.scheduling.waiters cimport (
-    claim_begins, claim_ends, subqueue_rank, waiters_drop_if_empty, waiters_join, waiters_leave,
+    subqueue_rank, waiter_changed, waiter_spend, waiter_withdraw, waiters_join, waiters_leave, waiters_speak,
 )
-from fila_server.core.state.paths cimport entry_of, key_rate_limit, share_of
+from fila_server.core.state.paths cimport entry_of, key_rate_limit, share_of, waiter_first
 from fila_server.core.state.pending cimport KeyRateLimit
-from fila_server.core.state.state cimport Flow, ThrottleSet, Waiters
+from fila_server.core.state.state cimport Flow, ThrottleSet, Waiter, Waiters
 from fila_server.core.structures.bucket cimport (
     bucket_configure, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take, bucket_tokens,
 )
-from fila_server.core.structures.ring cimport DEFERRED, ring_again
+from fila_server.core.structures.maps cimport map64_get
+from fila_server.core.structures.ring cimport (
+    DEFERRED, Turn, ring_afford, ring_again, ring_charge, ring_refund, ring_turn, ring_yield,
+)
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
 
 cdef double LONGEST_WAIT_NS = 86400e9
 
+# What a token costs a channel of its turns at a bucket: one turn.
+cdef int64_t TOKEN_COST = 1000
+
 
 # --- a sub-queue before its buckets ----------------------------------------------------------
+
+cdef inline bint _has_for(ThrottleKey* bucket, Subqueue* sub) noexcept nogil:
+    """Who stands in a line is asked when its turn came there. It takes from its other buckets what there is:
+    made to wait its turn at each of them, it could go round for ever."""
+    if bucket.waiters == NULL or sub.waiter != NULL:
+        return bucket_has(&bucket.bucket)
+    return bucket.waiting == 0 and bucket_tokens(&bucket.bucket) > _counted_on(bucket)
+
 
 cdef ThrottleKey* bucket_refusing(Core* core, Subqueue* sub) noexcept nogil:
     cdef ThrottleSet* set = sub.set
@@ -38,9 +52,7 @@ cdef ThrottleKey* bucket_refusing(Core* core, Subqueue* sub) noexcept nogil:
         if not bucket.limited:
             continue
         bucket_refill(&bucket.bucket, core.mono_ns, bucket.waiters != NULL)
-        # Whoever was woken has waited its turn once; asked to queue up again behind a second
-        # bucket's line it could go round for ever.
-        if bucket_has(&bucket.bucket) and (bucket.waiting == 0 or sub.woken_by != NULL):
+        if _has_for(bucket, sub):
             continue
         wait = 1e300 if bucket.bucket.rate <= 0 else (1.0 - bucket.bucket.level) / bucket.bucket.rate
         if wait > longest or worst == NULL:
@@ -50,29 +62,30 @@ cdef ThrottleKey* bucket_refusing(Core* core, Subqueue* sub) noexcept nogil:
 
 
 cdef void subqueue_wait(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept nogil:
-    # It had waited its turn here already: back to the front, not to the end.
-    cdef bint was_woken = sub.woken_by != NULL and sub.woken_by.bucket == bucket
-    waiters_join(core, sub, bucket, was_woken)
-    subqueue_claim_ends(core, sub)
-    if bucket_has(&bucket.bucket):
-        bucket_wake(core, bucket)
+    if sub.waiter != NULL and sub.waiter.waiters.bucket == bucket:
+        waiter_withdraw(core, sub.waiter)
     else:
-        _arm(core, bucket)
+        subqueue_leave(core, sub)
+        waiters_join(core, sub, bucket)
+    bucket_wake(core, bucket)
 
 
-cdef void subqueue_claim_ends(Core* core, Subqueue* sub) noexcept nogil:
-    cdef Waiters* waiters = sub.woken_by
+cdef void subqueue_leave(Core* core, Subqueue* sub) noexcept nogil:
     cdef ThrottleKey* bucket
-    if waiters == NULL:
+    if sub.waiter == NULL:
         return
-    bucket = waiters.bucket
-    sub.woken_by = NULL
-    waiters.messages -= sub.count
-    claim_ends(waiters)
-    if bucket.waiting:
+    bucket = sub.waiter.waiters.bucket
+    if waiters_leave(core, sub) and bucket.waiting:
         bucket_wake(core, bucket)
-    # Others' waiting keeps the bucket, never this line: its channel may be deleted before they are served.
-    waiters_drop_if_empty(core, waiters)
+
+
+cdef void subqueue_changed(Core* core, Subqueue* sub) noexcept nogil:
+    cdef ThrottleKey* bucket
+    subqueue_rank(sub)
+    if sub.waiter != NULL:
+        bucket = sub.waiter.waiters.bucket
+        if waiter_changed(core, sub.waiter) and bucket.waiting:
+            bucket_wake(core, bucket)
 
 
 # --- paying ----------------------------------------------------------------------------------
@@ -85,18 +98,22 @@ cdef void slot_pay(Core* core, Slot* slot) noexcept nogil:
     if sub == NULL:
         return
     set = sub.set
+    if sub.waiter != NULL:
+        waiter_spend(core, sub.waiter, entry_of(slot).cost)
     for i in range(set.count):
         bucket = set.members[i]
         if bucket.limited:
             bucket_take(&bucket.bucket)
             bucket.passed += 1
             _mark_dirty(core, bucket)
-    if sub.woken_by != NULL:
-        subqueue_claim_ends(core, sub)
+            if bucket.waiting:
+                _arm(core, bucket)
 
 
-cdef void slot_refund(Core* core, Slot* slot) noexcept nogil:
+cdef void slot_refund(Core* core, Slot* slot, Flow* flow) noexcept nogil:
     cdef ThrottleSet* set = entry_of(slot).set
+    cdef ThrottleKey* bucket
+    cdef Waiter* waiter
     cdef uint32_t i
     cdef KeyRateLimit* rate_limit = key_rate_limit(entry_of(slot).key)
     if rate_limit != NULL:
@@ -104,11 +121,17 @@ cdef void slot_refund(Core* core, Slot* slot) noexcept nogil:
     if set == NULL or share_of(slot).channel.queue.is_dlq:
         return
     for i in range(set.count):
-        if set.members[i].limited:
-            bucket_give_back(&set.members[i].bucket)
-            _mark_dirty(core, set.members[i])
-            if set.members[i].waiting:
-                bucket_wake(core, set.members[i])
+        bucket = set.members[i]
+        if not bucket.limited:
+            continue
+        if flow.subqueues != NULL:
+            waiter = <Waiter*> map64_get(&flow.subqueues.waiter_by_bucket, <uint64_t> bucket)
+            if waiter != NULL:                  # it pays for the message again when that goes again
+                ring_refund(&waiter.waiters.ring, &waiter.turn, entry_of(slot).cost)
+        bucket_give_back(&bucket.bucket)
+        _mark_dirty(core, bucket)
+        if bucket.waiting:
+            bucket_wake(core, bucket)
 
 
 cdef void _mark_dirty(Core* core, ThrottleKey* bucket) noexcept nogil:
@@ -121,7 +144,7 @@ cdef void _mark_dirty(Core* core, ThrottleKey* bucket) noexcept nogil:
 # --- waking ----------------------------------------------------------------------------------
 
 cdef int64_t _counted_on(ThrottleKey* bucket) noexcept nogil:
-    """Tokens that woken sub-queues are about to take, where they can be served at all."""
+    """Tokens that are spoken for where they can be taken: in channels with room."""
     cdef Waiters* waiters = bucket.waiters
     cdef int64_t woken = 0
     while waiters != NULL:
@@ -133,49 +156,55 @@ cdef int64_t _counted_on(ThrottleKey* bucket) noexcept nogil:
 
 cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil:
     cdef int64_t tokens, free_
-    cdef Waiters* waiters
-    cdef Waiters* last
-    cdef uint32_t channels = 0
-    cdef uint32_t passed_over = 0
     if not bucket.limited:
         return
     bucket_refill(&bucket.bucket, core.mono_ns, bucket.waiters != NULL)
     tokens = bucket_tokens(&bucket.bucket)
-    free_ = tokens - _counted_on(bucket)
-    waiters = bucket.waiters
-    while waiters != NULL:
-        channels += 1
-        waiters = waiters.next
-    while passed_over < channels and bucket.waiting:
-        waiters = bucket.waiters
-        # A channel nobody can be served in may have its first few ready, but they take nobody's place.
-        if waiters.head == NULL or (
-                free_ <= 0 if waiters.channel.has_room else <int64_t> waiters.woken >= tokens):
-            passed_over += 1
-        else:
-            if waiters.channel.has_room:
-                free_ -= 1
-            passed_over = 0
-            _wake_first(core, waiters)
-        if bucket.waiters != NULL and bucket.waiters.next != NULL:       # the next channel's turn
-            waiters = bucket.waiters
-            last = waiters
-            while last.next != NULL:
-                last = last.next
-            bucket.waiters = waiters.next
-            waiters.next = NULL
-            last.next = waiters
+    if bucket.waiting:
+        free_ = tokens - _counted_on(bucket)
+        _speak_in_turn(core, bucket, free_)
+        _speak_where_nobody_has_room(core, bucket, tokens)
     _arm(core, bucket)
 
 
-cdef void _wake_first(Core* core, Waiters* waiters) noexcept nogil:
-    cdef Subqueue* sub = waiters.head
+cdef void _speak_in_turn(Core* core, ThrottleKey* bucket, int64_t free_) noexcept nogil:
+    """A token to each channel in turn, as long as there are any."""
+    cdef Turn* turn
+    cdef uint32_t passed_over = 0
+    while free_ > 0 and bucket.waiting and passed_over < bucket.turns.ring_count:
+        turn = ring_turn(bucket.turns)
+        if not (<Waiters*> turn).channel.has_room:
+            ring_yield(bucket.turns, turn)
+            passed_over += 1
+        elif ring_afford(bucket.turns, turn, TOKEN_COST):
+            ring_charge(bucket.turns, turn, TOKEN_COST)
+            _speak(core, <Waiters*> turn)
+            passed_over = 0
+            free_ -= 1
+
+
+cdef void _speak_where_nobody_has_room(Core* core, ThrottleKey* bucket, int64_t tokens) noexcept nogil:
+    """Such a channel's first few wait for a consumer and not for a token. They take nobody's place: who has
+    room may take the same tokens."""
+    cdef Waiters* waiters = bucket.waiters
+    while waiters != NULL:
+        if not waiters.channel.has_room:
+            while <int64_t> waiters.woken < tokens and _speak(core, waiters):
+                pass
+        waiters = waiters.next
+
+
+cdef bint _speak(Core* core, Waiters* waiters) noexcept nogil:
+    cdef Waiter* waiter = waiters_speak(core, waiters)
+    if waiter == NULL:
+        return False
+    _goes(core, waiter.chosen)
+    return True
+
+
+cdef void _goes(Core* core, Subqueue* sub) noexcept nogil:
+    """No bucket's line holds it now."""
     cdef Flow* flow = sub.flow
-    claim_begins(waiters)                      # first, so that leaving can't drop the line
-    waiters_leave(core, sub)
-    sub.woken_by = waiters
-    waiters.messages += sub.count
-    subqueue_rank(sub)
     if not flow.joined:
         # Parked for want of a token alone: a flow that is stopped by pause, cap or rate stands in no line.
         flow_join(core, flow)
@@ -216,7 +245,6 @@ cdef void channel_full(Core* core, Channel* channel) noexcept nogil:
 
 cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil:
     cdef bint limits = bucket.has_rate and bucket.has_burst
-    cdef Waiters* waiters
     if limits and not bucket.limited:
         bucket_init(&bucket.bucket, bucket.rate, bucket.burst, core.mono_ns)
     elif limits:
@@ -228,8 +256,13 @@ cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil:
         bucket_wake(core, bucket)
         return
     timer_cancel(&core.timers, &bucket.timer)
-    while bucket.waiting:
-        waiters = bucket.waiters
-        while waiters.head == NULL:
-            waiters = waiters.next
-        _wake_first(core, waiters)
+    while bucket.waiters != NULL:
+        _let_go(core, bucket.waiters.first)
+
+
+cdef void _let_go(Core* core, Waiter* waiter) noexcept nogil:
+    """Its bucket holds nobody any more."""
+    cdef Subqueue* sub = waiter_first(waiter)
+    waiters_leave(core, sub)
+    subqueue_rank(sub)
+    _goes(core, sub)

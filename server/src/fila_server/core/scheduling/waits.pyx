@@ -7,7 +7,7 @@ from libc.string cimport memset
 from fila_server.core.history.decisions cimport RELEASED, THROTTLED, Detail, held, slot_decided
 from fila_server.core.scheduling.clocks cimport no_room_ms
 from fila_server.core.state.kinds cimport PARKED_PAUSED
-from fila_server.core.state.paths cimport entry_of, share_of
+from fila_server.core.state.paths cimport entry_of, share_of, subqueue_waits
 from fila_server.core.state.pending cimport Wait
 from fila_server.core.structures.fifo cimport fifo_first
 
@@ -23,7 +23,7 @@ cdef inline uint32_t _waiting_ms(Core* core, Subqueue* sub) noexcept nogil:
     """A clock that runs while a message of this sub-queue stands in front of a bucket."""
     if sub == NULL:
         return 0
-    return sub.waiting_ms + (core.mono_ms - sub.waiting_since_ms if sub.waiters != NULL else 0)
+    return sub.waiting_ms + (core.mono_ms - sub.waiting_since_ms if subqueue_waits(sub) else 0)
 
 
 cdef inline Wait* _wait(Slot* slot) noexcept nogil:
@@ -107,7 +107,7 @@ cdef void sub_loses(Core* core, Slot* slot, Subqueue* sub) noexcept nogil:
 cdef void sub_is_held(Core* core, Subqueue* sub) noexcept nogil:
     if core.history == NULL or sub.count <= sub.held:
         return
-    sub.held_by = sub.waiters.bucket    # one of its set's, so it lives as long as the sub-queue
+    sub.held_by = sub.waiter.waiters.bucket     # one of its set's, so it lives as long as the sub-queue
     held(
         core, <Slot*> fifo_first(&sub.fifo), &sub.held_by.text, sub.count - sub.held,
         sub.cost - sub.held_cost)

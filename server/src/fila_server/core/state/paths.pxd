@@ -12,8 +12,7 @@ from libc.stdint cimport UINT32_MAX, int64_t, uint32_t, uint64_t
 from fila_server.core.state.kinds cimport RETURNS_FROM_BIT
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport (
-    Channel, Core, Entry, Flow, Frame, Key, Lease, Queue, Share, Slot, Subqueue,
-    ThrottleKey, Waiters,
+    Channel, Core, Entry, Flow, Frame, Key, Lease, Queue, Share, Slot, Subqueue, ThrottleKey, Waiter,
 )
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.structures.counters cimport Failures
@@ -95,10 +94,6 @@ cdef inline bint key_has_policy(Key* key) noexcept nogil:
     """An operator set something: the key outlives its messages."""
     return key.admin_weight != 0 or key.paused or key_cap(key) != 0 or key_rate_limit(key) != NULL
 
-cdef inline Waiters* sub_waiters(Subqueue* sub) noexcept nogil:
-    """The waiters among whose messages those of the sub-queue count; NULL: it waits for no token."""
-    return sub.waiters if sub.waiters != NULL else sub.woken_by
-
 cdef inline uint64_t flow_delivered(Flow* flow) noexcept nogil:
     """Messages begun since the flow began: 40 bits, which last a month at 400,000 a second."""
     return <uint64_t> flow.delivered_wraps << 32 | flow.delivered
@@ -128,6 +123,14 @@ cdef inline void failure_counted(Core* core, Queue* queue) noexcept nogil:
         late.failed = queue.counters.nacked + queue.counters.expired - 1
         late.dead = queue.counters.dead_lettered
     late.last_ns = core.mono_ns
+
+cdef inline bint subqueue_waits(Subqueue* sub) noexcept nogil:
+    """It stands in a bucket's line, and no token is spoken for its first message."""
+    return sub.waiter != NULL and sub.waiter.chosen != sub
+
+cdef inline Subqueue* waiter_first(Waiter* waiter) noexcept nogil:
+    """Of its sub-queues the one with the lowest position, whose first message has its next token."""
+    return waiter.chosen if waiter.chosen != NULL else <Subqueue*> waiter.held
 
 cdef inline bint lease_is_gone(Lease* lease) noexcept nogil:
     """Its channel was deleted or started anew: it ends soon, and until then it is nobody's."""

@@ -5,7 +5,7 @@
               │                  ├─ channels ──► Channel           └─ shares: one Share a channel
               │                  │                 └ ring of Flows            └ slots: one Slot a message
               │                  └─ keys by text ──► Key ─ flows: one a channel
-              ├─ throttle keys ──► ThrottleKey (bucket, line of Subqueues)
+              ├─ throttle keys ──► ThrottleKey (bucket, rings of those that wait)
               ├─ leases by lease_id ──► Lease          ├─ consumers by token ──► Consumer
               └─ timers (leases, delays, time to live, buckets, waiting pulls)
 
@@ -57,19 +57,35 @@ cdef struct ThrottleKey:
     double   rate, burst            # as configured, before both are known
     Bucket   bucket
     Timer    timer                  # the next token for its lines
-    Waiters*    waiters             # one a channel; channels take turns
-    uint64_t waiting, passed, stopped
+    Waiters* waiters                # one a channel
+    Ring*    turns                  # of those whose keys want tokens; NULL while there are no waiters
+    uint64_t waiting                # Waiters' `Waiter`s that want a token
+    uint64_t passed, stopped
     ThrottleKey* next_dirty
 
-cdef struct Waiters:                # one channel's sub-queues that wait for one bucket, in turn order
+cdef struct Waiters:                # one channel's flows that wait for one bucket: see waiters.pxd
+    Turn     turn                   # first; among the channels at the bucket
     ThrottleKey* bucket
     Channel* channel
-    Waiters*    next                # of the bucket
-    Subqueue *head, *tail
+    Waiters* next                   # of the bucket
+    Ring     ring                   # of those that want a token
+    Waiter*  first
     uint64_t count
-    uint64_t messages               # of those that stand here, or were woken here and not served yet
-    uint64_t woken                  # left the line for a token and not served yet
-    Waiters     *next_woken, *prev_woken    # neighbours among the channel's lines with `woken`
+    uint64_t messages               # of these flows, spoken for or not
+    uint64_t woken                  # tokens that are spoken for
+    Waiters  *next_woken, *prev_woken       # neighbours among the channel's lines with `woken`
+
+cdef struct Waiter:                 # one flow's sub-queues that wait for one bucket; they share one turn
+    Turn     turn                   # first; IDLE while a token is spoken for each of its messages
+    Waiters* waiters
+    Flow*    flow
+    Waiter   *next, *prev           # of the line
+    HeapNode* held                  # its sub-queues by the position of their first message, without `chosen`
+    Subqueue* chosen                # may go: the lowest, while a token is spoken for it; NULL = none is
+    uint64_t messages               # of its sub-queues
+    uint64_t tokens                 # spoken for these
+    int64_t  spoken                 # what the messages of these tokens were thought to cost
+    int64_t  owed                   # what messages that went cost more than they were thought to; below 0: less
 
 cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
     Text     text                   # first: the keys, length-prefixed
@@ -135,18 +151,16 @@ cdef struct Subqueue:               # a flow's ready messages that share one set
     ThrottleKey* held_by            # history: the bucket that was told
     Flow*    flow
     ThrottleSet* set
-    Waiters*    waiters             # where it stands and waits, NULL = may go
-    Waiters*    woken_by            # the line that woke it for a token and counts on it
-    Subqueue* next                  # neighbours in the line
-    Subqueue* prev
+    Waiter*  waiter                 # where it stands; NULL = in no line
     Subqueue* sibling               # of the flow
     Subqueue* sibling_prev
 
 cdef struct Subqueues:              # of one flow
     Subqueue* first
     HeapNode* eligible              # those that may go, by the position of their first message
-    uint32_t waiting                # READY slots of those that stand in lines
+    uint32_t waiting                # READY slots of those that stand in lines and may not go
     Map64    by_set                 # ThrottleSet's address -> Subqueue
+    Map64    waiter_by_bucket       # ThrottleKey's address -> Waiter
 
 cdef struct Entry:                  # what all channels share of one message
     Key*     key
@@ -296,7 +310,7 @@ cdef struct Channel:
     uint64_t idle_after_ms          # it is deleted after so long without use; 0 = never
     int64_t  used_ms                # on Core.heard_ms
     int64_t  noticed_ms             # when a message that keeps returning was last told of
-    Waiters*    woken_waiters       # those that count on tokens
+    Waiters* woken_waiters          # those that count on tokens
     bint     has_room               # some consumer may take more; false only once deliver has looked
     uint32_t no_room_since_ms       # while has_room is false
     uint32_t no_room_ms             # what longer stretches of that add up to

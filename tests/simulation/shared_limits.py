@@ -1,0 +1,366 @@
+"""Keys that share one limit, and who judges how: random histories of the whole core before a slow twin and a promise.
+
+    python -m tests.simulation.shared_limits FIRST COUNT      histories by their seeds; exit code 1 at a wrong one
+
+A history has two to five keys of one queue, or of two, with any weights and costs; all their messages name one bucket,
+so that nothing but its tokens decides. Two keys always want more; the others come and go, change their weights and are
+paused. After each pass
+
+- the twin says whose messages went: it walks every round and looks at everything;
+- each interval in which two keys of a queue wanted tokens is held against Promise 2 of docs/fairness.md.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import combinations
+
+from fila.v1 import admin_pb2 as admin
+from fila.v1 import service_pb2 as service
+from fila_server.core.protocol import commands
+from fila_server.core.structures.reference import IDLE, ReferenceBucket, ReferenceRing
+from tests.core.driven_engine import DrivenEngine
+from tests.core.driven_session import DrivenSession
+
+QUANTUM = 1000
+RATE_PER_S = 10
+TOKEN_MS = 1000 // RATE_PER_S
+A_LITTLE_NS = 10
+"""Past the moment of a token, which its timer lets pass."""
+KEYS_MAX = 5
+LOW = 20
+"""A key that always wants more has so many messages at least."""
+
+
+class Wrong(AssertionError):
+    """The core did not do what the twin does, or broke the promise."""
+
+
+# --- the twin --------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Key:
+    """One key before the bucket. Costs are in thousandths."""
+
+    name: str
+    queue: int
+    number: int
+    """In its queue's ring."""
+    weight: int
+    cost_max: int
+    costs_vary: bool
+    waiting: deque[int] = field(default_factory=deque)
+    tokens: int = 0
+    thought: int = 0
+    owed: int = 0
+    is_paused: bool = False
+    stands: bool = False
+
+    def cost(self, chance: random.Random) -> int:
+        return chance.randint(1, self.cost_max) if self.costs_vary else self.cost_max
+
+
+class Twin:
+    """A ring a queue, a ring of the queues, and a bucket in exact fractions."""
+
+    def __init__(self, keys: list[Key], burst: int, now_ns: int) -> None:
+        self.keys = keys
+        self.bucket = ReferenceBucket(RATE_PER_S, burst, now_ns)
+        self.rings = [ReferenceRing(QUANTUM, KEYS_MAX) for _ in range(2)]
+        self.queues = ReferenceRing(QUANTUM, 2)
+        for key in keys:
+            self.rings[key.queue].reweigh(key.number, key.weight)
+
+    def changed(self, key: Key) -> None:
+        """It has other messages or tokens than before, or was paused or resumed."""
+        ring = self.rings[key.queue]
+        if key.is_paused or not key.waiting:
+            key.stands, key.tokens, key.thought, key.owed = False, 0, 0, 0
+            ring.leave(key.number)
+        if key.stands and len(key.waiting) > key.tokens:
+            if ring.place(key.number) == IDLE:
+                key.owed = max(key.owed, 0)
+            ring.join(key.number)
+            self.queues.join(key.queue)
+        else:
+            ring.leave(key.number)
+        for queue in range(2):
+            if not any(flow.place != IDLE for flow in self.rings[queue].flows):
+                self.queues.leave(queue)
+
+    def comes(self, key: Key) -> None:
+        """It has messages, may go, and asks for a token. Somebody always wants one, so it waits."""
+        if not key.stands and key.waiting and not key.is_paused:
+            key.stands = True
+        self.changed(key)
+
+    def speak(self, now_ns: int) -> None:
+        """As many tokens as there are go to who has the turn."""
+        self.bucket.refill(now_ns, demanded=True)
+        while self.bucket.level >= 1 and (queue := self.queues.turn()) is not None:
+            if not self.queues.afford(queue, QUANTUM):
+                continue
+            self.queues.charge(queue, QUANTUM)
+            self.bucket.take()
+            self._to_a_key(queue)
+
+    def _to_a_key(self, queue: int) -> None:
+        ring = self.rings[queue]
+        while True:
+            number = ring.turn()
+            key = next(key for key in self.keys if (key.queue, key.number) == (queue, number))
+            thought = key.waiting[0]
+            charged = max(thought + key.owed, 0)
+            if ring.afford(key.number, charged):
+                break
+        ring.charge(key.number, charged)
+        key.owed += thought - charged
+        key.thought += thought
+        key.tokens += 1
+        self.changed(key)
+
+    def deliver(self, key: Key) -> int:
+        """Its first message goes; what that cost."""
+        cost = key.waiting.popleft()
+        share = key.thought // key.tokens if key.tokens > 1 else key.thought
+        key.thought -= share
+        key.tokens -= 1
+        key.owed += cost - share
+        self.changed(key)
+        if key.waiting:
+            self.rings[key.queue].again(key.number)
+        return cost
+
+
+# --- the promise -----------------------------------------------------------------------------
+
+
+@dataclass
+class Window:
+    """An interval in which two keys wanted tokens and kept their weights; `drift` is S_i/w_i - S_j/w_j."""
+
+    drift: float = 0.0
+    least: float = 0.0
+    most: float = 0.0
+    costs: list[int] = field(default_factory=lambda: [0, 0])
+    at_once: list[int] = field(default_factory=lambda: [1, 1])
+
+
+class Promise:
+    """Promise 2 of docs/fairness.md, over every interval of a history."""
+
+    def __init__(self) -> None:
+        self.windows: dict[tuple[str, str], Window] = {}
+        self.judged = 0
+
+    def forget(self, name: str) -> None:
+        for pair in [pair for pair in self.windows if name in pair]:
+            del self.windows[pair]
+
+    def look(self, wanting: list[Key], delivered: list[tuple[Key, int]]) -> None:
+        """A pass is over: what it delivered, in order, and who wants more behind it, as before it."""
+        at_once = Counter(key.name for key, _ in delivered)
+        pairs = [pair for pair in combinations(wanting, 2) if pair[0].queue == pair[1].queue]
+        names = {(one.name, other.name) for one, other in pairs}
+        for name in [name for name in self.windows if name not in names]:
+            del self.windows[name]
+        for pair in pairs:
+            window = self.windows.setdefault((pair[0].name, pair[1].name), Window())
+            for i in range(2):
+                window.costs[i] = max(window.costs[i], pair[i].waiting[0])
+                window.at_once[i] = max(window.at_once[i], at_once[pair[i].name])
+            for key, cost in delivered:
+                if key not in pair:
+                    continue
+                i = pair.index(key)
+                window.costs[i] = max(window.costs[i], cost)
+                window.drift += (1 - 2 * i) * cost / key.weight
+                window.least = min(window.least, window.drift)
+                window.most = max(window.most, window.drift)
+            self._judge(pair, window)
+
+    def _judge(self, pair: tuple[Key, Key], window: Window) -> None:
+        self.judged += 1
+        bound = 0.0
+        for key, cost, at_once in zip(pair, window.costs, window.at_once, strict=True):
+            spoken = at_once * cost * (2 if key.costs_vary and at_once > 1 else 1)
+            bound += (cost + QUANTUM * key.weight + spoken) / key.weight
+        if window.most - window.least > bound + 1e-6:
+            raise Wrong(f"{pair}: {window.most - window.least:.3f} apart, the bound is {bound:.3f}")
+
+
+# --- a history -------------------------------------------------------------------------------
+
+
+class Bench:
+    """One core with two queues and their consumers, for one history after the other."""
+
+    def __init__(self) -> None:
+        self.engine = DrivenEngine({"scheduler.quantum": QUANTUM})
+        self.judged = 0
+        self.sessions = []
+        for queue in "qr":
+            self.engine.create_queue(
+                queue,
+                fairness_key_header="k",
+                weight_header="w",
+                cost_header="c",
+                throttle_key_headers=["t", "u"],
+                visibility_timeout_ms=12 * 3600 * 1000,
+            )
+            self.sessions.append(DrivenSession(self.engine, queue, tracks_begun=False, max_in_flight=10_000))
+
+    def run(self, seed: int) -> None:
+        """Raises Wrong."""
+        history = History(self, seed)
+        try:
+            history.run()
+        except Wrong as wrong:
+            raise Wrong(f"history {seed}: {wrong}") from None
+        finally:
+            self.judged += history.promise.judged
+            history.clear()
+
+
+class History:
+    """One story of some keys before one bucket, by its seed."""
+
+    def __init__(self, bench: Bench, seed: int) -> None:
+        self.engine, self.sessions = bench.engine, bench.sessions
+        self.chance = chance = random.Random(seed)
+        self.promise = Promise()
+        self.bucket = f"b{seed}"
+        self.burst = chance.choice([1, 1, 1, 2, 5])
+        two_queues = chance.random() < 0.3
+        self.keys = [
+            Key(
+                name=f"{'qr'[queue]}{number}.{seed}",
+                queue=queue,
+                number=number,
+                weight=chance.choice([1, 1, 2, 3, 10, 100]),
+                cost_max=chance.choice([100, 1000, 1000, 2500, 10_000, 100_000]),
+                costs_vary=chance.random() < 0.5,
+            )
+            for queue in range(1 + two_queues)
+            for number in range(chance.randint(2, KEYS_MAX))
+        ]
+        self.sets = chance.choice([1, 1, 3])
+        """Sets of throttle keys that each key's messages name: a key has one turn, whatever their number."""
+
+    def clear(self) -> None:
+        for queue, session in zip("qr", self.sessions, strict=True):
+            self.engine.ack(queue, session.messages)
+            session.messages.clear()
+            self.engine.call(
+                commands.PURGE_QUEUE, admin.PurgeQueueRequest(queue=queue), admin.PurgeQueueResponse
+            )
+        self.engine.set_config(f"throttle.{self.bucket}", "")
+
+    def run(self) -> None:
+        engine, chance = self.engine, self.chance
+        engine.set_config(f"throttle.{self.bucket}", f"{RATE_PER_S},{self.burst}")
+        self._empty_the_bucket()
+        self.twin = Twin(self.keys, self.burst, engine.mono_ns)
+        self.twin.bucket.level -= self.burst
+        for key in self.keys:
+            self._send(key, chance.randint(LOW, 2 * LOW) if self._always(key) else chance.randint(0, 4))
+            self._read()
+        for _ in range(chance.randint(15, 40)):
+            self._happens()
+            for key in self.keys:
+                if self._always(key) and len(key.waiting) < LOW:
+                    self._send(key, LOW)
+            self._read()
+            engine.advance(TOKEN_MS * chance.choice([1, 1, 1, 1, 1, 2, 5]))
+            engine.mono_ns += A_LITTLE_NS
+            self._read()
+
+    def _always(self, key: Key) -> bool:
+        return key.number < 2
+
+    def _empty_the_bucket(self) -> None:
+        for _ in range(self.burst):
+            self.engine.enqueue("q", b"", {"k": "first", "t": self.bucket})
+        self.sessions[0].read()
+
+    def _happens(self) -> None:
+        chance = self.chance
+        key = chance.choice(self.keys)
+        what = chance.random()
+        if what < 0.25 and not key.is_paused:
+            self._send(key, chance.randint(1, 6))
+        elif what < 0.35:
+            key.weight = chance.choice([1, 2, 3, 10, 100])
+            self.twin.rings[key.queue].reweigh(key.number, key.weight)
+            self.promise.forget(key.name)
+            self._policy(key, weight=key.weight)
+        elif what < 0.45 and not self._always(key):
+            key.is_paused = not key.is_paused
+            self._policy(key, paused=key.is_paused)
+            self.twin.comes(key)
+
+    def _policy(self, key: Key, *, weight: int | None = None, paused: bool | None = None) -> None:
+        request = admin.SetKeyPolicyRequest(
+            queue="qr"[key.queue], fairness_key=key.name, weight=weight, paused=paused
+        )
+        self.engine.call(commands.SET_KEY_POLICY, request, admin.SetKeyPolicyResponse)
+
+    def _send(self, key: Key, count: int) -> None:
+        if count == 0:
+            return
+        costs = [key.cost(self.chance) for _ in range(count)]
+        sent = service.EnqueueBatchRequest()
+        for cost in costs:
+            headers = {"k": key.name, "w": str(key.weight), "c": str(cost / 1000), "t": self.bucket}
+            if self.sets > 1:
+                headers["u"] = f"other{self.chance.randrange(self.sets)}"
+            sent.messages.add(queue="qr"[key.queue], payload=b"%d" % cost, headers=headers)
+        self.engine.call(commands.ENQUEUE_BATCH, sent, service.EnqueueBatchResponse)
+        key.waiting.extend(costs)
+        self.twin.comes(key)
+
+    def _read(self) -> None:
+        """A pass: what the core delivered is what the twin says, and keeps the promise."""
+        wanted = [key for key in self.keys if key.stands and len(key.waiting) > key.tokens]
+        self.twin.speak(self.engine.mono_ns)
+        due = Counter({key.name: key.tokens for key in self.keys if key.tokens})
+        by_name = {key.name: key for key in self.keys}
+        delivered = [
+            (message.metadata.fairness_key, int(message.payload))
+            for session in self.sessions
+            for message in session.read()
+        ]
+        went = Counter(name for name, _ in delivered)
+        if went != due:
+            raise Wrong(f"went {dict(went)}, due were {dict(due)} of {self.keys}")
+        order = []
+        for name, cost in delivered:
+            key = by_name[name]
+            if (first := self.twin.deliver(key)) != cost:
+                raise Wrong(f"{name} sent a message of {cost}, its first one was of {first}")
+            order.append((key, cost))
+        wants = [key for key in wanted if key.stands and len(key.waiting) > key.tokens]
+        self.promise.look(wants, order)
+
+
+@cache
+def bench() -> Bench:
+    return Bench()
+
+
+def main(first: int, count: int) -> None:
+    """Histories by their seeds."""
+    made = Bench()
+    for seed in range(first, first + count):
+        made.run(seed)
+    print(f"{count} histories from {first}: {made.judged} intervals judged, none outside")
+    made.engine.remove()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,220 @@
+"""A limit is shared as a queue is: what waits for one bucket takes turns by weight and cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fila.v1 import admin_pb2 as admin
+from fila_server.core.protocol import commands
+from tests.core.driven_engine import DrivenEngine
+from tests.core.driven_session import DrivenSession
+from tests.simulation.shared_limits import bench
+
+HISTORIES = 5_000
+INTERVALS_A_HISTORY_MIN = 100
+
+
+@pytest.fixture
+def engine() -> Iterator[DrivenEngine]:
+    made = DrivenEngine()
+    for queue in ("q", "r"):
+        made.create_queue(
+            queue,
+            fairness_key_header="k",
+            weight_header="w",
+            cost_header="c",
+            throttle_key_headers=["t", "u"],
+            visibility_timeout_ms=3_600_000,
+        )
+    yield made
+    made.remove()
+
+
+def consumer(engine: DrivenEngine, queue: str = "q") -> DrivenSession:
+    return DrivenSession(engine, queue, tracks_begun=False, max_in_flight=10_000)
+
+
+def send(engine: DrivenEngine, key: str, count: int, queue: str = "q", **headers: str) -> None:
+    for _ in range(count):
+        engine.enqueue(queue, key.encode(), {"k": key, "t": "provider", **headers})
+
+
+def over(engine: DrivenEngine, session: DrivenSession, tokens: int, ms: int = 50) -> Counter[str]:
+    """What went in the time of so many tokens."""
+    before = len(session.payloads)
+    for _ in range(tokens):
+        engine.mono_ns += 10  # past the moment of the token
+        engine.sleep(ms)
+        session.read()
+    return Counter(payload.decode() for payload in session.payloads[before:])
+
+
+@settings(max_examples=HISTORIES)
+@given(st.integers(0, 2**48))
+def random_histories(seed: int) -> None:
+    bench().run(seed)
+
+
+@pytest.mark.costly("five thousand histories of a whole core")
+def test_in_random_histories_the_twins_keys_go_and_every_interval_keeps_the_promise() -> None:
+    before = bench().judged
+    random_histories()
+
+    assert bench().judged - before >= INTERVALS_A_HISTORY_MIN * HISTORIES
+
+
+def test_one_bucket_gives_three_of_weight_3_for_one_of_1_and_ten_of_cost_1_for_one_of_10(
+    engine: DrivenEngine,
+) -> None:
+    engine.set_config("throttle.provider", "20,1")
+    send(engine, "a", 200, w="3")
+    send(engine, "b", 80)
+    send(engine, "c", 20, c="10")
+    session = consumer(engine)
+
+    went = over(engine, session, 246)  # six rounds of thirty and ten and one
+
+    assert went == {"a": 180, "b": 60, "c": 6}
+
+
+def test_a_new_weight_counts_for_what_waits_in_a_line_already(engine: DrivenEngine) -> None:
+    engine.set_config("throttle.provider", "20,1")
+    send(engine, "a", 100)
+    send(engine, "b", 100)
+    session = consumer(engine)
+    assert over(engine, session, 20) == {"a": 10, "b": 10}
+
+    policy = admin.SetKeyPolicyRequest(queue="q", fairness_key="a", weight=4)
+    engine.call(commands.SET_KEY_POLICY, policy, admin.SetKeyPolicyResponse)
+
+    assert over(engine, session, 50) == {"a": 40, "b": 10}
+
+
+def test_a_key_has_one_turn_at_a_bucket_whatever_other_buckets_its_messages_name(
+    engine: DrivenEngine,
+) -> None:
+    engine.set_config("throttle.provider", "20,1")
+    for other in ("x", "y", "z"):
+        send(engine, "many", 40, u=other)
+    send(engine, "one", 40)
+    session = consumer(engine)
+
+    assert over(engine, session, 40) == {"many": 20, "one": 20}
+
+
+def test_of_a_keys_messages_at_a_bucket_the_oldest_goes_first(engine: DrivenEngine) -> None:
+    engine.set_config("throttle.provider", "20,1")
+    for number in range(9):
+        headers = {"k": "a", "t": "provider", "u": f"u{number % 3}"}
+        engine.enqueue("q", b"%d" % number, headers)
+    session = consumer(engine)
+
+    over(engine, session, 10)
+
+    assert session.payloads == [b"%d" % number for number in range(9)]
+
+
+def test_queues_at_one_bucket_take_equal_turns_whatever_their_keys_weigh(engine: DrivenEngine) -> None:
+    engine.set_config("throttle.provider", "20,1")
+    for key in range(10):
+        send(engine, f"q{key}", 10, w="100")
+    send(engine, "r", 60, "r", c="50")
+    sessions = consumer(engine), consumer(engine, "r")
+    for _ in range(100):
+        engine.mono_ns += 10
+        engine.sleep(50)
+        for session in sessions:
+            session.read()
+
+    went = [len(session.payloads) for session in sessions]
+
+    assert abs(went[0] - went[1]) <= 1
+
+
+def test_a_key_that_waits_for_tokens_saves_for_a_dear_message_and_pays_for_it_once(
+    engine: DrivenEngine,
+) -> None:
+    engine.set_config("throttle.provider", "20,1")
+    send(engine, "dear", 3, c="20")
+    send(engine, "cheap", 100)
+    session = consumer(engine)
+
+    went = over(engine, session, 63)
+
+    assert went == {"cheap": 60, "dear": 3}
+
+
+def test_costs_that_were_not_known_when_a_burst_was_given_out_are_paid_with_the_next_tokens(
+    engine: DrivenEngine,
+) -> None:
+    engine.set_config("throttle.provider", "20,10")
+    session = consumer(engine)
+    send(engine, "first", 10)
+    session.read()  # the burst is spent
+    send(engine, "grows", 1)
+    send(engine, "grows", 30, c="5")
+    send(engine, "even", 200)
+    # Ten tokens at once: for five messages of each key, of which the one's were thought to cost as its first.
+    assert over(engine, session, 1, ms=500) == {"grows": 5, "even": 5}
+
+    went = over(engine, session, 16)
+
+    assert went == {"even": 16}, "the sixteen that the other one's four messages cost more"
+    assert over(engine, session, 12) == {"even": 10, "grows": 2}
+
+
+def test_tokens_spoken_for_where_nobody_has_room_are_others_and_are_not_charged(engine: DrivenEngine) -> None:
+    engine.set_config("throttle.provider", "20,4")
+    free = consumer(engine, "r")
+    send(engine, "first", 4, "r")
+    free.read()
+    send(engine, "a", 40, c="4")
+    send(engine, "b", 100)
+    full = DrivenSession(engine, "q", tracks_begun=False, max_in_flight=1)
+    over(engine, full, 6)  # one message fills it, and four tokens are spoken for more
+    assert len(full.payloads) == 1
+    send(engine, "r", 12, "r")
+    assert over(engine, free, 8) == {"r": 12}
+    assert len(full.payloads) == 1
+
+    went = over(engine, consumer(engine), 50)
+
+    assert went["a"] == pytest.approx(10, abs=1)
+    assert went["b"] == pytest.approx(40, abs=1)
+
+
+def test_a_message_that_comes_back_unwritten_is_not_paid_for_twice_in_the_line(engine: DrivenEngine) -> None:
+    engine.set_config("throttle.provider", "20,1")
+    send(engine, "a", 60)
+    send(engine, "b", 60)
+    session = consumer(engine)
+    over(engine, session, 10)
+    for _ in range(10):  # whoever gets a token gives it back at once
+        broken = session
+        engine.mono_ns += 10
+        engine.sleep(50)
+        broken.read(written=False)
+        broken.breaks()
+        session = consumer(engine)
+
+    went = over(engine, session, 20)
+
+    assert abs(went["a"] - went["b"]) <= 2
+
+
+def test_who_waits_goes_at_once_when_the_limit_is_taken_away(engine: DrivenEngine) -> None:
+    engine.set_config("throttle.provider", "1,1")
+    for key in ("a", "b", "c"):
+        send(engine, key, 5, u=key)
+        send(engine, key, 5)
+    session = consumer(engine)
+
+    engine.set_config("throttle.provider", "")
+    session.read()
+
+    assert Counter(session.payloads) == {b"a": 10, b"b": 10, b"c": 10}
