@@ -1,4 +1,4 @@
-"""How fairly does a broker share itself out? Seven questions, put to any broker through a small adapter.
+"""How fairly does a broker share itself out? Eight questions, put to any broker through a small adapter.
 
     bench/fairness_suite/ask.py                                  Fila and Redis, each started for the occasion
     bench/fairness_suite/ask.py --brokers fila,rabbitmq-queues   others; some need their client: --list says which

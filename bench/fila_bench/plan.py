@@ -58,6 +58,8 @@ class ProducerPlan:
     """Pause while produced - consumed is beyond it, for a steady state; 0 = never."""
 
     extra_headers: dict[str, str] = field(default_factory=dict)
+    weights: int = 1
+    """Keys have weights of 1 to so many, in the header `weight`, and costs likewise in `cost`; 1 = no headers."""
 
     def bodies(self) -> list[bytes]:
         """Every distinct frame this load sends, built before the clock starts."""
@@ -73,7 +75,13 @@ class ProducerPlan:
             yield frames.enqueue_stream_body(frames.enqueue_batch(self.queue, messages))
 
     def _message(self, key: int, payload: bytes) -> bytes:
-        return frames.enqueue_message({self.key_header: key_text(key), **self.extra_headers}, payload)
+        headers = {self.key_header: key_text(key), **self.extra_headers}
+        if self.weights > 1:
+            headers |= {
+                "weight": str(1 + key % self.weights),
+                "cost": str(1 + key // self.weights % self.weights),
+            }
+        return frames.enqueue_message(headers, payload)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

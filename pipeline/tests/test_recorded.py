@@ -29,7 +29,16 @@ from fila_pipeline.main import _parser, _run
 from fila_pipeline.pages.fairness import fairness_page
 from fila_pipeline.pages.policy import compare, policy_answer, policy_page
 from fila_pipeline.runs import JOBS, Choices, run_job
-from fila_pipeline.segments import DIFFERENT, NO_BASE, NOTHING_NEW, OTHER_VERSION, REFUSED, SAME, segments
+from fila_pipeline.segments import (
+    DIFFERENT,
+    NO_BASE,
+    NOTHING_NEW,
+    OLDER_RULES,
+    OTHER_VERSION,
+    REFUSED,
+    SAME,
+    segments,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -227,6 +236,33 @@ def _copied(directory: Path, to: Path) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(path.read_bytes())
     return to
+
+
+def test_a_recording_of_older_rules_says_so_where_it_does_not_follow_and_never_that_it_differs(
+    spark: SparkSession, recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = _copied(recorded[0], tmp_path / "history")
+
+    def favour(rows: list[dict[str, Any]]) -> None:
+        delivered = [row for row in rows if row["kind"] == schema.DELIVERED and row["fairness_key"] == "acme"]
+        delivered[len(delivered) // 2]["fairness_key"] = "flood"
+
+    def age(rows: list[dict[str, Any]]) -> None:
+        head = json.loads(rows[0]["data"])
+        del head["rules"]
+        rows[0]["data"] = json.dumps(head).encode()
+
+    _rewritten(directory, schema.INPUTS, age)
+    asked = ["backtest", "--history", str(directory), "--out", str(tmp_path / "out")]
+    assert _run(spark, _parser().parse_args(asked)) == 0
+    assert f": {SAME}, " in capsys.readouterr().out
+
+    _rewritten(directory, schema.DECISIONS, favour)
+    assert _run(spark, _parser().parse_args(asked)) == 0
+    printed = capsys.readouterr().out
+    assert f": {OLDER_RULES}, " in printed
+    assert "It was decided under older rules." in printed
+    assert DIFFERENT not in printed
 
 
 def test_a_delivery_that_the_core_would_not_make_is_printed_and_ends_the_command_with_3(

@@ -1,6 +1,7 @@
 """The questions tell a broker that is fair from one that is not, whatever its adapter."""
 
 from collections import deque
+from dataclasses import replace
 
 import pytest
 from fairness_suite.adapter import Ability, Message, Taken, decoded, encoded
@@ -86,6 +87,12 @@ def test_a_turn_each_is_not_fair_where_messages_cost_differently():
 
     assert found.passed is False
     assert found.value == pytest.approx(82, abs=1)
+
+
+def test_a_turn_each_is_not_fair_behind_a_limit_that_is_shared():
+    (found,) = QUESTIONS["shared-limit"](InTurn(), replace(QUICK, rate_seconds=0.05), lambda: "")
+
+    assert found.passed is False
 
 
 def test_weights_are_asked_for_only_where_a_broker_knows_them():

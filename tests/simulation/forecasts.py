@@ -86,6 +86,7 @@ class Load:
             QUEUE,
             fairness_key_header="tenant",
             throttle_key_headers=["provider"],
+            cost_header="cost",
             durability=admin.DURABILITY_OS,
         )
         self.speeds = Speeds()
@@ -117,17 +118,19 @@ class Load:
 
         self.after(self.random.expovariate(1 / ms) if spread else ms, again)
 
-    def send(self, key: str, count: int, provider: str = "") -> None:
+    def send(self, key: str, count: int, provider: str = "", cost: int = 1) -> None:
         request = service.EnqueueBatchRequest(queue=QUEUE)
         for _ in range(count):
             message = request.messages.add(payload=b"x", headers={"tenant": key})
             if provider:
                 message.headers["provider"] = provider
+            if cost > 1:
+                message.headers["cost"] = str(cost)
         self.engine.submit(commands.ENQUEUE_BATCH, request)
         self.sent[key] += count
 
-    def produce(self, key: str, per_s: float, provider: str = "") -> None:
-        self.every(1000 / per_s, lambda: self.send(key, 1, provider), spread=True)
+    def produce(self, key: str, per_s: float, provider: str = "", cost: int = 1) -> None:
+        self.every(1000 / per_s, lambda: self.send(key, 1, provider, cost), spread=True)
 
     def join(self) -> None:
         opened = service.ConsumeRequest(queue=QUEUE, max_in_flight=WINDOW, max_batch=WINDOW)
@@ -284,12 +287,59 @@ def joining(load: Load) -> None:
     load.every(30_000, change, spread=True)
 
 
+# Keys of these share one bucket, which is what is scarce; two others use what consumers have left.
+
+
+def _behind_a_bucket(load: Load, rate: int) -> list[str]:
+    for _ in range(4):
+        load.join()
+    load.engine.set_config("throttle.mail", f"{rate},5")
+    for key in KEYS[-2:]:
+        load.produce(key, 12)
+    return KEYS[:-2]
+
+
+def line_weights(load: Load) -> None:
+    """Weights of 1 to 3 behind the bucket, and somebody weighs a key anew every half minute."""
+    keys = _behind_a_bucket(load, 20)
+    for number, key in enumerate(keys):
+        load.weigh(key, 1 + number % 3)
+        load.produce(key, 2 + 2 * (number % 3), "mail")
+        load.send(key, 60, "mail")
+    load.every(
+        30_000, lambda: load.weigh(load.random.choice(keys), load.random.choice([1, 2, 3])), spread=True
+    )
+
+
+def line_costs(load: Load) -> None:
+    """Costs of 1, 2 and 5 behind the bucket."""
+    keys = _behind_a_bucket(load, 20)
+    for number, key in enumerate(keys):
+        cost = (1, 2, 5)[number % 3]
+        load.produce(key, 7 / cost, "mail", cost)
+        load.send(key, 90 // cost, "mail", cost)
+
+
+def line_bursts(load: Load) -> None:
+    """Hundreds of messages at once behind the bucket, now and then."""
+    for key in _behind_a_bucket(load, 20):
+        load.produce(key, 1, "mail")
+        load.every(
+            30_000,
+            partial(lambda key: load.send(key, load.random.randint(20, 120), "mail"), key),
+            spread=True,
+        )
+
+
 SHAPES: dict[str, Callable[[Load], None]] = {
     "steady": steady,
     "bursty": bursty,
     "throttled": throttled,
     "weights": weights,
     "joining": joining,
+    "line-weights": line_weights,
+    "line-costs": line_costs,
+    "line-bursts": line_bursts,
 }
 
 

@@ -29,6 +29,8 @@ class Tenant:
     weight: int = 1
     rate_per_s: float = 0.0
     """Messages a second it may have; 0 is no limit."""
+    limit: str = ""
+    """All tenants that name the same limit have their rate together; empty: it has one of its own."""
 
 
 @dataclass(frozen=True, slots=True)

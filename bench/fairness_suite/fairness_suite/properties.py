@@ -155,6 +155,35 @@ def rate_error(adapter: Adapter, sizes: Sizes, restart: Restart) -> list[Finding
     ]
 
 
+def shared_limit(adapter: Adapter, sizes: Sizes, restart: Restart) -> list[Finding]:
+    """Three tenants of weights 3, 1, 1 and costs 1, 1, 4 share one rate: do weights and costs count behind it?"""
+    del restart
+    rate = 200.0
+    tenants = {
+        name: Tenant(name, weight, rate_per_s=rate, limit="provider")
+        for name, weight in (("a", 3), ("b", 1), ("c", 1))
+    }
+    costs = {"a": 1, "b": 1, "c": 4}
+    adapter.open(tenants)
+    for name, cost in costs.items():
+        adapter.send(
+            [Message(name, number, cost) for number in range(int(rate * sizes.rate_seconds) + BATCH)]
+        )
+    bucket = _Buckets(rate, by_broker=Ability.RATES in adapter.abilities)
+    served: Counter[str] = Counter()
+    began = time.monotonic()
+    while (now := time.monotonic()) < began + sizes.rate_seconds:
+        for taken in adapter.take(BATCH, 0.05):
+            wait_s = bucket.wait("provider", now)
+            if wait_s > 0:
+                adapter.give_back([taken], wait_s)
+            else:
+                served[taken.message.tenant] += taken.message.cost
+                adapter.settle([taken])
+    error = _worst_error(served, {name: float(tenant.weight) for name, tenant in tenants.items()})
+    return [Finding("shared limit: share error by weight and cost", 100 * error, "%", 10)]
+
+
 class _Buckets:
     """The consumer's own token buckets, of one token, for brokers that have none."""
 
@@ -227,6 +256,7 @@ QUESTIONS: Mapping[str, Question] = {
     "burst": burst,
     "cost": unequal_cost,
     "rate": rate_error,
+    "shared-limit": shared_limit,
     "churn": churn,
     "restart": after_restart,
 }

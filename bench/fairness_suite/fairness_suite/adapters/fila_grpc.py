@@ -32,18 +32,17 @@ class FilaQueue:
     def open(self, tenants: Mapping[str, Tenant]) -> None:
         with contextlib.suppress(grpc.RpcError):
             self._admin.DeleteQueue(admin_pb2.DeleteQueueRequest(queue=_QUEUE), timeout=_TIMEOUT_S)
-        limited = [tenant for tenant in tenants.values() if tenant.rate_per_s]
-        for tenant in limited:
+        self._limits = {tenant.name: tenant.limit or tenant.name for tenant in tenants.values()}
+        limited = {self._limits[each.name]: each.rate_per_s for each in tenants.values() if each.rate_per_s}
+        for name, rate_per_s in limited.items():
             # A bucket of one token; its name is the throttle key that messages name.
-            request = admin_pb2.SetConfigRequest(
-                key=f"throttle.{tenant.name}", value=f"{tenant.rate_per_s:g},1"
-            )
+            request = admin_pb2.SetConfigRequest(key=f"throttle.{name}", value=f"{rate_per_s:g},1")
             self._admin.SetConfig(request, timeout=_TIMEOUT_S)
         config = admin_pb2.QueueConfig(
             fairness_key_header="tenant",
             cost_header="cost",
             weights={tenant.name: tenant.weight for tenant in tenants.values()},
-            throttle_key_headers=["tenant"] if limited else [],
+            throttle_key_headers=["limit"] if limited else [],
         )
         self._admin.CreateQueue(admin_pb2.CreateQueueRequest(name=_QUEUE, config=config), timeout=_TIMEOUT_S)
 
@@ -51,7 +50,12 @@ class FilaQueue:
         request = service_pb2.EnqueueBatchRequest(queue=_QUEUE)
         for each in messages:
             request.messages.add(
-                headers={"tenant": each.tenant, "number": str(each.number), "cost": str(each.cost)}
+                headers={
+                    "tenant": each.tenant,
+                    "number": str(each.number),
+                    "cost": str(each.cost),
+                    "limit": self._limits[each.tenant],
+                }
             )
         for result in self._service.EnqueueBatch(request, timeout=_TIMEOUT_S).results:
             if result.error.code:

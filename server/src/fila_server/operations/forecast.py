@@ -52,6 +52,8 @@ NEWCOMERS_ROUNDS = 0.5
 FINISHING_SPREAD = 1.35
 """Standard deviations on either side, of when the n-th consumer from now is done: they finish a little more regularly
 than at random, and nine of ten of those moments lie within."""
+BUCKET_SPREAD_DOWN = 0.87
+"""As SPREAD_OF_WORK, towards the least, in a line: fewer keys come to it that have nothing there; likewise."""
 BUCKET_EARLY, BUCKET_LATE = 0.97, 1.05
 """What the last message in a bucket's line may be early or late by; likewise."""
 ARRIVALS_MAX = 0.8
@@ -237,6 +239,8 @@ class _Speed:
 
     per_s: float
     arrivals_per_s: float
+    growth_per_s: float
+    """Messages that came and did not go; below 0 where more went."""
     stretches: tuple[tuple[float, float], ...]
     """(seconds, cost) between two looks, oldest first, scaled to today's consumers."""
     unscaled: tuple[tuple[float, float], ...]
@@ -319,8 +323,10 @@ def _speed(situation: Situation, looks: Sequence[Look]) -> _Speed | None:
     )
     seconds = looks[-1].at_s - looks[0].at_s
     arrivals = (looks[-1].enqueued - looks[0].enqueued) * situation.usual_cost / seconds
+    delivered = looks[-1].delivered - looks[0].delivered
+    growth = (looks[-1].enqueued - looks[0].enqueued - delivered) / seconds
     per_s = _rate(stretches, SPEED_OF_S)
-    return _Speed(per_s, arrivals, stretches, unscaled, is_sure)
+    return _Speed(per_s, arrivals, growth, stretches, unscaled, is_sure)
 
 
 def _is_full(before: Look, now: Look) -> bool:
@@ -465,11 +471,9 @@ def _of_bucket(
     that is served."""
     channels = max(waiters.channels, 1)
     per_s = waiters.rate / channels
-    # Of what comes to the channel, the line gets as much as it has of what waits.
-    arrivals = (
-        speed.arrivals_per_s / situation.usual_cost * min(waiters.messages / max(situation.ready, 1), 1.0)
-    )
-    line = _Speed(per_s, arrivals, (), (), True)
+    # What comes to the line is what it gives, and its part of what the channel's backlog grows by.
+    growth_per_s = speed.growth_per_s * min(waiters.messages / max(situation.ready, 1), 1.0)
+    line = _Speed(per_s, max(per_s + growth_per_s, 0.0), 0.0, (), (), True)
     part = min(place / max(situation.backlog, 1), 1.0)
     tokens = max(round(part * waiters.own), 1) if place > 1 else 1
     work = _work_before(waiters.as_situation(), line, tokens)
@@ -478,6 +482,6 @@ def _of_bucket(
     )
     if place == 1:
         return earliest_s * 0.95, likely_s, latest_s * 1.1
-    down = SPREAD_OF_WORK * math.log(work.likely / work.least)
+    down = BUCKET_SPREAD_DOWN * math.log(work.likely / work.least)
     up = SPREAD_OF_WORK * math.log(work.most / work.likely)
     return likely_s * math.exp(-down) * BUCKET_EARLY, likely_s, likely_s * math.exp(up) * BUCKET_LATE

@@ -81,10 +81,12 @@ class Previewing:
         changed: Situation,
         looks: Sequence[Look],
     ) -> list[Loss]:
-        if not now.backlog or now.waiters is not None:
-            return []  # what waits for a bucket takes no turns
+        if not now.backlog:
+            return []
         per_s = speed_of(now, looks)
         before, after = (rival_weight(each, now.rivals_weight, per_s) for each in (now, changed))
+        if now.waiters is not None:
+            before, after = now.weight, 0.0 if changed.is_paused else changed.weight
         if per_s <= 0 or after <= before:
             return []
         page = seam_frames.FindPage(
@@ -157,19 +159,44 @@ def loss_of(
     own = situation_of(reply)
     facts = seam_frames.Explained.FromString(reply).forecast
     per_s = speed_of(own, looks)
+    if now.waiters is not None:
+        times = (1.0, 0.0 if changed.is_paused else changed.weight / now.weight)
+        beside = [_in_line(own, facts.waiters, by) for by in times]
+        return None if None in beside else _loss(name, own, beside, looks)
     if not own.backlog or not facts.HasField("apart"):
         return None
-    outcomes = []
+    beside = []
     for key in (now, changed):
         weight = rival_weight(key, own.rivals_weight + own.weight, per_s)
         ahead = min(weight * own.quantum, facts.apart.work) if facts.apart_before else 0.0
-        beside = replace(
-            own,
-            rivals=(*own.rivals, Rivals(weight, facts.apart.work)) if weight else own.rivals,
-            before_its_turn=own.before_its_turn - facts.apart_before + ahead,
+        beside.append(
+            replace(
+                own,
+                rivals=(*own.rivals, Rivals(weight, facts.apart.work)) if weight else own.rivals,
+                before_its_turn=own.before_its_turn - facts.apart_before + ahead,
+            )
         )
-        outcomes.append(forecast(beside, looks, own.backlog))
-    before, after = outcomes
+    return _loss(name, own, beside, looks)
+
+
+def _in_line(own: Situation, facts: Any, by: float) -> Situation | None:
+    """Of a key in the same line as the other, did that one weigh `by` times as much; None where it is in none."""
+    if own.waiters is None or not facts.HasField("apart"):
+        return None
+    weight = facts.apart.weight * by
+    ahead = min(weight, facts.apart.work) if facts.apart_before else 0.0
+    waiters = replace(
+        own.waiters,
+        rivals=(*own.waiters.rivals, Rivals(weight, facts.apart.work)) if weight else own.waiters.rivals,
+        before_its_turn=own.waiters.before_its_turn - facts.apart_before + ahead,
+    )
+    return replace(own, waiters=waiters)
+
+
+def _loss(
+    name: str, own: Situation, beside: Sequence[Situation | None], looks: Sequence[Look]
+) -> Loss | None:
+    before, after = (forecast(each, looks, own.backlog) for each in beside if each is not None)
     if isinstance(before, Unknown) or isinstance(after, Unknown) or after.likely_ms <= before.likely_ms:
         return None
     return Loss(name, own.backlog, before, after)
