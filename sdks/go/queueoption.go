@@ -56,7 +56,7 @@ func OnEnqueueScript(lua string) QueueOption {
 	return queueOption("on_enqueue_script", func(c *filav1.QueueConfig) { c.OnEnqueueScript = lua })
 }
 
-// OnFailureScript is Lua source that defines on_failure(msg); at most 64 KiB.
+// OnFailureScript is Lua source that defines on_failure(msg, attempts); at most 64 KiB.
 func OnFailureScript(lua string) QueueOption {
 	return queueOption("on_failure_script", func(c *filav1.QueueConfig) { c.OnFailureScript = lua })
 }

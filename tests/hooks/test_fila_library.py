@@ -124,6 +124,16 @@ def test_on_failure_sees_everything_the_contract_names():
     assert hook.decide(failed(headers=[(b"a", b"b")])) == DeadLetter()
 
 
+def test_on_failure_gets_the_attempts_as_its_second_argument_too():
+    hook = compile_on_failure("""
+      function on_failure(msg, attempts)
+        assert(math.type(attempts) == 'integer' and attempts == msg.attempts)
+        return { action = 'retry', delay_ms = attempts * 100 }
+      end""")
+
+    assert hook.decide(failed(attempts=3)) == Retry(300)
+
+
 @pytest.mark.parametrize(
     ("result", "decision"),
     [

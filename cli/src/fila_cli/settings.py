@@ -98,7 +98,7 @@ SETTINGS = (
         metavar="NAME",
     ),
     Setting("--on-enqueue", "on_enqueue_script", SOURCE, "Lua that defines on_enqueue(msg)"),
-    Setting("--on-failure", "on_failure_script", SOURCE, "Lua that defines on_failure(msg)"),
+    Setting("--on-failure", "on_failure_script", SOURCE, "Lua that defines on_failure(msg, attempts)"),
     Setting(
         "--hook-fallback",
         "hook_fallback",

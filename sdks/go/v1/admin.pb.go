@@ -439,7 +439,7 @@ type QueueConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Lua source that defines on_enqueue(msg); at most 64 KiB.
 	OnEnqueueScript string `protobuf:"bytes,1,opt,name=on_enqueue_script,json=onEnqueueScript,proto3" json:"on_enqueue_script,omitempty"`
-	// Lua source that defines on_failure(msg); at most 64 KiB.
+	// Lua source that defines on_failure(msg, attempts); at most 64 KiB.
 	OnFailureScript string `protobuf:"bytes,2,opt,name=on_failure_script,json=onFailureScript,proto3" json:"on_failure_script,omitempty"`
 	// How long a delivery is leased: 1,000 (1 s) to 43,200,000 (12 h); 0 for the default, 30,000.
 	VisibilityTimeoutMs uint64 `protobuf:"varint,3,opt,name=visibility_timeout_ms,json=visibilityTimeoutMs,proto3" json:"visibility_timeout_ms,omitempty"`

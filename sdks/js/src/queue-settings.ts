@@ -39,7 +39,7 @@ export interface IntakeSettings {
 export interface QueueSettings {
   /** Lua source that defines `on_enqueue(msg)`. */
   readonly onEnqueueScript?: string;
-  /** Lua source that defines `on_failure(msg)`. */
+  /** Lua source that defines `on_failure(msg, attempts)`. */
   readonly onFailureScript?: string;
   /** How long a delivery is leased: 1,000 to 43,200,000; 0 for the default, 30,000. */
   readonly visibilityTimeoutMs?: number;

@@ -58,7 +58,7 @@ class QueueSettings(TypedDict, total=False):
     on_enqueue_script: str
     """Lua source that defines on_enqueue(msg)."""
     on_failure_script: str
-    """Lua source that defines on_failure(msg)."""
+    """Lua source that defines on_failure(msg, attempts)."""
     visibility_timeout_ms: Duration
     """How long a delivery is leased, and after how long a silent consumer is gone: 1 s to 12 h; 0: 30 s."""
     max_attempts: int

@@ -98,7 +98,7 @@ export type QueueConfig = Message<"fila.v1.QueueConfig"> & {
   onEnqueueScript: string;
 
   /**
-   * Lua source that defines on_failure(msg); at most 64 KiB.
+   * Lua source that defines on_failure(msg, attempts); at most 64 KiB.
    *
    * @generated from field: string on_failure_script = 2;
    */

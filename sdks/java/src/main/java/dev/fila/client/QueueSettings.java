@@ -51,7 +51,7 @@ public final class QueueSettings {
             return said("on_enqueue_script");
         }
 
-        /** Lua source that defines {@code on_failure(msg)}. */
+        /** Lua source that defines {@code on_failure(msg, attempts)}. */
         public Builder onFailureScript(String value) {
             config.setOnFailureScript(value);
             return said("on_failure_script");
