@@ -139,6 +139,13 @@ FAULTS = (
         (SHARED,),
     ),
     Fault(
+        "tokens-that-came-late-wait-for-nobody",
+        "lifecycle/deliver.pyx",
+        "            set_wake(core, entry.set)\n",
+        "            pass\n",
+        (SHARED,),
+    ),
+    Fault(
         "a-queue-keeps-its-turn-at-a-bucket",
         "scheduling/tokens.pyx",
         "            ring_charge(bucket.turns, turn, TOKEN_COST)\n",
@@ -184,7 +191,7 @@ FAULTS = (
     Fault(
         "what-was-returned-unseen-costs-its-tokens",
         "lifecycle/giveback.pyx",
-        "    if how != MAY_BE_SEEN:\n        slot_refund(core, slot)\n",
+        "    if how != MAY_BE_SEEN:\n        slot_refund(core, slot, flow)\n",
         "",
         ("core/test_given_back.py", "core/test_key_rates.py"),
     ),

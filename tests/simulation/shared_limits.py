@@ -15,6 +15,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
@@ -60,6 +61,10 @@ class Key:
     owed: int = 0
     is_paused: bool = False
     stands: bool = False
+    saved_for: int = 0
+    """What it was to pay when its last turn ended, without what it owed, and"""
+    spoken_then: int = 0
+    """what its messages with tokens were thought to cost then."""
 
     def cost(self, chance: random.Random) -> int:
         return chance.randint(1, self.cost_max) if self.costs_vary else self.cost_max
@@ -85,6 +90,7 @@ class Twin:
         if key.stands and len(key.waiting) > key.tokens:
             if ring.place(key.number) == IDLE:
                 key.owed = max(key.owed, 0)
+                key.saved_for = key.spoken_then = 0
             ring.join(key.number)
             self.queues.join(key.queue)
         else:
@@ -118,6 +124,7 @@ class Twin:
             charged = max(thought + key.owed, 0)
             if ring.afford(key.number, charged):
                 break
+            key.saved_for, key.spoken_then = thought, key.thought
         ring.charge(key.number, charged)
         key.owed += thought - charged
         key.thought += thought
@@ -141,14 +148,23 @@ class Twin:
 
 
 @dataclass
+class Terms:
+    """Of one key in one pass: the most that its messages with tokens were thought to cost, and the most it owed."""
+
+    spoken: int
+    owed: int
+
+
+@dataclass
 class Window:
     """An interval in which two keys wanted tokens and kept their weights; `drift` is S_i/w_i - S_j/w_j."""
 
+    costs: list[int]
+    spoken: list[int]
     drift: float = 0.0
     least: float = 0.0
     most: float = 0.0
-    costs: list[int] = field(default_factory=lambda: [0, 0])
-    at_once: list[int] = field(default_factory=lambda: [1, 1])
+    owed: list[int] = field(default_factory=lambda: [0, 0])
 
 
 class Promise:
@@ -162,18 +178,21 @@ class Promise:
         for pair in [pair for pair in self.windows if name in pair]:
             del self.windows[pair]
 
-    def look(self, wanting: list[Key], delivered: list[tuple[Key, int]]) -> None:
+    def look(self, wanting: list[Key], delivered: list[tuple[Key, int]], terms: Mapping[str, Terms]) -> None:
         """A pass is over: what it delivered, in order, and who wants more behind it, as before it."""
-        at_once = Counter(key.name for key, _ in delivered)
         pairs = [pair for pair in combinations(wanting, 2) if pair[0].queue == pair[1].queue]
         names = {(one.name, other.name) for one, other in pairs}
         for name in [name for name in self.windows if name not in names]:
             del self.windows[name]
         for pair in pairs:
-            window = self.windows.setdefault((pair[0].name, pair[1].name), Window())
+            window = self.windows.get((pair[0].name, pair[1].name))
+            if window is None:
+                window = Window([key.saved_for for key in pair], [key.spoken_then for key in pair])
+                self.windows[pair[0].name, pair[1].name] = window
             for i in range(2):
                 window.costs[i] = max(window.costs[i], pair[i].waiting[0])
-                window.at_once[i] = max(window.at_once[i], at_once[pair[i].name])
+                window.spoken[i] = max(window.spoken[i], terms[pair[i].name].spoken)
+                window.owed[i] = max(window.owed[i], terms[pair[i].name].owed)
             for key, cost in delivered:
                 if key not in pair:
                     continue
@@ -187,9 +206,8 @@ class Promise:
     def _judge(self, pair: tuple[Key, Key], window: Window) -> None:
         self.judged += 1
         bound = 0.0
-        for key, cost, at_once in zip(pair, window.costs, window.at_once, strict=True):
-            spoken = at_once * cost * (2 if key.costs_vary and at_once > 1 else 1)
-            bound += (cost + QUANTUM * key.weight + spoken) / key.weight
+        for key, cost, spoken, owed in zip(pair, window.costs, window.spoken, window.owed, strict=True):
+            bound += (cost + QUANTUM * key.weight + spoken + owed) / key.weight
         if window.most - window.least > bound + 1e-6:
             raise Wrong(f"{pair}: {window.most - window.least:.3f} apart, the bound is {bound:.3f}")
 
@@ -327,6 +345,7 @@ class History:
     def _read(self) -> None:
         """A pass: what the core delivered is what the twin says, and keeps the promise."""
         wanted = [key for key in self.keys if key.stands and len(key.waiting) > key.tokens]
+        before = {key.name: key.owed for key in self.keys}
         self.twin.speak(self.engine.mono_ns)
         due = Counter({key.name: key.tokens for key in self.keys if key.tokens})
         by_name = {key.name: key for key in self.keys}
@@ -339,13 +358,15 @@ class History:
         if went != due:
             raise Wrong(f"went {dict(went)}, due were {dict(due)} of {self.keys}")
         order = []
+        terms = {key.name: Terms(key.thought, max(key.owed, before[key.name])) for key in self.keys}
         for name, cost in delivered:
             key = by_name[name]
             if (first := self.twin.deliver(key)) != cost:
                 raise Wrong(f"{name} sent a message of {cost}, its first one was of {first}")
             order.append((key, cost))
+            terms[name].owed = max(terms[name].owed, key.owed)
         wants = [key for key in wanted if key.stands and len(key.waiting) > key.tokens]
-        self.promise.look(wants, order)
+        self.promise.look(wants, order, terms)
 
 
 @cache

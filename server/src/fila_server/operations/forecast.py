@@ -280,7 +280,12 @@ def forecast(situation: Situation, looks: Sequence[Look], place: int = 1) -> Int
     bucket = _of_bucket(situation, waiters, speed, place)
     one_s = situation.usual_cost / speed.per_s
     others = _round_s(situation, speed) / one_s
-    turns_s = (0.0, 0.5 * others * one_s, _nth(others + 1, FINISHING_SPREAD) * one_s)
+    # Where a consumer has room it goes with its token.
+    turns_s = (
+        0.0,
+        0.5 * others * one_s,
+        0.0 if situation.room else _nth(others + 1, FINISHING_SPREAD) * one_s,
+    )
     return _interval(
         *(max(token_s + turn_s, own_s) for token_s, turn_s, own_s in zip(bucket, turns_s, turn, strict=True))
     )
@@ -323,8 +328,7 @@ def _speed(situation: Situation, looks: Sequence[Look]) -> _Speed | None:
     )
     seconds = looks[-1].at_s - looks[0].at_s
     arrivals = (looks[-1].enqueued - looks[0].enqueued) * situation.usual_cost / seconds
-    delivered = looks[-1].delivered - looks[0].delivered
-    growth = (looks[-1].enqueued - looks[0].enqueued - delivered) / seconds
+    growth = (looks[-1].enqueued - looks[0].enqueued - looks[-1].leased + looks[0].leased) / seconds
     per_s = _rate(stretches, SPEED_OF_S)
     return _Speed(per_s, arrivals, growth, stretches, unscaled, is_sure)
 

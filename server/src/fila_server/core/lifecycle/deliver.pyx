@@ -19,7 +19,7 @@ from fila_server.core.scheduling.eligibility cimport channel_deactivate, rate_li
 from fila_server.core.scheduling.flows cimport (
     flow_find, flow_holds, flow_next, flow_reconsider, key_reconsider,
 )
-from fila_server.core.scheduling.tokens cimport channel_full, slot_pay
+from fila_server.core.scheduling.tokens cimport channel_full, set_wake, slot_pay
 from fila_server.core.scheduling.waits cimport wait_of
 from fila_server.core.state.budget cimport WORK_PER_STAGE
 from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
@@ -101,6 +101,8 @@ cdef Slot* _pick(
         channel.served += entry.cost
         flow_leases(flow)
         slot_unready(core, slot)
+        if entry.set != NULL:
+            set_wake(core, entry.set)
         return slot
 
 

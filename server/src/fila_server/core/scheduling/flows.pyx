@@ -7,7 +7,7 @@ from libc.string cimport memset
 from fila_server.core.scheduling.clocks cimport clock_begin, clock_end, clock_note
 from fila_server.core.scheduling.eligibility cimport flow_join, flow_park, flow_rest, flow_stopped, key_extras
 from fila_server.core.scheduling.throttle cimport set_release
-from fila_server.core.scheduling.tokens cimport bucket_refusing, bucket_wake, subqueue_leave, subqueue_wait
+from fila_server.core.scheduling.tokens cimport bucket_refusing, set_wake, subqueue_leave, subqueue_wait
 from fila_server.core.scheduling.waiters cimport subqueue_rank, waiters_leave
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
 from fila_server.core.state.paths cimport key_weight
@@ -161,7 +161,6 @@ cdef void _stand_down(Core* core, Flow* flow) noexcept nogil:
     those once it stands in none, so that none of them is spoken for this flow again."""
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef bint gave_up = False
-    cdef uint32_t i
     while sub != NULL:
         if sub.waiter != NULL:
             gave_up |= waiters_leave(core, sub)
@@ -169,9 +168,7 @@ cdef void _stand_down(Core* core, Flow* flow) noexcept nogil:
         sub = sub.sibling
     sub = flow.subqueues.first if gave_up else NULL
     while sub != NULL:
-        for i in range(sub.set.count):
-            if sub.set.members[i].waiting:
-                bucket_wake(core, sub.set.members[i])
+        set_wake(core, sub.set)
         sub = sub.sibling
 
 

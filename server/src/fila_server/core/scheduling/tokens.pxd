@@ -5,7 +5,7 @@
     its message goes                     ──► slot_pay: a token of each of its buckets is taken
 """
 
-from fila_server.core.state.state cimport Channel, Core, Flow, Slot, Subqueue, ThrottleKey
+from fila_server.core.state.state cimport Channel, Core, Flow, Slot, Subqueue, ThrottleKey, ThrottleSet
 
 # The bucket that holds this sub-queue longest, or NULL when all would let it pass.
 cdef ThrottleKey* bucket_refusing(Core* core, Subqueue* sub) noexcept nogil
@@ -16,8 +16,10 @@ cdef void subqueue_leave(Core* core, Subqueue* sub) noexcept nogil
 # A message came into its fifo or left it, and it has some.
 cdef void subqueue_changed(Core* core, Subqueue* sub) noexcept nogil
 
-# A token from each of its buckets; call while the slot still stands in its sub-queue.
+# A token from each of its buckets; call while the slot still stands in its sub-queue, and set_wake once it does not.
 cdef void slot_pay(Core* core, Slot* slot) noexcept nogil
+# Tokens of these buckets were taken or given up: each has others' spoken for, or its timer set.
+cdef void set_wake(Core* core, ThrottleSet* set) noexcept nogil
 # A delivery that was never written gives its tokens back, up to each burst.
 cdef void slot_refund(Core* core, Slot* slot, Flow* flow) noexcept nogil
 

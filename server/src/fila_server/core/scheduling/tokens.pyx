@@ -106,8 +106,13 @@ cdef void slot_pay(Core* core, Slot* slot) noexcept nogil:
             bucket_take(&bucket.bucket)
             bucket.passed += 1
             _mark_dirty(core, bucket)
-            if bucket.waiting:
-                _arm(core, bucket)
+
+
+cdef void set_wake(Core* core, ThrottleSet* set) noexcept nogil:
+    cdef uint32_t i
+    for i in range(set.count):
+        if set.members[i].waiting:
+            bucket_wake(core, set.members[i])
 
 
 cdef void slot_refund(Core* core, Slot* slot, Flow* flow) noexcept nogil:

@@ -118,6 +118,11 @@ cdef void _stand(Subqueue* sub) noexcept nogil:
     heap[0] = heap_insert(heap[0], &sub.node)
 
 
+cdef inline void _saves_anew(Waiter* waiter) noexcept nogil:
+    """Another message is its first now."""
+    ring_again(&waiter.waiters.ring, &waiter.turn)
+
+
 cdef void subqueue_rank(Subqueue* sub) noexcept nogil:
     cdef int64_t position = fifo_first(&sub.fifo).position
     if sub.node.in_heap and sub.node.rank == position:
@@ -126,7 +131,7 @@ cdef void subqueue_rank(Subqueue* sub) noexcept nogil:
     sub.node.rank = position
     _stand(sub)
     if sub.waiter != NULL:
-        ring_again(&sub.waiter.waiters.ring, &sub.waiter.turn)      # it saves for another message now
+        _saves_anew(sub.waiter)
 
 
 cdef void _begins_to_wait(Core* core, Subqueue* sub) noexcept nogil:
@@ -166,12 +171,16 @@ cdef void waiters_join(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept 
     sub.waiter.messages += sub.count
     sub.waiter.waiters.messages += sub.count
     _stand(sub)
+    if waiter_first(sub.waiter) == sub:
+        _saves_anew(sub.waiter)
     _begins_to_wait(core, sub)
     waiter_changed(core, sub.waiter)
 
 
 cdef bint waiters_leave(Core* core, Subqueue* sub) noexcept nogil:
     cdef Waiter* waiter = sub.waiter
+    if waiter_first(waiter) == sub:
+        _saves_anew(waiter)
     _lift(sub)
     if waiter.chosen == sub:
         waiter.chosen = NULL
