@@ -400,10 +400,10 @@ FAULTS = (
         ),
     ),
     Fault(
-        "a-woken-sub-queue-is-not-counted",
-        "scheduling/tokens.pyx",
-        "    waiters.messages += sub.count\n    subqueue_rank(sub)\n",
-        "    subqueue_rank(sub)\n",
+        "a-sub-queue-that-waits-is-not-counted",
+        "scheduling/waiters.pyx",
+        "    sub.waiter.waiters.messages += sub.count\n",
+        "",
         (
             "core/test_troubles_page.py::test_a_bucket_is_told_with_all_messages_that_wait_for_it_and_where",
             "core/test_troubles_page.py::test_a_sub_queue_that_a_token_woke_is_counted_until_it_is_served",

@@ -92,7 +92,7 @@ cdef Subqueue* _first_waiting(Flow* flow, StepBudget* steps) noexcept nogil:
 
 
 cdef int64_t _token_due_ms(Core* core, Subqueue* sub, StepBudget* steps) noexcept nogil:
-    """When a token can be its, if those whose turns come before take theirs and channels take turns; 0 = never."""
+    """When a token can be its, if those whose turns come before take theirs, channels in turn; 0 = never."""
     cdef ThrottleKey* bucket = sub.waiter.waiters.bucket
     cdef Waiters* waiters = bucket.waiters
     cdef uint32_t channels = 0

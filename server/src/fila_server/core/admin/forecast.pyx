@@ -258,7 +258,8 @@ cdef uint64_t _rounds_of(Waiter* waiter) noexcept nogil:
 
 
 cdef void _put_waiters(
-        Core* core, Buffer* b, Waiter* waiter, Flow* apart, double own_cost, StepBudget* steps) noexcept nogil:
+        Core* core, Buffer* b, Waiter* waiter, Flow* apart, double own_cost,
+        StepBudget* steps) noexcept nogil:
     """The line it stands in, as a ring whose messages cost a token each."""
     cdef ThrottleKey* bucket = waiter.waiters.bucket
     cdef Waiters* waiters = bucket.waiters

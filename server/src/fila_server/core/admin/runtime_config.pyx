@@ -167,6 +167,11 @@ cdef void _store_parts(Core* core, Buffer* b, Slice bucket, Slice value) noexcep
     _config_store(core, _join(b, b"throttle:", bucket, b":burst"), burst)
 
 
+cdef inline bint _has_star(Slice bucket) noexcept nogil:
+    """It would limit the one throttle key of that very name, and look like a pattern."""
+    return memchr(bucket.at, c'*', bucket.length) != NULL
+
+
 cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogil:
     """Both forms of a throttle are kept in step, so that each reads back what the other set."""
     cdef Slice name = fields.text[v1.SET_CONFIG_REQUEST_KEY]
@@ -190,20 +195,17 @@ cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogi
             b"key: a throttle is throttle.<key>, or throttle:<key>:rate and throttle:<key>:burst; "
             b"other keys must not start with \"throttle.\" or \"throttle:\"", b"INVALID_FIELD")
         return
-    if form and value.length and memchr(bucket.at, c'*', bucket.length) != NULL:
-        # It would limit the one throttle key of that very name, and look like a pattern.
+    if form and value.length and _has_star(bucket):
         answer_status(
             core, command.token, INVALID_ARGUMENT,
             b"key: a throttle limits one throttle key, and a * in it is no pattern: set throttle.<key> once "
-            b"for each key that messages name",
-            b"INVALID_FIELD")
+            b"for each key that messages name", b"INVALID_FIELD")
         return
     if not good:
         answer_status(
             core, command.token, INVALID_ARGUMENT,
             b"value: a throttle is \"rate,burst\" with rate >= 0 and burst >= 1 (or burst 0 to stop), "
-            b"finite numbers",
-            b"INVALID_FIELD")
+            b"finite numbers", b"INVALID_FIELD")
         return
     buffer_init(&b)
     buffer_init(&both)

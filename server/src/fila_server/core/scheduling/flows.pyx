@@ -157,8 +157,8 @@ cdef void subqueue_free(Core* core, Subqueue* sub) noexcept nogil:
 # --- whether it may go, and with what ------------------------------------------------------
 
 cdef void _stand_down(Core* core, Flow* flow) noexcept nogil:
-    """A flow that may not go whatever its buckets say waits in no line, and no token is spoken for it. Others get
-    those once it stands in none, so that none of them is spoken for this flow again."""
+    """A flow that may not go whatever its buckets say waits in no line, and no token is spoken for it. Others
+    get those once it stands in none, so that none of them is spoken for this flow again."""
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef bint gave_up = False
     while sub != NULL:

@@ -1,6 +1,6 @@
 """The tokens of buckets: who is refused one, who takes one, and for whom one is spoken when it comes.
 
-    a sub-queue's bucket has none for it ──► subqueue_wait: it steps into the bucket's line, which costs nothing
+    a sub-queue's bucket has none for it ──► subqueue_wait: it steps into the bucket's line; that is all
     a token arrives                      ──► bucket_wake: it is spoken for whose turn it is, channel and flow
     its message goes                     ──► slot_pay: a token of each of its buckets is taken
 """
@@ -16,7 +16,8 @@ cdef void subqueue_leave(Core* core, Subqueue* sub) noexcept nogil
 # A message came into its fifo or left it, and it has some.
 cdef void subqueue_changed(Core* core, Subqueue* sub) noexcept nogil
 
-# A token from each of its buckets; call while the slot still stands in its sub-queue, and set_wake once it does not.
+# A token from each of its buckets; call while the slot still stands in its sub-queue, and set_wake once it
+# does not.
 cdef void slot_pay(Core* core, Slot* slot) noexcept nogil
 # Tokens of these buckets were taken or given up: each has others' spoken for, or its timer set.
 cdef void set_wake(Core* core, ThrottleSet* set) noexcept nogil

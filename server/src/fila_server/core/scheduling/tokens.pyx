@@ -1,7 +1,7 @@
 """A bucket has tokens for those in its lines, or a timer for the next one: every change here sees to that.
 
-Tokens that are spoken for are nobody else's, but for one case: a sub-queue whose turn came at one bucket takes
-what the others of its set have. Who then finds none wants one anew, with what it was charged.
+Tokens that are spoken for are nobody else's, but for one case: a sub-queue whose turn came at one bucket
+takes what the others of its set have. Who then finds none wants one anew, with what it was charged.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t

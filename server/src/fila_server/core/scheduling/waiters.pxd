@@ -4,12 +4,13 @@
                Waiters ─ ring of its Waiter, one a flow: weight of the key, cost of the message
                            Waiter ─ the flow's sub-queues that name the bucket, lowest position first
 
-A token is *spoken for* a message before it is taken: then the message may go, and takes the token when it is
-delivered. In the ring the token is charged when it is spoken for. A flow that stands in a line keeps its place
-and its deficit as long as it has messages there. It is on the ring while it wants a token, which is while more
-messages are there than tokens are spoken for.
+A token is *spoken for* a message before it is taken: then the message may go, and takes the token when it
+is delivered. In the ring the token is charged when it is spoken for. A flow that stands in a line keeps its
+place and its deficit as long as it has messages there. It is on the ring while it wants a token, which is
+while more messages are there than tokens are spoken for.
 
-What the message of a second and third token costs is not looked up: it is thought to cost what the first does.
+What the message of a second and third token costs is not looked up: it is thought to cost what the first
+does.
 `owed` remembers the difference, and the next token settles it. So a flow's
 
     deficit + spoken - owed

@@ -1,4 +1,4 @@
-"""A line lives while somebody stands in it. Its Waiters and its bucket's ring are found from the flow's table."""
+"""A line lives while somebody stands in it; the flow's table finds where it does."""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free

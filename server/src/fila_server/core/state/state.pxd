@@ -59,8 +59,7 @@ cdef struct ThrottleKey:
     Timer    timer                  # the next token for its lines
     Waiters* waiters                # one a channel
     Ring*    turns                  # of those whose keys want tokens; NULL while there are no waiters
-    uint64_t waiting                # Waiters' `Waiter`s that want a token
-    uint64_t passed, stopped
+    uint64_t waiting, passed, stopped       # the first: `Waiter`s that want a token
     ThrottleKey* next_dirty
 
 cdef struct Waiters:                # one channel's flows that wait for one bucket: see waiters.pxd
@@ -82,10 +81,9 @@ cdef struct Waiter:                 # one flow's sub-queues that wait for one bu
     Waiter   *next, *prev           # of the line
     HeapNode* held                  # its sub-queues by the position of their first message, without `chosen`
     Subqueue* chosen                # may go: the lowest, while a token is spoken for it; NULL = none is
-    uint64_t messages               # of its sub-queues
-    uint64_t tokens                 # spoken for these
+    uint64_t messages, tokens       # of its sub-queues; spoken for these
     int64_t  spoken                 # what the messages of these tokens were thought to cost
-    int64_t  owed                   # what messages that went cost more than they were thought to; below 0: less
+    int64_t  owed                   # what messages that went cost more than thought; below 0: less
 
 cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
     Text     text                   # first: the keys, length-prefixed
