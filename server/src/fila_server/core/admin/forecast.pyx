@@ -9,13 +9,13 @@ from fila_server.core.index.holders cimport holder_room
 from fila_server.core.lifecycle.deliver cimport consumer_room
 from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field
-from fila_server.core.scheduling.fifo cimport fifo_first
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport entry_of, flow_leased, key_cap, key_rate_limit, waiter_first
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Consumer, Slot, ThrottleKey, Waiters
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport buffer_free, buffer_init
+from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.structures.ring cimport DEFERRED, IDLE, Ring, Turn
 
@@ -82,7 +82,7 @@ cdef inline double _cost_of(Waiter* waiter) noexcept nogil:
     cdef uint64_t delivered = flow_leased(waiter.flow)
     if delivered:
         return <double> waiter.flow.served / delivered
-    return entry_of(fifo_first(&waiter_first(waiter).fifo)).cost
+    return entry_of(<Slot*> fifo_first(&waiter_first(waiter).fifo)).cost
 
 
 cdef Standing _standing(Standings* ring, Turn* turn) noexcept nogil:
@@ -253,7 +253,7 @@ cdef double tokens_before(Core* core, Waiter* waiter, StepBudget* steps) noexcep
 
 
 cdef uint64_t _rounds_of(Waiter* waiter) noexcept nogil:
-    cdef int64_t cost = entry_of(fifo_first(&waiter_first(waiter).fifo)).cost + waiter.owed
+    cdef int64_t cost = entry_of(<Slot*> fifo_first(&waiter_first(waiter).fifo)).cost + waiter.owed
     return _rounds_to_save(&waiter.waiters.ring, &waiter.turn, cost)
 
 

@@ -7,7 +7,7 @@ from libc.string cimport memset
 from fila_server.core.scheduling.clocks cimport clock_note
 from fila_server.core.scheduling.waits cimport sub_is_held
 from fila_server.core.state.paths cimport entry_of, subqueue_waits, waiter_first
-from fila_server.core.state.state cimport Channel, Flow
+from fila_server.core.state.state cimport Channel, Flow, Slot
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.heap cimport HeapNode, heap_insert, heap_remove
@@ -262,7 +262,7 @@ cdef Waiter* waiters_speak(Core* core, Waiters* waiters) noexcept nogil:
         if turn == NULL:
             return NULL
         waiter = <Waiter*> turn
-        thought = entry_of(fifo_first(&waiter_first(waiter).fifo)).cost
+        thought = entry_of(<Slot*> fifo_first(&waiter_first(waiter).fifo)).cost
         charged = max(thought + waiter.owed, <int64_t> 0)
         if not ring_afford(ring, turn, charged):
             continue
