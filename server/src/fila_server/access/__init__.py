@@ -1,1 +1,1 @@
-"""Who may do what: keys, grants, quotas. Start reading at door.py; docs/security.md says what is promised."""
+"""Who may do what: keys, grants, quotas. Start reading at admission.py; docs/security.md says what is promised."""

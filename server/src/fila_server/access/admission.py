@@ -56,7 +56,7 @@ class Caller:
     is_admin: bool
     peer: str
     claimed_address: str = ""
-    """Whom a console or a door says it calls for; for the audit, and for nothing else."""
+    """Whom a console or a gateway says it calls for; for the audit, and for nothing else."""
 
     @property
     def who(self) -> str:

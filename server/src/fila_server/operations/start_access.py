@@ -1,4 +1,4 @@
-"""Access at the start: read the keys, make the first one, and put the door in."""
+"""Access at the start: read the keys, make the first one, and begin to admit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = structlog.get_logger("fila_server.operations")
 
 
 def new_admission(broker: Broker, table: Rights, config: Config) -> Admission:
-    """Return the door, shut where keys are asked for; `start_access` lets those in who have one."""
+    """Return the admission; where keys are asked for it admits nobody until `start_access` has read them."""
     data_dir = config.server.data_dir
     directory = Directory(broker.call, table, data_dir, wall_ms=_wall_ms, mono_ns=time.monotonic_ns)
     denials = Denials(asyncio.get_running_loop().call_later, time.monotonic)

@@ -12,7 +12,7 @@ from fila_server import errors
 from fila_server.access.admission import Admission, Caller
 
 CLAIMED_ADDRESS = "fila-client-address"
-"""The metadata in which the console and the HTTP door say for whom they call."""
+"""The metadata in which the console and the HTTP gateway say for whom they call."""
 
 _SCHEME = "bearer "
 _ADDRESS_CHARS_MAX = 64
@@ -51,7 +51,7 @@ def _key_of(context: Any) -> bytes | None:
 
 
 def _claimed_by(context: Any) -> str:
-    """The address of whoever a console or a door calls for, as it claims; what is no address is left out."""
+    """The address of the caller for whom a console or a gateway calls, as it claims; what is no address is left out."""
     for name, value in context.invocation_metadata() or ():
         if name == CLAIMED_ADDRESS and len(value) <= _ADDRESS_CHARS_MAX:
             text = value.decode("latin-1") if isinstance(value, bytes) else value

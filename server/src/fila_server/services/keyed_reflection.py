@@ -12,7 +12,7 @@ from fila_server.services.status import abort
 
 
 class KeyedReflection(reflection.aio.ReflectionServicer):  # type: ignore[misc]  # published without types
-    """grpcio's own answers, behind the door."""
+    """grpcio's own answers, for those who are admitted."""
 
     def __init__(self, names: Sequence[str], identity: Identity) -> None:
         super().__init__(names, pool=None)

@@ -1,4 +1,4 @@
-"""The history's door to Python: full blocks, their columns as memory that nobody copies.
+"""The history as Python takes it: full blocks, their columns as memory that nobody copies.
 
 A RecordedBlock's memoryviews are good until it is given back; then the scheduler fills the same memory anew.
 """

@@ -22,7 +22,7 @@ cdef void answer_status(
     Core* core, uint64_t token, int32_t status, const char* message, const char* reason) noexcept nogil
 # What an admin's command did is recorded with this pass; `answer` calls it where the command succeeded.
 cdef void answer_audited(Core* core) noexcept nogil
-# What the door's verdict says: NOT_FOUND as for a queue that never was, or PERMISSION_DENIED.
+# What the table of rights' verdict says: NOT_FOUND as for a queue that never was, or PERMISSION_DENIED.
 cdef void answer_refused(Core* core, Command* command) noexcept nogil
 cdef void answer_no_queue(Core* core, Command* command) noexcept nogil         # NOT_FOUND, by name
 cdef void answer_no_channel(Core* core, Command* command) noexcept nogil       # and names those there are

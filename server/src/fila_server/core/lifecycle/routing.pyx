@@ -21,7 +21,7 @@ cdef enum:
     COST_ONE = 1000
 
 
-# Put behind a message's own headers by the door (requests/rights.pyx) when its producer is bound to a tenant.
+# Put behind a message's own headers by requests/rights.pyx when its producer is bound to a tenant.
 # It is stored with the message, so that a redrive routes it as the enqueue did.
 cdef const char* TENANT_HEADER = "fila-tenant"
 

@@ -33,7 +33,7 @@ cdef struct Shared:
     Watch*   watch
     Upkeep*  upkeep
     StoreFailure* failure           # whoever owns the threads stops the server
-    uint64_t malformed              # frames refused whole at the door
+    uint64_t malformed              # frames refused whole, before they were commands
     uint64_t syncs
     uint64_t sync_us[32]            # how long a sync took, by the bit length of the microseconds
     uint64_t sync_us_sum

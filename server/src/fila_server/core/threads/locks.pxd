@@ -1,4 +1,4 @@
-"""Mutexes and conditions of POSIX threads, as the doors between threads use them."""
+"""Mutexes and conditions of POSIX threads, as the mailbox and the outboxes use them."""
 
 
 cdef extern from "<pthread.h>" nogil:

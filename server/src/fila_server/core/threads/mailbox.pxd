@@ -1,4 +1,4 @@
-"""The scheduler thread's one door in: a bounded ring of Commands. Whoever finds it
+"""What the scheduler thread is asked: a bounded ring of Commands. Whoever finds it
 full is refused at once; waiting here would hide the overload.
 
 The lock is held for a few pointer moves. The scheduler sleeps on the mailbox's condition
@@ -11,7 +11,7 @@ from fila_server.core.protocol.protobuf cimport Item
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.threads.locks cimport pthread_cond_t, pthread_mutex_t
 
-cdef enum Verdict:                  # of the door, on a command that names one queue; the core answers with it
+cdef enum Verdict:                  # of the rights of who sends a command; the core answers with it
     ALLOWED = 0
     HIDDEN                          # as if the queue did not exist
     DENIED                          # PERMISSION_DENIED, naming the right

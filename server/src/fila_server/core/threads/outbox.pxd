@@ -1,4 +1,4 @@
-"""The scheduler thread's doors out, one for each thread that reads and writes sockets: a list of finished
+"""What the scheduler thread answers, to each thread that reads and writes sockets: a list of finished
 answers, and an eventfd that tells its thread once, however many answers there are. A lock is held for a few
 pointer moves.
 

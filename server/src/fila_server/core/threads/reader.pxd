@@ -1,4 +1,4 @@
-"""The door between the scheduler thread, which never waits for the disk, and the reader thread, which does.
+"""What the scheduler thread, which never waits for the disk, asks of the reader thread, which does.
 
 The scheduler asks for frames by their place on disk, several at a time; the reader thread
 fills them in and pokes the scheduler's mailbox. Answers carry the place, not a pointer to

@@ -29,10 +29,10 @@ cdef enum:
 cdef const char* CONTENT_TYPE = b"application/grpc"
 cdef const char* ACCEPTS = b"identity,deflate,gzip"
 cdef const char* NOT_A_POST = (
-    b"This port speaks gRPC, whose requests are POST. For HTTP there is a door of its own: fila http.\n")
+    b"This port speaks gRPC, whose requests are POST. For HTTP there is a gateway: fila http.\n")
 cdef const char* NOT_GRPC = (
-    b"This port speaks gRPC: a request has content-type application/grpc. For HTTP and JSON there is a door "
-    b"of its own: fila http.\n")
+    b"This port speaks gRPC: a request has content-type application/grpc. For HTTP and JSON there is a "
+    b"gateway: fila http.\n")
 
 
 # --- parcels ---------------------------------------------------------------------------------
