@@ -261,8 +261,8 @@ def test_ages_agree_with_a_twin_that_looks_at_every_message(seed: int, engine: D
             case 0 | 1 | 2:
                 delay_ms = chance.choice([0, 0, 0, 300, 300, 2_000])
                 offset = engine.enqueue("q", b"x", {"k": chance.choice("xyz")}, delay_ms=delay_ms)
-                for each in twin.channels.values():
-                    each[offset] = Waits(engine.wall_ms + delay_ms)
+                for waiting in twin.channels.values():
+                    waiting[offset] = Waits(engine.wall_ms + delay_ms)
             case 3 | 4:
                 for message in engine.lease("q", chance.randrange(1, 6), channel):
                     each = own[message.metadata.offset]

@@ -23,7 +23,7 @@ class FakeBroker:
 
     def __init__(self) -> None:
         self.keys: dict[str, int] = {}
-        self.totals: dict[str, int] = {}
+        self.totals: dict[str, Any] = {}
         self.pages: list[Any] = []
         self.gone = False
         self.drains: list[Callable[[], object]] = []

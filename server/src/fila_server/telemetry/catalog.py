@@ -284,7 +284,9 @@ TROUBLE_SINCE = _gauge(
 
 # --- the core ---------------------------------------------------------------------------------------------------
 REFUSED = _counter("fila.messages.refused", "{message}", "Messages not taken, by the reason told.", REASON)
-REFUSED_CALLS = _counter("fila.requests.refused", "{request}", "Requests refused whole, before they were parsed.", REASON)
+REFUSED_CALLS = _counter(
+    "fila.requests.refused", "{request}", "Requests refused whole, before parsing.", REASON
+)
 PASSES = _counter("fila.scheduler.passes", "{pass}", "Passes of the scheduler thread.", core="passes")
 COMMANDS = _counter(
     "fila.scheduler.commands", "{command}", "Commands taken from the mailbox.", core="commands"
