@@ -69,6 +69,7 @@ CRASHES = {
     "cuts": "test_a_power_cut_loses_nothing_that_was_answered_under_fsync_and_nothing_in_between_under_os",
 }
 AT_LENGTH = (
+    "access/test_keyring.py",
     "crash/test_begun_over_crashes.py",
     "crash/test_sink_kills.py",
     "core/test_sinks_random.py",

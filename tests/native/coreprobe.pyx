@@ -36,7 +36,9 @@ def store_stalls(OpenCore engine not None, bint stalls):
 
 
 cdef _slow_ages(Channel* channel):
-    """Since when the oldest waits, and since when the oldest lease runs: None for nothing."""
+    """Since when the oldest waits; the lease that began first, and since when it runs. None for nothing.
+
+    Lease ids tell which began first: the wall clock may have been set back between two of them."""
     cdef Directory* directory = &channel.queue.directory
     cdef uint32_t cell = directory_from(directory, 0)
     cdef Frame* frame
@@ -58,7 +60,7 @@ cdef _slow_ages(Channel* channel):
                     since = max(since, frame.first_due_ms[i])
                 waiting.append(since)
             elif slot.state == LEASED:
-                leased.append((<Lease*> slot.owner).leased_ms)
+                leased.append(((<Lease*> slot.owner).lease_id, (<Lease*> slot.owner).leased_ms))
 
 
 def wrong_ages(OpenCore engine not None):
@@ -80,11 +82,16 @@ def wrong_ages(OpenCore engine not None):
             first = fifo_first(&channel.waiting)
             kept = (
                 first.position if first != NULL else None,
-                channel.groups.leased_ms if channel.groups != NULL else None,
+                (channel.groups.first_lease_id, channel.groups.leased_ms) if channel.groups != NULL else None,
             )
-            is_wrong = kept != found
-            if kept[0] == found[0] and kept[1] is not None and engine.core.decisions.count:
-                is_wrong = found[1] is not None and kept[1] > found[1]
+            is_wrong = kept[0] != found[0] or (kept[1] is None) != (found[1] is None)
+            if kept[1] is not None and found[1] is not None:
+                # Its group has the leases that began with it, and those before it may have ended.
+                is_wrong = is_wrong or kept[1][0] > found[1][0]
+                if engine.core.decisions.count == 0:
+                    is_wrong = is_wrong or kept[1][1] != found[1][1]
+            elif kept[1] is not None:
+                is_wrong = kept[0] != found[0] or engine.core.decisions.count == 0
             if is_wrong:
                 name = queue.text.bytes[:queue.text.length], channel.text.bytes[:channel.text.length]
                 wrong.append((*name, found, kept))

@@ -1,5 +1,5 @@
 """Do the alerts cry when they should, and keep silent when all is well? Asks promtool, with what the metric would have
-been in each staged state of tests/edge/test_troubles.py: so states, table and rules are judged together.
+been in each staged state of tests/edge/staged_states.py: so states, table and rules are judged together.
 
     python -m tests.tools.alert_rules promtool
 """
@@ -16,7 +16,7 @@ import yaml
 
 from fila_server.operations import troubles
 from fila_server.telemetry import catalog
-from tests.edge.test_troubles import HEALTHY, STAGED, START_MS, Stage, State
+from tests.edge.staged_states import HEALTHY, STAGED, START_MS, Stage, State
 
 RULES = Path(__file__).resolve().parents[2] / "docs/deploy/alerts.yml"
 MINUTES = 70

@@ -120,7 +120,8 @@ class QueueInfo:
     active_consumers: int
     leader_node_id: int = 0
     enqueued_total: int = 0
-    """This and the other totals count since the broker started."""
+    totals_since: datetime | None = None
+    """Since when this and the other totals count: the broker's start, or the queue's creation after it."""
     delivered_total: int = 0
     acked_total: int = 0
     dead_lettered_total: int = 0
@@ -260,6 +261,8 @@ class Stats:
     hooks: list[HookStats] = field(default_factory=list)
     creation_id: str = ""
     """Tells this queue from every other one, also from one that had its name before or has it later."""
+    totals_since: datetime | None = None
+    """Since when the totals count: the broker's start, or the queue's creation after it."""
     retention: Retention = field(default_factory=Retention)
 
 

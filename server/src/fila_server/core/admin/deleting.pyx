@@ -289,7 +289,7 @@ cdef void forget_all(Core* core) noexcept nogil:
     cdef uint32_t cursor, before
     cdef Queue* queue
     core.stage_end = UINT64_MAX
-    while core.queues.count:            # a walk passes by those that a deletion moved: the next one finds them
+    while core.queues.count:            # a walk passes by those that a deletion moved: the next finds them
         cursor = 0
         while True:
             before = cursor

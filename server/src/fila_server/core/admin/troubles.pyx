@@ -1,4 +1,5 @@
-"""A walk over a slice of a table; each queue and bucket says in a few reads whether it has anything to tell."""
+"""A walk over a slice of a table; each queue and bucket says in a few reads whether it has anything to
+tell."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -113,7 +114,8 @@ cdef void _put_failing(Core* core, Buffer* b, Queue* queue, StepBudget* steps) n
 
 
 cdef uint32_t _queue(Core* core, Buffer* b, Queue* queue, StepBudget* steps) noexcept nogil:
-    """How many rows it has. What stands in a dead-letter queue waits for people, and what is paused for nobody."""
+    """How many rows it has. What stands in a dead-letter queue waits for people, and what is paused for
+    nobody."""
     cdef uint32_t count = 0
     cdef uint64_t ready
     if queue.is_dlq:

@@ -1,8 +1,10 @@
-"""When housekeeping visits a queue next, for what time brings: retention, dedup windows, unused queues, frames to write anew.
+"""When housekeeping visits a queue next, for what time brings: retention, dedup windows, unused queues,
+frames to write anew.
 
-A queue has a timer on Core.visits. What changes a queue sets it to now (visit_soon); a visit sets it to the moment when
-something of the queue is due, if anything will be. So a queue where nothing happens and nothing is due costs nothing,
-however many there are. Housekeeping takes from the heap what is due, and runs when something is.
+A queue has a timer on Core.visits. What changes a queue sets it to now (visit_soon); a visit sets it to the
+moment when something of the queue is due, if anything will be. So a queue where nothing happens and nothing
+is due costs nothing, however many there are. Housekeeping takes from the heap what is due, and runs when
+something is.
 """
 
 from libc.stdint cimport int64_t

@@ -1,5 +1,5 @@
-"""Each look goes on where the last one stopped, so its cost is bounded whatever the queue holds. Which queues are
-visited, and when: index/visits.pxd."""
+"""Each look goes on where the last one stopped, so its cost is bounded whatever the queue holds. Which queues
+are visited, and when: index/visits.pxd."""
 
 from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t
 
@@ -163,8 +163,8 @@ cdef int64_t _unused_in_ms(Core* core, int64_t used_ms, uint64_t after_ms, bint 
 
 
 cdef int64_t _unused_by(Core* core, Queue* queue) noexcept nogil:
-    """In how many milliseconds it or a channel of it may go as unused, or its use has to be followed; INT64_MAX =
-    never."""
+    """In how many milliseconds it or a channel of it may go as unused, or its use has to be followed;
+    INT64_MAX = never."""
     cdef Channel* channel = queue.channels
     cdef uint64_t idle_ms = queue.policy.idle_ms if dlq_source(core, queue) == NULL else 0
     cdef bint in_use = idle_ms and (queue.promised or queue.staged_bytes or queue.chore != NULL)
@@ -204,7 +204,7 @@ cdef void _visit(Core* core, Queue* queue) noexcept nogil:
     _hard_retention(core, queue)
     _soft_retention(core, queue)
     rewrites = queue_rewrite(core, queue)
-    dedup_expire(core, queue)           # here too: the table is one for all queues, and this one may see no more keys
+    dedup_expire(core, queue)           # here too: the table is for all queues, and this one may see no keys
     bytes = queue.stored_bytes + 16 * queue.directory.live
     core.live_bytes += bytes - queue.visited_bytes
     queue.visited_bytes = bytes
@@ -216,8 +216,8 @@ cdef void _visit(Core* core, Queue* queue) noexcept nogil:
 
 
 cdef void _clock_follow(Core* core) noexcept nogil:
-    """Frames are retained by the wall clock, and visits are set by the other one: where the two part, all queues are
-    visited anew."""
+    """Frames are retained by the wall clock, and visits are set by the other one: where the two part, all
+    queues are visited anew."""
     cdef uint32_t cursor = 0
     cdef int64_t ahead_ms = core.wall_ms - core.mono_ns // 1000000
     cdef Queue* queue

@@ -178,13 +178,14 @@ cdef bint frame_rewrite(Core* core, Frame* old) noexcept nogil:
 
 
 cdef bint queue_rewrite(Core* core, Queue* queue) noexcept nogil:
-    """A bounded look along the queue, from where the last one stopped. False: there is nothing to do before a change."""
+    """A bounded look along the queue, from where the last one stopped. False: there is nothing to do before a
+    change."""
     cdef Frame* frame
     cdef Channel* channel
     cdef uint32_t looked = 0
     cdef uint32_t done = 0
     cdef uint64_t offset
-    cdef bint more = queue.rewrite_at != 0      # only a whole walk without anything to do says that there is nothing
+    cdef bint more = queue.rewrite_at != 0      # only a whole walk without work says that there is none
     if queue.unwanted_bytes < UNWANTED_BYTES_MIN or queue.unwanted_bytes * 3 < queue.stored_bytes:
         return False
     if queue.gone != NULL:

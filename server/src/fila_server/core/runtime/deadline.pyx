@@ -1,7 +1,7 @@
 """The end of a stop that does not end by itself: a thread of its own, which needs neither the GIL nor a lock.
 
-Python's own timers wait for the GIL, and what hangs may hold it. So this thread says its one line and leaves without
-a look at anything else.
+Python's own timers wait for the GIL, and what hangs may hold it. So this thread says its one line and leaves
+without a look at anything else.
 """
 
 import os
@@ -47,7 +47,8 @@ cdef void* _run(void* argument) noexcept nogil:
 
 
 def leave_after(int64_t ms, str line, int status):
-    """End this process with `status` in `ms` milliseconds, and write `line` to stderr first. Nothing calls it off.
+    """End this process with `status` in `ms` milliseconds, and write `line` to stderr first. Nothing calls it
+    off.
 
     OSError when there is no thread to be had.
     """

@@ -269,7 +269,8 @@ cdef class CoreEngine(OpenCore):
         free(self.core)
 
     def close(self):
-        """Close the store as it is, and give back what the core holds; for a clean stop call stop_cleanly first."""
+        """Close the store as it is, and give back what the core holds; for a clean stop call stop_cleanly
+        first."""
         cdef Core* core = self.core
         cdef Command* command
         if not self.is_open:
@@ -478,8 +479,8 @@ cdef class CoreEngine(OpenCore):
 
     @property
     def stirs(self):
-        """A number that stays the same while nobody asks for anything, consumes or holds a lease, and nothing comes
-        due: what METRICS tells is then what it told, but for ages."""
+        """A number that stays the same while nobody asks for anything, consumes or holds a lease, and nothing
+        comes due: what METRICS tells is then what it told, but for ages."""
         return self.core.counters.stirs
 
     def counters(self):

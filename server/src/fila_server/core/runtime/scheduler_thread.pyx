@@ -185,8 +185,8 @@ cdef class Engine(CoreEngine):
             raise errors.StoreError(error.text.decode("utf-8", "replace"))
 
     def stop(self):
-        """Finish what is in hand, sync, end the threads, close the store. The process is to end next: memory is left
-        to that. May take as long as the disk does, without the GIL."""
+        """Finish what is in hand, sync, end the threads, close the store. The process is to end next: memory
+        is left to that. May take as long as the disk does, without the GIL."""
         if not self.is_open:
             return
         flag_store(&self.core.shared.stopping, True)

@@ -115,7 +115,8 @@ cdef inline uint32_t slot_returns(Slot* slot) noexcept nogil:
     return slot.marks >> RETURNS_FROM_BIT
 
 cdef inline void failure_counted(Core* core, Queue* queue) noexcept nogil:
-    """Behind the count of a nacked or expired message: what of late failed is told apart from what ever did."""
+    """Behind the count of a nacked or expired message: what of late failed is told apart from what ever
+    did."""
     cdef Failures* late = &queue.failures
     if late.last_ns == 0 or core.mono_ns - late.last_ns > <int64_t> FAILURES_QUIET_S * 1000000000:
         late.began_ns = core.mono_ns

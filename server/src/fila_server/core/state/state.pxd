@@ -69,9 +69,7 @@ cdef struct Waiters:                # one channel's flows that wait for one buck
     Waiters* next                   # of the bucket
     Ring     ring                   # of those that want a token
     Waiter*  first
-    uint64_t count
-    uint64_t messages               # of these flows, spoken for or not
-    uint64_t woken                  # tokens that are spoken for
+    uint64_t count, messages, woken         # flows; their messages, spoken for or not; tokens spoken for
     Waiters  *next_woken, *prev_woken       # neighbours among the channel's lines with `woken`
 
 cdef struct Waiter:                 # one flow's sub-queues that wait for one bucket; they share one turn
@@ -82,8 +80,7 @@ cdef struct Waiter:                 # one flow's sub-queues that wait for one bu
     HeapNode* held                  # its sub-queues by the position of their first message, without `chosen`
     Subqueue* chosen                # may go: the lowest, while a token is spoken for it; NULL = none is
     uint64_t messages, tokens       # of its sub-queues; spoken for these
-    int64_t  spoken                 # what the messages of these tokens were thought to cost
-    int64_t  owed                   # what messages that went cost more than thought; below 0: less
+    int64_t  spoken, owed           # what these tokens' messages should cost; what those that went cost more
 
 cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
     Text     text                   # first: the keys, length-prefixed
@@ -111,8 +108,7 @@ cdef struct Flow:
     Key*     key
     Channel* channel
     Flow*    next_of_key
-    uint32_t in_flight              # LEASED and DECIDING
-    uint32_t delayed
+    uint32_t in_flight, delayed     # the former: LEASED and DECIDING
     uint32_t arrived                # messages that came into the channel; it wraps
     uint32_t delivered              # messages begun, below 2^32; see flow_delivered
     uint32_t unbegun                # leases that were not begun: they are held, or came back; see flow_leased
@@ -135,8 +131,7 @@ cdef struct Key:                    # a fairness key of one queue
     uint16_t weight                 # of the newest enqueue, as it came: what counts is frames.key_weight
     uint16_t table_weight           # of the queue's weight table, 0 = not in it
     uint16_t admin_weight           # 0 = none set
-    uint8_t  paused
-    uint8_t  recorded               # a KEYS record exists, with this weight
+    uint8_t  paused, recorded       # the latter: a KEYS record exists, with this weight
     KeyExtras* extras               # NULL for nearly every key
     Flow     first                  # of the channel that used it first; further channels' are made apart
 
@@ -150,8 +145,7 @@ cdef struct Subqueue:               # a flow's ready messages that share one set
     Flow*    flow
     ThrottleSet* set
     Waiter*  waiter                 # where it stands; NULL = in no line
-    Subqueue* sibling               # of the flow
-    Subqueue* sibling_prev
+    Subqueue *sibling, *sibling_prev        # of the flow
 
 cdef struct Subqueues:              # of one flow
     Subqueue* first
@@ -179,8 +173,7 @@ cdef struct Frame:
     uint32_t count
     uint32_t live                   # entries that some channel still wants
     uint32_t body_bytes, live_bytes
-    uint8_t  loading                # asked of the reader thread
-    uint8_t  loaded_seen            # read back once already
+    uint8_t  loading, loaded_seen   # asked of the reader thread; read back once already
     uint8_t  has_expiries           # some entry has an Expiry
     uint8_t  dying                  # goes with this pass
     uint8_t  revealed               # its channels have their shares, or will by a rebuild
@@ -209,8 +202,7 @@ cdef struct Share:                  # one channel's view of one frame
     Frame*   frame
     Share*   next_dirty
     uint32_t remaining              # slots not DONE
-    uint8_t  dirty                  # its SETTLED record is to be written with this pass
-    uint8_t  recorded               # a SETTLED record exists
+    uint8_t  dirty, recorded        # its SETTLED record is to be written with this pass; exists
     Wait*    waits                  # behind the slots; NULL without a history
     Cohort   cohort                 # of its messages, but for those that were delayed at first
     Slot     slots[1]               # frame.count
@@ -263,9 +255,7 @@ cdef struct Consumer:
     uint32_t unwritten, in_flight, max_in_flight
     uint32_t limit                  # leases it may hold now: its credit, never above max_in_flight
     uint32_t max_batch              # messages a frame; PULL: messages it asked for
-    uint8_t  kind
-    uint8_t  batched                # STREAM: ConsumeResponse.messages instead of .message
-    uint8_t  tracks_begun
+    uint8_t  kind, batched, tracks_begun    # batched: STREAM, ConsumeResponse.messages not .message
     uint8_t  away                   # its stream is gone; a session may resume until `deadline_ms`
     uint8_t  fate                   # it leaves: a Fate; 0 = not
     uint8_t  reported               # stands on Core.told
@@ -295,8 +285,7 @@ cdef struct Channel:
     int64_t  next_position
     uint64_t requeue_seq
     uint64_t placed_to              # highest offset with its first place here: what comes back stands behind
-    uint64_t ready, delayed, in_flight
-    uint64_t unbegun                # of these, those that are not begun
+    uint64_t ready, delayed, in_flight, unbegun     # the latter: of those in flight
     Fifo     waiting                # Cohorts, the oldest first
     Map64    delayed_cohorts        # of messages that were delayed at first: by that moment
     LeaseGroup *groups, *groups_last        # of its leases, the oldest first
@@ -306,15 +295,12 @@ cdef struct Channel:
     uint64_t leased, delivered, acked       # delivered: begun, which is at the lease where nobody tracks it
     uint64_t returned, failed       # leases that came back uncounted; attempts that failed
     uint64_t idle_after_ms          # it is deleted after so long without use; 0 = never
-    int64_t  used_ms                # on Core.heard_ms
-    int64_t  noticed_ms             # when a message that keeps returning was last told of
+    int64_t  used_ms, noticed_ms    # on Core.heard_ms; when a message that keeps returning was last told of
     Waiters* woken_waiters          # those that count on tokens
     bint     has_room               # some consumer may take more; false only once deliver has looked
-    uint32_t no_room_since_ms       # while has_room is false
-    uint32_t no_room_ms             # what longer stretches of that add up to
+    uint32_t no_room_since_ms, no_room_ms   # while has_room is false; what longer stretches of that add up to
     uint32_t active_keys            # flows with something ready or delayed
-    uint64_t weight                 # of the flows with the ring
-    uint64_t served                 # cost delivered, in thousandths
+    uint64_t weight, served         # of the flows with the ring; cost delivered, in thousandths
     double   virtual                # cost delivered a unit of weight: what each backlogged flow was due
     TextMap  clocks                 # of KeyClocks, by the key's text
     KeyClock *clocks_newest, *clocks_oldest
@@ -331,8 +317,7 @@ cdef struct DirectoryCell:
 
 cdef struct Directory:              # a queue's frames in offset order
     DirectoryCell* cells
-    uint32_t start
-    uint32_t count                  # cells in use from 0, deleted ones included
+    uint32_t start, count           # cells in use from 0, deleted ones included
     uint32_t capacity, live
 
 cdef struct Building:               # one message on its way into a frame
@@ -376,10 +361,8 @@ cdef struct Queue:
     uint64_t dead_reported          # of counters.dead_dropped, as the edge was told
     Failures failures               # of late; see paths.failure_counted
     uint64_t idle_offset            # next_offset when it was last looked at
-    Effect* revealing               # its first frame is being revealed; what comes behind it waits here
-    Effect* revealing_last
-    Queue*   next_revealing
-    Queue*   next_gone
+    Effect   *revealing, *revealing_last    # its first frame is being revealed; what comes behind it waits
+    Queue    *next_revealing, *next_gone
     uint64_t reveals                # how many of its frames were begun
     Chore*   chore                  # the change to it that is being carried out, and those that wait for it
     Queue*   dlq                    # NULL for a DLQ
@@ -408,21 +391,18 @@ cdef struct Queue:
     Latency  latency
     Builder  building, moving
     bint     build_listed, move_listed
-    uint64_t rewrite_at             # where the next look for frames to rewrite begins
-    uint64_t retained_at            # the same for frames not to be kept; UINT64_MAX = nowhere
-    int64_t  retained_ms            # until when the oldest frame of this walk is kept by its age; INT64_MAX = none is
+    uint64_t rewrite_at, retained_at        # where looks for frames to rewrite, or drop, begin
+    int64_t  retained_ms            # until when the oldest frame of this walk is kept by age; or INT64_MAX
     Timer    visit                  # when housekeeping visits it next: see visits.pxd
     int64_t  visited_bytes          # what it has in Core.live_bytes
     Queue*   next_unused
-    bint     is_unused              # stands on Core.unused
-    bint     is_gone                # deleted: nobody visits it any more
+    bint     is_unused, is_gone     # stands on Core.unused; deleted: nobody visits it any more
 
 cdef struct Effect:                # an answer, a stream's frame, or a stored frame's visibility, in order
     Effect* next
     uint64_t epoch                  # leaves once this one is durable; 0 = once this pass is written
     uint64_t token
-    int32_t  kind
-    int32_t  status
+    int32_t  kind, status
     uint64_t queue_number           # of an enqueue's answer: behind the frames of that queue; 0 = of none
     Buffer   payload
     Frame*   frame                  # not NULL: becomes visible
@@ -471,8 +451,7 @@ cdef struct Core:
     # --- this pass
     rocksdb_writebatch_t* settles   # everything but new messages
     rocksdb_writebatch_t* enqueues  # refused as a whole when the disk will not take it
-    rocksdb_writebatch_t* apart     # what must outlive a damaged block of the log:
-                                    # once more, behind `settles`
+    rocksdb_writebatch_t* apart     # what must outlive a damaged block of the log: again, behind `settles`
     Share*   dirty_shares
     ThrottleKey* dirty_keys
     Builder  *builders, *movers
@@ -496,8 +475,7 @@ cdef struct Core:
     uint32_t brought_count, brought_capacity
     Frame*   dying
     Command* postponed              # taken from the mailbox, for the next pass
-    Command* enqueued               # enqueue commands of this pass, answered once it is written
-    Command* enqueued_last
+    Command  *enqueued, *enqueued_last      # enqueue commands of this pass, answered once it is written
     bint     sync_wanted
     int64_t  blocked_since_ns
     # --- epochs
@@ -508,16 +486,14 @@ cdef struct Core:
     uint64_t hot_bytes
     Body     *newest, *oldest
     uint32_t rebuilding             # channels that take in retained frames after a seek
-    int      disk_level             # as of this pass
-    bint     disk_low
+    int      disk_level, disk_low   # as of this pass
     Timer    housekeeping
     int64_t  index_bytes            # frames, shares, keys, flows
     uint64_t keys_count
     Key*     paused                 # the key that was paused last; the others behind it
     Timers   visits                 # of queues: see visits.pxd
     int64_t  housekeeping_ns        # when housekeeping ran last
-    int64_t  wall_ahead_ms          # of the monotonic clock, as visits were set by it
-    int64_t  live_bytes             # keys and values of FRAMES, as of the queues' last visits
+    int64_t  wall_ahead_ms, live_bytes      # of the monotonic clock; bytes of FRAMES: as of the last visits
     uint32_t clocks_count           # rows of all channels
     CoreCounters counters
     Sinks    sinks

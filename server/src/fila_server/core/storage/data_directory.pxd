@@ -18,7 +18,7 @@ cdef int64_t format_read(const char* directory) noexcept nogil      # the number
 # The highest and the lowest number of a log file there, 0 when there is none, -1 when the directory cannot be
 # listed.
 cdef int64_t directory_newest_log(const char* path, int64_t* oldest) noexcept nogil
-# When an entry of it was last made, removed or renamed, as its file system tells; -1 when that cannot be known.
+# When an entry of it was last made, removed or renamed, as its file system tells; -1 when nobody can know.
 cdef int64_t directory_changed_ns(const char* path) noexcept nogil
 # The name of what a running server must find there and does not, or NULL: the directory under its own name,
 # with the very lock file that this process holds, and RocksDB's CURRENT. An error that says nothing about

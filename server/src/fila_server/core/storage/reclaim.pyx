@@ -155,9 +155,9 @@ cdef void _tidy_when_quiet(Upkeep* upkeep) noexcept nogil:
 
 
 cdef void _trim_when_quiet(Upkeep* upkeep, uint64_t writes) noexcept nogil:
-    """What was freed since the last time goes back to the system: the allocator keeps pages between pieces that live
-    on. It holds its locks meanwhile, some milliseconds a hundred megabytes, so only after a second without a write,
-    once for all that was written, and at most every TRIM_EVERY_ROUNDS."""
+    """What was freed since the last time goes back to the system: the allocator keeps pages between pieces
+    that live on. It holds its locks meanwhile, some milliseconds a hundred megabytes, so only after a second
+    without a write, once for all that was written, and at most every TRIM_EVERY_ROUNDS."""
     upkeep.rounds += 1
     if writes != upkeep.writes_seen or writes == upkeep.writes_trimmed or upkeep.rounds < upkeep.trim_after:
         return

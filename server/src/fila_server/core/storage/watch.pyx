@@ -64,8 +64,8 @@ cdef void watch_look(Watch* watch) noexcept nogil:
 
 
 cdef bint _has_changed(Watch* watch) noexcept nogil:
-    """Whether files may have come or gone since the last listing: nobody lists a directory ten times a second for
-    nothing."""
+    """Whether files may have come or gone since the last listing: nobody lists a directory ten times a second
+    for nothing."""
     cdef int64_t changed_ns = directory_changed_ns(watch.store.directory)
     if changed_ns >= 0 and changed_ns == watch.changed_ns:
         if watch.is_listed:

@@ -59,7 +59,7 @@ cdef struct CoreCounters:
     uint64_t work                   # messages and timers touched; how many a pass
                                     # may is bounded, see budget.pxd
     uint64_t pass_work_max          # the most that one pass touched
-    uint64_t stirs                  # stands still while nobody asks, consumes or holds anything, and nothing is due
+    uint64_t stirs                  # stands still while nobody asks, consumes or holds, and nothing is due
     uint64_t visits                 # of housekeeping at queues, for what time brings: see index/visits.pxd
     uint64_t taken_apart            # queues that were freed after their deletion
     uint64_t walked                 # steps along lists that grow with what is stored: few, whatever is stored
