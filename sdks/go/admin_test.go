@@ -224,6 +224,7 @@ func TestEveryQueueOptionSetsAFieldThatTheMaskNames(t *testing.T) {
 		FairnessKeyHeader("x"), WeightHeader("x"), Weights(map[string]uint32{"a": 1}), CostHeader("x"), ThrottleKeyHeaders("x"),
 		RetryExponential(1, 1), RetryJitter(1), HoldOnHookFailure(true), KeepFor(1), KeepBytes(1), DropAfter(1), DropBeyond(1),
 		Channels("x"), DedupWindow(1), TTLToDLQ(true), Paused(true), DisconnectGrace(1), ExpiresAfterIdle(1),
+		IntakeHeaders("x"), IntakeDedupHeaders("x"),
 	}
 	s := settingsOf(all)
 	if !s.mask().IsValid(&s.config) {
