@@ -230,6 +230,7 @@ def test_a_history_that_executors_do_not_see_is_told_from_none(spark, reports, t
 
 
 def test_a_master_that_spark_does_not_know_is_named(tmp_path):
+    (tmp_path / "_list").mkdir()  # a history that is none is named first, before Spark starts
     command = [
         sys.executable,
         "-m",
