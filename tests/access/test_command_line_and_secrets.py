@@ -149,7 +149,9 @@ def test_a_link_is_made_shown_used_and_revoked_by_whoever_manages_the_queue(guar
 
     # Its own message, not the two that wait; who consumes is not for it.
     (row,) = run("queue", "list", key=key).stdout.splitlines()[1:]
-    assert row.split() == [queue, "1", "0", "-"]
+    name, pending, leased, age, consumers = row.split()
+    assert (name, pending, leased, consumers) == (queue, "1", "0", "-")
+    assert age.endswith("s")
     assert "globex" not in run("queue", "inspect", queue, key=key).stdout
     assert run("explain", queue, "acme", key=key).returncode == 0
     assert run("explain", queue, "globex", key=key).returncode == 1

@@ -279,8 +279,8 @@ async def test_delays_survive_a_restart(start_server: StartServer) -> None:
     async with FilaClient.connect(server.addresses["grpc"]) as client:
         await client.create_queue("q")
         await client.enqueue("q", b"much later", delay_ms=3_600_000)
-        await client.enqueue("q", b"later", delay_ms=2500)
         due_s = time.monotonic() + 2.5
+        await client.enqueue("q", b"later", delay_ms=2500)
     assert server.stop() == 0
 
     server = start_server()

@@ -9,10 +9,17 @@ from fila_server.core.protocol import commands, seam_frames
 from fila_server.hooks.packed import Routing
 from tests.core.driven_engine import DrivenEngine, Out
 from tests.core.test_parsed_frame import pack_routings
+from tests.native import coreprobe
+from tests.simulation import books
 from tests.simulation.oracles import Broken
 from tests.simulation.simulate import simulate
 
 SEEDS_MAX = 12
+
+
+@pytest.fixture(autouse=True)
+def _ages_are_of_the_core_behind_a_liar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(books, "wrong_ages", lambda core: coreprobe.wrong_ages(getattr(core, "core", core)))
 
 
 class Liar:

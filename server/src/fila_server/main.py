@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -281,10 +282,16 @@ def _record(engine: Engine, settings: Config) -> Recorder | None:
 def _leave_in_time() -> None:
     """Bound the whole way out, whatever it waits for: a disk, a peer, a thread, the GIL.
 
-    Nothing is lost: what was answered is durable already, and the next start only has more to read.
+    Nothing is lost: what was answered is durable already, and the next start only has more to read. A second signal
+    changes nothing, also where it comes when the loop, which hears them, is closed already.
     """
+    import asyncio
+
     from fila_server.core.runtime.deadline import leave_after
 
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)
     line = (
         f"fila-server: the stop took more than {DRAIN_S_MAX} s, and the server left without closing the store. "
         "What was answered is kept; the next start reads the write-ahead log"
