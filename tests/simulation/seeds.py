@@ -21,8 +21,9 @@ FEW = 5
 may come to little in others. Seeds 3001 to 3030 of the sessions have one quiet key that waits, 1 to 350 have 122."""
 
 USUAL: dict[str, dict[str, float]] = {
-    "plain": {  # 2,762 runs; of shared limits 40
-        "keys share a limit within the bound": 3,
+    "plain": {  # 2,762 runs
+        # Often no two keys wait for one bucket alone in fifty seeds. shared_limits.py judges it at length.
+        "keys share a limit within the bound": 0,
         "keys stay within the bound": 34_354,
         "messages": 750,
         "no answered message is lost or comes back": 1_484,
@@ -33,8 +34,8 @@ USUAL: dict[str, dict[str, float]] = {
         "order within a key": 76,
         "the numbers agree": 71,
     },
-    "policy": {  # 3,135 runs; of shared limits 30
-        "keys share a limit within the bound": 6,
+    "policy": {  # 3,135 runs
+        "keys share a limit within the bound": 0,  # as in plain
         "keys stay within the bound": 27_920,
         "messages": 924,
         "no answered message is lost or comes back": 1_310,
