@@ -83,6 +83,7 @@ AT_LENGTH = (
     "simulation/test_preview.py",
     *(f"simulation/test_{name}.py" for name in ("simulation", "session_simulation", "hardships")),
     "hooks/test_scripts_that_hoard.py",
+    "liveness/test_steady_memory.py",
 )
 """Tests that do more when FILA_SOAK is set, and files with tests that `make test` leaves to it (the mark `soak`)."""
 LIVENESS = ("liveness/test_descriptors.py", "liveness/test_liveness.py")
