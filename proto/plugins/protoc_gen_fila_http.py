@@ -1,6 +1,6 @@
 """A buf plugin: what `fila http` serves, from proto/http.yaml and the comments in the proto files.
 
-routes.py       the table of routes, which the door turns requests by
+routes.py       the table of routes, which the gateway turns requests by
 openapi.yaml    the same for people and their tools
 promises.txt    what was ever promised, so that /v1 only grows
 """

@@ -289,7 +289,7 @@ def test_links_are_in_the_audit(shared: Guarded):
         ("1" * 300, ""),
     ],
 )
-def test_the_address_that_a_door_claims_is_kept_as_claimed_beside_the_one_that_is_seen(
+def test_the_address_that_a_gateway_claims_is_kept_as_claimed_beside_the_one_that_is_seen(
     guarded: Guarded, claimed: str, kept: str
 ):
     guarded.admin.admin.SetConfig(

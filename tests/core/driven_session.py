@@ -22,7 +22,7 @@ class DrivenSession:
         holder: bytes = b"",
         **open_: Any,
     ) -> None:
-        """`holder` is what the door puts behind the opening: whose the session is."""
+        """`holder` is what the edge puts behind the opening: whose the session is."""
         self.engine = engine
         self.messages: list[messages.Message] = []
         self.revoked: list[tuple[str, list[int]]] = []

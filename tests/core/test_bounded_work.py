@@ -127,7 +127,7 @@ def atomic(engine: DrivenEngine, request: service.EnqueueBatchRequest) -> servic
     return engine.call(commands.ENQUEUE_ATOMIC, request, service.EnqueueBatchResponse)
 
 
-def test_an_atomic_batch_of_two_queues_is_refused_at_the_door(opened: Make) -> None:
+def test_an_atomic_batch_of_two_queues_is_refused_before_it_is_posted(opened: Make) -> None:
     engine = opened()
     engine.create_queue("q")
     request = service.EnqueueBatchRequest()
@@ -138,7 +138,7 @@ def test_an_atomic_batch_of_two_queues_is_refused_at_the_door(opened: Make) -> N
     assert engine.payloads("q") == []
 
 
-def test_an_atomic_batch_with_dedup_keys_is_refused_at_the_door(opened: Make) -> None:
+def test_an_atomic_batch_with_dedup_keys_is_refused_before_it_is_posted(opened: Make) -> None:
     engine = opened()
     engine.create_queue("q")
     options = service.EnqueueOptions(dedup_key="k")

@@ -29,7 +29,7 @@ def engine() -> Iterator[DrivenEngine]:
 
 
 def of(principal: int, most: int) -> bytes:
-    """As the door puts it behind what opens a consumer (requests/rights): fields 14 and 13."""
+    """As the edge puts it behind what opens a consumer (requests/rights): fields 14 and 13."""
     return bytes((14 << 3, principal, 13 << 3, most))
 
 

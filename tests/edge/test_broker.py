@@ -46,7 +46,7 @@ async def test_a_refusal_of_the_core_arrives_as_its_error(engine: FakeEngine, br
     assert (raised.value.status, raised.value.reason) == (errors.FAILED_PRECONDITION, "LEASE_LOST")
 
 
-async def test_a_frame_the_core_refuses_at_the_door_leaves_nothing_waiting(
+async def test_a_frame_the_core_refuses_at_once_leaves_nothing_waiting(
     engine: FakeEngine, broker: Broker
 ) -> None:
     for _ in range(200):  # twice what may be outstanding

@@ -49,8 +49,8 @@ def queues(engine: FakeEngine, broker: Broker) -> Queues:
         commands.REDRIVE_MOVE: move,
     }
     check: Any = SimpleNamespace(redrive=lambda _: None)
-    door: Any = SimpleNamespace(check=lambda *_: None)
-    return Queues(broker, Limits(), check, "fsync", door)
+    admission: Any = SimpleNamespace(check=lambda *_: None)
+    return Queues(broker, Limits(), check, "fsync", admission)
 
 
 def paced() -> admin_pb2.RedriveRequest:

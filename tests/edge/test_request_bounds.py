@@ -218,8 +218,8 @@ async def test_a_tenant_with_many_queues_holds_up_no_operator_and_no_other_tenan
 
     broker: Any = SimpleNamespace(call=call, hooks=SimpleNamespace(status=lambda _: []))
     check: Any = SimpleNamespace(stats=anything)
-    door: Any = SimpleNamespace(sees=anything, sees_all_channels=anything, sees_messages=anything)
-    queues = Queues(broker, Limits(), check, "fsync", door)
+    admission: Any = SimpleNamespace(sees=anything, sees_all_channels=anything, sees_messages=anything)
+    queues = Queues(broker, Limits(), check, "fsync", admission)
     listing = [
         asyncio.ensure_future(queues.list_queues(admin_pb2.ListQueuesRequest(), of_tenant("acme")))
         for _ in range(8)

@@ -18,9 +18,9 @@ JSON = {"content-type": "application/json"}
 TEXT = {"content-type": "text/plain"}
 
 
-def talk(door, text: bytes, *, then_s: float = 0.0) -> bytes:
-    """Send bytes as they are, and return all that comes until the door closes."""
-    with closing(socket.create_connection(("127.0.0.1", door.port), timeout=15)) as raw:
+def talk(gateway, text: bytes, *, then_s: float = 0.0) -> bytes:
+    """Send bytes as they are, and return all that comes until the gateway closes."""
+    with closing(socket.create_connection(("127.0.0.1", gateway.port), timeout=15)) as raw:
         raw.sendall(text)
         time.sleep(then_s)
         got = b""
@@ -34,8 +34,8 @@ def problem_in(said: bytes) -> tuple[int, str]:
     return int(head.split()[1]), json.loads(body)["reason"]
 
 
-def resident_bytes(door) -> int:
-    pages = Path(f"/proc/{door.process.pid}/statm").read_text().split()[1]
+def resident_bytes(gateway) -> int:
+    pages = Path(f"/proc/{gateway.process.pid}/statm").read_text().split()[1]
     return int(pages) * 4096
 
 
@@ -60,39 +60,39 @@ def resident_bytes(door) -> int:
         pytest.param(b'{"queue": "other"}', "INVALID_FIELD", id="what the path says"),
     ],
 )
-def test_a_body_that_makes_no_sense_is_refused(door, queue, body, reason):
-    answer = door.call("POST", f"/v1/queues/{queue}/lease", body=body, headers=JSON)
+def test_a_body_that_makes_no_sense_is_refused(gateway, queue, body, reason):
+    answer = gateway.call("POST", f"/v1/queues/{queue}/lease", body=body, headers=JSON)
 
     assert answer.refusal == (400, reason)
     assert len(answer.body) < 4096, "what was sent is not sent back"
-    assert door.get("/healthz").status == 200
+    assert gateway.get("/healthz").status == 200
 
 
 @pytest.mark.parametrize(
     "payload", ["hello world", "aGVsbG8=x", "aG VsbG8", 7, {"a": 1}, ["aGVsbG8="], "aGVsbG8\u202e"]
 )
-def test_a_payload_that_is_no_base64_is_refused_and_not_stored_as_something_else(door, queue, payload):
-    one = door.post(f"/v1/queues/{queue}/messages", {"payload": payload})
-    many = door.post(
+def test_a_payload_that_is_no_base64_is_refused_and_not_stored_as_something_else(gateway, queue, payload):
+    one = gateway.post(f"/v1/queues/{queue}/messages", {"payload": payload})
+    many = gateway.post(
         f"/v1/queues/{queue}/messages/batch", {"messages": [{"payload": "YQ=="}, {"payload": payload}]}
     )
 
     assert one.refusal == many.refusal == (400, "INVALID_FIELD")
-    assert door.get(f"/v1/queues/{queue}/stats").json["depth"] == "0"
+    assert gateway.get(f"/v1/queues/{queue}/stats").json["depth"] == "0"
 
 
-def test_both_alphabets_of_base64_are_the_same_bytes(door, queue):
+def test_both_alphabets_of_base64_are_the_same_bytes(gateway, queue):
     for payload in ("-_8", "+/8=", "-_8="):
-        assert door.post(f"/v1/queues/{queue}/messages", {"payload": payload}).status == 200
-    leased = door.post(f"/v1/queues/{queue}/lease", {"maxMessages": 3}).json["messages"]
+        assert gateway.post(f"/v1/queues/{queue}/messages", {"payload": payload}).status == 200
+    leased = gateway.post(f"/v1/queues/{queue}/lease", {"maxMessages": 3}).json["messages"]
     assert {base64.b64decode(each["payload"]) for each in leased} == {b"\xfb\xff"}
 
 
-def test_control_and_bidi_characters_pass_as_text_and_are_escaped_or_kept(door, queue):
+def test_control_and_bidi_characters_pass_as_text_and_are_escaped_or_kept(gateway, queue):
     strange = "a\u0000\u001b[31m\u202e<script>"
-    door.post(f"/v1/queues/{queue}/messages", {"headers": {"tenant": strange}})
-    (message,) = door.post(f"/v1/queues/{queue}/lease").json["messages"]
-    refused = door.get(f"/v1/queues/{queue}/stats?channel=%1b%e2%80%ae")
+    gateway.post(f"/v1/queues/{queue}/messages", {"headers": {"tenant": strange}})
+    (message,) = gateway.post(f"/v1/queues/{queue}/lease").json["messages"]
+    refused = gateway.get(f"/v1/queues/{queue}/stats?channel=%1b%e2%80%ae")
 
     assert message["headers"] == {"tenant": strange}
     assert refused.refusal[0] in (400, 404)
@@ -100,66 +100,66 @@ def test_control_and_bidi_characters_pass_as_text_and_are_escaped_or_kept(door, 
     assert refused.headers["x-content-type-options"] == "nosniff"
 
 
-def test_the_query_holds_what_the_call_has_and_once(door, queue):
+def test_the_query_holds_what_the_call_has_and_once(gateway, queue):
     path = f"/v1/queues/{queue}/stats"
 
-    assert door.get(f"{path}?maxKey=1").refusal == (400, "INVALID_FIELD")
-    assert door.get(f"{path}?maxKeys=1&max_keys=2").refusal == (400, "INVALID_FIELD")
-    assert door.get(f"{path}?maxKeys=one").refusal == (400, "INVALID_FIELD")
-    assert door.get(f"{path}?maxKeys=").status == 200
-    assert door.call("DELETE", f"/v1/queues/{queue}?force=yes").refusal == (400, "INVALID_FIELD")
-    assert door.post(f"/v1/queues/{queue}/lease?waitMs=1").refusal == (400, "INVALID_FIELD")
+    assert gateway.get(f"{path}?maxKey=1").refusal == (400, "INVALID_FIELD")
+    assert gateway.get(f"{path}?maxKeys=1&max_keys=2").refusal == (400, "INVALID_FIELD")
+    assert gateway.get(f"{path}?maxKeys=one").refusal == (400, "INVALID_FIELD")
+    assert gateway.get(f"{path}?maxKeys=").status == 200
+    assert gateway.call("DELETE", f"/v1/queues/{queue}?force=yes").refusal == (400, "INVALID_FIELD")
+    assert gateway.post(f"/v1/queues/{queue}/lease?waitMs=1").refusal == (400, "INVALID_FIELD")
 
 
-def test_json_must_be_said_to_be_json_but_for_a_single_message(door, queue):
-    answer = door.call("POST", f"/v1/queues/{queue}/lease", body=b"{}", headers=TEXT)
+def test_json_must_be_said_to_be_json_but_for_a_single_message(gateway, queue):
+    answer = gateway.call("POST", f"/v1/queues/{queue}/lease", body=b"{}", headers=TEXT)
     assert answer.refusal == (415, "UNSUPPORTED_MEDIA_TYPE")
-    assert door.call("GET", "/v1/status", body=b"{}", headers=JSON).refusal == (400, "INVALID_FIELD")
+    assert gateway.call("GET", "/v1/status", body=b"{}", headers=JSON).refusal == (400, "INVALID_FIELD")
 
 
-def test_a_body_beyond_its_bound_is_refused_before_it_is_read(bounded_door, queue):
-    door = bounded_door(body_bytes_max=10_000)
+def test_a_body_beyond_its_bound_is_refused_before_it_is_read(bounded_gateway, queue):
+    gateway = bounded_gateway(body_bytes_max=10_000)
     path = f"/v1/queues/{queue}/messages"
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\ncontent-type: a/b\r\n"
 
-    told = talk(door, f"{head}content-length: 1000000000\r\n\r\n".encode())
-    untold = talk(door, f"{head}transfer-encoding: chunked\r\n\r\n4e20\r\n".encode() + b"x" * 20_000)
+    told = talk(gateway, f"{head}content-length: 1000000000\r\n\r\n".encode())
+    untold = talk(gateway, f"{head}transfer-encoding: chunked\r\n\r\n4e20\r\n".encode() + b"x" * 20_000)
 
     assert problem_in(told) == (413, "LIMIT_EXCEEDED")
     assert problem_in(untold) == (413, "LIMIT_EXCEEDED")
-    assert door.post(path, body=b"x" * 10_000, headers=TEXT).status == 200
+    assert gateway.post(path, body=b"x" * 10_000, headers=TEXT).status == 200
 
 
-def test_a_slow_body_and_a_slow_head_are_waited_for_so_long_and_no_longer(bounded_door, queue):
-    door = bounded_door(body_s_max=0.3, head_s_max=0.3)
+def test_a_slow_body_and_a_slow_head_are_waited_for_so_long_and_no_longer(bounded_gateway, queue):
+    gateway = bounded_gateway(body_s_max=0.3, head_s_max=0.3)
     head = f"POST /v1/queues/{queue}/messages HTTP/1.1\r\nHost: localhost\r\ncontent-length: 5\r\n"
 
-    assert problem_in(talk(door, f"{head}\r\nab".encode())) == (408, "BODY_TOO_SLOW")
-    assert problem_in(talk(door, head.encode())) == (408, "HEAD_TOO_SLOW")
-    assert problem_in(talk(door, b"")) == (408, "HEAD_TOO_SLOW")
+    assert problem_in(talk(gateway, f"{head}\r\nab".encode())) == (408, "BODY_TOO_SLOW")
+    assert problem_in(talk(gateway, head.encode())) == (408, "HEAD_TOO_SLOW")
+    assert problem_in(talk(gateway, b"")) == (408, "HEAD_TOO_SLOW")
 
 
-def test_a_head_without_end_and_what_is_no_http_are_refused(bounded_door):
-    door = bounded_door(head_bytes_max=8192)
+def test_a_head_without_end_and_what_is_no_http_are_refused(bounded_gateway):
+    gateway = bounded_gateway(head_bytes_max=8192)
 
     endless = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"x-header: y\r\n" * 2000
-    assert problem_in(talk(door, endless)) == (431, "LIMIT_EXCEEDED")
-    assert problem_in(talk(door, b"GET /" + b"a" * 20_000)) == (431, "LIMIT_EXCEEDED")
-    assert problem_in(talk(door, b"\x16\x03\x01\x02\x00 hello\r\n\r\n")) == (400, "INVALID_HTTP")
+    assert problem_in(talk(gateway, endless)) == (431, "LIMIT_EXCEEDED")
+    assert problem_in(talk(gateway, b"GET /" + b"a" * 20_000)) == (431, "LIMIT_EXCEEDED")
+    assert problem_in(talk(gateway, b"\x16\x03\x01\x02\x00 hello\r\n\r\n")) == (400, "INVALID_HTTP")
 
 
-def test_connections_are_bounded_and_one_that_goes_makes_room(bounded_door):
-    door = bounded_door(connections_max=3)
-    held = [socket.create_connection(("127.0.0.1", door.port)) for _ in range(3)]
+def test_connections_are_bounded_and_one_that_goes_makes_room(bounded_gateway):
+    gateway = bounded_gateway(connections_max=3)
+    held = [socket.create_connection(("127.0.0.1", gateway.port)) for _ in range(3)]
     for each in held:
         each.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert each.recv(65536).startswith(b"HTTP/1.1 200")
 
-    assert problem_in(talk(door, b"")) == (503, "OVERLOADED")
+    assert problem_in(talk(gateway, b"")) == (503, "OVERLOADED")
     held.pop().close()
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        with closing(socket.create_connection(("127.0.0.1", door.port))) as raw:
+        with closing(socket.create_connection(("127.0.0.1", gateway.port))) as raw:
             raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nconnection: close\r\n\r\n")
             if raw.recv(65536).startswith(b"HTTP/1.1 200"):
                 break
@@ -169,12 +169,12 @@ def test_connections_are_bounded_and_one_that_goes_makes_room(bounded_door):
         each.close()
 
 
-def test_bodies_of_all_callers_together_are_bounded(bounded_door, queue):
-    door = bounded_door(body_bytes_max=4_000_000, held_bytes_max=5_000_000, body_s_max=1.0)
+def test_bodies_of_all_callers_together_are_bounded(bounded_gateway, queue):
+    gateway = bounded_gateway(body_bytes_max=4_000_000, held_bytes_max=5_000_000, body_s_max=1.0)
     path = f"/v1/queues/{queue}/messages"
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\ncontent-length: 4000000\r\n\r\n".encode()
-    before = resident_bytes(door)
-    held = [socket.create_connection(("127.0.0.1", door.port), timeout=10) for _ in range(8)]
+    before = resident_bytes(gateway)
+    held = [socket.create_connection(("127.0.0.1", gateway.port), timeout=10) for _ in range(8)]
     for each in held:
         each.settimeout(5)
         try:
@@ -184,14 +184,14 @@ def test_bodies_of_all_callers_together_are_bounded(bounded_door, queue):
     for each in held:
         each.settimeout(5)
     refused = [each for each in held if answered(each).startswith(b"HTTP/1.1 503")]
-    grown = resident_bytes(door) - before
+    grown = resident_bytes(gateway) - before
     for each in held:
         each.close()
 
     assert refused, "eight bodies of 4 MB do not fit into 5 MB"
     assert grown < 40_000_000
     deadline = time.monotonic() + 30
-    while (last := door.post(path, body=b"y" * 1_000_000, headers=TEXT)).status != 200:
+    while (last := gateway.post(path, body=b"y" * 1_000_000, headers=TEXT)).status != 200:
         assert time.monotonic() < deadline, last
 
 
@@ -202,41 +202,44 @@ def answered(raw: socket.socket) -> bytes:
         return b""
 
 
-def test_a_few_requests_ahead_are_answered_in_order_and_a_flood_of_them_is_cut_off(door):
+def test_a_few_requests_ahead_are_answered_in_order_and_a_flood_of_them_is_cut_off(gateway):
     few = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 4
     last = b"GET /v1/nothing HTTP/1.1\r\nHost: localhost\r\nconnection: close\r\n\r\n"
-    said = talk(door, few + last)
+    said = talk(gateway, few + last)
     assert [line.split()[1] for line in said.splitlines() if b"HTTP/1.1 " in line] == [b"200"] * 4 + [b"404"]
 
     answers = 0
-    raw = socket.create_connection(("127.0.0.1", door.port), timeout=10)
+    raw = socket.create_connection(("127.0.0.1", gateway.port), timeout=10)
     with closing(raw), contextlib.suppress(OSError):  # cut off
         raw.sendall(few * 5000)
         while piece := raw.recv(65536):
             answers += piece.count(b"HTTP/1.1 200")
     assert answers < 1000
-    assert door.get("/healthz").status == 200
+    assert gateway.get("/healthz").status == 200
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", "[::2]"]
 )
-def test_a_foreign_host_is_refused(door, host):
-    assert door.get("/v1/status", headers={"Host": host}).refusal == (421, "HOST_NOT_ALLOWED")
+def test_a_foreign_host_is_refused(gateway, host):
+    assert gateway.get("/v1/status", headers={"Host": host}).refusal == (421, "HOST_NOT_ALLOWED")
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:8081", "[::1]:8081"])
-def test_the_doors_own_names_are_known_with_any_port(door, host):
-    assert door.get("/healthz", headers={"Host": host}).status == 200
+def test_the_gateways_own_names_are_known_with_any_port(gateway, host):
+    assert gateway.get("/healthz", headers={"Host": host}).status == 200
 
 
-def test_a_page_of_another_site_can_send_nothing(door, queue):
+def test_a_page_of_another_site_can_send_nothing(gateway, queue):
     path = f"/v1/queues/{queue}/messages"
     for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
-        answer = door.post(path, body=b"x", headers=TEXT | headers)
+        answer = gateway.post(path, body=b"x", headers=TEXT | headers)
         assert answer.refusal == (403, "ORIGIN_NOT_ALLOWED")
         assert "access-control-allow-origin" not in answer.headers
     preflight = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
-    assert door.call("OPTIONS", path, headers=preflight).status == 403
-    assert door.get("/healthz", headers={"Origin": door.base, "Host": f"127.0.0.1:{door.port}"}).status == 200
-    assert door.get(f"/v1/queues/{queue}/stats").json["depth"] == "0"
+    assert gateway.call("OPTIONS", path, headers=preflight).status == 403
+    assert (
+        gateway.get("/healthz", headers={"Origin": gateway.base, "Host": f"127.0.0.1:{gateway.port}"}).status
+        == 200
+    )
+    assert gateway.get(f"/v1/queues/{queue}/stats").json["depth"] == "0"

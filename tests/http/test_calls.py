@@ -17,11 +17,11 @@ def text(payload: str) -> str:
     return base64.b64encode(payload.encode()).decode()
 
 
-def test_a_queue_is_made_read_changed_and_deleted(door, server):
-    made = door.post("/v1/queues", {"name": "life", "config": {"maxAttempts": 5, "weights": {"acme": 3}}})
-    read = door.get("/v1/queues/life")
-    listed = door.get("/v1/queues")
-    deleted = door.call("DELETE", "/v1/queues/life?force=true")
+def test_a_queue_is_made_read_changed_and_deleted(gateway, server):
+    made = gateway.post("/v1/queues", {"name": "life", "config": {"maxAttempts": 5, "weights": {"acme": 3}}})
+    read = gateway.get("/v1/queues/life")
+    listed = gateway.get("/v1/queues")
+    deleted = gateway.call("DELETE", "/v1/queues/life?force=true")
 
     assert (made.status, made.json) == (200, {"queueId": "life", "adoptedDlq": False})
     assert read.json["config"]["maxAttempts"] == 5
@@ -31,14 +31,14 @@ def test_a_queue_is_made_read_changed_and_deleted(door, server):
     assert read.json["createdAt"].endswith("Z")
     assert "life" in [each["name"] for each in listed.json["queues"]]
     assert (deleted.status, deleted.json) == (200, {})
-    assert door.get("/v1/queues/life").refusal == (404, "QUEUE_NOT_FOUND")
+    assert gateway.get("/v1/queues/life").refusal == (404, "QUEUE_NOT_FOUND")
 
 
-def test_a_patch_changes_the_paths_it_names_and_no_others(door, server, queue):
+def test_a_patch_changes_the_paths_it_names_and_no_others(gateway, server, queue):
     path = f"/v1/queues/{queue}"
-    door.call("PATCH", path, {"maxDepth": 7, "retry": {"baseMs": 250}})
-    door.call("PATCH", path, {"retry": {"capMs": "9000"}})
-    by_mask = door.call("PATCH", f"{path}?updateMask=maxDepth,retry.base_ms", {"maxAttempts": 9})
+    gateway.call("PATCH", path, {"maxDepth": 7, "retry": {"baseMs": 250}})
+    gateway.call("PATCH", path, {"retry": {"capMs": "9000"}})
+    by_mask = gateway.call("PATCH", f"{path}?updateMask=maxDepth,retry.base_ms", {"maxAttempts": 9})
 
     config = server.admin.GetQueue(admin_pb2.GetQueueRequest(queue=queue)).config
     assert by_mask.json["config"]["retry"]["capMs"] == "9000"
@@ -46,22 +46,22 @@ def test_a_patch_changes_the_paths_it_names_and_no_others(door, server, queue):
     assert config.max_attempts == 20, "the mask names what changes, not the body"
 
 
-def test_a_patch_of_settings_that_changed_meanwhile_is_refused(door, queue):
+def test_a_patch_of_settings_that_changed_meanwhile_is_refused(gateway, queue):
     path = f"/v1/queues/{queue}"
-    first = door.call("PATCH", f"{path}?comment=more", {"maxAttempts": 7}).json["version"]
-    second = door.call("PATCH", f"{path}?expectedVersion={first}", {"maxAttempts": 8}).json["version"]
-    stale = door.call("PATCH", f"{path}?expectedVersion={first}", {"maxAttempts": 9})
+    first = gateway.call("PATCH", f"{path}?comment=more", {"maxAttempts": 7}).json["version"]
+    second = gateway.call("PATCH", f"{path}?expectedVersion={first}", {"maxAttempts": 8}).json["version"]
+    stale = gateway.call("PATCH", f"{path}?expectedVersion={first}", {"maxAttempts": 9})
 
     assert stale.status == 409
     assert stale.json["code"] == "ABORTED"
-    numbers = [each["number"] for each in door.get(f"{path}/versions").json["versions"]]
+    numbers = [each["number"] for each in gateway.get(f"{path}/versions").json["versions"]]
     assert numbers[:2] == [second, first]
-    assert door.get(f"{path}/version?number={first}").json["config"]["maxAttempts"] == 7
+    assert gateway.get(f"{path}/version?number={first}").json["config"]["maxAttempts"] == 7
 
 
-def test_a_payload_comes_back_byte_by_byte_with_its_headers(door, queue):
+def test_a_payload_comes_back_byte_by_byte_with_its_headers(gateway, queue):
     payload = bytes(range(256))
-    stored = door.post(
+    stored = gateway.post(
         f"/v1/queues/{queue}/messages?ttlMs=60000",
         body=payload,
         headers={
@@ -70,7 +70,7 @@ def test_a_payload_comes_back_byte_by_byte_with_its_headers(door, queue):
             "FILA-HEADER-City": "Zürich".encode(),
         },
     )
-    leased = door.post(f"/v1/queues/{queue}/lease", {"maxMessages": 5}).json["messages"]
+    leased = gateway.post(f"/v1/queues/{queue}/lease", {"maxMessages": 5}).json["messages"]
 
     assert stored.json["offset"] == "1"
     (message,) = leased
@@ -79,14 +79,14 @@ def test_a_payload_comes_back_byte_by_byte_with_its_headers(door, queue):
     assert message["headers"] == {"tenant": "acme", "city": "Zürich"}, "names in lower case"
 
 
-def test_a_message_in_json_is_that_message(door, server, queue):
+def test_a_message_in_json_is_that_message(gateway, server, queue):
     told = {
         "headers": {"Tenant": "acme"},
         "payload": text("hello"),
         "options": {"delayMs": 1, "dedupKey": "k"},
     }
-    first = door.post(f"/v1/queues/{queue}/messages", told)
-    again = door.post(f"/v1/queues/{queue}/messages", told)
+    first = gateway.post(f"/v1/queues/{queue}/messages", told)
+    again = gateway.post(f"/v1/queues/{queue}/messages", told)
 
     read = list(server.admin.ReadLog(admin_pb2.ReadLogRequest(queue=queue)))
     assert first.json == again.json
@@ -96,12 +96,12 @@ def test_a_message_in_json_is_that_message(door, server, queue):
     )
 
 
-def test_single_messages_of_many_callers_are_all_stored_once(door, server, queue):
+def test_single_messages_of_many_callers_are_all_stored_once(gateway, server, queue):
     answers = []
 
     def post(number: int) -> None:
         answers.append(
-            door.post(f"/v1/queues/{queue}/messages", body=b"%d" % number, headers={"content-type": "a/b"})
+            gateway.post(f"/v1/queues/{queue}/messages", body=b"%d" % number, headers={"content-type": "a/b"})
         )
 
     threads = [threading.Thread(target=post, args=(number,)) for number in range(50)]
@@ -115,9 +115,9 @@ def test_single_messages_of_many_callers_are_all_stored_once(door, server, queue
     assert server.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue)).depth == 50
 
 
-def test_a_batch_is_answered_item_by_item(door, queue):
+def test_a_batch_is_answered_item_by_item(gateway, queue):
     batch = {"messages": [{"payload": text("a")}, {"queue": "nobody-made-it", "payload": text("b")}, {}]}
-    answer = door.post(f"/v1/queues/{queue}/messages/batch", batch)
+    answer = gateway.post(f"/v1/queues/{queue}/messages/batch", batch)
 
     assert answer.status == 200
     good, bad, empty = answer.json["results"]
@@ -126,133 +126,138 @@ def test_a_batch_is_answered_item_by_item(door, queue):
     assert (bad["error"]["code"], bad["error"]["reason"]) == (5, "QUEUE_NOT_FOUND")
 
 
-def test_an_idempotency_key_is_the_dedup_key_in_a_batch_with_the_index(door, queue):
+def test_an_idempotency_key_is_the_dedup_key_in_a_batch_with_the_index(gateway, queue):
     one = f"/v1/queues/{queue}/messages"
     key = {"Idempotency-Key": "order-7"}
-    firsts = [door.post(one, body=b"x", headers=key | {"content-type": "text/plain"}).json for _ in range(2)]
+    firsts = [
+        gateway.post(one, body=b"x", headers=key | {"content-type": "text/plain"}).json for _ in range(2)
+    ]
     batch = {"messages": [{"payload": text("a")}, {"payload": text("b")}]}
-    seconds = [door.post(f"{one}/batch", batch, headers=key).json for _ in range(2)]
+    seconds = [gateway.post(f"{one}/batch", batch, headers=key).json for _ in range(2)]
 
     assert firsts[0] == firsts[1]
     assert seconds[0] == seconds[1]
     assert len({result["messageId"] for result in seconds[0]["results"]}) == 2
     assert (
-        door.post(one, {"options": {"dedupKey": "order-7/0"}}).json["offset"]
+        gateway.post(one, {"options": {"dedupKey": "order-7/0"}}).json["offset"]
         == seconds[0]["results"][0]["offset"]
     )
 
 
-def test_an_idempotency_key_is_refused_where_it_would_do_nothing_or_contradict(door, queue):
+def test_an_idempotency_key_is_refused_where_it_would_do_nothing_or_contradict(gateway, queue):
     key = {"Idempotency-Key": "k"}
     one = f"/v1/queues/{queue}/messages"
 
-    assert door.post(f"/v1/queues/{queue}/purge", headers=key).refusal == (400, "INVALID_FIELD")
-    assert door.post(one, {"options": {"dedupKey": "j"}}, headers=key).refusal == (400, "INVALID_FIELD")
+    assert gateway.post(f"/v1/queues/{queue}/purge", headers=key).refusal == (400, "INVALID_FIELD")
+    assert gateway.post(one, {"options": {"dedupKey": "j"}}, headers=key).refusal == (400, "INVALID_FIELD")
     assert (
-        door.post(f"{one}/batch", {"messages": [{"options": {"dedupKey": "k"}}]}, headers=key).status == 400
+        gateway.post(f"{one}/batch", {"messages": [{"options": {"dedupKey": "k"}}]}, headers=key).status
+        == 400
     )
     too_long = {"Idempotency-Key": "k" * 129}
-    assert door.post(one, {}, headers=too_long).refusal == (400, "LIMIT_EXCEEDED")
+    assert gateway.post(one, {}, headers=too_long).refusal == (400, "LIMIT_EXCEEDED")
 
 
-def test_what_was_leased_is_acked_nacked_and_held_longer(door, server, queue):
-    door.post(f"/v1/queues/{queue}/messages/batch", {"messages": [{"payload": text(each)} for each in "abc"]})
-    leased = door.post(f"/v1/queues/{queue}/lease", {"maxMessages": 3}).json["messages"]
+def test_what_was_leased_is_acked_nacked_and_held_longer(gateway, server, queue):
+    gateway.post(
+        f"/v1/queues/{queue}/messages/batch", {"messages": [{"payload": text(each)} for each in "abc"]}
+    )
+    leased = gateway.post(f"/v1/queues/{queue}/lease", {"maxMessages": 3}).json["messages"]
     names = [{"messageId": each["id"], "leaseId": each["metadata"]["leaseId"]} for each in leased]
 
-    longer = door.post(f"/v1/queues/{queue}/extend", names[0] | {"extendMs": 60_000})
-    acked = door.post(f"/v1/queues/{queue}/ack", names[0])
-    nacked = door.post(f"/v1/queues/{queue}/nack", names[1] | {"error": "no", "deadLetter": True})
-    both = door.post(f"/v1/queues/{queue}/ack/batch", {"items": [names[2], names[0]]})
+    longer = gateway.post(f"/v1/queues/{queue}/extend", names[0] | {"extendMs": 60_000})
+    acked = gateway.post(f"/v1/queues/{queue}/ack", names[0])
+    nacked = gateway.post(f"/v1/queues/{queue}/nack", names[1] | {"error": "no", "deadLetter": True})
+    both = gateway.post(f"/v1/queues/{queue}/ack/batch", {"items": [names[2], names[0]]})
 
     assert longer.json["leaseExpiresAt"] > leased[0]["timestamps"]["leaseExpiresAt"]
     assert (acked.json, nacked.json) == ({}, {})
     assert next(each["reason"] for each in both.json["results"]) == ""
     assert both.json["results"][1]["code"] != 0, "a lease is settled once"
-    assert door.post(f"/v1/queues/{queue}/ack", names[0]).status in (404, 409)
+    assert gateway.post(f"/v1/queues/{queue}/ack", names[0]).status in (404, 409)
     assert server.admin.GetStats(admin_pb2.GetStatsRequest(queue=f"{queue}.dlq")).depth == 1
 
 
-def test_a_pull_waits_for_its_message_and_no_longer_than_it_said(door, server, queue):
+def test_a_pull_waits_for_its_message_and_no_longer_than_it_said(gateway, server, queue):
     path = f"/v1/queues/{queue}/lease"
     began = time.monotonic()
-    none = door.post(path, {"waitMs": 200})
+    none = gateway.post(path, {"waitMs": 200})
     waited_s = time.monotonic() - began
     later = threading.Timer(
         0.1, lambda: server.service.Enqueue(service_pb2.EnqueueRequest(queue=queue, payload=b"late"))
     )
     later.start()
-    (message,) = door.post(path, {"waitMs": 15_000}).json["messages"]
+    (message,) = gateway.post(path, {"waitMs": 15_000}).json["messages"]
 
     assert none.json == {"messages": []}
     assert waited_s >= 0.2
     assert base64.b64decode(message["payload"]) == b"late"
 
 
-def test_channels_are_made_moved_and_deleted(door, queue):
-    door.post(f"/v1/queues/{queue}/messages", body=b"x", headers={"content-type": "text/plain"})
-    made = door.post(f"/v1/queues/{queue}/channels", {"channel": "audit", "oldest": True})
-    purged = door.post(f"/v1/queues/{queue}/channels/audit/purge")
-    moved = door.post(f"/v1/queues/{queue}/channels/audit/seek", {"offset": 1})
-    listed = door.get(f"/v1/queues/{queue}/channels").json["channels"]
-    deleted = door.call("DELETE", f"/v1/queues/{queue}/channels/audit")
+def test_channels_are_made_moved_and_deleted(gateway, queue):
+    gateway.post(f"/v1/queues/{queue}/messages", body=b"x", headers={"content-type": "text/plain"})
+    made = gateway.post(f"/v1/queues/{queue}/channels", {"channel": "audit", "oldest": True})
+    purged = gateway.post(f"/v1/queues/{queue}/channels/audit/purge")
+    moved = gateway.post(f"/v1/queues/{queue}/channels/audit/seek", {"offset": 1})
+    listed = gateway.get(f"/v1/queues/{queue}/channels").json["channels"]
+    deleted = gateway.call("DELETE", f"/v1/queues/{queue}/channels/audit")
 
     assert made.json["startOffset"] == "1"
     assert purged.json["purged"] == "1"
     assert moved.json["offset"] == "1"
     assert [(each["name"], each["depth"]) for each in listed] == [("audit", "1"), ("default", "1")]
     assert deleted.status == 200
-    assert door.post(f"/v1/queues/{queue}/channels/audit/purge").refusal == (404, "CHANNEL_NOT_FOUND")
+    assert gateway.post(f"/v1/queues/{queue}/channels/audit/purge").refusal == (404, "CHANNEL_NOT_FOUND")
 
 
-def test_keys_with_slashes_are_weighed_and_explained(door, queue):
+def test_keys_with_slashes_are_weighed_and_explained(gateway, queue):
     told = {"fairnessKey": "a/b %2F", "weight": 4}
-    assert door.post(f"/v1/queues/{queue}/key-policies", told).json["weight"] == 4
+    assert gateway.post(f"/v1/queues/{queue}/key-policies", told).json["weight"] == 4
 
-    (listed,) = door.get(f"/v1/queues/{queue}/key-policies?fairnessKey=a/b%20%252F").json["policies"]
-    explained = door.get(f"/v1/queues/{queue}/explain?fairnessKey=a/b%20%252F").json
+    (listed,) = gateway.get(f"/v1/queues/{queue}/key-policies?fairnessKey=a/b%20%252F").json["policies"]
+    explained = gateway.get(f"/v1/queues/{queue}/explain?fairnessKey=a/b%20%252F").json
     assert (listed["fairnessKey"], listed["weight"]) == ("a/b %2F", 4)
     assert explained["state"] == "STATE_EMPTY"
 
 
-def test_config_is_set_read_and_listed(door):
-    assert door.call("PUT", "/v1/config/value", {"key": "door/x", "value": "1"}).json == {}
-    assert door.get("/v1/config/value?key=door/x").json == {"value": "1"}
-    assert door.get("/v1/config?prefix=door/").json["entries"] == [{"key": "door/x", "value": "1"}]
-    assert door.get("/v1/config/value?key=door/y").refusal == (404, "CONFIG_KEY_NOT_FOUND")
+def test_config_is_set_read_and_listed(gateway):
+    assert gateway.call("PUT", "/v1/config/value", {"key": "gateway/x", "value": "1"}).json == {}
+    assert gateway.get("/v1/config/value?key=gateway/x").json == {"value": "1"}
+    assert gateway.get("/v1/config?prefix=gateway/").json["entries"] == [{"key": "gateway/x", "value": "1"}]
+    assert gateway.get("/v1/config/value?key=gateway/y").refusal == (404, "CONFIG_KEY_NOT_FOUND")
 
 
-def test_dead_letters_are_dropped_and_redriven(door, queue):
+def test_dead_letters_are_dropped_and_redriven(gateway, queue):
     for _ in range(2):
-        door.post(f"/v1/queues/{queue}/messages", body=b"x", headers={"content-type": "text/plain"})
-    for each in door.post(f"/v1/queues/{queue}/lease", {"maxMessages": 2}).json["messages"]:
+        gateway.post(f"/v1/queues/{queue}/messages", body=b"x", headers={"content-type": "text/plain"})
+    for each in gateway.post(f"/v1/queues/{queue}/lease", {"maxMessages": 2}).json["messages"]:
         nack = {"messageId": each["id"], "leaseId": each["metadata"]["leaseId"], "deadLetter": True}
-        door.post(f"/v1/queues/{queue}/nack", nack)
-    letters = door.get(f"/v1/queues/{queue}.dlq/messages?maxMessages=10").json["messages"]
+        gateway.post(f"/v1/queues/{queue}/nack", nack)
+    letters = gateway.get(f"/v1/queues/{queue}.dlq/messages?maxMessages=10").json["messages"]
 
-    dropped = door.post(f"/v1/queues/{queue}.dlq/drop", {"offsets": [letters[0]["metadata"]["offset"]]})
-    back = door.post(f"/v1/queues/{queue}.dlq/redrive", {"count": 10})
+    dropped = gateway.post(f"/v1/queues/{queue}.dlq/drop", {"offsets": [letters[0]["metadata"]["offset"]]})
+    back = gateway.post(f"/v1/queues/{queue}.dlq/redrive", {"count": 10})
 
     assert letters[0]["metadata"]["deadLetter"]["reason"] == "rejected"
     assert dropped.json == {"dropped": "1"}
     assert back.json["redriven"] == "1"
 
 
-def test_a_sink_stages_and_publishes(door, queue):
-    epoch = door.post("/v1/sinks/open", {"sinkId": f"sink-{queue}"[:60], "runId": "r"}).json["epoch"]
+def test_a_sink_stages_and_publishes(gateway, queue):
+    epoch = gateway.post("/v1/sinks/open", {"sinkId": f"sink-{queue}"[:60], "runId": "r"}).json["epoch"]
     batch = {"sinkId": f"sink-{queue}"[:60], "epoch": epoch, "batch": 0}
     told = batch | {"queue": queue, "messages": [{"payload": text("a")}], "partition": 0, "attempt": 1}
-    staged = door.post("/v1/sinks/stage", told).json
+    staged = gateway.post("/v1/sinks/stage", told).json
     attempt = {"partition": 0, "attempt": 1, "messages": staged["messages"], "checksum": staged["checksum"]}
 
-    assert door.post("/v1/sinks/publish", batch | {"attempts": [attempt]}).json["messages"] == "1"
+    assert gateway.post("/v1/sinks/publish", batch | {"attempts": [attempt]}).json["messages"] == "1"
 
 
-def test_the_broker_is_well_and_so_is_the_door(door):
-    assert door.get("/v1/status").json["diskLevel"] == "DISK_LEVEL_OK"
-    assert door.get("/v1/late?maxKeys=5").status == 200
-    assert door.get("/healthz").json == door.get("/readyz").json == {"status": "ok"}
-    document = door.get("/openapi.yaml")
+def test_the_broker_is_well_and_so_is_the_gateway(gateway):
+    assert gateway.get("/v1/status").json["diskLevel"] == "DISK_LEVEL_OK"
+    assert gateway.get("/v1/late?maxKeys=5").status == 200
+    assert gateway.get("/healthz").json == gateway.get("/readyz").json == {"status": "ok"}
+    document = gateway.get("/openapi.yaml")
     assert b"openapi: 3.1.0" in document.body
     assert document.headers["content-type"] == "application/yaml"
 
@@ -268,19 +273,19 @@ def test_the_broker_is_well_and_so_is_the_door(door):
         ("PUT", "/v1/queues", {}, 405, "METHOD_NOT_ALLOWED"),
     ],
 )
-def test_a_refusal_is_a_problem_with_its_status(door, queue, verb, path, value, status, reason):
+def test_a_refusal_is_a_problem_with_its_status(gateway, queue, verb, path, value, status, reason):
     if value and value.get("name") == "{queue}":
         value = {"name": queue}
-    answer = door.call(verb, path.replace("{queue}", queue), value)
+    answer = gateway.call(verb, path.replace("{queue}", queue), value)
 
     assert answer.refusal == (status, reason)
 
 
-def test_a_full_queue_says_when_to_come_back(door, queue):
-    door.call("PATCH", f"/v1/queues/{queue}", {"maxDepth": 1})
+def test_a_full_queue_says_when_to_come_back(gateway, queue):
+    gateway.call("PATCH", f"/v1/queues/{queue}", {"maxDepth": 1})
     path = f"/v1/queues/{queue}/messages"
-    door.post(path, body=b"x", headers={"content-type": "text/plain"})
-    full = door.post(path, body=b"x", headers={"content-type": "text/plain"})
+    gateway.post(path, body=b"x", headers={"content-type": "text/plain"})
+    full = gateway.post(path, body=b"x", headers={"content-type": "text/plain"})
 
     assert full.refusal == (429, "QUEUE_FULL")
     assert int(full.headers["retry-after"]) >= 1

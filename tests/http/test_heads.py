@@ -1,4 +1,4 @@
-"""What stands where a proxy before the door may have looked elsewhere: trailers, targets, paths, names given twice,
+"""What stands where a proxy before the gateway may have looked elsewhere: trailers, targets, paths, names given twice,
 versions and codings."""
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ def status(said: bytes) -> int:
     return int(said.split()[1])
 
 
-def depth(door, queue):
-    return door.get(f"/v1/queues/{queue}/stats").json["depth"]
+def depth(gateway, queue):
+    return gateway.get(f"/v1/queues/{queue}/stats").json["depth"]
 
 
-def test_a_trailer_is_no_header(door, queue):
+def test_a_trailer_is_no_header(gateway, queue):
     path = f"/v1/queues/{queue}/messages"
     trailers = b"fila-header-tenant: acme\r\nidempotency-key: once\r\nauthorization: Bearer fila_a_b\r\n"
     told = post(path, "content-type: a/b", "connection: close", body=b"x", trailers=trailers)
 
-    assert [status(talk(door, told)) for _ in range(2)] == [200, 200]
-    leased = door.post(f"/v1/queues/{queue}/lease", {"maxMessages": 5}).json["messages"]
+    assert [status(talk(gateway, told)) for _ in range(2)] == [200, 200]
+    leased = gateway.post(f"/v1/queues/{queue}/lease", {"maxMessages": 5}).json["messages"]
     assert [message["headers"] for message in leased] == [{}, {}], (
         "two, since none had a key, and no tenant's"
     )
 
 
-def test_a_host_among_the_trailers_is_none(door, queue):
+def test_a_host_among_the_trailers_is_none(gateway, queue):
     path = f"/v1/queues/{queue}/messages"
     told = post(path, "connection: close", body=b"x", trailers=b"host: localhost\r\n", host="")
 
-    assert problem_in(talk(door, told)) == (400, "INVALID_HTTP")
-    assert depth(door, queue) == "0"
+    assert problem_in(talk(gateway, told)) == (400, "INVALID_HTTP")
+    assert depth(gateway, queue) == "0"
 
 
-def test_what_stands_between_a_bodys_pieces_and_behind_it_is_bounded(bounded_door, queue):
-    door = bounded_door(head_bytes_max=8192, body_s_max=5.0)
+def test_what_stands_between_a_bodys_pieces_and_behind_it_is_bounded(bounded_gateway, queue):
+    gateway = bounded_gateway(head_bytes_max=8192, body_s_max=5.0)
     head = post(f"/v1/queues/{queue}/messages", body=b"x").removesuffix(b"\r\n")
 
     extension = head.removesuffix(b"0\r\n") + b"1;x="
@@ -72,14 +72,14 @@ def test_what_stands_between_a_bodys_pieces_and_behind_it_is_bounded(bounded_doo
         (head, b"x: y\r\n" * 70_000),
         (extension, b"y" * 400_000),
     ):
-        said = talk_in_pieces(door, *endless)
-        # The refusal may be lost with what was still on its way when the door closed.
+        said = talk_in_pieces(gateway, *endless)
+        # The refusal may be lost with what was still on its way when the gateway closed.
         assert said == b"" or problem_in(said) == (431, "LIMIT_EXCEEDED")
-    assert depth(door, queue) == "0"
+    assert depth(gateway, queue) == "0"
 
 
-def talk_in_pieces(door, *pieces: bytes) -> bytes:
-    with closing(socket.create_connection(("127.0.0.1", door.port), timeout=15)) as raw:
+def talk_in_pieces(gateway, *pieces: bytes) -> bytes:
+    with closing(socket.create_connection(("127.0.0.1", gateway.port), timeout=15)) as raw:
         got = b""
         try:
             for piece in pieces:
@@ -100,35 +100,38 @@ def _received(raw: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("slash", ["%2F", "%2f"])
-def test_a_slash_in_disguise_is_refused(door, queue, slash):
+def test_a_slash_in_disguise_is_refused(gateway, queue, slash):
     for path in (f"/v1/queues/{queue}{slash}stats", f"/v1{slash}queues", f"/v1/queues/{queue}/stats{slash}"):
-        answer = door.get(path)
+        answer = gateway.get(path)
         assert answer.refusal == (400, "INVALID_HTTP")
         assert "%2F" in answer.json["detail"]
-    assert door.get(f"/v1/queues/{queue}/explain?fairnessKey=a{slash}b").status == 200, "a key's may be one"
+    assert gateway.get(f"/v1/queues/{queue}/explain?fairnessKey=a{slash}b").status == 200, (
+        "a key's may be one"
+    )
 
 
-def test_a_target_with_a_host_names_the_one_that_host_does(door):
+def test_a_target_with_a_host_names_the_one_that_host_does(gateway):
     head = "GET http://{} HTTP/1.1\r\nHost: localhost:1\r\nconnection: close\r\n\r\n"
 
-    assert status(talk(door, head.format("localhost:1/healthz").encode())) == 200
-    assert status(talk(door, head.format("LOCALHOST:1/healthz").encode())) == 200
+    assert status(talk(gateway, head.format("localhost:1/healthz").encode())) == 200
+    assert status(talk(gateway, head.format("LOCALHOST:1/healthz").encode())) == 200
     for target in (
         "evil.example/healthz",
         "localhost:1@evil.example/healthz",
         "127.0.0.1:1/healthz",
         "localhost:1",
     ):
-        assert problem_in(talk(door, head.format(target).encode())) == (400, "INVALID_HTTP")
+        assert problem_in(talk(gateway, head.format(target).encode())) == (400, "INVALID_HTTP")
     assert (
-        problem_in(talk(door, b"GET /healthz#x HTTP/1.1\r\nHost: localhost\r\n" + CLOSE + b"\r\n"))[0] == 400
+        problem_in(talk(gateway, b"GET /healthz#x HTTP/1.1\r\nHost: localhost\r\n" + CLOSE + b"\r\n"))[0]
+        == 400
     )
     assert (
-        problem_in(talk(door, head.replace("http:", "ftp:").format("evil.example/healthz").encode()))[0]
+        problem_in(talk(gateway, head.replace("http:", "ftp:").format("evil.example/healthz").encode()))[0]
         == 400
     )
     for line in (b"CONNECT localhost:1", b"OPTIONS *"):
-        assert problem_in(talk(door, line + b" HTTP/1.1\r\nHost: localhost\r\n" + CLOSE + b"\r\n"))[0] in (
+        assert problem_in(talk(gateway, line + b" HTTP/1.1\r\nHost: localhost\r\n" + CLOSE + b"\r\n"))[0] in (
             400,
             404,
         )
@@ -149,8 +152,8 @@ def test_a_target_with_a_host_names_the_one_that_host_does(door):
         "[::1]:x",
     ],
 )
-def test_a_host_that_is_no_name_is_refused(door, host):
-    assert door.get("/healthz", headers={"Host": host}).refusal == (400, "INVALID_HTTP")
+def test_a_host_that_is_no_name_is_refused(gateway, host):
+    assert gateway.get("/healthz", headers={"Host": host}).refusal == (400, "INVALID_HTTP")
 
 
 @pytest.mark.parametrize(
@@ -163,33 +166,33 @@ def test_a_host_that_is_no_name_is_refused(door, host):
         "/v1/queues/{queue}%e2%80/explain?fairnessKey=a",
     ],
 )
-def test_a_target_that_is_no_text_is_refused_and_not_read_as_another(door, queue, target):
+def test_a_target_that_is_no_text_is_refused_and_not_read_as_another(gateway, queue, target):
     line = f"GET {target.format(queue=queue)} HTTP/1.1\r\nHost: localhost\r\n"
-    assert status(talk(door, line.encode("latin-1") + CLOSE + b"\r\n")) == 400
-    assert door.get(f"/v1/queues/{queue}/explain?fairnessKey=%c3%bc+%f0%9f%9a%80").status == 200
+    assert status(talk(gateway, line.encode("latin-1") + CLOSE + b"\r\n")) == 400
+    assert gateway.get(f"/v1/queues/{queue}/explain?fairnessKey=%c3%bc+%f0%9f%9a%80").status == 200
 
 
-def test_an_idempotency_key_that_is_no_text_is_refused_and_not_taken_for_another(door, queue):
+def test_an_idempotency_key_that_is_no_text_is_refused_and_not_taken_for_another(gateway, queue):
     for key in (b"\xff", b"\xed\xa0\x80"):
         head = f"POST /v1/queues/{queue}/messages HTTP/1.1\r\nHost: localhost\r\ncontent-length: 1\r\n"
-        said = talk(door, head.encode() + b"Idempotency-Key: " + key + b"\r\n" + CLOSE + b"\r\nx")
+        said = talk(gateway, head.encode() + b"Idempotency-Key: " + key + b"\r\n" + CLOSE + b"\r\nx")
         assert problem_in(said) == (400, "INVALID_FIELD")
-    assert depth(door, queue) == "0"
+    assert depth(gateway, queue) == "0"
 
 
-def test_offsets_of_a_time_up_to_a_day_are_taken(door, queue):
+def test_offsets_of_a_time_up_to_a_day_are_taken(gateway, queue):
     for offset in ("Z", "+23:59", "-12:00"):
         body = {"options": {"deliverAt": f"2126-11-23T00:00:00{offset}"}}
-        assert door.post(f"/v1/queues/{queue}/messages", body).status == 200
+        assert gateway.post(f"/v1/queues/{queue}/messages", body).status == 200
 
 
-def test_a_host_is_given_once(door):
+def test_a_host_is_given_once(gateway):
     for lines in (
         b"",
         b"Host: localhost\r\nHost: localhost\r\n",
         b"Host: localhost\r\nhost: evil.example\r\n",
     ):
-        said = talk(door, b"GET /healthz HTTP/1.1\r\n" + lines + CLOSE + b"\r\n")
+        said = talk(gateway, b"GET /healthz HTTP/1.1\r\n" + lines + CLOSE + b"\r\n")
         assert problem_in(said) == (400, "INVALID_HTTP")
 
 
@@ -203,13 +206,13 @@ def test_a_host_is_given_once(door):
         ("Last-Event-ID", ("1", "2")),
     ],
 )
-def test_a_header_that_means_something_is_given_once(door, queue, name, values):
+def test_a_header_that_means_something_is_given_once(gateway, queue, name, values):
     given = "".join(f"{name}: {value}\r\n" for value in values)
     head = f"POST /v1/queues/{queue}/messages HTTP/1.1\r\nHost: localhost\r\n{given}content-length: 1\r\n"
-    said = talk(door, head.encode() + CLOSE + b"\r\nx")
+    said = talk(gateway, head.encode() + CLOSE + b"\r\nx")
 
     assert problem_in(said) == (400, "INVALID_FIELD")
-    assert depth(door, queue) == "0"
+    assert depth(gateway, queue) == "0"
 
 
 @pytest.mark.parametrize(
@@ -222,18 +225,20 @@ def test_a_header_that_means_something_is_given_once(door, queue, name, values):
         ('{"payload": "YQ==", "payl\\u006fad": "Yg=="}', "payload"),
     ],
 )
-def test_a_field_is_given_once(door, queue, body, names):
+def test_a_field_is_given_once(gateway, queue, body, names):
     path = f"/v1/queues/{queue}/messages"
-    one = door.call("POST", path, body=body.encode(), headers=JSON)
-    many = door.call("POST", f"{path}/batch", body=f'{{"messages": [{{}}, {body}]}}'.encode(), headers=JSON)
+    one = gateway.call("POST", path, body=body.encode(), headers=JSON)
+    many = gateway.call(
+        "POST", f"{path}/batch", body=f'{{"messages": [{{}}, {body}]}}'.encode(), headers=JSON
+    )
 
     for answer in (one, many):
         assert answer.refusal == (400, "INVALID_FIELD")
         assert names in answer.json["detail"]
         assert "twice" in answer.json["detail"]
-    assert depth(door, queue) == "0"
+    assert depth(gateway, queue) == "0"
     same = {"messages": [{"headers": {"a_b": "1", "aB": "2"}}, {"headers": {"a_b": "1"}}]}
-    assert door.post(f"{path}/batch", same).status == 200, "names of headers are the sender's own"
+    assert gateway.post(f"{path}/batch", same).status == 200, "names of headers are the sender's own"
 
 
 @pytest.mark.parametrize(
@@ -258,17 +263,17 @@ def test_a_field_is_given_once(door, queue, body, names):
         ({"options": {"urgent": True}}, "there is no field 'urgent' in options; there are dedupKey"),
     ],
 )
-def test_a_field_that_does_not_fit_is_named_with_what_it_must_be(door, queue, body, said):
-    answer = door.post(f"/v1/queues/{queue}/messages", body)
+def test_a_field_that_does_not_fit_is_named_with_what_it_must_be(gateway, queue, body, said):
+    answer = gateway.post(f"/v1/queues/{queue}/messages", body)
 
     assert answer.refusal == (400, "INVALID_FIELD")
     assert answer.json["detail"].startswith(said.split(" there are")[0])
-    assert depth(door, queue) == "0"
+    assert depth(gateway, queue) == "0"
 
 
-def test_other_shapes_that_do_not_fit_are_named_too(door, queue):
+def test_other_shapes_that_do_not_fit_are_named_too(gateway, queue):
     def detail(verb, path, value=None):
-        answer = door.call(verb, path, value)
+        answer = gateway.call(verb, path, value)
         assert answer.status == 400
         return answer.json["detail"]
 
@@ -298,38 +303,38 @@ def test_other_shapes_that_do_not_fit_are_named_too(door, queue):
 
 
 @pytest.mark.parametrize("number", [3, 3.0, "3", "3.0", "3e0"])
-def test_a_whole_number_is_taken_in_each_of_its_forms(door, queue, number):
-    assert door.post(f"/v1/queues/{queue}/lease", {"maxMessages": number}).status == 200
+def test_a_whole_number_is_taken_in_each_of_its_forms(gateway, queue, number):
+    assert gateway.post(f"/v1/queues/{queue}/lease", {"maxMessages": number}).status == 200
 
 
-def test_what_is_no_http_is_refused_in_our_words(bounded_door):
-    door = bounded_door()
+def test_what_is_no_http_is_refused_in_our_words(bounded_gateway):
+    gateway = bounded_gateway()
     for text in (b"\x16\x03\x01\x02\x00 hello\r\n\r\n", b"GET\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
-        said = talk(door, text)
+        said = talk(gateway, text)
         assert problem_in(said) == (400, "INVALID_HTTP")
         assert b"no request of HTTP/1.1" in said
 
 
-def test_a_refusal_is_never_taken_for_the_answer_of_the_request_before_it(door, queue):
+def test_a_refusal_is_never_taken_for_the_answer_of_the_request_before_it(gateway, queue):
     waits = json.dumps({"waitMs": 5000}).encode()
     head = f"POST /v1/queues/{queue}/lease HTTP/1.1\r\nHost: localhost\r\ncontent-type: application/json\r\n"
     pull = f"{head}content-length: {len(waits)}\r\n\r\n".encode() + waits
 
-    assert talk(door, pull + b"nonsense\r\n\r\n") == b"", "the pull has no answer, and the connection ends"
-    assert door.get("/healthz").status == 200
+    assert talk(gateway, pull + b"nonsense\r\n\r\n") == b"", "the pull has no answer, and the connection ends"
+    assert gateway.get("/healthz").status == 200
 
 
-def test_what_asks_for_another_protocol_is_answered_and_ends_the_connection(door):
+def test_what_asks_for_another_protocol_is_answered_and_ends_the_connection(gateway):
     upgrade = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"
-    said = talk(door, upgrade + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    said = talk(gateway, upgrade + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
     assert said.count(b"HTTP/1.1 200") == 1
     assert b"connection: close" in said
 
 
-def test_a_payload_of_any_name_stays_what_it_is(door, queue):
-    door.post(f"/v1/queues/{queue}/messages", body=b'{"a": 1, "a": 2}', headers=TEXT)
-    (message,) = door.post(f"/v1/queues/{queue}/lease").json["messages"]
+def test_a_payload_of_any_name_stays_what_it_is(gateway, queue):
+    gateway.post(f"/v1/queues/{queue}/messages", body=b'{"a": 1, "a": 2}', headers=TEXT)
+    (message,) = gateway.post(f"/v1/queues/{queue}/lease").json["messages"]
     assert message["payload"] == "eyJhIjogMSwgImEiOiAyfQ=="
 
 
@@ -350,77 +355,77 @@ def test_a_payload_of_any_name_stays_what_it_is(door, queue):
         ("1.1", "transfer-encoding: chunked\r\nfila-header-: x", (400, "INVALID_FIELD")),
     ],
 )
-def test_a_head_that_asks_for_what_is_not_spoken_here_is_refused(door, queue, version, lines, refusal):
+def test_a_head_that_asks_for_what_is_not_spoken_here_is_refused(gateway, queue, version, lines, refusal):
     head = f"POST /v1/queues/{queue}/messages HTTP/{version}\r\nHost: localhost\r\n{lines}\r\n"
-    said = talk(door, head.encode() + CLOSE + b"\r\n1\r\nx\r\n0\r\n\r\n")
+    said = talk(gateway, head.encode() + CLOSE + b"\r\n1\r\nx\r\n0\r\n\r\n")
 
     assert problem_in(said) == refusal
     assert said.count(b"content-length:") == 1, "one answer"
-    assert depth(door, queue) == "0"
+    assert depth(gateway, queue) == "0"
 
 
-def test_a_body_is_sent_when_the_door_said_that_it_goes_on(door, queue):
+def test_a_body_is_sent_when_the_gateway_said_that_it_goes_on(gateway, queue):
     head = f"POST /v1/queues/{queue}/messages HTTP/1.1\r\nHost: localhost\r\ncontent-length: 1\r\n"
-    said = talk(door, head.encode() + b"expect: 100-Continue\r\n" + CLOSE + b"\r\nx")
+    said = talk(gateway, head.encode() + b"expect: 100-Continue\r\n" + CLOSE + b"\r\nx")
 
     assert said.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 ")
 
 
-def test_a_large_head_is_refused_also_where_it_comes_in_one_piece(bounded_door, queue):
-    door = bounded_door(head_bytes_max=8192)
+def test_a_large_head_is_refused_also_where_it_comes_in_one_piece(bounded_gateway, queue):
+    gateway = bounded_gateway(head_bytes_max=8192)
     large = b"x-large: " + b"y" * 20_000 + b"\r\n"
     get = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
     path = f"/v1/queues/{queue}/messages"
     first = f"POST {path} HTTP/1.1\r\nHost: localhost\r\ncontent-length: 5\r\n\r\nfirst".encode()
     second = f"POST {path} HTTP/1.1\r\nHost: localhost\r\ncontent-length: 6\r\n".encode()
 
-    assert problem_in(talk(door, get + large + CLOSE + b"\r\n")) == (431, "LIMIT_EXCEEDED")
+    assert problem_in(talk(gateway, get + large + CLOSE + b"\r\n")) == (431, "LIMIT_EXCEEDED")
     target = b"GET /healthz?" + b"y" * 20_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    assert problem_in(talk(door, target)) == (431, "LIMIT_EXCEEDED")
+    assert problem_in(talk(gateway, target)) == (431, "LIMIT_EXCEEDED")
     # A refusal would be taken for the first one's answer; and the second one's body must not become the first one's.
-    assert talk(door, first + second + large + b"\r\nsecond") == b""
-    leased = door.post(f"/v1/queues/{queue}/lease", {"maxMessages": 5}).json["messages"]
+    assert talk(gateway, first + second + large + b"\r\nsecond") == b""
+    leased = gateway.post(f"/v1/queues/{queue}/lease", {"maxMessages": 5}).json["messages"]
     assert [message["payload"] for message in leased] in ([], ["Zmlyc3Q="])
 
 
-def test_a_payload_that_was_compressed_on_its_way_is_refused_and_not_stored_as_it_came(door, queue):
+def test_a_payload_that_was_compressed_on_its_way_is_refused_and_not_stored_as_it_came(gateway, queue):
     path = f"/v1/queues/{queue}/messages"
     for headers in (TEXT, JSON):
         for coding in ("gzip", "br", "gzip, identity"):
-            answer = door.post(path, body=b"\x1f\x8b", headers=headers | {"content-encoding": coding})
+            answer = gateway.post(path, body=b"\x1f\x8b", headers=headers | {"content-encoding": coding})
             assert answer.refusal == (415, "UNSUPPORTED_MEDIA_TYPE")
             assert answer.headers["accept-encoding"] == "identity"
-    assert depth(door, queue) == "0"
-    assert door.post(path, body=b"x", headers=TEXT | {"content-encoding": "identity"}).status == 200
-    assert door.post(path, body=b"\x1f\x8b", headers={"content-type": "application/gzip"}).status == 200
+    assert depth(gateway, queue) == "0"
+    assert gateway.post(path, body=b"x", headers=TEXT | {"content-encoding": "identity"}).status == 200
+    assert gateway.post(path, body=b"\x1f\x8b", headers={"content-type": "application/gzip"}).status == 200
 
 
-def test_a_number_in_the_query_is_written_in_digits(door, queue):
+def test_a_number_in_the_query_is_written_in_digits(gateway, queue):
     for number in ("1e3", "1.0", "0x10", "1_000", "%201", "%2B1", "NaN"):
-        answer = door.post(f"/v1/queues/{queue}/messages?ttlMs={number}", body=b"x", headers=TEXT)
+        answer = gateway.post(f"/v1/queues/{queue}/messages?ttlMs={number}", body=b"x", headers=TEXT)
         assert answer.refusal == (400, "INVALID_FIELD"), number
-    assert depth(door, queue) == "0"
-    assert door.post(f"/v1/queues/{queue}/messages?ttlMs=1000", body=b"x", headers=TEXT).status == 200
+    assert depth(gateway, queue) == "0"
+    assert gateway.post(f"/v1/queues/{queue}/messages?ttlMs=1000", body=b"x", headers=TEXT).status == 200
 
 
-def test_a_body_that_is_needed_is_missed(door, queue):
+def test_a_body_that_is_needed_is_missed(gateway, queue):
     path = f"/v1/queues/{queue}"
     for body in (b"", b" \n"):
-        assert door.post(f"{path}/messages", body=body, headers=JSON).refusal == (400, "INVALID_JSON")
-        assert door.call("PATCH", path, body=body, headers=JSON).refusal == (400, "INVALID_JSON")
-    assert depth(door, queue) == "0"
-    assert door.call("POST", f"{path}/lease").status == 200, "it has a default for each of its fields"
-    assert door.post(f"{path}/messages", body=b"").status == 200, "the payload itself may be empty"
+        assert gateway.post(f"{path}/messages", body=body, headers=JSON).refusal == (400, "INVALID_JSON")
+        assert gateway.call("PATCH", path, body=body, headers=JSON).refusal == (400, "INVALID_JSON")
+    assert depth(gateway, queue) == "0"
+    assert gateway.call("POST", f"{path}/lease").status == 200, "it has a default for each of its fields"
+    assert gateway.post(f"{path}/messages", body=b"").status == 200, "the payload itself may be empty"
 
 
-def test_a_flood_of_requests_ahead_fails_in_no_log(bounded_door):
-    door = bounded_door()
+def test_a_flood_of_requests_ahead_fails_in_no_log(bounded_gateway):
+    gateway = bounded_gateway()
     head = b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n"
     one, last = (head + end for end in (b"\r\n", CLOSE + b"\r\n"))
     for count in (16, 20, 40):
         with contextlib.suppress(OSError):  # cut off
-            talk(door, one * count + last)
+            talk(gateway, one * count + last)
 
-    assert door.get("/v1/status").status == 200
-    assert "Traceback" not in door.log
-    assert "exception" not in door.log.lower()
+    assert gateway.get("/v1/status").status == 200
+    assert "Traceback" not in gateway.log
+    assert "exception" not in gateway.log.lower()

@@ -196,7 +196,7 @@ def needed():
     [pytest.param(*each, id=f"{each[0]} {each[1]} {each[3]}") for each in needed()],
 )
 def test_what_the_document_calls_needed_the_broker_refuses_to_miss(
-    door, queue, verb, path, where, name, properties
+    gateway, queue, verb, path, where, name, properties
 ):
     path = path.replace("{queue}", queue).replace("{dlqQueue}", f"{queue}.dlq")
     empty = [] if properties.get(name, {}).get("type") == "array" else ""
@@ -205,9 +205,9 @@ def test_what_the_document_calls_needed_the_broker_refuses_to_miss(
     }
     for value in ({}, {name: empty}, filled | {name: empty}):
         if where == "query":
-            answer = door.call(verb, f"{path}?{name}=" if value else path)
+            answer = gateway.call(verb, f"{path}?{name}=" if value else path)
         else:
-            answer = door.call(verb, path, value)
+            answer = gateway.call(verb, path, value)
         assert answer.status in (400, 404, 409), answer
 
 
@@ -221,13 +221,13 @@ EXAMPLES = 200 if IN_SOAK else 6
 @pytest.mark.timeout(0 if IN_SOAK else 180)
 @pytest.mark.costly("a thousand requests, made from the document")
 @pytest.mark.parametrize("kind", ["right", "wrong"])
-def test_nothing_that_the_document_allows_or_forbids_makes_the_door_stumble(bounded_door, queue, kind):
+def test_nothing_that_the_document_allows_or_forbids_makes_the_gateway_stumble(bounded_gateway, queue, kind):
     """Requests made from the document: no 5xx, no status that is not described, and answers as they are described."""
-    door = bounded_door(wait_ms_max=20)
+    gateway = bounded_gateway(wait_ms_max=20)
     with requests.Session() as session:
-        tried = sum(try_operation(operation, door, session, queue, kind) for operation in operations())
+        tried = sum(try_operation(operation, gateway, session, queue, kind) for operation in operations())
     assert tried > 150
-    assert door.get("/readyz").status == 200
+    assert gateway.get("/readyz").status == 200
 
 
 def operations():
@@ -241,7 +241,7 @@ def operations():
     return [each.ok() for each in found if isinstance(each, Ok)]
 
 
-def try_operation(operation, door, session, queue, kind):
+def try_operation(operation, gateway, session, queue, kind):
     mode = GenerationMode.POSITIVE if kind == "right" else GenerationMode.NEGATIVE
     tried = 0
 
@@ -258,7 +258,7 @@ def try_operation(operation, door, session, queue, kind):
         nonlocal tried
         if on_a_queue_there_is and operation.method.upper() != "DELETE":
             case.path_parameters |= {name: queue for name in case.path_parameters if name == "queue"}
-        answer = case.call(base_url=door.base, session=session, timeout=20)
+        answer = case.call(base_url=gateway.base, session=session, timeout=20)
         case.validate_response(
             answer, checks=[not_a_server_error, content_type_conformance, response_schema_conformance]
         )

@@ -20,12 +20,12 @@ DOCUMENTED = "localhost:8081"
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def test_the_page_works_as_it_is_written(door, tmp_path):
+def test_the_page_works_as_it_is_written(gateway, tmp_path):
     steps = [step for block in CONSOLE.findall(PAGE.read_text()) for step in steps_of(block)]
     assert len(steps) > 12
 
     for step in steps:
-        command = step.command.replace(DOCUMENTED, f"127.0.0.1:{door.port}")
+        command = step.command.replace(DOCUMENTED, f"127.0.0.1:{gateway.port}")
         ran = subprocess.run(
             ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
         )

@@ -1,4 +1,4 @@
-"""The door's pieces without a socket: who left is not worked for, and what is held is counted."""
+"""The gateway's pieces without a socket: who left is not worked for, and what is held is counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fila.v1 import admin_pb2, events_pb2, messages_pb2, operation_pb2, service_
 from fila_http.body import Gone
 from fila_http.calls import unless_gone
 from fila_http.events import events_of
-from fila_http.options import Bounds, Door
+from fila_http.options import Bounds, Gateway
 from fila_http.problems import STATUS_BY_CODE, from_error
 from fila_http.proto_json import dumps, into, loads
 from fila_http.protocol import BoundedProtocol
@@ -151,12 +151,12 @@ def test_a_line_break_in_a_message_is_none_in_the_stream():
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "api.example.com"])
 def test_no_address_but_loopback_is_served_in_plain_text_unasked(host):
     with pytest.raises(ValueError, match="--allow-plaintext"):
-        Door(host=host).check()
-    Door(host=host, allow_plaintext=True, hosts=frozenset({"x"})).check()
-    Door(host=host, cert_file="c", key_file="k", hosts=frozenset({"x"})).check()
+        Gateway(host=host).check()
+    Gateway(host=host, allow_plaintext=True, hosts=frozenset({"x"})).check()
+    Gateway(host=host, cert_file="c", key_file="k", hosts=frozenset({"x"})).check()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
 def test_loopback_is(host):
-    Door(host=host).check()
-    assert Door(host=host).is_local
+    Gateway(host=host).check()
+    assert Gateway(host=host).is_local

@@ -23,13 +23,13 @@ def in_flight(server, queue):
     return server.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue)).in_flight
 
 
-def test_a_consumer_gets_messages_and_settles_them_by_post(door, server, queue):
-    with door.follow(f"/v1/queues/{queue}/consume?maxInFlight=1") as stream:
+def test_a_consumer_gets_messages_and_settles_them_by_post(gateway, server, queue):
+    with gateway.follow(f"/v1/queues/{queue}/consume?maxInFlight=1") as stream:
         enqueue(server, queue, b"one", b"two")
         events = stream.events()
         first = next(events)
         settle = {"messageId": first.data["id"], "leaseId": first.data["metadata"]["leaseId"]}
-        acked = door.post(f"/v1/queues/{queue}/ack", settle)
+        acked = gateway.post(f"/v1/queues/{queue}/ack", settle)
         second = next(events)
 
     assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
@@ -38,14 +38,14 @@ def test_a_consumer_gets_messages_and_settles_them_by_post(door, server, queue):
     assert [base64.b64decode(each.data["payload"]) for each in (first, second)] == [b"one", b"two"]
 
 
-def test_responses_of_several_messages_are_told_one_by_one(door, server, queue):
+def test_responses_of_several_messages_are_told_one_by_one(gateway, server, queue):
     enqueue(server, queue, b"1", b"2", b"3")
-    with door.follow(f"/v1/queues/{queue}/consume?maxBatch=10") as stream:
+    with gateway.follow(f"/v1/queues/{queue}/consume?maxBatch=10") as stream:
         told = [base64.b64decode(each.data["payload"]) for each in stream.take(3)]
     assert told == [b"1", b"2", b"3"]
 
 
-def test_a_consumer_that_leaves_has_its_messages_given_back(door, server, queue):
+def test_a_consumer_that_leaves_has_its_messages_given_back(gateway, server, queue):
     server.admin.UpdateQueue(
         admin_pb2.UpdateQueueRequest(
             queue=queue,
@@ -54,7 +54,7 @@ def test_a_consumer_that_leaves_has_its_messages_given_back(door, server, queue)
         )
     )
     enqueue(server, queue, b"x")
-    with door.follow(f"/v1/queues/{queue}/consume") as stream:
+    with gateway.follow(f"/v1/queues/{queue}/consume") as stream:
         stream.take(1)
         assert in_flight(server, queue) == 1
 
@@ -64,22 +64,22 @@ def test_a_consumer_that_leaves_has_its_messages_given_back(door, server, queue)
     assert in_flight(server, queue) == 0
 
 
-def test_what_is_refused_at_once_has_a_status_of_its_own(door):
-    assert door.get("/v1/queues/nobody-made-it/consume").refusal == (404, "QUEUE_NOT_FOUND")
+def test_what_is_refused_at_once_has_a_status_of_its_own(gateway):
+    assert gateway.get("/v1/queues/nobody-made-it/consume").refusal == (404, "QUEUE_NOT_FOUND")
 
 
-def test_a_stream_that_ends_by_an_error_says_so(door, server, queue):
-    with door.follow(f"/v1/queues/{queue}/consume") as stream:
+def test_a_stream_that_ends_by_an_error_says_so(gateway, server, queue):
+    with gateway.follow(f"/v1/queues/{queue}/consume") as stream:
         server.admin.DeleteQueue(admin_pb2.DeleteQueueRequest(queue=queue))
         (event,) = stream.events()
     assert (event.name, event.data["reason"], event.data["status"]) == ("problem", "QUEUE_NOT_FOUND", 404)
 
 
-def test_a_log_is_read_to_its_end_and_resumed_after_the_last_event_seen(door, server, queue):
+def test_a_log_is_read_to_its_end_and_resumed_after_the_last_event_seen(gateway, server, queue):
     enqueue(server, queue, b"1", b"2", b"3")
-    with door.follow(f"/v1/queues/{queue}/log") as stream:
+    with gateway.follow(f"/v1/queues/{queue}/log") as stream:
         *messages, end = stream.events()
-    with door.follow(f"/v1/queues/{queue}/log", {"Last-Event-ID": messages[1].id}) as stream:
+    with gateway.follow(f"/v1/queues/{queue}/log", {"Last-Event-ID": messages[1].id}) as stream:
         rest = [base64.b64decode(each.data["payload"]) for each in stream.events() if each.name == "message"]
 
     assert [base64.b64decode(each.data["payload"]) for each in messages] == [b"1", b"2", b"3"]
@@ -87,16 +87,16 @@ def test_a_log_is_read_to_its_end_and_resumed_after_the_last_event_seen(door, se
     assert rest == [b"3"]
 
 
-def test_events_go_on_where_the_reader_left_them(door, server, queue):
+def test_events_go_on_where_the_reader_left_them(gateway, server, queue):
     path = f"/v1/events?queue={queue}&follow=true"
-    with door.follow(path) as stream:
+    with gateway.follow(path) as stream:
         (created,) = stream.take(1)
     server.admin.UpdateQueue(
         admin_pb2.UpdateQueueRequest(
             queue=queue, config=admin_pb2.QueueConfig(paused=True), update_mask={"paths": ["paused"]}
         )
     )
-    with door.follow(path, {"Last-Event-ID": created.id}) as stream:
+    with gateway.follow(path, {"Last-Event-ID": created.id}) as stream:
         (changed,) = stream.take(1)
 
     assert created.data["kind"] == "queue.created"
@@ -104,33 +104,33 @@ def test_events_go_on_where_the_reader_left_them(door, server, queue):
     assert int(changed.id) > int(created.id)
 
 
-def test_numbers_are_watched_a_full_state_first(door, server, queue):
+def test_numbers_are_watched_a_full_state_first(gateway, server, queue):
     enqueue(server, queue, b"x")
-    with door.follow(f"/v1/stats?queues={queue}&top=5") as stream:
+    with gateway.follow(f"/v1/stats?queues={queue}&top=5") as stream:
         (first,) = stream.take(1)
     assert (first.name, first.data["full"], first.data["sequence"]) == ("stats", True, "1")
     assert first.data["channels"][0]["state"]["ready"] == "1"
 
 
-def test_one_stream_more_than_the_bound_is_refused_in_words(bounded_door, queue):
-    door = bounded_door(streams_max=1)
+def test_one_stream_more_than_the_bound_is_refused_in_words(bounded_gateway, queue):
+    gateway = bounded_gateway(streams_max=1)
     path = f"/v1/queues/{queue}/consume"
-    with door.follow(path) as stream:
+    with gateway.follow(path) as stream:
         assert stream.status == 200
-        assert door.get(path).refusal == (503, "OVERLOADED")
+        assert gateway.get(path).refusal == (503, "OVERLOADED")
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        with door.follow(path) as stream:
+        with gateway.follow(path) as stream:
             if stream.status == 200:
                 break
     assert stream.status == 200
 
 
-def test_a_consumer_that_never_reads_is_cut_off_and_holds_nothing(bounded_door, server, queue):
-    door = bounded_door(send_s_max=0.5, connections_max=1)
+def test_a_consumer_that_never_reads_is_cut_off_and_holds_nothing(bounded_gateway, server, queue):
+    gateway = bounded_gateway(send_s_max=0.5, connections_max=1)
     for _ in range(40):
         server.service.Enqueue(service_pb2.EnqueueRequest(queue=queue, payload=bytes(1_000_000)))
-    with socket.create_connection(("127.0.0.1", door.port)) as raw:
+    with socket.create_connection(("127.0.0.1", gateway.port)) as raw:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         raw.sendall(f"GET /v1/queues/{queue}/consume HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         deadline = time.monotonic() + 30
@@ -149,19 +149,19 @@ def test_a_consumer_that_never_reads_is_cut_off_and_holds_nothing(bounded_door, 
             assert time.monotonic() < deadline
             time.sleep(0.05)
         # Nor does it hold its place, although what was written to it was never taken.
-        while door.get("/healthz").status != 200:
+        while gateway.get("/healthz").status != 200:
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
 
-def test_a_door_that_closes_ends_its_streams_in_words(bounded_door, queue):
+def test_a_gateway_that_closes_ends_its_streams_in_words(bounded_gateway, queue):
     def closed_s(_: int) -> float:
-        door = bounded_door()
-        with door.follow(f"/v1/queues/{queue}/consume") as stream:
+        gateway = bounded_gateway()
+        with gateway.follow(f"/v1/queues/{queue}/consume") as stream:
             began_s = time.monotonic()
-            door.process.terminate()
+            gateway.process.terminate()
             (event,) = stream.events()
-            door.process.wait(GIVE_UP_S)
+            gateway.process.wait(GIVE_UP_S)
             took_s = time.monotonic() - began_s
         assert (event.name, event.data["status"]) == ("problem", 503)
         return took_s

@@ -1,4 +1,4 @@
-"""Where the door may stand, whose keys it takes, and what it says when the broker is not there."""
+"""Where the gateway may stand, whose keys it takes, and what it says when the broker is not there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from tests.access.guarded_server import Guarded
 from tests.access.test_tls import authority, certificate
 from tests.e2e.conftest import launch, wait_until_started
-from tests.http.running_door import COMMAND, Door, launch_door, start_by_command, wait_for_door
+from tests.http.running_gateway import COMMAND, Gateway, launch_gateway, start_by_command, wait_for_gateway
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine", "module:uvicorn")]
 
@@ -32,14 +32,14 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 
 @pytest.fixture(scope="module")
-def open_to_all(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    """A door on every address of the machine, before a broker that asks for keys."""
+def open_to_all(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway on every address of the machine, before a broker that asks for keys."""
     options = ("--host", "0.0.0.0", "--allow-host", "127.0.0.1", "--allow-plaintext")
     origin = ("--allow-origin", "https://shop.example")
-    folder = tmp_path_factory.mktemp("door")
-    # What the door's own environment holds must never stand in for a caller's key, were it an admin's.
+    folder = tmp_path_factory.mktemp("gateway")
+    # What the gateway's own environment holds must never stand in for a caller's key, were it an admin's.
     broker, key = guarded.running.addresses["grpc"], guarded.admin_key
-    running = wait_for_door(start_by_command(folder, broker, *options, *origin, key=key))
+    running = wait_for_gateway(start_by_command(folder, broker, *options, *origin, key=key))
     # Until it has asked the broker whether it asks for keys, it lets nobody in.
     until(running, lambda answer: answer.status != 503)
     yield running
@@ -47,23 +47,23 @@ def open_to_all(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def test_every_caller_has_the_rights_of_its_own_key(open_to_all, guarded):
-    door = open_to_all
+    gateway = open_to_all
     admin = guarded.admin_key
-    door.post("/v1/queues", {"name": "orders"}, key=admin)
+    gateway.post("/v1/queues", {"name": "orders"}, key=admin)
     shop = guarded.make_key("shop", "produce orders").key
     path = "/v1/queues/orders/messages"
 
-    assert door.post(path, body=b"x", headers=TEXT, key=shop).status == 200
-    assert door.post("/v1/queues/orders/lease", key=shop).refusal == (403, "PERMISSION_DENIED")
-    assert door.get("/v1/queues/others/stats", key=shop).refusal == (404, "QUEUE_NOT_FOUND")
-    assert door.get("/v1/auth/principals", key=shop).refusal[0] == 403
-    assert door.get("/v1/auth/principal", key=shop).json["principal"]["name"] == "shop"
+    assert gateway.post(path, body=b"x", headers=TEXT, key=shop).status == 200
+    assert gateway.post("/v1/queues/orders/lease", key=shop).refusal == (403, "PERMISSION_DENIED")
+    assert gateway.get("/v1/queues/others/stats", key=shop).refusal == (404, "QUEUE_NOT_FOUND")
+    assert gateway.get("/v1/auth/principals", key=shop).refusal[0] == 403
+    assert gateway.get("/v1/auth/principal", key=shop).json["principal"]["name"] == "shop"
 
 
 @pytest.mark.parametrize(
     "given", ["", "Basic YTpi", "Bearer", "Bearer fila_a_b", "Bearer a b", "Bearer " + "x" * 600]
 )
-def test_no_key_or_a_wrong_one_is_401_and_never_the_doors_own(open_to_all, given):
+def test_no_key_or_a_wrong_one_is_401_and_never_the_gateways_own(open_to_all, given):
     headers = {"authorization": given} if given else {}
     for answer in (
         open_to_all.get("/v1/status", headers=headers),
@@ -73,7 +73,7 @@ def test_no_key_or_a_wrong_one_is_401_and_never_the_doors_own(open_to_all, given
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def test_the_audit_has_the_callers_address_as_the_door_claims_it_and_never_one_a_caller_wrote(
+def test_the_audit_has_the_callers_address_as_the_gateway_claims_it_and_never_one_a_caller_wrote(
     open_to_all, guarded
 ):
     lied = {"fila-client-address": "203.0.113.9", "x-forwarded-for": "203.0.113.9"}
@@ -85,16 +85,16 @@ def test_the_audit_has_the_callers_address_as_the_door_claims_it_and_never_one_a
 
 
 def test_a_key_that_is_revoked_ends_with_it(open_to_all, guarded):
-    door = open_to_all
-    door.post("/v1/queues", {"name": "orders"}, key=guarded.admin_key)
+    gateway = open_to_all
+    gateway.post("/v1/queues", {"name": "orders"}, key=guarded.admin_key)
     client = guarded.make_key("leaving", "produce orders")
     path = "/v1/queues/orders/messages"
-    assert door.post(path, body=b"x", headers=TEXT, key=client.key).status == 200
-    door.post("/v1/auth/keys/revoke", {"keyId": client.key.split("_")[1]}, key=guarded.admin_key)
+    assert gateway.post(path, body=b"x", headers=TEXT, key=client.key).status == 200
+    gateway.post("/v1/auth/keys/revoke", {"keyId": client.key.split("_")[1]}, key=guarded.admin_key)
 
     deadline = time.monotonic() + 30
     # What was under way while the key ended may have lost its answer; whatever comes then is refused.
-    while (answer := door.post(path, body=b"x", headers=TEXT, key=client.key)).status in (200, 503):
+    while (answer := gateway.post(path, body=b"x", headers=TEXT, key=client.key)).status in (200, 503):
         assert time.monotonic() < deadline
     assert answer.refusal == (401, "UNAUTHENTICATED")
 
@@ -134,28 +134,28 @@ def test_a_broker_without_keys_is_served_to_its_own_machine_alone(start_server):
     assert "auth.enabled" in told
 
 
-def test_a_door_that_others_reach_shuts_when_its_broker_asks_for_keys_no_more(start_server, tmp_path):
+def test_a_gateway_that_others_reach_shuts_when_its_broker_asks_for_keys_no_more(start_server, tmp_path):
     first = start_server(FILA_AUTH__ENABLED="true")
     address = first.addresses["grpc"]
     options = ("--host", "0.0.0.0", "--allow-host", "127.0.0.1", "--allow-plaintext")
-    door = wait_for_door(start_by_command(tmp_path / "door", address, *options))
+    gateway = wait_for_gateway(start_by_command(tmp_path / "gateway", address, *options))
     try:
-        assert until(door, lambda answer: answer.status == 401)
+        assert until(gateway, lambda answer: answer.status == 401)
         first.stop()
-        assert until(door, lambda answer: answer.status == 503)
+        assert until(gateway, lambda answer: answer.status == 503)
         start_server(FILA_SERVER__LISTEN_ADDR=address, FILA_AUTH__ENABLED="false")
-        shut = until(door, lambda answer: b"asks for no keys" in answer.body)
+        shut = until(gateway, lambda answer: b"asks for no keys" in answer.body)
         assert shut.refusal == (503, "UNAVAILABLE")
-        with_a_key = door.get("/v1/queues", key="fila_any_thing")
+        with_a_key = gateway.get("/v1/queues", key="fila_any_thing")
         assert with_a_key.refusal == (503, "UNAVAILABLE"), "any key would do for a broker that asks for none"
     finally:
-        door.process.kill()
-        door.process.wait()
+        gateway.process.kill()
+        gateway.process.wait()
 
 
-def until(door, holds):
+def until(gateway, holds):
     deadline = time.monotonic() + 30
-    while not holds(answer := door.get("/v1/queues")):
+    while not holds(answer := gateway.get("/v1/queues")):
         assert time.monotonic() < deadline, answer
         time.sleep(0.05)
     return answer
@@ -166,54 +166,54 @@ def test_a_broker_that_vanishes_is_an_answer_in_words_and_one_that_comes_back_is
 ):
     server = start_server()
     address = server.addresses["grpc"]
-    door = wait_for_door(start_by_command(tmp_path / "door", address))
+    gateway = wait_for_gateway(start_by_command(tmp_path / "gateway", address))
     try:
-        door.post("/v1/queues", {"name": "orders"})
+        gateway.post("/v1/queues", {"name": "orders"})
         path = "/v1/queues/orders/messages"
-        assert door.post(path, body=b"x", headers=TEXT).status == 200
+        assert gateway.post(path, body=b"x", headers=TEXT).status == 200
         server.process.kill()
         server.process.wait()
 
         for answer in (
-            door.get("/v1/status"),
-            door.post(path, body=b"x", headers=TEXT),
-            door.post("/v1/queues/orders/lease", {"waitMs": 1000}),
-            door.get("/v1/queues/orders/consume"),
-            door.get("/readyz"),
+            gateway.get("/v1/status"),
+            gateway.post(path, body=b"x", headers=TEXT),
+            gateway.post("/v1/queues/orders/lease", {"waitMs": 1000}),
+            gateway.get("/v1/queues/orders/consume"),
+            gateway.get("/readyz"),
         ):
             assert answer.status == 503
             assert answer.refusal[1] in ("UNAVAILABLE", "ANSWER_LOST")
             assert answer.headers["retry-after"] == "1"
-        assert door.get("/healthz").status == 200
+        assert gateway.get("/healthz").status == 200
 
         start_server(data_dir=server.data_dir, FILA_SERVER__LISTEN_ADDR=address)
         deadline = time.monotonic() + 30
-        while (back := door.post(path, body=b"y", headers=TEXT)).status != 200:
+        while (back := gateway.post(path, body=b"y", headers=TEXT)).status != 200:
             assert time.monotonic() < deadline, back
         assert int(back.json["offset"]) >= 2
     finally:
-        door.process.kill()
-        door.process.wait()
+        gateway.process.kill()
+        gateway.process.wait()
 
 
 @pytest.mark.needs("openssl")
-def test_keys_travel_by_tls_where_the_door_has_a_certificate(guarded: Guarded, tmp_path: Path):
+def test_keys_travel_by_tls_where_the_gateway_has_a_certificate(guarded: Guarded, tmp_path: Path):
     authority(tmp_path, "ca")
-    certificate(tmp_path, "door", "DNS:localhost,IP:127.0.0.1")
-    files = ("--cert-file", str(tmp_path / "door.pem"), "--key-file", str(tmp_path / "door.key"))
+    certificate(tmp_path, "gateway", "DNS:localhost,IP:127.0.0.1")
+    files = ("--cert-file", str(tmp_path / "gateway.pem"), "--key-file", str(tmp_path / "gateway.key"))
     broker = guarded.running.addresses["grpc"]
-    door = wait_for_door(start_by_command(tmp_path / "door-folder", broker, *files))
+    gateway = wait_for_gateway(start_by_command(tmp_path / "gateway-folder", broker, *files))
     try:
         trusting = ssl.create_default_context(cafile=tmp_path / "ca.pem")
-        url = f"https://127.0.0.1:{door.port}/v1/auth/whoami"
+        url = f"https://127.0.0.1:{gateway.port}/v1/auth/whoami"
         asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {guarded.admin_key}"})
         with urllib.request.urlopen(asked, context=trusting, timeout=10) as answer:
             assert json.load(answer)["principal"] == "admin"
         with pytest.raises(OSError):
-            door.get("/healthz")  # not encrypted
+            gateway.get("/healthz")  # not encrypted
     finally:
-        door.process.kill()
-        door.process.wait()
+        gateway.process.kill()
+        gateway.process.wait()
 
 
 def test_a_certificate_that_can_not_be_read_is_one_sentence(guarded: Guarded, tmp_path: Path):
@@ -224,9 +224,9 @@ def test_a_certificate_that_can_not_be_read_is_one_sentence(guarded: Guarded, tm
 
 def test_without_the_libraries_the_command_says_how_to_install_them(tmp_path: Path):
     hidden = "import sys; sys.modules['uvicorn'] = None; from fila_cli.main import main; main()"
-    door = launch_door(tmp_path, [hidden, "http"])
-    assert door.process.wait(20) == 1
-    (line,) = door.log.splitlines()
+    gateway = launch_gateway(tmp_path, [hidden, "http"])
+    assert gateway.process.wait(20) == 1
+    (line,) = gateway.log.splitlines()
     assert "pip install httptools orjson starlette uvicorn uvloop" in line
 
 

@@ -68,7 +68,7 @@ class TroubledBroker:
     # --- passes and answers -----------------------------------------------------------------------
 
     def ask(self, kind: int, request: Any, answered: Answer) -> bool:
-        """False where the door itself refused."""
+        """False where the edge itself refused."""
         try:
             token = self.engine.submit(kind, request)
         except errors.DiskFloor:

@@ -1,4 +1,4 @@
-// Command interop prints the descriptors of grpc.testing, as google.golang.org/grpc carries them: the door's messages
+// Command interop prints the descriptors of grpc.testing, as google.golang.org/grpc carries them: the edge's messages
 // are made of these, so that no copy of the files is kept here.
 package main
 

@@ -1,4 +1,4 @@
-"""What the doors cost: encryption, keys, and neighbours that keep a connection without using it well."""
+"""What a way in costs: encryption, keys, and neighbours that keep a connection without using it well."""
 
 from __future__ import annotations
 

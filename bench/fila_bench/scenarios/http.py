@@ -1,4 +1,4 @@
-"""The HTTP door: callers that post and wait for the answer, over connections that are kept."""
+"""The HTTP gateway: callers that post and wait for the answer, over connections that are kept."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _PAYLOAD = bytes(1024)
 _LENGTH = re.compile(rb"content-length: (\d+)")
 
 
-class Door:
+class Gateway:
     """`fila http` before a broker, on a port of its own."""
 
     def __init__(self, broker: str) -> None:
         self.port = free_port()
         self._broker = broker
-        self._folder = Path(tempfile.mkdtemp(prefix="fila-door-"))
-        self._log_path = self._folder / "door.log"
+        self._folder = Path(tempfile.mkdtemp(prefix="fila-gateway-"))
+        self._log_path = self._folder / "gateway.log"
 
     def __enter__(self) -> Self:
         command = str(Path(sys.executable).with_name("fila"))
@@ -59,9 +59,9 @@ class Door:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def cpu_s(self) -> float:
-        """Of the door and of the processes that read JSON for it."""
-        door = psutil.Process(self._process.pid)
-        times = [each.cpu_times() for each in (door, *door.children())]
+        """Of the gateway and of the processes that read JSON for it."""
+        gateway = psutil.Process(self._process.pid)
+        times = [each.cpu_times() for each in (gateway, *gateway.children())]
         return float(sum(each.user + each.system for each in times))
 
 
@@ -81,7 +81,7 @@ class Posts:
     seconds: float = 5.0
 
 
-@benchmark("http", "the HTTP door, 1 KB, fsync: batches of 100, and single messages of 50 callers")
+@benchmark("http", "the HTTP gateway, 1 KB, fsync: batches of 100, and single messages of 50 callers")
 def http(budget: Budget) -> Iterator[Finding]:
     message = {"headers": {"tenant": "k"}, "payload": base64.b64encode(_PAYLOAD).decode()}
     batch = json.dumps({"messages": [message] * 100}).encode()
@@ -89,20 +89,20 @@ def http(budget: Budget) -> Iterator[Finding]:
         ("batches of 100, 4 callers", "/batch", batch, "application/json", 4, 100, 10_000),
         ("single messages, 50 callers", "", _PAYLOAD, "application/octet-stream", 50, 1, 1_500),
     ):
-        with Server() as server, Door(server.address) as door:
+        with Server() as server, Gateway(server.address) as gateway:
             with Admin(server.address) as admin:
                 admin.create(_QUEUE, fairness_key_header="tenant")
             plan = Posts(
-                port=door.port,
+                port=gateway.port,
                 path=f"/v1/queues/{_QUEUE}/messages{path}",
                 body=body,
                 content_type=kind,
                 callers=callers,
                 seconds=budget.seconds,
             )
-            cpu_s = door.cpu_s()
+            cpu_s = gateway.cpu_s()
             took = sorted(in_process(post, plan)())
-            cpu_s = door.cpu_s() - cpu_s
+            cpu_s = gateway.cpu_s() - cpu_s
         yield Finding(
             benchmark="http",
             case=case,
@@ -113,7 +113,7 @@ def http(budget: Budget) -> Iterator[Finding]:
                 "p50 ms": percentile(took, 0.5) / 1e6,
                 "p99 ms": percentile(took, 0.99) / 1e6,
                 # The warm-up's requests are in the time and, at the same rate, in the count.
-                "door us/msg": cpu_s * 1e6 / (len(took) * messages * (1 + plan.warm_up_s / plan.seconds)),
+                "gateway us/msg": cpu_s * 1e6 / (len(took) * messages * (1 + plan.warm_up_s / plan.seconds)),
             },
         )
 
@@ -143,7 +143,7 @@ async def _post(plan: Posts) -> list[int]:
             assert length is not None
             body = await reader.readexactly(int(length[1]))
             if not answer.startswith(b"HTTP/1.1 200") or b'"error"' in body:
-                raise RuntimeError(f"the door answered {answer!r} {body[:500]!r}")
+                raise RuntimeError(f"the gateway answered {answer!r} {body[:500]!r}")
             if began >= measured_from_ns:
                 took.append(time.monotonic_ns() - began)
         writer.close()

@@ -1,4 +1,4 @@
-"""The HTTP door beside strangers: what an honest caller waits while 20 connections send what only costs.
+"""The HTTP gateway beside strangers: what an honest caller waits while 20 connections send what only costs.
 
 Each kind of stranger sends as fast as it is answered, and comes again when it was cut off. The honest caller is alone
 on its connection; its wait beside them is told as a ratio to its wait without them, the median of rounds.
@@ -26,7 +26,7 @@ from fila_bench.load import LoadFailed
 from fila_bench.pairs import in_turn, ratio_of
 from fila_bench.registry import Budget, benchmark
 from fila_bench.report import Finding
-from fila_bench.scenarios.http import Door, Posts, post
+from fila_bench.scenarios.http import Gateway, Posts, post
 from fila_bench.server import Server
 
 CONNECTIONS = 20
@@ -88,13 +88,13 @@ HONEST: dict[str, tuple[str, str, bytes]] = {
 
 @benchmark(
     "http-strangers",
-    "the HTTP door: an honest caller's wait beside 20 connections that only cost, by what they send and with which key",
+    "the HTTP gateway: an honest caller's wait beside 20 connections that only cost, by what they send and their key",
 )
 def http_strangers(budget: Budget) -> Iterator[Finding]:
     with Server(auth__enabled="true") as server:
         admin_key = (server.data_dir / "bootstrap-key").read_text().strip()
-        with Door(server.address) as door:
-            keys = _make_keys(door.port, admin_key)
+        with Gateway(server.address) as gateway:
+            keys = _make_keys(gateway.port, admin_key)
         for kind in KINDS:
             for whose, key in (
                 ("no key", ""),
@@ -104,17 +104,17 @@ def http_strangers(budget: Budget) -> Iterator[Finding]:
                 if kind in IN_BOUNDS and key != keys["guest"]:
                     continue
                 for what in HONEST:
-                    # What strangers left behind at one door would be in the next one's quiet time.
-                    with Door(server.address) as door:
-                        yield _beside(door, budget, what, keys["shop"], kind, whose, key)
+                    # What strangers left behind at one gateway would be in the next one's quiet time.
+                    with Gateway(server.address) as gateway:
+                        yield _beside(gateway, budget, what, keys["shop"], kind, whose, key)
 
 
 def _beside(
-    door: Door, budget: Budget, what: str, honest_key: str, kind: str, whose: str, key: str
+    gateway: Gateway, budget: Budget, what: str, honest_key: str, kind: str, whose: str, key: str
 ) -> Finding:
     path, content_type, body = HONEST[what]
     plan = Posts(
-        port=door.port,
+        port=gateway.port,
         path=path,
         body=body,
         content_type=content_type,
@@ -125,7 +125,7 @@ def _beside(
     )
     path, body, held_back = KINDS[kind]
     strangers = Strangers(
-        port=door.port,
+        port=gateway.port,
         key=key,
         path=path,
         body=body,
@@ -212,7 +212,7 @@ async def _bother(plan: Strangers) -> dict[str, int]:
 
 
 async def _ask(plan: Strangers) -> str:
-    """One request on a connection of its own; it is cut off when the door had enough of it."""
+    """One request on a connection of its own; it is cut off when the gateway had enough of it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", plan.port)
     try:
         head = (

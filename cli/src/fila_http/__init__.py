@@ -1,6 +1,6 @@
-"""The HTTP door of Fila, `fila http`: JSON over HTTP in, gRPC to a broker out, in a process of its own.
+"""The HTTP gateway of Fila, `fila http`: JSON over HTTP in, gRPC to a broker out, in a process of its own.
 
-A flood of requests must not stall the broker, so the door stands beside it: it knows the wire and nothing of the
+A flood of requests must not stall the broker, so the gateway stands beside it: it knows the wire and nothing of the
 server, has no key of its own, and judges no right. A request goes through these modules:
 
     protocol.py     one connection: its head in time and within a bound

@@ -21,7 +21,7 @@ HEADER_PREFIX = b"fila-header-"
 IDEMPOTENCY_KEY = "idempotency-key"
 DEDUP_KEY_BYTES_MAX = 128
 ONCE = ("content-type", IDEMPOTENCY_KEY, "last-event-id")
-"""Headers that are given once: of two, a proxy before the door may have judged the other one."""
+"""Headers that are given once: of two, a proxy before the gateway may have judged the other one."""
 SCALAR_MESSAGES = frozenset({"google.protobuf.Timestamp", "google.protobuf.FieldMask"})
 MASK = "update_mask"
 _DIGITS = re.compile(r"-?[0-9]{1,20}")

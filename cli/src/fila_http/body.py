@@ -1,4 +1,4 @@
-"""A request's body, read within its bounds; and the one budget for all bytes that the door holds.
+"""A request's body, read within its bounds; and the one budget for all bytes that the gateway holds.
 
 a body        at most `body_bytes_max`, whole within `body_s_max`
 all together  bodies that are read, and answers that their callers have not taken yet: `held_bytes_max`
@@ -23,7 +23,7 @@ from fila_http.options import Bounds
 from fila_http.problems import Problem, busy, invalid, too_large
 
 SMALL_BYTES = 16 << 10
-"""A body or an answer that counts in what the door holds, and in no caller's share."""
+"""A body or an answer that counts in what the gateway holds, and in no caller's share."""
 
 WAITING_MAX = 100
 """Bodies that wait for room at a time: what came with their heads is held meanwhile, some 300 KiB each at most."""
@@ -39,7 +39,7 @@ class Gone(Exception):
 
 
 class Budget:
-    """How many bytes the door may hold, and who holds them. A holder is a key, or a connection that shows none."""
+    """How many bytes the gateway may hold, and who holds them. A holder is a key, or a connection that shows none."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
@@ -118,7 +118,7 @@ class Hold:
         self.count = 0
 
     def take(self, count: int, *, is_part: bool = False) -> None:
-        """Raises Problem where the door, or this caller, holds too much."""
+        """Raises Problem where the gateway, or this caller, holds too much."""
         if not self._budget.take(self.holder, count, is_part=is_part):
             raise self._refusal()
         self.count += count
@@ -145,7 +145,7 @@ class Hold:
 
     def _refusal(self) -> Problem:
         return busy(
-            f"the door holds {self._budget.held:,} bytes of requests and answers, of {self._budget.bytes_max:,} "
+            f"the gateway holds {self._budget.held:,} bytes of requests and answers, of {self._budget.bytes_max:,} "
             f"at most, and {self._budget.held_by(self.holder):,} of them are this caller's, who may have as much "
             "as it leaves to others: try again in a second, with smaller batches or fewer at a time"
         )
@@ -202,5 +202,5 @@ def _check_size(size: int, bounds: Bounds) -> None:
     if size > bounds.body_bytes_max:
         raise too_large(
             f"the body may have {bounds.body_bytes_max:,} bytes, and has {size:,} or more; send smaller batches, or "
-            "start the door with a larger --body-bytes-max"
+            "start the gateway with a larger --body-bytes-max"
         )

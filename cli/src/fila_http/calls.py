@@ -128,7 +128,7 @@ class Endpoint:
             except Exception:  # noqa: BLE001 - a mistake of ours is told, too, and the next request is served
                 # Not its path, which may hold a key.
                 _log.exception("%s failed", " or ".join(each.path for each, _ in self._answers.values()))
-                mistake = "the door failed by a mistake of its own; its log says more"
+                mistake = "the gateway failed by a mistake of its own; its log says more"
                 told = Problem(500, "INTERNAL", mistake, Code.INTERNAL)
                 await _refuse(scope, send, bounds, told, close=True)
 
@@ -226,7 +226,7 @@ async def _send(call: Call, answer: bytes) -> None:
 
 
 async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T], stopping: asyncio.Event) -> T:
-    """Await `work`, unless the caller leaves or the door closes before. Raises Gone; unavailable when it closes."""
+    """Await `work`, unless the caller leaves or the gateway closes before. Raises Gone; unavailable when it closes."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(until_gone(receive))
     closing = asyncio.ensure_future(stopping.wait())
@@ -236,7 +236,7 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T], stopping: 
             return working.result()
         if leaving.done():
             raise Gone
-        raise unavailable("the door is closing; ask again")
+        raise unavailable("the gateway is closing; ask again")
     finally:
         for each in (working, leaving, closing):
             each.cancel()

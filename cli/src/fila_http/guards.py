@@ -1,12 +1,12 @@
-"""What is refused before anything of a request is read: whoever calls the door by a foreign name, and foreign pages.
+"""What is refused before anything of a request is read: a caller who uses a foreign name, and foreign pages.
 
     Host      a page of another site can point a name of its own at this machine (DNS rebinding), and its script would
-              be answered: so only the names that are the door's own are
+              be answered: so only the names that are the gateway's own are
     Origin    a page of another site can send a POST without asking; a browser says whose page it is
-    target    what a proxy before the door may have read in another way: another host than Host's, a slash in disguise,
-              bytes that are no text
-    framing   versions, transfer codings and expectations that are not this door's: a body would be read by other rules
-              than its sender's
+    target    what a proxy before the gateway may have read in another way: another host than Host's, a slash in
+              disguise, bytes that are no text
+    framing   versions, transfer codings and expectations that are not this gateway's: a body would be read by
+              other rules than its sender's
 
 None is a key. Where the broker asks for keys they come on top.
 """
@@ -19,7 +19,7 @@ from urllib.parse import unquote_to_bytes
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from fila_http.options import Door
+from fila_http.options import Gateway
 from fila_http.problems import Code, Problem, invalid
 from fila_http.sending import send_problem
 
@@ -29,13 +29,13 @@ _SLASH = re.compile(rb"%2f", re.IGNORECASE)
 
 
 class Guards:
-    """Wraps the door's application."""
+    """Wraps the gateway's application."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
+    def __init__(self, app: ASGIApp, gateway: Gateway) -> None:
         self._app = app
-        self._door = door
-        self._hosts = door.hosts_allowed
-        self._origins = frozenset(door.origins)
+        self._gateway = gateway
+        self._hosts = gateway.hosts_allowed
+        self._origins = frozenset(gateway.origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or hand on."""
@@ -48,7 +48,7 @@ class Guards:
                 or self._origin_problem(scope, headers)
             )
             if problem is not None:
-                await send_problem(scope, send, self._door.bounds, problem, close=True)
+                await send_problem(scope, send, self._gateway.bounds, problem, close=True)
                 return
         await self._app(scope, receive, send)
 
@@ -67,7 +67,7 @@ class Guards:
         return Problem(
             421,
             "HOST_NOT_ALLOWED",
-            f"this door is not called {given[0][:100]!r}; it is {' or '.join(sorted(self._hosts))}. Whoever "
+            f"this gateway is not called {given[0][:100]!r}; it is {' or '.join(sorted(self._hosts))}. Whoever "
             "runs it allows another name with --allow-host",
             Code.PERMISSION_DENIED,
         )
@@ -85,7 +85,7 @@ class Guards:
         return Problem(
             403,
             "ORIGIN_NOT_ALLOWED",
-            f"pages of {(origin or 'another site')[:100]!r} may not call this door; whoever runs it allows them with "
+            f"pages of {(origin or 'another site')[:100]!r} may not call this gateway; its operator allows them with "
             "--allow-origin",
             Code.PERMISSION_DENIED,
         )

@@ -192,8 +192,8 @@ def _check_count(count: int, what: str, most: int) -> None:
     if count > most:
         raise Misfit(
             lambda place: (
-                f"{place} may have {most:,} {what}, and has {count:,}; send fewer at a time, or start the door with a "
-                "larger --batch-messages-max where the broker takes more"
+                f"{place} may have {most:,} {what}, and has {count:,}; send fewer at a time, or start the gateway "
+                "with a larger --batch-messages-max where the broker takes more"
             ),
             "LIMIT_EXCEEDED",
         )

@@ -1,4 +1,4 @@
-"""Whose key comes is asked before anything else of a request is read: a stranger's costs the door a head, no more.
+"""Whose key comes is asked before anything else of a request is read: a stranger's costs the gateway a head, no more.
 
 A key that the broker knew a moment ago is let in without asking, so an honest caller is asked for once in
 `REMEMBERED_S`. That lets a request in and nothing else: what the call may do the broker judges each time.

@@ -1,4 +1,4 @@
-"""Every setting of the door, with its default, unit and reason."""
+"""Every setting of the gateway, with its default, unit and reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much of anything the door takes on."""
+    """How much of anything the gateway takes on."""
 
     body_bytes_max: int = 8 << 20
     """One request's body."""
@@ -46,8 +46,8 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
-    """Where the door stands, and whom it lets in."""
+class Gateway:
+    """Where the gateway stands, and whom it lets in."""
 
     host: str = "127.0.0.1"
     port: int = PORT

@@ -33,7 +33,7 @@ RETRY_AFTER_S = 1
 """What 429 and 503 suggest where the broker said nothing."""
 
 BOUND_BROKEN = "LIMIT_EXCEEDED"
-"""The reason of whatever is larger, or more, than the door takes."""
+"""The reason of whatever is larger, or more, than the gateway takes."""
 
 DETAIL_CHARACTERS_MAX = 1000
 """A detail may repeat what was sent, which may be long."""
@@ -81,12 +81,12 @@ def too_large(detail: str) -> Problem:
 
 
 def busy(detail: str) -> Problem:
-    """The door is at a bound of its own."""
+    """The gateway is at a bound of its own."""
     return Problem(503, "OVERLOADED", detail, Code.RESOURCE_EXHAUSTED, {"Retry-After": str(RETRY_AFTER_S)})
 
 
 def unavailable(detail: str) -> Problem:
-    """The door can't serve now."""
+    """The gateway can't serve now."""
     return Problem(503, "UNAVAILABLE", detail, Code.UNAVAILABLE, {"Retry-After": str(RETRY_AFTER_S)})
 
 

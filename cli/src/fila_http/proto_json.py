@@ -47,7 +47,7 @@ def _check_counts(body: bytes, items_max: int) -> None:
         return
     raise too_large(
         f"the body may have {VALUES_A_MEMBER * items_max:,} values, {OBJECTS_A_MEMBER * items_max:,} of them objects, "
-        "and has more; send smaller batches, or start the door with a larger --batch-messages-max where the broker "
+        "and has more; send smaller batches, or start the gateway with a larger --batch-messages-max where the broker "
         "takes more"
     )
 
@@ -71,7 +71,7 @@ def _outside_texts(plain: bytes) -> bytes:
 def check_once(body: bytes, members: int) -> None:
     """Raises Problem where the body has more members than were read, `members`: then one was given twice.
 
-    orjson takes the last of two with one name, and a proxy before the door may have judged the first.
+    orjson takes the last of two with one name, and a proxy before the gateway may have judged the first.
     """
     if _outside_texts(_without_escapes(body)).count(b":") == members:
         return
@@ -106,7 +106,7 @@ def into(message: Message, value: dict[str, Any], items_max: int, where: str = "
     except Problem as problem:
         raise invalid(f"{where}: {problem.detail}", reason=problem.reason) if where else problem from None
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        # What was judged fits; whatever the library finds all the same is no mistake of the door's.
+        # What was judged fits; whatever the library finds all the same is no mistake of the gateway's.
         raise invalid(f"{where or 'the body'}: {error}") from None
     return reading.members
 

@@ -44,7 +44,7 @@ class BoundedProtocol(HttpToolsProtocol):
         most = self._bounds.connections_max
         if len(self.connections) > most:
             self._refuse(
-                busy(f"the door has {most:,} connections open, and takes no more; try again in a second")
+                busy(f"the gateway has {most:,} connections open, and takes no more; try again in a second")
             )
             return
         self._arm()
@@ -129,7 +129,7 @@ class BoundedProtocol(HttpToolsProtocol):
         del msg  # uvicorn's own, which says no more
         said = (
             "what came is no request of HTTP/1.1: a line like GET /v1/status HTTP/1.1, headers, and a body as long as "
-            "they say. TLS is spoken where the door has a certificate"
+            "they say. TLS is spoken where the gateway has a certificate"
         )
         self._refuse(invalid(said, reason="INVALID_HTTP"))
 

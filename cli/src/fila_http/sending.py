@@ -1,7 +1,7 @@
 """Answers on their way out: in pieces, each taken by the caller in time, or the connection is broken off.
 
-What a caller does not take would stay in the door's memory; so an answer counts in the budget until it is sent, and of
-what is sent no more than a piece or two wait in the socket's buffer.
+What a caller does not take would stay in the gateway's memory. So an answer counts in the budget until it is sent, and
+no more than a piece or two of it wait in the socket's buffer.
 """
 
 from __future__ import annotations

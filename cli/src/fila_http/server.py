@@ -26,7 +26,7 @@ from fila_http.calls import Answer, Endpoint, Service, answer_call, answer_enque
 from fila_http.guards import Guards
 from fila_http.intakes import Intakes
 from fila_http.keys import Keys
-from fila_http.options import Door
+from fila_http.options import Gateway
 from fila_http.problems import Code, Problem, unavailable
 from fila_http.protocol import BoundedProtocol
 from fila_http.refusals import Refusals
@@ -48,7 +48,7 @@ OF_THEIR_OWN: dict[str, Answer] = {
 
 
 class CannotServe(Exception):
-    """Why the door does not open, in a sentence."""
+    """Why the gateway does not open, in a sentence."""
 
 
 def openapi() -> bytes:
@@ -56,8 +56,8 @@ def openapi() -> bytes:
     return resources.files("fila_http.v1").joinpath("openapi.yaml").read_bytes()
 
 
-def application(service: Service, door: Door) -> ASGIApp:
-    """The door, without a socket."""
+def application(service: Service, gateway: Gateway) -> ASGIApp:
+    """The gateway, without a socket."""
     by_path: dict[str, dict[str, tuple[Route, Answer]]] = {}
     for route in ROUTES:
         answer = OF_THEIR_OWN.get(route.call, answer_stream if route.events else answer_call)
@@ -66,28 +66,28 @@ def application(service: Service, door: Door) -> ASGIApp:
     document = openapi()
 
     async def describe(scope: Scope, receive: Receive, send: Send) -> None:
-        await send_whole(scope, send, door.bounds, 200, document, {"content-type": "application/yaml"})
+        await send_whole(scope, send, gateway.bounds, 200, document, {"content-type": "application/yaml"})
 
     async def be_well(scope: Scope, receive: Receive, send: Send) -> None:
-        await send_whole(scope, send, door.bounds, 200, b'{"status":"ok"}', {})
+        await send_whole(scope, send, gateway.bounds, 200, b'{"status":"ok"}', {})
 
     async def be_ready(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await service.upstream.check_reached()
         except FilaError as error:
-            await send_problem(scope, send, door.bounds, unavailable(str(error)))
+            await send_problem(scope, send, gateway.bounds, unavailable(str(error)))
         else:
             await be_well(scope, receive, send)
 
     async def find_nothing(scope: Scope, receive: Receive, send: Send) -> None:
         said = f"there is no path {scope['path'][:200]!r}; /openapi.yaml lists them"
         problem = Problem(404, "PATH_NOT_FOUND", said, Code.NOT_FOUND)
-        await send_problem(scope, send, door.bounds, problem, close=True)
+        await send_problem(scope, send, gateway.bounds, problem, close=True)
 
     for path, plain in (("/openapi.yaml", describe), ("/healthz", be_well), ("/readyz", be_ready)):
         paths.append(Path(path, _Plain(plain)))
     router = Router(routes=paths, default=_quietly(find_nothing), redirect_slashes=False)
-    return Guards(_with_cors(router, door), door)
+    return Guards(_with_cors(router, gateway), gateway)
 
 
 class _Plain:
@@ -108,12 +108,12 @@ def _quietly(answer: Callable[[Scope, Receive, Send], Any]) -> ASGIApp:
     return answer_unless_gone
 
 
-def _with_cors(app: ASGIApp, door: Door) -> ASGIApp:
-    if not door.origins:
+def _with_cors(app: ASGIApp, gateway: Gateway) -> ASGIApp:
+    if not gateway.origins:
         return app
     return CORSMiddleware(
         app,
-        allow_origins=door.origins,
+        allow_origins=gateway.origins,
         allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
         allow_headers=("authorization", "content-type", "idempotency-key", "last-event-id"),
         expose_headers=("retry-after",),
@@ -123,7 +123,7 @@ def _with_cors(app: ASGIApp, door: Door) -> ASGIApp:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Tells what waits that the door closes, before it waits for them; and ends by itself, not by the signal."""
+    """Tells what waits that the gateway closes, before it waits for them; and ends by itself, not by the signal."""
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
         super().__init__(config)
@@ -142,32 +142,32 @@ class _Uvicorn(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(door: Door, target: str, credentials: grpc.ChannelCredentials | None = None) -> None:
-    """Open the door and stand in it until SIGTERM or SIGINT. Raises CannotServe."""
+def serve(gateway: Gateway, target: str, credentials: grpc.ChannelCredentials | None = None) -> None:
+    """Open the gateway and stand in it until SIGTERM or SIGINT. Raises CannotServe."""
     try:
-        door.check()
+        gateway.check()
     except ValueError as error:
         raise CannotServe(str(error)) from None
     import uvloop
 
-    uvloop.run(_serve(door, target, credentials))
+    uvloop.run(_serve(gateway, target, credentials))
 
 
-async def _serve(door: Door, target: str, credentials: grpc.ChannelCredentials | None) -> None:
+async def _serve(gateway: Gateway, target: str, credentials: grpc.ChannelCredentials | None) -> None:
     # uvicorn warns of every request that is no HTTP: whoever sends many of those must not fill the log.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    listening = _listen(door)
+    listening = _listen(gateway)
     upstream = Upstream(target, credentials)
-    gate = None if door.is_local else Gate(upstream)
+    gate = None if gateway.is_local else Gate(upstream)
     translators = Translators()
     try:
         if gate is not None:
-            await _check_broker(door, upstream)
+            await _check_broker(gateway, upstream)
         refusals = Refusals()
         service = Service(
             upstream,
-            door.bounds,
-            Budget(door.bounds.held_bytes_max),
+            gateway.bounds,
+            Budget(gateway.bounds.held_bytes_max),
             Keys(upstream.whose, upstream.now_s, refusals),
             Intakes(upstream.intake, upstream.now_s),
             refusals,
@@ -175,8 +175,8 @@ async def _serve(door: Door, target: str, credentials: grpc.ChannelCredentials |
             gate,
         )
         config = uvicorn.Config(
-            application(service, door),
-            http=partial(BoundedProtocol, bounds=door.bounds),  # type: ignore[arg-type] # called as the class is
+            application(service, gateway),
+            http=partial(BoundedProtocol, bounds=gateway.bounds),  # type: ignore[arg-type] # called as the class is
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -186,16 +186,16 @@ async def _serve(door: Door, target: str, credentials: grpc.ChannelCredentials |
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=STOP_S_MAX,
-            ssl_certfile=door.cert_file or None,
-            ssl_keyfile=door.key_file or None,
+            ssl_certfile=gateway.cert_file or None,
+            ssl_keyfile=gateway.key_file or None,
         )
         try:
             config.load()
         except OSError as error:  # ssl's errors are of this kind
-            raise CannotServe(f"{door.cert_file} and {door.key_file} can't be used: {error}") from None
+            raise CannotServe(f"{gateway.cert_file} and {gateway.key_file} can't be used: {error}") from None
         server = _Uvicorn(config, service.stopping)
         async with _beside(upstream.keep_tidy(), *([gate.watch()] if gate else [])):
-            scheme = "https" if door.cert_file else "http"
+            scheme = "https" if gateway.cert_file else "http"
             host, port = listening.getsockname()[:2]
             host = f"[{host}]" if ":" in host else host
             print(f"fila http serves {scheme}://{host}:{port} for the broker at {target}", file=sys.stderr)
@@ -206,27 +206,27 @@ async def _serve(door: Door, target: str, credentials: grpc.ChannelCredentials |
         await upstream.close()
 
 
-def _listen(door: Door) -> socket.socket:
+def _listen(gateway: Gateway) -> socket.socket:
     try:
-        family, *_, address = socket.getaddrinfo(door.host, door.port, type=socket.SOCK_STREAM)[0]
+        family, *_, address = socket.getaddrinfo(gateway.host, gateway.port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=1024)
     except OSError as error:
-        raise CannotServe(f"{door.host}:{door.port} can't be listened on: {error.strerror}") from None
+        raise CannotServe(f"{gateway.host}:{gateway.port} can't be listened on: {error.strerror}") from None
 
 
-async def _check_broker(door: Door, upstream: Upstream) -> None:
+async def _check_broker(gateway: Gateway, upstream: Upstream) -> None:
     try:
         async with asyncio.timeout(ASK_BROKER_S_MAX):
             await upstream.until_reached()
             asks = await upstream.asks_for_keys()
     except (FilaError, TimeoutError):
         raise CannotServe(
-            f"no broker answers at {upstream.target}, and before {door.host} is served it must be known to ask for "
+            f"no broker answers at {upstream.target}, and before {gateway.host} is served it must be known to ask for "
             "keys: start it first"
         ) from None
     if not asks:
         raise CannotServe(
-            f"the broker at {upstream.target} asks for no keys, so whoever reaches {door.host} could do everything: "
+            f"the broker at {upstream.target} asks for no keys, so whoever reaches {gateway.host} could do everything: "
             "switch auth.enabled on, or serve 127.0.0.1 alone"
         )
 

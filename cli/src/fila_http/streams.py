@@ -36,11 +36,11 @@ END = b"event: end\ndata: {}\n\n"
 
 
 async def answer_stream(call: Call) -> None:
-    """Follow the broker's stream until it ends, the caller leaves, or the door closes."""
+    """Follow the broker's stream until it ends, the caller leaves, or the gateway closes."""
     service = call.service
     if service.streams >= service.bounds.streams_max:
         raise busy(
-            f"the door follows {service.streams} streams, and no more: end one first, or pull with POST .../lease"
+            f"the gateway follows {service.streams} streams, and no more: end one first, or pull with POST .../lease"
         )
     service.streams += 1
     try:
@@ -93,7 +93,7 @@ class _Follower:
             await self._put(b"event: problem\ndata: " + problem.body() + b"\n\n", more=False)
 
     async def _wait(self, seconds: float) -> None:
-        """Until the broker said something, or for so long. Raises Gone; a problem when the door closes."""
+        """Until the broker said something, or for so long. Raises Gone; a problem when the gateway closes."""
         await asyncio.wait(
             {self._reading, self._leaving, self._closing},
             timeout=seconds,
@@ -102,7 +102,7 @@ class _Follower:
         if self._leaving.done():
             raise Gone
         if self._closing.done():
-            raise busy("the door is closing; connect again")
+            raise busy("the gateway is closing; connect again")
 
     async def _tell(self, response: Message) -> None:
         call = self._call

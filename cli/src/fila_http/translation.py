@@ -2,7 +2,7 @@
 
 A process and no thread: a thread would share the interpreter's lock with the loop, and hold it for the whole of one
 call into a parser. The process reads work from its input and writes what came of it to its output, one after the other,
-and ends with its input, so none outlives the door.
+and ends with its input, so none outlives the gateway.
 
     work       kind, length of the arguments, length of the body; the arguments as JSON; the body
     outcome    kind, length; the bytes
@@ -92,7 +92,7 @@ def serve(work: BinaryIO, outcomes: BinaryIO) -> None:
             outcome = DONE
         except Problem as problem:
             done, outcome = refusal(problem), REFUSED
-        except Exception:  # noqa: BLE001 - told to the door, which logs it; the next work is done
+        except Exception:  # noqa: BLE001 - told to the gateway, which logs it; the next work is done
             done, outcome = traceback.format_exc().encode(), FAILED
         outcomes.write(OUTCOME.pack(outcome, len(done)))
         outcomes.write(done)
@@ -102,5 +102,5 @@ def serve(work: BinaryIO, outcomes: BinaryIO) -> None:
 if __name__ == "__main__":
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the door's, which ends this by its input
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the gateway's, which ends this by its input
     serve(sys.stdin.buffer, sys.stdout.buffer)

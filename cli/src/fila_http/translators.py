@@ -138,7 +138,7 @@ class _Translator:
         return outcome, await self._outcomes.readexactly(size)
 
     def kill(self) -> None:
-        """End it; it is waited for when the next one starts, or the door ends."""
+        """End it; it is waited for when the next one starts, or the gateway ends."""
         self._work.transport.abort()
         self.process.kill()
 

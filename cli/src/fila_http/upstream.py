@@ -1,7 +1,7 @@
-"""The broker behind the door: one connection for all callers, each call in the name of its caller's key.
+"""The broker behind the gateway: one connection for all callers, each call in the name of its caller's key.
 
-Single messages of one key travel together (fila.producer). A producer is a stream of its own, so the door keeps those
-of the keys that were used last, and lets the idle ones go.
+Single messages of one key travel together (fila.producer). A producer is a stream of its own, so the gateway keeps
+those of the keys that were used last, and lets the idle ones go.
 """
 
 from __future__ import annotations
@@ -177,10 +177,11 @@ class Upstream:
 
 
 class Gate:
-    """Opens a door that other machines reach only while the broker asks for keys.
+    """Opens a gateway that other machines reach only while the broker asks for keys.
 
-    For a broker that asks for none whoever comes from its own machine is an admin, and the door does. A broker changes
-    its mind only by a restart, which breaks the connection: so each new one is asked before anything passes.
+    For a broker that asks for none, every caller from its own machine is an admin, and the gateway is such a caller. A
+    broker changes its mind only by a restart, which breaks the connection: so each new one is asked before anything
+    passes.
     """
 
     def __init__(self, upstream: Upstream) -> None:
@@ -201,7 +202,7 @@ class Gate:
                 self._is_open = await self._upstream.asks_for_keys()
                 if not self._is_open:
                     self._why = (
-                        "the broker asks for no keys any more, and this door is reached from other machines: it "
+                        "the broker asks for no keys any more, and this gateway is reached from other machines: it "
                         "stays shut until auth.enabled is on again"
                     )
                     _log.error(self._why)

@@ -1662,7 +1662,7 @@ type AuditRecord struct {
 	Queue string `protobuf:"bytes,7,opt,name=queue,proto3" json:"queue,omitempty"`
 	// The request's other fields; values and scripts as digests.
 	Details map[string]string `protobuf:"bytes,8,rep,name=details,proto3" json:"details,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Whose browser or program it was, as the console or the HTTP door in between claimed it; nobody has checked that.
+	// Whose browser or program it was, as the console or the HTTP gateway in between claimed it; nobody has checked that.
 	ClaimedAddress string `protobuf:"bytes,9,opt,name=claimed_address,json=claimedAddress,proto3" json:"claimed_address,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

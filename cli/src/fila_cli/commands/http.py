@@ -59,12 +59,12 @@ def http(
     batch_messages_max: int,
     connections_max: int,
 ) -> None:
-    """Serve the broker's calls as JSON over HTTP. Each caller sends its own key; the door has none."""
+    """Serve the broker's calls as JSON over HTTP. Each caller sends its own key; the gateway has none."""
     try:
         from fila_http import server
     except ModuleNotFoundError as missing:
         raise click.ClickException(NOT_INSTALLED) from missing
-    from fila_http.options import Bounds, Door
+    from fila_http.options import Bounds, Gateway
 
     target, by_tls = target_of(session.address)
     bounds = Bounds(
@@ -73,7 +73,7 @@ def http(
         connections_max=connections_max,
         held_bytes_max=max(Bounds().held_bytes_max, 4 * body_bytes_max),
     )
-    door = Door(
+    gateway = Gateway(
         host=host,
         port=port,
         cert_file=cert_file,
@@ -84,6 +84,6 @@ def http(
         bounds=bounds,
     )
     try:
-        server.serve(door, target, channel_credentials(session.ca_file) if by_tls else None)
+        server.serve(gateway, target, channel_credentials(session.ca_file) if by_tls else None)
     except server.CannotServe as error:
         raise click.ClickException(str(error)) from None

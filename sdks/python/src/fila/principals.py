@@ -102,7 +102,7 @@ class AuditRecord:
     details: dict[str, str] = field(default_factory=dict)
     """The request's other fields; values and scripts as digests."""
     claimed_address: str = ""
-    """For whose browser or program the console or the HTTP door says it called; nobody has checked that."""
+    """For whose browser or program the console or the HTTP gateway says it called; nobody has checked that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""What there is, as structs and tables, and the ways through them; no decision. Door: state."""
+"""What there is, as structs and tables, and the ways through them; no decision."""

@@ -908,7 +908,7 @@ export type AuditRecord = Message<"fila.v1.AuditRecord"> & {
   details: { [key: string]: string };
 
   /**
-   * Whose browser or program it was, as the console or the HTTP door in between claimed it; nobody has checked that.
+   * Whose browser or program it was, as the console or the HTTP gateway in between claimed it; nobody has checked that.
    *
    * @generated from field: string claimed_address = 9;
    */

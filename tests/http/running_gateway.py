@@ -1,4 +1,4 @@
-"""A door in a process of its own before a real server, and a client that says what was answered."""
+"""A gateway in a process of its own before a real server, and a client that says what was answered."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ COMMAND = "from fila_cli.main import main; main()"
 BOUNDED = """
 import json, sys
 from fila_http import server
-from fila_http.options import Bounds, Door
-server.serve(Door(port=0, bounds=Bounds(**json.loads(sys.argv[1]))), sys.argv[2])
+from fila_http.options import Bounds, Gateway
+server.serve(Gateway(port=0, bounds=Bounds(**json.loads(sys.argv[1]))), sys.argv[2])
 """
 
 
@@ -53,8 +53,8 @@ class Answer:
 
 
 @dataclass
-class Door:
-    """A running door."""
+class Gateway:
+    """A running gateway."""
 
     process: subprocess.Popen[bytes]
     log_file: Path
@@ -157,31 +157,31 @@ class Stream:
         return [next(events) for _ in range(count)]
 
 
-def launch_door(folder: Path, arguments: list[str], key: str = "") -> Door:
+def launch_gateway(folder: Path, arguments: list[str], key: str = "") -> Gateway:
     """Start one without waiting for it, with `key` in its environment."""
     folder.mkdir(parents=True, exist_ok=True)
-    log_file = folder / f"door-{len(list(folder.iterdir()))}.log"
+    log_file = folder / f"gateway-{len(list(folder.iterdir()))}.log"
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
     environ = kept | {"FILA_API_KEY": key, "XDG_CONFIG_HOME": str(folder)}
     with log_file.open("wb") as log:
         process = subprocess.Popen([sys.executable, "-c", *arguments], env=environ, stderr=log, cwd=folder)
-    return Door(process, log_file)
+    return Gateway(process, log_file)
 
 
-def wait_for_door(door: Door) -> Door:
+def wait_for_gateway(gateway: Gateway) -> Gateway:
     deadline = time.monotonic() + START_S_MAX
-    while time.monotonic() < deadline and door.process.poll() is None:
-        if said := re.search(r"serves https?://[^\s]+:(\d+) ", door.log):
-            door.port = int(said[1])
-            return door
+    while time.monotonic() < deadline and gateway.process.poll() is None:
+        if said := re.search(r"serves https?://[^\s]+:(\d+) ", gateway.log):
+            gateway.port = int(said[1])
+            return gateway
         time.sleep(0.02)
-    door.process.kill()
-    pytest.fail(f"the door did not open:\n{door.log}")
+    gateway.process.kill()
+    pytest.fail(f"the gateway did not open:\n{gateway.log}")
 
 
-def start_by_command(folder: Path, broker: str, *options: str, key: str = "") -> Door:
-    return launch_door(folder, [COMMAND, "http", "--addr", broker, "--port", "0", *options], key)
+def start_by_command(folder: Path, broker: str, *options: str, key: str = "") -> Gateway:
+    return launch_gateway(folder, [COMMAND, "http", "--addr", broker, "--port", "0", *options], key)
 
 
-def start_bounded(folder: Path, broker: str, **bounds: Any) -> Door:
-    return launch_door(folder, [BOUNDED, json.dumps(bounds), broker])
+def start_bounded(folder: Path, broker: str, **bounds: Any) -> Gateway:
+    return launch_gateway(folder, [BOUNDED, json.dumps(bounds), broker])

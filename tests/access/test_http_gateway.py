@@ -39,7 +39,7 @@ async def _stored(_kind: int, _frame: bytes) -> bytes:
     return b""
 
 
-def door(data_dir: Path, **given: Any) -> Admission:
+def gateway(data_dir: Path, **given: Any) -> Admission:
     table = Rights()
     directory = Directory(_stored, table, str(data_dir), wall_ms=lambda: 1000, mono_ns=lambda: 0)
     if given.get("is_on"):
@@ -50,19 +50,19 @@ def door(data_dir: Path, **given: Any) -> Admission:
 
 
 def test_without_keys_only_this_machine_is_served_and_others_are_told_how_to_allow_them(tmp_path: Path):
-    shut = door(tmp_path)
+    shut = gateway(tmp_path)
     for here in ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"):
         assert shut.enter(None, here, encrypted=False).is_admin
     for elsewhere in ("10.0.0.1", "::ffff:10.0.0.1", "2001:db8::1", "", "nonsense"):
         with pytest.raises(errors.Unauthenticated, match="allow_anonymous"):
             shut.enter(None, elsewhere, encrypted=True)
-    assert door(tmp_path, allow_anonymous=True).enter(None, "10.0.0.1", encrypted=False).is_admin
+    assert gateway(tmp_path, allow_anonymous=True).enter(None, "10.0.0.1", encrypted=False).is_admin
 
 
 async def test_a_key_comes_from_afar_by_tls_or_where_plaintext_is_allowed(tmp_path: Path):
     text, key = keys.make(os.urandom)
     for allowed in (False, True):
-        with_keys = door(tmp_path, is_on=True, allow_plaintext=allowed)
+        with_keys = gateway(tmp_path, is_on=True, allow_plaintext=allowed)
         await with_keys.directory.change(
             [
                 PrincipalRecord("anna", 1, grants=(GrantRecord(rights=ADMIN, queue="*"),)),
@@ -80,7 +80,7 @@ async def test_a_key_comes_from_afar_by_tls_or_where_plaintext_is_allowed(tmp_pa
 
 
 async def test_a_certificate_is_whoever_its_names_say_and_a_key_wins(tmp_path: Path):
-    with_keys = door(tmp_path, is_on=True)
+    with_keys = gateway(tmp_path, is_on=True)
     text, key = keys.make(os.urandom)
     await with_keys.directory.change(
         [
@@ -98,7 +98,7 @@ async def test_a_certificate_is_whoever_its_names_say_and_a_key_wins(tmp_path: P
 
 
 async def test_an_admin_is_one_as_long_as_the_right_is_there(tmp_path: Path):
-    with_keys = door(tmp_path, is_on=True)
+    with_keys = gateway(tmp_path, is_on=True)
     text, key = keys.make(os.urandom)
     admin = PrincipalRecord("anna", 1, grants=(GrantRecord(rights=ADMIN, queue="*"),))
     await with_keys.directory.change([admin, KeyRecord(key.id, "anna", key.digest, 1)], [])
@@ -114,7 +114,7 @@ async def test_an_admin_is_one_as_long_as_the_right_is_there(tmp_path: Path):
 
 def scraper(data_dir: Path, page: str) -> Callable[[str, bytes | None], None]:
     config = Config(auth=Auth(enabled=True), metrics=Metrics(listen_addr=AddressOrOff(page)))
-    return _scraper(door(data_dir, is_on=True), config)
+    return _scraper(gateway(data_dir, is_on=True), config)
 
 
 def test_metrics_ask_for_a_key_where_others_reach_the_port(tmp_path: Path):
