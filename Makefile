@@ -49,7 +49,7 @@ build: $(VENV)/.commands ## Build the server and the CLI into .venv/bin
 run: build ## Build, then start fila-server on port 5555 with its data in ./data
 	@exec $(BIN)/fila-server
 
-# Tests wait for syncs, leases and processes more than they compute. So Python's run two at a time, and the languages
+# Tests wait for syncs, leases and processes more than they compute. So Python's run three at a time, and the languages
 # beside them; what judges a pace runs alone, when all others are done. What each test costs is kept in build/costs.
 test: $(if $(strip $(PYTEST_ARGS)),test-chosen,test-all) ## Build, then run every test in every language
 
@@ -59,7 +59,7 @@ test-all: build
 	$(MAKE) --no-print-directory test-alone && exit $$others
 
 test-python: build $(VENV)/.dev ## Run the tests of the broker, the Python SDK, the CLI and the console, but for test-alone
-	FILA_COSTS=$(CURDIR)/build/costs/python.jsonl $(PYTEST) -n 2 --dist loadfile -m 'not alone'
+	FILA_COSTS=$(CURDIR)/build/costs/python.jsonl $(PYTEST) -n 3 --dist loadfile -m 'not alone'
 
 test-alone: build $(VENV)/.dev ## Run the tests that nothing may run beside: they judge a pace, or what a machine bears
 	FILA_COSTS=$(CURDIR)/build/costs/alone.jsonl \

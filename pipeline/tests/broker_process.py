@@ -37,6 +37,7 @@ class BrokerProcess:
             "FILA_REDIS__LISTEN_ADDR": "127.0.0.1:0",
             "FILA_METRICS__LISTEN_ADDR": "",
             "FILA_DATA_DIR": str(self._folder / "data"),
+            "FILA_STORAGE__BALLAST_BYTES": str(1 << 20),
             "PATH": os.environ["PATH"],
             **more,
         }

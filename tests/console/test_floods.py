@@ -116,7 +116,8 @@ def test_logins_with_keys_that_are_none_keep_no_operator_out(keyed):
     head = "POST /b/broker/login HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\n"
     keyed.console.cookie = ""
     with flood(keyed.console, head, "key=fila_nobody_{number}"):
-        assert keyed.console.log_in(keyed.admin_key).status == 303
+        # Each key that comes makes the one that waited longest give way. Then the page asks for another try.
+        assert any(keyed.console.log_in(keyed.admin_key).status == 303 for _ in range(3))
     assert until(lambda: keyed.console.get("/healthz").status == 200)
 
 

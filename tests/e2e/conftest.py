@@ -22,6 +22,8 @@ from tests.e2e.command_line import CommandLine
 
 START_S_MAX = float(os.environ.get("FILA_TESTS_START_S_MAX") or 50.0)
 STOP_S_MAX = 30.0
+SMALL_BALLAST = str(1 << 20)
+"""Pytest keeps the folders of its last runs: hundreds of ballasts of the usual size would fill the disk."""
 
 
 @dataclass
@@ -76,6 +78,7 @@ def launch(data_dir: Path, log_file: Path, *, open_files: str = "", **environ: s
         "FILA_REDIS__LISTEN_ADDR": "127.0.0.1:0",
         "FILA_METRICS__LISTEN_ADDR": "",
         "FILA_DATA_DIR": str(data_dir),
+        "FILA_STORAGE__BALLAST_BYTES": SMALL_BALLAST,
         **environ,
     }
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}

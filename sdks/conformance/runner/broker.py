@@ -64,6 +64,7 @@ class Broker:
             "FILA_REDIS__ENABLED": "false",
             "FILA_METRICS__LISTEN_ADDR": "",
             "FILA_DATA_DIR": str(self.data_dir),
+            "FILA_STORAGE__BALLAST_BYTES": str(1 << 20),
             **self._settings,
         }
         with log.open("wb") as stderr:
