@@ -124,6 +124,7 @@ lock: $(VENV)/.dev ## Resolve pyproject.toml and requirements/*.in again
 	$(COMPILE) pyproject.toml -c requirements/build.txt -o requirements/server.txt
 	$(COMPILE) requirements/wheel.in -o requirements/wheel.txt
 	$(COMPILE) requirements/stubs.in -o requirements/stubs.txt
+	$(COMPILE) requirements/site.in -o requirements/site.txt
 	$(COMPILE) requirements/oldest.in -o requirements/oldest.txt
 
 clean: ## Remove what was built; the data directory stays
