@@ -1,8 +1,8 @@
 """The repository's pages as a site's sources.
 
 A page of the site is a Markdown page of the repository, at the same path, with three changes. A link to a folder leads
-to the folder's README, or to a list of its files. Sections that say the same in several languages become tabs. The first
-page gets the table of contents, which follows from the index by question (docs/README.md).
+to the folder's README, or to a list of its files. Sections that say the same in several languages become tabs. The
+first page gets the table of contents, which follows from the index by question (docs/README.md).
 """
 
 from __future__ import annotations
