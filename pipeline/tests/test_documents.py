@@ -54,7 +54,7 @@ def test_every_option_and_column_and_job_is_documented_and_nothing_else_is():
     assert sorted(documented) == sorted(SCHEMA.names)
     jobs = text.partition("| job |")[2].partition("\n\n")[0]
     documented = [name for row in jobs.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert documented == [*JOBS, "backtest", "checkpoint", "compact"]
+    assert documented == [*JOBS, "backtest", "checkpoint", "compact", "compare"]
 
 
 def test_every_column_and_kind_of_the_history_is_documented():

@@ -1,16 +1,19 @@
 """A recording under another policy: who would have waited less; what a model cannot tell is refused in a sentence."""
 
+import struct
 from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 
+from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server.core.protocol import commands
 from fila_server.history_files import columns
 from fila_server.modelling import course
 from fila_server.modelling.policy import Policy, PolicyRefused, read_policy
-from fila_server.modelling.served import Served
+from fila_server.modelling.routings import without_keys
+from fila_server.modelling.served import NOT_RECORDED, Served, Tenants
 from tests.core.driven_session import DrivenSession
 from tests.core.sink_client import SinkClient
 from tests.recording.recorded import RecordedEngine
@@ -72,6 +75,127 @@ def test_a_larger_weight_lets_a_tenant_wait_less(two_tenants):
     after = rows(came(two_tenants, "[queues.orders]\nweights = { acme = 9 }\n"))
     assert after["acme"]["mean_ms"] < 0.75 * before["acme"]["mean_ms"]
     assert after["globex"]["mean_ms"] > 1.2 * before["globex"]["mean_ms"]
+
+
+def flooded(**config) -> RecordedEngine:
+    """A tenant with thirty messages, then another one with five, and one consumer that takes a message each 100 ms."""
+    engine = RecordedEngine()
+    engine.create_queue("orders", fairness_key_header="tenant", **config)
+    for tenant in ["flood"] * 30 + ["acme"] * 5:
+        engine.enqueue("orders", headers={"tenant": tenant})
+    for _ in range(35):
+        leased = engine.lease("orders", most=1)
+        engine.sleep(100)
+        engine.ack("orders", leased)
+    return engine
+
+
+def fifo(recorded) -> course.Came:
+    inputs, decisions = recorded
+    return course.run([inputs], [decisions], Policy(fifo=True), 0)
+
+
+def test_first_in_first_out_the_last_tenant_waits_for_all_before_it_and_keeps_its_name():
+    recorded = tables(flooded(weights={"acme": 3}))
+    fair, came_fifo = rows(came(recorded)), fifo(recorded)
+    assert fair["acme"]["max_ms"] < 1_000
+    assert set(rows(came_fifo)) == {"acme", "flood"}
+    acme = rows(came_fifo)["acme"]
+    assert (acme["delivered"], acme["acked"], acme["max_ms"]) == (5, 5, 3_400)
+    assert rows(came_fifo)["flood"]["max_ms"] == 2_900
+    assert came_fifo.waited_before == 0
+
+
+def test_what_an_operator_set_for_a_tenant_does_not_hold_first_in_first_out():
+    engine = RecordedEngine()
+    engine.create_queue("orders", fairness_key_header="tenant")
+    pause = admin.SetKeyPolicyRequest(queue="orders", fairness_key="default", paused=True)
+    engine.call(commands.SET_KEY_POLICY, pause, admin.SetKeyPolicyResponse)
+    engine.enqueue("orders", headers={"tenant": "acme"})
+    engine.ack("orders", engine.lease("orders"))
+    recorded = tables(engine)
+    assert rows(fifo(recorded))["acme"]["acked"] == 1
+
+
+def test_a_key_that_a_hook_gave_does_not_count_first_in_first_out():
+    engine = RecordedEngine()
+    engine.create_queue("orders")
+    for key in [b"flood"] * 5 + [b"acme"]:
+        request = service.EnqueueRequest(queue="orders", payload=b"x")
+        parsed = engine.core.parse(commands.ENQUEUE, request.SerializeToString())
+        routing = struct.pack(">BBHdH", 1, 0, 1, 1.0, len(key)) + key
+        parsed.route([0], 0, 1, routing, 0)
+        engine.tokens += 1
+        engine.core.submit_parsed(engine.tokens, parsed)
+        engine.settle_down()
+    for _ in range(6):
+        engine.ack("orders", engine.lease("orders", most=1))
+        engine.sleep(100)
+    recorded = tables(engine)
+    assert rows(came(recorded))["acme"]["max_ms"] <= 100
+    assert rows(fifo(recorded))["acme"]["max_ms"] == 500
+
+
+def test_messages_that_waited_before_are_counted_since_they_keep_their_turn():
+    engine = RecordedEngine()
+    engine.create_queue("orders", fairness_key_header="tenant")
+    for tenant, size in (("acme", 1), ("globex", 125), ("acme", 20_000)):
+        engine.enqueue("orders", b"x" * size, headers={"tenant": tenant})
+    engine.take()
+    engine.kill()
+    engine.kept.clear()
+    engine.reopen()
+    engine.ack("orders", engine.lease("orders", most=3))
+    found = fifo(tables(engine))
+    assert found.waited_before == 3
+    assert {tenant: row["acked"] for tenant, row in rows(found).items()} == {"acme": 2, "globex": 1}
+
+
+def test_whose_message_nobody_recorded_is_told_as_that():
+    _, decisions = tables(flooded())
+    others = decisions.set_column(
+        decisions.column_names.index("queue"), "queue", pa.array(["other"] * len(decisions))
+    )
+    served, tenants = Served(known := Tenants()), known
+    tenants.take(others)
+    served.take(decisions)
+    assert {row["fairness_key"] for row in served.rows()} == {NOT_RECORDED}
+
+
+def test_what_was_served_while_two_tenants_waited_is_counted_apart(two_tenants):
+    """Both have a backlog until the last second: nearly all of it is contended, half of it each."""
+    found = happened(two_tenants)
+    assert found["acme"]["contended_cost"] == pytest.approx(found["globex"]["contended_cost"], abs=1)
+    assert 25 <= found["acme"]["contended_cost"] < found["acme"]["cost"] == 30
+    alone = happened(tables(contended_by_one()))
+    assert alone["acme"]["contended_cost"] == 0 < alone["acme"]["cost"]
+
+
+def contended_by_one() -> RecordedEngine:
+    engine = RecordedEngine()
+    engine.create_queue("orders", fairness_key_header="tenant")
+    for _ in range(30):
+        engine.enqueue("orders", headers={"tenant": "acme"})
+    for _ in range(30):
+        engine.ack("orders", engine.lease("orders", most=1))
+        engine.sleep(100)
+    return engine
+
+
+def test_a_routing_loses_its_fairness_key_and_nothing_else():
+    def routing(given: int, key: bytes) -> bytes:
+        return struct.pack(">BBHdH", given, 1, 7, 2.5, len(key)) + key + b"\x00\x06openai"
+
+    def command(*routings: bytes) -> bytes:
+        each = b"".join(bytes([number, len(one)]) + one for number, one in enumerate(routings))
+        return bytes([len(routings)]) + each + b"\x00the bytes"
+
+    keyed, plain = routing(15, b"acme"), routing(14, b"")
+    assert without_keys(command(keyed, plain)) == command(plain, plain)
+    assert without_keys(command()) == command()
+    long = routing(15, b"a" * 200)
+    packed = b"\x01\x00" + bytes([len(long) & 0x7F | 0x80, len(long) >> 7]) + long + b"rest"
+    assert without_keys(packed) == b"\x01\x00" + bytes([len(plain)]) + plain + b"rest"
 
 
 def test_a_limit_that_was_not_there_holds_messages_back():

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from fila_pipeline.history import live_entries
 from fila_pipeline.pages.page import Page, Table
-from fila_pipeline.replay import MISSING, BacktestMissing, core_is_here
+from fila_pipeline.replay import MISSING, RECORDED, BacktestMissing, core_is_here
 from fila_pipeline.segments import DIFFERENT, OLDER_RULES, REFUSED, SAME, Verdict, segments
 from fila_pipeline.tasks import Wanted, in_tasks
 
@@ -78,7 +78,7 @@ def try_policy(spark: SparkSession, directory: str, policy: str, runs: Sequence[
         raise PolicyNotTried(str(refused)) from None
     found = segments(live_entries(spark, directory, replaced=True), directory)
     chosen = [each for each in found if each.run in runs]
-    wanted = [Wanted("recorded", segment) for segment in chosen]
+    wanted = [Wanted(RECORDED, segment) for segment in chosen]
     for seed in range(seeds):
         for segment in chosen:
             wanted.append(Wanted("as it was", segment, None, seed))
@@ -97,10 +97,10 @@ def try_policy(spark: SparkSession, directory: str, policy: str, runs: Sequence[
         )
     of = {
         course: [each for each in came if each["course"] == course]
-        for course in ("recorded", "as it was", "policy", "slowed")
+        for course in (RECORDED, "as it was", "policy", "slowed")
     }
     return Courses(
-        *(_served(of[course]) for course in ("recorded", "as it was", "policy", "slowed")),
+        *(served(of[course]) for course in (RECORDED, "as it was", "policy", "slowed")),
         *(
             sum(each[name] for each in of["policy"])
             for name in ("drawn", "unknown", "refused_calls", "script_failures")
@@ -108,13 +108,24 @@ def try_policy(spark: SparkSession, directory: str, policy: str, runs: Sequence[
     )
 
 
-def _served(came: Sequence[dict[str, Any]]) -> pd.DataFrame:
+def served(came: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Return what came of courses, one row a course, queue and key; what was not counted of one is 0."""
     rows = [
         {"run": each["run"], "seed": each["seed"], "slowness": each["slowness"], **row}
         for each in came
         for row in each["served"]
     ]
-    names = ("delivered", "acked", "nacked", "expired", "dead_lettered", "dropped", "cost", "throttle_ms")
+    names = (
+        "delivered",
+        "acked",
+        "nacked",
+        "expired",
+        "dead_lettered",
+        "dropped",
+        "cost",
+        "contended_cost",
+        "throttle_ms",
+    )
     frame = pd.DataFrame(rows)
     for name in names:
         frame[name] = frame[name].fillna(0) if name in frame else 0

@@ -24,12 +24,15 @@ from fila_pipeline.backtest import (
     verdict_page,
 )
 from fila_pipeline.checkpoint import checkpoint, sweep
+from fila_pipeline.comparison import FAIR, compare_policies, make_history
 from fila_pipeline.history import History, HistoryMissing, check_is_there, open_history
+from fila_pipeline.imported import Imported, ImportRefused, read_log
 from fila_pipeline.jobs.compact import compact
+from fila_pipeline.pages.comparison import comparison_page
 from fila_pipeline.pages.overview import overview
 from fila_pipeline.pages.page import Page, render
 from fila_pipeline.pages.policy import compare, policy_page
-from fila_pipeline.replay import MISSING, BacktestMissing, core_is_here
+from fila_pipeline.replay import FIFO, MISSING, RECORDED, BacktestMissing, core_is_here
 from fila_pipeline.runs import JOBS, Choices, notes, run_job
 from fila_pipeline.segments import DIFFERENT, REFUSED, SAME, Verdict
 from fila_pipeline.storage import Storage, StorageUnreachable
@@ -57,7 +60,8 @@ SETTINGS = {
 
 
 class SparkNotStarted(Exception):
-    """There is no Spark to run in: no cluster where one is named, a setting that it does not take, no Java."""
+    """There is no Spark to run in: no cluster where one is named, a setting that it does not take, no "
+    "Java."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,26 +80,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{given.out}: a made-up history of {count:,} messages")
         return 0
     try:
-        _check_before_spark(given)
+        imported = _check_before_spark(given)
+        if imported is not None:
+            given.history = f"{given.out.rstrip('/')}/history"
+            print(f"Serving {len(imported.arrivals):,} messages to {given.history}", flush=True)
+            make_history(imported, Path(given.history))
         spark = session(given.master, given.conf)
         try:
-            return _run(spark, given)
+            return _run(spark, given, imported.assumed if imported is not None else ())
         finally:
             spark.stop()
-    except (SparkNotStarted, HistoryMissing, BacktestMissing, PolicyNotTried, StorageUnreachable) as missing:
+    except (
+        *(SparkNotStarted, HistoryMissing, BacktestMissing),
+        *(PolicyNotTried, StorageUnreachable, ImportRefused),
+    ) as missing:
         print(f"fila-pipeline: {missing}", file=sys.stderr)
         return 2
 
 
-def _check_before_spark(given: argparse.Namespace) -> None:
-    """Refuse at once what a start of Spark, and a replay of everything, would only say later."""
+def _check_before_spark(given: argparse.Namespace) -> Imported | None:
+    """Refuse at once what a start of Spark, and a replay of everything, would only say later; returns an "
+    "imported log."""
+    for policy in _policies(given):
+        check_policy(_read(policy))
+    if given.command in ("backtest", "checkpoint", "compare") and not core_is_here():
+        raise BacktestMissing(MISSING)
+    if getattr(given, "log", None) is not None:
+        return _imported(given)
     elsewhere = "://" in given.history or "HADOOP_CONF_DIR" in os.environ
     if not elsewhere and not any(setting.startswith("spark.hadoop.fs.defaultFS=") for setting in given.conf):
         check_is_there(given.history)
-    if given.command in ("backtest", "checkpoint") and not core_is_here():
-        raise BacktestMissing(MISSING)
-    if getattr(given, "policy", None) is not None:
-        check_policy(_read(given.policy))
+    return None
+
+
+def _policies(given: argparse.Namespace) -> Sequence[str]:
+    named = getattr(given, "policy", None)
+    return [named] if isinstance(named, str) else named or []
+
+
+def _imported(given: argparse.Namespace) -> Imported:
+    """Read the log, once there is a place for its history."""
+    if given.mapping is None or given.workers is None:
+        raise ImportRefused("--import needs --mapping FILE and --workers, a number or estimate")
+    if "://" in given.out:
+        raise ImportRefused(
+            f"--out {given.out} must be a directory of this machine, not a URL, beside --import"
+        )
+    if Path(given.out, "history").exists():
+        raise ImportRefused(f"{given.out}/history is there already: give another --out, or remove it")
+    return read_log(given.log, given.mapping, given.workers)
 
 
 def session(master: str, settings: Sequence[str]) -> SparkSession:
@@ -120,7 +153,7 @@ def session(master: str, settings: Sequence[str]) -> SparkSession:
     return made
 
 
-def _run(spark: SparkSession, given: argparse.Namespace) -> int:
+def _run(spark: SparkSession, given: argparse.Namespace, assumed: Sequence[str] = ()) -> int:
     _reach(spark, given)
     print(f"Reading the list of {given.history}", flush=True)
     history = open_history(spark, given.history)
@@ -134,6 +167,8 @@ def _run(spark: SparkSession, given: argparse.Namespace) -> int:
         for merged in compact(history, given.remove_replaced):
             print(f"{merged.hour}: {merged.files_before} files to one, {merged.rows:,} rows")
         return 0
+    if given.command == "compare":
+        return _compare(spark, history, given, assumed)
     choices = Choices(
         window_s=given.window,
         key=getattr(given, "key", None),
@@ -189,6 +224,49 @@ def _backtest(spark: SparkSession, history: History, given: argparse.Namespace) 
     return 0
 
 
+def _compare(spark: SparkSession, history: History, given: argparse.Namespace, assumed: Sequence[str]) -> int:
+    out = given.out.rstrip("/")
+    verdicts = backtest(spark, history.directory)
+    _verdict(history, verdicts, f"{out}/backtest")
+    if any(verdict.outcome in (DIFFERENT, REFUSED) for verdict in verdicts):
+        return DIFFERS
+    names = [Path(policy).name for policy in given.policy]
+    alike = len(set(names)) < len(names)
+    policies = {path if alike else Path(path).stem: _read(path) for path in given.policy}
+    if set(policies) & {FAIR, FIFO, RECORDED}:
+        raise PolicyNotTried(f"a policy's file must be called otherwise than {FAIR}, {FIFO} and {RECORDED}")
+    print(
+        f"Comparing {2 + len(policies)} courses, each with consumers as they were, slower and faster",
+        flush=True,
+    )
+    compared = compare_policies(spark, history.directory, _from_their_beginning(verdicts), policies)
+    storage = Storage(spark, out)
+    _written(storage, "tenants", compared.rows)
+    page = comparison_page(
+        compared.rows,
+        FIFO,
+        FAIR,
+        RECORDED,
+        drawn=compared.drawn,
+        waited_before=compared.waited_before,
+        assumed=assumed,
+    )
+    page = replace(page, notes=[*page.notes, *notes(history)])
+    storage.write("index.html", render(page, datetime.now(UTC), given.log or history.directory))
+    _said("compare", page, out)
+    return 0
+
+
+def _from_their_beginning(verdicts: Sequence[Verdict]) -> list[str]:
+    runs = [verdict.run for verdict in verdicts if verdict.outcome == SAME and not verdict.since]
+    if not runs:
+        raise PolicyNotTried(
+            "no start of the broker could be replayed from its beginning, so no other policy can be tried "
+            "on this history"
+        )
+    return runs
+
+
 def _checkpoint(spark: SparkSession, history: History, until: datetime | None) -> int:
     verdicts = checkpoint(spark, history.directory, until)
     for verdict in verdicts:
@@ -226,12 +304,7 @@ def _read(policy: str) -> str:
 def _policy(
     spark: SparkSession, history: History, verdicts: Sequence[Verdict], policy: str, given: argparse.Namespace
 ) -> None:
-    runs = [verdict.run for verdict in verdicts if verdict.outcome == SAME and not verdict.since]
-    if not runs:
-        raise PolicyNotTried(
-            "no start of the broker could be replayed from its beginning, so no other policy can be tried on this "
-            "history"
-        )
+    runs = _from_their_beginning(verdicts)
     print(f"Trying the policy, {given.seeds} courses", flush=True)
     courses = try_policy(spark, history.directory, policy, runs, given.seeds)
     compared = compare(courses.recorded, courses.as_it_was, courses.with_policy, courses.slowed)
@@ -287,6 +360,7 @@ def _parser() -> argparse.ArgumentParser:
         "--seeds", type=_seeds, default=SEEDS, help=f"courses of the model, 1 to 100 ({SEEDS})"
     )
     _add_common(again, out=True)
+    _add_compare(commands.add_parser("compare", help="what fairness bought, tenant by tenant"))
     later = commands.add_parser(
         "checkpoint",
         help="make a later starting point for backtests (exit 3: what is recorded does not follow)",
@@ -315,9 +389,27 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_common(parser: argparse.ArgumentParser, *, out: bool) -> None:
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Model a recording as it was, first in, first out, and under other policies, and say how long each "
+        "tenant would have waited. With --import the same of a log that is not Fila's."
+    )
     parser.add_argument(
-        "--history", required=True, help="the history's directory, or a URL that Spark can read"
+        "--policy", metavar="FILE", action="append", default=[], help="TOML, as for backtest; repeat for more"
+    )
+    one = parser.add_mutually_exclusive_group(required=True)
+    one.add_argument("--import", dest="log", metavar="CSV", help="a log of messages, in place of --history")
+    parser.add_argument("--mapping", metavar="FILE", help="TOML: which columns of the log say what")
+    parser.add_argument("--workers", metavar="N", help="how many served the log, or estimate")
+    _add_common(parser, out=True, or_history=one)
+
+
+def _add_common(
+    parser: argparse.ArgumentParser, *, out: bool, or_history: argparse._MutuallyExclusiveGroup | None = None
+) -> None:
+    """or_history: of which --history is one."""
+    (or_history or parser).add_argument(
+        "--history", required=or_history is None, help="the history's directory, or a URL that Spark can read"
     )
     if out:
         parser.add_argument("--out", required=True, help="where index.html and the Parquet tables go")

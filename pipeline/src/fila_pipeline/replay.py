@@ -32,6 +32,8 @@ from fila_pipeline.segments import (
 )
 
 SUFFIX = ".checkpoint"
+RECORDED, FIFO = "recorded", "FIFO"
+"""Two kinds of courses: what was recorded, and a model in which a queue has no tenants: first in, first out."""
 MISSING = (
     "backtest replays through the broker's own core, and fila-server is not installed here: "
     "install it in this environment too (docs/install.md), or run make pipeline-core in a checkout"
@@ -218,14 +220,17 @@ def _first_pass(segment: Segment) -> int:
 
 
 def course(segment: Segment, kind: str, policy: str | None, seed: int, slowness: float) -> dict[str, Any]:
-    """What came of one segment: as recorded, or in a model; `refused` says why it cannot be told."""
+    """What came of one segment: as recorded, or in a model; `refused` says why it cannot be told.
+
+    kind: what to call it; RECORDED and FIFO mean something.
+    """
     from fila_server.history_files import replaying
     from fila_server.modelling import course as modelled
     from fila_server.modelling.policy import Policy, PolicyRefused, read_policy
     from fila_server.modelling.served import Served
 
     told: dict[str, Any] = {"run": segment.run, "course": kind, "seed": seed, "slowness": slowness}
-    if kind == "recorded":
+    if kind == RECORDED:
         served = Served()
         for part in tables(segment, segment.decisions):
             served.take(part)
@@ -234,7 +239,7 @@ def course(segment: Segment, kind: str, policy: str | None, seed: int, slowness:
         came = modelled.run(
             tables(segment, segment.inputs),
             tables(segment, segment.decisions),
-            read_policy(policy) if policy is not None else Policy(),
+            read_policy(policy) if policy is not None else Policy(fifo=kind == FIFO),
             seed,
             slowness,
         )
@@ -252,11 +257,25 @@ def course(segment: Segment, kind: str, policy: str | None, seed: int, slowness:
         "unknown": came.unknown,
         "refused_calls": came.refused,
         "script_failures": came.script_failures,
+        "waited_before": came.waited_before,
     }
+
+
+def import_log(arrivals: str, workers: int, directory: str) -> int:
+    """Write the history of a core that serves arrivals, an Arrow file; returns when they ended, in ms since 1970."""
+    import pyarrow as pa
+
+    from fila_server.modelling.arrivals import record
+
+    with pa.memory_map(arrivals) as file:
+        return record(pa.ipc.open_file(file).read_all(), workers, Path(directory))
 
 
 def _main(argument: str) -> None:
     given: dict[str, Any] = json.loads(argument)
+    if given["what"] == "import":
+        print(import_log(given["arrivals"], given["workers"], given["directory"]))
+        return
     listed = given["segment"]
     segment = Segment(**listed | {"inputs": tuple(listed["inputs"]), "decisions": tuple(listed["decisions"])})
     if given["what"] == "verify":

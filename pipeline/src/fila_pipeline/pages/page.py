@@ -28,6 +28,7 @@ section { background: #fff; border: 1px solid #dde3e8; border-radius: 8px; paddi
 h2 { font-size: 16px; margin: 0 0 4px; }
 p.about { color: #5b7083; margin: 0 0 10px; }
 .note { border-left: 4px solid #d9822b; background: #fdf6ec; padding: 8px 14px; margin: 10px 0; }
+.assumed { margin: 4px 18px; }
 table { border-collapse: collapse; width: 100%; font-size: 13.5px; font-variant-numeric: tabular-nums; }
 .wide { overflow-x: auto; }
 th { text-align: right; color: #5b7083; font-weight: 600; border-bottom: 2px solid #dde3e8; padding: 5px 10px; }
@@ -65,6 +66,8 @@ class Page:
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
     notes: Sequence[str] = field(default_factory=list)
+    assumed: Sequence[str] = ()
+    """What the figures rest on, and stands below them."""
 
 
 def figure(**layout: Any) -> go.Figure:
@@ -102,6 +105,7 @@ def render(page: Page, made_at: datetime, source: str) -> str:
             config={"displayModeBar": False, "responsive": True},
         )
         parts.append(_section(shown.title, shown.about, plot))
+    parts += [f'<p class="assumed">{escape(each)}</p>' for each in page.assumed]
     for table in page.tables:
         parts.append(_section(table.title, table.about, _table(table.rows)))
     when = made_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -27,8 +27,9 @@ from fila_server.core.replay.replay import Model
 from fila_server.history_files import columns, replaying
 from fila_server.modelling.handling import Handling, How
 from fila_server.modelling.policy import Policy, PolicyRefused
+from fila_server.modelling.routings import without_keys
 from fila_server.modelling.scripts import Scripts
-from fila_server.modelling.served import Served
+from fila_server.modelling.served import Served, Tenants
 
 MS = 1_000_000
 PASSES_MAX = 100_000
@@ -66,6 +67,8 @@ class Came:
     unknown: int
     """Of these, those without anything to draw from: they stay in flight."""
     script_failures: int
+    waited_before: int
+    """First in, first out: deliveries of messages that waited when the recording began: they kept their turn."""
 
 
 def run(
@@ -78,14 +81,17 @@ def run(
     """Run one course over one segment, once a process; `slowness` as Handling has it. Raises NoBase, NotModelled,
     NotReplayable, PolicyRefused."""
     handling = Handling(seed, slowness)
+    tenants = Tenants() if policy.fifo else None
     for part in decisions:
         handling.take(part)
+        if tenants is not None:
+            tenants.take(part)
     folder = tempfile.mkdtemp(prefix="fila-model-")
     parts = iter(inputs)
     try:
         core, rest = replaying.begin(parts, Path(folder), Model, seed)
         try:
-            course = _Course(core, policy, handling, seed)
+            course = _Course(core, policy, handling, Served(tenants), seed)
             passes = replaying.WholePasses(itertools.chain([rest], parts))
             for part in passes:
                 course.take(part)
@@ -98,12 +104,12 @@ def run(
 
 
 class _Course:
-    def __init__(self, core: Model, policy: Policy, handling: Handling, seed: int) -> None:
+    def __init__(self, core: Model, policy: Policy, handling: Handling, served: Served, seed: int) -> None:
         self.core = core
         self.policy = policy
         self.handling = handling
         self.scripts = Scripts(policy, core.headers, seed)
-        self.served = Served()
+        self.served = served
         self.mono_ns, self.wall_ns = core.clocks
         self.wanted_ns: int | None = self.mono_ns
         self.pass_ns = self.mono_ns
@@ -153,6 +159,7 @@ class _Course:
             self.handling.drawn,
             self.handling.unknown,
             self.scripts.failures,
+            self.served.of_others,
         )
 
     # --- time ---------------------------------------------------------------------------------
@@ -293,6 +300,7 @@ class _Course:
     def _offer(self, kind: int, token: int, length: int, data: bytes) -> None:
         """One recorded command, as the model takes it; what reads, and what settles, is left out."""
         if kind in ENQUEUES:
+            data = without_keys(data) if self.policy.fifo else data
             request = self.core.request(length, data) if self.scripts.routes else b""
             if request and self.scripts.concerns(kind, request):
                 parsed = self.core.parse(kind, request)
@@ -351,7 +359,7 @@ class _Course:
             )
             config = self.policy.config(queue.name, got.config)
             self.scripts.queue_is(queue.name, config)
-            if queue.name in self.policy.queues:
+            if self.policy.fifo or queue.name in self.policy.queues:
                 self._call(
                     commands.UPDATE_QUEUE, admin_pb2.UpdateQueueRequest(queue=queue.name, config=config)
                 )
@@ -372,7 +380,7 @@ class _Course:
             self.scripts.config_is(setting.key, setting.value)
             if not self.policy.limits_config(setting.key):
                 self._submit(kind, request)
-        elif kind == commands.SET_KEY_POLICY:
+        elif kind == commands.SET_KEY_POLICY and not self.policy.fifo:
             of_key = admin_pb2.SetKeyPolicyRequest.FromString(request)
             if self.policy.sets(of_key.queue, "weights"):
                 of_key.ClearField("weight")

@@ -31,6 +31,9 @@ from fila_server.operations import rules
 FIXED = ("channels", "expires_after_idle_ms")
 """Settings that a queue keeps from its making."""
 
+PER_TENANT = ("fairness_key_header", "weight_header", "weights")
+"""Settings by which a queue tells its tenants apart: first in, first out has none of them."""
+
 _FIELDS = admin_pb2.QueueConfig.DESCRIPTOR.fields_by_name
 
 
@@ -47,11 +50,15 @@ class Policy:
     """By queue, the settings that it names."""
     limits: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
     """Rate and burst by bucket; None takes the limit away."""
+    fifo: bool = False
+    """First in, first out: all messages of a queue are one tenant's, whatever else was recorded about tenants."""
 
     def config(self, queue: str, recorded: admin_pb2.QueueConfig) -> admin_pb2.QueueConfig:
         """Return the queue's settings in the model. Raises PolicyRefused for those that no queue may have."""
         changed = admin_pb2.QueueConfig()
         changed.CopyFrom(recorded)
+        for name in PER_TENANT if self.fifo else ():
+            changed.ClearField(name)
         if queue not in self.queues:
             return changed
         for name in self.named[queue]:

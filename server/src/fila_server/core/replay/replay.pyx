@@ -20,8 +20,10 @@ from fila_server import errors
 from fila_server.core.history.inputs cimport (
     INPUT_COMMAND, INPUT_LOAD, INPUT_PASS, INPUT_WRITE, LOAD_IS_STAGED,
 )
+from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
 from fila_server.core.protocol.problem cimport Problem
+from fila_server.core.protocol.protobuf cimport LEN
 from fila_server.core.requests.parse cimport command_parse
 from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.runtime.passes cimport run_pass
@@ -298,6 +300,32 @@ cdef class Replay(CoreEngine):
         loader.answered_last = load
 
 
+cdef void _as_payloads(const Frame* frame, char* bytes, uint64_t length) noexcept nogil:
+    """Make each message of a frame of zeros one payload, as long as its bytes, so that it can be read.
+
+    A length is written in as many bytes as tag, length and payload need to fill the message's bytes.
+    """
+    cdef uint32_t i, size
+    cdef uint64_t left
+    cdef char* at
+    for i in range(frame.count):
+        if frame.entries[i].length < 2 or frame.entries[i].at + <uint64_t> frame.entries[i].length > length:
+            continue
+        at = bytes + frame.entries[i].at
+        left = frame.entries[i].length - 1
+        size = 1
+        while left - size >= <uint64_t> 1 << 7 * size:
+            size += 1
+        left -= size
+        at[0] = <char> (v1.MESSAGE_PAYLOAD << 3 | LEN)
+        while size > 1:
+            at += 1
+            at[0] = <char> (left & 0x7F | 0x80)
+            left >>= 7
+            size -= 1
+        at[1] = <char> left
+
+
 cdef class Model(Replay):
     """The same beginning, and from there on another course: as told by whoever runs it."""
 
@@ -331,7 +359,7 @@ cdef class Model(Replay):
         self._command(kind, <int64_t> token, length, 0, PyBytes_AS_STRING(data), len(data))
 
     def load(self):
-        """Answer what passes asked of the disk: as recorded, else zeros of the frame's length; how many."""
+        """Answer what passes asked of the disk: as recorded, or as long, payloads of zeros; how many."""
         cdef Loader* loader = self.core.loader
         cdef Load* load = loader.asked
         cdef Load* following
@@ -358,6 +386,7 @@ cdef class Model(Replay):
                     load.length = length
                 else:
                     load.bytes = <char*> calloc(1, load.length + 1)
+                    _as_payloads(frame, load.bytes, load.length)
             self._answer(load)
             served += 1
             load = following
