@@ -28,6 +28,7 @@ from pathlib import Path
 
 from tools.release import versions
 from tools.release.commands import DIST
+from tools.release.image import why_no_image
 from tools.release.make import SUMS, sums
 from tools.release.versions import TREE
 
@@ -250,6 +251,13 @@ def check_deb(_bench: Bench) -> None:
     run(sys.executable, "-m", "tools.release.deb_check", cwd=TREE)
 
 
+def check_image(_bench: Bench) -> None:
+    """The image, as a container would run it."""
+    if why := why_no_image():
+        sys.exit(f"image: {why}")
+    run(sys.executable, "-m", "tools.release.image_check", cwd=TREE)
+
+
 def digest(file: Path) -> str:
     """Return its sum."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
@@ -298,6 +306,7 @@ CHECKS: dict[str, Callable[[Bench], None]] = {
     "java": check_java,
     "spark": check_spark,
     "deb": check_deb,
+    "image": check_image,
 }
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
     *.whl, *.tar.gz, server.txt     the Python parts, their sources, the server's libraries with their hashes
     *.tgz                           the JavaScript SDK, as npm packs it
     *.deb                           the server as a package of the Debian that this is made on
+    *_oci.tar                       the server as an image, which docker, podman and containerd load
     maven/                          the Java SDK with its sources, its javadoc and its pom, as a Maven repository
     go/                             the Go SDK, as a module proxy serves it: GOPROXY=file://.../dist/go
     sbom/                           what each is made of, as CycloneDX
@@ -28,6 +29,7 @@ from pathlib import Path
 from tools.release import notes, versions
 from tools.release.commands import ASIDE, DIST, run
 from tools.release.deb import deb, why_no_package
+from tools.release.image import image, why_no_image
 from tools.release.versions import TREE
 
 SUMS = "SHA256SUMS"
@@ -38,7 +40,7 @@ JAVA_BOM = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
 def main() -> None:
     """Make it, or say in a line why not."""
     version = sys.argv[1] if len(sys.argv) > 1 else ""
-    if refusal := why_not(version, TREE) or why_no_package():
+    if refusal := why_not(version, TREE) or why_no_package() or why_no_image():
         sys.exit(refusal)
     shutil.rmtree(ASIDE, ignore_errors=True)
     made = ASIDE / "dist"
@@ -49,6 +51,7 @@ def main() -> None:
     java(made)
     go(made, version)
     deb(made, version)
+    image(made, version)
     shutil.copy(TREE / "tools/release/install.sh", made)
     (made / "RELEASE.md").write_text(note, encoding="utf-8")
     (made / SUMS).write_text(sums(made), encoding="ascii")

@@ -84,7 +84,11 @@ async def _first_key(directory: Directory, config: Config) -> None:
     await directory.change(bootstrap.records_of(key, _wall_ms()), [], encode(reported))
     place = given or str(bootstrap.file_in(config.server.data_dir))
     log.info(
-        "auth.first_key", file=place, key_id=key.id, detail="the key of the principal admin is in this file"
+        "auth.first_key",
+        file=place,
+        key_id=key.id,
+        detail=f"the key of the principal admin is in this file. Read it: cat {place} (in a container: "
+        f"docker exec CONTAINER cat {place})",
     )
 
 
