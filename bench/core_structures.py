@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from fila_server.core.structures.bucket import TokenBucket
 from fila_server.core.structures.heap import RankHeap
+from fila_server.core.structures.learned_rate import FollowingRate
 from fila_server.core.structures.maps import NumberMap, TextTable
 from fila_server.core.structures.ring import FairRing
 from fila_server.core.structures.timers import TimerHeap
@@ -98,8 +99,14 @@ def measure_bucket(ops: int, runs: int) -> Measurement:
     return Measurement("bucket: refill, take, due", 1, best_ns_per_op(lambda: bucket.spin(ops), ops, runs))
 
 
+def measure_learned_rate(ops: int, runs: int) -> Measurement:
+    rate = FollowingRate(1.0, 1e6, 1000.0)
+    what = "learned rate: accepted, take, grow"
+    return Measurement(what, 1, best_ns_per_op(lambda: rate.spin(ops), ops, runs))
+
+
 def measure(ops: int, runs: int) -> list[Measurement]:
-    measured = [measure_bucket(ops, runs)]
+    measured = [measure_bucket(ops, runs), measure_learned_rate(ops, runs)]
     for size in SIZES:
         measured += [
             measure_ring(size, ops, runs, "ring: pick, cost 1", MESSAGE, 1),

@@ -47,6 +47,7 @@ CORE, SERVER = "server/src/fila_server/core", "server/src/fila_server"
 SEEDS, SEEDS_A_SLICE = 5_000, 50
 LIVES, LIVES_A_SLICE = 1_000, 25
 HISTORIES, HISTORIES_A_SLICE = 1_000_000, 20_000
+PROVIDERS, PROVIDERS_A_SLICE = 100, 10
 SANITIZED_SEEDS = 500
 WORLDS = {
     "plain": ("tests.simulation.simulate",),
@@ -132,6 +133,9 @@ def slices() -> Iterator[Slice]:
     for first in range(1, HISTORIES + 1, HISTORIES_A_SLICE):
         command = ("-m", "tests.simulation.shared_limits", str(first), str(HISTORIES_A_SLICE))
         yield Slice("limits", f"{first:07}", command, CORE, units=HISTORIES_A_SLICE)
+    for first in range(1, PROVIDERS + 1, PROVIDERS_A_SLICE):
+        command = ("-m", "tests.simulation.providers", str(first), str(PROVIDERS_A_SLICE))
+        yield Slice("providers", f"{first:03}", command, CORE, units=PROVIDERS_A_SLICE)
     for kind, test in CRASHES.items():
         for number in range(LIVES // LIVES_A_SLICE):
             durability = ("fsync", "os")[number % 2]

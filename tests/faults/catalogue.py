@@ -90,6 +90,20 @@ FAULTS = (
         ("core/test_bucket.py",),
     ),
     Fault(
+        "what-left-before-a-decrease-brings-another",
+        "structures/learned_rate.pyx",
+        "    if left > learned.decreased_at:\n",
+        "    if True:\n",
+        ("core/test_learned_rate.py",),
+    ),
+    Fault(
+        "a-learned-rate-probes-no-slower-near-its-limit",
+        "structures/learned_rate.pyx",
+        "    if learned.near == 0 or rate >= BEYOND * learned.near:\n",
+        "    if True:\n",
+        ("core/test_learned_rate.py", "simulation/test_providers.py"),
+    ),
+    Fault(
         "the-last-throttle-key-is-skipped",
         "scheduling/throttle.pyx",
         "        found.count = kept\n",

@@ -206,6 +206,93 @@ class ReferenceBucket:
         return self.refilled_ns + (1 - self.level) / self.rate * NS_PER_S
 
 
+class ReferenceLearnedRate:
+    """A rate that follows a provider: keeps every answer and every step since the last refusal, and looks at all."""
+
+    def __init__(self, least: float, most: float, rate: float, now_ns: int = 0) -> None:
+        self.least, self.most = least, most
+        self.rate = self._within(rate)
+        self.before = self.rate
+        self.last_before_the_decrease = 0
+        self.answers: list[bool] = []
+        """Since the last decrease, oldest first: was it refused?"""
+        self.pauses_s: list[float] = [0]
+        self.refused_at_s: float | None = None
+        self.left_of_it = 1.0
+        self.steps_s: list[float] = []
+        self.steps_beyond_s: list[float] = []
+        self.grown_ns = self.open_ns = self.reset_ns = now_ns
+        self.quiet_since_ns = now_ns - 2 * NS_PER_S
+        self.latest = self.allowed = 0
+
+    def _within(self, rate: float) -> float:
+        return max(self.least, min(self.most, rate))
+
+    def bound(self, least: float, most: float) -> None:
+        self.least, self.most = least, most
+        self.rate = self._within(self.rate)
+
+    def _share(self) -> float:
+        """An answer weighs 0.05, and each later one takes as much of what it weighs."""
+        latest = enumerate(reversed(self.answers))
+        return sum(0.05 * 0.95**later for later, refused in latest if refused)
+
+    def refused(self, left: int, newest: int, retry_ns: int, now_ns: int) -> None:
+        if left > self.last_before_the_decrease:
+            self.last_before_the_decrease, self.before = newest, self.rate
+            self.answers, self.pauses_s = [], []
+        self.answers.append(True)
+        self.pauses_s.append(retry_ns / NS_PER_S)
+        self.open_ns = max(self.open_ns, now_ns + retry_ns)
+        self.quiet_since_ns = now_ns
+        self.steps_s, self.steps_beyond_s = [], []
+        accepted_part = max(0.45, 1 - self._share())
+        self.rate = self._within(min(self.rate, self.before * 0.96, self.before * accepted_part * 0.97))
+        self.refused_at_s = self.before * accepted_part if self._share() > 0.4 else self.before
+        if self.rate == self.least:
+            self.refused_at_s = None
+        self.left_of_it = 1.0 if self.refused_at_s is None else min(1.0, self.rate / self.refused_at_s)
+
+    def accepted(self) -> None:
+        self.answers.append(False)
+
+    def remains(self, left: int, remaining: int, in_flight: int, reset_ns: int, now_ns: int) -> None:
+        if now_ns >= self.reset_ns or left >= self.latest:
+            self.latest, self.reset_ns = left, now_ns + reset_ns
+            self.allowed = max(0, remaining - in_flight)
+            self._close_when_used_up()
+
+    def take(self, now_ns: int) -> None:
+        if now_ns < self.reset_ns:
+            self.allowed -= 1
+            self._close_when_used_up()
+
+    def _close_when_used_up(self) -> None:
+        if self.allowed <= 0:
+            self.open_ns = max(self.open_ns, self.reset_ns)
+
+    def grow(self, now_ns: int) -> bool:
+        elapsed_s = (now_ns - self.grown_ns) / NS_PER_S
+        if elapsed_s < 0.1:
+            return False
+        self.grown_ns = now_ns
+        quiet_s = (now_ns - self.quiet_since_ns) / NS_PER_S
+        if now_ns < self.open_ns or quiet_s < 2 or quiet_s * self.rate < 1.5:
+            return False
+        step_s = elapsed_s if elapsed_s < 1 else max(1.0, min(elapsed_s, 1 / self.rate))
+        self.steps_s.append(step_s)
+        before = self.rate
+        if self.refused_at_s is None or self.rate >= 1.02 * self.refused_at_s:
+            self.steps_beyond_s.append(step_s)
+            grown = self.rate + self.rate * min(0.1, 0.006 * sum(self.steps_beyond_s)) * step_s
+        else:
+            back_s = max(15.0, 250 / self.refused_at_s, 20 * max(self.pauses_s))
+            to_go = 1 - sum(self.steps_s) / min(40.0, back_s)
+            grown = self.refused_at_s - self.refused_at_s * max(0.05, 1 - self.left_of_it) * to_go**3
+        self.rate = self._within(max(grown, self.rate))
+        return self.rate > before
+
+
 class ReferenceTimers:
     """Everything that is set, and a look at all of it for the earliest."""
 
