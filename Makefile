@@ -121,7 +121,7 @@ fmt: $(VENV)/.dev $(BUF) ## Format Python and proto files
 lock: $(VENV)/.dev ## Resolve pyproject.toml and requirements/*.in again
 	$(COMPILE) pyproject.toml requirements/build.in -o requirements/build.txt
 	$(COMPILE) pyproject.toml requirements/dev.in -o requirements/dev.txt
-	$(COMPILE) pyproject.toml -c requirements/build.txt -o requirements/server.txt
+	$(COMPILE) pyproject.toml --extra console --extra http -c requirements/build.txt -o requirements/server.txt
 	$(COMPILE) requirements/wheel.in -o requirements/wheel.txt
 	$(COMPILE) requirements/stubs.in -o requirements/stubs.txt
 	$(COMPILE) requirements/site.in -o requirements/site.txt

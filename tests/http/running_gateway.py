@@ -180,7 +180,9 @@ def wait_for_gateway(gateway: Gateway) -> Gateway:
 
 
 def start_by_command(folder: Path, broker: str, *options: str, key: str = "") -> Gateway:
-    return launch_gateway(folder, [COMMAND, "http", "--addr", broker, "--port", "0", *options], key)
+    return launch_gateway(
+        folder, [COMMAND, "http", "--addr", broker, "--listen", "127.0.0.1:0", *options], key
+    )
 
 
 def start_bounded(folder: Path, broker: str, **bounds: Any) -> Gateway:

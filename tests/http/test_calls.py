@@ -281,6 +281,22 @@ def test_a_refusal_is_a_problem_with_its_status(gateway, queue, verb, path, valu
     assert answer.refusal == (status, reason)
 
 
+def test_head_answers_as_get_does_and_leaves_the_body_out(gateway, queue):
+    path = f"/v1/queues/{queue}"
+    head, get = gateway.call("HEAD", path), gateway.get(path)
+
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-length"] == get.headers["content-length"]
+    assert gateway.call("HEAD", "/v1/queues/none").status == 404
+
+
+def test_a_stream_has_no_head_and_says_what_it_has(gateway, queue):
+    answer = gateway.call("HEAD", f"/v1/queues/{queue}/log")
+
+    assert answer.status == 405
+    assert answer.headers["allow"] == "GET"
+
+
 def test_a_full_queue_says_when_to_come_back(gateway, queue):
     gateway.call("PATCH", f"/v1/queues/{queue}", {"maxDepth": 1})
     path = f"/v1/queues/{queue}/messages"

@@ -34,7 +34,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 @pytest.fixture(scope="module")
 def open_to_all(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway on every address of the machine, before a broker that asks for keys."""
-    options = ("--host", "0.0.0.0", "--allow-host", "127.0.0.1", "--allow-plaintext")
+    options = ("--listen", "0.0.0.0:0", "--allow-host", "127.0.0.1", "--allow-plaintext")
     origin = ("--allow-origin", "https://shop.example")
     folder = tmp_path_factory.mktemp("gateway")
     # What the gateway's own environment holds must never stand in for a caller's key, were it an admin's.
@@ -111,7 +111,7 @@ def test_pages_of_a_listed_origin_may_call_and_no_cookie_counts(open_to_all):
 
 def refused_start(*options: str) -> str:
     ran = subprocess.run(
-        [sys.executable, "-c", COMMAND, "http", "--port", "0", *options],
+        [sys.executable, "-c", COMMAND, "http", "--listen", "127.0.0.1:0", *options],
         capture_output=True,
         text=True,
         timeout=30,
@@ -123,21 +123,21 @@ def refused_start(*options: str) -> str:
 
 
 def test_other_machines_are_not_served_in_plain_text_or_by_every_name():
-    assert "--allow-plaintext" in refused_start("--host", "0.0.0.0")
-    assert "--allow-host" in refused_start("--host", "0.0.0.0", "--allow-plaintext")
+    assert "--allow-plaintext" in refused_start("--listen", "0.0.0.0:0")
+    assert "--allow-host" in refused_start("--listen", "0.0.0.0:0", "--allow-plaintext")
     assert "--key-file" in refused_start("--cert-file", "cert.pem")
 
 
 def test_a_broker_without_keys_is_served_to_its_own_machine_alone(start_server):
     address = start_server().addresses["grpc"]
-    told = refused_start("--addr", address, "--host", "0.0.0.0", "--allow-host", "x", "--allow-plaintext")
+    told = refused_start("--addr", address, "--listen", "0.0.0.0:0", "--allow-host", "x", "--allow-plaintext")
     assert "auth.enabled" in told
 
 
 def test_a_gateway_that_others_reach_shuts_when_its_broker_asks_for_keys_no_more(start_server, tmp_path):
     first = start_server(FILA_AUTH__ENABLED="true")
     address = first.addresses["grpc"]
-    options = ("--host", "0.0.0.0", "--allow-host", "127.0.0.1", "--allow-plaintext")
+    options = ("--listen", "0.0.0.0:0", "--allow-host", "127.0.0.1", "--allow-plaintext")
     gateway = wait_for_gateway(start_by_command(tmp_path / "gateway", address, *options))
     try:
         assert until(gateway, lambda answer: answer.status == 401)
@@ -231,7 +231,7 @@ def test_without_the_libraries_the_command_says_how_to_install_them(tmp_path: Pa
 
 
 def test_a_port_that_is_taken_is_one_sentence(server_port: int):
-    assert "can't be listened on" in refused_start("--port", str(server_port))
+    assert "can't be listened on" in refused_start("--listen", f"127.0.0.1:{server_port}")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from click.testing import CliRunner
 
+from fila_cli.main import fila as commands
 from fila_server.config.load import settings_by_section
 from fila_server.main import main
 
@@ -66,9 +67,19 @@ def test_the_compose_file_publishes_on_loopback_only_what_the_containers_listen_
     assert {port.rpartition(":")[2] for port in services["fila"]["ports"]} < set(exposed.split())
 
 
+def test_what_the_compose_file_starts_beside_the_broker_takes_the_options_it_gives():
+    services = read("compose.yaml")["services"]
+    for name in ("console", "http"):
+        fila, command = services[name]["entrypoint"]
+        given = CliRunner().invoke(commands, [command, *services[name]["command"], "--help"])
+        assert (fila, command, given.exit_code) == ("fila", name, 0)
+        listening = services[name]["command"][services[name]["command"].index("--listen") + 1]
+        assert [port.rpartition(":")[2] for port in services[name]["ports"]] == [listening.rpartition(":")[2]]
+
+
 def test_every_file_that_the_compose_file_mounts_is_there():
     services = read("compose.yaml")["services"]
-    mounts = [mount.split(":")[0] for service in services.values() for mount in service["volumes"]]
+    mounts = [mount.split(":")[0] for service in services.values() for mount in service.get("volumes", ())]
 
     assert [mount for mount in mounts if mount.startswith(".") and not (DEPLOY / mount).exists()] == []
     build = services["fila"]["build"]
@@ -117,12 +128,15 @@ def test_whoever_stops_the_server_waits_for_its_drain():
     assert "SIGTERM" in CONTAINERFILE
 
 
-def test_the_image_installs_what_the_three_parts_of_a_server_ask_for():
+def test_the_image_installs_what_a_server_its_console_and_its_gateway_ask_for():
     parts = [tomllib.loads((ROOT / part / "pyproject.toml").read_text()) for part in PARTS]
     ours = {part["project"]["name"] for part in parts}
-    wanted = {
-        re.split(r"[<>=]", each)[0] for part in parts for each in part["project"]["dependencies"]
-    } - ours
+    asked = [each for part in parts for each in part["project"]["dependencies"]]
+    # The console and the HTTP gateway run from the same image.
+    for part in parts:
+        extras = part["project"].get("optional-dependencies", {})
+        asked += [each for name in ("console", "http") for each in extras.get(name, ()) if "[" not in each]
+    wanted = {re.split(r"[<>=]", each)[0] for each in asked} - ours
     pinned = {
         line.split("==")[0].replace("_", "-")
         for line in (ROOT / "requirements/server.txt").read_text().splitlines()

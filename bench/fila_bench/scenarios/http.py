@@ -44,7 +44,7 @@ class Gateway:
         command = str(Path(sys.executable).with_name("fila"))
         with self._log_path.open("wb") as log:
             self._process = subprocess.Popen(
-                [command, "http", "--addr", self._broker, "--port", str(self.port)], stderr=log
+                [command, "http", "--addr", self._broker, "--listen", f"127.0.0.1:{self.port}"], stderr=log
             )
         until_s = time.monotonic() + _START_S_MAX
         while "serves" not in self._log_path.read_text():

@@ -1,4 +1,4 @@
-"""Where a broker is, as people write it."""
+"""Where a broker is, and where a program listens, as people write it."""
 
 from __future__ import annotations
 
@@ -23,3 +23,19 @@ def target_of(address: str) -> tuple[str, bool]:
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{host}:{port}", parts.scheme == "https"
+
+
+class Listen(click.ParamType[tuple[str, int]]):
+    """`HOST:PORT`, an address to listen on; port 0 takes a free one."""
+
+    name = "HOST:PORT"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        """Return the host, without the brackets of an IPv6 address, and the port."""
+        host, _, port = str(value).rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not host or not port.isdecimal() or int(port) > 65535:
+            self.fail(f"{value!r} is no place to listen; write it like 127.0.0.1:8081", param, ctx)
+        return host, int(port)

@@ -47,6 +47,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "watch": ("watch", "Fairness", "Queues and the keys that lead in them, in numbers, each second."),
     "series": ("watch", "Fairness", "The last hour of a queue, minute by minute."),
     "top": ("top", "Fairness", "Watch queues live."),
+    "up": ("up", "Tools", "Run a broker, its console and its HTTP gateway on this machine."),
     "history": ("history", "Tools", "What a broker recorded: status, files, newest decisions, export."),
     "console": ("console", "Tools", "Pages in a browser: who waits, why, and what to do about it."),
     "status": ("status", "Tools", "Which broker this is, and how it is."),

@@ -133,9 +133,12 @@ class Endpoint:
                 await _refuse(scope, send, bounds, told, close=True)
 
     def _find(self, verb: str) -> tuple[Route, Answer]:
-        found = self._answers.get(verb)
+        # HEAD is GET without the body, which the server leaves out. An event stream has no length and no end.
+        get = self._answers.get("GET")
+        verbs = {**self._answers, "HEAD": get} if get is not None and not get[0].events else self._answers
+        found = verbs.get(verb)
         if found is None:
-            allowed = ", ".join(sorted(self._answers))
+            allowed = ", ".join(sorted(verbs))
             raise Problem(
                 405,
                 "METHOD_NOT_ALLOWED",

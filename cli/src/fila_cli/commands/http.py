@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fila_cli.address import target_of
+from fila_cli.address import Listen, target_of
 from fila_cli.credentials import channel_credentials
 from fila_cli.session import Command, Session
 
@@ -18,12 +18,15 @@ NOT_INSTALLED = (
     cls=Command,
     examples="""
     fila http
-    fila http --host 0.0.0.0 --allow-host api.example.com --cert-file cert.pem --key-file key.pem
+    fila http --listen 0.0.0.0:443 --allow-host api.example.com --cert-file cert.pem --key-file key.pem
     """,
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on")
 @click.option(
-    "--port", default=8081, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one"
+    "--listen",
+    default="127.0.0.1:8081",
+    show_default=True,
+    type=Listen(),
+    help="Where callers reach it; port 0 takes a free one",
 )
 @click.option("--cert-file", default="", metavar="FILE", help="Serve by TLS with this certificate")
 @click.option("--key-file", default="", metavar="FILE", help="And its private key")
@@ -48,8 +51,7 @@ NOT_INSTALLED = (
 @click.pass_obj
 def http(
     session: Session,
-    host: str,
-    port: int,
+    listen: tuple[str, int],
     cert_file: str,
     key_file: str,
     allow_plaintext: bool,
@@ -74,8 +76,8 @@ def http(
         held_bytes_max=max(Bounds().held_bytes_max, 4 * body_bytes_max),
     )
     gateway = Gateway(
-        host=host,
-        port=port,
+        host=listen[0],
+        port=listen[1],
         cert_file=cert_file,
         key_file=key_file,
         allow_plaintext=allow_plaintext,
