@@ -59,6 +59,10 @@ func adminCalls(ctx context.Context, c *Client) map[string]struct {
 			_, err := c.SetKeyPolicy(ctx, "q", "k", KeyPaused(true))
 			return err
 		}},
+		"SkipMessage": {&filav1.SkipMessageResponse{}, false, func() error {
+			_, err := c.SkipMessage(ctx, "q", "k", Channel("c"), OnlyMessage("m"))
+			return err
+		}},
 		"ExplainKey": {&filav1.ExplainKeyResponse{}, true, func() error { _, err := c.ExplainKey(ctx, "q", "k"); return err }},
 		"PreviewKeyPolicy": {&filav1.PreviewKeyPolicyResponse{}, true, func() error {
 			_, err := c.PreviewKeyPolicy(ctx, "q", "k", KeyWeight(3), Channel("c"))

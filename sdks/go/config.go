@@ -105,6 +105,31 @@ func (c *Client) PreviewKeyPolicy(
 	return call(ctx, c.connection, plan, request, c.connection.admin.PreviewKeyPolicy)
 }
 
+// A SkipOption says more about SkipMessage: a [Channel], a [OnlyMessage].
+type SkipOption interface {
+	applyToSkip(*filav1.SkipMessageRequest)
+}
+
+func (o ChannelOption) applyToSkip(r *filav1.SkipMessageRequest) { r.Channel = string(o) }
+
+// OnlyMessage is the id of the one message that is meant.
+type OnlyMessage string
+
+func (o OnlyMessage) applyToSkip(r *filav1.SkipMessageRequest) { r.MessageId = string(o) }
+
+// SkipMessage makes the first message of a fairness key a dead letter, with the reason "skipped", so that those behind
+// it go on; given a [OnlyMessage], only if it is that one. It is for queues whose order of keys is strict.
+func (c *Client) SkipMessage(
+	ctx context.Context, queue, fairnessKey string, opts ...SkipOption,
+) (*filav1.SkipMessageResponse, error) {
+	request := &filav1.SkipMessageRequest{Queue: queue, FairnessKey: fairnessKey}
+	for _, opt := range opts {
+		opt.applyToSkip(request)
+	}
+	about := subject{queue: queue, channel: channelOrDefault(request.GetChannel())}
+	return call(ctx, c.connection, callPlan{about: about}, request, c.connection.admin.SkipMessage)
+}
+
 // An ExplainOption says more about ExplainKey: a [Channel].
 type ExplainOption interface {
 	applyToExplain(*filav1.ExplainKeyRequest)

@@ -73,7 +73,7 @@ func OperationRate(perSecond float64) OperationOption {
 	return operationOption(func(r *filav1.StartOperationRequest) { r.RatePerSecond = perSecond })
 }
 
-// DiedOf means only those that died of this: max_attempts, on_failure, ttl or rejected.
+// DiedOf means only those that died of this: max_attempts, on_failure, ttl, rejected or skipped.
 func DiedOf(reason string) OperationOption {
 	return operationOption(func(r *filav1.StartOperationRequest) { filterOf(r).Reason = reason })
 }

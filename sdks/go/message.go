@@ -64,7 +64,7 @@ type StoredMessage struct {
 type DeadLetter struct {
 	SourceQueue   string
 	SourceChannel string
-	// Reason is max_attempts, on_failure, ttl or rejected.
+	// Reason is max_attempts, on_failure, ttl, rejected or skipped.
 	Reason    string
 	LastError string
 	Attempts  int

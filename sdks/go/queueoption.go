@@ -177,6 +177,16 @@ func HoldOnHookFailure(hold bool) QueueOption {
 	return queueOption("hook_fallback", func(c *filav1.QueueConfig) { c.HookFallback = fallback })
 }
 
+// StrictKeyOrder lets of each fairness key one message go at a time, in order, and a failed one keep its place; or,
+// given false, several at once, and a failed one go to the back.
+func StrictKeyOrder(strict bool) QueueOption {
+	order := filav1.KeyOrder_KEY_ORDER_RELAXED
+	if strict {
+		order = filav1.KeyOrder_KEY_ORDER_STRICT
+	}
+	return queueOption("key_order", func(c *filav1.QueueConfig) { c.KeyOrder = order })
+}
+
 func retentionOption(path string, set func(*filav1.Retention)) QueueOption {
 	return queueOption("retention."+path, func(c *filav1.QueueConfig) {
 		if c.Retention == nil {

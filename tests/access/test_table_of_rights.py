@@ -44,6 +44,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "SetKeyPolicy": {"fairness_key": "acme", "weight": 2},
     "PreviewKeyPolicy": {"policy": admin_pb2.SetKeyPolicyRequest(fairness_key="acme", weight=2)},
     "ExplainKey": {"fairness_key": "acme"},
+    "SkipMessage": {"fairness_key": "acme"},
     "DropDeadLetters": {"offsets": [1]},
     "ListKeyPolicies": {"fairness_key": "acme"},
     "UpdateQueue": {"config": admin_pb2.QueueConfig(visibility_timeout_ms=5000)},

@@ -177,7 +177,7 @@ def test_a_reason_that_nothing_is_given_up_for_is_bad_usage(fila, broker: FakeBr
     ran = fila(*command, "o.dlq", "--reason", "max-attempts")
 
     assert ran.code == 2
-    assert "'max_attempts', 'on_failure', 'ttl', 'rejected'" in ran.err
+    assert "'max_attempts', 'on_failure', 'ttl', 'rejected', 'skipped'" in ran.err
     assert broker.asked == []
 
 

@@ -110,6 +110,7 @@ BAD_CONFIGS = [
     (Config(visibility_timeout_ms=43_200_001), "config.visibility_timeout_ms must be from 1000"),
     (Config(durability=3), "config.durability must be one of 0, 1, 2, got 3"),  # type: ignore[arg-type]
     (Config(hook_fallback=9), "config.hook_fallback must be one of"),  # type: ignore[arg-type]
+    (Config(key_order=9), "config.key_order must be one of"),  # type: ignore[arg-type]
     (Config(retry={"kind": 7}), "config.retry.kind must be one of"),
     (Config(retry={"jitter": 1.5}), "config.retry.jitter must be from 0 to 1, got 1.5"),
     (Config(retry={"jitter": float("nan")}), "config.retry.jitter must be from 0 to 1"),

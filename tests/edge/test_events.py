@@ -185,7 +185,7 @@ async def test_more_watchers_than_there_may_be_are_refused(ring: Ring):
     ("kind", "there_are"),
     [
         ("queue.craeted", "queue.created, queue.updated"),
-        ("key.", "key.policy_set, key.throttled"),
+        ("key.", "key.policy_set, key.message_skipped, key.throttled"),
         ("queues", ", ".join(FAMILIES)),
         ("que", ", ".join(FAMILIES)),
         ("", ", ".join(FAMILIES)),

@@ -173,6 +173,7 @@ def _with_defaults(config: QueueConfig) -> QueueConfig:
     full.retry.base_ms = full.retry.base_ms or 100
     full.retry.cap_ms = full.retry.cap_ms or max(60_000, full.retry.base_ms)
     full.hook_fallback = full.hook_fallback or admin_pb2.HOOK_FALLBACK_POLICY
+    full.key_order = full.key_order or admin_pb2.KEY_ORDER_RELAXED
     return full
 
 

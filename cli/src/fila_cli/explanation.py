@@ -9,7 +9,7 @@ from fila_cli.output import Cell, counted
 from fila_cli.values import age_text
 
 if TYPE_CHECKING:
-    from fila.v1.admin_pb2 import ExplainKeyResponse
+    from fila.v1.admin_pb2 import ExplainKeyResponse, KeyHead
     from fila.v1.events_pb2 import ChannelConsumers, Forecast, ServedMeanwhile
     from fila.v1.watch_pb2 import WaitCauses
 
@@ -25,6 +25,7 @@ _SENTENCE_BY_STATE = {
     "STATE_PAUSED": "paused by an operator; 'fila key resume' or 'fila queue resume' lets it go on",
     "STATE_CAPPED": "as many messages are leased as its cap allows",
     "STATE_RATE_LIMITED": "it has used up the rate an operator set; 'fila key rate' changes it",
+    "STATE_IN_ORDER": "an earlier message of it is not done, and they go in order",
     "STATE_EMPTY": "it has nothing pending and nothing leased",
 }
 
@@ -127,6 +128,8 @@ def _sentence(answer: ExplainKeyResponse) -> str:
         sentence = ALL_FULL if answer.consumers.count else NOBODY
         if answer.consumers.count and answer.consumers.at_quota == answer.consumers.count:
             sentence = "its consumers' names have as many messages in flight as their quotas allow"
+    if state == "STATE_IN_ORDER" and answer.HasField("waits_for"):
+        return _waits_for(answer.waits_for)
     if answer.blocking_bucket:
         sentence += f" by {answer.blocking_bucket}"
     if answer.HasField("until"):
@@ -135,13 +138,27 @@ def _sentence(answer: ExplainKeyResponse) -> str:
     return sentence
 
 
+def _waits_for(head: KeyHead) -> str:
+    """`waits for 0193... of its key, leased by worker-1 for 3s`, or `failed twice and due in 12s`."""
+    sentence = f"waits for {head.message_id} of its key, "
+    if head.HasField("leased_at"):
+        by = f" by {head.consumer_name}" if head.consumer_name else ""
+        return f"{sentence}leased{by} for {_age(head.leased_at.ToDatetime(UTC), 1)}"
+    times = counted(head.attempts, "time")
+    return f"{sentence}failed {times} and due in {_age(head.retry_at.ToDatetime(UTC), -1)}"
+
+
+def _age(moment: datetime, sign: int) -> str:
+    return age_text(max(0, int(sign * (datetime.now(UTC) - moment).total_seconds() * 1000)))
+
+
 def _waits(waits: WaitCauses) -> list[tuple[str, Cell]]:
     by_cause = [
         ("no consumer", waits.no_consumer_ms),
         ("other keys' turns", waits.share_ms),
         ("throttle", waits.throttle_ms),
         ("delay or backoff", waits.delay_ms),
-        ("pause, cap or rate", waits.held_ms),
+        ("pause, cap, rate or order", waits.held_ms),
     ]
     total_ms = sum(ms for _, ms in by_cause)
     if not total_ms:

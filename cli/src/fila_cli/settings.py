@@ -60,7 +60,9 @@ class Setting:
 
 
 _THEMES = {
-    "Who is served": ("fairness_key_header", "weights", "weight_header", "cost_header", "throttle_key_headers"),
+    "Who is served": (
+        "fairness_key_header", "key_order", "weights", "weight_header", "cost_header", "throttle_key_headers",
+    ),
     "Scripts": ("on_enqueue_script", "on_failure_script", "hook_fallback"),
     "Leases and failures": (
         "visibility_timeout_ms", "max_attempts", "retry", "ttl_to_dlq", "disconnect_grace_ms",
@@ -77,6 +79,12 @@ SETTINGS = (
         _HEADER,
         "Header whose value is the fairness key",
         metavar="NAME",
+    ),
+    Setting(
+        "--key-order",
+        "key_order",
+        click.Choice(["relaxed", "strict"]),
+        "strict: one message of a key at a time, in order; a failed one keeps its place",
     ),
     Setting(
         "--weight", "weights", WEIGHT, "Weight of a fairness key, 1 to 1000; repeat for more", multiple=True
@@ -264,6 +272,9 @@ def _set(config: QueueConfig, field: str, value: Any) -> None:
     elif field == "hook_fallback":
         holds = value == "hold"
         config.hook_fallback = admin_pb2.HOOK_FALLBACK_HOLD if holds else admin_pb2.HOOK_FALLBACK_POLICY
+    elif field == "key_order":
+        is_strict = value == "strict"
+        config.key_order = admin_pb2.KEY_ORDER_STRICT if is_strict else admin_pb2.KEY_ORDER_RELAXED
     else:
         setattr(config, field, value)
 
@@ -302,6 +313,7 @@ def describe(config: QueueConfig) -> list[tuple[str, str]]:
     kept = config.retention
     listed = [
         ("fairness-header", config.fairness_key_header),
+        ("key-order", "strict" if config.key_order == admin_pb2.KEY_ORDER_STRICT else ""),
         ("weight", " ".join(f"{key}={config.weights[key]}" for key in sorted(config.weights))),
         ("weight-header", config.weight_header),
         ("cost-header", config.cost_header),

@@ -101,7 +101,7 @@ class Reason(click.Choice[str]):
     """Why messages are given up."""
 
     def __init__(self) -> None:
-        super().__init__(["max_attempts", "on_failure", "ttl", "rejected"])
+        super().__init__(["max_attempts", "on_failure", "ttl", "rejected", "skipped"])
 
 
 class Count(click.IntRange):

@@ -13,13 +13,14 @@ from fila.watched import KeySeriesPoint, SeriesPoint
 from fila_console.cells import Cell, cell
 from fila_console.wording import UNKNOWN, part
 
-HELD = frozenset(("throttled", "rate_limited", "capped"))
+HELD = frozenset(("throttled", "rate_limited", "capped", "in_order"))
 _SERVED_ITS_DUE = 0.9
 
 _NOW = {
     "throttled": "its rate limit decides",
     "rate_limited": "the rate set for it decides",
     "capped": "its cap decides",
+    "in_order": "its order decides",
     "paused": "none while paused",
     "delayed": "none yet: all is delayed",
     "leased": "nothing waits",

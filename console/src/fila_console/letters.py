@@ -18,7 +18,7 @@ DLQ_SUFFIX = ".dlq"
 PEEKED_AT_ONCE = 500
 LOOK_S_MAX = 3.0
 KIND_CHARACTERS_MAX = 200
-REASONS = ("max_attempts", "on_failure", "ttl", "rejected")
+REASONS = ("max_attempts", "on_failure", "ttl", "rejected", "skipped")
 """What the broker buries for."""
 BY_HAND = "put here by hand"
 

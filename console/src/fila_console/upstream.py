@@ -31,7 +31,7 @@ from fila.answers import (
 )
 from fila.connection import Connection
 from fila.dead_letters import DeadLetterFilter, Operation
-from fila.explanation import KeyExplanation, KeyPolicyPreview
+from fila.explanation import KeyExplanation, KeyPolicyPreview, SkippedMessage
 from fila.methods import WHO_AM_I
 from fila.observations import BrokerStatus, Event, KeyPolicyState, LateKeys
 from fila.options import ClientOptions
@@ -307,6 +307,11 @@ class Upstream:
                 paused=policy.paused,
             )
         )
+
+    async def skip_message(self, queue: str, key: str, channel: str) -> SkippedMessage:
+        """Make the first message of a key a dead letter."""
+        client = await self.connect()
+        return await self._told(client.skip_message(queue, key, channel=channel or None))
 
     async def update_queue(self, queue: str, **settings: Any) -> QueueConfig:
         """Change settings of a queue."""

@@ -136,6 +136,7 @@ _CAUSES = {
     "paused": "paused",
     "rate_limited": "the rate an operator set is used up",
     "capped": "at its cap of messages in hand",
+    "in_order": "an earlier message of it is not done",
     "delayed": "all it has is delayed",
     "leased": "all it has is in hand",
     "empty": "nothing waits",

@@ -224,6 +224,14 @@ var operations = map[string]operation{
 		got, err := c.ExplainKey(ctx, r.Queue, r.fairnessKey(), as[fila.ExplainOption](r.channel())...)
 		return plain(got), err
 	}),
+	"skip_message": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		opts := as[fila.SkipOption](r.channel())
+		if r.MessageID != "" {
+			opts = append(opts, fila.OnlyMessage(r.MessageID))
+		}
+		got, err := c.SkipMessage(ctx, r.Queue, r.fairnessKey(), opts...)
+		return plain(got), err
+	}),
 	"read_log": withClient(readLog),
 	"list_consumers": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
 		got, err := c.ListConsumers(ctx, r.Queue, as[fila.ConsumersOption](r.channel())...)

@@ -158,6 +158,10 @@ var queueOptionByField = map[string]translation{
 		"hold":   func() fila.QueueOption { return fila.HoldOnHookFailure(true) },
 		"policy": func() fila.QueueOption { return fila.HoldOnHookFailure(false) },
 	}),
+	"key_order": word(map[string]func() fila.QueueOption{
+		"strict":  func() fila.QueueOption { return fila.StrictKeyOrder(true) },
+		"relaxed": func() fila.QueueOption { return fila.StrictKeyOrder(false) },
+	}),
 	"retention": parts(map[string]translation{
 		"soft_period_ms": field(func(n int64) fila.QueueOption { return fila.KeepFor(ms(n)) }),
 		"soft_bytes":     field(fila.KeepBytes),

@@ -133,6 +133,60 @@ func (HookFallback) EnumDescriptor() ([]byte, []int) {
 	return file_fila_v1_admin_proto_rawDescGZIP(), []int{1}
 }
 
+// In which order the messages of one fairness key go, in each channel. Other keys go on in either.
+type KeyOrder int32
+
+const (
+	// As KEY_ORDER_RELAXED.
+	KeyOrder_KEY_ORDER_UNSPECIFIED KeyOrder = 0
+	// They are delivered in order, and several may be leased at once; a failed one goes to the back of its key.
+	KeyOrder_KEY_ORDER_RELAXED KeyOrder = 1
+	// One at a time: none is delivered before every earlier one was acked, dead-lettered, dropped, or outlived its time. A
+	// failed one keeps its place, and its key waits until the retry is due.
+	KeyOrder_KEY_ORDER_STRICT KeyOrder = 2
+)
+
+// Enum value maps for KeyOrder.
+var (
+	KeyOrder_name = map[int32]string{
+		0: "KEY_ORDER_UNSPECIFIED",
+		1: "KEY_ORDER_RELAXED",
+		2: "KEY_ORDER_STRICT",
+	}
+	KeyOrder_value = map[string]int32{
+		"KEY_ORDER_UNSPECIFIED": 0,
+		"KEY_ORDER_RELAXED":     1,
+		"KEY_ORDER_STRICT":      2,
+	}
+)
+
+func (x KeyOrder) Enum() *KeyOrder {
+	p := new(KeyOrder)
+	*p = x
+	return p
+}
+
+func (x KeyOrder) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (KeyOrder) Descriptor() protoreflect.EnumDescriptor {
+	return file_fila_v1_admin_proto_enumTypes[2].Descriptor()
+}
+
+func (KeyOrder) Type() protoreflect.EnumType {
+	return &file_fila_v1_admin_proto_enumTypes[2]
+}
+
+func (x KeyOrder) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use KeyOrder.Descriptor instead.
+func (KeyOrder) EnumDescriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
 // Whether the queue's hooks are being called; of two, the worse state.
 type BreakerState int32
 
@@ -174,11 +228,11 @@ func (x BreakerState) String() string {
 }
 
 func (BreakerState) Descriptor() protoreflect.EnumDescriptor {
-	return file_fila_v1_admin_proto_enumTypes[2].Descriptor()
+	return file_fila_v1_admin_proto_enumTypes[3].Descriptor()
 }
 
 func (BreakerState) Type() protoreflect.EnumType {
-	return &file_fila_v1_admin_proto_enumTypes[2]
+	return &file_fila_v1_admin_proto_enumTypes[3]
 }
 
 func (x BreakerState) Number() protoreflect.EnumNumber {
@@ -187,7 +241,7 @@ func (x BreakerState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BreakerState.Descriptor instead.
 func (BreakerState) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{3}
 }
 
 // How the delay grows.
@@ -227,11 +281,11 @@ func (x RetryPolicy_Kind) String() string {
 }
 
 func (RetryPolicy_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_fila_v1_admin_proto_enumTypes[3].Descriptor()
+	return file_fila_v1_admin_proto_enumTypes[4].Descriptor()
 }
 
 func (RetryPolicy_Kind) Type() protoreflect.EnumType {
-	return &file_fila_v1_admin_proto_enumTypes[3]
+	return &file_fila_v1_admin_proto_enumTypes[4]
 }
 
 func (x RetryPolicy_Kind) Number() protoreflect.EnumNumber {
@@ -267,21 +321,24 @@ const (
 	ExplainKeyResponse_STATE_EMPTY ExplainKeyResponse_State = 8
 	// It has used up the rate that an operator set for it: see `until`.
 	ExplainKeyResponse_STATE_RATE_LIMITED ExplainKeyResponse_State = 9
+	// The queue's messages of one key go one at a time, and an earlier one is not done: see `waits_for`.
+	ExplainKeyResponse_STATE_IN_ORDER ExplainKeyResponse_State = 10
 )
 
 // Enum value maps for ExplainKeyResponse_State.
 var (
 	ExplainKeyResponse_State_name = map[int32]string{
-		0: "STATE_UNSPECIFIED",
-		1: "STATE_NO_CONSUMER",
-		2: "STATE_NOT_ITS_TURN",
-		3: "STATE_THROTTLED",
-		4: "STATE_DELAYED",
-		5: "STATE_LEASED",
-		6: "STATE_PAUSED",
-		7: "STATE_CAPPED",
-		8: "STATE_EMPTY",
-		9: "STATE_RATE_LIMITED",
+		0:  "STATE_UNSPECIFIED",
+		1:  "STATE_NO_CONSUMER",
+		2:  "STATE_NOT_ITS_TURN",
+		3:  "STATE_THROTTLED",
+		4:  "STATE_DELAYED",
+		5:  "STATE_LEASED",
+		6:  "STATE_PAUSED",
+		7:  "STATE_CAPPED",
+		8:  "STATE_EMPTY",
+		9:  "STATE_RATE_LIMITED",
+		10: "STATE_IN_ORDER",
 	}
 	ExplainKeyResponse_State_value = map[string]int32{
 		"STATE_UNSPECIFIED":  0,
@@ -294,6 +351,7 @@ var (
 		"STATE_CAPPED":       7,
 		"STATE_EMPTY":        8,
 		"STATE_RATE_LIMITED": 9,
+		"STATE_IN_ORDER":     10,
 	}
 )
 
@@ -308,11 +366,11 @@ func (x ExplainKeyResponse_State) String() string {
 }
 
 func (ExplainKeyResponse_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_fila_v1_admin_proto_enumTypes[4].Descriptor()
+	return file_fila_v1_admin_proto_enumTypes[5].Descriptor()
 }
 
 func (ExplainKeyResponse_State) Type() protoreflect.EnumType {
-	return &file_fila_v1_admin_proto_enumTypes[4]
+	return &file_fila_v1_admin_proto_enumTypes[5]
 }
 
 func (x ExplainKeyResponse_State) Number() protoreflect.EnumNumber {
@@ -321,7 +379,7 @@ func (x ExplainKeyResponse_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ExplainKeyResponse_State.Descriptor instead.
 func (ExplainKeyResponse_State) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{59, 0}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{61, 0}
 }
 
 // Make a queue.
@@ -483,7 +541,9 @@ type QueueConfig struct {
 	// Deliver nothing until this is false again; enqueues, acks and what is leased already go on.
 	Paused bool `protobuf:"varint,21,opt,name=paused,proto3" json:"paused,omitempty"`
 	// Which of an HTTP sender's headers its messages keep, where the gateway stores a body as it is (.../messages/raw).
-	Intake        *Intake `protobuf:"bytes,22,opt,name=intake,proto3" json:"intake,omitempty"`
+	Intake *Intake `protobuf:"bytes,22,opt,name=intake,proto3" json:"intake,omitempty"`
+	// In which order messages of one fairness key go.
+	KeyOrder      KeyOrder `protobuf:"varint,23,opt,name=key_order,json=keyOrder,proto3,enum=fila.v1.KeyOrder" json:"key_order,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -670,6 +730,13 @@ func (x *QueueConfig) GetIntake() *Intake {
 		return x.Intake
 	}
 	return nil
+}
+
+func (x *QueueConfig) GetKeyOrder() KeyOrder {
+	if x != nil {
+		return x.KeyOrder
+	}
+	return KeyOrder_KEY_ORDER_UNSPECIFIED
 }
 
 // What the gateway takes from the headers of senders that know nothing of Fila, such as those of webhooks.
@@ -4871,6 +4938,134 @@ func (x *KeyLoss) GetTail() *ForecastChange {
 	return nil
 }
 
+// Which message to skip.
+type SkipMessageRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The queue's name.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The channel; empty means `default`.
+	Channel string `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
+	// The fairness key.
+	FairnessKey string `protobuf:"bytes,3,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// Only if this is the key's first message; empty for whichever is.
+	MessageId     string `protobuf:"bytes,4,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SkipMessageRequest) Reset() {
+	*x = SkipMessageRequest{}
+	mi := &file_fila_v1_admin_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SkipMessageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SkipMessageRequest) ProtoMessage() {}
+
+func (x *SkipMessageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SkipMessageRequest.ProtoReflect.Descriptor instead.
+func (*SkipMessageRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *SkipMessageRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *SkipMessageRequest) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *SkipMessageRequest) GetFairnessKey() string {
+	if x != nil {
+		return x.FairnessKey
+	}
+	return ""
+}
+
+func (x *SkipMessageRequest) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+// What was skipped.
+type SkipMessageResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The message that is a dead letter now, with the reason `skipped`.
+	MessageId string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	// Its position in the queue's log.
+	Offset        uint64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SkipMessageResponse) Reset() {
+	*x = SkipMessageResponse{}
+	mi := &file_fila_v1_admin_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SkipMessageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SkipMessageResponse) ProtoMessage() {}
+
+func (x *SkipMessageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SkipMessageResponse.ProtoReflect.Descriptor instead.
+func (*SkipMessageResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *SkipMessageResponse) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *SkipMessageResponse) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
 // Which key to explain.
 type ExplainKeyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4886,7 +5081,7 @@ type ExplainKeyRequest struct {
 
 func (x *ExplainKeyRequest) Reset() {
 	*x = ExplainKeyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[58]
+	mi := &file_fila_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4898,7 +5093,7 @@ func (x *ExplainKeyRequest) String() string {
 func (*ExplainKeyRequest) ProtoMessage() {}
 
 func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[58]
+	mi := &file_fila_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4911,7 +5106,7 @@ func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyRequest.ProtoReflect.Descriptor instead.
 func (*ExplainKeyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{58}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ExplainKeyRequest) GetQueue() string {
@@ -4970,14 +5165,16 @@ type ExplainKeyResponse struct {
 	// When its next message will go.
 	HeadForecast *Forecast `protobuf:"bytes,15,opt,name=head_forecast,json=headForecast,proto3" json:"head_forecast,omitempty"`
 	// When the last message it has now will go.
-	TailForecast  *Forecast `protobuf:"bytes,16,opt,name=tail_forecast,json=tailForecast,proto3" json:"tail_forecast,omitempty"`
+	TailForecast *Forecast `protobuf:"bytes,16,opt,name=tail_forecast,json=tailForecast,proto3" json:"tail_forecast,omitempty"`
+	// What the key's other messages wait for, where `key_order` is strict and one of it is leased or failed.
+	WaitsFor      *KeyHead `protobuf:"bytes,20,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExplainKeyResponse) Reset() {
 	*x = ExplainKeyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[59]
+	mi := &file_fila_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4989,7 +5186,7 @@ func (x *ExplainKeyResponse) String() string {
 func (*ExplainKeyResponse) ProtoMessage() {}
 
 func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[59]
+	mi := &file_fila_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5002,7 +5199,7 @@ func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyResponse.ProtoReflect.Descriptor instead.
 func (*ExplainKeyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{59}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ExplainKeyResponse) GetState() ExplainKeyResponse_State {
@@ -5117,6 +5314,113 @@ func (x *ExplainKeyResponse) GetTailForecast() *Forecast {
 	return nil
 }
 
+func (x *ExplainKeyResponse) GetWaitsFor() *KeyHead {
+	if x != nil {
+		return x.WaitsFor
+	}
+	return nil
+}
+
+// The message of a key that goes before all others of it.
+type KeyHead struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id.
+	MessageId string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	// Its position in the queue's log; 0 for a key that is bound to a tenant.
+	Offset uint64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	// How often it failed.
+	Attempts uint32 `protobuf:"varint,3,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	// When it was leased, if it is.
+	LeasedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=leased_at,json=leasedAt,proto3" json:"leased_at,omitempty"`
+	// Who has it, as in ListConsumers; 0 when it was pulled.
+	ConsumerId uint64 `protobuf:"varint,5,opt,name=consumer_id,json=consumerId,proto3" json:"consumer_id,omitempty"`
+	// That consumer's name for people.
+	ConsumerName string `protobuf:"bytes,6,opt,name=consumer_name,json=consumerName,proto3" json:"consumer_name,omitempty"`
+	// When it is tried again, if it failed.
+	RetryAt       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=retry_at,json=retryAt,proto3" json:"retry_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyHead) Reset() {
+	*x = KeyHead{}
+	mi := &file_fila_v1_admin_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyHead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyHead) ProtoMessage() {}
+
+func (x *KeyHead) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyHead.ProtoReflect.Descriptor instead.
+func (*KeyHead) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *KeyHead) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *KeyHead) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *KeyHead) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *KeyHead) GetLeasedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LeasedAt
+	}
+	return nil
+}
+
+func (x *KeyHead) GetConsumerId() uint64 {
+	if x != nil {
+		return x.ConsumerId
+	}
+	return 0
+}
+
+func (x *KeyHead) GetConsumerName() string {
+	if x != nil {
+		return x.ConsumerName
+	}
+	return ""
+}
+
+func (x *KeyHead) GetRetryAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RetryAt
+	}
+	return nil
+}
+
 // Whose consumers to list.
 type ListConsumersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5130,7 +5434,7 @@ type ListConsumersRequest struct {
 
 func (x *ListConsumersRequest) Reset() {
 	*x = ListConsumersRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[60]
+	mi := &file_fila_v1_admin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5142,7 +5446,7 @@ func (x *ListConsumersRequest) String() string {
 func (*ListConsumersRequest) ProtoMessage() {}
 
 func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[60]
+	mi := &file_fila_v1_admin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5155,7 +5459,7 @@ func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersRequest.ProtoReflect.Descriptor instead.
 func (*ListConsumersRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{60}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListConsumersRequest) GetQueue() string {
@@ -5183,7 +5487,7 @@ type ListConsumersResponse struct {
 
 func (x *ListConsumersResponse) Reset() {
 	*x = ListConsumersResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[61]
+	mi := &file_fila_v1_admin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5195,7 +5499,7 @@ func (x *ListConsumersResponse) String() string {
 func (*ListConsumersResponse) ProtoMessage() {}
 
 func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[61]
+	mi := &file_fila_v1_admin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5208,7 +5512,7 @@ func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersResponse.ProtoReflect.Descriptor instead.
 func (*ListConsumersResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{61}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListConsumersResponse) GetConsumers() []*ConsumerInfo {
@@ -5253,7 +5557,7 @@ type ConsumerInfo struct {
 
 func (x *ConsumerInfo) Reset() {
 	*x = ConsumerInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[62]
+	mi := &file_fila_v1_admin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5265,7 +5569,7 @@ func (x *ConsumerInfo) String() string {
 func (*ConsumerInfo) ProtoMessage() {}
 
 func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[62]
+	mi := &file_fila_v1_admin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5278,7 +5582,7 @@ func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerInfo.ProtoReflect.Descriptor instead.
 func (*ConsumerInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{62}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ConsumerInfo) GetConsumerId() uint64 {
@@ -5383,7 +5687,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x13CreateQueueResponse\x12\x19\n" +
 	"\bqueue_id\x18\x01 \x01(\tR\aqueueId\x12\x1f\n" +
 	"\vadopted_dlq\x18\x02 \x01(\bR\n" +
-	"adoptedDlq\"\x9f\b\n" +
+	"adoptedDlq\"\xcf\b\n" +
 	"\vQueueConfig\x12*\n" +
 	"\x11on_enqueue_script\x18\x01 \x01(\tR\x0fonEnqueueScript\x12*\n" +
 	"\x11on_failure_script\x18\x02 \x01(\tR\x0fonFailureScript\x122\n" +
@@ -5411,7 +5715,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x13disconnect_grace_ms\x18\x13 \x01(\x04H\x01R\x11disconnectGraceMs\x88\x01\x01\x121\n" +
 	"\x15expires_after_idle_ms\x18\x14 \x01(\x04R\x12expiresAfterIdleMs\x12\x16\n" +
 	"\x06paused\x18\x15 \x01(\bR\x06paused\x12'\n" +
-	"\x06intake\x18\x16 \x01(\v2\x0f.fila.v1.IntakeR\x06intake\x1a:\n" +
+	"\x06intake\x18\x16 \x01(\v2\x0f.fila.v1.IntakeR\x06intake\x12.\n" +
+	"\tkey_order\x18\x17 \x01(\x0e2\x11.fila.v1.KeyOrderR\bkeyOrder\x1a:\n" +
 	"\fWeightsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01B\x0f\n" +
@@ -5747,11 +6052,21 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\aKeyLoss\x12!\n" +
 	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12\x18\n" +
 	"\apending\x18\x02 \x01(\x04R\apending\x12+\n" +
-	"\x04tail\x18\x03 \x01(\v2\x17.fila.v1.ForecastChangeR\x04tail\"f\n" +
+	"\x04tail\x18\x03 \x01(\v2\x17.fila.v1.ForecastChangeR\x04tail\"\x86\x01\n" +
+	"\x12SkipMessageRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
+	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x04 \x01(\tR\tmessageId\"L\n" +
+	"\x13SkipMessageResponse\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x04R\x06offset\"f\n" +
 	"\x11ExplainKeyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
-	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\x92\a\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xd5\a\n" +
 	"\x12ExplainKeyResponse\x127\n" +
 	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.ExplainKeyResponse.StateR\x05state\x12'\n" +
 	"\x0fblocking_bucket\x18\x02 \x01(\tR\x0eblockingBucket\x120\n" +
@@ -5769,7 +6084,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x10served_meanwhile\x18\r \x01(\v2\x18.fila.v1.ServedMeanwhileR\x0fservedMeanwhile\x127\n" +
 	"\tconsumers\x18\x0e \x01(\v2\x19.fila.v1.ChannelConsumersR\tconsumers\x126\n" +
 	"\rhead_forecast\x18\x0f \x01(\v2\x11.fila.v1.ForecastR\fheadForecast\x126\n" +
-	"\rtail_forecast\x18\x10 \x01(\v2\x11.fila.v1.ForecastR\ftailForecast\"\xd4\x01\n" +
+	"\rtail_forecast\x18\x10 \x01(\v2\x11.fila.v1.ForecastR\ftailForecast\x12-\n" +
+	"\twaits_for\x18\x14 \x01(\v2\x10.fila.v1.KeyHeadR\bwaitsFor\"\xe8\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11STATE_NO_CONSUMER\x10\x01\x12\x16\n" +
@@ -5780,7 +6096,19 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\fSTATE_PAUSED\x10\x06\x12\x10\n" +
 	"\fSTATE_CAPPED\x10\a\x12\x0f\n" +
 	"\vSTATE_EMPTY\x10\b\x12\x16\n" +
-	"\x12STATE_RATE_LIMITED\x10\t\"F\n" +
+	"\x12STATE_RATE_LIMITED\x10\t\x12\x12\n" +
+	"\x0eSTATE_IN_ORDER\x10\n" +
+	"\"\x92\x02\n" +
+	"\aKeyHead\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x1a\n" +
+	"\battempts\x18\x03 \x01(\rR\battempts\x127\n" +
+	"\tleased_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bleasedAt\x12\x1f\n" +
+	"\vconsumer_id\x18\x05 \x01(\x04R\n" +
+	"consumerId\x12#\n" +
+	"\rconsumer_name\x18\x06 \x01(\tR\fconsumerName\x125\n" +
+	"\bretry_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aretryAt\"F\n" +
 	"\x14ListConsumersRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\"L\n" +
@@ -5810,12 +6138,16 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\fHookFallback\x12\x1d\n" +
 	"\x19HOOK_FALLBACK_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14HOOK_FALLBACK_POLICY\x10\x01\x12\x16\n" +
-	"\x12HOOK_FALLBACK_HOLD\x10\x02*|\n" +
+	"\x12HOOK_FALLBACK_HOLD\x10\x02*R\n" +
+	"\bKeyOrder\x12\x19\n" +
+	"\x15KEY_ORDER_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11KEY_ORDER_RELAXED\x10\x01\x12\x14\n" +
+	"\x10KEY_ORDER_STRICT\x10\x02*|\n" +
 	"\fBreakerState\x12\x1d\n" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xc2\x16\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\x8c\x17\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -5839,7 +6171,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\fPurgeChannel\x12\x1c.fila.v1.PurgeChannelRequest\x1a\x1d.fila.v1.PurgeChannelResponse\x12>\n" +
 	"\aReadLog\x12\x17.fila.v1.ReadLogRequest\x1a\x18.fila.v1.ReadLogResponse0\x01\x12K\n" +
 	"\fSetKeyPolicy\x12\x1c.fila.v1.SetKeyPolicyRequest\x1a\x1d.fila.v1.SetKeyPolicyResponse\x12W\n" +
-	"\x10PreviewKeyPolicy\x12 .fila.v1.PreviewKeyPolicyRequest\x1a!.fila.v1.PreviewKeyPolicyResponse\x12E\n" +
+	"\x10PreviewKeyPolicy\x12 .fila.v1.PreviewKeyPolicyRequest\x1a!.fila.v1.PreviewKeyPolicyResponse\x12H\n" +
+	"\vSkipMessage\x12\x1b.fila.v1.SkipMessageRequest\x1a\x1c.fila.v1.SkipMessageResponse\x12E\n" +
 	"\n" +
 	"ExplainKey\x12\x1a.fila.v1.ExplainKeyRequest\x1a\x1b.fila.v1.ExplainKeyResponse\x12N\n" +
 	"\rListConsumers\x12\x1d.fila.v1.ListConsumersRequest\x1a\x1e.fila.v1.ListConsumersResponse\x12B\n" +
@@ -5875,260 +6208,270 @@ func file_fila_v1_admin_proto_rawDescGZIP() []byte {
 	return file_fila_v1_admin_proto_rawDescData
 }
 
-var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
 var file_fila_v1_admin_proto_goTypes = []any{
 	(Durability)(0),                   // 0: fila.v1.Durability
 	(HookFallback)(0),                 // 1: fila.v1.HookFallback
-	(BreakerState)(0),                 // 2: fila.v1.BreakerState
-	(RetryPolicy_Kind)(0),             // 3: fila.v1.RetryPolicy.Kind
-	(ExplainKeyResponse_State)(0),     // 4: fila.v1.ExplainKeyResponse.State
-	(*CreateQueueRequest)(nil),        // 5: fila.v1.CreateQueueRequest
-	(*CreateQueueResponse)(nil),       // 6: fila.v1.CreateQueueResponse
-	(*QueueConfig)(nil),               // 7: fila.v1.QueueConfig
-	(*Intake)(nil),                    // 8: fila.v1.Intake
-	(*RetryPolicy)(nil),               // 9: fila.v1.RetryPolicy
-	(*Retention)(nil),                 // 10: fila.v1.Retention
-	(*GetQueueRequest)(nil),           // 11: fila.v1.GetQueueRequest
-	(*GetQueueResponse)(nil),          // 12: fila.v1.GetQueueResponse
-	(*GetQueueVersionResponse)(nil),   // 13: fila.v1.GetQueueVersionResponse
-	(*UpdateQueueRequest)(nil),        // 14: fila.v1.UpdateQueueRequest
-	(*DryRunPolicyRequest)(nil),       // 15: fila.v1.DryRunPolicyRequest
-	(*DryRunPolicyResponse)(nil),      // 16: fila.v1.DryRunPolicyResponse
-	(*DryRunMessage)(nil),             // 17: fila.v1.DryRunMessage
-	(*DryRunRouting)(nil),             // 18: fila.v1.DryRunRouting
-	(*DryRunDeadLetter)(nil),          // 19: fila.v1.DryRunDeadLetter
-	(*UpdateQueueResponse)(nil),       // 20: fila.v1.UpdateQueueResponse
-	(*DeleteQueueRequest)(nil),        // 21: fila.v1.DeleteQueueRequest
-	(*DeleteQueueResponse)(nil),       // 22: fila.v1.DeleteQueueResponse
-	(*PurgeQueueRequest)(nil),         // 23: fila.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),        // 24: fila.v1.PurgeQueueResponse
-	(*PeekMessagesRequest)(nil),       // 25: fila.v1.PeekMessagesRequest
-	(*PeekMessagesResponse)(nil),      // 26: fila.v1.PeekMessagesResponse
-	(*SetConfigRequest)(nil),          // 27: fila.v1.SetConfigRequest
-	(*SetConfigResponse)(nil),         // 28: fila.v1.SetConfigResponse
-	(*GetConfigRequest)(nil),          // 29: fila.v1.GetConfigRequest
-	(*GetConfigResponse)(nil),         // 30: fila.v1.GetConfigResponse
-	(*ListConfigRequest)(nil),         // 31: fila.v1.ListConfigRequest
-	(*ListConfigResponse)(nil),        // 32: fila.v1.ListConfigResponse
-	(*ConfigEntry)(nil),               // 33: fila.v1.ConfigEntry
-	(*GetStatsRequest)(nil),           // 34: fila.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),          // 35: fila.v1.GetStatsResponse
-	(*HookStats)(nil),                 // 36: fila.v1.HookStats
-	(*PerFairnessKeyStats)(nil),       // 37: fila.v1.PerFairnessKeyStats
-	(*PerThrottleKeyStats)(nil),       // 38: fila.v1.PerThrottleKeyStats
-	(*RedriveRequest)(nil),            // 39: fila.v1.RedriveRequest
-	(*RedriveResponse)(nil),           // 40: fila.v1.RedriveResponse
-	(*ListQueuesRequest)(nil),         // 41: fila.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),        // 42: fila.v1.ListQueuesResponse
-	(*QueueInfo)(nil),                 // 43: fila.v1.QueueInfo
-	(*CreateChannelRequest)(nil),      // 44: fila.v1.CreateChannelRequest
-	(*CreateChannelResponse)(nil),     // 45: fila.v1.CreateChannelResponse
-	(*DeleteChannelRequest)(nil),      // 46: fila.v1.DeleteChannelRequest
-	(*DeleteChannelResponse)(nil),     // 47: fila.v1.DeleteChannelResponse
-	(*ListChannelsRequest)(nil),       // 48: fila.v1.ListChannelsRequest
-	(*ListChannelsResponse)(nil),      // 49: fila.v1.ListChannelsResponse
-	(*ChannelInfo)(nil),               // 50: fila.v1.ChannelInfo
-	(*SeekChannelRequest)(nil),        // 51: fila.v1.SeekChannelRequest
-	(*SeekChannelResponse)(nil),       // 52: fila.v1.SeekChannelResponse
-	(*PurgeChannelRequest)(nil),       // 53: fila.v1.PurgeChannelRequest
-	(*PurgeChannelResponse)(nil),      // 54: fila.v1.PurgeChannelResponse
-	(*ReadLogRequest)(nil),            // 55: fila.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 56: fila.v1.ReadLogResponse
-	(*SetKeyPolicyRequest)(nil),       // 57: fila.v1.SetKeyPolicyRequest
-	(*SetKeyPolicyResponse)(nil),      // 58: fila.v1.SetKeyPolicyResponse
-	(*PreviewKeyPolicyRequest)(nil),   // 59: fila.v1.PreviewKeyPolicyRequest
-	(*PreviewKeyPolicyResponse)(nil),  // 60: fila.v1.PreviewKeyPolicyResponse
-	(*ForecastChange)(nil),            // 61: fila.v1.ForecastChange
-	(*KeyLoss)(nil),                   // 62: fila.v1.KeyLoss
-	(*ExplainKeyRequest)(nil),         // 63: fila.v1.ExplainKeyRequest
-	(*ExplainKeyResponse)(nil),        // 64: fila.v1.ExplainKeyResponse
-	(*ListConsumersRequest)(nil),      // 65: fila.v1.ListConsumersRequest
-	(*ListConsumersResponse)(nil),     // 66: fila.v1.ListConsumersResponse
-	(*ConsumerInfo)(nil),              // 67: fila.v1.ConsumerInfo
-	nil,                               // 68: fila.v1.QueueConfig.WeightsEntry
-	nil,                               // 69: fila.v1.HookStats.LastErrorHeadersEntry
-	nil,                               // 70: fila.v1.HookStats.IgnoredFieldsEntry
-	(*timestamppb.Timestamp)(nil),     // 71: google.protobuf.Timestamp
-	(*QueueVersion)(nil),              // 72: fila.v1.QueueVersion
-	(*fieldmaskpb.FieldMask)(nil),     // 73: google.protobuf.FieldMask
-	(*Message)(nil),                   // 74: fila.v1.Message
-	(*Forecast)(nil),                  // 75: fila.v1.Forecast
-	(*WaitCauses)(nil),                // 76: fila.v1.WaitCauses
-	(*ServedMeanwhile)(nil),           // 77: fila.v1.ServedMeanwhile
-	(*ChannelConsumers)(nil),          // 78: fila.v1.ChannelConsumers
-	(*GetStatusRequest)(nil),          // 79: fila.v1.GetStatusRequest
-	(*WatchEventsRequest)(nil),        // 80: fila.v1.WatchEventsRequest
-	(*ListLateRequest)(nil),           // 81: fila.v1.ListLateRequest
-	(*ListKeyPoliciesRequest)(nil),    // 82: fila.v1.ListKeyPoliciesRequest
-	(*DropDeadLettersRequest)(nil),    // 83: fila.v1.DropDeadLettersRequest
-	(*FindKeysRequest)(nil),           // 84: fila.v1.FindKeysRequest
-	(*WatchStatsRequest)(nil),         // 85: fila.v1.WatchStatsRequest
-	(*GetSeriesRequest)(nil),          // 86: fila.v1.GetSeriesRequest
-	(*ListQueueVersionsRequest)(nil),  // 87: fila.v1.ListQueueVersionsRequest
-	(*GetQueueVersionRequest)(nil),    // 88: fila.v1.GetQueueVersionRequest
-	(*StartOperationRequest)(nil),     // 89: fila.v1.StartOperationRequest
-	(*WatchOperationRequest)(nil),     // 90: fila.v1.WatchOperationRequest
-	(*ListOperationsRequest)(nil),     // 91: fila.v1.ListOperationsRequest
-	(*CancelOperationRequest)(nil),    // 92: fila.v1.CancelOperationRequest
-	(*EditDeadLetterRequest)(nil),     // 93: fila.v1.EditDeadLetterRequest
-	(*GetStatusResponse)(nil),         // 94: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 95: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 96: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 97: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 98: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 99: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 100: fila.v1.WatchStatsResponse
-	(*GetSeriesResponse)(nil),         // 101: fila.v1.GetSeriesResponse
-	(*ListQueueVersionsResponse)(nil), // 102: fila.v1.ListQueueVersionsResponse
-	(*StartOperationResponse)(nil),    // 103: fila.v1.StartOperationResponse
-	(*WatchOperationResponse)(nil),    // 104: fila.v1.WatchOperationResponse
-	(*ListOperationsResponse)(nil),    // 105: fila.v1.ListOperationsResponse
-	(*CancelOperationResponse)(nil),   // 106: fila.v1.CancelOperationResponse
-	(*EditDeadLetterResponse)(nil),    // 107: fila.v1.EditDeadLetterResponse
+	(KeyOrder)(0),                     // 2: fila.v1.KeyOrder
+	(BreakerState)(0),                 // 3: fila.v1.BreakerState
+	(RetryPolicy_Kind)(0),             // 4: fila.v1.RetryPolicy.Kind
+	(ExplainKeyResponse_State)(0),     // 5: fila.v1.ExplainKeyResponse.State
+	(*CreateQueueRequest)(nil),        // 6: fila.v1.CreateQueueRequest
+	(*CreateQueueResponse)(nil),       // 7: fila.v1.CreateQueueResponse
+	(*QueueConfig)(nil),               // 8: fila.v1.QueueConfig
+	(*Intake)(nil),                    // 9: fila.v1.Intake
+	(*RetryPolicy)(nil),               // 10: fila.v1.RetryPolicy
+	(*Retention)(nil),                 // 11: fila.v1.Retention
+	(*GetQueueRequest)(nil),           // 12: fila.v1.GetQueueRequest
+	(*GetQueueResponse)(nil),          // 13: fila.v1.GetQueueResponse
+	(*GetQueueVersionResponse)(nil),   // 14: fila.v1.GetQueueVersionResponse
+	(*UpdateQueueRequest)(nil),        // 15: fila.v1.UpdateQueueRequest
+	(*DryRunPolicyRequest)(nil),       // 16: fila.v1.DryRunPolicyRequest
+	(*DryRunPolicyResponse)(nil),      // 17: fila.v1.DryRunPolicyResponse
+	(*DryRunMessage)(nil),             // 18: fila.v1.DryRunMessage
+	(*DryRunRouting)(nil),             // 19: fila.v1.DryRunRouting
+	(*DryRunDeadLetter)(nil),          // 20: fila.v1.DryRunDeadLetter
+	(*UpdateQueueResponse)(nil),       // 21: fila.v1.UpdateQueueResponse
+	(*DeleteQueueRequest)(nil),        // 22: fila.v1.DeleteQueueRequest
+	(*DeleteQueueResponse)(nil),       // 23: fila.v1.DeleteQueueResponse
+	(*PurgeQueueRequest)(nil),         // 24: fila.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),        // 25: fila.v1.PurgeQueueResponse
+	(*PeekMessagesRequest)(nil),       // 26: fila.v1.PeekMessagesRequest
+	(*PeekMessagesResponse)(nil),      // 27: fila.v1.PeekMessagesResponse
+	(*SetConfigRequest)(nil),          // 28: fila.v1.SetConfigRequest
+	(*SetConfigResponse)(nil),         // 29: fila.v1.SetConfigResponse
+	(*GetConfigRequest)(nil),          // 30: fila.v1.GetConfigRequest
+	(*GetConfigResponse)(nil),         // 31: fila.v1.GetConfigResponse
+	(*ListConfigRequest)(nil),         // 32: fila.v1.ListConfigRequest
+	(*ListConfigResponse)(nil),        // 33: fila.v1.ListConfigResponse
+	(*ConfigEntry)(nil),               // 34: fila.v1.ConfigEntry
+	(*GetStatsRequest)(nil),           // 35: fila.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),          // 36: fila.v1.GetStatsResponse
+	(*HookStats)(nil),                 // 37: fila.v1.HookStats
+	(*PerFairnessKeyStats)(nil),       // 38: fila.v1.PerFairnessKeyStats
+	(*PerThrottleKeyStats)(nil),       // 39: fila.v1.PerThrottleKeyStats
+	(*RedriveRequest)(nil),            // 40: fila.v1.RedriveRequest
+	(*RedriveResponse)(nil),           // 41: fila.v1.RedriveResponse
+	(*ListQueuesRequest)(nil),         // 42: fila.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),        // 43: fila.v1.ListQueuesResponse
+	(*QueueInfo)(nil),                 // 44: fila.v1.QueueInfo
+	(*CreateChannelRequest)(nil),      // 45: fila.v1.CreateChannelRequest
+	(*CreateChannelResponse)(nil),     // 46: fila.v1.CreateChannelResponse
+	(*DeleteChannelRequest)(nil),      // 47: fila.v1.DeleteChannelRequest
+	(*DeleteChannelResponse)(nil),     // 48: fila.v1.DeleteChannelResponse
+	(*ListChannelsRequest)(nil),       // 49: fila.v1.ListChannelsRequest
+	(*ListChannelsResponse)(nil),      // 50: fila.v1.ListChannelsResponse
+	(*ChannelInfo)(nil),               // 51: fila.v1.ChannelInfo
+	(*SeekChannelRequest)(nil),        // 52: fila.v1.SeekChannelRequest
+	(*SeekChannelResponse)(nil),       // 53: fila.v1.SeekChannelResponse
+	(*PurgeChannelRequest)(nil),       // 54: fila.v1.PurgeChannelRequest
+	(*PurgeChannelResponse)(nil),      // 55: fila.v1.PurgeChannelResponse
+	(*ReadLogRequest)(nil),            // 56: fila.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 57: fila.v1.ReadLogResponse
+	(*SetKeyPolicyRequest)(nil),       // 58: fila.v1.SetKeyPolicyRequest
+	(*SetKeyPolicyResponse)(nil),      // 59: fila.v1.SetKeyPolicyResponse
+	(*PreviewKeyPolicyRequest)(nil),   // 60: fila.v1.PreviewKeyPolicyRequest
+	(*PreviewKeyPolicyResponse)(nil),  // 61: fila.v1.PreviewKeyPolicyResponse
+	(*ForecastChange)(nil),            // 62: fila.v1.ForecastChange
+	(*KeyLoss)(nil),                   // 63: fila.v1.KeyLoss
+	(*SkipMessageRequest)(nil),        // 64: fila.v1.SkipMessageRequest
+	(*SkipMessageResponse)(nil),       // 65: fila.v1.SkipMessageResponse
+	(*ExplainKeyRequest)(nil),         // 66: fila.v1.ExplainKeyRequest
+	(*ExplainKeyResponse)(nil),        // 67: fila.v1.ExplainKeyResponse
+	(*KeyHead)(nil),                   // 68: fila.v1.KeyHead
+	(*ListConsumersRequest)(nil),      // 69: fila.v1.ListConsumersRequest
+	(*ListConsumersResponse)(nil),     // 70: fila.v1.ListConsumersResponse
+	(*ConsumerInfo)(nil),              // 71: fila.v1.ConsumerInfo
+	nil,                               // 72: fila.v1.QueueConfig.WeightsEntry
+	nil,                               // 73: fila.v1.HookStats.LastErrorHeadersEntry
+	nil,                               // 74: fila.v1.HookStats.IgnoredFieldsEntry
+	(*timestamppb.Timestamp)(nil),     // 75: google.protobuf.Timestamp
+	(*QueueVersion)(nil),              // 76: fila.v1.QueueVersion
+	(*fieldmaskpb.FieldMask)(nil),     // 77: google.protobuf.FieldMask
+	(*Message)(nil),                   // 78: fila.v1.Message
+	(*Forecast)(nil),                  // 79: fila.v1.Forecast
+	(*WaitCauses)(nil),                // 80: fila.v1.WaitCauses
+	(*ServedMeanwhile)(nil),           // 81: fila.v1.ServedMeanwhile
+	(*ChannelConsumers)(nil),          // 82: fila.v1.ChannelConsumers
+	(*GetStatusRequest)(nil),          // 83: fila.v1.GetStatusRequest
+	(*WatchEventsRequest)(nil),        // 84: fila.v1.WatchEventsRequest
+	(*ListLateRequest)(nil),           // 85: fila.v1.ListLateRequest
+	(*ListKeyPoliciesRequest)(nil),    // 86: fila.v1.ListKeyPoliciesRequest
+	(*DropDeadLettersRequest)(nil),    // 87: fila.v1.DropDeadLettersRequest
+	(*FindKeysRequest)(nil),           // 88: fila.v1.FindKeysRequest
+	(*WatchStatsRequest)(nil),         // 89: fila.v1.WatchStatsRequest
+	(*GetSeriesRequest)(nil),          // 90: fila.v1.GetSeriesRequest
+	(*ListQueueVersionsRequest)(nil),  // 91: fila.v1.ListQueueVersionsRequest
+	(*GetQueueVersionRequest)(nil),    // 92: fila.v1.GetQueueVersionRequest
+	(*StartOperationRequest)(nil),     // 93: fila.v1.StartOperationRequest
+	(*WatchOperationRequest)(nil),     // 94: fila.v1.WatchOperationRequest
+	(*ListOperationsRequest)(nil),     // 95: fila.v1.ListOperationsRequest
+	(*CancelOperationRequest)(nil),    // 96: fila.v1.CancelOperationRequest
+	(*EditDeadLetterRequest)(nil),     // 97: fila.v1.EditDeadLetterRequest
+	(*GetStatusResponse)(nil),         // 98: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 99: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 100: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 101: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 102: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 103: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 104: fila.v1.WatchStatsResponse
+	(*GetSeriesResponse)(nil),         // 105: fila.v1.GetSeriesResponse
+	(*ListQueueVersionsResponse)(nil), // 106: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 107: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 108: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 109: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 110: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 111: fila.v1.EditDeadLetterResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
-	7,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
+	8,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
 	0,   // 1: fila.v1.QueueConfig.durability:type_name -> fila.v1.Durability
-	68,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
-	9,   // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
+	72,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
+	10,  // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
 	1,   // 4: fila.v1.QueueConfig.hook_fallback:type_name -> fila.v1.HookFallback
-	10,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
-	8,   // 6: fila.v1.QueueConfig.intake:type_name -> fila.v1.Intake
-	3,   // 7: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
-	7,   // 8: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
-	71,  // 9: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
-	72,  // 10: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
-	7,   // 11: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
-	7,   // 12: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
-	73,  // 13: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
-	7,   // 14: fila.v1.DryRunPolicyRequest.config:type_name -> fila.v1.QueueConfig
-	73,  // 15: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
-	17,  // 16: fila.v1.DryRunPolicyResponse.messages:type_name -> fila.v1.DryRunMessage
-	19,  // 17: fila.v1.DryRunPolicyResponse.dead_letters:type_name -> fila.v1.DryRunDeadLetter
-	18,  // 18: fila.v1.DryRunMessage.before:type_name -> fila.v1.DryRunRouting
-	18,  // 19: fila.v1.DryRunMessage.after:type_name -> fila.v1.DryRunRouting
-	7,   // 20: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
-	74,  // 21: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
-	33,  // 22: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
-	37,  // 23: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
-	38,  // 24: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
-	50,  // 25: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
-	2,   // 26: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
-	36,  // 27: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
-	10,  // 28: fila.v1.GetStatsResponse.retention:type_name -> fila.v1.Retention
-	71,  // 29: fila.v1.GetStatsResponse.totals_since:type_name -> google.protobuf.Timestamp
-	2,   // 30: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
-	71,  // 31: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
-	69,  // 32: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
-	70,  // 33: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
-	43,  // 34: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
-	2,   // 35: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
-	71,  // 36: fila.v1.QueueInfo.totals_since:type_name -> google.protobuf.Timestamp
-	71,  // 37: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
-	50,  // 38: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	71,  // 39: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	71,  // 40: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	71,  // 41: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	71,  // 42: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	74,  // 43: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
-	57,  // 44: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
-	61,  // 45: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
-	61,  // 46: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
-	62,  // 47: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
-	75,  // 48: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
-	75,  // 49: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
-	61,  // 50: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
-	4,   // 51: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	71,  // 52: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	76,  // 53: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	77,  // 54: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
-	78,  // 55: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
-	75,  // 56: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
-	75,  // 57: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
-	67,  // 58: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	71,  // 59: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	5,   // 60: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	11,  // 61: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	14,  // 62: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	21,  // 63: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	41,  // 64: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	23,  // 65: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	25,  // 66: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	34,  // 67: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	27,  // 68: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	29,  // 69: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	31,  // 70: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	39,  // 71: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	44,  // 72: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	46,  // 73: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	48,  // 74: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	51,  // 75: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	53,  // 76: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	55,  // 77: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	57,  // 78: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	59,  // 79: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
-	63,  // 80: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	65,  // 81: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	79,  // 82: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	80,  // 83: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	81,  // 84: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	82,  // 85: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	83,  // 86: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	84,  // 87: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	85,  // 88: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	86,  // 89: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
-	87,  // 90: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
-	88,  // 91: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	89,  // 92: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
-	90,  // 93: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
-	91,  // 94: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
-	92,  // 95: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
-	93,  // 96: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
-	15,  // 97: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
-	6,   // 98: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	12,  // 99: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	20,  // 100: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	22,  // 101: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	42,  // 102: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	24,  // 103: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	26,  // 104: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	35,  // 105: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	28,  // 106: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	30,  // 107: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	32,  // 108: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	40,  // 109: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	45,  // 110: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	47,  // 111: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	49,  // 112: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	52,  // 113: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	54,  // 114: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	56,  // 115: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	58,  // 116: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	60,  // 117: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	64,  // 118: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	66,  // 119: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	94,  // 120: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	95,  // 121: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	96,  // 122: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	97,  // 123: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	98,  // 124: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	99,  // 125: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	100, // 126: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	101, // 127: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	102, // 128: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	13,  // 129: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	103, // 130: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	104, // 131: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	105, // 132: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	106, // 133: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	107, // 134: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	16,  // 135: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	98,  // [98:136] is the sub-list for method output_type
-	60,  // [60:98] is the sub-list for method input_type
-	60,  // [60:60] is the sub-list for extension type_name
-	60,  // [60:60] is the sub-list for extension extendee
-	0,   // [0:60] is the sub-list for field type_name
+	11,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
+	9,   // 6: fila.v1.QueueConfig.intake:type_name -> fila.v1.Intake
+	2,   // 7: fila.v1.QueueConfig.key_order:type_name -> fila.v1.KeyOrder
+	4,   // 8: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
+	8,   // 9: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
+	75,  // 10: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
+	76,  // 11: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
+	8,   // 12: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
+	8,   // 13: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
+	77,  // 14: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
+	8,   // 15: fila.v1.DryRunPolicyRequest.config:type_name -> fila.v1.QueueConfig
+	77,  // 16: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	18,  // 17: fila.v1.DryRunPolicyResponse.messages:type_name -> fila.v1.DryRunMessage
+	20,  // 18: fila.v1.DryRunPolicyResponse.dead_letters:type_name -> fila.v1.DryRunDeadLetter
+	19,  // 19: fila.v1.DryRunMessage.before:type_name -> fila.v1.DryRunRouting
+	19,  // 20: fila.v1.DryRunMessage.after:type_name -> fila.v1.DryRunRouting
+	8,   // 21: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
+	78,  // 22: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
+	34,  // 23: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
+	38,  // 24: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
+	39,  // 25: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
+	51,  // 26: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
+	3,   // 27: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
+	37,  // 28: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
+	11,  // 29: fila.v1.GetStatsResponse.retention:type_name -> fila.v1.Retention
+	75,  // 30: fila.v1.GetStatsResponse.totals_since:type_name -> google.protobuf.Timestamp
+	3,   // 31: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
+	75,  // 32: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	73,  // 33: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
+	74,  // 34: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
+	44,  // 35: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
+	3,   // 36: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
+	75,  // 37: fila.v1.QueueInfo.totals_since:type_name -> google.protobuf.Timestamp
+	75,  // 38: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	51,  // 39: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
+	75,  // 40: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	75,  // 41: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	75,  // 42: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	75,  // 43: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	78,  // 44: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	58,  // 45: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
+	62,  // 46: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
+	62,  // 47: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
+	63,  // 48: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
+	79,  // 49: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
+	79,  // 50: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
+	62,  // 51: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
+	5,   // 52: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
+	75,  // 53: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	80,  // 54: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	81,  // 55: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
+	82,  // 56: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
+	79,  // 57: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
+	79,  // 58: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
+	68,  // 59: fila.v1.ExplainKeyResponse.waits_for:type_name -> fila.v1.KeyHead
+	75,  // 60: fila.v1.KeyHead.leased_at:type_name -> google.protobuf.Timestamp
+	75,  // 61: fila.v1.KeyHead.retry_at:type_name -> google.protobuf.Timestamp
+	71,  // 62: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	75,  // 63: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	6,   // 64: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	12,  // 65: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	15,  // 66: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	22,  // 67: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	42,  // 68: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	24,  // 69: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	26,  // 70: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	35,  // 71: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	28,  // 72: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	30,  // 73: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	32,  // 74: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	40,  // 75: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	45,  // 76: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	47,  // 77: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	49,  // 78: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	52,  // 79: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	54,  // 80: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	56,  // 81: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	58,  // 82: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	60,  // 83: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
+	64,  // 84: fila.v1.FilaAdmin.SkipMessage:input_type -> fila.v1.SkipMessageRequest
+	66,  // 85: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	69,  // 86: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	83,  // 87: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	84,  // 88: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	85,  // 89: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	86,  // 90: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	87,  // 91: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	88,  // 92: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	89,  // 93: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	90,  // 94: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
+	91,  // 95: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	92,  // 96: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	93,  // 97: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
+	94,  // 98: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
+	95,  // 99: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
+	96,  // 100: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
+	97,  // 101: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
+	16,  // 102: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
+	7,   // 103: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	13,  // 104: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	21,  // 105: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	23,  // 106: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	43,  // 107: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	25,  // 108: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	27,  // 109: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	36,  // 110: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	29,  // 111: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	31,  // 112: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	33,  // 113: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	41,  // 114: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	46,  // 115: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	48,  // 116: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	50,  // 117: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	53,  // 118: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	55,  // 119: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	57,  // 120: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	59,  // 121: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	61,  // 122: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	65,  // 123: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
+	67,  // 124: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	70,  // 125: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	98,  // 126: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	99,  // 127: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	100, // 128: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	101, // 129: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	102, // 130: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	103, // 131: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	104, // 132: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	105, // 133: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	106, // 134: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	14,  // 135: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	107, // 136: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	108, // 137: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	109, // 138: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	110, // 139: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	111, // 140: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	17,  // 141: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	103, // [103:142] is the sub-list for method output_type
+	64,  // [64:103] is the sub-list for method input_type
+	64,  // [64:64] is the sub-list for extension type_name
+	64,  // [64:64] is the sub-list for extension extendee
+	0,   // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }
@@ -6160,8 +6503,8 @@ func file_fila_v1_admin_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_admin_proto_rawDesc), len(file_fila_v1_admin_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   66,
+			NumEnums:      6,
+			NumMessages:   69,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

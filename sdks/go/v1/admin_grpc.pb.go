@@ -43,6 +43,7 @@ const (
 	FilaAdmin_ReadLog_FullMethodName           = "/fila.v1.FilaAdmin/ReadLog"
 	FilaAdmin_SetKeyPolicy_FullMethodName      = "/fila.v1.FilaAdmin/SetKeyPolicy"
 	FilaAdmin_PreviewKeyPolicy_FullMethodName  = "/fila.v1.FilaAdmin/PreviewKeyPolicy"
+	FilaAdmin_SkipMessage_FullMethodName       = "/fila.v1.FilaAdmin/SkipMessage"
 	FilaAdmin_ExplainKey_FullMethodName        = "/fila.v1.FilaAdmin/ExplainKey"
 	FilaAdmin_ListConsumers_FullMethodName     = "/fila.v1.FilaAdmin/ListConsumers"
 	FilaAdmin_GetStatus_FullMethodName         = "/fila.v1.FilaAdmin/GetStatus"
@@ -110,6 +111,9 @@ type FilaAdminClient interface {
 	SetKeyPolicy(ctx context.Context, in *SetKeyPolicyRequest, opts ...grpc.CallOption) (*SetKeyPolicyResponse, error)
 	// Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing.
 	PreviewKeyPolicy(ctx context.Context, in *PreviewKeyPolicyRequest, opts ...grpc.CallOption) (*PreviewKeyPolicyResponse, error)
+	// Make the first message of a fairness key a dead letter, so that those behind it go on; only where the queue's
+	// `key_order` is strict.
+	SkipMessage(ctx context.Context, in *SkipMessageRequest, opts ...grpc.CallOption) (*SkipMessageResponse, error)
 	// Say why a fairness key is or is not being served.
 	ExplainKey(ctx context.Context, in *ExplainKeyRequest, opts ...grpc.CallOption) (*ExplainKeyResponse, error)
 	// List who consumes a queue, and what each consumer holds.
@@ -359,6 +363,16 @@ func (c *filaAdminClient) PreviewKeyPolicy(ctx context.Context, in *PreviewKeyPo
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PreviewKeyPolicyResponse)
 	err := c.cc.Invoke(ctx, FilaAdmin_PreviewKeyPolicy_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) SkipMessage(ctx context.Context, in *SkipMessageRequest, opts ...grpc.CallOption) (*SkipMessageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SkipMessageResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_SkipMessage_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -619,6 +633,9 @@ type FilaAdminServer interface {
 	SetKeyPolicy(context.Context, *SetKeyPolicyRequest) (*SetKeyPolicyResponse, error)
 	// Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing.
 	PreviewKeyPolicy(context.Context, *PreviewKeyPolicyRequest) (*PreviewKeyPolicyResponse, error)
+	// Make the first message of a fairness key a dead letter, so that those behind it go on; only where the queue's
+	// `key_order` is strict.
+	SkipMessage(context.Context, *SkipMessageRequest) (*SkipMessageResponse, error)
 	// Say why a fairness key is or is not being served.
 	ExplainKey(context.Context, *ExplainKeyRequest) (*ExplainKeyResponse, error)
 	// List who consumes a queue, and what each consumer holds.
@@ -724,6 +741,9 @@ func (UnimplementedFilaAdminServer) SetKeyPolicy(context.Context, *SetKeyPolicyR
 }
 func (UnimplementedFilaAdminServer) PreviewKeyPolicy(context.Context, *PreviewKeyPolicyRequest) (*PreviewKeyPolicyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PreviewKeyPolicy not implemented")
+}
+func (UnimplementedFilaAdminServer) SkipMessage(context.Context, *SkipMessageRequest) (*SkipMessageResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SkipMessage not implemented")
 }
 func (UnimplementedFilaAdminServer) ExplainKey(context.Context, *ExplainKeyRequest) (*ExplainKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExplainKey not implemented")
@@ -1153,6 +1173,24 @@ func _FilaAdmin_PreviewKeyPolicy_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_SkipMessage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SkipMessageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).SkipMessage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_SkipMessage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).SkipMessage(ctx, req.(*SkipMessageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FilaAdmin_ExplainKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ExplainKeyRequest)
 	if err := dec(in); err != nil {
@@ -1538,6 +1576,10 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PreviewKeyPolicy",
 			Handler:    _FilaAdmin_PreviewKeyPolicy_Handler,
+		},
+		{
+			MethodName: "SkipMessage",
+			Handler:    _FilaAdmin_SkipMessage_Handler,
 		},
 		{
 			MethodName: "ExplainKey",

@@ -181,18 +181,21 @@ const (
 	LateKey_CAUSE_CAPPED LateKey_Cause = 7
 	// It has used up the rate that an operator set for it: see `until`.
 	LateKey_CAUSE_RATE_LIMITED LateKey_Cause = 9
+	// The queue's messages of one key go one at a time, and an earlier one is not done.
+	LateKey_CAUSE_IN_ORDER LateKey_Cause = 10
 )
 
 // Enum value maps for LateKey_Cause.
 var (
 	LateKey_Cause_name = map[int32]string{
-		0: "CAUSE_UNSPECIFIED",
-		1: "CAUSE_NO_CONSUMER",
-		2: "CAUSE_NOT_ITS_TURN",
-		3: "CAUSE_THROTTLED",
-		6: "CAUSE_PAUSED",
-		7: "CAUSE_CAPPED",
-		9: "CAUSE_RATE_LIMITED",
+		0:  "CAUSE_UNSPECIFIED",
+		1:  "CAUSE_NO_CONSUMER",
+		2:  "CAUSE_NOT_ITS_TURN",
+		3:  "CAUSE_THROTTLED",
+		6:  "CAUSE_PAUSED",
+		7:  "CAUSE_CAPPED",
+		9:  "CAUSE_RATE_LIMITED",
+		10: "CAUSE_IN_ORDER",
 	}
 	LateKey_Cause_value = map[string]int32{
 		"CAUSE_UNSPECIFIED":  0,
@@ -202,6 +205,7 @@ var (
 		"CAUSE_PAUSED":       6,
 		"CAUSE_CAPPED":       7,
 		"CAUSE_RATE_LIMITED": 9,
+		"CAUSE_IN_ORDER":     10,
 	}
 )
 
@@ -1954,7 +1958,7 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\bmax_keys\x18\x02 \x01(\rR\amaxKeys\"[\n" +
 	"\x10ListLateResponse\x12$\n" +
 	"\x04keys\x18\x01 \x03(\v2\x10.fila.v1.LateKeyR\x04keys\x12!\n" +
-	"\fwaiting_keys\x18\x02 \x01(\x04R\vwaitingKeys\"\xa6\x04\n" +
+	"\fwaiting_keys\x18\x02 \x01(\x04R\vwaitingKeys\"\xba\x04\n" +
 	"\aLateKey\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
@@ -1968,7 +1972,7 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\apending\x18\t \x01(\x04R\apending\x12\x1b\n" +
 	"\tin_flight\x18\n" +
 	" \x01(\x04R\binFlight\x12\x16\n" +
-	"\x06weight\x18\v \x01(\rR\x06weight\"\x9e\x01\n" +
+	"\x06weight\x18\v \x01(\rR\x06weight\"\xb2\x01\n" +
 	"\x05Cause\x12\x15\n" +
 	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11CAUSE_NO_CONSUMER\x10\x01\x12\x16\n" +
@@ -1976,7 +1980,9 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\x0fCAUSE_THROTTLED\x10\x03\x12\x10\n" +
 	"\fCAUSE_PAUSED\x10\x06\x12\x10\n" +
 	"\fCAUSE_CAPPED\x10\a\x12\x16\n" +
-	"\x12CAUSE_RATE_LIMITED\x10\t\"Q\n" +
+	"\x12CAUSE_RATE_LIMITED\x10\t\x12\x12\n" +
+	"\x0eCAUSE_IN_ORDER\x10\n" +
+	"\"Q\n" +
 	"\x16ListKeyPoliciesRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12!\n" +
 	"\ffairness_key\x18\x02 \x01(\tR\vfairnessKey\"I\n" +

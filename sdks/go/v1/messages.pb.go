@@ -355,7 +355,7 @@ type DeadLetter struct {
 	SourceQueue string `protobuf:"bytes,1,opt,name=source_queue,json=sourceQueue,proto3" json:"source_queue,omitempty"`
 	// The channel it failed in; a redriven message is seen by that channel alone.
 	SourceChannel string `protobuf:"bytes,2,opt,name=source_channel,json=sourceChannel,proto3" json:"source_channel,omitempty"`
-	// `max_attempts`, `on_failure`, `ttl` or `rejected`.
+	// `max_attempts`, `on_failure`, `ttl`, `rejected` or `skipped`.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The last nack's error, "visibility timeout expired", or "time to live is over"; cut to 1,024 bytes.
 	LastError string `protobuf:"bytes,4,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`

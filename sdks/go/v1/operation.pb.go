@@ -152,7 +152,7 @@ type DeadLetterFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only of this fairness key.
 	FairnessKey string `protobuf:"bytes,1,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
-	// Only those that died of this: `max_attempts`, `on_failure`, `ttl` or `rejected`.
+	// Only those that died of this: `max_attempts`, `on_failure`, `ttl`, `rejected` or `skipped`.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Only those whose last error has this text in it.
 	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`

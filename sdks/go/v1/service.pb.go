@@ -2661,7 +2661,7 @@ type ConsumeSessionResponse_Revoked struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The leases.
 	LeaseIds []uint64 `protobuf:"varint,1,rep,packed,name=lease_ids,json=leaseIds,proto3" json:"lease_ids,omitempty"`
-	// Why: LEASE_LOST, EXPIRED, SEEK, PURGE, RETENTION, CHANNEL_DELETED, QUEUE_DELETED.
+	// Why: LEASE_LOST, EXPIRED, SEEK, PURGE, SKIPPED, RETENTION, CHANNEL_DELETED, QUEUE_DELETED.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

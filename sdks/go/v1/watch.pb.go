@@ -49,21 +49,24 @@ const (
 	KeyState_STATE_EMPTY KeyState_State = 8
 	// It has used up the rate that an operator set for it: see `until`.
 	KeyState_STATE_RATE_LIMITED KeyState_State = 9
+	// The queue's messages of one key go one at a time, and an earlier one is not done.
+	KeyState_STATE_IN_ORDER KeyState_State = 10
 )
 
 // Enum value maps for KeyState_State.
 var (
 	KeyState_State_name = map[int32]string{
-		0: "STATE_UNSPECIFIED",
-		1: "STATE_NO_CONSUMER",
-		2: "STATE_NOT_ITS_TURN",
-		3: "STATE_THROTTLED",
-		4: "STATE_DELAYED",
-		5: "STATE_LEASED",
-		6: "STATE_PAUSED",
-		7: "STATE_CAPPED",
-		8: "STATE_EMPTY",
-		9: "STATE_RATE_LIMITED",
+		0:  "STATE_UNSPECIFIED",
+		1:  "STATE_NO_CONSUMER",
+		2:  "STATE_NOT_ITS_TURN",
+		3:  "STATE_THROTTLED",
+		4:  "STATE_DELAYED",
+		5:  "STATE_LEASED",
+		6:  "STATE_PAUSED",
+		7:  "STATE_CAPPED",
+		8:  "STATE_EMPTY",
+		9:  "STATE_RATE_LIMITED",
+		10: "STATE_IN_ORDER",
 	}
 	KeyState_State_value = map[string]int32{
 		"STATE_UNSPECIFIED":  0,
@@ -76,6 +79,7 @@ var (
 		"STATE_CAPPED":       7,
 		"STATE_EMPTY":        8,
 		"STATE_RATE_LIMITED": 9,
+		"STATE_IN_ORDER":     10,
 	}
 )
 
@@ -1569,7 +1573,7 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\vthrottle_ms\x18\x03 \x01(\x04R\n" +
 	"throttleMs\x12\x19\n" +
 	"\bdelay_ms\x18\x04 \x01(\x04R\adelayMs\x12\x17\n" +
-	"\aheld_ms\x18\x05 \x01(\x04R\x06heldMs\"\xf9\a\n" +
+	"\aheld_ms\x18\x05 \x01(\x04R\x06heldMs\"\x8d\b\n" +
 	"\bKeyState\x12!\n" +
 	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12-\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x17.fila.v1.KeyState.StateR\x05state\x12'\n" +
@@ -1594,7 +1598,7 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\x0edue_per_second\x18\x13 \x01(\x01R\fduePerSecond\x12!\n" +
 	"\fserved_total\x18\x14 \x01(\x01R\vservedTotal\x12\x1b\n" +
 	"\tdue_total\x18\x15 \x01(\x01R\bdueTotal\x12)\n" +
-	"\x05waits\x18\x16 \x01(\v2\x13.fila.v1.WaitCausesR\x05waits\"\xd4\x01\n" +
+	"\x05waits\x18\x16 \x01(\v2\x13.fila.v1.WaitCausesR\x05waits\"\xe8\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11STATE_NO_CONSUMER\x10\x01\x12\x16\n" +
@@ -1605,7 +1609,9 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\fSTATE_PAUSED\x10\x06\x12\x10\n" +
 	"\fSTATE_CAPPED\x10\a\x12\x0f\n" +
 	"\vSTATE_EMPTY\x10\b\x12\x16\n" +
-	"\x12STATE_RATE_LIMITED\x10\t\"\x82\a\n" +
+	"\x12STATE_RATE_LIMITED\x10\t\x12\x12\n" +
+	"\x0eSTATE_IN_ORDER\x10\n" +
+	"\"\x82\a\n" +
 	"\n" +
 	"QueueState\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +

@@ -363,6 +363,12 @@ const operations = {
     return plain(await named(client).explainKey(queue, fairness_key, given({ channel, signal })));
   },
 
+  async skip_message({ client, queue, channel, fairness_key, message_id: messageId, ...unknown }, signal) {
+    refuse(unknown);
+    const asked = given({ channel, messageId, signal });
+    return plain(await named(client).skipMessage(queue, fairness_key, asked));
+  },
+
   async list_consumers({ client, queue, channel, ...unknown }, signal) {
     refuse(unknown);
     return { consumers: plain(await named(client).listConsumers(queue, given({ channel, signal }))) };

@@ -146,7 +146,7 @@ export interface WatchEventsOptions extends SignalOption {
 export interface DeadLetterFilter {
   /** Only of this fairness key. */
   readonly fairnessKey?: string;
-  /** Only those that died of this: `max_attempts`, `on_failure`, `ttl` or `rejected`. */
+  /** Only those that died of this: `max_attempts`, `on_failure`, `ttl`, `rejected` or `skipped`. */
   readonly reason?: string;
   /** Only those whose last error has this text in it. */
   readonly error?: string;

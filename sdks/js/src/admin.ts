@@ -56,6 +56,8 @@ import {
   SeekChannelResponseSchema,
   type SetKeyPolicyResponse,
   SetKeyPolicyResponseSchema,
+  type SkipMessageResponse,
+  SkipMessageResponseSchema,
 } from './gen/fila/v1/admin_pb.js';
 import { StoredMessage } from './message.js';
 import { type Plain, plain } from './plain.js';
@@ -82,6 +84,8 @@ export interface KeyPolicyPreview extends Plain<PreviewKeyPolicyResponse> {}
 export interface SeekPreview extends Plain<SeekChannelResponse> {}
 /** What a fairness key waits for, and whether it gets its due. */
 export interface KeyExplanation extends Plain<ExplainKeyResponse> {}
+/** What `skipMessage` made a dead letter. */
+export interface SkippedMessage extends Plain<SkipMessageResponse> {}
 /** A consumer in numbers. */
 export interface ConsumerInfo extends Plain<WireConsumerInfo> {}
 
@@ -372,6 +376,26 @@ export abstract class AdminCalls {
     return plain(
       ExplainKeyResponseSchema,
       await this.ask(method.explainKey, request, known(queue, channel), options),
+    );
+  }
+
+  /**
+   * Makes the first message of a key a dead letter, with the reason `skipped`, so that those behind it go on; given
+   * `messageId`, only if it is that one. For queues whose `keyOrder` is strict. Rejects with QueueNotFound,
+   * ChannelNotFound.
+   */
+  async skipMessage(
+    queue: string,
+    fairnessKey: string,
+    options: ChannelOption & { readonly messageId?: string } = {},
+  ): Promise<SkippedMessage> {
+    const { channel = '', messageId = '' } = options;
+    requireNames(queue, channel);
+    requireText('fairnessKey', fairnessKey);
+    const request = { queue, channel, fairnessKey, messageId };
+    return plain(
+      SkipMessageResponseSchema,
+      await this.ask(method.skipMessage, request, known(queue, channel), options),
     );
   }
 

@@ -21,7 +21,7 @@ import { toDate } from './times.js';
 export interface DeadLetter {
   readonly sourceQueue: string;
   readonly sourceChannel: string;
-  /** `max_attempts`, `on_failure`, `ttl` or `rejected`. */
+  /** `max_attempts`, `on_failure`, `ttl`, `rejected` or `skipped`. */
   readonly reason: string;
   readonly lastError: string;
   /** How often a delivery of it was begun and failed. */

@@ -53,6 +53,8 @@ export interface QueueSettings {
   readonly maxBytes?: number;
   /** The header whose value is the fairness key. */
   readonly fairnessKeyHeader?: string;
+  /** `strict`: of each fairness key one message at a time, in order; a failed one keeps its place. */
+  readonly keyOrder?: 'relaxed' | 'strict';
   /** The header whose value is the weight of the fairness key. */
   readonly weightHeader?: string;
   /** Weight by fairness key, 1 to 1000. */

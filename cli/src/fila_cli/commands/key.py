@@ -282,6 +282,31 @@ def purge(session: Session, queue: str, key: str, *, yes: bool) -> None:
     session.show(answer, f"{counted(answer.purged, 'message')} dropped")
 
 
+@key.command(
+    examples="""
+    fila key skip orders acme
+    fila key skip orders acme --message 0193a1b2-7c1f-7000-8000-000000000000 --yes
+    """
+)
+@queue_argument
+@key_argument
+@channel_option
+@click.option("--message", metavar="ID", default="", help="Only if this is the key's first message")
+@yes_option
+@click.pass_obj
+def skip(session: Session, queue: str, key: str, channel: str, message: str, *, yes: bool) -> None:
+    """Make a key's first message a dead letter, so that those behind it go on.
+
+    For queues whose key-order is strict. 'fila explain QUEUE KEY' says which message it is, and why it is stuck.
+    """
+    from fila.v1 import admin_pb2
+
+    confirm(f"Make the first message of {key} in {queue} a dead letter?", yes=yes)
+    request = admin_pb2.SkipMessageRequest(queue=queue, fairness_key=key, channel=channel, message_id=message)
+    answer = session.admin.SkipMessage(request, timeout=session.timeout_s)
+    session.show(answer, f"{answer.message_id} (offset {answer.offset}) is a dead letter of {queue} now")
+
+
 def _set(session: Session, queue: str, key: str, **change: Any) -> None:
     from fila.v1 import admin_pb2
 

@@ -31,6 +31,7 @@ _SENTENCE_BY_CAUSE = {
     "CAUSE_THROTTLED": ("throttled", Meaning.HELD),
     "CAUSE_PAUSED": ("paused", Meaning.HELD),
     "CAUSE_CAPPED": ("at its cap", Meaning.HELD),
+    "CAUSE_IN_ORDER": ("behind an earlier message", Meaning.HELD),
     "CAUSE_RATE_LIMITED": ("at the rate an operator set", Meaning.HELD),
 }
 

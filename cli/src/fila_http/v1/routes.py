@@ -357,6 +357,15 @@ ROUTES = (
         in_path=('queue',),
     ),
     Route(
+        name='SkipMessage',
+        verb='POST',
+        path='/v1/queues/{queue}/skip',
+        call='/fila.v1.FilaAdmin/SkipMessage',
+        request=admin_pb2.SkipMessageRequest,
+        response=admin_pb2.SkipMessageResponse,
+        in_path=('queue',),
+    ),
+    Route(
         name='PreviewKeyPolicy',
         verb='POST',
         path='/v1/queues/{queue}/key-policies/preview',

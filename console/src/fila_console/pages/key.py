@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from starlette.responses import Response
 
-from fila.explanation import ChannelConsumers, Forecast, KeyExplanation, KeyPolicyPreview
+from fila.explanation import ChannelConsumers, Forecast, KeyExplanation, KeyHead, KeyPolicyPreview
 from fila.observations import KeyPolicyState
 from fila.watched import SeriesPoint
 from fila_console.addresses import key_path
@@ -142,6 +142,8 @@ def _headline(key: str, told: KeyExplanation) -> dict[str, Cell]:
         text = f"{name} waits for its rate limit {limit}: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "rate_limited":
         text = f"{name} waits for the rate an operator set for it: {waiting}, the oldest {age(told.oldest_age_ms)}."
+    elif told.state == "in_order":
+        text = f"{name} waits for an earlier message of its own: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "no_consumer":
         consumers = told.consumers.count + told.consumers.waiting_pulls if told.consumers is not None else 0
         full = "its consumer has" if consumers == 1 else f"its {consumers:,} consumers have"
@@ -202,9 +204,23 @@ def _facts(
             "‖ paused" if policy is not None and policy.paused else "no",
             tone="paused" if policy is not None and policy.paused else "",
         ),
+        "first": cell(
+            _first(told.waits_for), tone="late" if told.waits_for and told.waits_for.attempts else ""
+        ),
         "returning": cell(_returning(told), tone="late" if told.returning_count else ""),
         "at": cell(f"as of {clock(datetime.now(UTC))}"),
     }
+
+
+def _first(head: KeyHead | None) -> str:
+    """What the others of its key wait for, where they go in order."""
+    if head is None:
+        return "none leased, none failed"
+    failed = f", failed {counted(head.attempts, 'time')}" if head.attempts else ""
+    if head.leased_at is not None:
+        by = f" by {brief(head.consumer_name, 60)}" if head.consumer_name else ""
+        return f"{head.message_id}: leased{by} since {clock(head.leased_at)}{failed}"
+    return f"{head.message_id}{failed}: tried again at {clock(head.retry_at)}"
 
 
 def _returning(told: KeyExplanation) -> str:
@@ -263,6 +279,7 @@ async def page(visit: Visit) -> Response:
     watched = watch(visit)
     state = await watched.current()
     policies = await visit.upstream.key_policies(queue, key)
+    details = await unless_refused(visit.upstream.queue(queue), None)
     return visit.page(
         "key.html",
         here="queue",
@@ -275,6 +292,7 @@ async def page(visit: Visit) -> Response:
         wait_columns=WAIT_COLUMNS,
         meanwhile_columns=MEANWHILE_COLUMNS,
         weight_max=WEIGHT_MAX,
+        in_order=details is not None and details.config.key_order == "strict",
     )
 
 
@@ -348,6 +366,8 @@ async def change(visit: Visit) -> Response:
     """Weigh, cap, slow, pause or resume it."""
     # In the address, since a field of a form keeps neither a CR nor a NUL.
     queue, key = visit.path("queue"), visit.query("key")
+    if visit.field("skip"):
+        return await _skip(visit, queue, key)
     asked = _asked(visit.field)
     if asked == NewKeyPolicy():
         raise Trouble(400, "Nothing was asked for", "Give a weight, a rate or a cap, or press pause.")
@@ -366,3 +386,12 @@ async def change(visit: Visit) -> Response:
     # The page's script empties the form's fields, and with them the preview of a change that is made by now.
     done_now.headers["HX-Trigger"] = "fila:done"
     return done_now
+
+
+async def _skip(visit: Visit, queue: str, key: str) -> Response:
+    """Make the key's first message a dead letter."""
+    skipped = await visit.upstream.skip_message(queue, key, visit.query("channel"))
+    return visit.done(
+        f"Done at {clock(datetime.now(UTC))}: {skipped.message_id}, at offset {skipped.offset:,}, is a dead letter.",
+        tone="done",
+    )

@@ -35,11 +35,18 @@ NUMBERS = (
     ("max_bytes", "Most bytes stored", "bytes; 0: no bound"),
     ("dedup_window_ms", "A dedup key is remembered", "milliseconds"),
 )
+CHOICES = (
+    (
+        "key_order",
+        "Order of a key's messages",
+        (("relaxed", "several at once"), ("strict", "one at a time; a failed one keeps its place")),
+    ),
+)
 SCRIPTS = (
     ("on_enqueue_script", "on_enqueue"),
     ("on_failure_script", "on_failure"),
 )
-FIELDS = (*(name for name, *_ in (*TEXTS, *NUMBERS, *SCRIPTS)), "weights")
+FIELDS = (*(name for name, *_ in (*TEXTS, *NUMBERS, *CHOICES, *SCRIPTS)), "weights")
 
 _WHOLE = frozenset(name for name, *_ in NUMBERS)
 
@@ -58,6 +65,7 @@ async def page(visit: Visit) -> Response:
         is_set=0 < details.version == visit.number("set"),
         texts=TEXTS,
         number_fields=NUMBERS,
+        choices=CHOICES,
         scripts=SCRIPTS,
         hooks=stats.hooks,
         tried=TRIED,

@@ -53,13 +53,14 @@ _CAUSES = {
     "paused": "is paused by the operator",
     "capped": "has as many in hand as it may",
     "rate_limited": "waits for the rate the operator set",
+    "in_order": "waits for an earlier message of its own",
 }
 _WAITS = (
     ("no_consumer_ms", "nobody with room consumed"),
     ("share_ms", "others had their turn"),
     ("throttle_ms", "a rate limit was used up"),
     ("delay_ms", "a delay or a backoff was running"),
-    ("held_ms", "paused, at a cap, or out of its rate"),
+    ("held_ms", "paused, at a cap, out of its rate, or behind an earlier message"),
 )
 _UNKNOWN = {
     "nothing_pending": "nothing waits",

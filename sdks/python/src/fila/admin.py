@@ -27,7 +27,7 @@ from fila.answers import (
 from fila.arguments import make, require_count, require_number, require_text
 from fila.connection import Connection
 from fila.errors import ChannelExists, QueueExists
-from fila.explanation import KeyExplanation, KeyPolicyPreview
+from fila.explanation import KeyExplanation, KeyPolicyPreview, SkippedMessage
 from fila.messages import StoredMessage
 from fila.methods import Method, Request, Response
 from fila.moments import to_timestamp
@@ -383,6 +383,23 @@ class AdminCalls:
         request = make(wire.ExplainKeyRequest, queue=queue, channel=channel or "", fairness_key=fairness_key)
         told = await self._admin(methods.EXPLAIN_KEY, request, queue=queue, channel=channel or "default")
         return answer(KeyExplanation, told)
+
+    async def skip_message(
+        self, queue: str, fairness_key: str, *, channel: str | None = None, message_id: str = ""
+    ) -> SkippedMessage:
+        """Make the first message of a key a dead letter, with the reason `skipped`, so that those behind it go on;
+        given `message_id`, only if it is that one. For queues with `key_order="strict"`.
+        Raises QueueNotFound, ChannelNotFound, and a FilaError where the key has no message or another one is its
+        first."""
+        request = make(
+            wire.SkipMessageRequest,
+            queue=queue,
+            channel=channel or "",
+            fairness_key=fairness_key,
+            message_id=message_id,
+        )
+        told = await self._admin(methods.SKIP_MESSAGE, request, queue=queue, channel=channel or "default")
+        return answer(SkippedMessage, told)
 
     # The log.
 

@@ -58,6 +58,8 @@ class QueueConfig:
     max_depth: int = 0
     max_bytes: int = 0
     fairness_key_header: str = ""
+    key_order: str = ""
+    """`relaxed` or `strict`."""
     weight_header: str = ""
     weights: dict[str, int] = field(default_factory=dict)
     cost_header: str = ""

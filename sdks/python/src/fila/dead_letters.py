@@ -23,7 +23,7 @@ class DeadLetterFilter:
 
     fairness_key: str = ""
     reason: str = ""
-    """`max_attempts`, `on_failure`, `ttl` or `rejected`."""
+    """`max_attempts`, `on_failure`, `ttl`, `rejected` or `skipped`."""
     error: str = ""
     """A text that the last error has in it."""
     died_from: datetime | None = None

@@ -15,7 +15,8 @@ class WaitCauses:
     throttle_ms: int = 0
     delay_ms: int = 0
     held_ms: int = 0
-    """The key was paused, had used up its rate, or as much of it was leased as its cap allows."""
+    """The key was paused, had used up its rate, as much of it was leased as its cap allows, or an earlier message of
+    it was not done where they go in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +102,35 @@ class KeyPolicyPreview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyHead:
+    """The message of a key that goes before all others of it, where they go in order: leased, or failed."""
+
+    message_id: str
+    offset: int = 0
+    attempts: int = 0
+    """How often it failed."""
+    leased_at: datetime | None = None
+    consumer_id: int = 0
+    """Who has it; 0 when it was pulled."""
+    consumer_name: str = ""
+    retry_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedMessage:
+    """What `skip_message` made a dead letter."""
+
+    message_id: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyExplanation:
     """What holds a fairness key's next message."""
 
     state: str
-    """`no_consumer`, `not_its_turn`, `throttled`, `delayed`, `leased`, `paused`, `capped`, `rate_limited` or
-    `empty`."""
+    """`no_consumer`, `not_its_turn`, `throttled`, `delayed`, `leased`, `paused`, `capped`, `rate_limited`, `in_order`
+    or `empty`."""
     blocking_bucket: str = ""
     until: datetime | None = None
     share: float = 0.0
@@ -125,3 +149,5 @@ class KeyExplanation:
     """When its next message will go."""
     tail_forecast: Forecast | None = None
     """When the last message it has now will go."""
+    waits_for: KeyHead | None = None
+    """What its other messages wait for, where the queue's `key_order` is strict."""

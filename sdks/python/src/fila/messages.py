@@ -105,7 +105,7 @@ class DeadLetter:
     source_queue: str
     source_channel: str
     reason: str
-    """`max_attempts`, `on_failure`, `ttl` or `rejected`."""
+    """`max_attempts`, `on_failure`, `ttl`, `rejected` or `skipped`."""
     last_error: str
     attempts: int
     at: datetime

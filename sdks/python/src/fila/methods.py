@@ -112,6 +112,8 @@ SET_KEY_POLICY = _admin(
 PREVIEW_KEY_POLICY = _admin(
     "PreviewKeyPolicy", admin.PreviewKeyPolicyRequest, admin.PreviewKeyPolicyResponse, repeatable=True
 )
+# A second one would skip the message behind.
+SKIP_MESSAGE = _admin("SkipMessage", admin.SkipMessageRequest, admin.SkipMessageResponse, repeatable=False)
 WATCH_STATS = _admin("WatchStats", watch.WatchStatsRequest, watch.WatchStatsResponse, repeatable=True)
 GET_SERIES = _admin("GetSeries", watch.GetSeriesRequest, watch.GetSeriesResponse, repeatable=True)
 DRY_RUN_POLICY = _admin(

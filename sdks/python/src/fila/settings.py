@@ -71,6 +71,8 @@ class QueueSettings(TypedDict, total=False):
     """Most stored bytes; 0 for no bound."""
     fairness_key_header: str
     """The header whose value is the fairness key."""
+    key_order: Literal["relaxed", "strict"]
+    """`strict`: of each fairness key one message at a time, in order; a failed one keeps its place."""
     weight_header: str
     """The header whose value is the weight of the fairness key."""
     weights: Mapping[str, int]
@@ -102,6 +104,7 @@ class QueueSettings(TypedDict, total=False):
 _WORDS_BY_FIELD = {
     "durability": ("DURABILITY_", ("fsync", "os")),
     "hook_fallback": ("HOOK_FALLBACK_", ("policy", "hold")),
+    "key_order": ("KEY_ORDER_", ("relaxed", "strict")),
     "retry.kind": ("KIND_", ("exponential", "fixed")),
 }
 _LISTS = ("channels", "throttle_key_headers", "intake.headers", "intake.dedup_headers")

@@ -98,6 +98,7 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/ReadLog": Need(CONSUME, "queue"),
     "FilaAdmin/SetKeyPolicy": _MANAGE,
     "FilaAdmin/PreviewKeyPolicy": _MANAGE,
+    "FilaAdmin/SkipMessage": _MANAGE,
     "FilaAdmin/ExplainKey": KEYS,
     "FilaAdmin/ListConsumers": Need(LOOK, "queue"),
     "FilaAdmin/GetStatus": Need(NOTHING, any_key=True, for_tenant=True),

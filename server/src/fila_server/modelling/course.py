@@ -41,6 +41,7 @@ AS_RECORDED = frozenset(
     [
         *(commands.LISTENED, commands.DELETE_QUEUE, commands.PURGE_QUEUE, commands.CREATE_CHANNEL),
         *(commands.DELETE_CHANNEL, commands.SEEK_CHANNEL, commands.PURGE_CHANNEL, commands.REDRIVE_MOVE),
+        commands.SKIP_MESSAGE,
     ]
 )
 OF_CONSUMERS = frozenset(

@@ -17,7 +17,7 @@ REQUEST_BY_METHOD: dict[str, Any] = {
         name: getattr(admin_pb2, f"{name}Request")
         for name in (
             "CreateQueue", "UpdateQueue", "DeleteQueue", "PurgeQueue", "SetConfig", "Redrive", "CreateChannel",
-            "DeleteChannel", "SeekChannel", "PurgeChannel", "SetKeyPolicy",
+            "DeleteChannel", "SeekChannel", "PurgeChannel", "SetKeyPolicy", "SkipMessage",
         )
     },
     "DropDeadLetters": events_pb2.DropDeadLettersRequest,
@@ -37,6 +37,7 @@ _KIND_BY_METHOD = {
     "SeekChannel": "channel.moved",
     "PurgeChannel": "channel.purged",
     "SetKeyPolicy": "key.policy_set",
+    "SkipMessage": "key.message_skipped",
 }
 
 

@@ -22,6 +22,7 @@ _ASIDE = (
     pb.ExplainKeyResponse.STATE_PAUSED,
     pb.ExplainKeyResponse.STATE_CAPPED,
     pb.ExplainKeyResponse.STATE_RATE_LIMITED,
+    pb.ExplainKeyResponse.STATE_IN_ORDER,
 )
 
 
@@ -166,3 +167,6 @@ def hide_others(reported: pb.ExplainKeyResponse) -> None:
         "returning_offset",
     ):
         reported.ClearField(field)
+    if reported.HasField("waits_for"):
+        for field in ("offset", "consumer_id", "consumer_name"):
+            reported.waits_for.ClearField(field)

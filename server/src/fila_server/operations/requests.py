@@ -29,7 +29,7 @@ FOUND_KEYS_MAX = 256
 VERSIONS_MAX = 100
 DRY_RUN_MAX = 1_000
 FILTER_TEXT_BYTES_MAX = 1024
-DEATHS = ("max_attempts", "on_failure", "ttl", "rejected")
+DEATHS = ("max_attempts", "on_failure", "ttl", "rejected", "skipped")
 """Why a message may be a dead letter."""
 COMMENT_BYTES_MAX = 1024
 WATCHED_QUEUES_MAX = 20
@@ -319,7 +319,7 @@ class AdminRules:
         self._bytes("prefix", request.prefix, self._limits.fairness_key_bytes_max)
         self._at_most("limit", request.limit, FOUND_KEYS_MAX)
 
-    def explained_key(self, request: pb.ExplainKeyRequest) -> None:
+    def explained_key(self, request: pb.ExplainKeyRequest | pb.SkipMessageRequest) -> None:
         self.view(request)
         self._fairness_key(request.fairness_key)
 

@@ -109,6 +109,8 @@ def report_defaults(config: _Config, durability: str) -> None:
         config.durability = admin_pb2.DURABILITY_FSYNC if durability == "fsync" else admin_pb2.DURABILITY_OS
     if config.hook_fallback == admin_pb2.HOOK_FALLBACK_UNSPECIFIED:
         config.hook_fallback = admin_pb2.HOOK_FALLBACK_POLICY
+    if config.key_order == admin_pb2.KEY_ORDER_UNSPECIFIED:
+        config.key_order = admin_pb2.KEY_ORDER_RELAXED
 
 
 def check_idle(field: str, after_ms: int) -> None:
@@ -213,6 +215,7 @@ def _check_enums(config: _Config, _limits: Limits) -> None:
     checks: tuple[tuple[str, int, Callable[[], list[int]]], ...] = (
         ("durability", config.durability, admin_pb2.Durability.values),
         ("hook_fallback", config.hook_fallback, admin_pb2.HookFallback.values),
+        ("key_order", config.key_order, admin_pb2.KeyOrder.values),
         ("retry.kind", config.retry.kind, admin_pb2.RetryPolicy.Kind.values),
     )
     for name, value, known in checks:

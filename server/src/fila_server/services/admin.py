@@ -118,6 +118,7 @@ def _checked_only(check: AdminRules) -> dict[str, tuple[int, type[Message], Chec
         "CreateChannel": (commands.CREATE_CHANNEL, pb.CreateChannelRequest, check.new_channel),
         "DeleteChannel": (commands.DELETE_CHANNEL, pb.DeleteChannelRequest, check.channel),
         "PurgeChannel": (commands.PURGE_CHANNEL, pb.PurgeChannelRequest, check.view),
+        "SkipMessage": (commands.SKIP_MESSAGE, pb.SkipMessageRequest, check.explained_key),
         "ListConsumers": (commands.LIST_CONSUMERS, pb.ListConsumersRequest, check.consumers),
     }
 

@@ -20,7 +20,7 @@ from fila.answers import (
     Stats,
 )
 from fila.errors import ClientClosed
-from fila.explanation import KeyExplanation, KeyPolicyPreview
+from fila.explanation import KeyExplanation, KeyPolicyPreview, SkippedMessage
 from fila.messages import StoredMessage
 from fila.settings import Duration, QueueSettings
 from fila.sync.loop_thread import LoopThread
@@ -295,6 +295,17 @@ class AdminCalls:
         """Say what holds a fairness key's next message, and where its last hour of waiting went.
         Raises QueueNotFound, ChannelNotFound."""
         return self._run(self._client.explain_key(queue, fairness_key, channel=channel))
+
+    def skip_message(
+        self, queue: str, fairness_key: str, *, channel: str | None = None, message_id: str = ""
+    ) -> SkippedMessage:
+        """Make the first message of a key a dead letter, with the reason `skipped`, so that those behind it go on;
+        given `message_id`, only if it is that one. For queues with `key_order="strict"`.
+        Raises QueueNotFound, ChannelNotFound, and a FilaError where the key has no message or another one is its
+        first."""
+        return self._run(
+            self._client.skip_message(queue, fairness_key, channel=channel, message_id=message_id)
+        )
 
     def read_log(
         self,

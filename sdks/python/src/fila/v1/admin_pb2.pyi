@@ -23,6 +23,9 @@ DURABILITY_UNSPECIFIED: Durability
 HOOK_FALLBACK_HOLD: HookFallback
 HOOK_FALLBACK_POLICY: HookFallback
 HOOK_FALLBACK_UNSPECIFIED: HookFallback
+KEY_ORDER_RELAXED: KeyOrder
+KEY_ORDER_STRICT: KeyOrder
+KEY_ORDER_UNSPECIFIED: KeyOrder
 
 class ChannelInfo(_message.Message):
     __slots__ = ["consumers", "created_at", "depth", "head_offset", "in_flight", "name", "replay_offset", "tail_offset"]
@@ -217,7 +220,7 @@ class ExplainKeyRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
 
 class ExplainKeyResponse(_message.Message):
-    __slots__ = ["blocking_bucket", "consumers", "due_share", "head_forecast", "in_flight", "oldest_age_ms", "pending", "returning_count", "returning_offset", "served_meanwhile", "share", "state", "tail_forecast", "until", "waits", "weight"]
+    __slots__ = ["blocking_bucket", "consumers", "due_share", "head_forecast", "in_flight", "oldest_age_ms", "pending", "returning_count", "returning_offset", "served_meanwhile", "share", "state", "tail_forecast", "until", "waits", "waits_for", "weight"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
@@ -235,6 +238,7 @@ class ExplainKeyResponse(_message.Message):
     STATE_DELAYED: ExplainKeyResponse.State
     STATE_EMPTY: ExplainKeyResponse.State
     STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_IN_ORDER: ExplainKeyResponse.State
     STATE_LEASED: ExplainKeyResponse.State
     STATE_NOT_ITS_TURN: ExplainKeyResponse.State
     STATE_NO_CONSUMER: ExplainKeyResponse.State
@@ -245,6 +249,7 @@ class ExplainKeyResponse(_message.Message):
     TAIL_FORECAST_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
     WAITS_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     blocking_bucket: str
     consumers: _events_pb2.ChannelConsumers
@@ -261,8 +266,9 @@ class ExplainKeyResponse(_message.Message):
     tail_forecast: _events_pb2.Forecast
     until: _timestamp_pb2.Timestamp
     waits: _watch_pb2.WaitCauses
+    waits_for: KeyHead
     weight: int
-    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., waits_for: _Optional[_Union[KeyHead, _Mapping]] = ...) -> None: ...
 
 class ForecastChange(_message.Message):
     __slots__ = ["after", "before"]
@@ -445,6 +451,24 @@ class Intake(_message.Message):
     dedup_headers: _containers.RepeatedScalarFieldContainer[str]
     headers: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, headers: _Optional[_Iterable[str]] = ..., dedup_headers: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class KeyHead(_message.Message):
+    __slots__ = ["attempts", "consumer_id", "consumer_name", "leased_at", "message_id", "offset", "retry_at"]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
+    CONSUMER_NAME_FIELD_NUMBER: _ClassVar[int]
+    LEASED_AT_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    RETRY_AT_FIELD_NUMBER: _ClassVar[int]
+    attempts: int
+    consumer_id: int
+    consumer_name: str
+    leased_at: _timestamp_pb2.Timestamp
+    message_id: str
+    offset: int
+    retry_at: _timestamp_pb2.Timestamp
+    def __init__(self, message_id: _Optional[str] = ..., offset: _Optional[int] = ..., attempts: _Optional[int] = ..., leased_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., consumer_id: _Optional[int] = ..., consumer_name: _Optional[str] = ..., retry_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class KeyLoss(_message.Message):
     __slots__ = ["fairness_key", "pending", "tail"]
@@ -633,7 +657,7 @@ class PurgeQueueResponse(_message.Message):
     def __init__(self, purged: _Optional[int] = ...) -> None: ...
 
 class QueueConfig(_message.Message):
-    __slots__ = ["channels", "cost_header", "dedup_window_ms", "disconnect_grace_ms", "durability", "expires_after_idle_ms", "fairness_key_header", "hook_fallback", "intake", "max_attempts", "max_bytes", "max_depth", "on_enqueue_script", "on_failure_script", "paused", "retention", "retry", "throttle_key_headers", "ttl_to_dlq", "visibility_timeout_ms", "weight_header", "weights"]
+    __slots__ = ["channels", "cost_header", "dedup_window_ms", "disconnect_grace_ms", "durability", "expires_after_idle_ms", "fairness_key_header", "hook_fallback", "intake", "key_order", "max_attempts", "max_bytes", "max_depth", "on_enqueue_script", "on_failure_script", "paused", "retention", "retry", "throttle_key_headers", "ttl_to_dlq", "visibility_timeout_ms", "weight_header", "weights"]
     class WeightsEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -650,6 +674,7 @@ class QueueConfig(_message.Message):
     FAIRNESS_KEY_HEADER_FIELD_NUMBER: _ClassVar[int]
     HOOK_FALLBACK_FIELD_NUMBER: _ClassVar[int]
     INTAKE_FIELD_NUMBER: _ClassVar[int]
+    KEY_ORDER_FIELD_NUMBER: _ClassVar[int]
     MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_DEPTH_FIELD_NUMBER: _ClassVar[int]
@@ -672,6 +697,7 @@ class QueueConfig(_message.Message):
     fairness_key_header: str
     hook_fallback: HookFallback
     intake: Intake
+    key_order: KeyOrder
     max_attempts: int
     max_bytes: int
     max_depth: int
@@ -685,7 +711,7 @@ class QueueConfig(_message.Message):
     visibility_timeout_ms: int
     weight_header: str
     weights: _containers.ScalarMap[str, int]
-    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ..., paused: bool = ..., intake: _Optional[_Union[Intake, _Mapping]] = ...) -> None: ...
+    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ..., paused: bool = ..., intake: _Optional[_Union[Intake, _Mapping]] = ..., key_order: _Optional[_Union[KeyOrder, str]] = ...) -> None: ...
 
 class QueueInfo(_message.Message):
     __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "dead_lettered_total", "delivered_total", "depth", "enqueued_total", "in_flight", "leader_node_id", "name", "oldest_age_ms", "oldest_lease_age_ms", "paused", "totals_since"]
@@ -874,6 +900,26 @@ class SetKeyPolicyResponse(_message.Message):
     weight: int
     def __init__(self, weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., pending: _Optional[int] = ...) -> None: ...
 
+class SkipMessageRequest(_message.Message):
+    __slots__ = ["channel", "fairness_key", "message_id", "queue"]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    channel: str
+    fairness_key: str
+    message_id: str
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ..., message_id: _Optional[str] = ...) -> None: ...
+
+class SkipMessageResponse(_message.Message):
+    __slots__ = ["message_id", "offset"]
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    message_id: str
+    offset: int
+    def __init__(self, message_id: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
 class UpdateQueueRequest(_message.Message):
     __slots__ = ["comment", "config", "expected_version", "queue", "update_mask"]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
@@ -900,6 +946,9 @@ class Durability(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class HookFallback(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class KeyOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class BreakerState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):

@@ -121,6 +121,11 @@ class FilaAdminStub(object):
                 request_serializer=fila_dot_v1_dot_admin__pb2.PreviewKeyPolicyRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.PreviewKeyPolicyResponse.FromString,
                 )
+        self.SkipMessage = channel.unary_unary(
+                '/fila.v1.FilaAdmin/SkipMessage',
+                request_serializer=fila_dot_v1_dot_admin__pb2.SkipMessageRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.SkipMessageResponse.FromString,
+                )
         self.ExplainKey = channel.unary_unary(
                 '/fila.v1.FilaAdmin/ExplainKey',
                 request_serializer=fila_dot_v1_dot_admin__pb2.ExplainKeyRequest.SerializeToString,
@@ -358,6 +363,14 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SkipMessage(self, request, context):
+        """Make the first message of a fairness key a dead letter, so that those behind it go on; only where the queue's
+        `key_order` is strict.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ExplainKey(self, request, context):
         """Say why a fairness key is or is not being served.
         """
@@ -586,6 +599,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.PreviewKeyPolicy,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.PreviewKeyPolicyRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.PreviewKeyPolicyResponse.SerializeToString,
+            ),
+            'SkipMessage': grpc.unary_unary_rpc_method_handler(
+                    servicer.SkipMessage,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.SkipMessageRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.SkipMessageResponse.SerializeToString,
             ),
             'ExplainKey': grpc.unary_unary_rpc_method_handler(
                     servicer.ExplainKey,
@@ -1026,6 +1044,23 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/PreviewKeyPolicy',
             fila_dot_v1_dot_admin__pb2.PreviewKeyPolicyRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.PreviewKeyPolicyResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def SkipMessage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/SkipMessage',
+            fila_dot_v1_dot_admin__pb2.SkipMessageRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.SkipMessageResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

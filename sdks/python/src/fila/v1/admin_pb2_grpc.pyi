@@ -83,6 +83,10 @@ class FilaAdminStub:
     """Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart."""
     PreviewKeyPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PreviewKeyPolicyRequest, _admin_pb2.PreviewKeyPolicyResponse]
     """Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing."""
+    SkipMessage: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SkipMessageRequest, _admin_pb2.SkipMessageResponse]
+    """Make the first message of a fairness key a dead letter, so that those behind it go on; only where the queue's
+    `key_order` is strict.
+    """
     ExplainKey: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ExplainKeyRequest, _admin_pb2.ExplainKeyResponse]
     """Say why a fairness key is or is not being served."""
     ListConsumers: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListConsumersRequest, _admin_pb2.ListConsumersResponse]
@@ -167,6 +171,10 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart."""
     PreviewKeyPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.PreviewKeyPolicyRequest, _admin_pb2.PreviewKeyPolicyResponse]  # type: ignore[assignment]
     """Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing."""
+    SkipMessage: _aio.UnaryUnaryMultiCallable[_admin_pb2.SkipMessageRequest, _admin_pb2.SkipMessageResponse]  # type: ignore[assignment]
+    """Make the first message of a fairness key a dead letter, so that those behind it go on; only where the queue's
+    `key_order` is strict.
+    """
     ExplainKey: _aio.UnaryUnaryMultiCallable[_admin_pb2.ExplainKeyRequest, _admin_pb2.ExplainKeyResponse]  # type: ignore[assignment]
     """Say why a fairness key is or is not being served."""
     ListConsumers: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListConsumersRequest, _admin_pb2.ListConsumersResponse]  # type: ignore[assignment]
@@ -368,6 +376,16 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.PreviewKeyPolicyResponse, _abc.Awaitable[_admin_pb2.PreviewKeyPolicyResponse]]:
         """Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing."""
+
+    @_abc_1.abstractmethod
+    def SkipMessage(
+        self,
+        request: _admin_pb2.SkipMessageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.SkipMessageResponse, _abc.Awaitable[_admin_pb2.SkipMessageResponse]]:
+        """Make the first message of a fairness key a dead letter, so that those behind it go on; only where the queue's
+        `key_order` is strict.
+        """
 
     @_abc_1.abstractmethod
     def ExplainKey(

@@ -183,6 +183,7 @@ class LateKey(_message.Message):
     BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
     CAUSE_CAPPED: LateKey.Cause
     CAUSE_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_IN_ORDER: LateKey.Cause
     CAUSE_NOT_ITS_TURN: LateKey.Cause
     CAUSE_NO_CONSUMER: LateKey.Cause
     CAUSE_PAUSED: LateKey.Cause

@@ -107,6 +107,7 @@ class KeyState(_message.Message):
     STATE_DELAYED: KeyState.State
     STATE_EMPTY: KeyState.State
     STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_IN_ORDER: KeyState.State
     STATE_LEASED: KeyState.State
     STATE_NOT_ITS_TURN: KeyState.State
     STATE_NO_CONSUMER: KeyState.State

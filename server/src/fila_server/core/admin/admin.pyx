@@ -6,6 +6,7 @@ from libc.string cimport memcpy
 
 from fila_server.core.admin.chores cimport chore_waits, purge_begin, remains_begin
 from fila_server.core.admin.deleting cimport channel_delete, queue_delete, queues_clear
+from fila_server.core.admin.key_head cimport skip_message
 from fila_server.core.admin.operation_records cimport operation_records_put
 from fila_server.core.admin.runtime_config cimport config_get, config_list, config_set
 from fila_server.core.formats.records cimport (
@@ -25,7 +26,7 @@ from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport (
     ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION,
     GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL,
-    SET_CONFIG, SET_KEY_POLICY, UPDATE_QUEUE,
+    SET_CONFIG, SET_KEY_POLICY, SKIP_MESSAGE, UPDATE_QUEUE,
 )
 from fila_server.core.protocol.protobuf cimport (
     QUEUE_FIELD, Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field,
@@ -108,6 +109,8 @@ cdef void _at_once(Core* core, Command* command, Fields* fields) noexcept nogil:
         _get_queue(core, command, queue)
     elif command.kind == SET_KEY_POLICY:
         _set_key_policy(core, command, fields, queue)
+    elif command.kind == SKIP_MESSAGE:
+        skip_message(core, command, fields, queue)
     elif command.kind == CREATE_CHANNEL:
         _create_channel(core, command, fields, queue)
     else:

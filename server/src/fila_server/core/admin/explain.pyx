@@ -5,6 +5,7 @@ for, from its clock.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.admin.forecast cimport put_forecast, tokens_before
+from fila_server.core.admin.key_head cimport delay_due_ms, first_delay, put_head
 from fila_server.core.admin.step_budget cimport SUBQUEUES_MAX, flow_age, may_step, steps_begin, steps_end
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel
 from fila_server.core.lifecycle.deliver cimport consumer_room
@@ -18,9 +19,11 @@ from fila_server.core.scheduling.clocks cimport (
 )
 from fila_server.core.scheduling.eligibility cimport rate_limit_due_ms
 from fila_server.core.scheduling.flows cimport flow_find
-from fila_server.core.state.kinds cimport PARKED_CAPPED, PARKED_RATE_LIMITED, PARKED_THROTTLED, TIMER_DELAY
+from fila_server.core.state.kinds cimport (
+    PARKED_CAPPED, PARKED_IN_ORDER, PARKED_RATE_LIMITED, PARKED_THROTTLED,
+)
 from fila_server.core.state.paths cimport (
-    channel_find, entry_of, frame_of, frame_offset, key_rate_limit, key_weight, share_of, slot_returns,
+    channel_find, flow_retrying, frame_of, frame_offset, key_rate_limit, key_weight, slot_returns,
     subqueue_waits,
 )
 from fila_server.core.state.settings cimport WeightRow
@@ -32,7 +35,6 @@ from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buff
 from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.maps cimport textmap_get
 from fila_server.core.structures.ring cimport IDLE
-from fila_server.core.structures.timers cimport Timer
 
 cdef enum State:                        # admin.proto's
     NO_CONSUMER = 1
@@ -44,10 +46,10 @@ cdef enum State:                        # admin.proto's
     CAPPED = 7
     EMPTY = 8
     RATE_LIMITED = 9
+    IN_ORDER = 10
 
 cdef enum:
     CONSUMERS_MAX = 10000
-    TIMERS_MAX = 65536
     RETURNING_LOOKED_AT = 256
     RETURNS_NAMED = 10
 
@@ -110,34 +112,11 @@ cdef int64_t _token_due_ms(Core* core, Subqueue* sub, StepBudget* steps) noexcep
     return core.wall_ms + <int64_t> (min(max(wait_s, 0.0), LONGEST_S) * 1000)
 
 
-cdef int64_t _delay_due_ms(Core* core, Flow* flow, StepBudget* steps) noexcept nogil:
-    """When the first of its delays is over. The heap's beginning holds what is due soonest."""
-    cdef uint32_t i
-    cdef Timer* timer
-    cdef Delay* delay
-    cdef int64_t due_ms
-    cdef int64_t found = 0
-    for i in range(min(core.timers.count, <uint32_t> TIMERS_MAX)):
-        if not may_step(steps):
-            return 0
-        timer = core.timers.heap[i]
-        if timer.kind != TIMER_DELAY:
-            continue
-        delay = <Delay*> timer
-        if share_of(delay.slot).channel != flow.channel or entry_of(delay.slot).key != flow.key:
-            continue
-        due_ms = delay.due_ms           # the timer is sooner where the wall clock was set back
-        if not delay.far:
-            due_ms = min(due_ms, core.wall_ms + (timer.due_ns - core.mono_ns) // 1000000 + 1)
-        if found == 0 or due_ms < found:
-            found = due_ms
-    return found
-
-
 cdef Holding flow_holding(
         Core* core, Key* key, Flow* flow, bint queue_is_paused, StepBudget* steps) noexcept nogil:
     cdef Holding held
     cdef Subqueue* sub
+    cdef Delay* delay
     held.state = EMPTY
     held.bucket = NULL
     held.sub = NULL
@@ -151,6 +130,10 @@ cdef Holding flow_holding(
             held.state = PAUSED
         elif flow.parked == PARKED_CAPPED:
             held.state = CAPPED
+        elif flow.parked == PARKED_IN_ORDER:
+            held.state = IN_ORDER
+            delay = first_delay(core, flow, True, steps) if flow_retrying(flow) else NULL
+            held.until_ms = delay_due_ms(core, delay) if delay != NULL else 0
         elif flow.parked == PARKED_RATE_LIMITED:
             held.state = RATE_LIMITED
             held.until_ms = rate_limit_due_ms(core, key_rate_limit(key))
@@ -167,7 +150,8 @@ cdef Holding flow_holding(
             held.state = NO_CONSUMER
     elif flow.delayed:
         held.state = PAUSED if key.paused else DELAYED
-        held.until_ms = 0 if key.paused else _delay_due_ms(core, flow, steps)
+        delay = NULL if key.paused else first_delay(core, flow, False, steps)
+        held.until_ms = delay_due_ms(core, delay) if delay != NULL else 0
     elif flow.in_flight:
         held.state = LEASED
     elif key.paused or queue_is_paused:
@@ -284,6 +268,8 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_WEIGHT, weight)
     if flow != NULL:
         _put_returning(&b, flow, &steps)
+        if queue.policy.in_order:
+            put_head(core, &b, v1.EXPLAIN_KEY_RESPONSE_WAITS_FOR, flow, &steps)
     if fields.number[seam.EXPLAIN_KEY_WITH_FORECAST]:
         put_forecast(core, &b, seam.EXPLAINED_FORECAST, channel, key, flow, apart, held.sub, &steps)
     steps_end(core, &steps)

@@ -10,7 +10,9 @@ from fila_server.core.lifecycle.deliver cimport consumer_room
 from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field
 from fila_server.core.state.kinds cimport PULL
-from fila_server.core.state.paths cimport entry_of, flow_leased, key_cap, key_rate_limit, waiter_first
+from fila_server.core.state.paths cimport (
+    entry_of, flow_is_in_order, flow_leased, key_cap, key_rate_limit, waiter_first,
+)
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Consumer, Slot, ThrottleKey, Waiters
 from fila_server.core.structures.bucket cimport bucket_refill
@@ -314,7 +316,7 @@ cdef void put_forecast(
     if first != NULL:
         put_number_field(&inner, seam.FORECAST_BACKLOG, flow.backlog)
         put_number_field(&inner, seam.FORECAST_WEIGHT, flow.turn.weight)
-        put_number_field(&inner, seam.FORECAST_CAP, key_cap(key))
+        put_number_field(&inner, seam.FORECAST_CAP, 1 if flow_is_in_order(flow) else key_cap(key))
         put_number_field(&inner, seam.FORECAST_HEAD_COST, entry_of(first).cost)
         own_cost = _own_cost(flow, usual, steps)
         put_double_field(&inner, seam.FORECAST_MEAN_COST, own_cost)

@@ -15,7 +15,8 @@
              queue + 2^63 + 2^62 | channel | first lease id
                                                      which of its leases were begun, or came back
     STATES   queue | channel | offset                attempts, and READY (its place), DELAYED (until when),
-                                                     or that it came back uncounted, and whether begun
+                                                     RETRY (the same, in the place of its offset), or that it
+                                                     came back uncounted, and whether begun
     QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
              queue | channel                         name, start offset, created, first number, idle time
     KEYS     queue | fairness key                    weights, pause, cap; 2: rate and burst; 3: paused since
@@ -55,6 +56,7 @@ cdef enum:                          # STATES: what the message is
     STATE_READY = 0                 # behind a certain offset
     STATE_DELAYED = 1
     STATE_RETURNED = 2              # where it always was; format 1 has none of these
+    STATE_RETRY = 3                 # it failed where keys are in order: it stands where its offset says
 
 cdef enum:
     AUDIT_MAX = 10000               # records of what admins did; the oldest goes with each that is new
@@ -106,6 +108,7 @@ cdef void lease_record_delete(
 cdef void state_record_ready(
     Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil
 cdef void state_record_delayed(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil
+cdef void state_record_retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil
 cdef void state_record_returned(Core* core, Slot* slot, uint64_t last_lease) noexcept nogil
 cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil
 

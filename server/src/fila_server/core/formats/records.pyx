@@ -239,10 +239,22 @@ cdef void state_record_ready(
 
 
 cdef void state_record_delayed(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
+    _state_later(core, slot, STATE_DELAYED, delay_ms, last_lease)
+
+
+cdef void state_record_retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
+    """It was in flight, so all that stand before it in its key were done: whatever its place was, the one of
+    its offset is before all others that wait. Where more were in flight, since its queue's keys came in order
+    only then, they have the order of their offsets."""
+    _state_later(core, slot, STATE_RETRY, delay_ms, last_lease)
+
+
+cdef void _state_later(
+        Core* core, Slot* slot, uint8_t kind, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
     cdef Buffer* b = &core.tail
     b.length = 0
     put_u8(b, VERSION)
-    put_u8(b, STATE_DELAYED)
+    put_u8(b, kind)
     put_varint(b, slot.attempts)
     put_varint(b, last_lease)
     put_varint(b, <uint64_t> (core.wall_ms + delay_ms))

@@ -5,11 +5,12 @@ from libc.string cimport memset
 
 from fila_server.core.history.decisions cimport DELAYED_FOR, Detail, slot_decided
 from fila_server.core.index.slots cimport slot_count
-from fila_server.core.scheduling.clocks cimport flow_fills
-from fila_server.core.scheduling.flows cimport flow_of
+from fila_server.core.scheduling.clocks cimport clock_note, flow_emptied, flow_fills
+from fila_server.core.scheduling.eligibility cimport retry_begins, retry_ends
+from fila_server.core.scheduling.flows cimport flow_find, flow_of, flow_reconsider
 from fila_server.core.scheduling.waits cimport wait_delayed
 from fila_server.core.state.kinds cimport DELAYED, DONE, TIMER_DELAY, TIMER_EXPIRY
-from fila_server.core.state.paths cimport frame_offset, share_of
+from fila_server.core.state.paths cimport entry_of, frame_offset, share_of
 from fila_server.core.state.pending cimport Expiry
 from fila_server.core.state.state cimport Delay, Flow, Frame, Share
 from fila_server.core.structures.buffer cimport must_malloc
@@ -50,6 +51,29 @@ cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t left_ms) no
     timer_set(
         &core.timers, &delay.timer,
         core.mono_ns + timer_step_ns(left_ms, &delay.far))
+
+
+cdef void slot_delay_retry(Core* core, Slot* slot, int64_t due_ms, int64_t left_ms) noexcept nogil:
+    cdef Flow* flow
+    slot_delay(core, slot, due_ms, left_ms)
+    (<Delay*> slot.owner).keeps_place = True
+    flow = flow_find(entry_of(slot).key, share_of(slot).channel)
+    retry_begins(core, flow)
+    flow_reconsider(core, flow)
+
+
+cdef void slot_delay_end(Core* core, Slot* slot) noexcept nogil:
+    cdef Delay* delay = <Delay*> slot.owner
+    cdef Flow* flow = flow_find(entry_of(slot).key, share_of(slot).channel)
+    clock_note(core, flow)
+    flow.delayed -= 1
+    flow_emptied(flow)
+    if delay.keeps_place:
+        retry_ends(flow)
+        flow_reconsider(core, flow)
+    timer_cancel(&core.timers, &delay.timer)
+    slot.owner = NULL
+    free(delay)
 
 
 cdef void expiry_add(

@@ -92,6 +92,22 @@ cdef void _weight(Policy* policy, Slice entry) noexcept nogil:
         row.weight = 1000
     textmap_put(&policy.weights, &row.text)
 
+
+cdef void _routing(Policy* policy, uint32_t field, Slice text) noexcept nogil:
+    """Of the fields those that say where a message's key, weight, cost and throttle keys stand."""
+    if field == v1.QUEUE_CONFIG_FAIRNESS_KEY_HEADER:
+        policy.fairness_key_header = text
+    elif field == v1.QUEUE_CONFIG_WEIGHT_HEADER:
+        policy.weight_header = text
+    elif field == v1.QUEUE_CONFIG_COST_HEADER:
+        policy.cost_header = text
+    elif field == v1.QUEUE_CONFIG_THROTTLE_KEY_HEADERS and policy.throttle_header_count < 16:
+        policy.throttle_headers[policy.throttle_header_count] = text
+        policy.throttle_header_count += 1
+    elif field == v1.QUEUE_CONFIG_WEIGHTS:
+        _weight(policy, text)
+
+
 cdef void _retry(Policy* policy, Slice text) noexcept nogil:
     cdef Fields fields
     if not fields_parse(&fields, text.at, text.length):
@@ -134,6 +150,7 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
     _defaults(core, policy)
     c.at, c.end, c.bad = queue.config.data, queue.config.data + queue.config.length, False
     while next_field(&c, &field, &kind, &text, &number):
+        _routing(policy, field, text)
         if field == v1.QUEUE_CONFIG_ON_ENQUEUE_SCRIPT:
             policy.has_on_enqueue = text.length > 0
         elif field == v1.QUEUE_CONFIG_ON_FAILURE_SCRIPT:
@@ -148,17 +165,6 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
             policy.max_depth = number
         elif field == v1.QUEUE_CONFIG_MAX_BYTES:
             policy.max_bytes = number
-        elif field == v1.QUEUE_CONFIG_FAIRNESS_KEY_HEADER:
-            policy.fairness_key_header = text
-        elif field == v1.QUEUE_CONFIG_WEIGHT_HEADER:
-            policy.weight_header = text
-        elif field == v1.QUEUE_CONFIG_COST_HEADER:
-            policy.cost_header = text
-        elif field == v1.QUEUE_CONFIG_THROTTLE_KEY_HEADERS and policy.throttle_header_count < 16:
-            policy.throttle_headers[policy.throttle_header_count] = text
-            policy.throttle_header_count += 1
-        elif field == v1.QUEUE_CONFIG_WEIGHTS:
-            _weight(policy, text)
         elif field == v1.QUEUE_CONFIG_RETRY:
             _retry(policy, text)
         elif field == v1.QUEUE_CONFIG_RETENTION:
@@ -173,6 +179,8 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
             policy.idle_ms = number
         elif field == v1.QUEUE_CONFIG_PAUSED:
             policy.paused = number != 0
+        elif field == v1.QUEUE_CONFIG_KEY_ORDER:
+            policy.in_order = number == v1.KEY_ORDER_STRICT
     _weights_apply(core, queue, &weights_before)
     _weights_apply(core, queue, &policy.weights)
     _weights_free(&weights_before)

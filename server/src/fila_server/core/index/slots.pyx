@@ -9,8 +9,8 @@ from fila_server.core.scheduling.flows cimport flow_find, flow_of, flow_reconsid
 from fila_server.core.scheduling.tokens cimport subqueue_changed
 from fila_server.core.scheduling.waiters cimport subqueue_counts
 from fila_server.core.scheduling.waits cimport sub_gains, sub_loses, wait_begins
-from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, UNPLACED
-from fila_server.core.state.paths cimport share_of
+from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, PARKED_THROTTLED, READY, UNPLACED
+from fila_server.core.state.paths cimport flow_is_in_order, share_of
 from fila_server.core.state.state cimport Channel, Entry, Flow, Frame, Queue, Share, Subqueue
 from fila_server.core.structures.counters cimport Tally
 from fila_server.core.structures.fifo cimport Fifo, fifo_append, fifo_first, fifo_remove, fifo_return
@@ -146,5 +146,6 @@ cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
     slot.owner = NULL
     flow.backlog -= 1
     flow_emptied(flow)
-    if flow.backlog == 0:
+    # Purged or expired in a line, it may be what the next one of its key waited for.
+    if flow.backlog == 0 or flow.parked == PARKED_THROTTLED and flow_is_in_order(flow):
         flow_reconsider(core, flow)

@@ -8,7 +8,7 @@ from fila_server.core.formats.records cimport (
     state_record_delete,
 )
 from fila_server.core.history.decisions cimport DROPPED, RETURNED, ending_is, lease_decided, slot_ends
-from fila_server.core.index.delays cimport expiry_drop
+from fila_server.core.index.delays cimport expiry_drop, slot_delay_end
 from fila_server.core.index.frames cimport (
     frame_awaited, frame_finish, frame_free, frame_prefetch_key, frame_retained,
 )
@@ -21,14 +21,14 @@ from fila_server.core.lifecycle.revoked cimport lease_revoke
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport LOST, OK
 from fila_server.core.protocol.protobuf cimport put_number_field, put_text_field
-from fila_server.core.scheduling.clocks cimport channel_room, clock_note, flow_emptied
+from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.scheduling.flows cimport flow_find, flow_holds
 from fila_server.core.state.directory cimport directory_at, directory_remove, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED
 from fila_server.core.state.paths cimport entry_of, frame_offset, share_find, share_of
 from fila_server.core.state.pending cimport LeaseGroup
-from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Queue
+from fila_server.core.state.state cimport Channel, Consumer, Flow, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init
 from fila_server.core.structures.maps cimport map64_get, map64_remove
 from fila_server.core.structures.timers cimport timer_cancel
@@ -89,19 +89,11 @@ cdef void share_dirty(Core* core, Share* share) noexcept nogil:
 cdef void slot_detach(Core* core, Slot* slot) noexcept nogil:
     """Out of whatever it stands in: fifo, delay, lease, decision. The
     caller gives it its next state at once."""
-    cdef Delay* delay
     cdef Flow* flow
     if slot.state == READY:
         slot_unready(core, slot)
     elif slot.state == DELAYED:
-        delay = <Delay*> slot.owner
-        timer_cancel(&core.timers, &delay.timer)
-        free(delay)
-        slot.owner = NULL
-        flow = flow_find(entry_of(slot).key, share_of(slot).channel)
-        clock_note(core, flow)
-        flow.delayed -= 1
-        flow_emptied(flow)
+        slot_delay_end(core, slot)
     elif slot.state == LEASED and slot.owner != NULL:
         lease_decided(core, RETURNED, <Lease*> slot.owner, NULL, 0)
         lease_revoke(core, <Lease*> slot.owner)

@@ -24,6 +24,8 @@ cdef void lease_fail(
     Core* core, Lease* lease, Slice error, int64_t delay_ms, OpenReply* reply) noexcept nogil
 # a dead letter, at once
 cdef void lease_reject(Core* core, Lease* lease, Slice error, OpenReply* reply) noexcept nogil
+# An operator gives it up: a dead letter, at once; its lease, if it has one, ends. The queue has a DLQ.
+cdef void slot_skip(Core* core, Slot* slot, OpenReply* reply) noexcept nogil
 cdef void slot_expire(Core* core, Slot* slot) noexcept nogil              # its time to live is over
 # A seek takes the slot away: what was dead before is buried all the same.
 cdef void slot_outlived(Core* core, Slot* slot) noexcept nogil

@@ -6,13 +6,13 @@ from libc.math cimport pow as power
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset, strlen
 
-from fila_server.core.formats.records cimport state_record_delayed, state_record_ready
+from fila_server.core.formats.records cimport state_record_delayed, state_record_ready, state_record_retry
 from fila_server.core.history.decisions cimport (
     DEAD_LETTERED, DROPPED, EXPIRED, ending_is, lease_decided, slot_ends,
 )
 from fila_server.core.history.traces cimport decision_traced
 from fila_server.core.index.bodies cimport failure_waits, frame_want
-from fila_server.core.index.delays cimport message_is_over, slot_delay
+from fila_server.core.index.delays cimport message_is_over, slot_delay, slot_delay_retry
 from fila_server.core.index.frames cimport frame_finish, frame_retained
 from fila_server.core.index.ids cimport random_next
 from fila_server.core.index.keys cimport key_intern
@@ -86,9 +86,15 @@ cdef int64_t _backoff_ms(Core* core, Policy* policy, uint32_t attempts) noexcept
 
 
 cdef void _retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
-    """Ready again at the back, now or later."""
+    """Ready again at the back, now or later; where keys are in order, in its old place."""
     cdef Channel* channel = share_of(slot).channel
-    if delay_ms > 0:
+    if channel.queue.policy.in_order:
+        state_record_retry(core, slot, max(delay_ms, <int64_t> 0), last_lease)
+        if delay_ms > 0:
+            slot_delay_retry(core, slot, core.wall_ms + delay_ms, delay_ms)
+        else:
+            slot_ready(core, slot, True)
+    elif delay_ms > 0:
         slot_delay(core, slot, core.wall_ms + delay_ms, delay_ms)
         state_record_delayed(core, slot, delay_ms, last_lease)
     else:
@@ -135,6 +141,14 @@ cdef void lease_reject(Core* core, Lease* lease, Slice error, OpenReply* reply) 
         slot.attempts += 1
     _dead_letter(core, slot, b"rejected", error, &kept, reply)
     lease_forget(core, &kept)
+
+
+cdef void slot_skip(Core* core, Slot* slot, OpenReply* reply) noexcept nogil:
+    cdef Slice error
+    error.at, error.length = b"skipped by an operator", 22
+    slot_detach(core, slot)             # its bytes may have to be read back first
+    slot_count(core, slot, DECIDING)
+    _dead_letter(core, slot, b"skipped", error, NULL, reply)
 
 
 cdef void slot_expire(Core* core, Slot* slot) noexcept nogil:

@@ -61,6 +61,7 @@ cdef enum CommandKind:
     STORED_BYTES = 78
     STATS_PAGE = 79
     TROUBLES_PAGE = 83
+    SKIP_MESSAGE = 90
     HOLDERS = 80
 
 cdef enum ReplyKind:

@@ -84,6 +84,7 @@ STORED_BYTES: Final = (
 TROUBLES_PAGE: Final = (
     83  # seam_frames.TroublesPage -> TroublesFound: a part of the queues, or of the buckets
 )
+SKIP_MESSAGE: Final = 90  # SkipMessageRequest -> SkipMessageResponse
 HOLDERS: Final = 80  # seam_frames.Holders -> seam_frames.Held: messages in flight by principal, their bounds
 
 # What drain() returns.

@@ -9,10 +9,10 @@ from fila_server.core.formats.index_record cimport (
     IndexEntry, IndexRecord, index_begin, index_is_whole, index_next,
 )
 from fila_server.core.formats.records cimport (
-    STATE_DELAYED, STATE_READY, STATE_RETURNED, WITH_OWN_IDS, WITH_TIMES,
+    STATE_DELAYED, STATE_READY, STATE_RETRY, STATE_RETURNED, WITH_OWN_IDS, WITH_TIMES,
 )
 from fila_server.core.index.ages cimport frame_delayed
-from fila_server.core.index.delays cimport expiry_add, slot_delay
+from fila_server.core.index.delays cimport expiry_add, slot_delay, slot_delay_retry
 from fila_server.core.index.frames cimport frame_free, frame_new, share_new
 from fila_server.core.index.holders cimport lease_link
 from fila_server.core.index.keys cimport key_intern
@@ -25,11 +25,11 @@ from fila_server.core.scheduling.flows cimport flow_of
 from fila_server.core.scheduling.throttle cimport set_intern
 from fila_server.core.state.directory cimport directory_add, directory_after, directory_first
 from fila_server.core.state.kinds cimport (
-    BEGUN_ONCE, LEASED, RECORDED, RECORDED_RETURN, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED,
+    BEGUN_ONCE, DELAYED, LEASED, RECORDED, RECORDED_RETURN, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED,
 )
 from fila_server.core.state.paths cimport frame_enqueued_ms, frame_id, frame_offset, share_of
 from fila_server.core.state.pending cimport OwnIds
-from fila_server.core.state.state cimport Channel, Entry, Lease, Share, Slot
+from fila_server.core.state.state cimport Channel, Delay, Entry, Lease, Share, Slot
 from fila_server.core.structures.buffer cimport Cursor, Slice, must_malloc, read_u32be, take_slice
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.structures.timers cimport timer_set
@@ -200,6 +200,8 @@ cdef void _slot_read(
         slot_delay(
             core, slot, <int64_t> state.a,
             _left_ms(core, <int64_t> state.a, <int64_t> state.b if state.b else INT64_MAX))
+    elif state != NULL and state.kind == STATE_RETRY:
+        slot_delay_retry(core, slot, <int64_t> state.a, _left_ms(core, <int64_t> state.a, <int64_t> state.b))
     elif state != NULL and state.kind == STATE_READY:
         note_returned(notes, slot, state)
         slot.state = RETURNED
@@ -280,9 +282,9 @@ cdef int _by_place(const void* a, const void* b) noexcept nogil:
 
 
 cdef void _place_one(Core* core, Slot* slot) noexcept nogil:
-    """Ready, or leased: then it has its place for the case that it comes back."""
+    """Ready, or leased or to be retried: then it has its place for when it comes back."""
     cdef Channel* channel = share_of(slot).channel
-    if slot.state == LEASED:
+    if slot.state == LEASED or slot.state == DELAYED:
         slot.place.position = channel.next_position
         channel.next_position += 1
     else:
@@ -295,6 +297,10 @@ cdef void _place_returned(Core* core, Notes* notes, uint64_t below) noexcept nog
         slot = notes.returned[notes.returned_at].slot
         notes.returned_at += 1
         _place_one(core, slot)
+
+
+cdef inline bint _comes_back(Slot* slot) noexcept nogil:
+    return slot.state == LEASED or slot.state == DELAYED and (<Delay*> slot.owner).keeps_place
 
 
 cdef void queue_place(Core* core, Queue* queue) noexcept nogil:
@@ -314,7 +320,7 @@ cdef void queue_place(Core* core, Queue* queue) noexcept nogil:
         while share != NULL:
             for i in range(frame.count if share.remaining else 0):
                 slot = &share.slots[i]
-                if slot.state == UNPLACED or slot.state == LEASED and slot.place.position == 0:
+                if slot.state == UNPLACED or slot.place.position == 0 and _comes_back(slot):
                     _place_returned(core, <Notes*> share.channel.recovery, frame_offset(frame, i))
                     _place_one(core, slot)
             share = share.next_of_frame

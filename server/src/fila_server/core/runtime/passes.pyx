@@ -4,7 +4,6 @@ this pass.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
-from libc.stdlib cimport free
 
 from fila_server.core.admin.chores cimport chores_turn
 from fila_server.core.admin.deleting cimport queues_clear
@@ -15,7 +14,7 @@ from fila_server.core.history.decisions cimport decisions_reported
 from fila_server.core.history.inputs cimport commands_taken, pass_begins
 from fila_server.core.history.traces cimport traces_turn
 from fila_server.core.index.bodies cimport bodies_evict
-from fila_server.core.index.delays cimport timer_step_ns
+from fila_server.core.index.delays cimport slot_delay_end, timer_step_ns
 from fila_server.core.index.holders cimport holders_wake
 from fila_server.core.index.slots cimport slot_ready
 from fila_server.core.lifecycle.answers cimport answers_durable, answers_leave, reveals_turn
@@ -30,8 +29,7 @@ from fila_server.core.protocol.commands cimport (
 )
 from fila_server.core.runtime.commit cimport pass_write
 from fila_server.core.runtime.dispatch cimport command_run
-from fila_server.core.scheduling.clocks cimport clock_note, flow_emptied
-from fila_server.core.scheduling.flows cimport flow_find, key_reconsider
+from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.scheduling.tokens cimport bucket_wake
 from fila_server.core.sinks.moving cimport sinks_turn
 from fila_server.core.state.budget cimport stage_begins, stage_goes_on
@@ -39,9 +37,9 @@ from fila_server.core.state.kinds cimport (
     TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_KEY_RATE, TIMER_LEASE, TIMER_PULL,
     TIMER_SESSION,
 )
-from fila_server.core.state.paths cimport bucket_of, entry_of, share_of
+from fila_server.core.state.paths cimport bucket_of, share_of
 from fila_server.core.state.pending cimport Expiry, KeyRateLimit
-from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Key, Lease, Queue, Slot
+from fila_server.core.state.state cimport Channel, Consumer, Delay, Key, Lease, Queue, Slot
 from fila_server.core.storage.disk cimport DISK_ROOMY
 from fila_server.core.storage.families cimport Store
 from fila_server.core.structures.atomics cimport atomic_load, flag_load
@@ -87,20 +85,17 @@ cdef bint _drain(Core* core) noexcept nogil:
 cdef void _delay_over(Core* core, Delay* delay) noexcept nogil:
     cdef Slot* slot = delay.slot
     cdef Channel* channel = share_of(slot).channel
-    cdef Flow* flow
+    cdef bint keeps_place = delay.keeps_place
     cdef int64_t left_ms = delay.due_ms - core.wall_ms
     if channel.gone:
         return
     if delay.far and left_ms > 1:
         timer_set(&core.timers, &delay.timer, core.mono_ns + timer_step_ns(left_ms, &delay.far))
         return
-    flow = flow_find(entry_of(slot).key, channel)
-    clock_note(core, flow)
-    flow.delayed -= 1
-    flow_emptied(flow)
-    slot.owner = NULL
-    free(delay)
-    slot_ready(core, slot, False)
+    slot_delay_end(core, slot)
+    slot_ready(core, slot, keeps_place)
+    if keeps_place:
+        return                          # its record of the retry says where it stands
     channel.requeue_seq += 1            # its new place has to survive
     state_record_ready(core, slot, channel.placed_to, channel.requeue_seq, core.next_lease_id - 1)
 

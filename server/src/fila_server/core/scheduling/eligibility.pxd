@@ -37,6 +37,10 @@ cdef uint8_t flow_stopped(Core* core, Flow* flow) noexcept nogil
 # Made when asked for first. Whoever frees the key frees them, once the pace and the index are gone.
 cdef KeyExtras* key_extras(Core* core, Key* key) noexcept nogil
 cdef void extras_free(Core* core, Key* key) noexcept nogil
+# A failed message of the flow keeps its place, and begins or ends to wait for its retry. The caller
+# reconsiders the flow.
+cdef void retry_begins(Core* core, Flow* flow) noexcept nogil
+cdef void retry_ends(Flow* flow) noexcept nogil
 # Most leases that the key may hold in a channel at a time, 0 = no cap. The caller reconsiders the key.
 cdef void cap_set(Core* core, Key* key, uint32_t cap) noexcept nogil
 # Nothing of the key goes while it is paused; `since_ms`, on the wall clock: when that began. The caller

@@ -1,17 +1,19 @@
 """Each move keeps in step: `joined`, the channel's weight, and the clock of how long a flow was stopped."""
 
+from libc.stdint cimport uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.state.kinds cimport (
-    NOT_PARKED, PARKED_CAPPED, PARKED_PAUSED, PARKED_RATE_LIMITED, TIMER_KEY_RATE,
+    NOT_PARKED, PARKED_CAPPED, PARKED_IN_ORDER, PARKED_PAUSED, PARKED_RATE_LIMITED, TIMER_KEY_RATE,
 )
-from fila_server.core.state.paths cimport key_cap, key_rate_limit
+from fila_server.core.state.paths cimport flow_is_in_order, flow_retrying, key_cap, key_rate_limit
 from fila_server.core.structures.bucket cimport (
     bucket_configure, bucket_due_ns, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take,
 )
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.fifo cimport Fifo, Placed, fifo_append, fifo_remove, fifo_return
+from fila_server.core.structures.maps cimport Map64, map64_free, map64_put, map64_remove
 from fila_server.core.structures.ring cimport ring_join, ring_leave, ring_park, ring_rejoin
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
 
@@ -107,6 +109,8 @@ cdef uint8_t flow_stopped(Core* core, Flow* flow) noexcept nogil:
     cdef KeyRateLimit* limit = key_rate_limit(flow.key)
     if flow.key.paused:
         return PARKED_PAUSED
+    if flow_is_in_order(flow) and (flow.in_flight or flow_retrying(flow)):
+        return PARKED_IN_ORDER
     if cap and flow.in_flight >= cap:
         return PARKED_CAPPED
     if limit != NULL and not _has_token(core, limit):
@@ -124,9 +128,24 @@ cdef KeyExtras* key_extras(Core* core, Key* key) noexcept nogil:
 
 cdef void extras_free(Core* core, Key* key) noexcept nogil:
     if key.extras != NULL:
+        map64_free(&key.extras.retrying)
         free(key.extras)
         key.extras = NULL
         core.index_bytes -= sizeof(KeyExtras)
+
+
+cdef void retry_begins(Core* core, Flow* flow) noexcept nogil:
+    cdef Map64* retrying = &key_extras(core, flow.key).retrying
+    map64_put(retrying, <uint64_t> flow.channel, <void*> (flow_retrying(flow) + 1))
+
+
+cdef void retry_ends(Flow* flow) noexcept nogil:
+    cdef Map64* retrying = &flow.key.extras.retrying
+    cdef uint64_t left = flow_retrying(flow) - 1
+    if left:
+        map64_put(retrying, <uint64_t> flow.channel, <void*> left)
+    else:
+        map64_remove(retrying, <uint64_t> flow.channel)
 
 
 cdef void cap_set(Core* core, Key* key, uint32_t cap) noexcept nogil:

@@ -4,11 +4,15 @@
     a flow's turn comes  ──► flow_next: the lowest position among what may go
                                a sub-queue whose bucket is empty steps into that bucket's line (tokens)
                                nothing may go: the flow is parked and costs nothing (parking)
+
+Where a queue's keys are in order, a flow sends its lowest position or nothing. It is parked while a message
+of it is in flight or waits for its retry, so that one goes at a time, and none before it.
 """
 
 from libc.stdint cimport int32_t
 
-from fila_server.core.state.paths cimport key_cap
+from fila_server.core.state.kinds cimport PARKED_IN_ORDER
+from fila_server.core.state.paths cimport flow_is_in_order, key_cap
 from fila_server.core.state.state cimport Channel, Core, Flow, Key, Slot, Subqueue, ThrottleSet
 
 cdef Flow* flow_find(Key* key, Channel* channel) noexcept nogil
@@ -25,7 +29,8 @@ cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil
 cdef void key_reconsider(Core* core, Key* key) noexcept nogil                    # the same, in every channel
 
 cdef inline void flow_holds(Core* core, Flow* flow, int32_t change) noexcept nogil:
-    """One message more (1) or fewer (-1) of the flow is in flight: a cap parks the flow, or lets it go."""
+    """One message more (1) or fewer (-1) of it is in flight: its order or a cap parks it, or lets it go."""
     flow.in_flight += change
-    if key_cap(flow.key):
+    # Its order may have been switched off while that held it.
+    if key_cap(flow.key) or flow_is_in_order(flow) or flow.parked == PARKED_IN_ORDER:
         flow_reconsider(core, flow)

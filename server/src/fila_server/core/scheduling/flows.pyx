@@ -10,10 +10,10 @@ from fila_server.core.scheduling.throttle cimport set_release
 from fila_server.core.scheduling.tokens cimport bucket_refusing, set_wake, subqueue_leave, subqueue_wait
 from fila_server.core.scheduling.waiters cimport subqueue_rank, waiters_leave
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
-from fila_server.core.state.paths cimport key_weight
+from fila_server.core.state.paths cimport flow_retrying, key_weight
 from fila_server.core.state.state cimport Subqueues, ThrottleKey, Waiter
 from fila_server.core.structures.buffer cimport must_malloc
-from fila_server.core.structures.fifo cimport fifo_first
+from fila_server.core.structures.fifo cimport Placed, fifo_first
 from fila_server.core.structures.heap cimport heap_remove
 from fila_server.core.structures.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove,
@@ -186,6 +186,33 @@ cdef void _reweigh(Flow* flow, uint32_t weight) noexcept nogil:
         ring_reweigh(&waiter.waiters.ring, &waiter.turn, weight)
 
 
+cdef bint _first_is_held(Flow* flow) noexcept nogil:
+    """Whether its lowest position stands in a bucket's line, and no token is spoken for it."""
+    cdef Subqueues* subs = flow.subqueues
+    cdef Placed* plain = fifo_first(&flow.fifo)
+    cdef Waiter* waiter
+    cdef uint32_t cursor = 0
+    if subs == NULL or subs.waiting == 0:
+        return False
+    while True:
+        waiter = <Waiter*> map64_next(&subs.waiter_by_bucket, &cursor)
+        if waiter == NULL:
+            return False
+        if (
+            waiter.held != NULL
+            and (plain == NULL or waiter.held.rank < plain.position)
+            and (subs.eligible == NULL or waiter.held.rank < subs.eligible.rank)
+        ):
+            return True
+
+
+cdef bint _is_held(Flow* flow) noexcept nogil:
+    """All that it could send waits for tokens."""
+    if flow_is_in_order(flow):
+        return _first_is_held(flow)
+    return fifo_first(&flow.fifo) == NULL and (flow.subqueues == NULL or flow.subqueues.eligible == NULL)
+
+
 cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
     cdef uint32_t weight = key_weight(flow.key)
     cdef uint8_t stopped = flow_stopped(core, flow) if flow.backlog else NOT_PARKED
@@ -200,7 +227,7 @@ cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
     elif stopped:
         flow_park(core, flow, stopped)
         _stand_down(core, flow)
-    elif fifo_first(&flow.fifo) == NULL and (flow.subqueues == NULL or flow.subqueues.eligible == NULL):
+    elif _is_held(flow):
         flow_park(core, flow, PARKED_THROTTLED)
     else:
         flow_join(core, flow)
@@ -213,11 +240,27 @@ cdef void key_reconsider(Core* core, Key* key) noexcept nogil:
         flow = flow.next_of_key
 
 
+cdef bint _may_not_go(Core* core, Flow* flow) noexcept nogil:
+    """Whether order keeps it back. Its queue's order may have been switched on after it came to the ring, or
+    to lines in which more than its first message stood: these step out, since no token is of use to them."""
+    if flow.in_flight or flow_retrying(flow):
+        return True
+    if not _first_is_held(flow):
+        return False
+    if flow.subqueues.waiter_by_bucket.count == 1:
+        return True
+    _stand_down(core, flow)
+    return False
+
+
 cdef Slot* flow_next(Core* core, Flow* flow) noexcept nogil:
     cdef Subqueue* sub
     cdef Slot* plain
     cdef ThrottleKey* bucket
+    cdef bint in_order = flow_is_in_order(flow)
     while True:
+        if in_order and _may_not_go(core, flow):
+            return NULL
         plain = <Slot*> fifo_first(&flow.fifo)
         sub = <Subqueue*> flow.subqueues.eligible if flow.subqueues != NULL else NULL
         if sub == NULL or (plain != NULL and plain.place.position < sub.node.rank):

@@ -29,9 +29,10 @@ cdef enum ConsumerKind:
 cdef enum Parked:       # why a flow with a backlog is not on the ring
     NOT_PARKED = 0
     PARKED_THROTTLED = 1
-    PARKED_PAUSED = 2   # from here on: by what an operator said of the key, whatever its buckets say
+    PARKED_PAUSED = 2   # from here on: whatever its buckets say
     PARKED_CAPPED = 3
     PARKED_RATE_LIMITED = 4
+    PARKED_IN_ORDER = 5 # an earlier message of the key is leased, or waits for its retry
 
 cdef enum SlotMark:     # Slot.marks: bits, and above them how often it came back uncounted, up to 31
     RECORDED = 1        # a STATES record exists

@@ -16,6 +16,7 @@ from fila_server.core.state.state cimport (
 )
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.structures.counters cimport Failures
+from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.structures.timers cimport Timer
 
 cdef extern from *:
@@ -89,6 +90,16 @@ cdef inline uint32_t key_cap(Key* key) noexcept nogil:
 cdef inline KeyRateLimit* key_rate_limit(Key* key) noexcept nogil:
     """An operator's rate for it, or NULL."""
     return key.extras.rate_limit if key.extras != NULL else NULL
+
+cdef inline uint64_t flow_retrying(Flow* flow) noexcept nogil:
+    """Failed messages of it that keep their place and wait for their retry."""
+    if flow.key.extras == NULL or flow.key.extras.retrying.count == 0:
+        return 0
+    return <uint64_t> map64_get(&flow.key.extras.retrying, <uint64_t> flow.channel)
+
+cdef inline bint flow_is_in_order(Flow* flow) noexcept nogil:
+    """Its messages go one at a time."""
+    return flow.channel.queue.policy.in_order
 
 cdef inline bint key_has_policy(Key* key) noexcept nogil:
     """An operator set something: the key outlives its messages."""

@@ -124,6 +124,7 @@ cdef struct KeyExtras:              # what few fairness keys have; made when fir
     KeyRateLimit* rate_limit        # an operator's rate; NULL = none
     Map64*   flows_by_channel       # NULL while it is used in few channels
     void     *next_paused, *prev_paused     # the Keys beside it among those that are paused
+    Map64    retrying               # by channel: failed messages that keep their place until the retry is due
     Placed   paused                 # while an operator paused it: among Queue.paused_keys, by when, in ms
 
 cdef struct Expiry:                 # of a message with a time to live

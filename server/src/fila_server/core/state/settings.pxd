@@ -17,6 +17,7 @@ cdef struct Policy:                 # a queue's settings, parsed
     uint8_t  ttl_to_dlq
     uint8_t  retry_fixed
     uint8_t  paused                 # nothing is delivered
+    uint8_t  in_order               # of a key one message at a time, a failed one in its old place
     uint64_t max_depth
     uint64_t max_bytes
     Slice    fairness_key_header    # slices of Queue.config

@@ -211,7 +211,7 @@ cdef struct Delay:
     Timer    timer                  # first
     Slot*    slot
     int64_t  due_ms
-    bint     far                    # see timer_step_ns
+    bint     far, keeps_place       # see timer_step_ns; it failed, and goes back to where it stood
 
 cdef struct Lease:
     Timer    timer                  # first

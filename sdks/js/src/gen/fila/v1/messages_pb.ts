@@ -248,7 +248,7 @@ export type DeadLetter = Message$1<"fila.v1.DeadLetter"> & {
   sourceChannel: string;
 
   /**
-   * `max_attempts`, `on_failure`, `ttl` or `rejected`.
+   * `max_attempts`, `on_failure`, `ttl`, `rejected` or `skipped`.
    *
    * @generated from field: string reason = 3;
    */

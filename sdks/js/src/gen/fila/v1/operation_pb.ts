@@ -31,7 +31,7 @@ export type DeadLetterFilter = Message<"fila.v1.DeadLetterFilter"> & {
   fairnessKey: string;
 
   /**
-   * Only those that died of this: `max_attempts`, `on_failure`, `ttl` or `rejected`.
+   * Only those that died of this: `max_attempts`, `on_failure`, `ttl`, `rejected` or `skipped`.
    *
    * @generated from field: string reason = 2;
    */

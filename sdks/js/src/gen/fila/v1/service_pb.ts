@@ -1433,7 +1433,7 @@ export type ConsumeSessionResponse_Revoked = Message<"fila.v1.ConsumeSessionResp
   leaseIds: bigint[];
 
   /**
-   * Why: LEASE_LOST, EXPIRED, SEEK, PURGE, RETENTION, CHANNEL_DELETED, QUEUE_DELETED.
+   * Why: LEASE_LOST, EXPIRED, SEEK, PURGE, SKIPPED, RETENTION, CHANNEL_DELETED, QUEUE_DELETED.
    *
    * @generated from field: string reason = 2;
    */

@@ -30,6 +30,8 @@ import dev.fila.v1.SeekChannelResponse;
 import dev.fila.v1.SetConfigRequest;
 import dev.fila.v1.SetKeyPolicyRequest;
 import dev.fila.v1.SetKeyPolicyResponse;
+import dev.fila.v1.SkipMessageRequest;
+import dev.fila.v1.SkipMessageResponse;
 import dev.fila.v1.UpdateQueueRequest;
 import java.time.Duration;
 import java.time.Instant;
@@ -361,6 +363,26 @@ public abstract sealed class AdminCalls permits ObservingCalls {
                         .setFairnessKey(fairnessKey)
                         .build();
         return call(Rpc.EXPLAIN_KEY, request, about(queue, orDefault(channel)));
+    }
+
+    /**
+     * Makes the first message of a key a dead letter, with the reason {@code skipped}, so that
+     * those behind it go on; unless {@code messageId} is null, only if it is that one. For queues
+     * whose order of keys is strict. Throws QueueNotFoundException, ChannelNotFoundException.
+     */
+    public SkipMessageResponse skipMessage(
+            String queue,
+            @Nullable String channel,
+            String fairnessKey,
+            @Nullable String messageId) {
+        SkipMessageRequest request =
+                SkipMessageRequest.newBuilder()
+                        .setQueue(queue)
+                        .setChannel(orEmpty(channel))
+                        .setFairnessKey(fairnessKey)
+                        .setMessageId(orEmpty(messageId))
+                        .build();
+        return call(Rpc.SKIP_MESSAGE, request, about(queue, orDefault(channel)));
     }
 
     // The log.

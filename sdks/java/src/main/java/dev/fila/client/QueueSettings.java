@@ -3,6 +3,7 @@ package dev.fila.client;
 import com.google.protobuf.FieldMask;
 import dev.fila.v1.Durability;
 import dev.fila.v1.HookFallback;
+import dev.fila.v1.KeyOrder;
 import dev.fila.v1.QueueConfig;
 import java.time.Duration;
 import java.util.Collection;
@@ -133,6 +134,15 @@ public final class QueueSettings {
         public Builder hookFallback(HookFallback value) {
             config.setHookFallback(value);
             return said("hook_fallback");
+        }
+
+        /**
+         * In which order the messages of one fairness key go: strict, one at a time, and a failed
+         * one keeps its place.
+         */
+        public Builder keyOrder(KeyOrder value) {
+            config.setKeyOrder(value);
+            return said("key_order");
         }
 
         /** How long messages are kept. */

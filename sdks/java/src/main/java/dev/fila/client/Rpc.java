@@ -102,6 +102,8 @@ import dev.fila.v1.SetKeyPolicyResponse;
 import dev.fila.v1.SetQuotasRequest;
 import dev.fila.v1.SetQuotasResponse;
 import dev.fila.v1.SettleBatchResponse;
+import dev.fila.v1.SkipMessageRequest;
+import dev.fila.v1.SkipMessageResponse;
 import dev.fila.v1.StartOperationRequest;
 import dev.fila.v1.StartOperationResponse;
 import dev.fila.v1.UpdateQueueRequest;
@@ -174,6 +176,9 @@ record Rpc<Q, A>(MethodDescriptor<Q, A> method, boolean repeatable) {
             once(FilaAdminGrpc.getPurgeChannelMethod());
     static final Rpc<SetKeyPolicyRequest, SetKeyPolicyResponse> SET_KEY_POLICY =
             repeatable(FilaAdminGrpc.getSetKeyPolicyMethod());
+    // A second one would skip the message behind.
+    static final Rpc<SkipMessageRequest, SkipMessageResponse> SKIP_MESSAGE =
+            once(FilaAdminGrpc.getSkipMessageMethod());
     static final Rpc<ExplainKeyRequest, ExplainKeyResponse> EXPLAIN_KEY =
             repeatable(FilaAdminGrpc.getExplainKeyMethod());
     static final Rpc<ListConsumersRequest, ListConsumersResponse> LIST_CONSUMERS =

@@ -15,6 +15,7 @@ import dev.fila.client.RetentionSettings;
 import dev.fila.client.RetrySettings;
 import dev.fila.v1.Durability;
 import dev.fila.v1.HookFallback;
+import dev.fila.v1.KeyOrder;
 import dev.fila.v1.RetryPolicy;
 import java.util.HashMap;
 import java.util.Map;
@@ -66,6 +67,13 @@ final class AdminOperations {
                                     queue(request),
                                     request.channel(),
                                     request.needText("fairness_key")));
+            case "skip_message" ->
+                    Answers.wire(
+                            client.skipMessage(
+                                    queue(request),
+                                    request.channel(),
+                                    request.needText("fairness_key"),
+                                    request.text("message_id").orElse(null)));
             case "read_log" -> Answers.object("messages", readLog(client, request));
             case "list_consumers" ->
                     Answers.object(
@@ -243,6 +251,8 @@ final class AdminOperations {
                         word ->
                                 settings.hookFallback(
                                         HookFallback.valueOf("HOOK_FALLBACK_" + upper(word))));
+        config.text("key_order")
+                .ifPresent(word -> settings.keyOrder(KeyOrder.valueOf("KEY_ORDER_" + upper(word))));
         config.object("retention").ifPresent(retention -> settings.retention(retention(retention)));
         config.any("channels").ifPresent(any -> settings.channels(config.textList("channels")));
         config.millis("dedup_window_ms").ifPresent(settings::dedupWindow);
