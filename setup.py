@@ -248,6 +248,7 @@ class BuildExt(build_ext):
             self.built.save()
         if failed:
             raise CompileError(f"did not compile: {', '.join(sorted(failed))}")
+        write_fingerprint((SOURCES if self.is_in_place else Path(self.build_lib)) / "fila_server/core")
 
     def modules(self, sources: Sources) -> Iterator[Module]:
         for extension in self.extensions:
@@ -364,6 +365,15 @@ def write_commit(package: Path) -> None:
         asked = subprocess.run(ask, capture_output=True, text=True, check=False)  # noqa: S603 - of our own words
         told = asked.stdout.strip()
     (package / "commit.txt").write_text((told or "unknown") + "\n", encoding="ascii")
+
+
+def write_fingerprint(core: Path) -> None:
+    """Leave `fingerprint.txt` for fila_server/version.py: what the core that was just built was made of."""
+    made_of = hashlib.sha256()
+    for path in sorted((SOURCES / "fila_server/core").rglob("*.p[yx][xd]")):
+        made_of.update(f"{path.relative_to(SOURCES)} {content(path)}\n".encode())
+    core.mkdir(parents=True, exist_ok=True)
+    (core / "fingerprint.txt").write_text(made_of.hexdigest() + "\n", encoding="ascii")
 
 
 def take_along_for_the_console(vendor: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fila_cli import main
-from fila_server.history_files import columns
+from fila_server.history_files import chain, columns
 
 
 @pytest.fixture
@@ -63,6 +63,28 @@ def test_status_says_how_much_there_is_and_what_is_missing(history, capsys):
     said = capsys.readouterr().out
     assert "Decisions about messages" in said
     assert "2026-03-02T14:05:00+00:00: the broker was killed" in said
+
+
+def test_status_prints_the_head_as_the_broker_hashes_it(history, capsys):
+    first = json.loads((history / "_list/r-000001.json").read_text()) | {"number": 1, "before": ""}
+    second = {"version": 1, "run": "r", "end": True, "number": 2, "before": chain.entry_hash(first)}
+    moments = {"first_at": first["last_at"], "last_at": first["last_at"]}
+    for number, entry in ((1, first), (2, second | moments)):
+        (history / f"_list/r-00000{number}.json").write_text(json.dumps(entry))
+    assert main.run(["history", "status", "--dir", str(history), "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["head"] == chain.entry_hash(second | moments)
+    assert main.run(["history", "ls", "--dir", str(history)]) == 0
+    assert " end " in capsys.readouterr().out
+
+
+def test_verify_is_the_brokers_own_word_and_exit_code(history, capfd):
+    assert main.run(["history", "verify", str(history)]) == 0
+    assert "its files form no chain; nothing could be replayed" in capfd.readouterr().out
+    (history / "decisions/date=2026-03-02/hour=14/r-000001.parquet").unlink()
+    assert main.run(["history", "verify", str(history)]) == 3
+    assert "r-000001.parquet is listed, and missing" in capfd.readouterr().out
+    assert main.run(["history", "verify", str(history.parent)]) == 1
+    assert "holds no history" in capfd.readouterr().err
 
 
 def test_ls_lists_files_and_gaps_in_order(history, capsys):

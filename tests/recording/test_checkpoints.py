@@ -144,7 +144,7 @@ def _with_head(taken: Path, path: Path, **changes: object) -> Path:
         ({"run": "20250101T000000-000000"}, f"is of the run 20250101T000000-000000, not of {RUN}"),
         ({"version": "0.0.9"}, "was written by the core of Fila 0.0.9"),
         ({"build": "0" * 64}, "was written by another build of Fila"),
-        ({"format": 7}, "is of format 7, and this reader knows 1"),
+        ({"format": 7}, "is of format 7, and this reader knows 2"),
         ({"facts": {"used": 0, "passes": 1, "pointers": []}}, "cannot be taken up"),
     ],
 )

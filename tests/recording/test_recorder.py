@@ -16,9 +16,9 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
-from fila_server.history_files import columns, upkeep
-from fila_server.history_files.files import RECORDED_BY
-from fila_server.version import version
+from fila_server.history_files import chain, columns, upkeep
+from fila_server.history_files.files import CORE, RECORDED_BY
+from fila_server.version import core_fingerprint, version
 from tests.e2e.conftest import RunningServer, StartServer, start_server
 
 __all__ = ["start_server"]
@@ -83,11 +83,17 @@ def test_what_was_recorded_adds_up_to_the_brokers_own_books(start_server: StartS
     assert kinds["enqueued"] == 300
     assert kinds["enqueued"] - ended == stats.depth + stats.in_flight
     assert kinds["nacked"] == 20
+    found = chain.check(history)
+    assert (found.wrong, found.noted) == ([], [])
+    assert found.files >= 3
     for entry in upkeep.entries(history):
+        if "file" not in entry:
+            continue
         facts = pq.read_metadata(history / entry["file"])
         assert facts.num_rows == entry["rows"]
         assert facts.metadata[b"fila.history.version"] == str(columns.VERSION).encode()
         assert facts.metadata[RECORDED_BY] == version().encode()
+        assert facts.metadata[CORE] == core_fingerprint().encode()
 
 
 def test_files_are_their_owners_alone(start_server: StartServer, history: Path) -> None:
@@ -134,6 +140,8 @@ def test_a_broker_that_is_killed_leaves_whole_files_and_a_gap(
     gaps = [entry for entry in upkeep.entries(history) if entry.get("gap")]
     assert [gap["gap"] for gap in gaps] == [upkeep.KILLED]
     assert gaps[0]["run"] == whole[0]["run"]
+    found = chain.check(history)
+    assert (found.wrong, found.noted) == ([], [])
     assert gaps[0]["first_at"] >= max(entry["last_at"] for entry in whole)
     for entry in upkeep.entries(history):
         if entry.get("file"):
@@ -204,6 +212,6 @@ def test_the_oldest_files_go_first_and_their_entries_before_them(tmp_path: Path)
         (tmp_path / "_list").mkdir(exist_ok=True)
         (tmp_path / f"_list/r-{number}.json").write_text(json.dumps(entry))
 
-    assert upkeep.retain(tmp_path, 250, 0, 0) == 2
+    assert upkeep.remove(tmp_path, upkeep.due(tmp_path, 250, 0, 0)) == 2
     assert [entry["file"][-9:] for entry in upkeep.entries(tmp_path)] == ["2.parquet", "3.parquet"]
     assert len(list(tmp_path.rglob("*.parquet"))) == 2

@@ -43,6 +43,7 @@ def test_what_a_simulation_recorded_is_decided_again_and_each_delivery_ends_once
 
     assert runs
     for tables in runs:
-        outcome = replaying.verify(tables[columns.INPUTS], tables.get(columns.DECISIONS, []))
+        others = (tables.get(name, []) for name in (columns.DECISIONS, columns.CHANGES))
+        outcome = replaying.verify(tables[columns.INPUTS], *others)
         assert outcome.difference is None, (runs.index(tables), outcome)
         in_flight(tables.get(columns.DECISIONS, []))

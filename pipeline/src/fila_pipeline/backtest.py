@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from fila_pipeline.history import live_entries
 from fila_pipeline.pages.page import Page, Table
 from fila_pipeline.replay import MISSING, RECORDED, BacktestMissing, core_is_here
-from fila_pipeline.segments import DIFFERENT, OLDER_RULES, REFUSED, SAME, Verdict, segments
+from fila_pipeline.segments import OLDER_RULES, OTHER_BUILD, SAME, WRONG, Verdict, segments
 from fila_pipeline.tasks import Wanted, in_tasks
 
 SEEDS = 5
@@ -144,8 +144,12 @@ def verdict_page(verdicts: Sequence[Verdict]) -> Page:
 
 def answer(verdicts: Sequence[Verdict]) -> str:
     """Return the answer in a sentence or two."""
-    wrong = [verdict for verdict in verdicts if verdict.outcome in (DIFFERENT, REFUSED)]
+    wrong = [verdict for verdict in verdicts if verdict.outcome in WRONG]
     same = [verdict for verdict in verdicts if verdict.outcome == SAME]
+    if wrong and wrong[0].outcome == OTHER_BUILD:
+        return (
+            f"It was recorded by another build, so it cannot be judged here. {wrong[0].run}: {wrong[0].said}."
+        )
     if wrong:
         return f"It does not follow. {wrong[0].run}: {wrong[0].said}."
     older = [verdict for verdict in verdicts if verdict.outcome == OLDER_RULES]

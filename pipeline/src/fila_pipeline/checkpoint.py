@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pyspark.sql import Row, SparkSession
 
 from fila_pipeline.history import live_entries
-from fila_pipeline.replay import MISSING, SUFFIX, BacktestMissing, core_is_here, usables
-from fila_pipeline.segments import CHECKPOINTS, Verdict, segments
+from fila_pipeline.replay import MISSING, BacktestMissing, core_is_here
+from fila_pipeline.segments import CHECKPOINT_SUFFIX, CHECKPOINTS, Verdict, segments
 from fila_pipeline.storage import Storage
 from fila_pipeline.tasks import Wanted, in_tasks
 
@@ -32,9 +32,11 @@ def checkpoint(spark: SparkSession, directory: str, until: datetime | None) -> l
 
 def sweep(spark: SparkSession, directory: str) -> list[str]:
     """Remove checkpoints that nothing of their run goes on from any more; returns their names."""
+    from fila_server.history_files.verifying import usables
+
     storage = Storage(spark, directory)
     found = segments(live_entries(spark, directory, replaced=True), directory)
-    names = [name for name in sorted(storage.names(CHECKPOINTS)) if name.endswith(SUFFIX)]
+    names = [name for name in sorted(storage.names(CHECKPOINTS)) if name.endswith(CHECKPOINT_SUFFIX)]
     if not names:
         return []
     first = [segment.inputs[0] for segment in found if segment.inputs]

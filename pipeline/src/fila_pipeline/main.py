@@ -34,7 +34,7 @@ from fila_pipeline.pages.page import Page, render
 from fila_pipeline.pages.policy import compare, policy_page
 from fila_pipeline.replay import FIFO, MISSING, RECORDED, BacktestMissing, core_is_here
 from fila_pipeline.runs import JOBS, Choices, notes, run_job
-from fila_pipeline.segments import DIFFERENT, REFUSED, SAME, Verdict
+from fila_pipeline.segments import SAME, WRONG, Verdict
 from fila_pipeline.storage import Storage, StorageUnreachable
 from fila_pipeline.synthetic import noisy_neighbours, record
 
@@ -209,7 +209,7 @@ def _report(history: History, out: str, choices: Choices, facts: str) -> int:
     )
     Storage(history.spark, out).write("index.html", html)
     print(f"All of them: {out.rstrip('/')}/index.html")
-    return DIFFERS if any(verdict.outcome in (DIFFERENT, REFUSED) for verdict in verdicts) else 0
+    return DIFFERS if any(verdict.outcome in WRONG for verdict in verdicts) else 0
 
 
 def _backtest(spark: SparkSession, history: History, given: argparse.Namespace) -> int:
@@ -217,7 +217,7 @@ def _backtest(spark: SparkSession, history: History, given: argparse.Namespace) 
     policy = _read(given.policy) if given.policy is not None else None
     verdicts = backtest(spark, history.directory)
     _verdict(history, verdicts, out)
-    if any(verdict.outcome in (DIFFERENT, REFUSED) for verdict in verdicts):
+    if any(verdict.outcome in WRONG for verdict in verdicts):
         return DIFFERS
     if policy is not None:
         _policy(spark, history, verdicts, policy, given)
@@ -228,7 +228,7 @@ def _compare(spark: SparkSession, history: History, given: argparse.Namespace, a
     out = given.out.rstrip("/")
     verdicts = backtest(spark, history.directory)
     _verdict(history, verdicts, f"{out}/backtest")
-    if any(verdict.outcome in (DIFFERENT, REFUSED) for verdict in verdicts):
+    if any(verdict.outcome in WRONG for verdict in verdicts):
         return DIFFERS
     names = [Path(policy).name for policy in given.policy]
     alike = len(set(names)) < len(names)
@@ -276,7 +276,7 @@ def _checkpoint(spark: SparkSession, history: History, until: datetime | None) -
         )
     for name in sweep(spark, history.directory):
         print(f"{name}: removed, nothing that is recorded goes on from it")
-    return DIFFERS if any(verdict.outcome in (DIFFERENT, REFUSED) for verdict in verdicts) else 0
+    return DIFFERS if any(verdict.outcome in WRONG for verdict in verdicts) else 0
 
 
 def _verdict(history: History, verdicts: Sequence[Verdict], out: str) -> Page:

@@ -1,42 +1,23 @@
-"""What one start of the broker recorded, up to the first gap: its files in their order, and what came of them."""
+"""What the broker's own core says of a recording, start by start; the words are those of fila_server.history_files."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from fila_pipeline import schema
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
+    from fila_server.history_files.segments import Segment
+
 SAME, DIFFERENT, REFUSED, NO_BASE = "same", "different", "refused", "no base"
-OTHER_VERSION, OLDER_RULES, NOTHING_NEW = "other version", "older rules", "nothing new"
-CHECKPOINTS = "checkpoints"
-"""The folder of a history that they lie in."""
-
-
-class FileUnreadable(Exception):
-    """A file that is listed is missing or damaged; the text says which."""
-
-
-@dataclass(frozen=True)
-class Segment:
-    """What one start of the broker recorded up to the first gap; files in their order."""
-
-    run: str
-    directory: str
-    inputs: tuple[str, ...]
-    decisions: tuple[str, ...]
-    gap: str | None = None
-    """Why it ends before the run does."""
+OTHER_VERSION, OTHER_BUILD, OLDER_RULES = "other version", "other build", "older rules"
+NOTHING_NEW = "nothing new"
+WRONG = (DIFFERENT, REFUSED, OTHER_BUILD)
+"""Outcomes of what does not follow."""
+CHECKPOINTS, CHECKPOINT_SUFFIX = "checkpoints", ".checkpoint"
+"""The folder of a history that they lie in, and how their names end."""
 
 
 @dataclass(frozen=True)
@@ -54,69 +35,7 @@ class Verdict:
 
 
 def segments(entries: Sequence[Row], directory: str) -> list[Segment]:
-    """Sort the list's entries into segments, oldest first."""
-    runs: dict[str, list[Row]] = defaultdict(list)
-    for entry in entries:
-        if entry.run is not None:
-            runs[entry.run].append(entry)
-    found = []
-    for run, of_run in sorted(runs.items()):
-        gaps = sorted((entry.last_at, entry.gap) for entry in of_run if entry.gap is not None)
-        end, why = gaps[0] if gaps else (None, None)
-        files = [entry for entry in of_run if entry.file and (end is None or entry.first_at < end)]
-        files, why = _followable(files, why)
+    """Sort the list's entries into segments, oldest first. The broker's core must be at hand."""
+    from fila_server.history_files.segments import segments as sorted_out
 
-        def of(table: str, files: list[Row] = files) -> tuple[str, ...]:
-            return tuple(sorted(entry.file for entry in files if entry.table == table))
-
-        if files:
-            found.append(Segment(run, directory, of(schema.INPUTS), of(schema.DECISIONS), why))
-    return found
-
-
-def _followable(files: list[Row], why: str | None) -> tuple[list[Row], str | None]:
-    """Leave out decisions behind the last inputs: nobody can say what they should have been.
-
-    A broker that is killed, or left while it closes the files of one stretch, may have closed only some of them.
-    """
-    through = max((entry.last_at for entry in files if entry.table == schema.INPUTS), default=None)
-    if through is None:
-        return files, why
-    late = [entry for entry in files if entry.table == schema.DECISIONS and entry.first_at > through]
-    if not late:
-        return files, why
-    count = sum(entry.messages or 0 for entry in late)
-    said = (
-        f"{count:,} decisions after {datetime.fromisoformat(through):%Y-%m-%d %H:%M:%S} are left out: the file with "
-        "the inputs that led to them was not closed"
-    )
-    return [entry for entry in files if entry not in late], said
-
-
-def opened(segment: Segment, file: str) -> Any:
-    """Open a file of a segment, a pyarrow.parquet.ParquetFile. Raises FileUnreadable."""
-    try:
-        return pq.ParquetFile(Path(segment.directory) / file, page_checksum_verification=True)
-    except (OSError, pa.ArrowException) as error:
-        raise _unreadable(file, error) from None
-
-
-def tables(segment: Segment, files: Sequence[str]) -> Iterator[pa.Table]:
-    """Read files of a segment, one row group after the other: memory does not grow with the history.
-
-    Raises FileUnreadable.
-    """
-    for file in files:
-        groups = opened(segment, file)
-        for number in range(groups.num_row_groups):
-            try:
-                rows = groups.read_row_group(number)
-            except (OSError, pa.ArrowException) as error:
-                raise _unreadable(file, error) from None
-            yield rows
-
-
-def _unreadable(file: str, error: Exception) -> FileUnreadable:
-    if isinstance(error, FileNotFoundError):
-        return FileUnreadable(f"{file} is listed, and missing")
-    return FileUnreadable(f"{file} is damaged: {' '.join(str(error).split())[:200]}")
+    return sorted_out([entry.asDict() for entry in entries], directory)

@@ -10,13 +10,16 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark import RDD
 from pyspark.sql import Row, SparkSession
 
-from fila_pipeline.segments import CHECKPOINTS, Segment
+from fila_pipeline.segments import CHECKPOINTS
 from fila_pipeline.storage import Storage
+
+if TYPE_CHECKING:
+    from fila_server.history_files.segments import Segment
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ def in_tasks(spark: SparkSession, directory: str, wanted: Sequence[Wanted]) -> l
     tasks = []
     for each in wanted:
         of_run = [file for file in checkpoints if file.startswith(f"{CHECKPOINTS}/{each.segment.run}-")]
-        files = storage.present([*each.segment.inputs, *each.segment.decisions, *of_run])
+        files = storage.present(
+            [*each.segment.inputs, *each.segment.decisions, *each.segment.changes, *of_run]
+        )
         tasks.append(brought(spark, storage.directory, files).mapPartitions(partial(in_a_folder, each)))
     done = spark.sparkContext.union(tasks).collect()
     for _, made in done:

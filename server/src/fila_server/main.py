@@ -30,6 +30,7 @@ from fila_server.backup import command_line as backup_commands
 from fila_server.config import load as config
 from fila_server.config.schema import Config
 from fila_server.descriptors import Descriptors, raise_limit
+from fila_server.history_files import command_line as history_commands
 from fila_server.opening import OURS_ALONE, open_engine
 from fila_server.telemetry.probes import LoadingPage
 from fila_server.usage import (
@@ -222,6 +223,7 @@ def auth_recover(asked: Asked, config_path: Path | None, data_dir: str | None, y
 
 main.add_command(backup_commands.backup)
 main.add_command(backup_commands.restore)
+main.add_command(history_commands.group)
 
 
 def run(settings: Config) -> None:

@@ -1,6 +1,7 @@
-"""Which Fila this is: the release's number, and the commit it was made of.
+"""Which Fila this is: the release's number, the commit it was made of, and the sources of its compiled core.
 
-A wheel brings its commit along (setup.py writes `commit.txt` beside this module); a checkout asks git.
+A wheel brings its commit along (setup.py writes `commit.txt` beside this module); a checkout asks git. A build leaves
+the fingerprint of what it compiled in `core/fingerprint.txt`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,15 @@ def commit() -> str:
         return (_HERE / "commit.txt").read_text(encoding="ascii").strip()
     except OSError:
         return _ask_git()
+
+
+@cache
+def core_fingerprint() -> str:
+    """A hash of the sources that the core was built of; "unknown" where no build left one."""
+    try:
+        return (_HERE / "core/fingerprint.txt").read_text(encoding="ascii").strip()
+    except OSError:
+        return "unknown"
 
 
 def _ask_git() -> str:

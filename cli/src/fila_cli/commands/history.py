@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -16,6 +18,10 @@ from fila_cli.arguments import complete_queue
 from fila_cli.output import Cell, counted, facts, show, table
 from fila_cli.session import Command, Group, Session
 from fila_cli.values import MOMENT
+
+_ELSEWHERE = (
+    "verify replays through the broker's core, which comes with fila-server: run it where that is installed"
+)
 
 KINDS = ("decisions", "changes")
 _OF_EACH = {
@@ -63,6 +69,7 @@ def status(session: Session, directory: Path) -> None:
         "last_at": max(entry["last_at"] for entry in files) if files else None,
         "starts_recorded": len({entry.get("run") for entry in files}),
         "recording": recording,
+        "head": _head(listed),
         "gaps": [{name: gap[name] for name in ("first_at", "last_at", "gap")} for gap in gaps],
     }
     lines: list[tuple[str, Cell]] = [
@@ -73,6 +80,7 @@ def status(session: Session, directory: Path) -> None:
         ("To", found["last_at"] or "-"),
         ("Starts of the broker", found["starts_recorded"]),
         ("Being recorded", ", ".join(recording) or "nothing"),
+        ("Head", found["head"] or "-"),
         *(("Gap", f"{gap['first_at']} to {gap['last_at']}: {gap['gap']}") for gap in found["gaps"]),
     ]
     show(session.format, found, facts(lines))
@@ -88,7 +96,7 @@ def ls(session: Session, directory: Path) -> None:
         (
             entry["first_at"],
             entry["last_at"],
-            entry.get("table") or "gap",
+            entry.get("table") or _what(entry),
             entry.get("rows") or 0,
             entry.get("bytes") or 0,
             entry.get("file") or entry.get("gap") or "-",
@@ -96,6 +104,31 @@ def ls(session: Session, directory: Path) -> None:
         for entry in listed
     ]
     show(session.format, listed, table(("FROM", "TO", "TABLE", "ROWS", "BYTES", "FILE"), rows))
+
+
+@history.command(
+    "verify",
+    cls=Command,
+    examples="""
+    fila history verify /var/lib/fila/history
+    fila history verify /var/lib/fila/history --head 5f1c...
+    """,
+)
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--head", default="", metavar="HASH", help="An entry that must be there: what status printed earlier"
+)
+def verify(directory: Path, head: str) -> int:
+    """Check that no file was changed, cut or swapped, and that every decision follows; exit code 3 if not."""
+    _listed(directory)
+    command = [sys.executable, "-m", "fila_server.main", "history", "verify", str(directory)]
+    done = subprocess.run(  # noqa: S603 - our own program
+        [*command, *(["--head", head] if head else [])], check=False, stderr=subprocess.PIPE, text=True
+    )
+    if "No module named" in done.stderr and "fila_server" in done.stderr:
+        raise click.ClickException(_ELSEWHERE)
+    sys.stderr.write(done.stderr)
+    return done.returncode
 
 
 @history.command(
@@ -205,6 +238,19 @@ def _listed(directory: Path) -> list[dict[str, Any]]:
     replaced = {file for entry in found for file in entry.get("replaces") or ()}
     live = [entry for entry in found if entry.get("file") not in replaced]
     return sorted(live, key=lambda entry: (entry.get("first_at") or "", entry.get("file") or ""))
+
+
+def _head(listed: Sequence[dict[str, Any]]) -> str:
+    """The hash of the newest entry of the chain (docs/history.md)."""
+    links = [entry for entry in listed if "number" in entry]
+    if not links:
+        return ""
+    last = max(links, key=lambda entry: (entry["run"], entry["number"]))
+    return hashlib.sha256(json.dumps(last, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _what(entry: dict[str, Any]) -> str:
+    return next((name for name in ("gap", "end", "removed") if name in entry), "-")
 
 
 def _rows(

@@ -35,7 +35,7 @@ from fila_server.history_files.files import make_private, sync
 from fila_server.history_files.replaying import Followed, Outcome, Start, begin, flat, follow
 from fila_server.version import version
 
-FORMAT = 1
+FORMAT = 2
 
 
 class CheckpointRefused(Exception):
@@ -101,11 +101,12 @@ def make(
     start: Path | None,
     inputs: Iterable[pa.Table],
     decisions: Iterable[pa.Table],
+    changes: Iterable[pa.Table] | None = None,
 ) -> Outcome:
     """Follow a recording and write a checkpoint of where its files end; once a process.
 
-    start: the checkpoint to go on from; None: the recording's base. inputs, decisions: what comes behind it, to
-    where the files that are `reached` end. Nothing is written where the recording is not followed. Raises
+    start: the checkpoint to go on from; None: the recording's base. inputs, decisions, changes: what comes behind it,
+    to where the files that are `reached` end. Nothing is written where the recording is not followed. Raises
     CheckpointRefused, NoBase, NotReplayable, OSError.
     """
     folder = Path(tempfile.mkdtemp(prefix="fila-replay-"))
@@ -118,7 +119,7 @@ def make(
             _prepare()
             came, before = Start(*begin(rows, folder, Replay)), None
         try:
-            followed = follow(came, rows, decisions, runs_newest=False)
+            followed = follow(came, rows, decisions, changes, runs_newest=False)
             if followed.outcome.difference is None:
                 _write(path, _reached(reached, before, followed), came.replay, followed)
             return followed.outcome
@@ -129,7 +130,11 @@ def make(
 
 
 def verify(
-    path: Path, run: str, inputs: Iterable[pa.Table], decisions: Iterable[pa.Table]
+    path: Path,
+    run: str,
+    inputs: Iterable[pa.Table],
+    decisions: Iterable[pa.Table],
+    changes: Iterable[pa.Table] | None = None,
 ) -> tuple[Outcome, Head]:
     """Replay what comes behind a checkpoint, as replaying.verify does from the base; once a process. Raises
     CheckpointRefused, NotReplayable."""
@@ -137,7 +142,7 @@ def verify(
     try:
         beginning = take_up(path, run, folder)
         try:
-            return follow(beginning.start, inputs, decisions).outcome, beginning.head
+            return follow(beginning.start, inputs, decisions, changes).outcome, beginning.head
         finally:
             beginning.start.replay.close()
     finally:

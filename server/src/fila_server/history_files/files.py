@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fila_server.history_files import columns
-from fila_server.version import version
+from fila_server.history_files import chain, columns
+from fila_server.history_files.chain import LIST
+from fila_server.version import core_fingerprint, version
 
-LIST = "_list"
 RECORDED_BY = b"fila.history.recorded_by"
+CORE = b"fila.history.core"
 
 
 def moment(ms: int) -> datetime:
@@ -101,10 +103,13 @@ class RunFiles:
             b"fila.history.run": run.encode(),
             b"fila.history.sample": str(sample).encode(),
             RECORDED_BY: version().encode(),
+            CORE: core_fingerprint().encode(),
         }
         make_private(directory)
         make_private(directory / LIST)
         self._mark = _hold_mark(directory, run)
+        self._link: dict[str, Any] = {}
+        self._ended_ms = 0
 
     @property
     def open_bytes(self) -> int:
@@ -137,6 +142,7 @@ class RunFiles:
                     "rows": file.rows,
                     "messages": file.messages,
                     "bytes": (self._directory / file.name).stat().st_size,
+                    "sha256": chain.file_hash(self._directory / file.name),
                     "run": self._run,
                     "sample": self._sample,
                 },
@@ -157,18 +163,48 @@ class RunFiles:
         self._number += 1
         self._list(f"{self._run}-{self._number:06d}", {"gap": why, "run": self._run}, first_ms, last_ms)
 
+    def removes(self, last: Mapping[str, Any]) -> None:
+        """List that everything up to an entry of the chain goes, before it goes."""
+        self._number += 1
+        entry = {"removed": chain.entry_hash(last), "run": self._run}
+        self._list(f"{self._run}-{self._number:06d}", entry, self._ended_ms, self._ended_ms)
+
     def end(self) -> None:
         """Close what is open, and say that the run ended well."""
         self.close()
+        if self._link:
+            self._number += 1
+            self._list(
+                f"{self._run}-{self._number:06d}",
+                {"end": True, "run": self._run},
+                self._ended_ms,
+                self._ended_ms,
+            )
         self._mark[0].unlink()
         os.close(self._mark[1])
 
     def _list(self, stem: str, entry: dict[str, Any], first_ms: int, last_ms: int) -> None:
-        write_entry(self._directory, stem, entry, first_ms, last_ms)
+        link = self._link or chain.next_link(listed(self._directory), self._run)
+        written = write_entry(self._directory, stem, entry | link, first_ms, last_ms)
+        self._link = {"number": link["number"] + 1, "before": chain.entry_hash(written)}
+        self._ended_ms = max(self._ended_ms, last_ms)
 
 
-def write_entry(directory: Path, stem: str, entry: dict[str, Any], first_ms: int, last_ms: int) -> None:
-    """Put one entry into the list, whole or not at all."""
+def listed(directory: Path) -> list[dict[str, Any]]:
+    """Return the list as it stands; an entry that cannot be parsed lists nothing."""
+    found = []
+    for path in sorted((directory / LIST).glob("[!_]*.json")):
+        with contextlib.suppress(OSError, ValueError):
+            entry = json.loads(path.read_text())
+            if isinstance(entry, dict) and "version" in entry:
+                found.append(entry | {"_path": path})
+    return found
+
+
+def write_entry(
+    directory: Path, stem: str, entry: dict[str, Any], first_ms: int, last_ms: int
+) -> dict[str, Any]:
+    """Put one entry into the list, whole or not at all; returns it."""
     entry = entry | {
         "version": columns.VERSION,
         "first_at": moment(first_ms).isoformat(),
@@ -183,6 +219,7 @@ def write_entry(directory: Path, stem: str, entry: dict[str, Any], first_ms: int
         os.fsync(file.fileno())
     aside.rename(path)
     sync(path.parent)
+    return entry
 
 
 def make_private(folder: Path) -> None:

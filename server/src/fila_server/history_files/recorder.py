@@ -159,9 +159,10 @@ class Recorder:
 
     def _retain(self) -> None:
         now_ms = time.time_ns() // 1_000_000
-        removed = upkeep.retain(
-            self._directory, self._bounds.retention_bytes, self._bounds.retention_age_ms, now_ms
-        )
+        due = upkeep.due(self._directory, self._bounds.retention_bytes, self._bounds.retention_age_ms, now_ms)
+        if due and "number" in due[-1]:
+            self._opened().removes(due[-1])
+        removed = upkeep.remove(self._directory, due)
         if removed:
             log.info("history.removed_old_files", files=removed)
 

@@ -21,14 +21,9 @@ import pyarrow.compute as pc
 from fila_server.core.replay.replay import NotReplayable, Replay
 from fila_server.core.runtime.engine import DECISION_RULES
 from fila_server.history_files import columns
-from fila_server.history_files.runs import each
+from fila_server.history_files.alike import Comparison, Difference, flat
 
 R = TypeVar("R", bound=Replay)
-
-GROUP_MAX = 1024
-"""Messages that are decided on together at most (core/threads/blocks.pxd)."""
-
-COMPARED = ("pass", "kind", "queue", "channel", "fairness_key", "consumer", "offset", "attempt")
 
 
 class NoBase(Exception):
@@ -40,17 +35,6 @@ class OlderRules(NotReplayable):
 
 
 @dataclass(frozen=True)
-class Difference:
-    """The first decision that is not the recorded one; None: there is none on that side."""
-
-    recorded: dict[str, Any] | None
-    replayed: dict[str, Any] | None
-
-    def __str__(self) -> str:
-        return f"recorded {_said(self.recorded)}, replayed {_said(self.replayed)}"
-
-
-@dataclass(frozen=True)
 class Outcome:
     """What a replay came to."""
 
@@ -58,6 +42,8 @@ class Outcome:
     decisions: int
     messages_delivered: int
     difference: Difference | None
+    lacking: tuple[str, ...] = ()
+    """Columns that the recording has not, and so are not compared: those who recorded it did not know them."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +68,12 @@ class Followed:
     """Recorded decisions of that pass and later, one row a message."""
 
 
-def verify(inputs: Iterable[pa.Table], decisions: Iterable[pa.Table]) -> Outcome:
-    """Replay the inputs of one segment, in their order, and compare with its decisions, in theirs.
+def verify(
+    inputs: Iterable[pa.Table], decisions: Iterable[pa.Table], changes: Iterable[pa.Table] | None = None
+) -> Outcome:
+    """Replay the inputs of one segment, in their order, and compare with its decisions and its changes, in theirs.
+
+    changes: None compares none.
 
     The last recorded pass is not compared: the recording may end in the middle of it. Raises NoBase, and
     NotReplayable where the inputs contradict themselves.
@@ -93,7 +83,7 @@ def verify(inputs: Iterable[pa.Table], decisions: Iterable[pa.Table]) -> Outcome
     try:
         replay, rest = begin(rows, Path(folder), Replay)
         try:
-            return follow(Start(replay, rest), rows, decisions).outcome
+            return follow(Start(replay, rest), rows, decisions, changes).outcome
         finally:
             replay.close()
     finally:
@@ -101,9 +91,16 @@ def verify(inputs: Iterable[pa.Table], decisions: Iterable[pa.Table]) -> Outcome
 
 
 def follow(
-    start: Start, inputs: Iterable[pa.Table], decisions: Iterable[pa.Table], *, runs_newest: bool = True
+    start: Start,
+    inputs: Iterable[pa.Table],
+    decisions: Iterable[pa.Table],
+    changes: Iterable[pa.Table] | None = None,
+    *,
+    runs_newest: bool = True,
 ) -> Followed:
     """Go on from a start. runs_newest: run the newest pass, too, though there may be more of it than was recorded.
+
+    changes: those before the start are passed over; None compares none.
 
     Raises NotReplayable; OlderRules where a recording does not follow that was made under other rules. Most such
     recordings follow all the same: rules change in one place at a time.
@@ -111,7 +108,7 @@ def follow(
     rules = start.replay.head.get("rules", 1)
     why = ""
     try:
-        followed = _follow(start, inputs, decisions, runs_newest)
+        followed = _follow(start, inputs, decisions, changes, runs_newest)
         if followed.outcome.difference is None or rules == DECISION_RULES:
             return followed
         why = str(followed.outcome.difference)
@@ -126,27 +123,50 @@ def follow(
 
 
 def _follow(
-    start: Start, inputs: Iterable[pa.Table], decisions: Iterable[pa.Table], runs_newest: bool
+    start: Start,
+    inputs: Iterable[pa.Table],
+    decisions: Iterable[pa.Table],
+    changes: Iterable[pa.Table] | None,
+    runs_newest: bool,
 ) -> Followed:
-    comparison = _Comparison(decisions, start.decisions)
+    compared = {columns.DECISIONS: Comparison(map(flat, decisions), start.decisions)}
+    if changes is not None:
+        behind = pc.field("pass") > start.replay.passes
+        compared[columns.CHANGES] = Comparison(
+            (part.filter(behind) if start.decisions is not None else part for part in changes), None
+        )
     passes = WholePasses(itertools.chain([start.inputs], inputs))
     for part in passes:
-        for made in _fed(start.replay, part):
-            comparison.take(made)
-            if comparison.difference is not None:
-                break
-        if comparison.difference is not None:
-            break
-    if comparison.difference is None:
-        if runs_newest:
-            for made in _fed(start.replay, passes.pending):
-                comparison.take(made)
-        start.replay.finish()
-        for made in _taken(start.replay, cut=True):
-            comparison.take(made)
-        comparison.end(passes.newest)
-    outcome = Outcome(start.replay.passes, comparison.compared, comparison.delivered, comparison.difference)
-    return Followed(outcome, passes.pending, comparison.recorded_left)
+        if _all_alike(compared, _fed(start.replay, part)):
+            continue
+        break
+    else:
+        if not runs_newest or _all_alike(compared, _fed(start.replay, passes.pending)):
+            start.replay.finish()
+            _all_alike(compared, _taken(start.replay, cut=True))
+            for each_table in compared.values():
+                each_table.end(passes.newest)
+    found = compared[columns.DECISIONS]
+    differences = [each_table.difference for each_table in compared.values()]
+    lacking = sorted({name for each_table in compared.values() for name in each_table.lacking})
+    outcome = Outcome(
+        start.replay.passes,
+        found.compared,
+        found.delivered,
+        next(filter(None, differences), None),
+        tuple(lacking),
+    )
+    return Followed(outcome, passes.pending, found.recorded_left)
+
+
+def _all_alike(compared: dict[str, Comparison], made: Iterable[tuple[str, pa.Table]]) -> bool:
+    """Compare what is made, up to the first difference."""
+    for name, rows in made:
+        if name in compared:
+            compared[name].take(rows)
+            if compared[name].difference is not None:
+                return False
+    return True
 
 
 class WholePasses:
@@ -233,8 +253,8 @@ def _record(data: bytes) -> tuple[bytes, bytes]:
 _KIND_NUMBERS = pa.array(columns.INPUT_KINDS)
 
 
-def _fed(replay: Replay, part: pa.Table) -> Iterator[pa.Table]:
-    """Feed rows; gives what was decided whenever the core's blocks have to be emptied."""
+def _fed(replay: Replay, part: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """Feed rows; gives what was decided, by table, whenever the core's blocks have to be emptied."""
     if pc.any(part.column("goes_on")).as_py():
         part = pa.Table.from_pylist(list(in_whole(part.to_pylist())), schema=part.schema)
     for batch in part.combine_chunks().to_batches():
@@ -263,117 +283,20 @@ def _numbers(values: pa.Array, code: Literal["B", "q"]) -> memoryview:
     return held.cast(code)
 
 
-def _taken(replay: Replay, *, cut: bool) -> Iterator[pa.Table]:
+def _taken(replay: Replay, *, cut: bool) -> Iterator[tuple[str, pa.Table]]:
     recording = replay.recording
     assert recording is not None
     if cut:
         recording.end_block()
     while (block := recording.take()) is not None:
-        made = columns.tables(block).get(columns.DECISIONS)
-        if made is not None:
-            yield flat(made)
+        for name, made in columns.tables(block).items():
+            yield name, flat(made) if name == columns.DECISIONS else _kept(made)
         block.give_back()
 
 
-def flat(decisions: pa.Table) -> pa.Table:
-    """One row a message, with what is compared, in the order in which it was decided."""
-    lists = decisions.column("offsets").combine_chunks()
-    rows = pc.list_parent_indices(lists)
-    plain = decisions.select(["pass", "kind", "queue", "channel", "fairness_key", "consumer"]).take(rows)
-    offsets = pc.list_flatten(lists)
-    attempts = each(decisions, "attempts")
-    plain = plain.append_column("offset", offsets).append_column("attempt", attempts)
-    if "places" not in decisions.column_names:
-        return plain  # of before there were any: each row was one key's, in the order of decisions
-    return plain.take(_as_decided(pc.list_flatten(decisions.column("places").combine_chunks())))
-
-
-def _as_decided(places: pa.Array) -> pa.Array:
-    """In which order to take messages: a group begins with the one at place 0, and its rows follow one another."""
-    groups = pc.cumulative_sum(pc.cast(pc.equal(places, 0), pa.int64()))
-    return pc.sort_indices(pc.add(pc.multiply(groups, GROUP_MAX), places))
-
-
-class _Comparison:
-    """Takes what is decided anew in pieces, and the recorded decisions as they are needed."""
-
-    def __init__(self, recorded: Iterable[pa.Table], first: pa.Table | None) -> None:
-        self._recorded = (flat(part) for part in recorded)
-        self._left: dict[bool, pa.Table | None] = {True: None, False: first}
-        self.compared = 0
-        self.delivered = 0
-        self.difference: Difference | None = None
-        self._over = False
-
-    @property
-    def recorded_left(self) -> pa.Table | None:
-        """What was recorded, and not made so far."""
-        return self._left[False]
-
-    def take(self, made: pa.Table) -> None:
-        """Compare with as much as was recorded."""
-        self._add(True, made)
-        while self.difference is None and self._length(True):
-            if not self._length(False) and not self._more():
-                return
-            self._compare(min(self._length(True), self._length(False)))
-
-    def end(self, last_pass: int) -> None:
-        """All is replayed: what is left on one side, before the last pass, is a difference."""
-        while self.difference is None and self._more():
-            pass
-        for is_made in (True, False):
-            left = self._left[is_made]
-            if self.difference is None and left is not None and len(left):
-                early = left.filter(pc.less(left.column("pass"), last_pass))
-                if len(early):
-                    row = early.slice(0, 1).to_pylist()[0]
-                    self.difference = Difference(None if is_made else row, row if is_made else None)
-
-    def _length(self, is_made: bool) -> int:
-        left = self._left[is_made]
-        return len(left) if left is not None else 0
-
-    def _add(self, is_made: bool, part: pa.Table) -> None:
-        left = self._left[is_made]
-        self._left[is_made] = part if left is None or not len(left) else pa.concat_tables([left, part])
-
-    def _more(self) -> bool:
-        part = next(self._recorded, None)
-        if part is not None:
-            self._add(False, part)
-        return part is not None
-
-    def _compare(self, count: int) -> None:
-        made, recorded = self._left[True], self._left[False]
-        assert made is not None
-        assert recorded is not None
-        one, other = made.slice(0, count), recorded.slice(0, count)
-        first = count
-        for name in COMPARED:
-            a, b = one.column(name), other.column(name)
-            same = pc.fill_null(pc.equal(a, b), False)
-            same = pc.or_(same, pc.and_(pc.is_null(a), pc.is_null(b)))
-            at = pc.index(same, False).as_py()
-            if 0 <= at < first:
-                first = at
-        self.compared += first
-        self.delivered += pc.sum(pc.equal(one.column("kind").slice(0, first), "delivered")).as_py() or 0
-        if first < count:
-            self.difference = Difference(
-                other.slice(first, 1).to_pylist()[0], one.slice(first, 1).to_pylist()[0]
-            )
-        self._left[True], self._left[False] = made.slice(count), recorded.slice(count)
-
-
-def _said(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return "nothing"
-    consumer = f" to consumer {row['consumer']}" if row["consumer"] is not None else ""
-    return (
-        f"{row['kind']} of {row['queue']}/{row['channel']} key {row['fairness_key']!r} offset {row['offset']} "
-        f"attempt {row['attempt']}{consumer} in pass {row['pass']}"
-    )
+def _kept(made: pa.Table) -> pa.Table:
+    """A copy, since what is not compared at once outlives its block."""
+    return made.take(pa.array(range(len(made))))
 
 
 __all__ = [

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fila_server.history_files.files import LIST, sync, write_entry
+from fila_server.history_files.chain import LIST, chained, next_link
+from fila_server.history_files.files import listed, sync, write_entry
 
 KILLED = "the broker was killed, or had no time to close its files"
 
 
 def entries(directory: Path) -> list[dict[str, Any]]:
     """Return the list, oldest first; an entry that cannot be parsed lists nothing."""
-    found = []
-    for path in sorted((directory / LIST).glob("[!_]*.json")):
-        with contextlib.suppress(OSError, ValueError):
-            entry = json.loads(path.read_text())
-            if isinstance(entry, dict) and "version" in entry:
-                found.append(entry | {"_path": path})
-    return sorted(found, key=lambda entry: (entry.get("first_at") or "", entry["_path"].name))
+    return sorted(listed(directory), key=lambda entry: (entry.get("first_at") or "", entry["_path"].name))
 
 
 def end_dead_runs(directory: Path, now_ms: int) -> list[str]:
@@ -40,8 +35,13 @@ def end_dead_runs(directory: Path, now_ms: int) -> list[str]:
             since_ms = int(datetime.fromisoformat(max(ends)).timestamp() * 1000) if ends else began_ms
             for half in directory.glob(f"*/date=*/hour=*/_{run}-*.parquet"):
                 half.unlink()
+            link = next_link(listed(directory), run)
             write_entry(
-                directory, f"{run}-killed", {"gap": KILLED, "run": run}, since_ms, max(now_ms, since_ms)
+                directory,
+                f"{run}-killed",
+                {"gap": KILLED, "run": run} | link,
+                since_ms,
+                max(now_ms, since_ms),
             )
             mark.unlink()
             ended.append(run)
@@ -50,24 +50,40 @@ def end_dead_runs(directory: Path, now_ms: int) -> list[str]:
     return ended
 
 
-def retain(directory: Path, bytes_max: int, age_ms_max: int, now_ms: int) -> int:
-    """Remove the oldest files until the rest is within both bounds (0: no bound); returns how many.
+def due(directory: Path, bytes_max: int, age_ms_max: int, now_ms: int) -> list[dict[str, Any]]:
+    """Return the oldest entries, without which the rest is within both bounds (0: no bound), in the chain's order.
+
+    With an entry of the chain goes all that comes before it: so what is left is its end.
+    """
+    every = entries(directory)
+    total = sum(int(entry.get("bytes") or 0) for entry in every)
+    found = []
+    for entry in every:
+        age_ms = now_ms - int(datetime.fromisoformat(entry["last_at"]).timestamp() * 1000)
+        if entry.get("file") and ((bytes_max and total > bytes_max) or (age_ms_max and age_ms > age_ms_max)):
+            found.append(entry)
+            total -= int(entry.get("bytes") or 0)
+    links = chained(found)
+    if not links:
+        return found
+    last = (links[-1]["run"], links[-1]["number"])
+    before = [entry for entry in chained(every) if (entry["run"], entry["number"]) <= last]
+    return [entry for entry in found if "number" not in entry] + [dict(entry) for entry in before]
+
+
+def remove(directory: Path, due: Sequence[dict[str, Any]]) -> int:
+    """Remove entries and their files; returns how many files.
 
     The entry goes first: whoever reads the list afterwards does not look for the file.
     """
-    listed = [entry for entry in entries(directory) if entry.get("file")]
-    total = sum(int(entry.get("bytes") or 0) for entry in listed)
     removed = 0
-    for entry in listed:
-        age_ms = now_ms - int(datetime.fromisoformat(entry["last_at"]).timestamp() * 1000)
-        if not ((bytes_max and total > bytes_max) or (age_ms_max and age_ms > age_ms_max)):
-            continue
+    for entry in due:
         path: Path = entry["_path"]
         path.unlink(missing_ok=True)
         sync(path.parent)
-        (directory / entry["file"]).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            (directory / entry["file"]).parent.rmdir()
-        total -= int(entry.get("bytes") or 0)
-        removed += 1
+        if entry.get("file"):
+            (directory / entry["file"]).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                (directory / entry["file"]).parent.rmdir()
+            removed += 1
     return removed

@@ -1,0 +1,184 @@
+"""Recorded rows beside those that are made anew: the first that differs, and in which column."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fila_server.history_files.runs import each
+
+GROUP_MAX = 1024
+"""Messages that are decided on together at most (core/threads/blocks.pxd)."""
+
+OF_ROW = ("pass", "kind", "queue", "channel", "fairness_key", "consumer")
+OF_ROW_TOO = ("at", "weight", "bucket", "reason", "messages")
+OF_MESSAGE = {
+    "offsets": "offset",
+    "attempts": "attempt",
+    "costs": "cost",
+    "held_ms": "held_ms",
+    "wait_no_consumer_ms": "wait_no_consumer_ms",
+    "wait_share_ms": "wait_share_ms",
+    "wait_throttle_ms": "wait_throttle_ms",
+    "wait_delay_ms": "wait_delay_ms",
+    "wait_held_ms": "wait_held_ms",
+}
+"""Lists of a decision, and what one of a message is called."""
+BETWEEN_KEYS = "\x1f"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first row that is not the recorded one; None: there is none on that side."""
+
+    recorded: dict[str, Any] | None
+    replayed: dict[str, Any] | None
+    column: str = ""
+    """In which they differ first; empty: one is not there."""
+
+    def __str__(self) -> str:
+        if self.column in ("", *OF_ROW, "offset", "attempt") or not (self.recorded and self.replayed):
+            return f"recorded {_said(self.recorded)}, replayed {_said(self.replayed)}"
+        one, other = self.recorded[self.column], self.replayed[self.column]
+        return f"{self.column} recorded {one!s}, replayed {other!s}, of {_said(self.recorded)}"
+
+
+class Comparison:
+    """Takes what is made anew in pieces, and the recorded rows as they are needed."""
+
+    def __init__(self, recorded: Iterable[pa.Table], first: pa.Table | None) -> None:
+        """first: recorded rows that come before all others."""
+        self._recorded = iter(recorded)
+        self._left: dict[bool, pa.Table | None] = {True: None, False: first}
+        self.compared = 0
+        self.delivered = 0
+        self.difference: Difference | None = None
+        self.lacking: set[str] = set()
+        """Columns that were not recorded."""
+
+    @property
+    def recorded_left(self) -> pa.Table | None:
+        """What was recorded, and not made so far."""
+        return self._left[False]
+
+    def take(self, made: pa.Table) -> None:
+        """Compare with as much as was recorded."""
+        self._add(True, made)
+        while self.difference is None and self._length(True):
+            if not self._length(False) and not self._more():
+                return
+            self._compare(min(self._length(True), self._length(False)))
+
+    def end(self, last_pass: int) -> None:
+        """All is replayed: what is left on one side, before the last pass, is a difference."""
+        while self.difference is None and self._more():
+            pass
+        for is_made in (True, False):
+            left = self._left[is_made]
+            if self.difference is None and left is not None and len(left):
+                early = left.filter(pc.less(left.column("pass"), last_pass))
+                if len(early):
+                    row = early.slice(0, 1).to_pylist()[0]
+                    self.difference = Difference(None if is_made else row, row if is_made else None)
+
+    def _length(self, is_made: bool) -> int:
+        left = self._left[is_made]
+        return len(left) if left is not None else 0
+
+    def _add(self, is_made: bool, part: pa.Table) -> None:
+        left = self._left[is_made]
+        if left is not None and len(left):
+            part = pa.concat_tables([left, part], promote_options="default")
+        self._left[is_made] = part
+
+    def _more(self) -> bool:
+        part = next(self._recorded, None)
+        if part is not None:
+            self._add(False, part)
+        return part is not None
+
+    def _compare(self, count: int) -> None:
+        made, recorded = self._left[True], self._left[False]
+        assert made is not None
+        assert recorded is not None
+        one, other = made.slice(0, count), recorded.slice(0, count)
+        first, column = count, ""
+        for name in one.column_names:
+            if name not in other.column_names:
+                self.lacking.add(name)
+                continue
+            at = _first_other(one.column(name), other.column(name))
+            if 0 <= at < first:
+                first, column = at, name
+        self.compared += first
+        self.delivered += pc.sum(pc.equal(one.column("kind").slice(0, first), "delivered")).as_py() or 0
+        if first < count:
+            row, row_made = (part.slice(first, 1).to_pylist()[0] for part in (other, one))
+            self.difference = Difference(row, row_made, column)
+        self._left[True], self._left[False] = made.slice(count), recorded.slice(count)
+
+
+def flat(decisions: pa.Table) -> pa.Table:
+    """One row a message, with what is compared, in the order in which it was decided."""
+    there = set(decisions.column_names)
+    lists = decisions.column("offsets").combine_chunks()
+    rows = pc.list_parent_indices(lists)
+    plain = decisions.select([*OF_ROW, *(name for name in OF_ROW_TOO if name in there)])
+    if "throttle_keys" in there:
+        plain = plain.append_column(
+            "throttle_keys", pc.binary_join(decisions.column("throttle_keys"), BETWEEN_KEYS)
+        )
+    plain = plain.take(rows)
+    for name, of_one in OF_MESSAGE.items():
+        if name in there:
+            values = pc.list_flatten(lists) if name == "offsets" else each(decisions, name)
+            plain = plain.append_column(of_one, values)
+    if "places" not in there:
+        return plain  # of before there were any: each row was one key's, in the order of decisions
+    return plain.take(_as_decided(pc.list_flatten(decisions.column("places").combine_chunks())))
+
+
+def _as_decided(places: pa.Array) -> pa.Array:
+    """In which order to take messages: a group begins with the one at place 0, and its rows follow one another."""
+    groups = pc.cumulative_sum(pc.cast(pc.equal(places, 0), pa.int64()))
+    return pc.sort_indices(pc.add(pc.multiply(groups, GROUP_MAX), places))
+
+
+def _first_other(one: pa.ChunkedArray, other: pa.ChunkedArray) -> int:
+    """Where two columns differ first; -1: nowhere."""
+    same = pc.fill_null(pc.equal(one, other), False)
+    same = pc.or_(same, pc.and_(pc.is_null(one), pc.is_null(other)))
+    begin = 0
+    while (at := pc.index(same, False, begin).as_py()) >= 0:
+        if not _alike_as_json(one[at].as_py(), other[at].as_py()):
+            return int(at)
+        begin = at + 1
+    return -1
+
+
+def _alike_as_json(one: Any, other: Any) -> bool:
+    """Whether two texts say the same: a queue's settings have maps, whose order means nothing."""
+    if not (isinstance(one, str) and isinstance(other, str) and one[:1] == other[:1] == "{"):
+        return False
+    try:
+        return bool(json.loads(one) == json.loads(other))
+    except ValueError:
+        return False
+
+
+def _said(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "nothing"
+    if "offset" not in row:  # a change
+        of = row["queue"] or row["name"] or "the broker"
+        return f"the change {row['kind']} of {of} in pass {row['pass']}"
+    consumer = f" to consumer {row['consumer']}" if row["consumer"] is not None else ""
+    return (
+        f"{row['kind']} of {row['queue']}/{row['channel']} key {row['fairness_key']!r} offset {row['offset']} "
+        f"attempt {row['attempt']}{consumer} in pass {row['pass']}"
+    )

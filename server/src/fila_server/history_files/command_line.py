@@ -1,0 +1,90 @@
+"""`fila-server history verify`: what a history is worth as evidence, in a sentence; `fila history verify` runs it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from fila_server.history_files import chain, verifying
+
+EXIT_DIFFERS = 3
+"""Something was changed, or does not follow from what was taken in."""
+
+
+@click.group(name="history")
+def group() -> None:
+    """Look at what a broker recorded."""
+
+
+@group.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--head",
+    default="",
+    metavar="HASH",
+    help="An entry that must be there, as fila history status printed it.",
+)
+def verify(directory: Path, head: str) -> None:
+    """Check the chain of a history's files, and replay what they hold through the core.
+
+    Exit code 3: something was changed, cut or added, or a decision does not follow.
+
+    \b
+    Example:
+      fila-server history verify /var/lib/fila/history
+    """
+    try:
+        from fila_server.history_files import chain, upkeep, verifying
+    except ModuleNotFoundError as missing:
+        raise click.UsageError(
+            f"reading a history's files needs {missing.name}: pip install {missing.name}"
+        ) from None
+    if not (directory / chain.LIST).is_dir():
+        raise click.UsageError(f"{directory} holds no history: it has no folder {chain.LIST}")
+    found = chain.check(directory, head)
+    for said in found.wrong:
+        click.echo(f"wrong: {said}")
+    for said in found.noted:
+        click.echo(f"note: {said}")
+    verdicts = verifying.verify_all(directory, upkeep.entries(directory))
+    for verdict in verdicts:
+        since = f", from the checkpoint of {verdict.since} on" if verdict.since else ""
+        said = f" ({verdict.said})" if verdict.said else ""
+        counts = f"{verdict.passes:,} passes, {verdict.decisions:,} decisions"
+        click.echo(f"{verdict.run}: {verdict.outcome}, {counts}{since}{said}")
+    click.echo(answer(found, verdicts))
+    if found.wrong or any(verdict.outcome in verifying.WRONG for verdict in verdicts):
+        sys.exit(EXIT_DIFFERS)
+
+
+def answer(found: chain.Found, verdicts: list[verifying.Verdict]) -> str:
+    """Return the verdict in a sentence or two."""
+    from fila_server.history_files import verifying
+
+    wrong = [verdict for verdict in verdicts if verdict.outcome in verifying.WRONG]
+    if found.wrong:
+        more = f", and {len(found.wrong) - 1} more" if len(found.wrong) > 1 else ""
+        return f"This history was changed: {found.wrong[0]}{more}."
+    if wrong:
+        return f"This history does not follow. {wrong[0].run}: {wrong[0].said}."
+    same = [verdict for verdict in verdicts if verdict.outcome == verifying.SAME]
+    links = (
+        f"{found.entries:,} entries are one chain, and their {found.files:,} files are as they were listed"
+    )
+    said = f"Consistent: {links if found.entries else 'its files form no chain'}; {_replayed(same, len(verdicts))}"
+    head = f" Its head is {found.head}." if found.head else ""
+    return f"{said}. Only a head that was kept shows that nobody made all of it anew.{head}"
+
+
+def _replayed(same: list[verifying.Verdict], of: int) -> str:
+    if not same:
+        return "nothing could be replayed, so nobody can say whether its decisions follow"
+    decisions, deliveries = sum(each.decisions for each in same), sum(each.deliveries for each in same)
+    rest = f"; {of - len(same)} starts could not be replayed" if of > len(same) else ""
+    return (
+        f"the core decided the same again, {decisions:,} decisions, {deliveries:,} of them deliveries{rest}"
+    )
