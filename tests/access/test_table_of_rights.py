@@ -13,7 +13,7 @@ import grpc
 import pytest
 from google.protobuf import message_factory
 
-from fila.v1 import admin_pb2, auth_pb2, events_pb2, operation_pb2, service_pb2, sink_pb2
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, limit_pb2, operation_pb2, service_pb2, sink_pb2
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW
 from fila_server.access.table import ANY, NOTHING, REDIS, RPCS, Need, page_rows
 from fila_server.edge.redis.verbs import _VERBS
@@ -37,6 +37,9 @@ FIELDS: dict[str, dict[str, Any]] = {
     "Nack": {"message_id": MESSAGE_ID},
     "ExtendLease": {"message_id": MESSAGE_ID, "extend_ms": 1000},
     "SetConfig": {"key": "a", "value": "b"},
+    "SetLimit": {"limit": limit_pb2.Limit(name="a", max_in_flight=1)},
+    "DeleteLimit": {"limit_name": "none"},
+    "ResetLimit": {"throttle_key": "none"},
     "GetConfig": {"key": "a"},
     "CreateChannel": {"channel": "late", "head": True},
     "DeleteChannel": {"channel": "nothing"},

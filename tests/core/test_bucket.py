@@ -244,3 +244,48 @@ def test_a_moment_beyond_the_clocks_range_is_never():
     bucket = TokenBucket(1e-300, 1)
     bucket.take()
     assert bucket.due_ns() == NEVER
+
+
+amounts = st.one_of(st.sampled_from([0.001, 1.0, 3.5, 2000.0]), st.floats(0.001, 1e4))
+amount_steps = st.one_of(
+    st.tuples(st.just("refill"), pauses_ns, st.booleans()),
+    st.tuples(st.just("take"), amounts, st.sampled_from([0.0, 1.0, 7.25])),
+    st.tuples(st.just("give_back"), amounts),
+    st.tuples(st.just("configure"), rates, bursts),
+)
+
+
+@settings(max_examples=LONG_SCRIPTS)
+@given(rate=rates, burst=bursts, script=st.lists(amount_steps, min_size=20, max_size=120))
+def test_amounts_agree_with_exact_arithmetic_and_overdraw_by_one_message_at_most(rate, burst, script):
+    now_ns = 5 * NS_PER_S
+    bucket, reference = TokenBucket(rate, burst, now_ns), ReferenceBucket(rate, burst, now_ns)
+    for name, *arguments in script:
+        if name == "refill":
+            now_ns += arguments[0]
+            bucket.refill(now_ns, arguments[1])
+            reference.refill(now_ns, arguments[1])
+        elif name == "take":
+            amount, before = arguments
+            needed = reference.needs(amount, before)
+            near = abs(reference.level - needed) <= max(needed, Fraction(1)) * NEAR
+            has = bucket.has_amount(amount, before)
+            assert near or has == (bool(reference.burst) and reference.level >= needed)
+            due_ns, exact_ns = bucket.amount_due_ns(amount, before), reference.due_ns(amount, before)
+            if exact_ns is None or exact_ns > NEVER:
+                assert due_ns == NEVER or near
+            elif not near and exact_ns < 2**60:
+                assert abs(due_ns - exact_ns) <= 2 + (exact_ns - reference.refilled_ns) * NEAR
+            if has:
+                bucket.take_amount(amount)
+                reference.take_amount(amount)
+                owed = max(Fraction(0), Fraction(amount) - reference.burst)
+                assert reference.level >= -owed - NEAR * (1 + Fraction(amount))
+        elif name == "give_back":
+            bucket.give_back_amount(*arguments)
+            reference.give_back_amount(*arguments)
+        else:
+            new_rate, new_burst = arguments
+            bucket.configure(new_rate, new_burst, now_ns)
+            reference.configure(new_rate, new_burst, now_ns)
+        assert abs(bucket.level - reference.level) <= NEAR * (1 + abs(reference.level))

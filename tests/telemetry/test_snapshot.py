@@ -69,7 +69,7 @@ def test_a_bucket_tells_its_level_and_who_passed(engine):
     live_a_little(engine)
     engine.sleep(500)
 
-    [bucket] = snapshot_of(engine).buckets
+    [bucket] = snapshot_of(engine).limits
 
     assert bucket.throttle_key == b"mail"
     assert (bucket.rate, bucket.burst) == (1, 1)

@@ -62,6 +62,10 @@ const (
 	FilaAdmin_CancelOperation_FullMethodName   = "/fila.v1.FilaAdmin/CancelOperation"
 	FilaAdmin_EditDeadLetter_FullMethodName    = "/fila.v1.FilaAdmin/EditDeadLetter"
 	FilaAdmin_DryRunPolicy_FullMethodName      = "/fila.v1.FilaAdmin/DryRunPolicy"
+	FilaAdmin_SetLimit_FullMethodName          = "/fila.v1.FilaAdmin/SetLimit"
+	FilaAdmin_DeleteLimit_FullMethodName       = "/fila.v1.FilaAdmin/DeleteLimit"
+	FilaAdmin_ListLimits_FullMethodName        = "/fila.v1.FilaAdmin/ListLimits"
+	FilaAdmin_ResetLimit_FullMethodName        = "/fila.v1.FilaAdmin/ResetLimit"
 )
 
 // FilaAdminClient is the client API for FilaAdmin service.
@@ -150,6 +154,14 @@ type FilaAdminClient interface {
 	EditDeadLetter(ctx context.Context, in *EditDeadLetterRequest, opts ...grpc.CallOption) (*EditDeadLetterResponse, error)
 	// Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing.
 	DryRunPolicy(ctx context.Context, in *DryRunPolicyRequest, opts ...grpc.CallOption) (*DryRunPolicyResponse, error)
+	// Set what messages may use of a throttle key, or of every one that begins so.
+	SetLimit(ctx context.Context, in *SetLimitRequest, opts ...grpc.CallOption) (*SetLimitResponse, error)
+	// Take a limit away; what waits for it goes.
+	DeleteLimit(ctx context.Context, in *DeleteLimitRequest, opts ...grpc.CallOption) (*DeleteLimitResponse, error)
+	// List limits and how they are.
+	ListLimits(ctx context.Context, in *ListLimitsRequest, opts ...grpc.CallOption) (*ListLimitsResponse, error)
+	// Say how much of its budget a throttle key has used.
+	ResetLimit(ctx context.Context, in *ResetLimitRequest, opts ...grpc.CallOption) (*ResetLimitResponse, error)
 }
 
 type filaAdminClient struct {
@@ -586,6 +598,46 @@ func (c *filaAdminClient) DryRunPolicy(ctx context.Context, in *DryRunPolicyRequ
 	return out, nil
 }
 
+func (c *filaAdminClient) SetLimit(ctx context.Context, in *SetLimitRequest, opts ...grpc.CallOption) (*SetLimitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetLimitResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_SetLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) DeleteLimit(ctx context.Context, in *DeleteLimitRequest, opts ...grpc.CallOption) (*DeleteLimitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteLimitResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_DeleteLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) ListLimits(ctx context.Context, in *ListLimitsRequest, opts ...grpc.CallOption) (*ListLimitsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListLimitsResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_ListLimits_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) ResetLimit(ctx context.Context, in *ResetLimitRequest, opts ...grpc.CallOption) (*ResetLimitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResetLimitResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_ResetLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaAdminServer is the server API for FilaAdmin service.
 // All implementations must embed UnimplementedFilaAdminServer
 // for forward compatibility.
@@ -672,6 +724,14 @@ type FilaAdminServer interface {
 	EditDeadLetter(context.Context, *EditDeadLetterRequest) (*EditDeadLetterResponse, error)
 	// Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing.
 	DryRunPolicy(context.Context, *DryRunPolicyRequest) (*DryRunPolicyResponse, error)
+	// Set what messages may use of a throttle key, or of every one that begins so.
+	SetLimit(context.Context, *SetLimitRequest) (*SetLimitResponse, error)
+	// Take a limit away; what waits for it goes.
+	DeleteLimit(context.Context, *DeleteLimitRequest) (*DeleteLimitResponse, error)
+	// List limits and how they are.
+	ListLimits(context.Context, *ListLimitsRequest) (*ListLimitsResponse, error)
+	// Say how much of its budget a throttle key has used.
+	ResetLimit(context.Context, *ResetLimitRequest) (*ResetLimitResponse, error)
 	mustEmbedUnimplementedFilaAdminServer()
 }
 
@@ -798,6 +858,18 @@ func (UnimplementedFilaAdminServer) EditDeadLetter(context.Context, *EditDeadLet
 }
 func (UnimplementedFilaAdminServer) DryRunPolicy(context.Context, *DryRunPolicyRequest) (*DryRunPolicyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DryRunPolicy not implemented")
+}
+func (UnimplementedFilaAdminServer) SetLimit(context.Context, *SetLimitRequest) (*SetLimitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetLimit not implemented")
+}
+func (UnimplementedFilaAdminServer) DeleteLimit(context.Context, *DeleteLimitRequest) (*DeleteLimitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteLimit not implemented")
+}
+func (UnimplementedFilaAdminServer) ListLimits(context.Context, *ListLimitsRequest) (*ListLimitsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListLimits not implemented")
+}
+func (UnimplementedFilaAdminServer) ResetLimit(context.Context, *ResetLimitRequest) (*ResetLimitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResetLimit not implemented")
 }
 func (UnimplementedFilaAdminServer) mustEmbedUnimplementedFilaAdminServer() {}
 func (UnimplementedFilaAdminServer) testEmbeddedByValue()                   {}
@@ -1494,6 +1566,78 @@ func _FilaAdmin_DryRunPolicy_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_SetLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).SetLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_SetLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).SetLimit(ctx, req.(*SetLimitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FilaAdmin_DeleteLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).DeleteLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_DeleteLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).DeleteLimit(ctx, req.(*DeleteLimitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FilaAdmin_ListLimits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListLimitsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).ListLimits(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_ListLimits_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).ListLimits(ctx, req.(*ListLimitsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FilaAdmin_ResetLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResetLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).ResetLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_ResetLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).ResetLimit(ctx, req.(*ResetLimitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaAdmin_ServiceDesc is the grpc.ServiceDesc for FilaAdmin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1640,6 +1784,22 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DryRunPolicy",
 			Handler:    _FilaAdmin_DryRunPolicy_Handler,
+		},
+		{
+			MethodName: "SetLimit",
+			Handler:    _FilaAdmin_SetLimit_Handler,
+		},
+		{
+			MethodName: "DeleteLimit",
+			Handler:    _FilaAdmin_DeleteLimit_Handler,
+		},
+		{
+			MethodName: "ListLimits",
+			Handler:    _FilaAdmin_ListLimits_Handler,
+		},
+		{
+			MethodName: "ResetLimit",
+			Handler:    _FilaAdmin_ResetLimit_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

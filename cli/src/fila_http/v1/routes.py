@@ -1,7 +1,7 @@
 # Generated from proto/ by `make gen`; do not edit.
 """Every route of `fila http`, as proto/http.yaml says."""
 
-from fila.v1 import admin_pb2, auth_pb2, events_pb2, operation_pb2, service_pb2, sink_pb2, version_pb2, watch_pb2
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, limit_pb2, operation_pb2, service_pb2, sink_pb2, version_pb2, watch_pb2
 from fila_http.route import Events, Route
 
 ROUTES = (
@@ -282,6 +282,39 @@ ROUTES = (
         call='/fila.v1.FilaAdmin/ListConfig',
         request=admin_pb2.ListConfigRequest,
         response=admin_pb2.ListConfigResponse,
+    ),
+    Route(
+        name='SetLimit',
+        verb='PUT',
+        path='/v1/limits',
+        call='/fila.v1.FilaAdmin/SetLimit',
+        request=limit_pb2.SetLimitRequest,
+        response=limit_pb2.SetLimitResponse,
+        body='limit',
+    ),
+    Route(
+        name='DeleteLimit',
+        verb='DELETE',
+        path='/v1/limits',
+        call='/fila.v1.FilaAdmin/DeleteLimit',
+        request=limit_pb2.DeleteLimitRequest,
+        response=limit_pb2.DeleteLimitResponse,
+    ),
+    Route(
+        name='ListLimits',
+        verb='GET',
+        path='/v1/limits',
+        call='/fila.v1.FilaAdmin/ListLimits',
+        request=limit_pb2.ListLimitsRequest,
+        response=limit_pb2.ListLimitsResponse,
+    ),
+    Route(
+        name='ResetLimit',
+        verb='POST',
+        path='/v1/limits/reset',
+        call='/fila.v1.FilaAdmin/ResetLimit',
+        request=limit_pb2.ResetLimitRequest,
+        response=limit_pb2.ResetLimitResponse,
     ),
     Route(
         name='Redrive',

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from fila.v1 import admin_pb2
+from fila.v1 import admin_pb2, limit_pb2
 from fila_server import errors
 from fila_server.broker.gate import Gate
 from fila_server.core.protocol import commands
@@ -42,6 +42,8 @@ class QueueMirror:
             commands.CREATE_CHANNEL,
             commands.DELETE_CHANNEL,
             commands.SET_CONFIG,
+            commands.SET_LIMIT,
+            commands.DELETE_LIMIT,
         }
     )
 
@@ -103,6 +105,9 @@ class QueueMirror:
         if kind == commands.SET_CONFIG:
             await self._set_config(admin_pb2.SetConfigRequest.FromString(frame))
             return reply
+        if kind in (commands.SET_LIMIT, commands.DELETE_LIMIT):
+            await self._set_limit(kind, frame)
+            return reply
         if kind == commands.CREATE_QUEUE:
             queue = admin_pb2.CreateQueueRequest.FromString(frame).name
         elif kind == commands.UPDATE_QUEUE:
@@ -120,10 +125,21 @@ class QueueMirror:
         """Bring the copy up to date with a change that nobody asked for: a queue or channel that expired."""
         await self._refresh(queue)
 
+    async def _set_limit(self, kind: int, frame: bytes) -> None:
+        if kind == commands.SET_LIMIT:
+            name = limit_pb2.SetLimitRequest.FromString(frame).limit.name
+        else:
+            name = limit_pb2.DeleteLimitRequest.FromString(frame).limit_name
+        if not name.endswith("*"):
+            await self._look_at_forms(throttle_forms(f"throttle.{name}"))
+
     async def _set_config(self, request: admin_pb2.SetConfigRequest) -> None:
         forms = throttle_forms(request.key)
         if not forms:
             self._take_value(request.key, request.value)
+        await self._look_at_forms(forms)
+
+    async def _look_at_forms(self, forms: tuple[str, ...]) -> None:
         for config_key in forms:
             # The core keeps the forms of a throttle in step; what it made of them only it knows.
             asked = admin_pb2.GetConfigRequest(key=config_key)

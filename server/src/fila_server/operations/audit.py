@@ -29,6 +29,7 @@ _READS = frozenset(
         "GetStats",
         "ListQueues",
         "ListChannels",
+        "ListLimits",
     )
 )
 _HIDDEN_FIELDS = frozenset(("value", "on_enqueue_script", "on_failure_script"))
@@ -128,6 +129,13 @@ def _one(field: Any, value: Any) -> str:
     if hasattr(value, "ToJsonString"):
         return str(value.ToJsonString())
     return ", ".join(f"{inner.name}={_shown(inner, each)}" for inner, each in value.ListFields())
+
+
+def words_of(message: Any) -> str:
+    """A message's fields in one line."""
+    return _shortened(
+        ", ".join(f"{field.name}={_shown(field, value)}" for field, value in message.ListFields())
+    )
 
 
 def digest(text: str) -> str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fila.v1 import admin_pb2, events_pb2
+from fila.v1 import admin_pb2, events_pb2, limit_pb2
 from fila_server.access.admission import Caller
 from fila_server.events import emit
-from fila_server.operations.audit import Call, carry_out
+from fila_server.operations.audit import Call, carry_out, words_of
 
 REQUEST_BY_METHOD: dict[str, Any] = {
     **{
@@ -21,6 +21,9 @@ REQUEST_BY_METHOD: dict[str, Any] = {
         )
     },
     "DropDeadLetters": events_pb2.DropDeadLettersRequest,
+    "SetLimit": limit_pb2.SetLimitRequest,
+    "DeleteLimit": limit_pb2.DeleteLimitRequest,
+    "ResetLimit": limit_pb2.ResetLimitRequest,
 }  # fmt: skip
 """The calls that change something."""
 
@@ -38,6 +41,9 @@ _KIND_BY_METHOD = {
     "PurgeChannel": "channel.purged",
     "SetKeyPolicy": "key.policy_set",
     "SkipMessage": "key.message_skipped",
+    "SetLimit": "limit.set",
+    "DeleteLimit": "limit.deleted",
+    "ResetLimit": "limit.reset",
 }
 
 
@@ -94,6 +100,8 @@ def _shown(name: str, value: Any) -> str:
         return f"{len(value)} characters"
     if name == "offsets":
         return f"{len(value)} named"
+    if name == "limit":
+        return words_of(value)
     if hasattr(value, "ToJsonString"):
         return str(value.ToJsonString())
     if isinstance(value, bool):

@@ -19,7 +19,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from fila.v1 import admin_pb2 as pb
-from fila.v1 import events_pb2, operation_pb2, version_pb2, watch_pb2
+from fila.v1 import events_pb2, limit_pb2, operation_pb2, version_pb2, watch_pb2
 from fila_server.access.admission import Admission, Caller
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE
 from fila_server.access.table import KEYS, RPCS, Need
@@ -34,6 +34,7 @@ from fila_server.operations import changes
 from fila_server.operations.audit import carry_out
 from fila_server.operations.dead_letter_calls import DeadLetterCalls
 from fila_server.operations.explain import Explaining
+from fila_server.operations.limits import LimitCalls
 from fila_server.operations.queues import Queues, on_channel
 from fila_server.operations.requests import AdminRules
 from fila_server.operations.series import RecentSeries
@@ -88,11 +89,15 @@ def handlers(
     dead_letters = DeadLetterCalls(broker, limits, check, admission)
     answers = _of_queues(queues) | _of_dead_letters(queues, dead_letters)
     status = Status(broker, data_dir, troubles)
+    limit_calls = LimitCalls(broker, limits)
+    answers["SetLimit"] = (limit_pb2.SetLimitRequest, limit_calls.set)
     answers |= _views(admission, Explaining(broker, check), WaitingLongest(broker), status)
     answers["GetSeries"] = (watch_pb2.GetSeriesRequest, SeriesCalls(broker, admission, check, recent).series)
     calls = {
         method: _plain(method, broker, admission, kind, request_type, row_check)
-        for method, (kind, request_type, row_check) in _checked_only(check).items()
+        for method, (kind, request_type, row_check) in (
+            _checked_only(check) | _of_limits(limit_calls)
+        ).items()
     }
     calls |= {
         method: _parsed(method, admission, request_type, answer)
@@ -120,6 +125,15 @@ def _checked_only(check: AdminRules) -> dict[str, tuple[int, type[Message], Chec
         "PurgeChannel": (commands.PURGE_CHANNEL, pb.PurgeChannelRequest, check.view),
         "SkipMessage": (commands.SKIP_MESSAGE, pb.SkipMessageRequest, check.explained_key),
         "ListConsumers": (commands.LIST_CONSUMERS, pb.ListConsumersRequest, check.consumers),
+    }
+
+
+def _of_limits(limits: LimitCalls) -> dict[str, tuple[int, type[Message], Check]]:
+    """What the core answers itself of limits."""
+    return {
+        "DeleteLimit": (commands.DELETE_LIMIT, limit_pb2.DeleteLimitRequest, limits.delete),
+        "ListLimits": (commands.LIST_LIMITS, limit_pb2.ListLimitsRequest, limits.list),
+        "ResetLimit": (commands.RESET_LIMIT, limit_pb2.ResetLimitRequest, limits.reset),
     }
 
 

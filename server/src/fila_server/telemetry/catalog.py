@@ -241,6 +241,12 @@ PASSED = _counter("fila.throttle.passed", "{message}", "Deliveries that took a t
 HELD = _counter(
     "fila.throttle.held", "{wait}", "Times a key began to wait for one of its tokens.", THROTTLE_KEY
 )
+WOULD_HOLD = _counter(
+    "fila.throttle.would_hold",
+    "{message}",
+    "Deliveries that a limit in shadow let go and would have held otherwise.",
+    THROTTLE_KEY,
+)
 
 # --- hooks ------------------------------------------------------------------------------------------------------
 HOOK_RUNS = _counter("fila.hook.runs", "{call}", "Calls of the script.", QUEUE, HOOK)

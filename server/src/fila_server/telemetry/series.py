@@ -168,7 +168,7 @@ def all_series(
     yield from _queues(snapshot)
     yield from _channels(snapshot)
     yield from _keys(snapshot, others)
-    yield from _buckets(snapshot)
+    yield from _limits(snapshot)
     yield from _hooks(hooks)
     yield from _quotas(quotas)
     yield from _troubles(troubles)
@@ -257,7 +257,7 @@ def _channels(snapshot: Snapshot) -> Iterator[Series]:
     )
 
 
-# --- the busiest keys and buckets ---------------------------------------------------------------------------------
+# --- the busiest keys and limits ----------------------------------------------------------------------------------
 
 
 def _keys(snapshot: Snapshot, others: OtherKeys) -> Iterator[Series]:
@@ -294,13 +294,15 @@ def _key_attributes(queue: bytes, channel: bytes, fairness_key: str) -> Attribut
     return {c.QUEUE: text_of(queue), c.CHANNEL: text_of(channel), c.FAIRNESS_KEY: fairness_key}
 
 
-def _buckets(snapshot: Snapshot) -> Iterator[Series]:
-    named = [({c.THROTTLE_KEY: text_of(bucket.throttle_key)}, bucket) for bucket in snapshot.buckets]
-    yield _plain(c.TOKENS, [(attributes, bucket.tokens) for attributes, bucket in named])
-    yield _plain(c.THROTTLE_RATE, [(attributes, bucket.rate) for attributes, bucket in named])
-    yield _plain(c.THROTTLE_WAITING, [(attributes, bucket.waiting) for attributes, bucket in named])
-    yield _plain(c.PASSED, [(attributes, bucket.passed) for attributes, bucket in named])
-    yield _plain(c.HELD, [(attributes, bucket.held) for attributes, bucket in named])
+def _limits(snapshot: Snapshot) -> Iterator[Series]:
+    named = [({c.THROTTLE_KEY: text_of(limit.throttle_key)}, limit) for limit in snapshot.limits]
+    own = [(attributes, limit) for attributes, limit in named if not limit.has_no_tokens]
+    yield _plain(c.TOKENS, [(attributes, limit.tokens) for attributes, limit in own])
+    yield _plain(c.THROTTLE_RATE, [(attributes, limit.rate) for attributes, limit in own])
+    yield _plain(c.THROTTLE_WAITING, [(attributes, limit.waiting) for attributes, limit in named])
+    yield _plain(c.PASSED, [(attributes, limit.passed) for attributes, limit in named])
+    yield _plain(c.HELD, [(attributes, limit.held) for attributes, limit in named])
+    yield _plain(c.WOULD_HOLD, [(attributes, limit.would_hold) for attributes, limit in named])
 
 
 # --- hooks --------------------------------------------------------------------------------------------------------

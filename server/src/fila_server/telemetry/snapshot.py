@@ -109,8 +109,8 @@ class Key(msgspec.Struct, array_like=True, frozen=True):
         return self.served_last_hour / self.due_last_hour if self.due_last_hour > 0 else 1.0
 
 
-class Bucket(msgspec.Struct, array_like=True, frozen=True):
-    """One token bucket that limits."""
+class Limit(msgspec.Struct, array_like=True, frozen=True):
+    """One limit as it was set: of a throttle key, or of all that begin alike."""
 
     throttle_key: bytes
     tokens: float
@@ -119,6 +119,9 @@ class Bucket(msgspec.Struct, array_like=True, frozen=True):
     passed: int
     held: int
     waiting: int
+    would_hold: int
+    has_no_tokens: int
+    """Its throttle keys have some each, or it has no rate."""
 
 
 class Snapshot(msgspec.Struct, array_like=True, frozen=True):
@@ -139,7 +142,7 @@ class Snapshot(msgspec.Struct, array_like=True, frozen=True):
     """Queues for which there was no room. Dead-letter queues that never held a letter are not told and not counted."""
     queues: list[Queue]
     keys: list[Key]
-    buckets: list[Bucket]
+    limits: list[Limit]
     quantum: int
 
 

@@ -1,5 +1,6 @@
 # Generated from proto/ by `make gen`; do not edit.
 from fila.v1 import events_pb2 as _events_pb2
+from fila.v1 import limit_pb2 as _limit_pb2
 from fila.v1 import messages_pb2 as _messages_pb2
 from fila.v1 import operation_pb2 as _operation_pb2
 from fila.v1 import version_pb2 as _version_pb2

@@ -5,6 +5,7 @@ import grpc
 
 from fila.v1 import admin_pb2 as fila_dot_v1_dot_admin__pb2
 from fila.v1 import events_pb2 as fila_dot_v1_dot_events__pb2
+from fila.v1 import limit_pb2 as fila_dot_v1_dot_limit__pb2
 from fila.v1 import operation_pb2 as fila_dot_v1_dot_operation__pb2
 from fila.v1 import version_pb2 as fila_dot_v1_dot_version__pb2
 from fila.v1 import watch_pb2 as fila_dot_v1_dot_watch__pb2
@@ -215,6 +216,26 @@ class FilaAdminStub(object):
                 '/fila.v1.FilaAdmin/DryRunPolicy',
                 request_serializer=fila_dot_v1_dot_admin__pb2.DryRunPolicyRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.DryRunPolicyResponse.FromString,
+                )
+        self.SetLimit = channel.unary_unary(
+                '/fila.v1.FilaAdmin/SetLimit',
+                request_serializer=fila_dot_v1_dot_limit__pb2.SetLimitRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_limit__pb2.SetLimitResponse.FromString,
+                )
+        self.DeleteLimit = channel.unary_unary(
+                '/fila.v1.FilaAdmin/DeleteLimit',
+                request_serializer=fila_dot_v1_dot_limit__pb2.DeleteLimitRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_limit__pb2.DeleteLimitResponse.FromString,
+                )
+        self.ListLimits = channel.unary_unary(
+                '/fila.v1.FilaAdmin/ListLimits',
+                request_serializer=fila_dot_v1_dot_limit__pb2.ListLimitsRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_limit__pb2.ListLimitsResponse.FromString,
+                )
+        self.ResetLimit = channel.unary_unary(
+                '/fila.v1.FilaAdmin/ResetLimit',
+                request_serializer=fila_dot_v1_dot_limit__pb2.ResetLimitRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_limit__pb2.ResetLimitResponse.FromString,
                 )
 
 
@@ -497,6 +518,34 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetLimit(self, request, context):
+        """Set what messages may use of a throttle key, or of every one that begins so.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteLimit(self, request, context):
+        """Take a limit away; what waits for it goes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListLimits(self, request, context):
+        """List limits and how they are.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResetLimit(self, request, context):
+        """Say how much of its budget a throttle key has used.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -694,6 +743,26 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.DryRunPolicy,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.DryRunPolicyRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.DryRunPolicyResponse.SerializeToString,
+            ),
+            'SetLimit': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetLimit,
+                    request_deserializer=fila_dot_v1_dot_limit__pb2.SetLimitRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_limit__pb2.SetLimitResponse.SerializeToString,
+            ),
+            'DeleteLimit': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteLimit,
+                    request_deserializer=fila_dot_v1_dot_limit__pb2.DeleteLimitRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_limit__pb2.DeleteLimitResponse.SerializeToString,
+            ),
+            'ListLimits': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListLimits,
+                    request_deserializer=fila_dot_v1_dot_limit__pb2.ListLimitsRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_limit__pb2.ListLimitsResponse.SerializeToString,
+            ),
+            'ResetLimit': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResetLimit,
+                    request_deserializer=fila_dot_v1_dot_limit__pb2.ResetLimitRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_limit__pb2.ResetLimitResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1367,5 +1436,73 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/DryRunPolicy',
             fila_dot_v1_dot_admin__pb2.DryRunPolicyRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.DryRunPolicyResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def SetLimit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/SetLimit',
+            fila_dot_v1_dot_limit__pb2.SetLimitRequest.SerializeToString,
+            fila_dot_v1_dot_limit__pb2.SetLimitResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def DeleteLimit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/DeleteLimit',
+            fila_dot_v1_dot_limit__pb2.DeleteLimitRequest.SerializeToString,
+            fila_dot_v1_dot_limit__pb2.DeleteLimitResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListLimits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/ListLimits',
+            fila_dot_v1_dot_limit__pb2.ListLimitsRequest.SerializeToString,
+            fila_dot_v1_dot_limit__pb2.ListLimitsResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ResetLimit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/ResetLimit',
+            fila_dot_v1_dot_limit__pb2.ResetLimitRequest.SerializeToString,
+            fila_dot_v1_dot_limit__pb2.ResetLimitResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

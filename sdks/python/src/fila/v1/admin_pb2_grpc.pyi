@@ -10,6 +10,7 @@ A channel that is left empty means `default`, except where a field says otherwis
 from collections import abc as _abc
 from fila.v1 import admin_pb2 as _admin_pb2
 from fila.v1 import events_pb2 as _events_pb2
+from fila.v1 import limit_pb2 as _limit_pb2
 from fila.v1 import operation_pb2 as _operation_pb2
 from fila.v1 import version_pb2 as _version_pb2
 from fila.v1 import watch_pb2 as _watch_pb2
@@ -123,6 +124,14 @@ class FilaAdminStub:
     """Send a dead letter back with other headers and another payload, as a new message."""
     DryRunPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DryRunPolicyRequest, _admin_pb2.DryRunPolicyResponse]
     """Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing."""
+    SetLimit: _grpc.UnaryUnaryMultiCallable[_limit_pb2.SetLimitRequest, _limit_pb2.SetLimitResponse]
+    """Set what messages may use of a throttle key, or of every one that begins so."""
+    DeleteLimit: _grpc.UnaryUnaryMultiCallable[_limit_pb2.DeleteLimitRequest, _limit_pb2.DeleteLimitResponse]
+    """Take a limit away; what waits for it goes."""
+    ListLimits: _grpc.UnaryUnaryMultiCallable[_limit_pb2.ListLimitsRequest, _limit_pb2.ListLimitsResponse]
+    """List limits and how they are."""
+    ResetLimit: _grpc.UnaryUnaryMultiCallable[_limit_pb2.ResetLimitRequest, _limit_pb2.ResetLimitResponse]
+    """Say how much of its budget a throttle key has used."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -211,6 +220,14 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Send a dead letter back with other headers and another payload, as a new message."""
     DryRunPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.DryRunPolicyRequest, _admin_pb2.DryRunPolicyResponse]  # type: ignore[assignment]
     """Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing."""
+    SetLimit: _aio.UnaryUnaryMultiCallable[_limit_pb2.SetLimitRequest, _limit_pb2.SetLimitResponse]  # type: ignore[assignment]
+    """Set what messages may use of a throttle key, or of every one that begins so."""
+    DeleteLimit: _aio.UnaryUnaryMultiCallable[_limit_pb2.DeleteLimitRequest, _limit_pb2.DeleteLimitResponse]  # type: ignore[assignment]
+    """Take a limit away; what waits for it goes."""
+    ListLimits: _aio.UnaryUnaryMultiCallable[_limit_pb2.ListLimitsRequest, _limit_pb2.ListLimitsResponse]  # type: ignore[assignment]
+    """List limits and how they are."""
+    ResetLimit: _aio.UnaryUnaryMultiCallable[_limit_pb2.ResetLimitRequest, _limit_pb2.ResetLimitResponse]  # type: ignore[assignment]
+    """Say how much of its budget a throttle key has used."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     """Make, watch, change and clean up.
@@ -530,5 +547,37 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.DryRunPolicyResponse, _abc.Awaitable[_admin_pb2.DryRunPolicyResponse]]:
         """Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing."""
+
+    @_abc_1.abstractmethod
+    def SetLimit(
+        self,
+        request: _limit_pb2.SetLimitRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_limit_pb2.SetLimitResponse, _abc.Awaitable[_limit_pb2.SetLimitResponse]]:
+        """Set what messages may use of a throttle key, or of every one that begins so."""
+
+    @_abc_1.abstractmethod
+    def DeleteLimit(
+        self,
+        request: _limit_pb2.DeleteLimitRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_limit_pb2.DeleteLimitResponse, _abc.Awaitable[_limit_pb2.DeleteLimitResponse]]:
+        """Take a limit away; what waits for it goes."""
+
+    @_abc_1.abstractmethod
+    def ListLimits(
+        self,
+        request: _limit_pb2.ListLimitsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_limit_pb2.ListLimitsResponse, _abc.Awaitable[_limit_pb2.ListLimitsResponse]]:
+        """List limits and how they are."""
+
+    @_abc_1.abstractmethod
+    def ResetLimit(
+        self,
+        request: _limit_pb2.ResetLimitRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_limit_pb2.ResetLimitResponse, _abc.Awaitable[_limit_pb2.ResetLimitResponse]]:
+        """Say how much of its budget a throttle key has used."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

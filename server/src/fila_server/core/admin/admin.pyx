@@ -7,6 +7,7 @@ from libc.string cimport memcpy
 from fila_server.core.admin.chores cimport chore_waits, purge_begin, remains_begin
 from fila_server.core.admin.deleting cimport channel_delete, queue_delete, queues_clear
 from fila_server.core.admin.key_head cimport skip_message
+from fila_server.core.admin.limits cimport limit_command
 from fila_server.core.admin.operation_records cimport operation_records_put
 from fila_server.core.admin.runtime_config cimport config_get, config_list, config_set
 from fila_server.core.formats.records cimport (
@@ -25,8 +26,8 @@ from fila_server.core.lifecycle.seek cimport channel_seek, channel_start
 from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport (
     ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION,
-    GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL,
-    SET_CONFIG, SET_KEY_POLICY, SKIP_MESSAGE, UPDATE_QUEUE,
+    GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, RESET_LIMIT,
+    SEEK_CHANNEL, SET_CONFIG, SET_KEY_POLICY, SET_LIMIT, SKIP_MESSAGE, UPDATE_QUEUE,
 )
 from fila_server.core.protocol.protobuf cimport (
     QUEUE_FIELD, Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field,
@@ -97,6 +98,9 @@ cdef void _at_once(Core* core, Command* command, Fields* fields) noexcept nogil:
         return
     if command.kind == LIST_CONFIG:
         config_list(core, command, fields)
+        return
+    if SET_LIMIT <= command.kind <= RESET_LIMIT:
+        limit_command(core, command, fields)
         return
     queue = queue_find(core, fields.text[QUEUE_FIELD])
     if queue == NULL:

@@ -14,6 +14,9 @@ from fila_server.core.protocol.refusals cimport refusal_reason
 from fila_server.core.scheduling.clocks cimport (
     HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, hour_sum, hour_total,
 )
+from fila_server.core.scheduling.limits cimport limit_says_something
+from fila_server.core.scheduling.parts cimport parts_refill
+from fila_server.core.state.limits cimport Limit
 from fila_server.core.state.paths cimport flow_delivered
 from fila_server.core.state.state cimport Channel, Flow, KeyClock, Queue, ThrottleKey
 from fila_server.core.storage.reclaim cimport Upkeep
@@ -31,7 +34,7 @@ cdef enum:
     QUEUES_MAX = 2000
     CHANNELS_MAX = 64               # of one queue
     KEYS_MAX = 1000
-    BUCKETS_MAX = 1000
+    LIMITS_MAX = 1000
 
 cdef struct Totals:                  # of the whole broker
     uint64_t passes, commands, epochs, syncs, frames_in, messages_in, refused_mailbox, malformed
@@ -231,7 +234,7 @@ cdef void _queues(Core* core, Buffer* b) noexcept nogil:
     free(rows)
 
 
-# --- the busiest keys and buckets ------------------------------------------------------------
+# --- the busiest keys and limits -------------------------------------------------------------
 
 cdef void _key(Core* core, Buffer* b, KeyClock* row, StepBudget* steps) noexcept nogil:
     cdef Flow* flow = row.flow
@@ -287,36 +290,44 @@ cdef void _keys(Core* core, Buffer* b) noexcept nogil:
     free(rows)
 
 
-cdef void _buckets(Core* core, Buffer* b) noexcept nogil:
-    cdef Ranked* rows = <Ranked*> must_malloc(BUCKETS_MAX * sizeof(Ranked))
+cdef void _limits(Core* core, Buffer* b) noexcept nogil:
+    """By limit as it was set; what a pattern's keys have now would be a row for each of them."""
+    cdef Ranked* rows = <Ranked*> must_malloc(LIMITS_MAX * sizeof(Ranked))
     cdef uint32_t cursor = 0
     cdef uint32_t count = 0
     cdef uint32_t i
-    cdef ThrottleKey* bucket
+    cdef Limit* limit
+    cdef ThrottleKey* key
     while True:
-        bucket = <ThrottleKey*> textmap_next(&core.throttle_keys, &cursor)
-        if bucket == NULL:
+        limit = <Limit*> textmap_next(&core.limit_table.by_name, &cursor)
+        if limit == NULL:
             break
-        if bucket.limited:
-            keep_largest(rows, &count, BUCKETS_MAX, bucket, bucket.passed + bucket.stopped)
+        if limit_says_something(&limit.terms):
+            keep_largest(rows, &count, LIMITS_MAX, limit, limit.passed + limit.stopped)
     largest_first(rows, count)
     _array(b, count)
     for i in range(count):
-        bucket = <ThrottleKey*> rows[i].what
-        bucket_refill(&bucket.bucket, core.mono_ns, bucket.waiters != NULL)
-        _array(b, 7)
-        _text(b, &bucket.text)
-        _real(b, bucket.bucket.level)
-        _real(b, bucket.bucket.rate)
-        _real(b, bucket.bucket.burst)
-        _number(b, bucket.passed)
-        _number(b, bucket.stopped)
-        _number(b, bucket.waiting)
+        limit = <Limit*> rows[i].what
+        key = NULL if limit.is_pattern else <ThrottleKey*> limit.instances
+        if key != NULL and key.parts == NULL and key.charged:
+            bucket_refill(&key.bucket, core.mono_ns, key.waiters != NULL)
+        elif key != NULL and key.charged:
+            parts_refill(core, key)
+        _array(b, 9)
+        _text(b, &limit.text)
+        _real(b, key.bucket.level if key != NULL else limit.terms.rates[0].burst)
+        _real(b, limit.terms.rates[0].per_second)
+        _real(b, limit.terms.rates[0].burst)
+        _number(b, limit.passed)
+        _number(b, limit.stopped)
+        _number(b, limit.waiting)
+        _number(b, limit.would_hold)
+        _number(b, limit.is_pattern or limit.terms.rate_count == 0)
     free(rows)
 
 
 cdef void metrics_command(Core* core, Command* command) noexcept nogil:
-    """The one that asks each second asks without keys and buckets."""
+    """The one that asks each second asks without keys and limits."""
     cdef Fields fields
     cdef Buffer b
     fields_parse(&fields, command.bytes, command.length)
@@ -341,6 +352,6 @@ cdef void metrics_command(Core* core, Command* command) noexcept nogil:
         _array(&b, 0)
     else:
         _keys(core, &b)
-        _buckets(core, &b)
+        _limits(core, &b)
     _number(&b, <uint64_t> core.quantum)
     answer(core, command.token, OK, &b, False)

@@ -5,17 +5,18 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, qsort, strtod
 from libc.string cimport memchr, memcmp, memcpy, memset
 
+from fila_server.core.formats.limit_records cimport limit_record_delete, limit_record_put
 from fila_server.core.lifecycle.answers cimport answer, answer_status
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport INVALID_ARGUMENT, NOT_FOUND, OK
 from fila_server.core.protocol.protobuf cimport put_nested, put_number_field, put_text_field
-from fila_server.core.scheduling.throttle cimport throttle_key_intern
-from fila_server.core.scheduling.tokens cimport bucket_set
+from fila_server.core.scheduling.limits cimport limit_find, limit_of, limit_says_something, limit_set
+from fila_server.core.scheduling.parts cimport terms_are_plain
+from fila_server.core.state.limits cimport LimitTerms
 from fila_server.core.state.pending cimport ConfigRow
-from fila_server.core.state.state cimport ThrottleKey
 from fila_server.core.storage.families cimport CONFIG
 from fila_server.core.storage.store cimport batch_delete, batch_put
-from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, must_malloc, put_bytes
+from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, must_malloc, put_bytes, put_slice
 from fila_server.core.structures.maps cimport Text, textmap_get, textmap_next, textmap_put, textmap_remove
 
 
@@ -96,50 +97,76 @@ cdef bint _throttle_parse(
     )
 
 
-cdef void config_apply(Core* core, Slice name, Slice value) noexcept nogil:
-    """Keep a row of the runtime config in memory, and turn what is a throttle into its bucket."""
+cdef inline bint _has_star(Slice bucket) noexcept nogil:
+    """It would limit the one throttle key of that very name, and look like a pattern."""
+    return memchr(bucket.at, c'*', bucket.length) != NULL
+
+
+cdef void _row_put(Core* core, Slice name, Slice value) noexcept nogil:
+    """In memory; an empty value takes it away."""
     cdef ConfigRow* row = _row(core, name)
-    cdef Slice bucket_name
-    cdef ThrottleKey* bucket
-    cdef double rate = 0
-    cdef double burst = 0
-    cdef int form
     cdef char* bytes
     if row != NULL:
         textmap_remove(&core.config, &row.text)
         free(row.value)
         free(row)
-    if value.length:
-        row = <ConfigRow*> must_malloc(sizeof(ConfigRow) + name.length)
-        memset(row, 0, sizeof(ConfigRow))
-        bytes = <char*> row + sizeof(ConfigRow)
-        memcpy(bytes, name.at, name.length)
-        row.text.bytes = bytes
-        row.text.length = name.length
-        row.value = <char*> must_malloc(value.length)
-        memcpy(row.value, value.at, value.length)
-        row.length = value.length
-        textmap_put(&core.config, &row.text)
-    if not _throttle_parse(name, value, &bucket_name, &rate, &burst, &form) or form == 0:
+    if value.length == 0:
         return
-    bucket = throttle_key_intern(core, bucket_name)
-    if form == 1 or form == 2:
-        bucket.has_rate = value.length > 0
-        bucket.rate = rate
-    if form == 1 or form == 3:
-        bucket.has_burst = value.length > 0
-        bucket.burst = burst
-    if value.length == 0:               # an empty value on any of the forms removes the limit
-        bucket.has_rate = bucket.has_burst = False
-    bucket_set(core, bucket)
+    row = <ConfigRow*> must_malloc(sizeof(ConfigRow) + name.length)
+    memset(row, 0, sizeof(ConfigRow))
+    bytes = <char*> row + sizeof(ConfigRow)
+    memcpy(bytes, name.at, name.length)
+    row.text.bytes = bytes
+    row.text.length = name.length
+    row.value = <char*> must_malloc(value.length)
+    memcpy(row.value, value.at, value.length)
+    row.length = value.length
+    textmap_put(&core.config, &row.text)
 
 
-cdef void _config_store(Core* core, Slice name, Slice value) noexcept nogil:
+cdef void _row_store(Core* core, Slice name, Slice value) noexcept nogil:
     if value.length:
         batch_put(core.store, core.settles, CONFIG, name.at, name.length, value.at, value.length)
     else:
         batch_delete(core.store, core.settles, CONFIG, name.at, name.length)
-    config_apply(core, name, value)
+    _row_put(core, name, value)
+
+
+cdef void config_apply(Core* core, Slice name, Slice value) noexcept nogil:
+    cdef Slice bucket
+    cdef double rate = 0
+    cdef double burst = 0
+    cdef int form
+    _row_put(core, name, value)
+    if _throttle_parse(name, value, &bucket, &rate, &burst, &form) and form and not _has_star(bucket):
+        _throttle_apply(core, bucket, form, value.length > 0, rate, burst)
+
+
+cdef void _throttle_apply(
+        Core* core, Slice bucket, int form, bint is_set, double rate, double burst) noexcept nogil:
+    """A short form is a limit's rates: its other parts stay."""
+    cdef Limit* limit
+    cdef LimitTerms terms
+    if not is_set and limit_find(core, bucket) == NULL:
+        return
+    limit = limit_of(core, bucket)
+    if form == 1 or form == 2:
+        limit.has_rate, limit.half_rate = is_set, rate
+    if form == 1 or form == 3:
+        limit.has_burst, limit.half_burst = is_set, burst
+    if not is_set:                      # an empty value of any of the forms takes the rate away
+        limit.has_rate = limit.has_burst = False
+    terms = limit.terms
+    throttle_terms(limit, &terms)
+    limit_set(core, limit, &terms)
+
+
+cdef void throttle_terms(const Limit* limit, LimitTerms* terms) noexcept nogil:
+    terms.rate_count = 1 if limit.has_rate and limit.has_burst else 0
+    if terms.rate_count:
+        terms.rates[0].per_second = limit.half_rate if limit.half_burst > 0 else 0
+        terms.rates[0].burst = limit.half_burst
+        terms.rates[0].in_cost = False
 
 
 cdef Slice _join(Buffer* b, const char* prefix, Slice middle, const char* suffix) noexcept nogil:
@@ -156,36 +183,109 @@ cdef Slice _join(Buffer* b, const char* prefix, Slice middle, const char* suffix
     return _text(b.data, <uint32_t> b.length)
 
 
-cdef void _store_parts(Core* core, Buffer* b, Slice bucket, Slice value) noexcept nogil:
-    """Rate and burst of "rate,burst", each under its own key."""
-    cdef Slice burst
+cdef void _forms_store(Core* core, Slice bucket, Slice rate, Slice burst) noexcept nogil:
+    """All forms of a throttle, so that each reads back what another one set; what is empty goes."""
+    cdef Buffer b
+    cdef Buffer both
+    buffer_init(&b)
+    buffer_init(&both)
+    if rate.length and burst.length:
+        put_bytes(&both, rate.at, rate.length)
+        put_bytes(&both, b",", 1)
+        put_bytes(&both, burst.at, burst.length)
+    _row_store(core, _join(&b, b"throttle.", bucket, b""), _text(both.data, <uint32_t> both.length))
+    _row_store(core, _join(&b, b"throttle:", bucket, b":rate"), rate)
+    _row_store(core, _join(&b, b"throttle:", bucket, b":burst"), burst)
+    buffer_free(&b)
+    buffer_free(&both)
+
+
+cdef Slice _decimal(char* to, size_t size, double number) noexcept nogil:
+    """As short as it reads back the same."""
+    cdef int length = snprintf(to, size, b"%.15g", number)
+    if strtod(to, NULL) != number:
+        length = snprintf(to, size, b"%.17g", number)
+    return _text(to, <uint32_t> length)
+
+
+cdef void throttle_forms_put(Core* core, Limit* limit) noexcept nogil:
+    cdef const LimitTerms* terms = &limit.terms
+    cdef Slice name = _text(limit.text.bytes, limit.text.length)
+    cdef bint is_short = terms.rate_count == 1 and not terms.rates[0].in_cost
+    cdef LimitTerms said
+    cdef char rate[64]
+    cdef char burst[64]
+    throttle_terms(limit, &said)
+    if is_short and said.rate_count and (
+        said.rates[0].per_second == terms.rates[0].per_second and said.rates[0].burst == terms.rates[0].burst
+    ):
+        return                          # in whatever words
+    limit.has_rate = limit.has_burst = is_short
+    if is_short:
+        limit.half_rate, limit.half_burst = terms.rates[0].per_second, terms.rates[0].burst
+        _forms_store(
+            core, name, _decimal(rate, sizeof(rate), limit.half_rate),
+            _decimal(burst, sizeof(burst), limit.half_burst))
+    else:
+        _forms_store(core, name, _text(b"", 0), _text(b"", 0))
+
+
+cdef void throttle_forms_delete(Core* core, Limit* limit) noexcept nogil:
+    limit.has_rate = limit.has_burst = False
+    _forms_store(core, _text(limit.text.bytes, limit.text.length), _text(b"", 0), _text(b"", 0))
+
+
+cdef void limit_keep(Core* core, Limit* limit) noexcept nogil:
+    if limit.is_pattern or (limit_says_something(&limit.terms) and not terms_are_plain(&limit.terms)):
+        limit_record_put(core, limit)
+    else:
+        limit_record_delete(core, limit)
+
+
+cdef Slice _half_row(Core* core, Slice bucket, const char* suffix) noexcept nogil:
+    cdef Buffer b
+    cdef ConfigRow* row
+    buffer_init(&b)
+    row = _row(core, _join(&b, b"throttle:", bucket, suffix))
+    buffer_free(&b)
+    return _text(row.value, row.length) if row != NULL else _text(b"", 0)
+
+
+cdef void _throttle_set(
+        Core* core, Slice value, Slice bucket, int form, double rate, double burst) noexcept nogil:
     cdef uint32_t comma = 0
-    while comma < value.length and value.at[comma] != c',':
-        comma += 1
-    burst = _text(value.at + comma + 1, value.length - comma - 1)
-    _config_store(core, _join(b, b"throttle:", bucket, b":rate"), _text(value.at, comma))
-    _config_store(core, _join(b, b"throttle:", bucket, b":burst"), burst)
-
-
-cdef inline bint _has_star(Slice bucket) noexcept nogil:
-    """It would limit the one throttle key of that very name, and look like a pattern."""
-    return memchr(bucket.at, c'*', bucket.length) != NULL
+    cdef Buffer b
+    cdef Limit* limit
+    buffer_init(&b)                     # the other half, which goes with its row
+    if value.length == 0:
+        _forms_store(core, bucket, value, value)
+    elif form == 1:
+        while value.at[comma] != c',':
+            comma += 1
+        _forms_store(
+            core, bucket, _text(value.at, comma), _text(value.at + comma + 1, value.length - comma - 1))
+    else:
+        put_slice(&b, _half_row(core, bucket, b":burst" if form == 2 else b":rate"))
+        if form == 2:
+            _forms_store(core, bucket, value, _text(b.data, <uint32_t> b.length))
+        else:
+            _forms_store(core, bucket, _text(b.data, <uint32_t> b.length), value)
+    buffer_free(&b)
+    _throttle_apply(core, bucket, form, value.length > 0, rate, burst)
+    limit = limit_find(core, bucket)
+    if limit != NULL:
+        limit_keep(core, limit)
 
 
 cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogil:
-    """Both forms of a throttle are kept in step, so that each reads back what the other set."""
     cdef Slice name = fields.text[v1.SET_CONFIG_REQUEST_KEY]
     cdef Slice value = fields.text[v1.SET_CONFIG_REQUEST_VALUE]
     cdef Slice bucket
-    cdef Slice rate_text
-    cdef Slice burst_text
     cdef double rate = 0
     cdef double burst = 0
     cdef int form
     cdef bint good
-    cdef ConfigRow* other
     cdef Buffer b
-    cdef Buffer both
     good = _throttle_parse(name, value, &bucket, &rate, &burst, &form)
     if form == 0 and value.length and (_starts(name, b"throttle.", 9) or _starts(name, b"throttle:", 9)):
         # Stored, it would limit nothing and look as if it did. An empty value still takes away one from
@@ -198,8 +298,8 @@ cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogi
     if form and value.length and _has_star(bucket):
         answer_status(
             core, command.token, INVALID_ARGUMENT,
-            b"key: a throttle limits one throttle key, and a * in it is no pattern: set throttle.<key> once "
-            b"for each key that messages name", b"INVALID_FIELD")
+            b"key: a throttle limits one throttle key, and a * in it is no pattern; SetLimit limits every key "
+            b"that begins alike, each for itself", b"INVALID_FIELD")
         return
     if not good:
         answer_status(
@@ -207,30 +307,11 @@ cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogi
             b"value: a throttle is \"rate,burst\" with rate >= 0 and burst >= 1 (or burst 0 to stop), "
             b"finite numbers", b"INVALID_FIELD")
         return
-    buffer_init(&b)
-    buffer_init(&both)
-    if form and value.length == 0:
-        _config_store(core, _join(&b, b"throttle.", bucket, b""), value)
-        _config_store(core, _join(&b, b"throttle:", bucket, b":rate"), value)
-        _config_store(core, _join(&b, b"throttle:", bucket, b":burst"), value)
-    elif form == 1:
-        _config_store(core, name, value)
-        _store_parts(core, &b, bucket, value)
-    elif form:
-        _config_store(core, name, value)
-        other = _row(core, _join(&b, b"throttle:", bucket, b":burst" if form == 2 else b":rate"))
-        if other != NULL:
-            rate_text = value if form == 2 else _text(other.value, other.length)
-            burst_text = _text(other.value, other.length) if form == 2 else value
-            put_bytes(&both, rate_text.at, rate_text.length)
-            put_bytes(&both, b",", 1)
-            put_bytes(&both, burst_text.at, burst_text.length)
-            _config_store(
-                core, _join(&b, b"throttle.", bucket, b""), _text(both.data, <uint32_t> both.length))
+    if form:
+        _throttle_set(core, value, bucket, form, rate, burst)
     else:
-        _config_store(core, name, value)
-    buffer_free(&b)
-    buffer_free(&both)
+        _row_store(core, name, value)
+    buffer_init(&b)
     answer(core, command.token, OK, &b, True)
 
 

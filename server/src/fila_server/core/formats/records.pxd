@@ -21,7 +21,9 @@
              queue | channel                         name, start offset, created, first number, idle time
     KEYS     queue | fairness key                    weights, pause, cap; 2: rate and burst; 3: paused since
     CONFIG   key                                     value
-    BUCKETS  throttle key                            level, wall clock
+    BUCKETS  throttle key                            level, wall clock; 2, of a limit with more than one rate of
+                                                     messages: of each rate, and what of which period is spent
+             0xFF | name                             a limit that is more than one rate of messages: a Limit
     DEDUP    queue | dedup key                       id, offset, when its window ends and began
     SINKS    sink                                    name, epoch, next batch, runs, idle time
              sink | "I"                              INTENT: a published batch and its attempts
@@ -48,7 +50,7 @@ old kind to tests/store/formats.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.state.pending cimport Dedup, LeaseGroup
-from fila_server.core.state.state cimport Channel, Core, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey
+from fila_server.core.state.state cimport Channel, Core, Frame, Key, Lease, Queue, Share, Slot
 from fila_server.core.storage.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.structures.buffer cimport Slice
 
@@ -71,6 +73,10 @@ cdef enum:
     WITH_OWN_IDS = 1
     WITH_TIMES = 2
     WITH_ONLY = 4
+    BUCKET_BYTES = 17
+    VERSION_PARTS = 2               # BUCKETS: of a limit with several parts
+    VERSION_LIMIT = 3               # BUCKETS: a limit itself
+    LIMIT_NAMES = 0xFF              # what its key begins with: no throttle key does, since all are UTF-8
     DEDUP_BYTES = 41
     DEDUP_BYTES_OF_BEFORE = 33      # version 1: without the window's beginning
 
@@ -118,7 +124,6 @@ cdef void channel_records_delete(Core* core, Channel* channel) noexcept nogil
 cdef void queue_records_delete(Core* core, Queue* queue) noexcept nogil
 cdef void key_record_put(Core* core, rocksdb_writebatch_t* batch, Key* key) noexcept nogil
 cdef void key_record_delete(Core* core, Key* key) noexcept nogil
-cdef void bucket_record_put(Core* core, ThrottleKey* bucket) noexcept nogil
 cdef void dedup_record_put(Core* core, rocksdb_writebatch_t* batch, Queue* queue, Dedup* row) noexcept nogil
 cdef void dedup_record_delete(Core* core, Queue* queue, Dedup* row) noexcept nogil
 cdef void meta_record_put(Core* core, const char* name, uint64_t value) noexcept nogil

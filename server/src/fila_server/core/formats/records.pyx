@@ -12,7 +12,7 @@ from fila_server.core.state.paths cimport (
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Entry
 from fila_server.core.storage.families cimport (
-    AUDIT, BUCKETS, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES,
+    AUDIT, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES,
 )
 from fila_server.core.storage.store cimport batch_delete, batch_delete_range, batch_put, batch_put_parts
 from fila_server.core.structures.buffer cimport (
@@ -419,18 +419,6 @@ cdef void key_record_delete(Core* core, Key* key) noexcept nogil:
     _text_key(&core.tail, key.queue.number, key.text.bytes, key.text.length)
     batch_delete(core.store, core.settles, KEYS, core.tail.data, core.tail.length)
     key.recorded = False
-
-
-cdef void bucket_record_put(Core* core, ThrottleKey* bucket) noexcept nogil:
-    cdef char value[17]
-    cdef int64_t wall_ms = core.wall_ms - (core.mono_ns - bucket.bucket.refilled_ns) // 1000000
-    if not bucket.limited:
-        batch_delete(core.store, core.settles, BUCKETS, bucket.text.bytes, bucket.text.length)
-        return
-    value[0] = VERSION
-    memcpy(value + 1, &bucket.bucket.level, 8)
-    memcpy(value + 9, &wall_ms, 8)
-    batch_put(core.store, core.settles, BUCKETS, bucket.text.bytes, bucket.text.length, value, 17)
 
 
 cdef void dedup_record_put(Core* core, rocksdb_writebatch_t* batch, Queue* queue, Dedup* row) noexcept nogil:

@@ -6,10 +6,11 @@ The numbers of ChangeKind are those of history_files/columns.py; a test holds th
 once it holds.
 """
 
-from fila_server.core.state.state cimport Channel, Consumer, Core, Key, Queue, ThrottleKey
+from fila_server.core.state.limits cimport Limit
+from fila_server.core.state.state cimport Channel, Consumer, Core, Key, Queue
 
 cdef enum ChangeKind:
-    CHANGED_LIMIT = 1           # name: the bucket; rate and burst, none: no limit
+    CHANGED_LIMIT = 1           # name: the limit's; rate and burst, of one in messages; value: its other parts
     CHANGED_QUEUE_CREATED = 2   # value: its settings, as they are stored
     CHANGED_QUEUE_UPDATED = 3
     CHANGED_QUEUE_DELETED = 4
@@ -21,7 +22,7 @@ cdef enum ChangeKind:
     CHANGED_CONSUMER_ROOM = 10
     CHANGED_CONSUMER_LEFT = 11
 
-cdef void limit_changed(Core* core, ThrottleKey* bucket) noexcept nogil
+cdef void limit_changed(Core* core, const Limit* limit) noexcept nogil
 cdef void queue_changed(Core* core, int kind, Queue* queue) noexcept nogil
 cdef void channel_changed(Core* core, int kind, Channel* channel) noexcept nogil
 cdef void key_changed(Core* core, Key* key) noexcept nogil

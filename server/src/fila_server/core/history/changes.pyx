@@ -3,6 +3,7 @@ from libc.stdio cimport snprintf
 
 from fila_server.core.history.decisions cimport decisions_reported, records
 from fila_server.core.state.paths cimport key_cap, key_rate_limit
+from fila_server.core.state.limits cimport LimitTerms
 from fila_server.core.structures.maps cimport Text, text_hash
 from fila_server.core.threads.blocks cimport (
     CHANGES_MAX, TEXT_BYTES_MAX, TEXT_BYTES_PER_ROW, Block, History, block_end, block_has_texts, block_text,
@@ -52,17 +53,35 @@ cdef void _of_channel(Core* core, uint32_t row, Channel* channel) noexcept nogil
     b.change_channel[row] = _named(core, &channel.text)
 
 
-cdef void limit_changed(Core* core, ThrottleKey* bucket) noexcept nogil:
+cdef void limit_changed(Core* core, const Limit* limit) noexcept nogil:
     cdef History* history = core.history
+    cdef const LimitTerms* terms = &limit.terms
     cdef Block* b
-    cdef uint32_t row
+    cdef char value[512]
+    cdef uint32_t row, i
+    cdef int length
     if not records(core):
         return
-    row = _row(core, CHANGED_LIMIT, 0)
+    row = _row(core, CHANGED_LIMIT, sizeof(value))
     b = history.current
-    b.change_name[row] = _named(core, &bucket.text)
-    if bucket.has_rate and bucket.has_burst:
-        b.change_rate[row], b.change_burst[row] = bucket.rate, bucket.burst
+    b.change_name[row] = _named(core, &limit.text)
+    if terms.rate_count == 1 and not terms.rates[0].in_cost:
+        b.change_rate[row], b.change_burst[row] = terms.rates[0].per_second, terms.rates[0].burst
+    if terms.slots == 0 and terms.amount == 0 and not terms.shadow and (
+        terms.rate_count == 0 or (terms.rate_count == 1 and not terms.rates[0].in_cost)
+    ):
+        return
+    length = snprintf(value, sizeof(value), b"{\"rates\": [")
+    for i in range(terms.rate_count):
+        length += snprintf(
+            value + length, sizeof(value) - length, b"%s[%g, %g, \"%s\"]", b", " if i else b"",
+            terms.rates[i].per_second, terms.rates[i].burst, b"cost" if terms.rates[i].in_cost else b"messages")
+    length += snprintf(
+        value + length, sizeof(value) - length,
+        b"], \"slots\": %u, \"budget\": %g, \"budget_unit\": \"%s\", \"period_ms\": %lld, \"shadow\": %s}",
+        <unsigned int> terms.slots, terms.amount, b"cost" if terms.budget_in_cost else b"messages",
+        <long long> terms.period_ms, b"true" if terms.shadow else b"false")
+    b.change_value[row] = _words(core, value, <size_t> length)
 
 
 cdef void queue_changed(Core* core, int kind, Queue* queue) noexcept nogil:

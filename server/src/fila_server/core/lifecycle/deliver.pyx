@@ -135,6 +135,7 @@ cdef Lease* _lease(
     lease.expires_ms = core.wall_ms + timeout_ms
     lease.due_ns = core.mono_ns + timeout_ms * 1000000
     lease.begun = not consumer.tracks_begun
+    lease.is_limited = entry_of(slot).set != NULL and not channel.queue.is_dlq      # as slot_pay counted it
     channel.unbegun += consumer.tracks_begun
     slot_count(core, slot, LEASED)
     slot.owner = lease

@@ -24,6 +24,7 @@ from fila_server.core.protocol.protobuf cimport put_number_field, put_text_field
 from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.scheduling.flows cimport flow_find, flow_holds
+from fila_server.core.scheduling.tokens cimport set_freed
 from fila_server.core.state.directory cimport directory_at, directory_remove, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED
 from fila_server.core.state.paths cimport entry_of, frame_offset, share_find, share_of
@@ -75,6 +76,8 @@ cdef LeaseRecord lease_let_go(Core* core, Lease* lease) noexcept nogil:
     map64_remove(&core.leases, lease.lease_id)
     slot.owner = NULL
     flow_holds(core, flow, -1)
+    if lease.is_limited:
+        set_freed(core, entry_of(slot).set)
     free(lease)
     return kept
 

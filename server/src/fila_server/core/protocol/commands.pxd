@@ -62,6 +62,10 @@ cdef enum CommandKind:
     STATS_PAGE = 79
     TROUBLES_PAGE = 83
     SKIP_MESSAGE = 90
+    SET_LIMIT = 84
+    DELETE_LIMIT = 85
+    LIST_LIMITS = 86
+    RESET_LIMIT = 87
     HOLDERS = 80
 
 cdef enum ReplyKind:

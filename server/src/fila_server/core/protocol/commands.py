@@ -85,6 +85,10 @@ TROUBLES_PAGE: Final = (
     83  # seam_frames.TroublesPage -> TroublesFound: a part of the queues, or of the buckets
 )
 SKIP_MESSAGE: Final = 90  # SkipMessageRequest -> SkipMessageResponse
+SET_LIMIT: Final = 84  # SetLimitRequest, validated and complete -> SetLimitResponse
+DELETE_LIMIT: Final = 85
+LIST_LIMITS: Final = 86
+RESET_LIMIT: Final = 87
 HOLDERS: Final = 80  # seam_frames.Holders -> seam_frames.Held: messages in flight by principal, their bounds
 
 # What drain() returns.

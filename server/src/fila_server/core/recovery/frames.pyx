@@ -23,11 +23,12 @@ from fila_server.core.recovery.notes cimport (
 )
 from fila_server.core.scheduling.flows cimport flow_of
 from fila_server.core.scheduling.throttle cimport set_intern
+from fila_server.core.scheduling.tokens cimport set_held
 from fila_server.core.state.directory cimport directory_add, directory_after, directory_first
 from fila_server.core.state.kinds cimport (
     BEGUN_ONCE, DELAYED, LEASED, RECORDED, RECORDED_RETURN, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED,
 )
-from fila_server.core.state.paths cimport frame_enqueued_ms, frame_id, frame_offset, share_of
+from fila_server.core.state.paths cimport entry_of, frame_enqueued_ms, frame_id, frame_offset, share_of
 from fila_server.core.state.pending cimport OwnIds
 from fila_server.core.state.state cimport Channel, Delay, Entry, Lease, Share, Slot
 from fila_server.core.structures.buffer cimport Cursor, Slice, must_malloc, read_u32be, take_slice
@@ -161,6 +162,9 @@ cdef void _hold(Core* core, Slot* slot, LeaseNote* held) noexcept nogil:
         leased_id_add(core, lease)
     timer_set(&core.timers, &lease.timer, lease.due_ns)
     flow_of(core, share_of(slot).frame.entries[slot.index].key, channel).in_flight += 1
+    lease.is_limited = entry_of(slot).set != NULL and not channel.queue.is_dlq
+    if lease.is_limited:
+        set_held(entry_of(slot).set)
     free(held)
 
 

@@ -9,9 +9,11 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from fila_server.core.admin.limits cimport limit_recover
 from fila_server.core.admin.runtime_config cimport config_apply
+from fila_server.core.formats.limit_records cimport bucket_record_read
 from fila_server.core.formats.records cimport (
-    DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, KEY_BYTES, KEY_PAUSED_BYTES, KEY_RATED_BYTES, Times,
+    DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, KEY_BYTES, KEY_PAUSED_BYTES, KEY_RATED_BYTES, LIMIT_NAMES, Times,
     channel_record_put, queue_record_put,
 )
 from fila_server.core.formats.reservations cimport damage_stops, number_met, numbers_met, reservations_read
@@ -24,6 +26,9 @@ from fila_server.core.recovery.frames cimport frame_record_read, frame_take, que
 from fila_server.core.recovery.notes cimport Notes, note_lease, note_settled, note_state
 from fila_server.core.recovery.sinks cimport sink_read, sinks_recovered
 from fila_server.core.scheduling.flows cimport flow_reconsider
+from fila_server.core.scheduling.throttle cimport (
+    limit_nearest, throttle_key_drop_if_idle, throttle_key_intern,
+)
 from fila_server.core.state.directory cimport directory_after, directory_first
 from fila_server.core.state.paths cimport channel_find
 from fila_server.core.state.state cimport Channel, Flow, Frame, Key, Queue, ThrottleKey
@@ -31,11 +36,10 @@ from fila_server.core.storage.families cimport (
     BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, QUEUES, SETTLED, SINKS, STATES,
 )
 from fila_server.core.storage.past_damage cimport (
-    DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
+    DamageScan, damage_scan_begin, damage_scan_end, damage_scan_from, damage_scan_next, damage_scan_valid,
 )
 from fila_server.core.storage.status cimport STORE_OK
 from fila_server.core.storage.store cimport batch_delete, scan_key, scan_value
-from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport (
     Cursor, Slice, must_malloc, read_u64be, take_slice, take_u8, take_varint,
 )
@@ -144,8 +148,8 @@ cdef void _one(
         _channel_read(core, read_u64be(key), read_u64be(key + 8), &c)
     elif family == CONFIG:
         config_apply(core, name, text)
-    elif family == BUCKETS and length == 17:
-        _bucket_read(core, name, value)
+    elif family == BUCKETS and key_length and <uint8_t> key[0] != LIMIT_NAMES:
+        _bucket_read(core, name, value, length)
     elif family == KEYS and key_length > 8 and (
         length == KEY_BYTES or length == KEY_RATED_BYTES or length == KEY_PAUSED_BYTES
     ):
@@ -164,23 +168,34 @@ cdef void _one(
         sink_read(core, key, key_length, value, length)
 
 
-cdef void _bucket_read(Core* core, Slice name, const char* value) noexcept nogil:
-    """The level as it was, plus what has flowed in since; a clock set back adds nothing."""
-    cdef ThrottleKey* bucket = <ThrottleKey*> textmap_get(&core.throttle_keys, name.at, name.length)
-    cdef double level
-    cdef int64_t wall_ms, away_ms
-    if bucket == NULL or not bucket.limited:
+cdef int _scan_limits(Core* core) noexcept nogil:
+    """Limits, which stand behind what is used of them, first. Damage there is counted by the scan of it all."""
+    cdef DamageScan scan
+    cdef const char* key
+    cdef const char* value
+    cdef size_t key_length, length
+    cdef char begin = <char> LIMIT_NAMES
+    cdef Slice name
+    cdef Slice record
+    damage_scan_from(&scan, core.store, BUCKETS, &begin, 1)
+    while damage_scan_valid(&scan):
+        key = scan_key(scan.iterator, &key_length)
+        value = scan_value(scan.iterator, &length)
+        name.at, name.length = key + 1, <uint32_t> (key_length - 1)
+        record.at, record.length = value, <uint32_t> length
+        limit_recover(core, name, record)
+        damage_scan_next(&scan)
+    damage_scan_end(&scan)
+    return STORE_OK
+
+
+cdef void _bucket_read(Core* core, Slice name, const char* value, size_t length) noexcept nogil:
+    cdef ThrottleKey* bucket
+    if limit_nearest(core, name) == &core.limit_table.none:
         return
-    memcpy(&level, value + 1, 8)
-    memcpy(&wall_ms, value + 9, 8)
-    away_ms = core.wall_ms - wall_ms
-    if away_ms < 0:
-        away_ms = 0
-    if away_ms > 86400000:
-        away_ms = 86400000
-    bucket.bucket.level = level if level < bucket.bucket.burst else bucket.bucket.burst
-    bucket.bucket.refilled_ns = core.mono_ns - away_ms * 1000000
-    bucket_refill(&bucket.bucket, core.mono_ns, False)
+    bucket = throttle_key_intern(core, name)
+    bucket_record_read(core, bucket, value, length)
+    throttle_key_drop_if_idle(core, bucket)
 
 
 cdef void _key_read(Core* core, const char* at, size_t length, const char* value, size_t size) noexcept nogil:
@@ -297,6 +312,8 @@ cdef int recover_core(Core* core) noexcept nogil:
     map64_init(&dlq_of)
     status = reservations_read(core)
     for i in range(9):
+        if status == STORE_OK and families[i] == BUCKETS:
+            status = _scan_limits(core)         # behind CONFIG, which has their short forms
         if status == STORE_OK:
             status = _scan(core, families[i], &dlq_of)
     if status == STORE_OK:

@@ -4,7 +4,8 @@ off blocks the core: what stands in the batches must stay the newest that there 
 
 from libc.stdint cimport uint64_t, uint8_t
 
-from fila_server.core.formats.records cimport bucket_record_put, meta_record_put
+from fila_server.core.formats.limit_records cimport bucket_record_put
+from fila_server.core.formats.records cimport meta_record_put
 from fila_server.core.history.inputs cimport write_failed
 from fila_server.core.index.leases cimport groups_flush
 from fila_server.core.lifecycle.answers cimport answers_written, refusals_written

@@ -38,7 +38,9 @@ from fila_server.core.runtime.passes cimport run_pass
 from fila_server.core.runtime.settings cimport core_configure, store_configure
 from fila_server.core.sinks.registry cimport sinks_forget
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
-from fila_server.core.state.state cimport Core, Queue, ThrottleKey
+from fila_server.core.scheduling.limits cimport limits_init
+from fila_server.core.state.limits cimport Limit
+from fila_server.core.state.state cimport Core, Queue
 from fila_server.core.storage.disk cimport disk_open
 from fila_server.core.storage.families cimport Store, StoreOptions
 from fila_server.core.storage.opening cimport store_close, store_open
@@ -187,16 +189,15 @@ cdef class CoreEngine(OpenCore):
         cdef Core* core = self.core
         cdef History* history = core.history
         cdef uint32_t cursor = 0
-        cdef ThrottleKey* bucket
+        cdef Limit* limit
         if self.recording is None:
             return
         history.quiet = False
         while True:
-            bucket = <ThrottleKey*> textmap_next(&core.throttle_keys, &cursor)
-            if bucket == NULL:
+            limit = <Limit*> textmap_next(&core.limit_table.by_name, &cursor)
+            if limit == NULL:
                 return
-            if bucket.has_rate or bucket.has_burst:
-                limit_changed(core, bucket)
+            limit_changed(core, limit)
 
     cdef _settings(self, dict settings):
         cdef Core* core = self.core
@@ -228,6 +229,7 @@ cdef class CoreEngine(OpenCore):
         textmap_init(&core.queues)
         textmap_init(&core.throttle_keys)
         textmap_init(&core.throttle_sets)
+        limits_init(core)
         textmap_init(&core.config)
         map64_init(&core.queues_by_number)
         textmap_init(&core.sinks.by_name)

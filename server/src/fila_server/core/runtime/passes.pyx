@@ -30,6 +30,8 @@ from fila_server.core.protocol.commands cimport (
 from fila_server.core.runtime.commit cimport pass_write
 from fila_server.core.runtime.dispatch cimport command_run
 from fila_server.core.scheduling.flows cimport key_reconsider
+from fila_server.core.scheduling.limits cimport limits_turn
+from fila_server.core.scheduling.throttle cimport throttle_key_look
 from fila_server.core.scheduling.tokens cimport bucket_wake
 from fila_server.core.sinks.moving cimport sinks_turn
 from fila_server.core.state.budget cimport stage_begins, stage_goes_on
@@ -39,7 +41,7 @@ from fila_server.core.state.kinds cimport (
 )
 from fila_server.core.state.paths cimport bucket_of, share_of
 from fila_server.core.state.pending cimport Expiry, KeyRateLimit
-from fila_server.core.state.state cimport Channel, Consumer, Delay, Key, Lease, Queue, Slot
+from fila_server.core.state.state cimport Channel, Consumer, Delay, Key, Lease, Queue, Slot, ThrottleKey
 from fila_server.core.storage.disk cimport DISK_ROOMY
 from fila_server.core.storage.families cimport Store
 from fila_server.core.structures.atomics cimport atomic_load, flag_load
@@ -100,6 +102,13 @@ cdef void _delay_over(Core* core, Delay* delay) noexcept nogil:
     state_record_ready(core, slot, channel.placed_to, channel.requeue_seq, core.next_lease_id - 1)
 
 
+cdef void _bucket_due(Core* core, ThrottleKey* bucket) noexcept nogil:
+    if bucket.idle:
+        throttle_key_look(core, bucket)
+    else:
+        bucket_wake(core, bucket)
+
+
 cdef void _fire(Core* core) noexcept nogil:
     cdef Timer* timer
     while stage_goes_on(core):
@@ -113,7 +122,7 @@ cdef void _fire(Core* core) noexcept nogil:
         elif timer.kind == TIMER_DELAY:
             _delay_over(core, <Delay*> timer)
         elif timer.kind == TIMER_BUCKET:
-            bucket_wake(core, bucket_of(timer))
+            _bucket_due(core, bucket_of(timer))
         elif timer.kind == TIMER_PULL:
             pull_answer(core, <Consumer*> timer)
         elif timer.kind == TIMER_SESSION:
@@ -161,6 +170,9 @@ cdef bint _stages(Core* core) noexcept nogil:
         more = True
     stage_begins(core)
     if core.chores != NULL and chores_turn(core):
+        more = True
+    stage_begins(core)
+    if core.limit_table.changing != NULL and limits_turn(core):
         more = True
     stage_begins(core)
     if core.gone != NULL:

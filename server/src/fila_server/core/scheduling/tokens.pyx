@@ -4,20 +4,25 @@ Tokens that are spoken for are nobody else's, but for one case: a sub-queue whos
 takes what the others of its set have. Who then finds none wants one anew, with what it was charged.
 """
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 
-from fila_server.core.history.changes cimport limit_changed
 from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.eligibility cimport flow_join, rate_limit_refund
+from fila_server.core.scheduling.parts cimport (
+    Counted, parts_due_ns, parts_give_back, parts_have, parts_refill, parts_take,
+)
+from fila_server.core.scheduling.throttle cimport throttle_key_belongs
 from fila_server.core.scheduling.waiters cimport (
     subqueue_rank, waiter_changed, waiter_spend, waiter_withdraw, waiters_join, waiters_leave, waiters_speak,
+    waiters_turn,
 )
 from fila_server.core.state.paths cimport entry_of, key_rate_limit, share_of, waiter_first
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Flow, ThrottleSet, Waiter, Waiters
 from fila_server.core.structures.bucket cimport (
-    bucket_configure, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take, bucket_tokens,
+    bucket_give_back, bucket_has, bucket_refill, bucket_take, bucket_tokens,
 )
+from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.structures.ring cimport (
     DEFERRED, Turn, ring_afford, ring_again, ring_charge, ring_refund, ring_turn, ring_yield,
@@ -25,6 +30,7 @@ from fila_server.core.structures.ring cimport (
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
 
 cdef double LONGEST_WAIT_NS = 86400e9
+cdef double FOR_EVER_S = 1e300
 
 # What a token costs a channel of its turns at a bucket: one turn.
 cdef int64_t TOKEN_COST = 1000
@@ -35,9 +41,31 @@ cdef int64_t TOKEN_COST = 1000
 cdef inline bint _has_for(ThrottleKey* bucket, Subqueue* sub) noexcept nogil:
     """Who stands in a line is asked when its turn came there. It takes from its other buckets what there is:
     made to wait its turn at each of them, it could go round for ever."""
-    if bucket.waiters == NULL or sub.waiter != NULL:
+    cdef Counted before
+    cdef bint in_turn = bucket.waiters == NULL or sub.waiter != NULL
+    if bucket.parts != NULL:
+        before.messages = before.cost = 0
+        if not in_turn:
+            before = _counted_on(bucket)
+        return (in_turn or bucket.waiting == 0) and parts_have(bucket, _first_cost(sub), before)
+    if in_turn:
         return bucket_has(&bucket.bucket)
-    return bucket.waiting == 0 and bucket_tokens(&bucket.bucket) > _counted_on(bucket)
+    return bucket.waiting == 0 and bucket_tokens(&bucket.bucket) > _counted_on(bucket).messages
+
+
+cdef inline uint64_t _first_cost(Subqueue* sub) noexcept nogil:
+    return entry_of(<Slot*> fifo_first(&sub.fifo)).cost
+
+
+cdef double _wait_s(Core* core, ThrottleKey* bucket, Subqueue* sub) noexcept nogil:
+    """How long until it will have enough, by its own reckoning; what nobody can know is the longest."""
+    cdef Counted before
+    cdef int64_t due_ns
+    if bucket.parts == NULL:
+        return FOR_EVER_S if bucket.bucket.rate <= 0 else (1.0 - bucket.bucket.level) / bucket.bucket.rate
+    before.messages = before.cost = 0
+    due_ns = parts_due_ns(core, bucket, _first_cost(sub), before)
+    return FOR_EVER_S if due_ns == INT64_MAX else (due_ns - core.mono_ns) / 1e9
 
 
 cdef ThrottleKey* bucket_refusing(Core* core, Subqueue* sub) noexcept nogil:
@@ -51,14 +79,21 @@ cdef ThrottleKey* bucket_refusing(Core* core, Subqueue* sub) noexcept nogil:
         bucket = set.members[i]
         if not bucket.limited:
             continue
-        bucket_refill(&bucket.bucket, core.mono_ns, bucket.waiters != NULL)
+        _refill(core, bucket)
         if _has_for(bucket, sub):
             continue
-        wait = 1e300 if bucket.bucket.rate <= 0 else (1.0 - bucket.bucket.level) / bucket.bucket.rate
+        wait = _wait_s(core, bucket, sub)
         if wait > longest or worst == NULL:
             longest = wait
             worst = bucket
     return worst
+
+
+cdef inline void _refill(Core* core, ThrottleKey* bucket) noexcept nogil:
+    if bucket.parts != NULL:
+        parts_refill(core, bucket)
+    else:
+        bucket_refill(&bucket.bucket, core.mono_ns, bucket.waiters != NULL)
 
 
 cdef void subqueue_wait(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept nogil:
@@ -102,10 +137,43 @@ cdef void slot_pay(Core* core, Slot* slot) noexcept nogil:
         waiter_spend(core, sub.waiter, entry_of(slot).cost)
     for i in range(set.count):
         bucket = set.members[i]
-        if bucket.limited:
-            bucket_take(&bucket.bucket)
+        if bucket.charged:
+            if bucket.parts == NULL:
+                bucket_take(&bucket.bucket)
+            else:
+                _parts_pay(core, bucket, entry_of(slot).cost)
             bucket.passed += 1
-            _mark_dirty(core, bucket)
+            bucket.limit.passed += 1
+            bucket_used(core, bucket)
+        bucket.in_flight += 1
+
+
+cdef void _parts_pay(Core* core, ThrottleKey* bucket, uint64_t cost) noexcept nogil:
+    """A shadow counts what it would have held, and takes nothing for that."""
+    cdef Counted before
+    before.messages = before.cost = 0
+    if not bucket.limited:
+        parts_refill(core, bucket)
+        if not parts_have(bucket, cost, before):
+            bucket.limit.would_hold += 1
+            return
+    parts_take(bucket, cost)
+
+
+cdef void set_held(ThrottleSet* set) noexcept nogil:
+    cdef uint32_t i
+    for i in range(set.count):
+        set.members[i].in_flight += 1
+
+
+cdef void set_freed(Core* core, ThrottleSet* set) noexcept nogil:
+    cdef ThrottleKey* bucket
+    cdef uint32_t i
+    for i in range(set.count):
+        bucket = set.members[i]
+        bucket.in_flight -= 1
+        if bucket.waiting and bucket.parts != NULL and bucket.parts.terms.slots:
+            bucket_wake(core, bucket)
 
 
 cdef void set_wake(Core* core, ThrottleSet* set) noexcept nogil:
@@ -127,19 +195,22 @@ cdef void slot_refund(Core* core, Slot* slot, Flow* flow) noexcept nogil:
         return
     for i in range(set.count):
         bucket = set.members[i]
-        if not bucket.limited:
+        if not bucket.charged:
             continue
         if flow.subqueues != NULL:
             waiter = <Waiter*> map64_get(&flow.subqueues.waiter_by_bucket, <uint64_t> bucket)
             if waiter != NULL:                  # it pays for the message again when that goes again
                 ring_refund(&waiter.waiters.ring, &waiter.turn, entry_of(slot).cost)
-        bucket_give_back(&bucket.bucket)
-        _mark_dirty(core, bucket)
+        if bucket.parts != NULL:
+            parts_give_back(bucket, entry_of(slot).cost)
+        else:
+            bucket_give_back(&bucket.bucket)
+        bucket_used(core, bucket)
         if bucket.waiting:
             bucket_wake(core, bucket)
 
 
-cdef void _mark_dirty(Core* core, ThrottleKey* bucket) noexcept nogil:
+cdef void bucket_used(Core* core, ThrottleKey* bucket) noexcept nogil:
     if not bucket.dirty:
         bucket.dirty = True
         bucket.next_dirty = core.dirty_keys
@@ -148,25 +219,30 @@ cdef void _mark_dirty(Core* core, ThrottleKey* bucket) noexcept nogil:
 
 # --- waking ----------------------------------------------------------------------------------
 
-cdef int64_t _counted_on(ThrottleKey* bucket) noexcept nogil:
-    """Tokens that are spoken for where they can be taken: in channels with room."""
+cdef Counted _counted_on(ThrottleKey* bucket) noexcept nogil:
+    """What is spoken for where it can be taken: in channels with room."""
     cdef Waiters* waiters = bucket.waiters
-    cdef int64_t woken = 0
+    cdef Counted counted
+    counted.messages = counted.cost = 0
     while waiters != NULL:
         if waiters.channel.has_room:
-            woken += <int64_t> waiters.woken
+            counted.messages += <int64_t> waiters.woken
+            counted.cost += waiters.spoken
         waiters = waiters.next
-    return woken
+    return counted
 
 
 cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil:
     cdef int64_t tokens, free_
     if not bucket.limited:
         return
+    if bucket.parts != NULL:
+        _wake_parts(core, bucket)
+        return
     bucket_refill(&bucket.bucket, core.mono_ns, bucket.waiters != NULL)
     tokens = bucket_tokens(&bucket.bucket)
     if bucket.waiting:
-        free_ = tokens - _counted_on(bucket)
+        free_ = tokens - _counted_on(bucket).messages
         _speak_in_turn(core, bucket, free_)
         _speak_where_nobody_has_room(core, bucket, tokens)
     _arm(core, bucket)
@@ -197,6 +273,62 @@ cdef void _speak_where_nobody_has_room(Core* core, ThrottleKey* bucket, int64_t 
             while <int64_t> waiters.woken < tokens and _speak(core, waiters):
                 pass
         waiters = waiters.next
+
+
+cdef void _wake_parts(Core* core, ThrottleKey* bucket) noexcept nogil:
+    """Whose turn it is goes as soon as all parts have enough for its message; until then nobody behind it does, so
+    that cheap messages do not keep a dear one away."""
+    cdef Counted counted
+    cdef Turn* turn
+    cdef Waiter* waiter
+    cdef uint64_t cost
+    cdef int64_t due_ns = INT64_MAX
+    cdef uint32_t passed_over = 0
+    parts_refill(core, bucket)
+    counted = _counted_on(bucket)
+    while bucket.waiting and passed_over < bucket.turns.ring_count:
+        turn = ring_turn(bucket.turns)
+        if not (<Waiters*> turn).channel.has_room:
+            ring_yield(bucket.turns, turn)
+            passed_over += 1
+        elif ring_afford(bucket.turns, turn, TOKEN_COST):
+            waiter = waiters_turn(<Waiters*> turn)
+            cost = _first_cost(waiter_first(waiter))
+            if not parts_have(bucket, cost, counted):
+                due_ns = parts_due_ns(core, bucket, cost, counted)
+                break
+            ring_charge(bucket.turns, turn, TOKEN_COST)
+            _speak(core, <Waiters*> turn)
+            counted.messages += 1
+            counted.cost += <int64_t> cost
+            passed_over = 0
+    due_ns = min(due_ns, _speak_parts_where_nobody_has_room(core, bucket))
+    if bucket.waiting == 0 or due_ns == INT64_MAX:
+        timer_cancel(&core.timers, &bucket.timer)
+    else:
+        timer_set(&core.timers, &bucket.timer, min(due_ns + 1, core.mono_ns + <int64_t> LONGEST_WAIT_NS))
+
+
+cdef int64_t _speak_parts_where_nobody_has_room(Core* core, ThrottleKey* bucket) noexcept nogil:
+    """As for a bucket. When the next one could, INT64_MAX for never."""
+    cdef Waiters* waiters = bucket.waiters
+    cdef Waiter* waiter
+    cdef Counted own
+    cdef int64_t due_ns = INT64_MAX
+    cdef uint64_t cost
+    while waiters != NULL:
+        while not waiters.channel.has_room:
+            waiter = waiters_turn(waiters)
+            if waiter == NULL:
+                break
+            own.messages, own.cost = <int64_t> waiters.woken, waiters.spoken
+            cost = _first_cost(waiter_first(waiter))
+            if not parts_have(bucket, cost, own):
+                due_ns = min(due_ns, parts_due_ns(core, bucket, cost, own))
+                break
+            _speak(core, waiters)
+        waiters = waiters.next
+    return due_ns
 
 
 cdef bint _speak(Core* core, Waiters* waiters) noexcept nogil:
@@ -248,16 +380,10 @@ cdef void channel_full(Core* core, Channel* channel) noexcept nogil:
         waiters = following
 
 
-cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil:
-    cdef bint limits = bucket.has_rate and bucket.has_burst
-    if limits and not bucket.limited:
-        bucket_init(&bucket.bucket, bucket.rate, bucket.burst, core.mono_ns)
-    elif limits:
-        bucket_configure(&bucket.bucket, bucket.rate, bucket.burst, core.mono_ns)
-    bucket.limited = limits
-    _mark_dirty(core, bucket)
-    limit_changed(core, bucket)
-    if limits:
+cdef void bucket_set(Core* core, ThrottleKey* bucket, Limit* limit) noexcept nogil:
+    throttle_key_belongs(core, bucket, limit)
+    bucket_used(core, bucket)
+    if bucket.limited:
         bucket_wake(core, bucket)
         return
     timer_cancel(&core.timers, &bucket.timer)

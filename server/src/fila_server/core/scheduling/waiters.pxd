@@ -40,6 +40,8 @@ cdef bint waiters_leave(Core* core, Subqueue* sub) noexcept nogil
 # Its messages or tokens became more or fewer: may it go, does it want a token? True: it does now, or it gave
 # some up, so the bucket is to be woken.
 cdef bint waiter_changed(Core* core, Waiter* waiter) noexcept nogil
+# Who has the turn and can pay for its message; nothing is spoken for it yet. NULL when nobody wants a token.
+cdef Waiter* waiters_turn(Waiters* waiters) noexcept nogil
 # A token of the bucket is spoken for who has the turn; NULL when nobody wants one.
 cdef Waiter* waiters_speak(Core* core, Waiters* waiters) noexcept nogil
 # The chosen one's first message takes its token; waiter_changed comes once it is out of its fifo.

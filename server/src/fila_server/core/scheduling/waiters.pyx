@@ -139,7 +139,7 @@ cdef void _begins_to_wait(Core* core, Subqueue* sub) noexcept nogil:
     sub.waiting_since_ms = core.mono_ms
     sub_is_held(core, sub)
     sub.flow.subqueues.waiting += sub.count
-    sub.waiter.waiters.bucket.stopped += 1
+    sub.waiter.waiters.bucket.limit.stopped += 1
 
 
 cdef void _waits_no_longer(Core* core, Subqueue* sub) noexcept nogil:
@@ -222,6 +222,7 @@ cdef int64_t _tokens_end(Waiter* waiter, uint64_t count) noexcept nogil:
     if count < waiter.tokens:
         thought = waiter.spoken // <int64_t> waiter.tokens * <int64_t> count
     waiter.spoken -= thought
+    waiter.waiters.spoken -= thought
     waiter.tokens -= count
     _claims(waiter.waiters, -<int64_t> count)
     return thought
@@ -241,9 +242,11 @@ cdef bint waiter_changed(Core* core, Waiter* waiter) noexcept nogil:
         ring_join(&waiters.ring, &waiter.turn)
         ring_join(bucket.turns, &waiters.turn)
         bucket.waiting += 1
+        bucket.limit.waiting += 1
     elif wanted and not wants:
         ring_leave(&waiters.ring, &waiter.turn)
         bucket.waiting -= 1
+        bucket.limit.waiting -= 1
         if waiters.ring.ring_count + waiters.ring.deferred_count == 0:
             ring_leave(bucket.turns, &waiters.turn)
     _choose(core, waiter)
@@ -252,27 +255,38 @@ cdef bint waiter_changed(Core* core, Waiter* waiter) noexcept nogil:
     return gave_up or (wants and not wanted)
 
 
-cdef Waiter* waiters_speak(Core* core, Waiters* waiters) noexcept nogil:
+cdef inline int64_t _charge_for(Waiter* waiter) noexcept nogil:
+    """What its next token takes from its deficit: what its message costs, and what it owes."""
+    cdef int64_t thought = entry_of(<Slot*> fifo_first(&waiter_first(waiter).fifo)).cost
+    return max(thought + waiter.owed, <int64_t> 0)
+
+
+cdef Waiter* waiters_turn(Waiters* waiters) noexcept nogil:
     cdef Ring* ring = &waiters.ring
     cdef Turn* turn
-    cdef Waiter* waiter
-    cdef int64_t thought, charged
     while True:
         turn = ring_turn(ring)
         if turn == NULL:
             return NULL
-        waiter = <Waiter*> turn
-        thought = entry_of(<Slot*> fifo_first(&waiter_first(waiter).fifo)).cost
-        charged = max(thought + waiter.owed, <int64_t> 0)
-        if not ring_afford(ring, turn, charged):
-            continue
-        ring_charge(ring, turn, charged)
-        waiter.owed += thought - charged
-        waiter.spoken += thought
-        waiter.tokens += 1
-        _claims(waiters, 1)
-        waiter_changed(core, waiter)
-        return waiter
+        if ring_afford(ring, turn, _charge_for(<Waiter*> turn)):
+            return <Waiter*> turn
+
+
+cdef Waiter* waiters_speak(Core* core, Waiters* waiters) noexcept nogil:
+    cdef Waiter* waiter = waiters_turn(waiters)
+    cdef int64_t thought, charged
+    if waiter == NULL:
+        return NULL
+    thought = entry_of(<Slot*> fifo_first(&waiter_first(waiter).fifo)).cost
+    charged = _charge_for(waiter)
+    ring_charge(&waiters.ring, &waiter.turn, charged)
+    waiter.owed += thought - charged
+    waiter.spoken += thought
+    waiters.spoken += thought
+    waiter.tokens += 1
+    _claims(waiters, 1)
+    waiter_changed(core, waiter)
+    return waiter
 
 
 cdef void waiter_spend(Core* core, Waiter* waiter, uint64_t cost) noexcept nogil:

@@ -20,6 +20,7 @@ frame's overhead; a further channel 40. A fairness key costs 208, its first Flow
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.protocol.refusals cimport Limits
+from fila_server.core.state.limits cimport Limit, LimitTable, Parts
 from fila_server.core.state.opaque cimport (
     History, Loader, Outboxes, Store, StoreError, Traces, rocksdb_writebatch_t,
 )
@@ -48,19 +49,19 @@ cdef struct Body:                   # the bytes of a frame while they are hot
     Frame*   frame                  # NULL once the frame is gone
     Body     *newer, *older         # in order of last use, for eviction
 
-cdef struct ThrottleKey:
+cdef struct ThrottleKey:            # see limits.pxd
     Text     text                   # first
-    uint32_t refs                   # throttle sets that name it
-    bint     limited                # a bucket is configured: rate and burst are both known
-    bint     has_rate, has_burst
-    bint     dirty                  # its level is to be written with this pass
-    double   rate, burst            # as configured, before both are known
-    Bucket   bucket
-    Timer    timer                  # the next token for its lines
+    uint32_t refs, in_flight        # throttle sets that name it; leases of messages that do
+    bint     limited, charged       # its limit holds what it has nothing for; messages take from it
+    bint     dirty, recorded, idle  # its level is to be written with this pass; is on disk; on the list of these
+    Limit*   limit                  # LimitTable.none where it has none
+    Parts*   parts                  # NULL: it has `bucket` alone, in messages
+    Bucket   bucket                 # its first rate
+    Timer    timer                  # the next token for its lines; idle: when to look whether it is still needed
     Waiters* waiters                # one a channel
     Ring*    turns                  # of those whose keys want tokens; NULL while there are no waiters
-    uint64_t waiting, passed, stopped       # the first: `Waiter`s that want a token
-    ThrottleKey* next_dirty
+    uint64_t waiting, passed        # the former: `Waiter`s that want a token
+    ThrottleKey *next_dirty, *next_of_limit, *prev_of_limit, *newer, *older     # the last two: idle
 
 cdef struct Waiters:                # one channel's flows that wait for one bucket: see waiters.pxd
     Turn     turn                   # first; among the channels at the bucket
@@ -70,6 +71,7 @@ cdef struct Waiters:                # one channel's flows that wait for one buck
     Ring     ring                   # of those that want a token
     Waiter*  first
     uint64_t count, messages, woken         # flows; their messages, spoken for or not; tokens spoken for
+    int64_t  spoken                 # what the messages with these should cost
     Waiters  *next_woken, *prev_woken       # neighbours among the channel's lines with `woken`
 
 cdef struct Waiter:                 # one flow's sub-queues that wait for one bucket; they share one turn
@@ -224,7 +226,7 @@ cdef struct Lease:
     Lease*   same_id                # neighbour in leased_ids
     Delivery* delivery              # until it was written
     uint32_t at                     # its place in the delivery
-    uint8_t  extended               # has a record of its own
+    uint8_t  extended, is_limited   # has a record of its own; counts at the throttle keys of its message
     uint8_t  begun                  # its consumer works on it; from the delivery on where nobody tracks that
     int64_t  leased_ms, expires_ms
     int64_t  due_ns                 # when it ends; the timer may fire sooner, and is then set again
@@ -382,8 +384,7 @@ cdef struct Queue:
     Map64    expiries               # offset -> Expiry
     uint64_t arriving               # stored, not durable yet
     uint32_t arriving_durable       # frames of these that wait for their sync: later ones wait behind them
-    uint64_t depth                  # distinct messages pending in some channel
-    uint64_t in_flight              # distinct messages leased in some channel
+    uint64_t depth, in_flight       # distinct messages pending, and leased, in some channel
     uint64_t stored_bytes           # of its frames
     uint64_t unwanted_bytes         # of done messages in frames that others pin
     uint64_t staged_bytes, promised # in sinks: bytes staged for it; messages published and still on their way
@@ -434,9 +435,9 @@ cdef struct Core:
     uint64_t id_ms, id_sequence
     # --- tables
     TextMap  queues, throttle_keys, throttle_sets, config
-    Map64    queues_by_number, leases, holders
-    Map64    leased_ids             # see leases.pxd
-    Map64    consumers              # by token
+    LimitTable limit_table
+    Map64    queues_by_number, leases, holders, leased_ids      # the last: see leases.pxd
+    Map64    consumers, decisions   # by token; by number
     Map64    readers                # Consumers that wait for bytes, by which: see sending.pyx
     Map64    streams                # the same but for pulls, and those that are away or leave: by number
     Consumer *leaving, *reported
@@ -459,7 +460,6 @@ cdef struct Core:
     uint32_t spare_capacity
     Effect   *passing, *passing_last        # answers of this pass
     Decision *unasked, *unasked_last        # bytes they waited for are here; oldest first
-    Map64    decisions              # by number
     uint64_t decision_number
     Page     *pages, *pages_last
     uint32_t pages_count

@@ -59,15 +59,7 @@ cdef void bucket_give_back(Bucket* bucket) noexcept nogil:
 
 cdef int64_t bucket_due_ns(Bucket* bucket) noexcept nogil:
     """When the level reaches 1: the moment of the last refill when it has already, whatever the rate."""
-    cdef double wait_ns
-    if bucket_has(bucket):
-        return bucket.refilled_ns
-    if bucket.rate <= 0 or bucket.burst <= 0:
-        return INT64_MAX
-    wait_ns = ceil((1 - bucket.level) / bucket.rate * NS_PER_S)
-    if wait_ns >= REPRESENTABLE_NS or <int64_t>wait_ns > INT64_MAX - bucket.refilled_ns:
-        return INT64_MAX
-    return bucket.refilled_ns + <int64_t>wait_ns
+    return bucket_amount_due_ns(bucket, 1, 0)
 
 
 cdef int64_t bucket_tokens(Bucket* bucket) noexcept nogil:
@@ -75,6 +67,32 @@ cdef int64_t bucket_tokens(Bucket* bucket) noexcept nogil:
     if whole <= 0:
         return 0
     return INT64_MAX if whole >= REPRESENTABLE_NS else <int64_t>whole
+
+
+cdef bint bucket_has_amount(Bucket* bucket, double amount, double before) noexcept nogil:
+    return bucket.burst > 0 and bucket.level - before >= min(amount, bucket.burst) * WHOLE
+
+
+cdef void bucket_take_amount(Bucket* bucket, double amount) noexcept nogil:
+    bucket.level -= amount
+
+
+cdef void bucket_give_back_amount(Bucket* bucket, double amount) noexcept nogil:
+    if bucket.level < bucket.burst:
+        bucket.level = min(bucket.level + amount, bucket.burst)
+
+
+cdef int64_t bucket_amount_due_ns(Bucket* bucket, double amount, double before) noexcept nogil:
+    cdef double target = min(amount, bucket.burst) + before
+    cdef double wait_ns
+    if bucket_has_amount(bucket, amount, before):
+        return bucket.refilled_ns
+    if bucket.rate <= 0 or bucket.burst <= 0 or target > bucket.burst:
+        return INT64_MAX
+    wait_ns = ceil((target - bucket.level) / bucket.rate * NS_PER_S)
+    if wait_ns >= REPRESENTABLE_NS or <int64_t>wait_ns > INT64_MAX - bucket.refilled_ns:
+        return INT64_MAX
+    return bucket.refilled_ns + <int64_t>wait_ns
 
 
 cdef class TokenBucket:
@@ -103,6 +121,18 @@ cdef class TokenBucket:
 
     def give_back(self):
         bucket_give_back(&self.bucket)
+
+    def has_amount(self, double amount, double before=0.0):
+        return bucket_has_amount(&self.bucket, amount, before)
+
+    def take_amount(self, double amount):
+        bucket_take_amount(&self.bucket, amount)
+
+    def give_back_amount(self, double amount):
+        bucket_give_back_amount(&self.bucket, amount)
+
+    def amount_due_ns(self, double amount, double before=0.0):
+        return bucket_amount_due_ns(&self.bucket, amount, before)
 
     def due_ns(self):
         return bucket_due_ns(&self.bucket)

@@ -197,13 +197,68 @@ class ReferenceBucket:
     def give_back(self) -> None:
         self.level = max(self.level, min(self.level + 1, self.burst))
 
-    def due_ns(self) -> Fraction | None:
-        """The exact moment at which the level reaches 1; None = never."""
-        if self.level >= 1:
+    def take_amount(self, amount: float) -> None:
+        self.level -= Fraction(amount)
+
+    def give_back_amount(self, amount: float) -> None:
+        self.level = max(self.level, min(self.level + Fraction(amount), self.burst))
+
+    def needs(self, amount: float, before: float = 0.0) -> Fraction:
+        """The level at which so much goes behind what is counted on."""
+        return min(Fraction(amount), self.burst) + Fraction(before)
+
+    def due_ns(self, amount: float = 1.0, before: float = 0.0) -> Fraction | None:
+        """The exact moment at which the level is what is needed; None = never."""
+        needed = self.needs(amount, before)
+        if self.burst and self.level >= needed:
             return Fraction(self.refilled_ns)
-        if not self.rate or not self.burst:
+        if not self.rate or not self.burst or needed > self.burst:
             return None
-        return self.refilled_ns + (1 - self.level) / self.rate * NS_PER_S
+        return self.refilled_ns + (needed - self.level) / self.rate * NS_PER_S
+
+
+class ReferenceLedger:
+    """Every spending with its moment, and a look at all of them. The clock is the latest moment that was told."""
+
+    def __init__(self, amount: float, period_ms: int, anchor_ms: int, now_ms: int) -> None:
+        self.amount, self.period_ms, self.anchor_ms = Fraction(amount), period_ms, anchor_ms
+        self.newest_ms = now_ms
+        self.entries: list[tuple[int, Fraction]] = []
+
+    def configure(self, amount: float, period_ms: int, anchor_ms: int, now_ms: int) -> None:
+        if (self.period_ms, self.anchor_ms) != (period_ms, anchor_ms):
+            self.newest_ms, self.entries = now_ms, []
+        self.amount, self.period_ms, self.anchor_ms = Fraction(amount), period_ms, anchor_ms
+        self.turn(now_ms)
+
+    def turn(self, now_ms: int) -> None:
+        self.newest_ms = max(self.newest_ms, now_ms)
+
+    @property
+    def period(self) -> int:
+        return self._period_of(self.newest_ms)
+
+    def _period_of(self, moment_ms: int) -> int:
+        return (moment_ms - self.anchor_ms) // self.period_ms
+
+    @property
+    def spent(self) -> Fraction:
+        return sum((cost for at, cost in self.entries if self._period_of(at) == self.period), Fraction(0))
+
+    def has(self, cost: float, before: float = 0.0) -> bool:
+        return self.amount - self.spent - Fraction(before) >= min(Fraction(cost), self.amount)
+
+    def take(self, cost: float) -> None:
+        self.entries.append((self.newest_ms, Fraction(cost)))
+
+    def give_back(self, cost: float) -> None:
+        self.entries.append((self.newest_ms, -min(Fraction(cost), self.spent)))
+
+    def reset(self, spent: float) -> None:
+        self.entries = [(self.newest_ms, Fraction(spent))]
+
+    def ends_ms(self) -> int:
+        return self.anchor_ms + (self.period + 1) * self.period_ms
 
 
 class ReferenceLearnedRate:

@@ -1,0 +1,60 @@
+"""Limits as operators set them, and what a throttle key that has one keeps besides its first bucket.
+
+    Limit (name, or pattern) ── instances ──► ThrottleKey ── bucket: the first rate
+                                                          └─ parts: further rates and the budget, NULL for most
+
+A throttle key is an instance of the limit of its name, otherwise of the pattern with the longest beginning. It
+exists while messages name it, leases of such run, or something of it is used that time has not given back.
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+
+from fila_server.core.structures.bucket cimport Bucket
+from fila_server.core.structures.ledger cimport Ledger
+from fila_server.core.structures.maps cimport Text, TextMap
+
+cdef enum:
+    RATES_MAX = 4
+    LIMIT_NAME_BYTES_MAX = 300      # with the `*`
+
+cdef struct LimitRate:
+    double   per_second, burst
+    bint     in_cost
+
+cdef struct LimitTerms:             # what an operator said
+    LimitRate rates[RATES_MAX]
+    uint32_t rate_count
+    uint32_t slots                  # most messages in flight; 0 = any number
+    double   amount                 # of the budget; 0 = none
+    int64_t  period_ms, anchor_ms
+    bint     budget_in_cost
+    bint     shadow
+
+cdef struct Limit:
+    Text     text                   # first; with the `*` of a pattern
+    LimitTerms terms
+    bint     is_pattern
+    bint     has_rate, has_burst    # halves of the short form, until both are known
+    double   half_rate, half_burst
+    bint     recorded               # it has a record of its own, beside the short form's
+    void*    instances              # ThrottleKeys, the newest first
+    uint64_t instance_count
+    uint64_t waiting, passed, stopped, would_hold   # of all instances; the first: `Waiter`s that want a token
+    void*    walked                 # while its change reaches the instances in pieces: the next ThrottleKey
+    bint     is_changing, is_going  # stands on LimitTable.changing; deleted, and freed behind the walk
+    Limit*   next_changing
+
+cdef struct Parts:                  # of a ThrottleKey
+    Bucket   more[RATES_MAX - 1]    # the rates behind the first
+    LimitTerms terms                # by which it counts just now
+    Ledger   ledger
+
+cdef struct LimitTable:
+    TextMap  by_name                # of Limits
+    uint32_t patterns[LIMIT_NAME_BYTES_MAX + 1]     # how many there are with a beginning so long
+    uint32_t longest                # none is longer
+    Limit    *changing, *changing_last
+    Limit    none                   # of throttle keys without a limit
+    void     *idle_newest, *idle_oldest             # ThrottleKeys that are kept only for what they used
+    uint64_t idle_count
+    uint64_t tickets                # the last one given

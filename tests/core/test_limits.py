@@ -1,0 +1,432 @@
+"""Limits: rates in messages and in costs, slots, budgets, on a name or on all names that begin alike, taken as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fila.v1 import admin_pb2 as admin
+from fila.v1 import limit_pb2 as pb
+from fila.v1 import service_pb2 as service
+from fila_server.core.protocol import commands
+from tests.core.driven_engine import DrivenEngine, Refused
+
+DAY_MS = 24 * 3600 * 1000
+COST, MESSAGES = pb.Limit.UNIT_COST, pb.Limit.UNIT_MESSAGES
+
+
+@pytest.fixture
+def engine() -> Iterator[DrivenEngine]:
+    made = DrivenEngine()
+    for queue in ("q", "r"):
+        made.create_queue(
+            queue,
+            fairness_key_header="k",
+            cost_header="c",
+            throttle_key_headers=["t", "u"],
+            visibility_timeout_ms=3_600_000,
+        )
+    yield made
+    made.remove()
+
+
+def rate(per_second: float, burst: float = 1, unit: pb.Limit.Unit = MESSAGES) -> pb.Rate:
+    return pb.Rate(per_second=per_second, burst=burst, unit=unit)
+
+
+def budget(
+    amount: float, period_ms: int = DAY_MS, anchor_ms: int = 0, unit: pb.Limit.Unit = MESSAGES
+) -> pb.Budget:
+    return pb.Budget(amount=amount, period_ms=period_ms, anchor_ms=anchor_ms, unit=unit)
+
+
+def put(engine: DrivenEngine, name: str, **terms: Any) -> pb.Limit:
+    request = pb.SetLimitRequest(limit=pb.Limit(name=name, **terms))
+    return engine.call(commands.SET_LIMIT, request, pb.SetLimitResponse).limit
+
+
+def delete(engine: DrivenEngine, name: str) -> None:
+    engine.call(commands.DELETE_LIMIT, pb.DeleteLimitRequest(limit_name=name), pb.DeleteLimitResponse)
+
+
+def listed(engine: DrivenEngine, **asked: Any) -> list[pb.LimitState]:
+    return list(
+        engine.call(commands.LIST_LIMITS, pb.ListLimitsRequest(**asked), pb.ListLimitsResponse).limits
+    )
+
+
+def state(engine: DrivenEngine, key: str) -> pb.LimitState:
+    (found,) = listed(engine, throttle_key=key)
+    return found
+
+
+def send(
+    engine: DrivenEngine, count: int, key: str = "b", queue: str = "q", cost: float = 1, **headers: str
+) -> None:
+    sent = service.EnqueueBatchRequest()
+    for _ in range(count):
+        sent.messages.add(queue=queue, headers={"k": "x", "t": key, "c": str(cost)} | headers)
+    engine.call(commands.ENQUEUE_BATCH, sent, service.EnqueueBatchResponse)
+
+
+def restart(engine: DrivenEngine) -> None:
+    engine.kill()
+    engine.reopen()
+
+
+def went(engine: DrivenEngine, queue: str = "q") -> int:
+    return len(engine.lease(queue, most=1000))
+
+
+# --- the parts ------------------------------------------------------------------------------
+
+
+def test_a_message_takes_from_every_rate_and_the_slower_one_decides(engine: DrivenEngine) -> None:
+    put(engine, "b", rates=[rate(10, 5), rate(1, 2)])
+    send(engine, 10)
+
+    assert went(engine) == 2
+    engine.sleep(1001)
+    assert went(engine) == 1
+    assert state(engine, "b").tokens[0] == pytest.approx(5 - 2 + 3 - 1, abs=1), "the faster one paid as well"
+
+
+def test_a_rate_in_costs_lets_a_message_of_more_than_its_burst_go_when_it_is_full(
+    engine: DrivenEngine,
+) -> None:
+    put(engine, "b", rates=[rate(10, 10, COST)])
+    send(engine, 2, cost=25)
+
+    assert went(engine) == 1
+    assert state(engine, "b").tokens == [-15]
+    engine.sleep(2400)
+    assert went(engine) == 0, "it owes 15 and has to be full again"
+    engine.sleep(200)
+    assert went(engine) == 1
+
+
+def test_requests_and_tokens_a_second_are_one_limit(engine: DrivenEngine) -> None:
+    put(engine, "b", rates=[rate(100, 100), rate(10, 20, COST)])
+    send(engine, 10, cost=8)
+
+    assert went(engine) == 2
+    engine.sleep(401)
+    assert went(engine) == 1
+    assert state(engine, "b").tokens[0] > 90
+
+
+def test_the_dear_message_whose_turn_it_is_is_not_overtaken_by_cheap_ones(engine: DrivenEngine) -> None:
+    put(engine, "b", rates=[rate(10, 10, COST)])
+    send(engine, 1, cost=10)
+    assert went(engine) == 1
+    send(engine, 3, cost=10, k="dear")
+    send(engine, 60, cost=1, k="cheap")
+    keys = []
+    for _ in range(120):
+        engine.sleep(100)
+        keys += [message.metadata.fairness_key for message in engine.lease("q", most=1000)]
+    assert keys.count("dear") == 3
+
+
+def test_slots_count_leases_of_all_queues_and_an_ack_frees_one_at_once(engine: DrivenEngine) -> None:
+    put(engine, "b", max_in_flight=3)
+    send(engine, 5)
+    send(engine, 5, queue="r")
+
+    first = engine.lease("q", most=2)
+    second = engine.lease("r", most=10)
+    assert (len(first), len(second), went(engine)) == (2, 1, 0)
+    assert state(engine, "b").in_flight == 3
+    engine.ack("q", first[:1])
+    assert went(engine) + went(engine, "r") == 1
+    assert state(engine, "b").in_flight == 3
+
+
+def test_slots_are_counted_anew_after_a_kill_and_are_never_more(engine: DrivenEngine) -> None:
+    put(engine, "b", max_in_flight=3)
+    send(engine, 10)
+    held = engine.lease("q", most=10)
+    engine.commit()
+
+    restart(engine)
+
+    assert state(engine, "b").in_flight == 3
+    assert went(engine) == 0
+    engine.ack("q", held)
+    assert went(engine) == 3
+
+
+def test_fewer_slots_than_leases_drain_and_more_let_what_waits_go(engine: DrivenEngine) -> None:
+    put(engine, "b", max_in_flight=4)
+    send(engine, 20)
+    held = engine.lease("q", most=20)
+    put(engine, "b", max_in_flight=2)
+
+    engine.ack("q", held[:2])
+    assert went(engine) == 0
+    engine.ack("q", held[2:3])
+    assert went(engine) == 1
+    put(engine, "b", max_in_flight=6)
+    assert went(engine) == 4
+
+
+def test_a_budget_is_spent_for_its_period_and_whole_in_the_next_one(engine: DrivenEngine) -> None:
+    put(engine, "b", budget=budget(3, period_ms=60_000, anchor_ms=engine.wall_ms))
+    send(engine, 10)
+
+    assert went(engine) == 3
+    engine.sleep(59_000)
+    assert went(engine) == 0
+    engine.sleep(1_100, step_ms=100)
+    assert went(engine) == 3
+
+
+def test_what_is_spent_stays_spent_over_a_kill(engine: DrivenEngine) -> None:
+    put(engine, "b", budget=budget(10, unit=COST), rates=[rate(1000, 1000)])
+    send(engine, 10, cost=4)
+    assert went(engine) == 2
+    engine.commit()
+
+    restart(engine)
+
+    assert state(engine, "b").spent == 8
+    assert went(engine) == 0
+
+
+def test_a_clock_that_is_set_back_opens_no_period_again(engine: DrivenEngine) -> None:
+    put(engine, "b", budget=budget(2, period_ms=60_000, anchor_ms=engine.wall_ms))
+    send(engine, 10)
+    engine.sleep(60_100)
+    assert went(engine) == 2
+
+    engine.wall_ns -= 61_000 * 1_000_000
+    engine.sleep(50_000, step_ms=1000)
+    assert went(engine) == 0, "the first period is over, whatever the clock says"
+    engine.sleep(71_000, step_ms=1000)
+    assert went(engine) == 2
+
+
+def test_a_shadow_counts_what_it_would_have_held_and_holds_nothing(engine: DrivenEngine) -> None:
+    put(engine, "b", rates=[rate(1, 2)], max_in_flight=100, shadow=True)
+    send(engine, 10)
+
+    assert went(engine) == 10
+    told = state(engine, "b")
+    assert (told.would_hold_total, told.passed_total, told.held_total) == (8, 10, 0)
+    put(engine, "b", rates=[rate(1, 2)], max_in_flight=100)
+    send(engine, 1)
+    assert went(engine) == 0, "what the shadow was charged counts when it becomes a limit"
+
+
+def test_an_ack_frees_the_slot_and_gives_back_nothing_else(engine: DrivenEngine) -> None:
+    put(engine, "b", rates=[rate(1, 5)], max_in_flight=5, budget=budget(50, unit=COST))
+    send(engine, 5, cost=10)
+    held = engine.lease("q", most=5)
+    engine.ack("q", held)
+    told = state(engine, "b")
+    assert (told.in_flight, told.spent, list(told.tokens)) == (0, 50, [0])
+
+
+# --- one step ---------------------------------------------------------------------------------
+
+
+def test_what_waits_for_one_limit_holds_nothing_of_the_other(engine: DrivenEngine) -> None:
+    put(engine, "b", max_in_flight=1)
+    put(engine, "other", max_in_flight=1)
+    send(engine, 1, key="b")
+    assert went(engine) == 1
+    send(engine, 5, key="b", u="other", k="both")
+
+    assert went(engine) == 0
+    assert state(engine, "other").in_flight == 0
+    send(engine, 1, key="other", k="single")
+    assert went(engine) == 1, "those that wait for the first limit keep nobody from the second"
+
+
+# --- patterns ---------------------------------------------------------------------------------
+
+
+def test_every_name_of_a_pattern_has_a_limit_of_its_own(engine: DrivenEngine) -> None:
+    put(engine, "tenant:*", rates=[rate(1, 2)])
+    for tenant in range(20):
+        send(engine, 5, key=f"tenant:{tenant}", k=str(tenant))
+    send(engine, 5, key="elsewhere")
+
+    assert went(engine) == 20 * 2 + 5
+    engine.sleep(1001)
+    assert went(engine) == 20
+
+
+def test_the_nearest_limit_wins(engine: DrivenEngine) -> None:
+    put(engine, "*", rates=[rate(1, 1)])
+    put(engine, "tenant:*", rates=[rate(1, 2)])
+    put(engine, "tenant:a*", rates=[rate(1, 3)])
+    put(engine, "tenant:acme", rates=[rate(1, 4)])
+    for key in ("x", "tenant:b", "tenant:ab", "tenant:acme"):
+        send(engine, 9, key=key, k=key)
+
+    assert went(engine) == 1 + 2 + 3 + 4
+    assert [s.limit.name for s in listed(engine)] == ["*", "tenant:*", "tenant:a*", "tenant:acme"]
+    assert state(engine, "tenant:abc").limit.name == "tenant:a*"
+
+
+@pytest.mark.parametrize("gone", ["tenant:acme", "tenant:a*", "tenant:*"])
+def test_where_a_limit_goes_the_next_shorter_one_holds(engine: DrivenEngine, gone: str) -> None:
+    names = ["tenant:acme", "tenant:a*", "tenant:*"]
+    for i, name in enumerate(names):
+        put(engine, name, rates=[rate(0, 1 + i)])
+    send(engine, 50, key="tenant:acme")
+    assert went(engine) == 1
+
+    delete(engine, gone)
+    assert state(engine, "tenant:acme").limit.name == next(name for name in names if name != gone)
+    engine.settle_down()
+    for name in names:
+        if name != gone:
+            delete(engine, name)
+    engine.settle_down()
+    assert went(engine) == 49, "without a limit what waited goes"
+
+
+def test_a_new_pattern_reaches_the_names_that_are_there_and_wait(engine: DrivenEngine) -> None:
+    send(engine, 5, key="tenant:a")
+    put(engine, "tenant:*", rates=[rate(1, 1)])
+    assert went(engine) == 1
+    put(engine, "tenant:*", rates=[rate(1, 1)], max_in_flight=3)
+    put(engine, "tenant:*", rates=[rate(1000, 1000)], max_in_flight=3)
+    engine.sleep(100)
+    assert went(engine) == 2
+
+
+def test_a_changed_pattern_reaches_many_names_over_several_passes(engine: DrivenEngine) -> None:
+    put(engine, "tenant:*", rates=[rate(0, 1)])
+    for tenant in range(3000):
+        send(engine, 2, key=f"tenant:{tenant}", k=str(tenant))
+    total = 0
+    while count := went(engine):
+        total += count
+    assert total == 3000
+    put(engine, "tenant:*", rates=[rate(0, 1)], shadow=True)
+    while count := went(engine):
+        total += count
+    assert total == 6000
+
+
+def test_a_name_is_forgotten_when_it_is_full_and_nothing_names_it(engine: DrivenEngine) -> None:
+    put(engine, "tenant:*", rates=[rate(1, 2)])
+    for tenant in range(100):
+        send(engine, 1, key=f"tenant:{tenant}")
+    held = engine.lease("q", most=1000)
+    assert len(held) == 100
+    engine.ack("q", held)
+    (told,) = listed(engine)
+    assert told.throttle_keys == 100, "each has used a token"
+
+    engine.sleep(3000, step_ms=500)
+    (told,) = listed(engine)
+    assert (told.throttle_keys, told.passed_total) == (0, 100)
+
+
+def test_what_a_name_has_used_is_not_forgotten_with_a_kill(engine: DrivenEngine) -> None:
+    put(engine, "tenant:*", rates=[rate(0.001, 2)])
+    send(engine, 2, key="tenant:a")
+    held = engine.lease("q")
+    engine.ack("q", held)
+    engine.commit()
+
+    restart(engine)
+
+    send(engine, 2, key="tenant:a")
+    assert went(engine) == 0
+
+
+# --- the record -------------------------------------------------------------------------------
+
+
+def test_a_limit_and_its_short_form_are_one_record(engine: DrivenEngine) -> None:
+    put(engine, "b", rates=[rate(10, 20)], max_in_flight=5, budget=budget(100))
+    assert value(engine, "throttle.b") == "10,20"
+    engine.set_config("throttle.b", "3,4")
+
+    told = state(engine, "b").limit
+    assert (told.rates[0].per_second, told.rates[0].burst) == (3, 4)
+    assert (told.max_in_flight, told.budget.amount) == (5, 100)
+    restart(engine)
+    assert state(engine, "b").limit == told
+    engine.set_config("throttle.b", "")
+    assert not state(engine, "b").limit.rates
+    restart(engine)
+    assert state(engine, "b").limit.max_in_flight == 5
+    delete(engine, "b")
+    restart(engine)
+    assert listed(engine) == []
+
+
+def test_a_short_form_makes_one_rate_of_many(engine: DrivenEngine) -> None:
+    put(engine, "b", rates=[rate(10, 20), rate(5, 5, COST)])
+    with pytest.raises(Refused, match="CONFIG_KEY_NOT_FOUND"):
+        value(engine, "throttle.b")
+    engine.set_config("throttle.b", "3,4")
+
+    assert len(state(engine, "b").limit.rates) == 1
+    restart(engine)
+    assert len(state(engine, "b").limit.rates) == 1
+    put(engine, "b", rates=[rate(10, 20), rate(5, 5, COST)])
+    restart(engine)
+    assert len(state(engine, "b").limit.rates) == 2
+
+
+def value(engine: DrivenEngine, key: str) -> str:
+    return engine.call(commands.GET_CONFIG, admin.GetConfigRequest(key=key), admin.GetConfigResponse).value
+
+
+def test_patterns_come_back_with_what_their_names_used(engine: DrivenEngine) -> None:
+    put(engine, "tenant:*", rates=[rate(0.001, 5), rate(0.001, 50, COST)], budget=budget(40, unit=COST))
+    send(engine, 3, key="tenant:a", cost=10)
+    assert went(engine) == 3
+    engine.commit()
+    restart(engine)
+
+    told = state(engine, "tenant:a")
+    assert told.limit.name == "tenant:*"
+    assert list(told.tokens) == pytest.approx([2, 20], abs=0.01)
+    assert told.spent == 30
+
+
+def test_a_list_comes_in_pages(engine: DrivenEngine) -> None:
+    names = sorted(f"n{i}" for i in range(30))
+    for name in names:
+        put(engine, name, rates=[rate(1, 1)])
+    found: list[str] = []
+    while True:
+        asked = pb.ListLimitsRequest(prefix="n", after=found[-1] if found else "", max_limits=7)
+        page = engine.call(commands.LIST_LIMITS, asked, pb.ListLimitsResponse)
+        found += [s.limit.name for s in page.limits]
+        if not page.more:
+            break
+    assert found == names
+
+
+def test_a_reset_lets_what_waits_go(engine: DrivenEngine) -> None:
+    put(engine, "b", budget=budget(2))
+    send(engine, 5)
+    assert went(engine) == 2
+    request = pb.ResetLimitRequest(throttle_key="b", spent=1)
+    assert engine.call(commands.RESET_LIMIT, request, pb.ResetLimitResponse).limit.spent == 1
+    assert went(engine) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "request_", "why"),
+    [
+        (commands.DELETE_LIMIT, pb.DeleteLimitRequest(limit_name="no"), "LIMIT_NOT_FOUND"),
+        (commands.RESET_LIMIT, pb.ResetLimitRequest(throttle_key="no"), "LIMIT_NOT_FOUND"),
+        (commands.RESET_LIMIT, pb.ResetLimitRequest(throttle_key="rated"), "LIMIT_WITHOUT_BUDGET"),
+    ],
+)
+def test_what_is_not_there_is_said(engine: DrivenEngine, kind: int, request_: Any, why: str) -> None:
+    put(engine, "rated", rates=[rate(1, 1)])
+    with pytest.raises(Refused, match=why):
+        engine.call(kind, request_, pb.DeleteLimitResponse)
