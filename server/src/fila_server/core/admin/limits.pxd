@@ -1,7 +1,7 @@
 """SetLimit, DeleteLimit, ListLimits, ResetLimit; and limits as they are found on the disk.
 
-A limit of an exact name and the short form throttle.<name> are one record (runtime_config.pxd): whichever is set, the
-other says the same.
+A limit of an exact name and the short form throttle.<name> are one record (runtime_config.pxd): whichever is
+set, the other says the same.
 """
 
 from fila_server.core.protocol.protobuf cimport Fields

@@ -86,7 +86,8 @@ cdef void _delete(Core* core, Command* command, Fields* fields) noexcept nogil:
     cdef LimitTerms nothing
     cdef Buffer b
     if limit == NULL:
-        _no_limit(core, command, b"limit_name: there is no limit \"%.*s\"; ListLimits tells those there are", name)
+        _no_limit(
+            core, command, b"limit_name: there is no limit \"%.*s\"; ListLimits tells those there are", name)
         return
     memset(&nothing, 0, sizeof(LimitTerms))
     if not limit.is_pattern:
@@ -116,8 +117,8 @@ cdef void limit_recover(Core* core, Slice name, Slice record) noexcept nogil:
 # --- how they are ------------------------------------------------------------------------------
 
 cdef void _put_key(Core* core, Buffer* b, const LimitTerms* terms, ThrottleKey* key) noexcept nogil:
-    """What it has now; where there is no such key, what a new one would have. A key that a change of its pattern has
-    not reached yet says what it counts by."""
+    """What it has now; where there is no such key, what a new one would have. A key that a change of its
+    pattern has not reached yet says what it counts by."""
     cdef Ledger ledger
     cdef uint32_t i
     if key != NULL and key.charged and key.parts == NULL:
@@ -251,12 +252,15 @@ cdef void _reset(Core* core, Command* command, Fields* fields) noexcept nogil:
     cdef double spent
     cdef Buffer b
     if not limit_says_something(&limit.terms):
-        _no_limit(core, command, b"throttle_key: no limit is set for \"%.*s\"; ListLimits tells those there are", name)
+        _no_limit(
+            core, command, b"throttle_key: no limit is set for \"%.*s\"; ListLimits tells those there are",
+            name)
         return
     if limit.terms.amount == 0:
         answer_status(
             core, command.token, FAILED_PRECONDITION,
-            b"throttle_key: its limit has no budget, so nothing is counted that could be reset; set one with SetLimit",
+            b"throttle_key: its limit has no budget, so nothing is counted that could be reset; set one with "
+            b"SetLimit",
             b"LIMIT_WITHOUT_BUDGET")
         return
     memcpy(&spent, &fields.number[v1.RESET_LIMIT_REQUEST_SPENT], 8)

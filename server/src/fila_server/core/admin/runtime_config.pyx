@@ -16,7 +16,9 @@ from fila_server.core.state.limits cimport LimitTerms
 from fila_server.core.state.pending cimport ConfigRow
 from fila_server.core.storage.families cimport CONFIG
 from fila_server.core.storage.store cimport batch_delete, batch_put
-from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, must_malloc, put_bytes, put_slice
+from fila_server.core.structures.buffer cimport (
+    Buffer, buffer_free, buffer_init, must_malloc, put_bytes, put_slice,
+)
 from fila_server.core.structures.maps cimport Text, textmap_get, textmap_next, textmap_put, textmap_remove
 
 
@@ -298,8 +300,8 @@ cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogi
     if form and value.length and _has_star(bucket):
         answer_status(
             core, command.token, INVALID_ARGUMENT,
-            b"key: a throttle limits one throttle key, and a * in it is no pattern; SetLimit limits every key "
-            b"that begins alike, each for itself", b"INVALID_FIELD")
+            b"key: a throttle limits one throttle key, and a * in it is no pattern; SetLimit limits every "
+            b"key that begins alike, each for itself", b"INVALID_FIELD")
         return
     if not good:
         answer_status(

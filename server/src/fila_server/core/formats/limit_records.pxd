@@ -1,12 +1,11 @@
 """Limits and what throttle keys have used of them, on disk and on the wire: BUCKETS, in records.pxd.
 
-A limit's record is its protobuf message. What the short form of the runtime config says is said there alone: a limit
-that is one rate of messages has no record, and one that is more has the rate in both; where they differ, a Fila that
-knew no limits has changed the short form, and that counts.
+A limit's record is its protobuf message. What the short form of the runtime config says is said there alone:
+a limit that is one rate of messages has no record, and one that is more has the rate in both; where they
+differ, a Fila that knew no limits has changed the short form, and that counts.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint32_t
 
 from fila_server.core.state.limits cimport Limit, LimitTerms
 from fila_server.core.state.state cimport Core, ThrottleKey

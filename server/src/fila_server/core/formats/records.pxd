@@ -21,8 +21,8 @@
              queue | channel                         name, start offset, created, first number, idle time
     KEYS     queue | fairness key                    weights, pause, cap; 2: rate and burst; 3: paused since
     CONFIG   key                                     value
-    BUCKETS  throttle key                            level, wall clock; 2, of a limit with more than one rate of
-                                                     messages: of each rate, and what of which period is spent
+    BUCKETS  throttle key                            level, wall clock; 2, of more than one rate of messages:
+                                                     all levels, and what of which period is spent
              0xFF | name                             a limit that is more than one rate of messages: a Limit
     DEDUP    queue | dedup key                       id, offset, when its window ends and began
     SINKS    sink                                    name, epoch, next batch, runs, idle time

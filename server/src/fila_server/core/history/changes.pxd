@@ -10,7 +10,7 @@ from fila_server.core.state.limits cimport Limit
 from fila_server.core.state.state cimport Channel, Consumer, Core, Key, Queue
 
 cdef enum ChangeKind:
-    CHANGED_LIMIT = 1           # name: the limit's; rate and burst, of one in messages; value: its other parts
+    CHANGED_LIMIT = 1           # name; rate and burst of one in messages; value: other parts
     CHANGED_QUEUE_CREATED = 2   # value: its settings, as they are stored
     CHANGED_QUEUE_UPDATED = 3
     CHANGED_QUEUE_DELETED = 4

@@ -75,7 +75,8 @@ cdef void limit_changed(Core* core, const Limit* limit) noexcept nogil:
     for i in range(terms.rate_count):
         length += snprintf(
             value + length, sizeof(value) - length, b"%s[%g, %g, \"%s\"]", b", " if i else b"",
-            terms.rates[i].per_second, terms.rates[i].burst, b"cost" if terms.rates[i].in_cost else b"messages")
+            terms.rates[i].per_second, terms.rates[i].burst,
+            b"cost" if terms.rates[i].in_cost else b"messages")
     length += snprintf(
         value + length, sizeof(value) - length,
         b"], \"slots\": %u, \"budget\": %g, \"budget_unit\": \"%s\", \"period_ms\": %lld, \"shadow\": %s}",

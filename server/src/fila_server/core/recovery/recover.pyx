@@ -7,7 +7,7 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from fila_server.core.admin.limits cimport limit_recover
 from fila_server.core.admin.runtime_config cimport config_apply
@@ -169,7 +169,8 @@ cdef void _one(
 
 
 cdef int _scan_limits(Core* core) noexcept nogil:
-    """Limits, which stand behind what is used of them, first. Damage there is counted by the scan of it all."""
+    """Limits, which stand behind what is used of them, first. Damage there is counted by the scan of it
+    all."""
     cdef DamageScan scan
     cdef const char* key
     cdef const char* value

@@ -22,7 +22,6 @@ from fila_server.core.admin.deleting cimport forget_all
 from fila_server.core.admin.readlog import LogReader
 from fila_server.core.formats.records cimport meta_record_put, queue_record_put, reservation_record_put
 from fila_server.core.formats.reservations cimport LEASE_IDS_RESERVED
-from fila_server.core.history.changes cimport limit_changed
 from fila_server.core.history.inputs cimport base_put
 from fila_server.core.history.tap cimport Recording
 from fila_server.core.index.holders cimport holders_wake
@@ -38,8 +37,7 @@ from fila_server.core.runtime.passes cimport run_pass
 from fila_server.core.runtime.settings cimport core_configure, store_configure
 from fila_server.core.sinks.registry cimport sinks_forget
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
-from fila_server.core.scheduling.limits cimport limits_init
-from fila_server.core.state.limits cimport Limit
+from fila_server.core.scheduling.limits cimport limits_init, limits_reported
 from fila_server.core.state.state cimport Core, Queue
 from fila_server.core.storage.disk cimport disk_open
 from fila_server.core.storage.families cimport Store, StoreOptions
@@ -186,18 +184,10 @@ cdef class CoreEngine(OpenCore):
 
     cdef _record_begins(self):
         """From here on decisions are rows; the limits there are come first."""
-        cdef Core* core = self.core
-        cdef History* history = core.history
-        cdef uint32_t cursor = 0
-        cdef Limit* limit
-        if self.recording is None:
-            return
-        history.quiet = False
-        while True:
-            limit = <Limit*> textmap_next(&core.limit_table.by_name, &cursor)
-            if limit == NULL:
-                return
-            limit_changed(core, limit)
+        cdef History* history = self.core.history
+        if self.recording is not None:
+            history.quiet = False
+            limits_reported(self.core)
 
     cdef _settings(self, dict settings):
         cdef Core* core = self.core

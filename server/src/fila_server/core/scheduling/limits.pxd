@@ -1,7 +1,7 @@
 """The table of limits: one is set or deleted, and what waits at its throttle keys feels it.
 
     exact name   its throttle key, if there is one, at once
-    pattern      the keys that have it, and those that have the next shorter one or none: in pieces, between passes
+    pattern      the keys that have it, and those that have the next shorter one or none: in pieces, pass by pass
 
 New keys have what the table says, so a walk ends. Until it has come to a key, that one counts as before.
 """
@@ -11,6 +11,8 @@ from fila_server.core.state.state cimport Core
 from fila_server.core.structures.buffer cimport Slice
 
 cdef void limits_init(Core* core) noexcept nogil
+# To the history, each of them.
+cdef void limits_reported(Core* core) noexcept nogil
 # The limit of just this name, or NULL; made where there is none.
 cdef Limit* limit_find(Core* core, Slice name) noexcept nogil
 cdef Limit* limit_of(Core* core, Slice name) noexcept nogil

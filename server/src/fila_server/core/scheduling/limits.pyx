@@ -1,5 +1,5 @@
-"""A walk goes through a limit's own list of keys: who leaves the list moves the walk on, and who joins has the newest
-terms already."""
+"""A walk goes through a limit's own list of keys: who leaves the list moves the walk on, and who joins has
+the newest terms already."""
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
@@ -13,12 +13,22 @@ from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.limits cimport LIMIT_NAME_BYTES_MAX, LimitTable
 from fila_server.core.state.state cimport ThrottleKey
 from fila_server.core.structures.buffer cimport must_malloc
-from fila_server.core.structures.maps cimport textmap_get, textmap_init, textmap_put, textmap_remove
+from fila_server.core.structures.maps cimport (
+    textmap_get, textmap_init, textmap_next, textmap_put, textmap_remove,
+)
 
 
 cdef void limits_init(Core* core) noexcept nogil:
     memset(&core.limit_table, 0, sizeof(LimitTable))
     textmap_init(&core.limit_table.by_name)
+
+
+cdef void limits_reported(Core* core) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef Limit* limit = <Limit*> textmap_next(&core.limit_table.by_name, &cursor)
+    while limit != NULL:
+        limit_changed(core, limit)
+        limit = <Limit*> textmap_next(&core.limit_table.by_name, &cursor)
 
 
 cdef Limit* limit_find(Core* core, Slice name) noexcept nogil:
@@ -97,8 +107,8 @@ cdef bint limits_turn(Core* core) noexcept nogil:
 # --- changes -----------------------------------------------------------------------------------
 
 cdef Limit* _shorter(Core* core, Limit* limit) noexcept nogil:
-    """The next shorter pattern that its beginning has, or none: what a throttle key would have that begins like it but
-    for its last byte, and goes on with one that no UTF-8 has, so that no limit has its name."""
+    """The next shorter pattern that its beginning has, or none: what a throttle key would have that begins
+    like it but for its last byte, and goes on with one that no UTF-8 has, so that no limit has its name."""
     cdef char text[LIMIT_NAME_BYTES_MAX + 1]
     cdef uint32_t length = limit.text.length - 1
     if length == 0:

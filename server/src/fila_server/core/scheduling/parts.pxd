@@ -1,10 +1,10 @@
 """The parts of one throttle key's limit (rates, slots, a budget), judged and taken as one.
 
-Only for keys with `parts`, and for what any key with a limit is asked seldom: nearly all have one bucket of messages
-and nothing else, which tokens.pyx asks itself. Costs are in thousandths of a message, as everywhere.
+Only for keys with `parts`, and for what any key with a limit is asked seldom: nearly all have one bucket of
+messages and nothing else, which tokens.pyx asks itself. Costs are in thousandths of a message, as everywhere.
 
-What is *counted on* stands before a message: messages that the key has spoken for and that have not gone yet, and what
-they should cost.
+What is *counted on* stands before a message: messages that the key has spoken for and that have not gone yet,
+and what they should cost.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -28,11 +28,12 @@ cdef void parts_refill(Core* core, ThrottleKey* key) noexcept nogil
 cdef bint parts_have(ThrottleKey* key, uint64_t cost, Counted before) noexcept nogil
 cdef void parts_take(ThrottleKey* key, uint64_t cost) noexcept nogil
 cdef void parts_give_back(ThrottleKey* key, uint64_t cost) noexcept nogil
-# When they will have enough, on the monotonic clock, if nothing is taken meanwhile; INT64_MAX: nobody can know, since
-# a lease must end, or nothing refills it.
+# When they will have enough, on the monotonic clock, if nothing is taken meanwhile; INT64_MAX: nobody can
+# know, since a lease must end, or nothing refills it.
 cdef int64_t parts_due_ns(Core* core, ThrottleKey* key, uint64_t cost, Counted before) noexcept nogil
 
-# The limit's terms are the key's from now on. What it has used stays where the part is the same; a new part is full.
+# The limit's terms are the key's from now on. What it has used stays where the part is the same; a new part
+# is full.
 cdef void parts_configure(Core* core, ThrottleKey* key, const LimitTerms* terms) noexcept nogil
 # Nothing of it is used that time has not given back: a new one would be the same.
 cdef bint parts_are_full(Core* core, ThrottleKey* key) noexcept nogil

@@ -1,5 +1,5 @@
-"""A message is judged by all parts before it takes from any. A part that counts costs may fall below 0 or run over by
-one message that costs more than the part ever holds; all others keep their bounds to the letter."""
+"""A message is judged by all parts before it takes from any. A part that counts costs may fall below 0 or run
+over by one message that costs more than the part ever holds; all others keep their bounds to the letter."""
 
 from libc.stdint cimport INT64_MAX, uint32_t
 from libc.stdlib cimport free

@@ -1,8 +1,8 @@
 """Throttle keys and the distinct sets of them that messages carry, each kept once; and which limit a key has.
 
-A key that no message names any more is *idle* as long as something of its limit is used. Of a pattern any number of
-names may be met, so an idle one goes once it is full, a second at the earliest, and the one that is idle for longest
-goes when there are IDLE_MAX.
+A key that no message names any more is *idle* as long as something of its limit is used. Of a pattern any
+number of names may be met, so an idle one goes once it is full, a second at the earliest, and the one that is
+idle for longest goes when there are IDLE_MAX.
 """
 
 from libc.stdint cimport uint32_t

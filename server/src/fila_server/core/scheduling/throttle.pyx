@@ -1,5 +1,5 @@
-"""Keys and sets are interned by text and counted by who names them. A pattern is looked for once a key, by as many
-lookups as there are lengths of patterns."""
+"""Keys and sets are interned by text and counted by who names them. A pattern is looked for once a key, by as
+many lookups as there are lengths of patterns."""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free

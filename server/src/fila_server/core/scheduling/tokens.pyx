@@ -276,8 +276,8 @@ cdef void _speak_where_nobody_has_room(Core* core, ThrottleKey* bucket, int64_t 
 
 
 cdef void _wake_parts(Core* core, ThrottleKey* bucket) noexcept nogil:
-    """Whose turn it is goes as soon as all parts have enough for its message; until then nobody behind it does, so
-    that cheap messages do not keep a dear one away."""
+    """Whose turn it is goes as soon as all parts have enough for its message; until then nobody behind it
+    does, so that cheap messages do not keep a dear one away."""
     cdef Counted counted
     cdef Turn* turn
     cdef Waiter* waiter

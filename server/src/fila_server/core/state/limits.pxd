@@ -3,11 +3,11 @@
     Limit (name, or pattern) ── instances ──► ThrottleKey ── bucket: the first rate
                                                           └─ parts: further rates and the budget, NULL for most
 
-A throttle key is an instance of the limit of its name, otherwise of the pattern with the longest beginning. It
-exists while messages name it, leases of such run, or something of it is used that time has not given back.
+A throttle key is an instance of the limit of its name, otherwise of the pattern with the longest beginning.
+It exists while messages name it, leases of such run, or something of it is used that time has not given back.
 """
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.structures.bucket cimport Bucket
 from fila_server.core.structures.ledger cimport Ledger

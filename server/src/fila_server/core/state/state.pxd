@@ -53,11 +53,11 @@ cdef struct ThrottleKey:            # see limits.pxd
     Text     text                   # first
     uint32_t refs, in_flight        # throttle sets that name it; leases of messages that do
     bint     limited, charged       # its limit holds what it has nothing for; messages take from it
-    bint     dirty, recorded, idle  # its level is to be written with this pass; is on disk; on the list of these
+    bint     dirty, recorded, idle  # its level is to be written with this pass; is on disk; see below
     Limit*   limit                  # LimitTable.none where it has none
     Parts*   parts                  # NULL: it has `bucket` alone, in messages
     Bucket   bucket                 # its first rate
-    Timer    timer                  # the next token for its lines; idle: when to look whether it is still needed
+    Timer    timer                  # the next token for its lines; idle: when to look at it again
     Waiters* waiters                # one a channel
     Ring*    turns                  # of those whose keys want tokens; NULL while there are no waiters
     uint64_t waiting, passed        # the former: `Waiter`s that want a token

@@ -34,8 +34,8 @@ cdef void bucket_give_back(Bucket* bucket) noexcept nogil           # up to burs
 cdef int64_t bucket_due_ns(Bucket* bucket) noexcept nogil           # when it holds a token; INT64_MAX = never
 cdef int64_t bucket_tokens(Bucket* bucket) noexcept nogil           # whole tokens
 
-# The same for a message that takes more than one, or a part of one, behind `before`, which is counted on. What takes
-# more than the burst goes when the bucket is full; then the level is below 0.
+# The same for a message that takes more than one, or a part of one, behind `before`, which is counted on.
+# What takes more than the burst goes when the bucket is full; then the level is below 0.
 cdef bint bucket_has_amount(Bucket* bucket, double amount, double before) noexcept nogil
 cdef void bucket_take_amount(Bucket* bucket, double amount) noexcept nogil
 cdef void bucket_give_back_amount(Bucket* bucket, double amount) noexcept nogil

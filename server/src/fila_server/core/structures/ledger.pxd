@@ -3,8 +3,8 @@
     anchor        anchor + period         ...      the period that `now` is in: floor((now - anchor) / period)
       |  period 0      |   period 1      |
 
-What was spent counts until a later period begins. A clock that is set back opens no period again: until it has
-come back to where it was, the ledger stays in its newest period.
+What was spent counts until a later period begins. A clock that is set back opens no period again: until it
+has come back to where it was, the ledger stays in its newest period.
 """
 
 from libc.stdint cimport int64_t
@@ -26,8 +26,8 @@ cdef void ledger_configure(
 cdef void ledger_recover(Ledger* ledger, int64_t period, double spent, int64_t now_ms) noexcept nogil
 # Call before any of the following; they speak of the period as of then.
 cdef void ledger_turn(Ledger* ledger, int64_t now_ms) noexcept nogil
-# Whether `cost` more may be spent behind `before`, which is counted on: what costs more than the amount goes first
-# in a period.
+# Whether `cost` more may be spent behind `before`, which is counted on: what costs more than the amount goes
+# first in a period.
 cdef bint ledger_has(Ledger* ledger, double cost, double before) noexcept nogil
 cdef void ledger_take(Ledger* ledger, double cost) noexcept nogil
 cdef void ledger_give_back(Ledger* ledger, double cost) noexcept nogil      # down to nothing spent
