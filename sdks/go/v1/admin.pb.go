@@ -5680,7 +5680,7 @@ var File_fila_v1_admin_proto protoreflect.FileDescriptor
 
 const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x13fila/v1/admin.proto\x12\afila.v1\x1a\x14fila/v1/events.proto\x1a\x16fila/v1/messages.proto\x1a\x17fila/v1/operation.proto\x1a\x15fila/v1/version.proto\x1a\x13fila/v1/watch.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"V\n" +
+	"\x13fila/v1/admin.proto\x12\afila.v1\x1a\x14fila/v1/events.proto\x1a\x13fila/v1/limit.proto\x1a\x16fila/v1/messages.proto\x1a\x17fila/v1/operation.proto\x1a\x15fila/v1/version.proto\x1a\x13fila/v1/watch.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"V\n" +
 	"\x12CreateQueueRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\"Q\n" +
@@ -6147,7 +6147,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\x8c\x17\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xa5\x19\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -6192,7 +6192,13 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0eListOperations\x12\x1e.fila.v1.ListOperationsRequest\x1a\x1f.fila.v1.ListOperationsResponse\x12T\n" +
 	"\x0fCancelOperation\x12\x1f.fila.v1.CancelOperationRequest\x1a .fila.v1.CancelOperationResponse\x12Q\n" +
 	"\x0eEditDeadLetter\x12\x1e.fila.v1.EditDeadLetterRequest\x1a\x1f.fila.v1.EditDeadLetterResponse\x12K\n" +
-	"\fDryRunPolicy\x12\x1c.fila.v1.DryRunPolicyRequest\x1a\x1d.fila.v1.DryRunPolicyResponseB\x1b\n" +
+	"\fDryRunPolicy\x12\x1c.fila.v1.DryRunPolicyRequest\x1a\x1d.fila.v1.DryRunPolicyResponse\x12?\n" +
+	"\bSetLimit\x12\x18.fila.v1.SetLimitRequest\x1a\x19.fila.v1.SetLimitResponse\x12H\n" +
+	"\vDeleteLimit\x12\x1b.fila.v1.DeleteLimitRequest\x1a\x1c.fila.v1.DeleteLimitResponse\x12E\n" +
+	"\n" +
+	"ListLimits\x12\x1a.fila.v1.ListLimitsRequest\x1a\x1b.fila.v1.ListLimitsResponse\x12E\n" +
+	"\n" +
+	"ResetLimit\x12\x1a.fila.v1.ResetLimitRequest\x1a\x1b.fila.v1.ResetLimitResponseB\x1b\n" +
 	"\vdev.fila.v1B\n" +
 	"AdminProtoP\x01b\x06proto3"
 
@@ -6309,20 +6315,28 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*ListOperationsRequest)(nil),     // 95: fila.v1.ListOperationsRequest
 	(*CancelOperationRequest)(nil),    // 96: fila.v1.CancelOperationRequest
 	(*EditDeadLetterRequest)(nil),     // 97: fila.v1.EditDeadLetterRequest
-	(*GetStatusResponse)(nil),         // 98: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 99: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 100: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 101: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 102: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 103: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 104: fila.v1.WatchStatsResponse
-	(*GetSeriesResponse)(nil),         // 105: fila.v1.GetSeriesResponse
-	(*ListQueueVersionsResponse)(nil), // 106: fila.v1.ListQueueVersionsResponse
-	(*StartOperationResponse)(nil),    // 107: fila.v1.StartOperationResponse
-	(*WatchOperationResponse)(nil),    // 108: fila.v1.WatchOperationResponse
-	(*ListOperationsResponse)(nil),    // 109: fila.v1.ListOperationsResponse
-	(*CancelOperationResponse)(nil),   // 110: fila.v1.CancelOperationResponse
-	(*EditDeadLetterResponse)(nil),    // 111: fila.v1.EditDeadLetterResponse
+	(*SetLimitRequest)(nil),           // 98: fila.v1.SetLimitRequest
+	(*DeleteLimitRequest)(nil),        // 99: fila.v1.DeleteLimitRequest
+	(*ListLimitsRequest)(nil),         // 100: fila.v1.ListLimitsRequest
+	(*ResetLimitRequest)(nil),         // 101: fila.v1.ResetLimitRequest
+	(*GetStatusResponse)(nil),         // 102: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 103: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 104: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 105: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 106: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 107: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 108: fila.v1.WatchStatsResponse
+	(*GetSeriesResponse)(nil),         // 109: fila.v1.GetSeriesResponse
+	(*ListQueueVersionsResponse)(nil), // 110: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 111: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 112: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 113: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 114: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 115: fila.v1.EditDeadLetterResponse
+	(*SetLimitResponse)(nil),          // 116: fila.v1.SetLimitResponse
+	(*DeleteLimitResponse)(nil),       // 117: fila.v1.DeleteLimitResponse
+	(*ListLimitsResponse)(nil),        // 118: fila.v1.ListLimitsResponse
+	(*ResetLimitResponse)(nil),        // 119: fila.v1.ResetLimitResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	8,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
@@ -6428,47 +6442,55 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	96,  // 100: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
 	97,  // 101: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
 	16,  // 102: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
-	7,   // 103: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	13,  // 104: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	21,  // 105: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	23,  // 106: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	43,  // 107: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	25,  // 108: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	27,  // 109: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	36,  // 110: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	29,  // 111: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	31,  // 112: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	33,  // 113: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	41,  // 114: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	46,  // 115: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	48,  // 116: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	50,  // 117: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	53,  // 118: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	55,  // 119: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	57,  // 120: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	59,  // 121: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	61,  // 122: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	65,  // 123: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
-	67,  // 124: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	70,  // 125: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	98,  // 126: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	99,  // 127: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	100, // 128: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	101, // 129: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	102, // 130: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	103, // 131: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	104, // 132: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	105, // 133: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	106, // 134: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	14,  // 135: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	107, // 136: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	108, // 137: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	109, // 138: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	110, // 139: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	111, // 140: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	17,  // 141: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	103, // [103:142] is the sub-list for method output_type
-	64,  // [64:103] is the sub-list for method input_type
+	98,  // 103: fila.v1.FilaAdmin.SetLimit:input_type -> fila.v1.SetLimitRequest
+	99,  // 104: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
+	100, // 105: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
+	101, // 106: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
+	7,   // 107: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	13,  // 108: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	21,  // 109: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	23,  // 110: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	43,  // 111: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	25,  // 112: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	27,  // 113: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	36,  // 114: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	29,  // 115: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	31,  // 116: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	33,  // 117: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	41,  // 118: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	46,  // 119: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	48,  // 120: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	50,  // 121: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	53,  // 122: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	55,  // 123: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	57,  // 124: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	59,  // 125: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	61,  // 126: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	65,  // 127: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
+	67,  // 128: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	70,  // 129: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	102, // 130: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	103, // 131: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	104, // 132: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	105, // 133: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	106, // 134: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	107, // 135: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	108, // 136: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	109, // 137: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	110, // 138: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	14,  // 139: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	111, // 140: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	112, // 141: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	113, // 142: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	114, // 143: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	115, // 144: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	17,  // 145: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	116, // 146: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
+	117, // 147: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
+	118, // 148: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
+	119, // 149: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
+	107, // [107:150] is the sub-list for method output_type
+	64,  // [64:107] is the sub-list for method input_type
 	64,  // [64:64] is the sub-list for extension type_name
 	64,  // [64:64] is the sub-list for extension extendee
 	0,   // [0:64] is the sub-list for field type_name
@@ -6480,6 +6502,7 @@ func file_fila_v1_admin_proto_init() {
 		return
 	}
 	file_fila_v1_events_proto_init()
+	file_fila_v1_limit_proto_init()
 	file_fila_v1_messages_proto_init()
 	file_fila_v1_operation_proto_init()
 	file_fila_v1_version_proto_init()

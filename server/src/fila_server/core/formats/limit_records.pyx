@@ -1,6 +1,6 @@
 """Levels are written with the pass that changed them, so a crash gives nothing a second time."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from fila_server.core.formats.records cimport (

@@ -1,7 +1,7 @@
 """The table of limits: one is set or deleted, and what waits at its throttle keys feels it.
 
     exact name   its throttle key, if there is one, at once
-    pattern      the keys that have it, and those that have the next shorter one or none: in pieces, pass by pass
+    pattern      keys that have it, and those that have the next shorter one or none: in pieces, pass by pass
 
 New keys have what the table says, so a walk ends. Until it has come to a key, that one counts as before.
 """

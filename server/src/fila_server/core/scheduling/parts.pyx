@@ -115,7 +115,7 @@ cdef void parts_configure(Core* core, ThrottleKey* key, const LimitTerms* terms)
     cdef bint plain = terms_are_plain(terms)
     cdef Parts* parts
     cdef Bucket* bucket
-    cdef const LimitRate* rate
+    cdef LimitRate rate
     cdef uint32_t i
     if plain and key.parts == NULL:
         if had_rate:
@@ -125,7 +125,7 @@ cdef void parts_configure(Core* core, ThrottleKey* key, const LimitTerms* terms)
         return
     parts = _parts_of(key)
     for i in range(terms.rate_count):
-        rate, bucket = &terms.rates[i], _rate(key, i)
+        rate, bucket = terms.rates[i], _rate(key, i)
         if i < parts.terms.rate_count and parts.terms.rates[i].in_cost == rate.in_cost:
             bucket_configure(bucket, rate.per_second, rate.burst, core.mono_ns)
         else:

@@ -1,7 +1,7 @@
 """Limits as operators set them, and what a throttle key that has one keeps besides its first bucket.
 
     Limit (name, or pattern) ── instances ──► ThrottleKey ── bucket: the first rate
-                                                          └─ parts: further rates and the budget, NULL for most
+                                                          └─ parts: further rates, the budget; or NULL
 
 A throttle key is an instance of the limit of its name, otherwise of the pattern with the longest beginning.
 It exists while messages name it, leases of such run, or something of it is used that time has not given back.
