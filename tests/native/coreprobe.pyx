@@ -15,7 +15,7 @@ from fila_server.core.state.state cimport Channel, Directory, Frame, Lease, Queu
 from fila_server.core.storage.families cimport Store
 from fila_server.core.storage.status cimport STORE_OK, STORE_STALLED
 from fila_server.core.structures.fifo cimport Placed, fifo_first
-from fila_server.core.structures.maps cimport textmap_next
+from fila_server.core.structures.maps cimport textmap_get, textmap_next
 
 
 def disk_becomes(OpenCore engine not None, int level):
@@ -96,3 +96,15 @@ def wrong_ages(OpenCore engine not None):
                 name = queue.text.bytes[:queue.text.length], channel.text.bytes[:channel.text.length]
                 wrong.append((*name, found, kept))
             channel = channel.next
+
+
+def array_capacities(OpenCore engine not None, bytes name not None):
+    """How many places each array has that grows with what there is, of the core and of this queue's first channel."""
+    cdef Queue* queue = <Queue*> textmap_get(&engine.core.queues, name, <uint32_t> len(name))
+    cdef Channel* channel = queue.channels
+    return {
+        "frames": queue.directory.capacity, "keys": queue.keys.capacity,
+        "deferred turns": channel.ring.deferred_capacity, "leases": engine.core.leases.capacity,
+        "timers": engine.core.timers.capacity, "weights brought": engine.core.brought_capacity,
+        "messages built": engine.core.spare_capacity, "bytes moved": engine.core.moved_bytes_capacity,
+    }

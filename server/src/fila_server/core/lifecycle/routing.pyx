@@ -1,7 +1,7 @@
 """A hook's word counts first, then the queue's settings, then the defaults."""
 
 from libc.stdint cimport uint16_t, uint64_t
-from libc.stdlib cimport strtod
+from libc.stdlib cimport free, strtod
 from libc.string cimport memcpy, strlen
 
 from fila_server.core.formats.records cimport key_record_put
@@ -19,6 +19,7 @@ from fila_server.core.structures.buffer cimport Cursor, Slice, must_realloc
 
 cdef enum:
     COST_ONE = 1000
+    BROUGHT_KEPT_MAX = 4096         # of a pass that brought many weights; the array is not kept for the next
 
 
 # Put behind a message's own headers by requests/rights.pyx when its producer is bound to a tenant.
@@ -249,3 +250,6 @@ cdef void weights_written(Core* core, bint refused) noexcept nogil:
         brought.key.recorded = brought.was_recorded
         if brought.was_recorded:        # with the weight that was refused, where an operator did it just now
             key_record_put(core, core.settles, brought.key)
+    if core.brought_capacity > BROUGHT_KEPT_MAX:
+        free(core.brought)
+        core.brought, core.brought_capacity = NULL, 0

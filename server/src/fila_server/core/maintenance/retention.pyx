@@ -246,6 +246,7 @@ cdef void housekeeping(Core* core) noexcept nogil:
     if core.consumers.count or core.leases.count:
         core.counters.stirs += 1
     atomic_store(<uint64_t*> &upkeep.live_frame_bytes, <uint64_t> core.live_bytes)
+    atomic_store(<uint64_t*> &upkeep.held_bytes, core.hot_bytes + <uint64_t> core.index_bytes)
     if core.sinks.by_name.count:
         sinks_sweep(core)
         housekeeping_by(core, core.mono_ns)

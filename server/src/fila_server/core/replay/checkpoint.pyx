@@ -340,7 +340,7 @@ cdef class Resumed(Replay):
         cdef Upkeep* own = fresh.shared.upkeep
         core.store, core.error = fresh.store, fresh.error
         store.muted = True
-        own.live_frame_bytes = upkeep.live_frame_bytes
+        own.live_frame_bytes, own.held_bytes = upkeep.live_frame_bytes, upkeep.held_bytes
         upkeep[0] = own[0]
         core.shared.watch, core.shared.failure = fresh.shared.watch, fresh.shared.failure
         core.mailbox, core.outboxes, core.loader = fresh.mailbox, fresh.outboxes, fresh.loader

@@ -8,7 +8,8 @@
     disk_level                  watch                       scheduler and submitting threads
     disk_free_bytes             watch                       metrics
     watch                       watch
-    upkeep                      upkeep; live_frame_bytes by the scheduler
+    upkeep                      upkeep; live_frame_bytes, held_bytes by the scheduler,
+                                connections_freed by the edge
     failure                     whichever thread fails first; read by commit
     malformed                   submitting threads (atomic_add)   metrics
     syncs, sync_us              commit

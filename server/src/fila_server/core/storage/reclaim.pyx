@@ -150,20 +150,31 @@ cdef void _tidy_when_quiet(Upkeep* upkeep) noexcept nogil:
             for family in range(FAMILY_COUNT):
                 store_flush(upkeep.store, family, &upkeep.error)
         upkeep.writes_tidied = writes
-    _trim_when_quiet(upkeep, writes)
+    _give_memory_back(upkeep, writes)
     upkeep.writes_seen = writes
 
 
-cdef void _trim_when_quiet(Upkeep* upkeep, uint64_t writes) noexcept nogil:
+cdef void _give_memory_back(Upkeep* upkeep, uint64_t writes) noexcept nogil:
     """What was freed since the last time goes back to the system: the allocator keeps pages between pieces
     that live on. It holds its locks meanwhile, some milliseconds a hundred megabytes, so only after a second
-    without a write, once for all that was written, and at most every TRIM_EVERY_ROUNDS."""
+    without a write, or when much was freed; and at most every TRIM_EVERY_ROUNDS."""
+    cdef uint64_t connections = atomic_load(&upkeep.connections_freed)
+    cdef int64_t held = <int64_t> atomic_load(<uint64_t*> &upkeep.held_bytes)
+    cdef int64_t freed
     upkeep.rounds += 1
-    if writes != upkeep.writes_seen or writes == upkeep.writes_trimmed or upkeep.rounds < upkeep.trim_after:
+    upkeep.held_bytes_most = max(upkeep.held_bytes_most, held)
+    if upkeep.rounds < upkeep.trim_after:
+        return
+    if writes == upkeep.writes_trimmed and connections == upkeep.connections_freed_trimmed:
+        return
+    freed = upkeep.held_bytes_most - held
+    freed += <int64_t> (connections - upkeep.connections_freed_trimmed) * CONNECTION_BYTES
+    if writes != upkeep.writes_seen and freed < max(held // 4, <int64_t> RELEASED_BYTES_MIN):
         return
     malloc_trim(0)
     upkeep.trim_count += 1
-    upkeep.writes_trimmed = writes
+    upkeep.writes_trimmed, upkeep.connections_freed_trimmed = writes, connections
+    upkeep.held_bytes_most = held
     upkeep.trim_after = upkeep.rounds + TRIM_EVERY_ROUNDS
 
 

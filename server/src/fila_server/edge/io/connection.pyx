@@ -6,6 +6,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset, strlen
 
 from fila_server.core.protocol.commands cimport WRITTEN
+from fila_server.core.storage.reclaim cimport connection_freed
 from fila_server.core.structures.buffer cimport buffer_free, must_malloc
 from fila_server.edge.grpc.calls cimport call_gone, call_input_ended
 from fila_server.edge.grpc.nghttp2 cimport (
@@ -140,6 +141,7 @@ cdef void connection_close(Connection* connection) noexcept nogil:
 
 
 cdef void connection_free(Connection* connection) noexcept nogil:
+    connection_freed(connection.thread.common.core.shared.upkeep)
     if not connection.is_queued:        # else it is freed from there
         free(connection)
 
