@@ -75,7 +75,7 @@ def killed() -> Iterator[Killed]:
     engine = DrivenEngine(dict(SETTINGS))
     engine.create_queue("q")
     noted = send(engine, 0, 300)
-    leased = engine.lease("q", 100)
+    leased = engine.lease("q", 95)  # of the last frame some, so that a record says which
     engine.ack("q", leased)
     noted -= {message.payload for message in leased}
     note(engine)
@@ -264,3 +264,17 @@ def test_the_table_of_contents_comes_back_from_its_mirror(
 
     assert going_on.lost == 0
     assert stopping is None or not going_on.report, "what is put right is damage"
+
+
+@pytest.mark.parametrize("damage", ["deleted", "one-bit"])
+def test_an_ack_lost_in_a_table_is_told_as_that_and_not_as_lost_messages(
+    killed: Killed, place: Path, damage: str
+) -> None:
+    found = [starts(killed, place, file, damage) for file in sorted(killed.directory.glob(KINDS["table"]))]
+    acks = [each for each in found if each[1].report.get("lost_acks")]
+
+    assert max(going_on.back for _, going_on in acks) == 5, "of the frame that was acked in part"
+    for stopping, going_on in acks:
+        assert stopping is None, "an answered change is gone"
+        assert (going_on.lost, going_on.is_counted) == (0, False)
+    assert all(going_on.is_counted for _, going_on in found if going_on.lost)

@@ -335,6 +335,12 @@ LOST_RANGES = _counter(
 LOST_MESSAGES = _counter(
     "fila.storage.lost_messages", "{message}", "Messages lost to damage.", core="lost_messages"
 )
+LOST_ACKS = _counter(
+    "fila.storage.lost_acks",
+    "{range}",
+    "Ranges of acks, leases and retries lost to damage: their messages may come once more, and none is lost.",
+    core="lost_acks",
+)
 HOT_BYTES = _gauge("fila.storage.hot", "By", "Payload bytes in memory.", core="hot_bytes")
 HOT_BYTES_MAX = _gauge(
     "fila.storage.hot_max", "By", "Payload bytes kept in memory at most.", core="hot_bytes_max"

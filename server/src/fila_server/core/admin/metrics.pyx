@@ -38,7 +38,7 @@ cdef enum:
 
 cdef struct Totals:                  # of the whole broker
     uint64_t passes, commands, epochs, syncs, frames_in, messages_in, refused_mailbox, malformed
-    uint64_t loads, loads_bytes, evictions, rewrites, stalls, lost_ranges, lost_messages, hot_bytes
+    uint64_t loads, loads_bytes, evictions, rewrites, stalls, lost_ranges, lost_messages, lost_acks, hot_bytes
     uint64_t hot_bytes_max, index_bytes, memtable_bytes, disk_level, disk_free_bytes, keys, leases
     uint64_t consumers, timers, mailbox, mailbox_capacity, decisions, remembered_keys, sinks
     uint64_t staged_bytes, staged_bytes_max, sink_batches, sink_messages, sink_lost, sink_swept
@@ -116,6 +116,7 @@ cdef void _totals(Core* core, Buffer* b) noexcept nogil:
     t.stalls = core.counters.stalls
     t.lost_ranges = core.counters.lost_ranges
     t.lost_messages = core.counters.lost_messages
+    t.lost_acks = core.counters.lost_acks
     t.hot_bytes = core.hot_bytes
     t.hot_bytes_max = core.hot_bytes_max
     t.index_bytes = <uint64_t> core.index_bytes

@@ -259,7 +259,7 @@ cdef void frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexc
         # Of another count it is about another version of the frame, which a lost table brought to light: its
         # bits would call messages done that nobody has acked.
         if bits != NULL and bits.count and bits.count != frame.count:
-            core.counters.lost_ranges += 1
+            core.counters.lost_acks += 1
             bits = NULL
         noted = notes.states.count or notes.leases.count    # most messages have never been delivered
         for i in range(frame.count):

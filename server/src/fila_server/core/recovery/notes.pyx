@@ -66,7 +66,7 @@ cdef void note_state(Core* core, const char* key, Cursor* c) noexcept nogil:
         _lease_ids_met(core, state.last_lease, 1)
         note_offset(core, read_u64be(key), read_u64be(key + 16))
     if c.bad or notes == NULL:
-        core.counters.lost_ranges += c.bad
+        core.counters.lost_acks += c.bad
         free(state)
         return
     map64_put(&notes.states, read_u64be(key + 16), state)
@@ -117,7 +117,7 @@ cdef void _note_group(
     for i in range(group.count):
         offset = take_varint(c)
         if c.bad:
-            core.counters.lost_ranges += 1
+            core.counters.lost_acks += 1
             break
         _lease_ids_met(core, group.first_lease_id + i, 1)
         note_offset(core, group.queue_number, offset)
@@ -171,7 +171,7 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
     leased_ms = <int64_t> take_varint(c)
     count = take_varint(c)
     if c.bad or count > <uint64_t> (c.end - c.at):      # an offset takes a byte at least
-        core.counters.lost_ranges += 1
+        core.counters.lost_acks += 1
         return
     group = group_new(notes.channel, first, consumer, leased_ms)
     group.count = <uint32_t> count
@@ -189,7 +189,7 @@ cdef void _note_marks(Core* core, Notes* notes, const char* key, Cursor* c) noex
     begun_until_ms = <int64_t> take_varint(c)
     count = take_varint(c)
     if c.bad or c.end - c.at < <ptrdiff_t> ((count + 3) >> 2):
-        core.counters.lost_ranges += 1
+        core.counters.lost_acks += 1
         return
     if notes.by_lease.count == 0:
         _sort_by_lease(notes)

@@ -33,7 +33,7 @@ from fila_server.core.state.directory cimport directory_after, directory_first
 from fila_server.core.state.paths cimport channel_find
 from fila_server.core.state.state cimport Channel, Flow, Frame, Key, Queue, ThrottleKey
 from fila_server.core.storage.families cimport (
-    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, QUEUES, SETTLED, SINKS, STATES,
+    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, QUEUES, SETTLED, SINKS, STATES, only_returns,
 )
 from fila_server.core.storage.past_damage cimport (
     DamageScan, damage_scan_begin, damage_scan_end, damage_scan_from, damage_scan_next, damage_scan_valid,
@@ -211,9 +211,12 @@ cdef void _key_read(Core* core, const char* at, size_t length, const char* value
 
 # --- all of it -----------------------------------------------------------------------------------
 
-cdef int _gaps(Core* core, DamageScan* scan) noexcept nogil:
+cdef int _gaps(Core* core, int family, DamageScan* scan) noexcept nogil:
     """Damaged blocks were stepped over: counted, or the end of it where the owner wants that."""
-    core.counters.lost_ranges += <uint64_t> scan.gaps
+    if only_returns(family):
+        core.counters.lost_acks += <uint64_t> scan.gaps
+    else:
+        core.counters.lost_ranges += <uint64_t> scan.gaps
     core.counters.damaged_blocks += <uint64_t> scan.gaps
     damage_scan_end(scan)
     if scan.gaps > 0 and core.stop_on_damage:
@@ -232,7 +235,7 @@ cdef int _scan(Core* core, int family, Map64* dlq_of) noexcept nogil:
         value = scan_value(scan.iterator, &length)
         _one(core, family, key, key_length, value, length, dlq_of)
         damage_scan_next(&scan)
-    return _gaps(core, &scan)
+    return _gaps(core, family, &scan)
 
 
 cdef int _scan_index(Core* core) noexcept nogil:
@@ -265,7 +268,7 @@ cdef int _scan_index(Core* core) noexcept nogil:
                     frame_take(core, queue, frame, times)
                     free(times)
         damage_scan_next(&scan)
-    return _gaps(core, &scan)
+    return _gaps(core, INDEX, &scan)
 
 
 cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:

@@ -27,6 +27,12 @@ cdef enum:                  # families: the numbers index Store.family; on disk 
     KEPT = 15               # what operators' calls keep: versions of queues' settings, long operations
     FAMILY_COUNT = 16
 
+cdef inline bint only_returns(int family) noexcept nogil:
+    """What is lost of these families loses no message: it only brings some back that were done, leased, delayed
+    or tried before."""
+    return family == SETTLED or family == LEASES or family == STATES
+
+
 cdef enum:
     STORE_FORMAT = 2        # of the whole directory; raise it when an older server must not open it
 
@@ -62,6 +68,7 @@ cdef struct SalvageReport:
     int64_t records                 # copied
     int64_t gaps                    # unreadable blocks stepped over
     int64_t tables_lost             # tables that could not be opened at all
+    int64_t acks_lost               # of both, those of families that only bring messages back
 
 cdef struct StoreCounters:          # written by the thread that calls; read for metrics, may be a little old
     uint64_t writes

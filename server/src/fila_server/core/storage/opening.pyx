@@ -220,6 +220,7 @@ cdef int _salvage(
     salvage_gaps_free(directory, gaps)
     store.salvage.records = sound.salvage.records
     store.salvage.gaps = sound.salvage.gaps
+    store.salvage.acks_lost += sound.salvage.acks_lost
     return salvage_commit(directory, error) if status == STORE_OK else status
 
 
@@ -251,10 +252,9 @@ cdef int _open_damaged(
         if status == STORE_OK:
             status = database_open(damaged, store.directory, options, True, error)
     while status == STORE_OK and store.salvage.tables_lost < TABLES_LOST_MAX:
-        replaced = salvage_replace_tables(damaged, store.directory)
+        replaced = salvage_replace_tables(damaged, store.directory, &store.salvage)
         if replaced == 0:
             break
-        store.salvage.tables_lost += replaced
         database_close(damaged)
         status = database_open(damaged, store.directory, options, True, error)
     return status

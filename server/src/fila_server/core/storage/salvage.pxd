@@ -1,6 +1,6 @@
 """What can be read of a damaged store, copied into a sound one."""
 
-from fila_server.core.storage.families cimport Store
+from fila_server.core.storage.families cimport SalvageReport, Store
 from fila_server.core.storage.past_damage cimport KEY_BYTES_MAX, TABLE_NAME_BYTES
 from fila_server.core.storage.status cimport StoreError
 
@@ -24,8 +24,9 @@ cdef int salvage_gaps(Store* beside, Store* sound, const Gap* gaps, StoreError* 
 cdef void salvage_gaps_free(const char* directory, Gap* gaps) noexcept nogil        # and the directory beside
 
 # Puts empty tables in the place of those that keep a whole family from being read, because they cannot be
-# opened, and returns how many; each table once. After any, close the store, open it again and ask again.
-cdef int salvage_replace_tables(Store* damaged, const char* path) noexcept nogil
+# opened, counts them in `report` and returns how many; each table once. After any, close the store, open it
+# again and ask again.
+cdef int salvage_replace_tables(Store* damaged, const char* path, SalvageReport* report) noexcept nogil
 
 # The exchange of directories around it: DIRECTORY/rocksdb is replaced whole or not at all, at any crash.
 cdef void salvage_begin(const char* directory) noexcept nogil           # removes what an earlier try left

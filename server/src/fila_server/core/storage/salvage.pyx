@@ -26,7 +26,7 @@ from libc.stdio cimport rename, snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, strcmp, strerror
 
-from fila_server.core.storage.families cimport FAMILY_COUNT
+from fila_server.core.storage.families cimport FAMILY_COUNT, SalvageReport, only_returns
 from fila_server.core.storage.past_damage cimport (
     KEY_BYTES_MAX, TABLE_NAME_BYTES, DamageScan, damage_scan_begin, damage_scan_end, damage_scan_from,
     damage_scan_next, damage_scan_valid, table_named_in,
@@ -92,6 +92,8 @@ cdef void _copy_family(
     if scan.gaps != stepped_over:
         _gap_note(gaps, &scan, family, NULL, 0)
     sound.salvage.gaps += scan.gaps
+    if only_returns(family):
+        sound.salvage.acks_lost += scan.gaps
     damage_scan_end(&scan)
 
 
@@ -208,7 +210,7 @@ cdef void salvage_gaps_free(const char* directory, Gap* gaps) noexcept nogil:
 
 # --- tables that cannot be opened --------------------------------------------------------
 
-cdef int salvage_replace_tables(Store* damaged, const char* path) noexcept nogil:
+cdef int salvage_replace_tables(Store* damaged, const char* path, SalvageReport* report) noexcept nogil:
     """A damaged block ends a scan where it lies; a table whose index
     or footer is damaged ends it everywhere."""
     cdef int family
@@ -221,8 +223,11 @@ cdef int salvage_replace_tables(Store* damaged, const char* path) noexcept nogil
         if (
             _unreadable_table(damaged, family, True, from_the_back)
             and strcmp(from_the_front, from_the_back) == 0
+            and _stand_in(damaged, family, path, from_the_front)
         ):
-            replaced += _stand_in(damaged, family, path, from_the_front)
+            replaced += 1
+            report.acks_lost += only_returns(family)
+    report.tables_lost += replaced
     return replaced
 
 
