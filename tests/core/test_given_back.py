@@ -53,6 +53,24 @@ def test_a_window_may_be_larger_than_what_the_session_opened_with(engine: Driven
     assert len(session.messages) == 300
 
 
+def test_what_came_back_counts_in_no_keys_share_of_cost(engine: DrivenEngine) -> None:
+    def share(key: str) -> float:
+        request = admin.ExplainKeyRequest(queue="q", fairness_key=key)
+        return engine.call(commands.EXPLAIN_KEY, request, admin.ExplainKeyResponse).share
+
+    filled(engine, 4, "quiet")
+    filled(engine, 4, "noisy")
+    session = DrivenSession(engine, max_in_flight=8)
+    assert (share("quiet"), share("noisy")) == (0.5, 0.5)
+
+    noisy = [at for at, payload in enumerate(session.payloads) if payload.startswith(b"noisy")]
+    session.say(window={"size": 4, "give_back": session.lease_ids(*noisy)})
+    assert (share("quiet"), share("noisy")) == (1.0, 0.0)
+
+    session.say(window={"size": 6})
+    assert (share("quiet"), share("noisy")) == (pytest.approx(4 / 6), pytest.approx(2 / 6))
+
+
 def test_nobody_gives_back_or_begins_what_another_session_holds(engine: DrivenEngine) -> None:
     filled(engine, 2)
     holder = DrivenSession(engine)

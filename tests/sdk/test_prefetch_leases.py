@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable
-from itertools import count, cycle, repeat
+from collections.abc import Callable, Sequence
+from itertools import accumulate, count, cycle, repeat
 from typing import Any
 
 import pytest
@@ -30,9 +30,17 @@ class Loop:
 
 
 class Course:
-    """A queue of MESSAGES, worked off. The broker fills the room of an ack as soon as it sees it, and answers later."""
+    """A queue of MESSAGES, worked off. The broker fills the room of an ack as soon as it sees it, and answers later.
+    `arrive_us`: when they come, if they are not there from the start."""
 
-    def __init__(self, work_us: list[list[int]], *, sync_us: int = 0, acks_first: bool = False) -> None:
+    def __init__(
+        self,
+        work_us: list[list[int]],
+        *,
+        sync_us: int = 0,
+        acks_first: bool = False,
+        arrive_us: Sequence[int] = (),
+    ) -> None:
         self.leases = self.acked = self.now = 0
         self._control = AdaptivePrefetch()
         self._answer_us = 2 * WIRE_US + sync_us
@@ -40,7 +48,9 @@ class Course:
         self._loops = [Loop(number, times) for number, times in enumerate(work_us)]
         self._events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = count()
-        self._waiting = MESSAGES
+        self._waiting = 0 if arrive_us else MESSAGES
+        for at_us in arrive_us:
+            self._later(at_us, self._arrive)
         self._held = self._window = 0  # as the broker knows them
         self._buffer = 0
         self._idle: deque[Loop] = deque()
@@ -119,6 +129,10 @@ class Course:
 
     # The broker.
 
+    def _arrive(self) -> None:
+        self._waiting += 1
+        self._fill()
+
     def _set_window(self, window: int, give_back: int) -> None:
         self._window = window
         self._held -= give_back
@@ -157,3 +171,19 @@ def test_a_twentieth_of_long_messages_among_short_ones_costs_a_quarter_more_leas
     ]
 
     assert Course(times).run() <= 1.3
+
+
+@pytest.mark.parametrize("acks_first", [False, True], ids=["works-first", "acks-first"])
+@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("ms", [1, 10, 30, 60, 300])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_queue_that_is_idle_nine_tenths_of_the_time_returns_fewer_than_one_delivery_in_fifty(
+    seed, ms, workers, acks_first
+):
+    dice = random.Random(seed)
+    each_us = 10 * ms * 1_000 // workers
+    arrive_us = [*accumulate(int(dice.expovariate(1 / each_us)) for _ in range(MESSAGES))]
+    course = Course([[ms * 1_000]] * workers, acks_first=acks_first, arrive_us=arrive_us)
+
+    course.run()
+    assert course.leases - course.acked < course.leases / 50

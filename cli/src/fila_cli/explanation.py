@@ -54,7 +54,7 @@ def explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
         ("oldest", age_text(answer.oldest_age_ms) if answer.pending else "-"),
     ]
     if answer.HasField("consumers"):  # left out of what a tenant's key is told, as are shares
-        listed.append(("share of served cost", f"{answer.share:.1%} of the last hour, due {_due(answer)}"))
+        listed.append(("share of cost", f"{answer.share:.1%} of the last hour, due {_due(answer)}"))
     if answer.returning_offset:
         times = counted(answer.returning_count, "time")
         if answer.returning_count == _COUNTED_TO:

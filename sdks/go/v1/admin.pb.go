@@ -5139,7 +5139,7 @@ type ExplainKeyResponse struct {
 	BlockingBucket string `protobuf:"bytes,2,opt,name=blocking_bucket,json=blockingBucket,proto3" json:"blocking_bucket,omitempty"`
 	// When it may go on, where that is known.
 	Until *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`
-	// The part of served cost it got over the last hour, 0 to 1.
+	// Its share of cost: the part of what the channel charged at delivery over the last hour, less what returned, 0 to 1.
 	Share float64 `protobuf:"fixed64,4,opt,name=share,proto3" json:"share,omitempty"`
 	// The part its weight entitles it to among the keys that are active now, 0 to 1.
 	DueShare float64 `protobuf:"fixed64,5,opt,name=due_share,json=dueShare,proto3" json:"due_share,omitempty"`

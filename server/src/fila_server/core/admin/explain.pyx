@@ -15,7 +15,7 @@ from fila_server.core.protocol.protobuf cimport (
     put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
 )
 from fila_server.core.scheduling.clocks cimport (
-    HOUR_SERVED, WAITED_HELD, clock_account, clock_find, clock_remember, hour_sum,
+    HOUR_RETURNED, HOUR_SERVED, WAITED_HELD, clock_account, clock_find, clock_remember, hour_sum,
 )
 from fila_server.core.scheduling.eligibility cimport rate_limit_due_ms
 from fila_server.core.scheduling.flows cimport flow_find
@@ -32,6 +32,7 @@ from fila_server.core.state.state cimport (
 )
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
+from fila_server.core.structures.counters cimport Hour
 from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.maps cimport textmap_get
 from fila_server.core.structures.ring cimport IDLE
@@ -195,12 +196,18 @@ cdef void _put_returning(Buffer* b, Flow* flow, StepBudget* steps) noexcept nogi
         put_number_field(b, v1.EXPLAIN_KEY_RESPONSE_RETURNING_COUNT, most)
 
 
+cdef double _stayed(Core* core, Hour* hour) noexcept nogil:
+    """A delivery may come back in another part of the hour than it went in."""
+    return max(hour_sum(core, hour, HOUR_SERVED) - hour_sum(core, hour, HOUR_RETURNED), 0.0)
+
+
 cdef double _share(Core* core, Channel* channel, Flow* flow, KeyClock* row) noexcept nogil:
-    """Its part of what the channel delivered within the hour; a flow without a row counts since it began."""
-    cdef double all_of_it = hour_sum(core, &channel.hour, HOUR_SERVED)
+    """Its part of the cost of what the channel delivered within the hour, less what came back; a flow without
+    a row counts since it began."""
+    cdef double all_of_it = _stayed(core, &channel.hour)
     cdef double served = 0
     if row != NULL:
-        served = hour_sum(core, &row.hour, HOUR_SERVED)
+        served = _stayed(core, &row.hour)
     elif flow != NULL:
         served = <double> flow.served
     return min(served / all_of_it, 1.0) if all_of_it > 0 else 0.0

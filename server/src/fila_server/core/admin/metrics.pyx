@@ -12,7 +12,7 @@ from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse
 from fila_server.core.protocol.refusals cimport refusal_reason
 from fila_server.core.scheduling.clocks cimport (
-    HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, hour_sum, hour_total,
+    HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, hour_sum, hour_total,
 )
 from fila_server.core.scheduling.limits cimport limit_says_something
 from fila_server.core.scheduling.parts cimport parts_refill
@@ -255,7 +255,7 @@ cdef void _key(Core* core, Buffer* b, KeyClock* row, StepBudget* steps) noexcept
     _number(b, flow.in_flight if flow != NULL else 0)
     _number(b, flow.turn.weight if flow != NULL else 0)
     _number(b, flow_age(core, flow, steps) if flow != NULL and flow.backlog else 0)
-    _hour_totals(b, &row.hour, HOUR_COLUMNS)
+    _hour_totals(b, &row.hour, HOUR_DUE + 1)
     _number(b, row.arrived + (flow.arrived if flow != NULL else 0))
     _number(b, flow.key.paused if flow != NULL else 0)
 

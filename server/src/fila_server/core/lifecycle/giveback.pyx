@@ -10,6 +10,7 @@ from fila_server.core.index.slots cimport slot_count, slot_ready
 from fila_server.core.lifecycle.ending cimport lease_end
 from fila_server.core.lifecycle.failure cimport slot_expire
 from fila_server.core.lifecycle.revoked cimport KEEPS_RETURNING, notice
+from fila_server.core.scheduling.clocks cimport cost_returned
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.scheduling.tokens cimport slot_refund
 from fila_server.core.state.kinds cimport BEGUN_ONCE, DONE, RECORDED, RECORDED_RETURN, RETURNED_ONCE
@@ -67,6 +68,7 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
         slot_expire(core, slot)
     else:
         slot_ready(core, slot, True)
+    cost_returned(core, flow, entry.cost)
     if flow.joined or flow.parked:
         ring_refund(&channel.ring, &flow.turn, entry.cost)
     if slot_returns(slot) == RETURNS_REPORTED and core.wall_ms - channel.noticed_ms >= NOTICED_EVERY_MS:

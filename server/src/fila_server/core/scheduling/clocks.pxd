@@ -34,7 +34,8 @@ cdef enum:                              # columns of an Hour
     WAITED_HELD = 4
     HOUR_SERVED = 5                     # cost, in thousandths
     HOUR_DUE = 6                        # the same, as weights give it; what was asked for, where that is less
-    HOUR_COLUMNS = 7
+    HOUR_RETURNED = 7                   # of what was served: cost of deliveries that came back uncounted
+    HOUR_COLUMNS = 8
 
 cdef enum:
     NOTED_MS = 1
@@ -84,6 +85,9 @@ cdef inline uint32_t no_room_ms(Core* core, Channel* channel) noexcept nogil:
 
 # A delivery took this much cost while flows of this weight were on the ring.
 cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t weight) noexcept nogil
+
+# A delivery that was charged so much came back uncounted.
+cdef void cost_returned(Core* core, Flow* flow, uint32_t cost) noexcept nogil
 
 cdef void clock_begin(Core* core, Flow* flow) noexcept nogil
 # its counts stay in its row, if it has one

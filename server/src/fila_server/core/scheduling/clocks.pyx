@@ -240,6 +240,18 @@ cdef KeyClock* clock_find(Channel* channel, const char* text, uint32_t length) n
     return <KeyClock*> textmap_get(&channel.clocks, text, length)
 
 
+cdef void cost_returned(Core* core, Flow* flow, uint32_t cost) noexcept nogil:
+    cdef KeyClock* row = flow.clock
+    _turn(core, &flow.channel.hour)
+    if row == NULL:
+        row = _find(flow.channel, flow)
+    if row == NULL:                     # so that it is known when somebody asks for the key's share
+        row = _open(core, flow)
+    if row != NULL:
+        _turn(core, &row.hour)
+    _add(flow.channel, row, HOUR_RETURNED, cost)
+
+
 cdef void clock_begin(Core* core, Flow* flow) noexcept nogil:
     flow.since_ms = core.mono_ms
     flow.no_room_ms = no_room_ms(core, flow.channel)

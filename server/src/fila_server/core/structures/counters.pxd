@@ -38,9 +38,9 @@ cdef struct Latency:                # enqueue to delivery
 
 cdef struct Hour:                   # the last hour in twelve parts, see clocks.pxd
     int64_t  part                   # the number of the five minutes that `now` is about
-    double   now[7]                 # by the columns of clocks.pxd
-    float    parts[12][7]           # part % 12
-    double   before[7]              # all parts that are over, since the beginning
+    double   now[8]                 # by the columns of clocks.pxd
+    float    parts[12][8]           # part % 12
+    double   before[8]              # all parts that are over, since the beginning
 
 cdef struct Rates:                  # what a key had at the last look, and what it did a second up to then
     int64_t  looked_ns              # 0 = never

@@ -2849,7 +2849,7 @@ export type ExplainKeyResponse = Message<"fila.v1.ExplainKeyResponse"> & {
   until?: Timestamp | undefined;
 
   /**
-   * The part of served cost it got over the last hour, 0 to 1.
+   * Its share of cost: the part of what the channel charged at delivery over the last hour, less what returned, 0 to 1.
    *
    * @generated from field: double share = 4;
    */
