@@ -136,6 +136,26 @@ def test_keys_leave_the_list_in_any_order_and_with_their_queue(engine: DrivenEng
     assert sorted(row[:2] for row in paused(engine)) == [(b"q", b"a"), (b"q", b"b")]
 
 
+def test_each_of_many_paused_keys_is_told_once_and_the_one_paused_first_comes_first(
+    engine: DrivenEngine,
+) -> None:
+    keys = [f"k{number * 37 % 100}" for number in range(100)]
+    for key in keys:
+        engine.advance(10)
+        pause(engine, key)
+        enqueue(engine, 1, key)
+    for key in keys[::3]:
+        pause(engine, key, paused=False)
+    left = [key.encode() for key in keys if key not in keys[::3]]
+
+    told = [row[1] for row in paused(engine)]
+    assert (told[0], sorted(told)) == (left[0], sorted(left))
+    engine.kill()
+    engine.reopen()
+    told = [row[1] for row in paused(engine)]
+    assert (told[0], sorted(told)) == (left[0], sorted(left))
+
+
 def test_a_paused_queue_is_told_apart_from_its_keys_and_needs_no_consumer(engine: DrivenEngine) -> None:
     engine.create_queue("held", channels=["default"], paused=True)
     assert paused(engine) == [], "nothing of it waits"

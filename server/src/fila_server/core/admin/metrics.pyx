@@ -5,7 +5,9 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.admin.step_budget cimport StepBudget, flow_age, steps_begin, steps_end
-from fila_server.core.index.ages cimport age_of, channel_age, channel_lease_age, queue_age, queue_lease_age
+from fila_server.core.index.ages cimport (
+    age_since, channel_age, channel_lease_age, queue_age, queue_lease_age,
+)
 from fila_server.core.lifecycle.answers cimport answer
 from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.commands cimport OK
@@ -25,7 +27,6 @@ from fila_server.core.structures.buffer cimport (
     Buffer, buffer_init, buffer_reserve, must_malloc, put_bytes, put_u32be, put_u64be, put_u8,
 )
 from fila_server.core.structures.counters cimport Hour, QueueCounters
-from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.maps cimport Text, textmap_next
 from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
 
@@ -200,7 +201,7 @@ cdef void _queue(Core* core, Buffer* b, Queue* queue) noexcept nogil:
     _number(b, queue.next_offset)
     _number(b, queue.policy.paused)
     _number(b, queue.paused_count)
-    _number(b, age_of(core, fifo_first(&queue.paused_keys)))
+    _number(b, age_since(core, queue.paused_keys.rank) if queue.paused_keys != NULL else 0)
     _numbers(b, <uint64_t*> &queue.counters, sizeof(QueueCounters) // sizeof(uint64_t))
     _numbers(b, queue.latency.by_bits, 32)
     _number(b, queue.latency.sum_ms)

@@ -11,15 +11,17 @@ from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field,
 )
 from fila_server.core.state.paths cimport FAILURES_QUIET_S
+from fila_server.core.state.pending cimport KeyExtras
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue, ThrottleKey, Waiters
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
+from fila_server.core.structures.heap cimport HeapNode
 from fila_server.core.structures.maps cimport Text, TextMap, textmap_next
 
 cdef enum:
     OF_QUEUES = 0
     CELLS_PER_PAGE = 4096
     ROWS_MAX = 512                      # after which a page ends
-    PAUSED_MAX = 1000                   # the keys paused last are told of
+    PAUSED_MAX = 1000                   # keys of a queue
     PLACES_MAX = 16                     # of a bucket; all are counted
 
 
@@ -60,16 +62,31 @@ cdef void _put_paused(Buffer* b, Queue* queue, Key* key, uint64_t ready) noexcep
     buffer_free(&row)
 
 
-cdef void _paused_keys(Core* core, Buffer* b, StepBudget* steps) noexcept nogil:
-    cdef Key* key = core.paused
+cdef HeapNode* _next_paused(HeapNode* node) noexcept nogil:
+    """The heap's next node, in no order; NULL after the last."""
+    if node.child != NULL:
+        return node.child
+    while node != NULL and node.next == NULL:
+        while node.prev != NULL and node.prev.child != node:
+            node = node.prev
+        node = node.prev                # the parent
+    return node.next if node != NULL else NULL
+
+
+cdef uint32_t _paused_keys(Buffer* b, Queue* queue, StepBudget* steps) noexcept nogil:
+    """How many rows it has: its paused keys with something ready, the one paused first among them."""
+    cdef HeapNode* node = queue.paused_keys
+    cdef Key* key
     cdef uint32_t count = 0
     cdef uint64_t ready
-    while key != NULL and count < PAUSED_MAX and may_step(steps):
+    while node != NULL and count < PAUSED_MAX and may_step(steps):
+        key = <Key*> (<KeyExtras*> node).key
         ready = _ready_of(key, steps)
         if ready:
             count += 1
-            _put_paused(b, key.queue, key, ready)
-        key = <Key*> key.extras.next_paused
+            _put_paused(b, queue, key, ready)
+        node = _next_paused(node)
+    return count
 
 
 cdef uint32_t _unserved(Buffer* b, Queue* queue, StepBudget* steps) noexcept nogil:
@@ -115,11 +132,12 @@ cdef void _put_failing(Core* core, Buffer* b, Queue* queue, StepBudget* steps) n
 
 cdef uint32_t _queue(Core* core, Buffer* b, Queue* queue, StepBudget* steps) noexcept nogil:
     """How many rows it has. What stands in a dead-letter queue waits for people, and what is paused for
-    nobody."""
+    nobody who consumes."""
     cdef uint32_t count = 0
     cdef uint64_t ready
+    count += _paused_keys(b, queue, steps)
     if queue.is_dlq:
-        return 0
+        return count
     if queue.policy.paused:
         ready = _ready(queue, steps)
         if ready:
@@ -180,8 +198,6 @@ cdef void troubles_page(Core* core, Command* command) noexcept nogil:
     if fields.number[seam.TROUBLES_PAGE_CAPACITY] != table.capacity:
         cursor = 0
     buffer_init(&b)
-    if of_queues and cursor == 0:
-        _paused_keys(core, &b, &steps)
     end = min(cursor + CELLS_PER_PAGE, table.capacity)
     while cursor < end and count < ROWS_MAX and may_step(&steps):
         found = textmap_next(table, &cursor)

@@ -409,7 +409,7 @@ cdef void key_record_put(Core* core, rocksdb_writebatch_t* batch, Key* key) noex
         memcpy(value + KEY_BYTES + 8, &rate_limit.bucket.burst, 8)
     if key.paused:
         value[0], length = VERSION_KEY_PAUSED, KEY_PAUSED_BYTES
-        memcpy(value + KEY_RATED_BYTES, &key.extras.paused.position, 8)
+        memcpy(value + KEY_RATED_BYTES, &key.extras.paused.rank, 8)
     _text_key(&core.tail, key.queue.number, key.text.bytes, key.text.length)
     batch_put(core.store, batch, KEYS, core.tail.data, core.tail.length, value, length)
     key.recorded = True

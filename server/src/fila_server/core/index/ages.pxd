@@ -25,7 +25,6 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.state.kinds cimport DELAYED, READY
 from fila_server.core.state.state cimport Channel, Core, Frame, Queue, Share, Slot
-from fila_server.core.structures.fifo cimport Placed
 
 cdef void share_age_begins(Frame* frame, Share* share) noexcept nogil     # of one that was made just now
 # The share is a copy of `before`, which is about to be freed.
@@ -43,8 +42,8 @@ cdef void waiting_ends(Slot* slot) noexcept nogil
 
 # Ages in ms; 0 = nothing waits, or is leased.
 cdef uint64_t slot_age(Core* core, Slot* slot) noexcept nogil
-# of the first of a Fifo of moments, or NULL
-cdef uint64_t age_of(Core* core, Placed* first) noexcept nogil
+# of a moment of the wall clock, which may have been set back since
+cdef uint64_t age_since(Core* core, int64_t since_ms) noexcept nogil
 cdef uint64_t channel_age(Core* core, Channel* channel) noexcept nogil
 cdef uint64_t channel_lease_age(Core* core, Channel* channel) noexcept nogil
 cdef uint64_t queue_age(Core* core, Queue* queue) noexcept nogil         # of the channel where it is largest

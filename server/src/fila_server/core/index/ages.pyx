@@ -8,7 +8,7 @@ from fila_server.core.state.paths cimport frame_offset, share_of
 from fila_server.core.state.pending cimport Cohort
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.fifo cimport (
-    Fifo, fifo_append, fifo_first, fifo_moved, fifo_remove, fifo_return,
+    Fifo, Placed, fifo_append, fifo_first, fifo_moved, fifo_remove, fifo_return,
 )
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 
@@ -93,25 +93,22 @@ cdef void share_age_moved(Share* before, Share* share) noexcept nogil:
 
 # --- ages ------------------------------------------------------------------------------------
 
-cdef inline uint64_t _age(Core* core, int64_t since_ms) noexcept nogil:
+cdef uint64_t age_since(Core* core, int64_t since_ms) noexcept nogil:
     """The wall clock may have been set back since."""
     return <uint64_t> max(core.wall_ms - since_ms, <int64_t> 0)
 
 
 cdef uint64_t slot_age(Core* core, Slot* slot) noexcept nogil:
-    return _age(core, _since_ms(slot))
-
-
-cdef uint64_t age_of(Core* core, Placed* first) noexcept nogil:
-    return _age(core, first.position) if first != NULL else 0
+    return age_since(core, _since_ms(slot))
 
 
 cdef uint64_t channel_age(Core* core, Channel* channel) noexcept nogil:
-    return age_of(core, fifo_first(&channel.waiting))
+    cdef Placed* first = fifo_first(&channel.waiting)
+    return age_since(core, first.position) if first != NULL else 0
 
 
 cdef uint64_t channel_lease_age(Core* core, Channel* channel) noexcept nogil:
-    return _age(core, channel.groups.leased_ms) if channel.groups != NULL else 0
+    return age_since(core, channel.groups.leased_ms) if channel.groups != NULL else 0
 
 
 cdef uint64_t queue_age(Core* core, Queue* queue) noexcept nogil:

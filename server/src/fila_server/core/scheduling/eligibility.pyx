@@ -8,11 +8,12 @@ from fila_server.core.state.kinds cimport (
     NOT_PARKED, PARKED_CAPPED, PARKED_IN_ORDER, PARKED_PAUSED, PARKED_RATE_LIMITED, TIMER_KEY_RATE,
 )
 from fila_server.core.state.paths cimport flow_is_in_order, flow_retrying, key_cap, key_rate_limit
+from fila_server.core.state.state cimport Queue
 from fila_server.core.structures.bucket cimport (
     bucket_configure, bucket_due_ns, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take,
 )
 from fila_server.core.structures.buffer cimport must_malloc
-from fila_server.core.structures.fifo cimport Fifo, Placed, fifo_append, fifo_remove, fifo_return
+from fila_server.core.structures.heap cimport HeapNode, heap_insert, heap_remove
 from fila_server.core.structures.maps cimport Map64, map64_free, map64_put, map64_remove
 from fila_server.core.structures.ring cimport ring_join, ring_leave, ring_park, ring_rejoin
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
@@ -122,6 +123,7 @@ cdef KeyExtras* key_extras(Core* core, Key* key) noexcept nogil:
     if key.extras == NULL:
         key.extras = <KeyExtras*> must_malloc(sizeof(KeyExtras))
         memset(key.extras, 0, sizeof(KeyExtras))
+        key.extras.key = key
         core.index_bytes += sizeof(KeyExtras)
     return key.extras
 
@@ -153,47 +155,21 @@ cdef void cap_set(Core* core, Key* key, uint32_t cap) noexcept nogil:
         key_extras(core, key).cap = cap
 
 
-cdef void _list(Core* core, Key* key) noexcept nogil:
-    cdef KeyExtras* extras = key.extras
-    extras.next_paused, extras.prev_paused = core.paused, NULL
-    if core.paused != NULL:
-        core.paused.extras.prev_paused = key
-    core.paused = key
-
-
-cdef void _unlist(Core* core, Key* key) noexcept nogil:
-    cdef KeyExtras* extras = key.extras
-    cdef Key* behind = <Key*> extras.next_paused
-    cdef Key* before = <Key*> extras.prev_paused
-    if before != NULL:
-        before.extras.next_paused = behind
-    else:
-        core.paused = behind
-    if behind != NULL:
-        behind.extras.prev_paused = before
-    extras.next_paused = extras.prev_paused = NULL
-
-
 cdef void pause_set(Core* core, Key* key, bint paused, int64_t since_ms) noexcept nogil:
-    """All paused keys are a list, and each queue's stand in the order in which they were paused."""
-    cdef Fifo* fifo = &key.queue.paused_keys
-    cdef Placed* place
+    """A queue's paused keys are a heap by the moment when they were paused."""
+    cdef Queue* queue = key.queue
+    cdef HeapNode* place
     if key.paused == paused:
         return
     key.paused = paused
     place = &key_extras(core, key).paused
-    if not paused:
-        _unlist(core, key)
-        fifo_remove(fifo, place)
-        key.queue.paused_count -= 1
-        return
-    _list(core, key)
-    place.position = since_ms
-    key.queue.paused_count += 1
-    if fifo.tail == NULL or fifo.tail.position <= since_ms:
-        fifo_append(fifo, place)
+    if paused:
+        place.rank = since_ms
+        queue.paused_keys = heap_insert(queue.paused_keys, place)
+        queue.paused_count += 1
     else:
-        fifo_return(fifo, place)
+        queue.paused_keys = heap_remove(queue.paused_keys, place)
+        queue.paused_count -= 1
 
 
 cdef KeyRateLimit* _new(Core* core, Key* key) noexcept nogil:

@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from fila_server.core.structures.bucket cimport Bucket
 from fila_server.core.structures.buffer cimport Buffer, Slice
 from fila_server.core.structures.fifo cimport Placed
+from fila_server.core.structures.heap cimport HeapNode
 from fila_server.core.structures.maps cimport Map64, Text
 from fila_server.core.structures.timers cimport Timer
 from fila_server.core.threads.mailbox cimport Command
@@ -120,12 +121,12 @@ cdef struct KeyRateLimit:           # an operator's rate for one fairness key, s
     bint     wanted                 # somebody waits for a token, or was woken for one and took none yet
 
 cdef struct KeyExtras:              # what few fairness keys have; made when first needed, gone with the key
+    HeapNode paused                 # first; while an operator paused it: in Queue.paused_keys, by when, in ms
+    void*    key                    # whose these are
     uint32_t cap                    # an operator's: most leases at a time, 0 = no cap
     KeyRateLimit* rate_limit        # an operator's rate; NULL = none
     Map64*   flows_by_channel       # NULL while it is used in few channels
-    void     *next_paused, *prev_paused     # the Keys beside it among those that are paused
     Map64    retrying               # by channel: failed messages that keep their place until the retry is due
-    Placed   paused                 # while an operator paused it: among Queue.paused_keys, by when, in ms
 
 cdef struct Expiry:                 # of a message with a time to live
     Timer    timer                  # first

@@ -378,7 +378,7 @@ cdef struct Queue:
     uint32_t coming                 # messages of the command at hand for it, until the first is taken
     uint64_t coming_bytes
     Directory directory
-    Fifo     paused_keys            # KeyExtras.paused, by when they were paused; and how many
+    HeapNode* paused_keys           # KeyExtras.paused: at the root the key that was paused first; and how many
     uint32_t paused_count
     Dedup    *dedup_oldest, *dedup_newest
     Map64    expiries               # offset -> Expiry
@@ -490,7 +490,6 @@ cdef struct Core:
     Timer    housekeeping
     int64_t  index_bytes            # frames, shares, keys, flows
     uint64_t keys_count
-    Key*     paused                 # the key that was paused last; the others behind it
     Timers   visits                 # of queues: see visits.pxd
     int64_t  housekeeping_ns        # when housekeeping ran last
     int64_t  wall_ahead_ms, live_bytes      # of the monotonic clock; bytes of FRAMES: as of the last visits

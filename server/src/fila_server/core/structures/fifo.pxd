@@ -1,5 +1,5 @@
 """What stands in the order of positions and comes and goes in the middle: ready messages of one flow or of
-one of its sub-queues, and a channel's cohorts and a queue's paused keys, whose position is a moment.
+one of its sub-queues, and a channel's cohorts, whose position is a moment.
 
     head ─► placed ─► placed ─► placed ◄─ tail     what is new: positions only grow, so each goes to the end
     returned ─► heap by position                   given back to an old place that is neither front nor end
