@@ -29,6 +29,35 @@ def _fails(server: RunningServer) -> tuple[int, str]:
     return code, lines[0]
 
 
+SECOND_SIGTERM = {
+    "while the first is taken in": """
+import os, signal
+set_handler = signal.signal
+def told(number, handler):
+    if handler is signal.SIG_IGN:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return set_handler(number, handler)
+signal.signal = told
+""",
+    "when the loop is closed": """
+import atexit, os, signal
+atexit.register(os.kill, os.getpid(), signal.SIGTERM)
+""",
+}
+"""What a server runs before its own program, to be told a second time at this moment of its stop."""
+
+
+@pytest.mark.parametrize("moment", SECOND_SIGTERM)
+def test_a_second_signal_changes_nothing_at_any_moment_of_a_stop(
+    tmp_path: Path, start_server: StartServer, moment: str
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SECOND_SIGTERM[moment])
+    server = start_server(PYTHONPATH=str(tmp_path))
+
+    assert server.stop() == 0
+    assert server.event("server.stopped") is not None
+
+
 def test_a_taken_port_is_exit_1_and_names_the_setting(tmp_path: Path) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))

@@ -287,12 +287,9 @@ def _leave_in_time() -> None:
     Nothing is lost: what was answered is durable already, and the next start only has more to read. A second signal
     changes nothing, also where it comes when the loop, which hears them, is closed already.
     """
-    import asyncio
-
     from fila_server.core.runtime.deadline import leave_after
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().remove_signal_handler(number)
         signal.signal(number, signal.SIG_IGN)
     line = (
         f"fila-server: the stop took more than {DRAIN_S_MAX} s, and the server left without closing the store. "

@@ -240,10 +240,15 @@ async def _drain(broker: Broker, edge: EdgeServer, redis: RedisPort | None, tele
 
 def _listen_for_signals(stopping: asyncio.Event) -> None:
     # Told twice is told once: shells and supervisors pass signals on to whole groups, and the
-    # drain is bounded anyway.
+    # drain is bounded anyway. Not the loop's own handlers: it gives those back to the system before
+    # others can be set, and a signal between the two would end the process.
     loop = asyncio.get_running_loop()
+
+    def stop(*_: object) -> None:
+        loop.call_soon_threadsafe(stopping.set)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+        signal.signal(number, stop)
 
 
 def _is_local(address: Address) -> bool:
