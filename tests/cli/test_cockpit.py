@@ -6,6 +6,7 @@ import io
 import json
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 
 from fila.v1 import admin_pb2, events_pb2
@@ -74,6 +75,17 @@ def test_the_clock_is_left_out_where_it_has_no_room():
     assert "12:00:00" in shown(cockpit, width=60)
     assert "12:" not in shown(cockpit, width=50).splitlines()[0]
     assert "…" not in shown(cockpit, width=50).splitlines()[0]
+
+
+def test_a_wide_screen_says_since_when_its_total_counts():
+    began = Timestamp(seconds=1_772_438_400)
+    later = Timestamp(seconds=1_772_450_000)
+    cockpit = at_queues(
+        queue("new", acked_total=40, totals_since=later), queue("orders", acked_total=2, totals_since=began)
+    )
+
+    assert "42 acked since 2026-03-02T08:00:00Z" in shown(cockpit, width=120)
+    assert "acked since" not in shown(cockpit, width=119)
 
 
 # --- looks -----------------------------------------------------------------------------------

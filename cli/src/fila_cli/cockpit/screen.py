@@ -11,6 +11,7 @@ from rich.text import Text
 
 from fila_cli.cockpit.cockpit import Cockpit, Mode, Screen, in_words
 from fila_cli.cockpit.views import (
+    ACKED_FROM_WIDTH,
     ADDRESS_FROM_WIDTH,
     GOOD,
     HELD,
@@ -65,7 +66,7 @@ def _head(cockpit: Cockpit, address: str, clock: str, now_s: float, width: int) 
     if cockpit.screen is Screen.EXPLAIN:
         place.append(printable(cockpit.key))
     line = Text(" > ".join(place), style="bold")
-    totals = _totals(cockpit)
+    totals = _totals(cockpit, width)
     if totals:
         line.append(f"   {totals}", style="")
     if cockpit.silent_since_s is not None:
@@ -99,11 +100,16 @@ def _wrong(cockpit: Cockpit, width: int) -> list[Text]:
     return lines
 
 
-def _totals(cockpit: Cockpit) -> str:
+def _totals(cockpit: Cockpit, width: int) -> str:
     if cockpit.screen is Screen.QUEUES:
         rows = cockpit.queues.rows
         into, out = sum(row.in_per_s for row in rows), sum(row.out_per_s for row in rows)
-        return f"{count_text(sum(row.depth for row in rows))} pending  in {rate_text(into)}/s  out {rate_text(out)}/s"
+        pending = count_text(sum(row.depth for row in rows))
+        line = f"{pending} pending  in {rate_text(into)}/s  out {rate_text(out)}/s"
+        began = [row.totals_since for row in rows if row.totals_since]
+        if began and width >= ACKED_FROM_WIDTH:
+            line += f"  {count_text(sum(row.acked_total for row in rows))} acked since {min(began)}"
+        return line
     stats = cockpit.keys.stats
     if stats is None or cockpit.screen is Screen.EXPLAIN:
         return ""

@@ -22,6 +22,7 @@ SPARK_WIDTH = 12
 SHARE_WIDTH = 10
 NARROW = 80
 NAME_WIDTH_MIN = 8
+ACKED_FROM_WIDTH = 120
 ADDRESS_FROM_WIDTH = 90
 """Where it is narrower, what the broker does matters more than where it is."""
 
