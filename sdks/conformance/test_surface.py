@@ -47,7 +47,6 @@ WITHOUT_METHOD = {
 WITHOUT_ARGUMENT = {
     "ForgetPrincipal.validate_only": "GetPrincipal says what would go",
     "WhoAmI.queue": "for the gateway, which takes messages of senders that know nothing of Fila",
-    "CreateTenantLink.right": "an operator makes a webhook's address: fila auth link create QUEUE --webhook",
     "Redrive.after_offset": "for page after page; StartOperation and WatchOperation tell how far they are",
     "Redrive.up_to_offset": "as after_offset",
     "UpdateQueue.update_mask": "made of the settings that are given",

@@ -200,14 +200,24 @@ func (c *Client) ListAudit(ctx context.Context, opts ...AuditOption) ([]*filav1.
 	return answer.GetRecords(), err
 }
 
-// A CreateTenantLinkOption says more about CreateTenantLink: [ExpiresAfter].
+// A CreateTenantLinkOption says more about CreateTenantLink: [ExpiresAfter], [ForWebhook].
 type CreateTenantLinkOption interface {
 	applyToCreateTenantLink(*filav1.CreateTenantLinkRequest)
 }
 
-// CreateTenantLink makes a key that shows one fairness key's numbers in one queue and may do nothing else. The answer
-// is the only place where it is ever told. It needs the right to manage the queue, and fails with ErrQueueNotFound,
-// ErrConflict (the broker asks for no keys), ErrNotAllowed.
+type createTenantLinkOption func(*filav1.CreateTenantLinkRequest)
+
+func (o createTenantLinkOption) applyToCreateTenantLink(r *filav1.CreateTenantLinkRequest) { o(r) }
+
+// ForWebhook makes a link that only sends: the end of a webhook's address. What it sends has the link's fairness key,
+// or the queue's if that is empty. It is valid for ever unless [ExpiresAfter] is set, 10 years at most.
+func ForWebhook() CreateTenantLinkOption {
+	return createTenantLinkOption(func(r *filav1.CreateTenantLinkRequest) { r.Right = filav1.Right_RIGHT_PRODUCE })
+}
+
+// CreateTenantLink makes a key that shows one fairness key's numbers in one queue and may do nothing else, or with
+// [ForWebhook] only sends. The answer is the only place where it is ever told. It needs the right to manage the queue,
+// and fails with ErrQueueNotFound, ErrConflict (the broker asks for no keys), ErrNotAllowed.
 func (c *Client) CreateTenantLink(
 	ctx context.Context, queue, fairnessKey string, opts ...CreateTenantLinkOption,
 ) (*filav1.CreateTenantLinkResponse, error) {

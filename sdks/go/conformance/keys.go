@@ -85,6 +85,9 @@ var keyOperations = map[string]operation{
 		if r.TTLMs != nil {
 			opts = append(opts, fila.ExpiresAfter(ms(*r.TTLMs)))
 		}
+		if r.Right == "produce" {
+			opts = append(opts, fila.ForWebhook())
+		}
 		told, err := c.CreateTenantLink(ctx, r.Queue, *r.Fairness, opts...)
 		return plain(told), err
 	}),

@@ -95,6 +95,7 @@ type request struct {
 	OverlapMs      int64    `json:"overlap_ms"`
 	AsTenant       string   `json:"as_tenant"`
 	LinkID         string   `json:"link_id"`
+	Right          string   `json:"right"`
 	Produce        []string `json:"produce"`
 	Consume        []string `json:"consume"`
 	Manage         []string `json:"manage"`

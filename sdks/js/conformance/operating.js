@@ -168,7 +168,7 @@ export const operating = (named) => ({
   },
 
   async create_tenant_link({ client, queue, fairness_key, ...others }, signal) {
-    const asked = options(others, ['ttl_ms'], signal);
+    const asked = options(others, ['ttl_ms', 'right'], signal);
     return plain(await named(client).createTenantLink(queue, fairness_key, asked));
   },
 

@@ -177,10 +177,15 @@ export interface CreateKeyOptions extends SignalOption {
   readonly asTenant?: string;
 }
 
-/** How long a tenant's link is valid. */
+/** How long a tenant's link is valid, and what it may do. */
 export interface CreateTenantLinkOptions extends SignalOption {
-  /** 7 days when left out; 90 at most. */
+  /** 7 days when left out, 90 at most; of one that produces for ever when left out, 10 years at most. */
   readonly ttlMs?: number;
+  /**
+   * `view` shows one fairness key's numbers, also when left out. `produce` is the end of a webhook's address: it only
+   * sends, and what it sends has the link's fairness key, or the queue's if that is empty.
+   */
+  readonly right?: 'view' | 'produce';
 }
 
 /** How the old key ends, and the new one. */

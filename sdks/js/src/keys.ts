@@ -56,6 +56,10 @@ export interface NewTenantLink {
 }
 
 const auth = FilaAuth.method;
+const LINK_RIGHTS: ReadonlyMap<string, Right> = new Map([
+  ['view', Right.VIEW],
+  ['produce', Right.PRODUCE],
+]);
 
 /** The calls of FilaAuth, as methods of a client. */
 export abstract class KeyCalls extends DeadLetterCalls {
@@ -180,10 +184,12 @@ export abstract class KeyCalls extends DeadLetterCalls {
     fairnessKey: string,
     options: CreateTenantLinkOptions = {},
   ): Promise<NewTenantLink> {
-    const { ttlMs = 0 } = options;
+    const { ttlMs = 0, right = 'view' } = options;
     requireText('queue', queue);
     requireText('fairnessKey', fairnessKey);
-    const request = { queue, fairnessKey, ttlMs: toUint64('ttlMs', ttlMs) };
+    const wireRight = LINK_RIGHTS.get(right);
+    if (wireRight === undefined) throw new RangeError(`right must be 'view' or 'produce', got '${right}'`);
+    const request = { queue, fairnessKey, ttlMs: toUint64('ttlMs', ttlMs), right: wireRight };
     const { key, link } = await this.ask(auth.createTenantLink, request, {}, options);
     return { key, link: plain(TenantLinkSchema, link ?? create(TenantLinkSchema)) };
   }

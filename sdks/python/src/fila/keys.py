@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from fila import methods
 from fila.answers import answer
@@ -13,6 +14,10 @@ from fila.principals import AuditRecord, Identity, NewTenantLink, Principal, Ten
 from fila.settings import Duration
 from fila.v1 import auth_pb2 as wire
 from fila.values import duration_ms
+
+LinkRight = Literal["view", "produce"]
+
+_LINK_RIGHTS = {"view": wire.RIGHT_VIEW, "produce": wire.RIGHT_PRODUCE}
 
 
 class KeyCalls:
@@ -141,14 +146,24 @@ class KeyCalls:
         told = await self._auth(methods.LIST_AUDIT, make(wire.ListAuditRequest, before=before, limit=limit))
         return [answer(AuditRecord, each) for each in told.records]
 
-    async def create_tenant_link(self, queue: str, fairness_key: str, *, ttl: Duration = 0) -> NewTenantLink:
-        """Make a key that shows one fairness key's numbers in one queue and may do nothing else; it is told once.
-        0 is 7 days, 90 days are the most. Raises QueueNotFound, Conflict (the broker asks for no keys), NotAllowed."""
+    async def create_tenant_link(
+        self, queue: str, fairness_key: str, *, ttl: Duration = 0, right: LinkRight = "view"
+    ) -> NewTenantLink:
+        """Make a key for one queue; it is told once.
+
+        One with the right to `view` shows one fairness key's numbers and may do nothing else; a `ttl` of 0 is 7 days,
+        90 days are the most. One to `produce` is the end of a webhook's address: it only sends, with this fairness
+        key, or the queue's if it is empty; a `ttl` of 0 is for ever, 10 years are the most. Raises QueueNotFound,
+        Conflict (the broker asks for no keys), NotAllowed.
+        """
+        if right not in _LINK_RIGHTS:
+            raise ValueError(f"right must be 'view' or 'produce', got {right!r}")
         request = make(
             wire.CreateTenantLinkRequest,
             queue=queue,
             fairness_key=fairness_key,
             ttl_ms=duration_ms("ttl", ttl),
+            right=_LINK_RIGHTS[right],
         )
         told = await self._auth(methods.CREATE_TENANT_LINK, request)
         return answer(NewTenantLink, told)

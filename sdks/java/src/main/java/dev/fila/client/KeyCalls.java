@@ -16,6 +16,7 @@ import dev.fila.v1.Quotas;
 import dev.fila.v1.RevokeGrantRequest;
 import dev.fila.v1.RevokeKeyRequest;
 import dev.fila.v1.RevokeTenantLinkRequest;
+import dev.fila.v1.Right;
 import dev.fila.v1.RotateKeyRequest;
 import dev.fila.v1.RotateKeyResponse;
 import dev.fila.v1.SetQuotasRequest;
@@ -199,11 +200,28 @@ public abstract sealed class KeyCalls extends DeadLetterCalls permits FilaClient
      */
     public CreateTenantLinkResponse createTenantLink(
             String queue, String fairnessKey, @Nullable Duration ttl) {
+        return createLink(queue, fairnessKey, ttl, Right.RIGHT_VIEW);
+    }
+
+    /**
+     * Makes the key at the end of a webhook's address: it only sends to one queue, for {@code ttl},
+     * for ever when it is null, 10 years at most. What it sends has the fairness key, or the
+     * queue's if that is empty. The rest is as {@link #createTenantLink(String, String, Duration)}
+     * has it.
+     */
+    public CreateTenantLinkResponse createWebhookLink(
+            String queue, String fairnessKey, @Nullable Duration ttl) {
+        return createLink(queue, fairnessKey, ttl, Right.RIGHT_PRODUCE);
+    }
+
+    private CreateTenantLinkResponse createLink(
+            String queue, String fairnessKey, @Nullable Duration ttl, Right right) {
         CreateTenantLinkRequest request =
                 CreateTenantLinkRequest.newBuilder()
                         .setQueue(queue)
                         .setFairnessKey(fairnessKey)
                         .setTtlMs(millisOrNone("ttl", ttl))
+                        .setRight(right)
                         .build();
         return call(Rpc.CREATE_TENANT_LINK, request, Map.of());
     }

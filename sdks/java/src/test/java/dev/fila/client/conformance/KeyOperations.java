@@ -55,10 +55,15 @@ final class KeyOperations {
                                     request.integer("limit").orElse(0)));
             case "create_tenant_link" ->
                     Answers.wire(
-                            client.createTenantLink(
-                                    request.needText("queue"),
-                                    request.needText("fairness_key"),
-                                    request.millis("ttl_ms").orElse(null)));
+                            request.text("right").orElse("view").equals("produce")
+                                    ? client.createWebhookLink(
+                                            request.needText("queue"),
+                                            request.needText("fairness_key"),
+                                            request.millis("ttl_ms").orElse(null))
+                                    : client.createTenantLink(
+                                            request.needText("queue"),
+                                            request.needText("fairness_key"),
+                                            request.millis("ttl_ms").orElse(null)));
             case "list_tenant_links" ->
                     Answers.object(
                             "links", client.listTenantLinks(request.text("queue").orElse(null)));
