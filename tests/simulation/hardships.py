@@ -278,7 +278,7 @@ class Hardships(TroubledBroker):
             for queue in (*QUEUES, f"work{DLQ}"):
                 self._empty(queue, seen)
         lost = self.engine.core.counters()
-        self.witness.is_damaged |= bool(lost["lost_ranges"] or lost["lost_messages"])
+        self.witness.is_damaged |= bool(lost["lost_ranges"] or lost["lost_messages"] or lost["lost_acks"])
         self.witness.none_is_lost(owed, seen)
         if not self.witness.is_damaged:
             self.witness.oldest_went_first("bounded", bounded, seen)

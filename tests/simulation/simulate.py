@@ -237,7 +237,7 @@ class Simulation:
         }
         if left or counters["timers"] != 1:  # housekeeping's
             raise Broken(f"left in memory after everything is gone: {left}, {counters['timers']} timers")
-        if counters["lost_ranges"] or counters["lost_messages"]:
+        if counters["lost_ranges"] or counters["lost_messages"] or counters["lost_acks"]:
             raise Broken("the core says it lost something, and nothing was damaged")
 
 

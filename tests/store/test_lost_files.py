@@ -333,7 +333,7 @@ def test_what_was_done_of_another_version_of_a_frame_is_not_believed(
     key, _ = three_of_twelve_done
     reopen_with(engine, key, b"\x02\x38\x00" + count.to_bytes(4))
 
-    assert engine.core.open_report()["lost_ranges"] == 1
+    assert engine.core.open_report()["lost_acks"] == 1
     # What was acked comes again, and nothing is lost.
     assert engine.payloads("q") == [b"%d" % number for number in range(12)]
 
@@ -344,7 +344,7 @@ def test_what_was_done_is_believed_of_a_record_that_does_not_say_of_how_many(
     key, done = three_of_twelve_done
     reopen_with(engine, key, b"\x01" + done[1:-4])
 
-    assert engine.core.open_report()["lost_ranges"] == 0
+    assert engine.core.open_report()["lost_acks"] == 0
     assert engine.payloads("q") == [b"%d" % number for number in range(3, 12)]
 
 
