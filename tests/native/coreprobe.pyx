@@ -99,7 +99,8 @@ def wrong_ages(OpenCore engine not None):
 
 
 def array_capacities(OpenCore engine not None, bytes name not None):
-    """How many places each array has that grows with what there is, of the core and of this queue's first channel."""
+    """How many places each array has that grows with what there is, of the core and of this queue's first
+    channel."""
     cdef Queue* queue = <Queue*> textmap_get(&engine.core.queues, name, <uint32_t> len(name))
     cdef Channel* channel = queue.channels
     return {

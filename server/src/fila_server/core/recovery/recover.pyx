@@ -33,7 +33,7 @@ from fila_server.core.state.directory cimport directory_after, directory_first
 from fila_server.core.state.paths cimport channel_find
 from fila_server.core.state.state cimport Channel, Flow, Frame, Key, Queue, ThrottleKey
 from fila_server.core.storage.families cimport (
-    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, QUEUES, SETTLED, SINKS, STATES, only_returns,
+    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, QUEUES, SETTLED, SINKS, STATES, Store, only_returns,
 )
 from fila_server.core.storage.past_damage cimport (
     DamageScan, damage_scan_begin, damage_scan_end, damage_scan_from, damage_scan_next, damage_scan_valid,
@@ -306,6 +306,14 @@ cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
             flow = flow.next_of_key
 
 
+cdef void _opening_lost(Core* core) noexcept nogil:
+    """What the log and a salvage are known to lack already."""
+    cdef Store* store = core.store
+    core.counters.lost_acks = store.salvage.acks_lost
+    core.counters.lost_ranges = store.wal.damaged_regions + store.wal.logs_missing
+    core.counters.lost_ranges += store.salvage.gaps + store.salvage.tables_lost - store.salvage.acks_lost
+
+
 cdef int recover_core(Core* core) noexcept nogil:
     # All queues and channels, before what belongs to them.
     cdef int[9] families = [QUEUES, SETTLED, CONFIG, BUCKETS, KEYS, DEDUP, STATES, LEASES, SINKS]
@@ -314,6 +322,7 @@ cdef int recover_core(Core* core) noexcept nogil:
     cdef uint32_t cursor = 0
     cdef Queue* queue
     map64_init(&dlq_of)
+    _opening_lost(core)
     status = reservations_read(core)
     for i in range(9):
         if status == STORE_OK and families[i] == BUCKETS:

@@ -141,10 +141,6 @@ cdef class CoreEngine(OpenCore):
         watch_begin(
             watch, store, core.shared.failure, &core.shared.disk_level, &core.shared.disk_free_bytes)
         upkeep.store = store
-        core.counters.lost_ranges = store.wal.damaged_regions + store.wal.logs_missing
-        core.counters.lost_acks = store.salvage.acks_lost
-        core.counters.lost_ranges += (
-            store.salvage.gaps + store.salvage.tables_lost - store.salvage.acks_lost)
         with nogil:
             status = recover_core(core)
             audit_recover(core)

@@ -378,7 +378,7 @@ cdef struct Queue:
     uint32_t coming                 # messages of the command at hand for it, until the first is taken
     uint64_t coming_bytes
     Directory directory
-    HeapNode* paused_keys           # KeyExtras.paused: at the root the key that was paused first; and how many
+    HeapNode* paused_keys           # KeyExtras.paused, at the root the one paused first; and how many
     uint32_t paused_count
     Dedup    *dedup_oldest, *dedup_newest
     Map64    expiries               # offset -> Expiry

@@ -28,8 +28,8 @@ cdef enum:                  # families: the numbers index Store.family; on disk 
     FAMILY_COUNT = 16
 
 cdef inline bint only_returns(int family) noexcept nogil:
-    """What is lost of these families loses no message: it only brings some back that were done, leased, delayed
-    or tried before."""
+    """What is lost of these families loses no message: it only brings some back that were done, leased,
+    delayed or tried before."""
     return family == SETTLED or family == LEASES or family == STATES
 
 

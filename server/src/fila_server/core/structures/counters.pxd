@@ -50,7 +50,8 @@ cdef struct Rates:                  # what a key had at the last look, and what 
 
 cdef struct CoreCounters:
     uint64_t passes, epochs, commands, frames_in, messages_in, refused
-    uint64_t lost_ranges, lost_acks, damaged_blocks, lost_messages, loads, loads_bytes, evictions, rewrites, stalls
+    uint64_t lost_ranges, lost_acks, damaged_blocks, lost_messages, loads, loads_bytes, evictions, rewrites
+    uint64_t stalls
     uint64_t latency[32]            # enqueue to delivery, by the bit length of the milliseconds
     uint64_t refused_by[32]         # by wire.Refused
     uint64_t batch[32]              # messages of a pass that wrote some, by bit length
