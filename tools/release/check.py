@@ -187,7 +187,15 @@ def check_javascript(bench: Bench) -> None:
     """The tarball, in a folder with nothing else."""
     place = bench.place("javascript")
     (place / "package.json").write_text('{"private": true, "type": "module"}')
-    run("npm", "install", "--no-fund", "--no-audit", "--loglevel=error", bench.file("*.tgz"), cwd=place)
+    run(
+        "npm",
+        "install",
+        "--no-fund",
+        "--no-audit",
+        "--loglevel=error",
+        bench.file("fila-mq-client-*.tgz"),
+        cwd=place,
+    )
     (place / "first.js").write_text(bench.program("sdks/js/README.md", "js").replace("coffee'", "coffee-js'"))
     assert "one coffee" in run("node", "first.js", cwd=place)
 
@@ -258,6 +266,13 @@ def check_image(_bench: Bench) -> None:
     run(sys.executable, "-m", "tools.release.image_check", cwd=TREE)
 
 
+def check_chart(_bench: Bench) -> None:
+    """The Helm chart, without a cluster."""
+    if why := why_no_image():
+        sys.exit(f"chart: {why}")
+    run(sys.executable, "-m", "tools.charts.check", cwd=TREE)
+
+
 def digest(file: Path) -> str:
     """Return its sum."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
@@ -307,6 +322,7 @@ CHECKS: dict[str, Callable[[Bench], None]] = {
     "spark": check_spark,
     "deb": check_deb,
     "image": check_image,
+    "chart": check_chart,
 }
 
 if __name__ == "__main__":

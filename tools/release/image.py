@@ -119,6 +119,7 @@ def _bare_debian(folder: Path) -> Path:
         shutil.rmtree(root / name, ignore_errors=True)
         (root / name).mkdir(parents=True)
     (root / "etc/resolv.conf").unlink(missing_ok=True)
+    (root / "etc/hosts").touch()
     return root
 
 

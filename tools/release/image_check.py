@@ -28,9 +28,8 @@ MB_MAX = 120
 class Container(Image):
     """The image's root, read-only, with a volume of its own."""
 
-    def __init__(self, mounted: Path, settings: dict[str, Any]) -> None:
+    def __init__(self, mounted: Path, settings: dict[str, Any], folder: Path) -> None:
         super().__init__()
-        folder = ASIDE.with_name("release-container")
         shutil.rmtree(folder, ignore_errors=True)
         self.root, self.volume = folder / "root", folder / "volume"
         self.environ = dict(pair.split("=", 1) for pair in settings["Env"])
@@ -41,11 +40,11 @@ class Container(Image):
         self.root.mkdir(parents=True)
         self.volume.mkdir()
         os.chown(self.volume, owner.st_uid, owner.st_gid)
-        _mount("--bind", str(mounted), str(self.root))
-        _mount("-o", "remount,bind,ro", str(self.root))
-        _mount("--bind", str(self.volume), str(self.root / volume.lstrip("/")))
-        _mount("-t", "tmpfs", "tmpfs", str(self.root / "tmp"))
-        _mount("-t", "proc", "proc", str(self.root / "proc"))
+        mount("--bind", str(mounted), str(self.root))
+        mount("-o", "remount,bind,ro", str(self.root))
+        mount("--bind", str(self.volume), str(self.root / volume.lstrip("/")))
+        mount("-t", "tmpfs", "tmpfs", str(self.root / "tmp"))
+        mount("-t", "proc", "proc", str(self.root / "proc"))
 
 
 def main() -> None:
@@ -61,7 +60,7 @@ def main() -> None:
         made = store.run("from", f"oci-archive:{archive}")
         settings = json.loads(store.run("inspect", made))["OCIv1"]["config"]
         assert settings["User"] == "fila", settings
-        container = Container(Path(store.run("mount", made)), settings)
+        container = Container(Path(store.run("mount", made)), settings, ASIDE.with_name("release-container"))
         took_s = _serve(container)
     finally:
         store.drop()
@@ -104,7 +103,8 @@ def _events_until_started(server: subprocess.Popen[str]) -> list[dict[str, Any]]
     raise SystemExit(f"the server ended at its start with {server.wait()}: {events}")
 
 
-def _mount(*words: str) -> None:
+def mount(*words: str) -> None:
+    """Mount something, in this process's own view."""
     subprocess.run(["mount", *words], check=True)
 
 

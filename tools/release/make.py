@@ -4,8 +4,9 @@
     make release-check              installs each from dist/ alone, and runs the first program of each README
 
     *.whl, *.tar.gz, server.txt     the Python parts, their sources, the server's libraries with their hashes
-    *.tgz                           the JavaScript SDK, as npm packs it
+    fila-mq-client-*.tgz            the JavaScript SDK, as npm packs it
     *.deb                           the server as a package of the Debian that this is made on
+    fila-*.tgz                      the Helm chart
     *_oci.tar                       the server as an image, which docker, podman and containerd load
     maven/                          the Java SDK with its sources, its javadoc and its pom, as a Maven repository
     go/                             the Go SDK, as a module proxy serves it: GOPROXY=file://.../dist/go
@@ -52,6 +53,7 @@ def main() -> None:
     go(made, version)
     deb(made, version)
     image(made, version)
+    chart(made)
     shutil.copy(TREE / "tools/release/install.sh", made)
     (made / "RELEASE.md").write_text(note, encoding="utf-8")
     (made / SUMS).write_text(sums(made), encoding="ascii")
@@ -132,6 +134,21 @@ def go(made: Path, version: str) -> None:
     run("go", "run", ".", clone, "sdks/go", "HEAD", f"v{version}", made / "go", cwd=GO_TOOLS)
     out = ("-json", "-output", made / "sbom/fila-go.cdx.json")
     run("go", "tool", "cyclonedx-gomod", "mod", *out, clone / "sdks/go", cwd=GO_TOOLS)
+
+
+def chart(made: Path) -> None:
+    """The Helm chart, packed by the helm that tools/charts pins."""
+    run(
+        "go",
+        "-C",
+        TREE / "tools/charts",
+        "tool",
+        "helm",
+        "package",
+        TREE / "docs/deploy/helm/fila",
+        "-d",
+        made,
+    )
 
 
 def sums(folder: Path) -> str:

@@ -36,6 +36,8 @@ REPEATED = (
     Place("sdks/js/package-lock.json", r'"@fila-mq/client",\n *"version": "(.*)",'),
     Place("sdks/js/src/version.ts", r"(?m)^export const VERSION = '(.*)';$"),
     Place("sdks/go/doc.go", r'(?m)^const Version = "(.*)"$'),
+    Place("docs/deploy/helm/fila/Chart.yaml", r"(?m)^version: (.*)$"),
+    Place("docs/deploy/helm/fila/Chart.yaml", r'(?m)^appVersion: "(.*)"$'),
     Place("sdks/java/pom.xml", r"<artifactId>fila-client</artifactId>\s*<version>(.*)</version>"),
     Place("sdks/java/README.md", r"<artifactId>fila-client</artifactId>\s*<version>(.*)</version>"),
     Place(
