@@ -11,7 +11,7 @@ from fila.v1 import service_pb2 as service
 from fila_server.core.protocol import commands
 from fila_server.history_files import columns
 from fila_server.modelling import course
-from fila_server.modelling.policy import Policy, PolicyRefused, read_policy
+from fila_server.modelling.policy import PER_TENANT, Policy, PolicyRefused, read_policy
 from fila_server.modelling.routings import without_keys
 from fila_server.modelling.served import NOT_RECORDED, Served, Tenants
 from tests.core.driven_session import DrivenSession
@@ -104,6 +104,18 @@ def test_first_in_first_out_the_last_tenant_waits_for_all_before_it_and_keeps_it
     assert (acme["delivered"], acme["acked"], acme["max_ms"]) == (5, 5, 3_400)
     assert rows(came_fifo)["flood"]["max_ms"] == 2_900
     assert came_fifo.waited_before == 0
+
+
+def test_first_in_first_out_leaves_out_every_setting_that_is_about_a_key():
+    """A new one that belongs here, or to those that hold in any order, has to be named."""
+    settings = admin.QueueConfig.DESCRIPTOR.fields_by_name
+    about_keys = {name for name in settings if "key" in name or "weight" in name} - {"throttle_key_headers"}
+    assert about_keys == set(PER_TENANT)
+    recorded = admin.QueueConfig(
+        fairness_key_header="tenant", weight_header="w", weights={"acme": 3}, key_order=admin.KEY_ORDER_STRICT
+    )
+    left = Policy(fifo=True).config("orders", recorded)
+    assert not [name for name in PER_TENANT if getattr(left, name)]
 
 
 def test_what_an_operator_set_for_a_tenant_does_not_hold_first_in_first_out():

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -331,6 +333,41 @@ def test_a_run_that_was_killed_has_its_end_in_the_chain(whole: Path, history: Pa
     assert chain.check(history).wrong == []
     assert links(history)[-1]["gap"] == upkeep.KILLED
     assert not [said for said in chain.check(history).noted if "no end" in said]
+
+
+def checkpointed(directory: Path) -> Path:
+    """In a process of its own, since the core can take up only one recording a process."""
+    code = (
+        "import sys; from pathlib import Path; from fila_server.history_files import segments, upkeep, verifying;"
+        "found = segments.segments(upkeep.entries(Path(sys.argv[1])), sys.argv[1]);"
+        "print(verifying.write_checkpoint(found[0]).outcome)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(directory)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "same", done
+    (path,) = (directory / "checkpoints").iterdir()
+    return path
+
+
+def test_a_checkpoint_is_tied_to_the_entry_that_it_was_made_of(history: Path):
+    path = checkpointed(history)
+    assert chain.check(history).wrong == []
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert [said for said in chain.check(history).wrong if path.name in said and "was changed" in said]
+
+
+def test_a_checkpoint_of_another_recording_is_found(history: Path):
+    path = checkpointed(history)
+    (entry,) = [entry for entry in upkeep.entries(history) if entry.get("checkpoint")]
+    put(entry | {"of": "0" * 64})
+    assert [said for said in chain.check(history).wrong if path.name in said and "not there" in said]
+    without(lambda _: of_run(history, RUNS[0])[: entry["of_number"]])(history)
+    assert not [said for said in chain.check(history).wrong if path.name in said], (
+        "retention takes what it was of"
+    )
 
 
 def test_a_history_of_before_is_verified_as_far_as_it_goes_and_says_so(history: Path):

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import Row, SparkSession
 
+from fila_pipeline import schema
 from fila_pipeline.history import live_entries
 from fila_pipeline.replay import MISSING, BacktestMissing, core_is_here
 from fila_pipeline.segments import CHECKPOINT_SUFFIX, CHECKPOINTS, Verdict, segments
@@ -46,6 +47,7 @@ def sweep(spark: SparkSession, directory: str) -> list[str]:
     removed = [name for name in names if name not in kept]
     for name in removed:
         storage.remove(f"{CHECKPOINTS}/{name}")
+        storage.remove(f"{schema.LIST}/{name}.json")
     return removed
 
 

@@ -7,6 +7,7 @@ chain is found by somebody who kept its head, the hash of its last entry.
                      the last entry of the run before
     sha256           of the file
     end              the run ended well; a gap KILLED ends one that did not
+    checkpoint       beside the chain: a file that was made of the run up to the entry `of`, and its hash
     removed          retention removes everything up to the entry with this hash; it is listed before that happens
 """
 
@@ -158,8 +159,12 @@ def _others(entries: Sequence[Entry], in_chain: Sequence[Entry], hashes: set[str
         if "number" in entry and "run" in entry:
             continue
         if entry.get("checkpoint"):
-            if entry.get("of") not in hashes:
-                found.wrong.append(f"{entry['checkpoint']} was made of an entry that is not there")
+            made_of = (entry["run"], entry["of_number"])
+            is_gone = bool(in_chain) and made_of < (in_chain[0]["run"], in_chain[0]["number"])
+            if entry["of"] not in hashes and not is_gone:
+                found.wrong.append(
+                    f"{entry['checkpoint']} was made of an entry that is not there, or was changed"
+                )
         elif entry.get("replaces"):
             merged += 1
         elif first_run is not None and str(entry.get("run") or "~") >= first_run:

@@ -13,10 +13,11 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
-from fila_server.history_files import checkpoints, replaying
-from fila_server.history_files.files import CORE, RECORDED_BY
+from fila_server.history_files import chain, checkpoints, replaying
+from fila_server.history_files.files import CORE, RECORDED_BY, listed, write_entry
 from fila_server.history_files.segments import Entry, FileUnreadable, Segment, opened, segments, tables
 from fila_server.version import core_fingerprint, version
 
@@ -187,8 +188,27 @@ def write_checkpoint(segment: Segment) -> Verdict:
         return Verdict(segment.run, OLDER_RULES, said=str(older))
     except (FileUnreadable, replaying.NotReplayable, checkpoints.CheckpointRefused) as refused:
         return Verdict(segment.run, REFUSED, said=str(refused))
+    if outcome.difference is None:
+        _list_checkpoint(segment, path)
     written = f"{path.name}, {path.stat().st_size:,} bytes" if outcome.difference is None else ""
     return _verdict_of(segment, outcome, written)
+
+
+def _list_checkpoint(segment: Segment, path: Path) -> None:
+    """Tie a checkpoint to the entry of the last file that is in it, where there is a list."""
+    entries = listed(Path(segment.directory)) if Path(segment.directory, chain.LIST).is_dir() else []
+    of = next((entry for entry in chain.chained(entries) if entry.get("file") == segment.inputs[-1]), None)
+    if of is None:
+        return
+    entry = {
+        "checkpoint": f"{CHECKPOINTS}/{path.name}",
+        "run": segment.run,
+        "sha256": chain.file_hash(path),
+        "of": chain.entry_hash(of),
+        "of_number": of["number"],
+    }
+    until_ms = int(datetime.fromisoformat(of["last_at"]).timestamp() * 1000)
+    write_entry(Path(segment.directory), f"{path.stem}{SUFFIX}", entry, until_ms, until_ms)
 
 
 def _verify_from_checkpoint(segment: Segment) -> Verdict | None:
