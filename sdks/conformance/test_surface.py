@@ -76,7 +76,8 @@ ARGUMENTS = {
     "CancelOperation.id": "operation_id",
     "Grant.permissions": "produce consume manage admin",
     "RevokeGrant.permissions": "produce",
-    "PreviewKeyPolicy.policy": "fairness_key weight paused max_in_flight rate_per_second burst",
+    "PreviewKeyPolicy.policy": "fairness_key weight paused max_in_flight rate_per_second burst"
+    " cap_by_default rate_by_default",
     "SetQuotas.quotas": "messages_per_second bytes_per_second connections streams in_flight stored_bytes",
 }
 """What the protocol calls a field, where it has another name there."""

@@ -60,12 +60,14 @@ func KeyPaused(paused bool) KeyPolicyOption {
 	return func(r *filav1.SetKeyPolicyRequest) { r.Paused = &paused }
 }
 
-// KeyMaxInFlight bounds the key's leased messages in a channel; 0 for no bound.
+// KeyMaxInFlight bounds the key's leased messages in a channel; 0 for no bound, also where the queue has a
+// KeyCapDefault.
 func KeyMaxInFlight(n uint32) KeyPolicyOption {
 	return func(r *filav1.SetKeyPolicyRequest) { r.MaxInFlight = &n }
 }
 
-// KeyRate is how many messages of the key are delivered a second at most, over all channels; 0 takes the rate away.
+// KeyRate is how many messages of the key are delivered a second at most, over all channels; 0 for no rate, also where
+// the queue has a KeyRateDefault.
 func KeyRate(perSecond float64) KeyPolicyOption {
 	return func(r *filav1.SetKeyPolicyRequest) { r.RatePerSecond = &perSecond }
 }
@@ -74,6 +76,16 @@ func KeyRate(perSecond float64) KeyPolicyOption {
 // worth. It needs a rate.
 func KeyBurst(messages float64) KeyPolicyOption {
 	return func(r *filav1.SetKeyPolicyRequest) { r.Burst = &messages }
+}
+
+// KeyCapByDefault takes the operator's cap back: the queue's KeyCapDefault holds for the key again.
+func KeyCapByDefault() KeyPolicyOption {
+	return func(r *filav1.SetKeyPolicyRequest) { r.CapByDefault = true }
+}
+
+// KeyRateByDefault takes the operator's rate and burst back: the queue's KeyRateDefault holds for the key again.
+func KeyRateByDefault() KeyPolicyOption {
+	return func(r *filav1.SetKeyPolicyRequest) { r.RateByDefault = true }
 }
 
 // SetKeyPolicy weighs, pauses, resumes, caps or slows one fairness key; what is not given stays. It returns the

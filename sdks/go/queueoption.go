@@ -237,6 +237,32 @@ func IntakeDedupHeaders(names ...string) QueueOption {
 	return intakeOption("dedup_headers", func(i *filav1.Intake) { i.DedupHeaders = names })
 }
 
+func keyDefaultOption(path string, set func(*filav1.KeyDefaults)) QueueOption {
+	return queueOption("key_defaults."+path, func(c *filav1.QueueConfig) {
+		if c.KeyDefaults == nil {
+			c.KeyDefaults = &filav1.KeyDefaults{}
+		}
+		set(c.KeyDefaults)
+	})
+}
+
+// KeyRateDefault is how many messages of a fairness key are delivered a second at most, over all channels, until an
+// operator sets something else for the key; 0 for no rate.
+func KeyRateDefault(perSecond float64) QueueOption {
+	return keyDefaultOption("rate_per_second", func(d *filav1.KeyDefaults) { d.RatePerSecond = perSecond })
+}
+
+// KeyBurstDefault is how many messages of such a key may be delivered at once after a pause, at least 1; 0 for one
+// second's worth. It needs a KeyRateDefault.
+func KeyBurstDefault(messages float64) QueueOption {
+	return keyDefaultOption("burst", func(d *filav1.KeyDefaults) { d.Burst = messages })
+}
+
+// KeyCapDefault is how many messages of such a key are leased at once in a channel at most; 0 for no cap.
+func KeyCapDefault(messages uint32) QueueOption {
+	return keyDefaultOption("max_in_flight", func(d *filav1.KeyDefaults) { d.MaxInFlight = messages })
+}
+
 // Channels are made with the queue; `default` when none is named. Only for CreateQueue.
 func Channels(names ...string) QueueOption {
 	return queueOption("channels", func(c *filav1.QueueConfig) { c.Channels = names })

@@ -22,6 +22,9 @@ weight = { acme = 3 }
 throttle-header = ["provider"]
 intake-header = ["x-signature"]
 intake-dedup-header = ["x-delivery"]
+key-rate = 2.5
+key-burst = 5
+key-cap = 4
 visibility-timeout = "5m"
 on-enqueue = "@route.lua"
 channels = ["default", "audit"]
@@ -53,6 +56,8 @@ def test_a_queue_that_is_missing_is_made_as_the_file_says(fila, broker: FakeBrok
     assert list(config.throttle_key_headers) == ["provider"]
     assert list(config.intake.headers) == ["x-signature"]
     assert list(config.intake.dedup_headers) == ["x-delivery"]
+    each_key = config.key_defaults
+    assert (each_key.rate_per_second, each_key.burst, each_key.max_in_flight) == (2.5, 5, 4)
     assert config.on_enqueue_script.startswith("function on_enqueue")
     assert list(config.channels) == ["default", "audit"]
     assert broker.request("SetConfig").value == "100,200"
@@ -92,6 +97,9 @@ def test_diff_says_what_would_become_of_what_in_the_words_of_the_file(fila, brok
         'fairness-header unset -> "tenant"',
         'weight { "acme" = 2 } -> { "acme" = 3 }',
         'throttle-header unset -> ["provider"]',
+        'key-rate unset -> "2.5"',
+        "key-burst unset -> 5",
+        "key-cap unset -> 4",
         "on-enqueue 1 line of Lua -> 1 other line of Lua",
         'visibility-timeout 0 -> "5m"',
         "max-attempts 3 -> 5",

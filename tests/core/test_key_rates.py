@@ -175,3 +175,11 @@ def test_a_queue_with_rates_is_deleted_whole(engine: DrivenEngine) -> None:
     engine.create_queue("q", fairness_key_header="k")
     enqueue(engine, 5)
     assert leased(engine) == 5
+
+
+def test_a_key_whose_turn_comes_late_has_no_second_burst(engine: DrivenEngine) -> None:
+    slow(engine, rate_per_second=10, burst=3)
+    enqueue(engine, 20)
+    engine.sleep(60_000)
+
+    assert leased(engine) == 3

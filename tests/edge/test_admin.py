@@ -88,6 +88,10 @@ async def test_names_a_queue_may_not_have(stub: Any, admin: FakeAdmin, name: str
 
 
 BAD_CONFIGS = [
+    ({"key_defaults": {"rate_per_second": float("nan")}}, "rate_per_second must be 0, or from 1e-06 to 1e"),
+    ({"key_defaults": {"rate_per_second": -1, "burst": 1}}, "config.key_defaults.rate_per_second must be 0"),
+    ({"key_defaults": {"rate_per_second": 1, "burst": 1e300}}, "config.key_defaults.burst must be 0, or"),
+    ({"key_defaults": {"burst": 5}}, "config.key_defaults.burst needs a rate: give config.key_defaults.rate"),
     ({"intake": {"headers": ["x"] * 33}}, "config.intake.headers must be at most 32 names, got 33"),
     (
         {"intake": {"dedup_headers": [f"x{i}" for i in range(33)]}},

@@ -153,7 +153,12 @@ class KeyModel:
     changes: int = 0  # of the weight
     newest: "Entry | None" = None  # the enqueue that gave the weight
     paused: bool = False
-    cap: int = 0
+    own_cap: int | None = None  # an operator's; 0 is no cap, whatever the queue's default
+    default_cap: int = 0
+
+    @property
+    def cap(self) -> int:
+        return self.default_cap if self.own_cap is None else self.own_cap
 
     @property
     def due_weight(self) -> int:
@@ -234,7 +239,8 @@ class QueueModel:
 
     def key(self, name: str) -> KeyModel:
         if name not in self.keys:
-            self.keys[name] = KeyModel(table_weight=self.weights.get(name, 0))
+            table_weight, cap = self.weights.get(name, 0), self.config.get("key_cap", 0)
+            self.keys[name] = KeyModel(table_weight=table_weight, default_cap=cap)
         return self.keys[name]
 
 

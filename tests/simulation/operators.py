@@ -37,6 +37,7 @@ class Operators(ChannelOperators):
             "retry_fixed": int(rnd.random() < 0.5),
             "jitter": int(rnd.random() < 0.3),
             "soft": rnd.choice([0, 0, LONG_MS]),
+            "key_cap": 0,
         }
         if world.policy:
             config["on_failure"] = int(rnd.random() < 0.5)
@@ -81,6 +82,7 @@ class Operators(ChannelOperators):
             ttl_to_dlq=bool(config["ttl_to_dlq"]),
             retention=admin.Retention(soft_period_ms=config["soft"]),
             channels=channels,
+            key_defaults=admin.KeyDefaults(max_in_flight=config["key_cap"]) if config["key_cap"] else None,
         )
 
     def _created(self, asked: Asked) -> None:
@@ -96,7 +98,7 @@ class Operators(ChannelOperators):
         dlq.number = queue.number + 1
         # Of its own settings a DLQ takes over two; the rest are defaults.
         dlq.config.update(retry_base_ms=100, retry_cap_ms=60000, retry_fixed=0, jitter=1, ttl_to_dlq=0)
-        dlq.config.update(on_failure=0, dedup_window_ms=300000)
+        dlq.config.update(on_failure=0, dedup_window_ms=300000, key_cap=0)
         dlq.headers = Headers("", "", "", ())
         dlq.channels["default"] = ChannelModel("default", dlq)
         queue.dlq, dlq.origin = dlq, queue
@@ -190,6 +192,9 @@ class Operators(ChannelOperators):
             request.paused = rnd.random() < 0.4
         else:
             request.max_in_flight = rnd.choice([0, 0, 1, 3])
+            if world.policy and rnd.random() < 0.3:
+                request.ClearField("max_in_flight")
+                request.cap_by_default = True
         world.ask(
             commands.SET_KEY_POLICY,
             request,
@@ -212,7 +217,9 @@ class Operators(ChannelOperators):
         if request.HasField("paused"):
             key.paused = request.paused
         if request.HasField("max_in_flight"):
-            key.cap = request.max_in_flight
+            key.own_cap = request.max_in_flight if request.max_in_flight or key.default_cap else None
+        elif request.cap_by_default:
+            key.own_cap = None
         for channel in queue.channels.values():
             self.world.fair.interrupt(channel, request.fairness_key)
 

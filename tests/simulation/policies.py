@@ -2,7 +2,7 @@
 
 What is stored with a message stays as it was: its key, cost and throttle keys, its delay, its time to live. What
 belongs to the queue counts from now on, for what waits too: weight table, visibility timeout, retry, max_attempts,
-on_failure, ttl_to_dlq, durability, capacity, retention.
+on_failure, ttl_to_dlq, durability, capacity, retention, each key's default cap.
 """
 
 from fila.v1 import admin_pb2 as admin
@@ -56,7 +56,7 @@ class PolicyOperators:
     ) -> tuple[Headers, dict[str, int]]:
         rnd = self.random
         what = rnd.choice(
-            ["visibility", "attempts", "retry", "weights", "headers", "script", "time", "room", "soft"]
+            ["visibility", "attempts", "retry", "weights", "headers", "script", "time", "room", "soft", "cap"]
         )
         if what == "visibility":
             config["visibility_ms"] = rnd.choice([1000, 5000, 30000])
@@ -90,6 +90,8 @@ class PolicyOperators:
             config["fsync"] = 1 - config["fsync"]
         elif what == "soft" and not queue.is_dlq:
             config["soft"] = rnd.choice([0, LONG_MS])
+        elif what == "cap":
+            config["key_cap"] = rnd.choice([0, 0, 1, 3])
         return headers, weights
 
     def _updated(self, asked: Asked) -> None:
@@ -104,6 +106,10 @@ class PolicyOperators:
         queue.headers, queue.weights = asked.notes["headers"], asked.notes["weights"]
         for name, key in queue.keys.items():
             key.weigh(table_weight=queue.weights.get(name, 0))
+            if key.default_cap != queue.config["key_cap"]:
+                key.default_cap = queue.config["key_cap"]
+                for channel in queue.channels.values():
+                    self.world.fair.interrupt(channel, name)
 
     def _answered(self, asked: Asked, status: int, payload: bytes) -> None:
         if status != asked.notes["expected"]:

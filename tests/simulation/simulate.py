@@ -156,7 +156,7 @@ class Simulation:
                     queue=queue.name, fairness_key=name, weight=0, paused=False, max_in_flight=0
                 )
                 policy.weigh(admin_weight=0)
-                policy.paused, policy.cap = False, 0
+                policy.paused, policy.own_cap = False, 0
                 self._sure(commands.SET_KEY_POLICY, request)
         world.fair.interrupt()
         for consumer in list(world.model.consumers.values()):

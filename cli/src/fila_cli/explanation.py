@@ -29,6 +29,11 @@ _SENTENCE_BY_STATE = {
     "STATE_EMPTY": "it has nothing pending and nothing leased",
 }
 
+_SENTENCE_BY_DEFAULT = {
+    "STATE_CAPPED": "as many messages are leased as the queue's cap for each key ('key-cap') allows",
+    "STATE_RATE_LIMITED": "it has used up the queue's rate for each key ('key-rate'); 'fila key rate' sets its own",
+}
+
 _UNKNOWN = {
     "UNKNOWN_NOTHING_PENDING": "nothing is pending",
     "UNKNOWN_PAUSED": "not before it is resumed",
@@ -124,6 +129,8 @@ def _sentence(answer: ExplainKeyResponse) -> str:
 
     state = admin_pb2.ExplainKeyResponse.State.Name(answer.state)
     sentence = _SENTENCE_BY_STATE.get(state, state)
+    if answer.by_default:
+        sentence = _SENTENCE_BY_DEFAULT.get(state, sentence)
     if state == "STATE_NO_CONSUMER" and answer.HasField("consumers"):
         sentence = ALL_FULL if answer.consumers.count else NOBODY
         if answer.consumers.count and answer.consumers.at_quota == answer.consumers.count:

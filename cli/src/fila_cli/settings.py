@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fila.v1.admin_pb2 import Durability, QueueConfig, RetryPolicy
 
 _HEADER, _COUNT = click.STRING, Count(min=0, max=2**32 - 1)
+_RATE, _BURST = click.FloatRange(0, 1e9), click.FloatRange(1, 1e9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Setting:
 _THEMES = {
     "Who is served": (
         "fairness_key_header", "key_order", "weights", "weight_header", "cost_header", "throttle_key_headers",
+        "key_defaults",
     ),
     "Scripts": ("on_enqueue_script", "on_failure_script", "hook_fallback"),
     "Leases and failures": (
@@ -104,6 +106,25 @@ SETTINGS = (
         "Header whose value is a throttle key; repeat for more",
         multiple=True,
         metavar="NAME",
+    ),
+    Setting(
+        "--key-rate",
+        "key_defaults.rate_per_second",
+        _RATE,
+        "Most messages a second of each key for which nothing else was set, 0 for no bound",
+    ),
+    Setting(
+        "--key-burst",
+        "key_defaults.burst",
+        _BURST,
+        "How many of such a key at once after a pause [default: one second's worth]",
+    ),
+    Setting(
+        "--key-cap",
+        "key_defaults.max_in_flight",
+        _COUNT,
+        "Most messages of such a key leased at once in a channel, 0 for no cap",
+        metavar="N",
     ),
     Setting("--on-enqueue", "on_enqueue_script", SOURCE, "Lua that defines on_enqueue(msg)"),
     Setting("--on-failure", "on_failure_script", SOURCE, "Lua that defines on_failure(msg, attempts)"),
@@ -310,7 +331,7 @@ def describe(config: QueueConfig) -> list[tuple[str, str]]:
     kind = "fixed" if retry.kind == admin_pb2.RetryPolicy.KIND_FIXED else "exponential"
     cap = f"..{duration_text(retry.cap_ms)}" if kind == "exponential" else ""
     durability = admin_pb2.Durability.Name(config.durability).removeprefix("DURABILITY_").lower()
-    kept = config.retention
+    kept, each_key = config.retention, config.key_defaults
     listed = [
         ("fairness-header", config.fairness_key_header),
         ("key-order", "strict" if config.key_order == admin_pb2.KEY_ORDER_STRICT else ""),
@@ -318,6 +339,9 @@ def describe(config: QueueConfig) -> list[tuple[str, str]]:
         ("weight-header", config.weight_header),
         ("cost-header", config.cost_header),
         ("throttle-header", " ".join(config.throttle_key_headers)),
+        ("key-rate", _number(each_key.rate_per_second) if each_key.rate_per_second else ""),
+        ("key-burst", _number(each_key.burst) if each_key.burst else ""),
+        ("key-cap", str(each_key.max_in_flight or "")),
         ("on-enqueue", _script(config.on_enqueue_script)),
         ("on-failure", _script(config.on_failure_script)),
         ("hook-fallback", "hold" if config.hook_fallback == admin_pb2.HOOK_FALLBACK_HOLD else ""),
@@ -346,6 +370,11 @@ def describe(config: QueueConfig) -> list[tuple[str, str]]:
         ),
     ]
     return [(name, value) for name, value in listed if value]
+
+
+def _number(value: float) -> str:
+    """The shortest text that reads back exactly."""
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def _script(source: str) -> str:

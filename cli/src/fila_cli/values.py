@@ -19,6 +19,7 @@ from fila_cli.moments import NoMoment, moment_of
 _MS_BY_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES_BY_UNIT = {"kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40}
 RATE_MIN, RATE_MAX = 0.001, 1_000_000_000
+DEFAULT = "default"
 
 
 class Duration(click.ParamType[int]):
@@ -114,6 +115,17 @@ class Count(click.IntRange):
             least = self.min or 0
             bounds = f"from {least} to {self.max}" if self.max is not None else f"from {least} on"
             self.fail(f"{value!r} is no whole number {bounds}", param, ctx)
+
+
+class OrDefault(click.ParamType[Any]):
+    """What another type reads, or the word `default`."""
+
+    def __init__(self, type_: click.ParamType[Any]) -> None:
+        self._type = type_
+        self.name = type_.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == DEFAULT else self._type.convert(value, param, ctx)
 
 
 class Rate(click.ParamType[float]):

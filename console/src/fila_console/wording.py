@@ -134,7 +134,7 @@ _CAUSES = {
     "not_its_turn": "other keys are served first",
     "throttled": "its rate limit is used up",
     "paused": "paused",
-    "rate_limited": "the rate an operator set is used up",
+    "rate_limited": "its rate is used up",
     "capped": "at its cap of messages in hand",
     "in_order": "an earlier message of it is not done",
     "delayed": "all it has is delayed",

@@ -256,6 +256,12 @@ func (r *request) keyPolicy() []fila.KeyPolicyOption {
 	if r.Burst != nil {
 		opts = append(opts, fila.KeyBurst(*r.Burst))
 	}
+	if r.CapByDefault {
+		opts = append(opts, fila.KeyCapByDefault())
+	}
+	if r.RateByDefault {
+		opts = append(opts, fila.KeyRateByDefault())
+	}
 	return opts
 }
 

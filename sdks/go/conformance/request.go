@@ -71,6 +71,8 @@ type request struct {
 	Force           bool     `json:"force"`
 	Offsets         []uint64 `json:"offsets"`
 	Burst           *float64 `json:"burst"`
+	CapByDefault    bool     `json:"cap_by_default"`
+	RateByDefault   bool     `json:"rate_by_default"`
 	Before          *uint64  `json:"before"`
 	Limit           *uint32  `json:"limit"`
 	Number          uint64   `json:"number"`

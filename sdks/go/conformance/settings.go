@@ -172,6 +172,11 @@ var queueOptionByField = map[string]translation{
 		"headers":       field(func(names []string) fila.QueueOption { return fila.IntakeHeaders(names...) }),
 		"dedup_headers": field(func(names []string) fila.QueueOption { return fila.IntakeDedupHeaders(names...) }),
 	}),
+	"key_defaults": parts(map[string]translation{
+		"rate_per_second": field(fila.KeyRateDefault),
+		"burst":           field(fila.KeyBurstDefault),
+		"max_in_flight":   field(fila.KeyCapDefault),
+	}),
 	"channels":              field(func(names []string) fila.QueueOption { return fila.Channels(names...) }),
 	"dedup_window_ms":       field(func(n int64) fila.QueueOption { return fila.DedupWindow(ms(n)) }),
 	"ttl_to_dlq":            field(fila.TTLToDLQ),

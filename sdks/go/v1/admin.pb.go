@@ -294,7 +294,7 @@ func (x RetryPolicy_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RetryPolicy_Kind.Descriptor instead.
 func (RetryPolicy_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{4, 0}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{5, 0}
 }
 
 // What the key's next message is waiting for.
@@ -319,7 +319,7 @@ const (
 	ExplainKeyResponse_STATE_CAPPED ExplainKeyResponse_State = 7
 	// It has nothing pending and nothing leased.
 	ExplainKeyResponse_STATE_EMPTY ExplainKeyResponse_State = 8
-	// It has used up the rate that an operator set for it: see `until`.
+	// It has used up its rate: see `until`.
 	ExplainKeyResponse_STATE_RATE_LIMITED ExplainKeyResponse_State = 9
 	// The queue's messages of one key go one at a time, and an earlier one is not done: see `waits_for`.
 	ExplainKeyResponse_STATE_IN_ORDER ExplainKeyResponse_State = 10
@@ -379,7 +379,7 @@ func (x ExplainKeyResponse_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ExplainKeyResponse_State.Descriptor instead.
 func (ExplainKeyResponse_State) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{61, 0}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{62, 0}
 }
 
 // Make a queue.
@@ -543,7 +543,9 @@ type QueueConfig struct {
 	// Which of an HTTP sender's headers its messages keep, where the gateway stores a body as it is (.../messages/raw).
 	Intake *Intake `protobuf:"bytes,22,opt,name=intake,proto3" json:"intake,omitempty"`
 	// In which order messages of one fairness key go.
-	KeyOrder      KeyOrder `protobuf:"varint,23,opt,name=key_order,json=keyOrder,proto3,enum=fila.v1.KeyOrder" json:"key_order,omitempty"`
+	KeyOrder KeyOrder `protobuf:"varint,23,opt,name=key_order,json=keyOrder,proto3,enum=fila.v1.KeyOrder" json:"key_order,omitempty"`
+	// What holds for every fairness key that no operator set otherwise, new ones included.
+	KeyDefaults   *KeyDefaults `protobuf:"bytes,30,opt,name=key_defaults,json=keyDefaults,proto3" json:"key_defaults,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -739,6 +741,78 @@ func (x *QueueConfig) GetKeyOrder() KeyOrder {
 	return KeyOrder_KEY_ORDER_UNSPECIFIED
 }
 
+func (x *QueueConfig) GetKeyDefaults() *KeyDefaults {
+	if x != nil {
+		return x.KeyDefaults
+	}
+	return nil
+}
+
+// What each fairness key of a queue may have. An operator's word for one key (SetKeyPolicy) wins over it.
+type KeyDefaults struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Most messages of a key delivered a second, over all channels of the queue; up to 1e9. 0 for no rate.
+	RatePerSecond float64 `protobuf:"fixed64,1,opt,name=rate_per_second,json=ratePerSecond,proto3" json:"rate_per_second,omitempty"`
+	// How many of a key may be delivered at once after a pause: at least 1, up to 1e9; 0 for one second's worth. Needs a
+	// rate.
+	Burst float64 `protobuf:"fixed64,2,opt,name=burst,proto3" json:"burst,omitempty"`
+	// Most messages of a key leased at once in a channel; 0 for no cap.
+	MaxInFlight   uint32 `protobuf:"varint,3,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyDefaults) Reset() {
+	*x = KeyDefaults{}
+	mi := &file_fila_v1_admin_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyDefaults) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyDefaults) ProtoMessage() {}
+
+func (x *KeyDefaults) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyDefaults.ProtoReflect.Descriptor instead.
+func (*KeyDefaults) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *KeyDefaults) GetRatePerSecond() float64 {
+	if x != nil {
+		return x.RatePerSecond
+	}
+	return 0
+}
+
+func (x *KeyDefaults) GetBurst() float64 {
+	if x != nil {
+		return x.Burst
+	}
+	return 0
+}
+
+func (x *KeyDefaults) GetMaxInFlight() uint32 {
+	if x != nil {
+		return x.MaxInFlight
+	}
+	return 0
+}
+
 // What the gateway takes from the headers of senders that know nothing of Fila, such as those of webhooks.
 type Intake struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -752,7 +826,7 @@ type Intake struct {
 
 func (x *Intake) Reset() {
 	*x = Intake{}
-	mi := &file_fila_v1_admin_proto_msgTypes[3]
+	mi := &file_fila_v1_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +838,7 @@ func (x *Intake) String() string {
 func (*Intake) ProtoMessage() {}
 
 func (x *Intake) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[3]
+	mi := &file_fila_v1_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +851,7 @@ func (x *Intake) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Intake.ProtoReflect.Descriptor instead.
 func (*Intake) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Intake) GetHeaders() []string {
@@ -811,7 +885,7 @@ type RetryPolicy struct {
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_fila_v1_admin_proto_msgTypes[4]
+	mi := &file_fila_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -823,7 +897,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[4]
+	mi := &file_fila_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -836,7 +910,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RetryPolicy) GetKind() RetryPolicy_Kind {
@@ -884,7 +958,7 @@ type Retention struct {
 
 func (x *Retention) Reset() {
 	*x = Retention{}
-	mi := &file_fila_v1_admin_proto_msgTypes[5]
+	mi := &file_fila_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -896,7 +970,7 @@ func (x *Retention) String() string {
 func (*Retention) ProtoMessage() {}
 
 func (x *Retention) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[5]
+	mi := &file_fila_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -909,7 +983,7 @@ func (x *Retention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retention.ProtoReflect.Descriptor instead.
 func (*Retention) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Retention) GetSoftPeriodMs() uint64 {
@@ -951,7 +1025,7 @@ type GetQueueRequest struct {
 
 func (x *GetQueueRequest) Reset() {
 	*x = GetQueueRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[6]
+	mi := &file_fila_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -963,7 +1037,7 @@ func (x *GetQueueRequest) String() string {
 func (*GetQueueRequest) ProtoMessage() {}
 
 func (x *GetQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[6]
+	mi := &file_fila_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -976,7 +1050,7 @@ func (x *GetQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetQueueRequest) GetQueue() string {
@@ -1003,7 +1077,7 @@ type GetQueueResponse struct {
 
 func (x *GetQueueResponse) Reset() {
 	*x = GetQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[7]
+	mi := &file_fila_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1089,7 @@ func (x *GetQueueResponse) String() string {
 func (*GetQueueResponse) ProtoMessage() {}
 
 func (x *GetQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[7]
+	mi := &file_fila_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1102,7 @@ func (x *GetQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetQueueResponse) GetQueue() string {
@@ -1072,7 +1146,7 @@ type GetQueueVersionResponse struct {
 
 func (x *GetQueueVersionResponse) Reset() {
 	*x = GetQueueVersionResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[8]
+	mi := &file_fila_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1158,7 @@ func (x *GetQueueVersionResponse) String() string {
 func (*GetQueueVersionResponse) ProtoMessage() {}
 
 func (x *GetQueueVersionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[8]
+	mi := &file_fila_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1171,7 @@ func (x *GetQueueVersionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueVersionResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueVersionResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetQueueVersionResponse) GetVersion() *QueueVersion {
@@ -1133,7 +1207,7 @@ type UpdateQueueRequest struct {
 
 func (x *UpdateQueueRequest) Reset() {
 	*x = UpdateQueueRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[9]
+	mi := &file_fila_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1145,7 +1219,7 @@ func (x *UpdateQueueRequest) String() string {
 func (*UpdateQueueRequest) ProtoMessage() {}
 
 func (x *UpdateQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[9]
+	mi := &file_fila_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1158,7 +1232,7 @@ func (x *UpdateQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateQueueRequest.ProtoReflect.Descriptor instead.
 func (*UpdateQueueRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UpdateQueueRequest) GetQueue() string {
@@ -1213,7 +1287,7 @@ type DryRunPolicyRequest struct {
 
 func (x *DryRunPolicyRequest) Reset() {
 	*x = DryRunPolicyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[10]
+	mi := &file_fila_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1225,7 +1299,7 @@ func (x *DryRunPolicyRequest) String() string {
 func (*DryRunPolicyRequest) ProtoMessage() {}
 
 func (x *DryRunPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[10]
+	mi := &file_fila_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1238,7 +1312,7 @@ func (x *DryRunPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DryRunPolicyRequest.ProtoReflect.Descriptor instead.
 func (*DryRunPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DryRunPolicyRequest) GetQueue() string {
@@ -1286,7 +1360,7 @@ type DryRunPolicyResponse struct {
 
 func (x *DryRunPolicyResponse) Reset() {
 	*x = DryRunPolicyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[11]
+	mi := &file_fila_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1372,7 @@ func (x *DryRunPolicyResponse) String() string {
 func (*DryRunPolicyResponse) ProtoMessage() {}
 
 func (x *DryRunPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[11]
+	mi := &file_fila_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1385,7 @@ func (x *DryRunPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DryRunPolicyResponse.ProtoReflect.Descriptor instead.
 func (*DryRunPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DryRunPolicyResponse) GetMessages() []*DryRunMessage {
@@ -1359,7 +1433,7 @@ type DryRunMessage struct {
 
 func (x *DryRunMessage) Reset() {
 	*x = DryRunMessage{}
-	mi := &file_fila_v1_admin_proto_msgTypes[12]
+	mi := &file_fila_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1371,7 +1445,7 @@ func (x *DryRunMessage) String() string {
 func (*DryRunMessage) ProtoMessage() {}
 
 func (x *DryRunMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[12]
+	mi := &file_fila_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1384,7 +1458,7 @@ func (x *DryRunMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DryRunMessage.ProtoReflect.Descriptor instead.
 func (*DryRunMessage) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DryRunMessage) GetOffset() uint64 {
@@ -1432,7 +1506,7 @@ type DryRunRouting struct {
 
 func (x *DryRunRouting) Reset() {
 	*x = DryRunRouting{}
-	mi := &file_fila_v1_admin_proto_msgTypes[13]
+	mi := &file_fila_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1444,7 +1518,7 @@ func (x *DryRunRouting) String() string {
 func (*DryRunRouting) ProtoMessage() {}
 
 func (x *DryRunRouting) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[13]
+	mi := &file_fila_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1457,7 +1531,7 @@ func (x *DryRunRouting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DryRunRouting.ProtoReflect.Descriptor instead.
 func (*DryRunRouting) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DryRunRouting) GetFairnessKey() string {
@@ -1505,7 +1579,7 @@ type DryRunDeadLetter struct {
 
 func (x *DryRunDeadLetter) Reset() {
 	*x = DryRunDeadLetter{}
-	mi := &file_fila_v1_admin_proto_msgTypes[14]
+	mi := &file_fila_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1517,7 +1591,7 @@ func (x *DryRunDeadLetter) String() string {
 func (*DryRunDeadLetter) ProtoMessage() {}
 
 func (x *DryRunDeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[14]
+	mi := &file_fila_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1530,7 +1604,7 @@ func (x *DryRunDeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DryRunDeadLetter.ProtoReflect.Descriptor instead.
 func (*DryRunDeadLetter) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DryRunDeadLetter) GetOffset() uint64 {
@@ -1574,7 +1648,7 @@ type UpdateQueueResponse struct {
 
 func (x *UpdateQueueResponse) Reset() {
 	*x = UpdateQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[15]
+	mi := &file_fila_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1660,7 @@ func (x *UpdateQueueResponse) String() string {
 func (*UpdateQueueResponse) ProtoMessage() {}
 
 func (x *UpdateQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[15]
+	mi := &file_fila_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1673,7 @@ func (x *UpdateQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateQueueResponse.ProtoReflect.Descriptor instead.
 func (*UpdateQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UpdateQueueResponse) GetConfig() *QueueConfig {
@@ -1630,7 +1704,7 @@ type DeleteQueueRequest struct {
 
 func (x *DeleteQueueRequest) Reset() {
 	*x = DeleteQueueRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[16]
+	mi := &file_fila_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1716,7 @@ func (x *DeleteQueueRequest) String() string {
 func (*DeleteQueueRequest) ProtoMessage() {}
 
 func (x *DeleteQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[16]
+	mi := &file_fila_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1729,7 @@ func (x *DeleteQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueRequest.ProtoReflect.Descriptor instead.
 func (*DeleteQueueRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteQueueRequest) GetQueue() string {
@@ -1681,7 +1755,7 @@ type DeleteQueueResponse struct {
 
 func (x *DeleteQueueResponse) Reset() {
 	*x = DeleteQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[17]
+	mi := &file_fila_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1693,7 +1767,7 @@ func (x *DeleteQueueResponse) String() string {
 func (*DeleteQueueResponse) ProtoMessage() {}
 
 func (x *DeleteQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[17]
+	mi := &file_fila_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1706,7 +1780,7 @@ func (x *DeleteQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueResponse.ProtoReflect.Descriptor instead.
 func (*DeleteQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 // What to drop.
@@ -1724,7 +1798,7 @@ type PurgeQueueRequest struct {
 
 func (x *PurgeQueueRequest) Reset() {
 	*x = PurgeQueueRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[18]
+	mi := &file_fila_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1810,7 @@ func (x *PurgeQueueRequest) String() string {
 func (*PurgeQueueRequest) ProtoMessage() {}
 
 func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[18]
+	mi := &file_fila_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1823,7 @@ func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueRequest.ProtoReflect.Descriptor instead.
 func (*PurgeQueueRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PurgeQueueRequest) GetQueue() string {
@@ -1784,7 +1858,7 @@ type PurgeQueueResponse struct {
 
 func (x *PurgeQueueResponse) Reset() {
 	*x = PurgeQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[19]
+	mi := &file_fila_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +1870,7 @@ func (x *PurgeQueueResponse) String() string {
 func (*PurgeQueueResponse) ProtoMessage() {}
 
 func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[19]
+	mi := &file_fila_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +1883,7 @@ func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueResponse.ProtoReflect.Descriptor instead.
 func (*PurgeQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PurgeQueueResponse) GetPurged() uint64 {
@@ -1838,7 +1912,7 @@ type PeekMessagesRequest struct {
 
 func (x *PeekMessagesRequest) Reset() {
 	*x = PeekMessagesRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[20]
+	mi := &file_fila_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1850,7 +1924,7 @@ func (x *PeekMessagesRequest) String() string {
 func (*PeekMessagesRequest) ProtoMessage() {}
 
 func (x *PeekMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[20]
+	mi := &file_fila_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1863,7 +1937,7 @@ func (x *PeekMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekMessagesRequest.ProtoReflect.Descriptor instead.
 func (*PeekMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PeekMessagesRequest) GetQueue() string {
@@ -1912,7 +1986,7 @@ type PeekMessagesResponse struct {
 
 func (x *PeekMessagesResponse) Reset() {
 	*x = PeekMessagesResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[21]
+	mi := &file_fila_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +1998,7 @@ func (x *PeekMessagesResponse) String() string {
 func (*PeekMessagesResponse) ProtoMessage() {}
 
 func (x *PeekMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[21]
+	mi := &file_fila_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2011,7 @@ func (x *PeekMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekMessagesResponse.ProtoReflect.Descriptor instead.
 func (*PeekMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PeekMessagesResponse) GetMessages() []*Message {
@@ -1961,7 +2035,7 @@ type SetConfigRequest struct {
 
 func (x *SetConfigRequest) Reset() {
 	*x = SetConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[22]
+	mi := &file_fila_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2047,7 @@ func (x *SetConfigRequest) String() string {
 func (*SetConfigRequest) ProtoMessage() {}
 
 func (x *SetConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[22]
+	mi := &file_fila_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2060,7 @@ func (x *SetConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetConfigRequest.ProtoReflect.Descriptor instead.
 func (*SetConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SetConfigRequest) GetKey() string {
@@ -2012,7 +2086,7 @@ type SetConfigResponse struct {
 
 func (x *SetConfigResponse) Reset() {
 	*x = SetConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[23]
+	mi := &file_fila_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2098,7 @@ func (x *SetConfigResponse) String() string {
 func (*SetConfigResponse) ProtoMessage() {}
 
 func (x *SetConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[23]
+	mi := &file_fila_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2111,7 @@ func (x *SetConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetConfigResponse.ProtoReflect.Descriptor instead.
 func (*SetConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 // Which value to read.
@@ -2051,7 +2125,7 @@ type GetConfigRequest struct {
 
 func (x *GetConfigRequest) Reset() {
 	*x = GetConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	mi := &file_fila_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2063,7 +2137,7 @@ func (x *GetConfigRequest) String() string {
 func (*GetConfigRequest) ProtoMessage() {}
 
 func (x *GetConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	mi := &file_fila_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2076,7 +2150,7 @@ func (x *GetConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConfigRequest.ProtoReflect.Descriptor instead.
 func (*GetConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetConfigRequest) GetKey() string {
@@ -2097,7 +2171,7 @@ type GetConfigResponse struct {
 
 func (x *GetConfigResponse) Reset() {
 	*x = GetConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	mi := &file_fila_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2109,7 +2183,7 @@ func (x *GetConfigResponse) String() string {
 func (*GetConfigResponse) ProtoMessage() {}
 
 func (x *GetConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	mi := &file_fila_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2122,7 +2196,7 @@ func (x *GetConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConfigResponse.ProtoReflect.Descriptor instead.
 func (*GetConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetConfigResponse) GetValue() string {
@@ -2143,7 +2217,7 @@ type ListConfigRequest struct {
 
 func (x *ListConfigRequest) Reset() {
 	*x = ListConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[26]
+	mi := &file_fila_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2155,7 +2229,7 @@ func (x *ListConfigRequest) String() string {
 func (*ListConfigRequest) ProtoMessage() {}
 
 func (x *ListConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[26]
+	mi := &file_fila_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2168,7 +2242,7 @@ func (x *ListConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConfigRequest.ProtoReflect.Descriptor instead.
 func (*ListConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListConfigRequest) GetPrefix() string {
@@ -2191,7 +2265,7 @@ type ListConfigResponse struct {
 
 func (x *ListConfigResponse) Reset() {
 	*x = ListConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[27]
+	mi := &file_fila_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2203,7 +2277,7 @@ func (x *ListConfigResponse) String() string {
 func (*ListConfigResponse) ProtoMessage() {}
 
 func (x *ListConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[27]
+	mi := &file_fila_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2216,7 +2290,7 @@ func (x *ListConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConfigResponse.ProtoReflect.Descriptor instead.
 func (*ListConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListConfigResponse) GetEntries() []*ConfigEntry {
@@ -2246,7 +2320,7 @@ type ConfigEntry struct {
 
 func (x *ConfigEntry) Reset() {
 	*x = ConfigEntry{}
-	mi := &file_fila_v1_admin_proto_msgTypes[28]
+	mi := &file_fila_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2258,7 +2332,7 @@ func (x *ConfigEntry) String() string {
 func (*ConfigEntry) ProtoMessage() {}
 
 func (x *ConfigEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[28]
+	mi := &file_fila_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2271,7 +2345,7 @@ func (x *ConfigEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigEntry.ProtoReflect.Descriptor instead.
 func (*ConfigEntry) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ConfigEntry) GetKey() string {
@@ -2304,7 +2378,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[29]
+	mi := &file_fila_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2316,7 +2390,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[29]
+	mi := &file_fila_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2329,7 +2403,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetStatsRequest) GetQueue() string {
@@ -2439,7 +2513,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[30]
+	mi := &file_fila_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2451,7 +2525,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[30]
+	mi := &file_fila_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2464,7 +2538,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetStatsResponse) GetDepth() uint64 {
@@ -2752,7 +2826,7 @@ type HookStats struct {
 
 func (x *HookStats) Reset() {
 	*x = HookStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[31]
+	mi := &file_fila_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2764,7 +2838,7 @@ func (x *HookStats) String() string {
 func (*HookStats) ProtoMessage() {}
 
 func (x *HookStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[31]
+	mi := &file_fila_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2777,7 +2851,7 @@ func (x *HookStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookStats.ProtoReflect.Descriptor instead.
 func (*HookStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HookStats) GetHook() string {
@@ -2899,7 +2973,7 @@ type PerFairnessKeyStats struct {
 
 func (x *PerFairnessKeyStats) Reset() {
 	*x = PerFairnessKeyStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[32]
+	mi := &file_fila_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2911,7 +2985,7 @@ func (x *PerFairnessKeyStats) String() string {
 func (*PerFairnessKeyStats) ProtoMessage() {}
 
 func (x *PerFairnessKeyStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[32]
+	mi := &file_fila_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2924,7 +2998,7 @@ func (x *PerFairnessKeyStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PerFairnessKeyStats.ProtoReflect.Descriptor instead.
 func (*PerFairnessKeyStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PerFairnessKeyStats) GetKey() string {
@@ -3037,7 +3111,7 @@ type PerThrottleKeyStats struct {
 
 func (x *PerThrottleKeyStats) Reset() {
 	*x = PerThrottleKeyStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[33]
+	mi := &file_fila_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3049,7 +3123,7 @@ func (x *PerThrottleKeyStats) String() string {
 func (*PerThrottleKeyStats) ProtoMessage() {}
 
 func (x *PerThrottleKeyStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[33]
+	mi := &file_fila_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3062,7 +3136,7 @@ func (x *PerThrottleKeyStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PerThrottleKeyStats.ProtoReflect.Descriptor instead.
 func (*PerThrottleKeyStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PerThrottleKeyStats) GetKey() string {
@@ -3122,7 +3196,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[34]
+	mi := &file_fila_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3134,7 +3208,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[34]
+	mi := &file_fila_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3147,7 +3221,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RedriveRequest) GetDlqQueue() string {
@@ -3208,7 +3282,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[35]
+	mi := &file_fila_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3220,7 +3294,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[35]
+	mi := &file_fila_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3233,7 +3307,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RedriveResponse) GetRedriven() uint64 {
@@ -3266,7 +3340,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[36]
+	mi := &file_fila_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3278,7 +3352,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[36]
+	mi := &file_fila_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3291,7 +3365,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 // Every queue, sorted by name.
@@ -3310,7 +3384,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[37]
+	mi := &file_fila_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3322,7 +3396,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[37]
+	mi := &file_fila_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3335,7 +3409,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListQueuesResponse) GetQueues() []*QueueInfo {
@@ -3398,7 +3472,7 @@ type QueueInfo struct {
 
 func (x *QueueInfo) Reset() {
 	*x = QueueInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[38]
+	mi := &file_fila_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3410,7 +3484,7 @@ func (x *QueueInfo) String() string {
 func (*QueueInfo) ProtoMessage() {}
 
 func (x *QueueInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[38]
+	mi := &file_fila_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3423,7 +3497,7 @@ func (x *QueueInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueInfo.ProtoReflect.Descriptor instead.
 func (*QueueInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *QueueInfo) GetName() string {
@@ -3555,7 +3629,7 @@ type CreateChannelRequest struct {
 
 func (x *CreateChannelRequest) Reset() {
 	*x = CreateChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[39]
+	mi := &file_fila_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3567,7 +3641,7 @@ func (x *CreateChannelRequest) String() string {
 func (*CreateChannelRequest) ProtoMessage() {}
 
 func (x *CreateChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[39]
+	mi := &file_fila_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3580,7 +3654,7 @@ func (x *CreateChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChannelRequest.ProtoReflect.Descriptor instead.
 func (*CreateChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CreateChannelRequest) GetQueue() string {
@@ -3690,7 +3764,7 @@ type CreateChannelResponse struct {
 
 func (x *CreateChannelResponse) Reset() {
 	*x = CreateChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[40]
+	mi := &file_fila_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3702,7 +3776,7 @@ func (x *CreateChannelResponse) String() string {
 func (*CreateChannelResponse) ProtoMessage() {}
 
 func (x *CreateChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[40]
+	mi := &file_fila_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3715,7 +3789,7 @@ func (x *CreateChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChannelResponse.ProtoReflect.Descriptor instead.
 func (*CreateChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CreateChannelResponse) GetStartOffset() uint64 {
@@ -3738,7 +3812,7 @@ type DeleteChannelRequest struct {
 
 func (x *DeleteChannelRequest) Reset() {
 	*x = DeleteChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[41]
+	mi := &file_fila_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3750,7 +3824,7 @@ func (x *DeleteChannelRequest) String() string {
 func (*DeleteChannelRequest) ProtoMessage() {}
 
 func (x *DeleteChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[41]
+	mi := &file_fila_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3763,7 +3837,7 @@ func (x *DeleteChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChannelRequest.ProtoReflect.Descriptor instead.
 func (*DeleteChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DeleteChannelRequest) GetQueue() string {
@@ -3789,7 +3863,7 @@ type DeleteChannelResponse struct {
 
 func (x *DeleteChannelResponse) Reset() {
 	*x = DeleteChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[42]
+	mi := &file_fila_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3801,7 +3875,7 @@ func (x *DeleteChannelResponse) String() string {
 func (*DeleteChannelResponse) ProtoMessage() {}
 
 func (x *DeleteChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[42]
+	mi := &file_fila_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3814,7 +3888,7 @@ func (x *DeleteChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChannelResponse.ProtoReflect.Descriptor instead.
 func (*DeleteChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 // Which queue's channels to list.
@@ -3828,7 +3902,7 @@ type ListChannelsRequest struct {
 
 func (x *ListChannelsRequest) Reset() {
 	*x = ListChannelsRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[43]
+	mi := &file_fila_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3840,7 +3914,7 @@ func (x *ListChannelsRequest) String() string {
 func (*ListChannelsRequest) ProtoMessage() {}
 
 func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[43]
+	mi := &file_fila_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3853,7 +3927,7 @@ func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsRequest.ProtoReflect.Descriptor instead.
 func (*ListChannelsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListChannelsRequest) GetQueue() string {
@@ -3874,7 +3948,7 @@ type ListChannelsResponse struct {
 
 func (x *ListChannelsResponse) Reset() {
 	*x = ListChannelsResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[44]
+	mi := &file_fila_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3886,7 +3960,7 @@ func (x *ListChannelsResponse) String() string {
 func (*ListChannelsResponse) ProtoMessage() {}
 
 func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[44]
+	mi := &file_fila_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3899,7 +3973,7 @@ func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsResponse.ProtoReflect.Descriptor instead.
 func (*ListChannelsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListChannelsResponse) GetChannels() []*ChannelInfo {
@@ -3934,7 +4008,7 @@ type ChannelInfo struct {
 
 func (x *ChannelInfo) Reset() {
 	*x = ChannelInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[45]
+	mi := &file_fila_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3946,7 +4020,7 @@ func (x *ChannelInfo) String() string {
 func (*ChannelInfo) ProtoMessage() {}
 
 func (x *ChannelInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[45]
+	mi := &file_fila_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3959,7 +4033,7 @@ func (x *ChannelInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelInfo.ProtoReflect.Descriptor instead.
 func (*ChannelInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ChannelInfo) GetName() string {
@@ -4040,7 +4114,7 @@ type SeekChannelRequest struct {
 
 func (x *SeekChannelRequest) Reset() {
 	*x = SeekChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[46]
+	mi := &file_fila_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4052,7 +4126,7 @@ func (x *SeekChannelRequest) String() string {
 func (*SeekChannelRequest) ProtoMessage() {}
 
 func (x *SeekChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[46]
+	mi := &file_fila_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4065,7 +4139,7 @@ func (x *SeekChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeekChannelRequest.ProtoReflect.Descriptor instead.
 func (*SeekChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SeekChannelRequest) GetQueue() string {
@@ -4149,7 +4223,7 @@ type SeekChannelResponse struct {
 
 func (x *SeekChannelResponse) Reset() {
 	*x = SeekChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[47]
+	mi := &file_fila_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4161,7 +4235,7 @@ func (x *SeekChannelResponse) String() string {
 func (*SeekChannelResponse) ProtoMessage() {}
 
 func (x *SeekChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[47]
+	mi := &file_fila_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4174,7 +4248,7 @@ func (x *SeekChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeekChannelResponse.ProtoReflect.Descriptor instead.
 func (*SeekChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SeekChannelResponse) GetOffset() uint64 {
@@ -4220,7 +4294,7 @@ type PurgeChannelRequest struct {
 
 func (x *PurgeChannelRequest) Reset() {
 	*x = PurgeChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[48]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4232,7 +4306,7 @@ func (x *PurgeChannelRequest) String() string {
 func (*PurgeChannelRequest) ProtoMessage() {}
 
 func (x *PurgeChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[48]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4245,7 +4319,7 @@ func (x *PurgeChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeChannelRequest.ProtoReflect.Descriptor instead.
 func (*PurgeChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PurgeChannelRequest) GetQueue() string {
@@ -4280,7 +4354,7 @@ type PurgeChannelResponse struct {
 
 func (x *PurgeChannelResponse) Reset() {
 	*x = PurgeChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4292,7 +4366,7 @@ func (x *PurgeChannelResponse) String() string {
 func (*PurgeChannelResponse) ProtoMessage() {}
 
 func (x *PurgeChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4305,7 +4379,7 @@ func (x *PurgeChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeChannelResponse.ProtoReflect.Descriptor instead.
 func (*PurgeChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PurgeChannelResponse) GetPurged() uint64 {
@@ -4338,7 +4412,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4350,7 +4424,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4363,7 +4437,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ReadLogRequest) GetQueue() string {
@@ -4428,7 +4502,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4440,7 +4514,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4453,7 +4527,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ReadLogResponse) GetMessages() []*Message {
@@ -4481,20 +4555,25 @@ type SetKeyPolicyRequest struct {
 	Weight *uint32 `protobuf:"varint,3,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
 	// Deliver nothing of this key until it is resumed.
 	Paused *bool `protobuf:"varint,4,opt,name=paused,proto3,oneof" json:"paused,omitempty"`
-	// Most messages of this key leased at once in a channel; 0 for no cap.
+	// Most messages of this key leased at once in a channel; 0 for no cap, also where the queue's `key_defaults` have one.
 	MaxInFlight *uint32 `protobuf:"varint,5,opt,name=max_in_flight,json=maxInFlight,proto3,oneof" json:"max_in_flight,omitempty"`
-	// Most messages of this key delivered a second, over all channels of the queue; up to 1e9. 0 takes the rate away.
+	// Most messages of this key delivered a second, over all channels of the queue; up to 1e9. 0 for no rate, also where
+	// the queue's `key_defaults` have one.
 	RatePerSecond *float64 `protobuf:"fixed64,6,opt,name=rate_per_second,json=ratePerSecond,proto3,oneof" json:"rate_per_second,omitempty"`
 	// How many may be delivered at once after a pause: at least 1, up to 1e9. 0, or left out where there is none yet,
 	// means one second's worth. Needs a rate.
-	Burst         *float64 `protobuf:"fixed64,7,opt,name=burst,proto3,oneof" json:"burst,omitempty"`
+	Burst *float64 `protobuf:"fixed64,7,opt,name=burst,proto3,oneof" json:"burst,omitempty"`
+	// Take the operator's cap back: the queue's default holds for the key again. Not with `max_in_flight`.
+	CapByDefault bool `protobuf:"varint,8,opt,name=cap_by_default,json=capByDefault,proto3" json:"cap_by_default,omitempty"`
+	// Take the operator's rate and burst back: the queue's default holds for the key again. Not with either of them.
+	RateByDefault bool `protobuf:"varint,9,opt,name=rate_by_default,json=rateByDefault,proto3" json:"rate_by_default,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SetKeyPolicyRequest) Reset() {
 	*x = SetKeyPolicyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[52]
+	mi := &file_fila_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4506,7 +4585,7 @@ func (x *SetKeyPolicyRequest) String() string {
 func (*SetKeyPolicyRequest) ProtoMessage() {}
 
 func (x *SetKeyPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[52]
+	mi := &file_fila_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4519,7 +4598,7 @@ func (x *SetKeyPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyPolicyRequest.ProtoReflect.Descriptor instead.
 func (*SetKeyPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SetKeyPolicyRequest) GetQueue() string {
@@ -4571,6 +4650,20 @@ func (x *SetKeyPolicyRequest) GetBurst() float64 {
 	return 0
 }
 
+func (x *SetKeyPolicyRequest) GetCapByDefault() bool {
+	if x != nil {
+		return x.CapByDefault
+	}
+	return false
+}
+
+func (x *SetKeyPolicyRequest) GetRateByDefault() bool {
+	if x != nil {
+		return x.RateByDefault
+	}
+	return false
+}
+
 // The key's policy after the change.
 type SetKeyPolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4586,14 +4679,18 @@ type SetKeyPolicyResponse struct {
 	Burst float64 `protobuf:"fixed64,5,opt,name=burst,proto3" json:"burst,omitempty"`
 	// Its pending messages, in the channel that has most of them. 0: nothing waits under this key just now, so it may be
 	// mistyped; the policy is kept for what comes.
-	Pending       uint64 `protobuf:"varint,6,opt,name=pending,proto3" json:"pending,omitempty"`
+	Pending uint64 `protobuf:"varint,6,opt,name=pending,proto3" json:"pending,omitempty"`
+	// Its cap is the queue's default.
+	CapByDefault bool `protobuf:"varint,7,opt,name=cap_by_default,json=capByDefault,proto3" json:"cap_by_default,omitempty"`
+	// Its rate and burst are the queue's default.
+	RateByDefault bool `protobuf:"varint,8,opt,name=rate_by_default,json=rateByDefault,proto3" json:"rate_by_default,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SetKeyPolicyResponse) Reset() {
 	*x = SetKeyPolicyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[53]
+	mi := &file_fila_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4605,7 +4702,7 @@ func (x *SetKeyPolicyResponse) String() string {
 func (*SetKeyPolicyResponse) ProtoMessage() {}
 
 func (x *SetKeyPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[53]
+	mi := &file_fila_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4618,7 +4715,7 @@ func (x *SetKeyPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyPolicyResponse.ProtoReflect.Descriptor instead.
 func (*SetKeyPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SetKeyPolicyResponse) GetWeight() uint32 {
@@ -4663,6 +4760,20 @@ func (x *SetKeyPolicyResponse) GetPending() uint64 {
 	return 0
 }
 
+func (x *SetKeyPolicyResponse) GetCapByDefault() bool {
+	if x != nil {
+		return x.CapByDefault
+	}
+	return false
+}
+
+func (x *SetKeyPolicyResponse) GetRateByDefault() bool {
+	if x != nil {
+		return x.RateByDefault
+	}
+	return false
+}
+
 // Which change to look at before it is made.
 type PreviewKeyPolicyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4678,7 +4789,7 @@ type PreviewKeyPolicyRequest struct {
 
 func (x *PreviewKeyPolicyRequest) Reset() {
 	*x = PreviewKeyPolicyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[54]
+	mi := &file_fila_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4690,7 +4801,7 @@ func (x *PreviewKeyPolicyRequest) String() string {
 func (*PreviewKeyPolicyRequest) ProtoMessage() {}
 
 func (x *PreviewKeyPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[54]
+	mi := &file_fila_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4703,7 +4814,7 @@ func (x *PreviewKeyPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewKeyPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PreviewKeyPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PreviewKeyPolicyRequest) GetQueue() string {
@@ -4749,7 +4860,7 @@ type PreviewKeyPolicyResponse struct {
 
 func (x *PreviewKeyPolicyResponse) Reset() {
 	*x = PreviewKeyPolicyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[55]
+	mi := &file_fila_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4761,7 +4872,7 @@ func (x *PreviewKeyPolicyResponse) String() string {
 func (*PreviewKeyPolicyResponse) ProtoMessage() {}
 
 func (x *PreviewKeyPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[55]
+	mi := &file_fila_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4774,7 +4885,7 @@ func (x *PreviewKeyPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewKeyPolicyResponse.ProtoReflect.Descriptor instead.
 func (*PreviewKeyPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PreviewKeyPolicyResponse) GetHead() *ForecastChange {
@@ -4832,7 +4943,7 @@ type ForecastChange struct {
 
 func (x *ForecastChange) Reset() {
 	*x = ForecastChange{}
-	mi := &file_fila_v1_admin_proto_msgTypes[56]
+	mi := &file_fila_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4844,7 +4955,7 @@ func (x *ForecastChange) String() string {
 func (*ForecastChange) ProtoMessage() {}
 
 func (x *ForecastChange) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[56]
+	mi := &file_fila_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4857,7 +4968,7 @@ func (x *ForecastChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastChange.ProtoReflect.Descriptor instead.
 func (*ForecastChange) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{56}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ForecastChange) GetBefore() *Forecast {
@@ -4889,7 +5000,7 @@ type KeyLoss struct {
 
 func (x *KeyLoss) Reset() {
 	*x = KeyLoss{}
-	mi := &file_fila_v1_admin_proto_msgTypes[57]
+	mi := &file_fila_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4901,7 +5012,7 @@ func (x *KeyLoss) String() string {
 func (*KeyLoss) ProtoMessage() {}
 
 func (x *KeyLoss) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[57]
+	mi := &file_fila_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4914,7 +5025,7 @@ func (x *KeyLoss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyLoss.ProtoReflect.Descriptor instead.
 func (*KeyLoss) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{57}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *KeyLoss) GetFairnessKey() string {
@@ -4955,7 +5066,7 @@ type SkipMessageRequest struct {
 
 func (x *SkipMessageRequest) Reset() {
 	*x = SkipMessageRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[58]
+	mi := &file_fila_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4967,7 +5078,7 @@ func (x *SkipMessageRequest) String() string {
 func (*SkipMessageRequest) ProtoMessage() {}
 
 func (x *SkipMessageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[58]
+	mi := &file_fila_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4980,7 +5091,7 @@ func (x *SkipMessageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipMessageRequest.ProtoReflect.Descriptor instead.
 func (*SkipMessageRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{58}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SkipMessageRequest) GetQueue() string {
@@ -5024,7 +5135,7 @@ type SkipMessageResponse struct {
 
 func (x *SkipMessageResponse) Reset() {
 	*x = SkipMessageResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[59]
+	mi := &file_fila_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5036,7 +5147,7 @@ func (x *SkipMessageResponse) String() string {
 func (*SkipMessageResponse) ProtoMessage() {}
 
 func (x *SkipMessageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[59]
+	mi := &file_fila_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5049,7 +5160,7 @@ func (x *SkipMessageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipMessageResponse.ProtoReflect.Descriptor instead.
 func (*SkipMessageResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{59}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *SkipMessageResponse) GetMessageId() string {
@@ -5081,7 +5192,7 @@ type ExplainKeyRequest struct {
 
 func (x *ExplainKeyRequest) Reset() {
 	*x = ExplainKeyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[60]
+	mi := &file_fila_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5093,7 +5204,7 @@ func (x *ExplainKeyRequest) String() string {
 func (*ExplainKeyRequest) ProtoMessage() {}
 
 func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[60]
+	mi := &file_fila_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5106,7 +5217,7 @@ func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyRequest.ProtoReflect.Descriptor instead.
 func (*ExplainKeyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{60}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ExplainKeyRequest) GetQueue() string {
@@ -5166,6 +5277,8 @@ type ExplainKeyResponse struct {
 	HeadForecast *Forecast `protobuf:"bytes,15,opt,name=head_forecast,json=headForecast,proto3" json:"head_forecast,omitempty"`
 	// When the last message it has now will go.
 	TailForecast *Forecast `protobuf:"bytes,16,opt,name=tail_forecast,json=tailForecast,proto3" json:"tail_forecast,omitempty"`
+	// The cap or the rate that holds it back is the queue's default, not an operator's word for this key.
+	ByDefault bool `protobuf:"varint,17,opt,name=by_default,json=byDefault,proto3" json:"by_default,omitempty"`
 	// What the key's other messages wait for, where `key_order` is strict and one of it is leased or failed.
 	WaitsFor      *KeyHead `protobuf:"bytes,20,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -5174,7 +5287,7 @@ type ExplainKeyResponse struct {
 
 func (x *ExplainKeyResponse) Reset() {
 	*x = ExplainKeyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[61]
+	mi := &file_fila_v1_admin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5186,7 +5299,7 @@ func (x *ExplainKeyResponse) String() string {
 func (*ExplainKeyResponse) ProtoMessage() {}
 
 func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[61]
+	mi := &file_fila_v1_admin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5199,7 +5312,7 @@ func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyResponse.ProtoReflect.Descriptor instead.
 func (*ExplainKeyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{61}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ExplainKeyResponse) GetState() ExplainKeyResponse_State {
@@ -5314,6 +5427,13 @@ func (x *ExplainKeyResponse) GetTailForecast() *Forecast {
 	return nil
 }
 
+func (x *ExplainKeyResponse) GetByDefault() bool {
+	if x != nil {
+		return x.ByDefault
+	}
+	return false
+}
+
 func (x *ExplainKeyResponse) GetWaitsFor() *KeyHead {
 	if x != nil {
 		return x.WaitsFor
@@ -5344,7 +5464,7 @@ type KeyHead struct {
 
 func (x *KeyHead) Reset() {
 	*x = KeyHead{}
-	mi := &file_fila_v1_admin_proto_msgTypes[62]
+	mi := &file_fila_v1_admin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5356,7 +5476,7 @@ func (x *KeyHead) String() string {
 func (*KeyHead) ProtoMessage() {}
 
 func (x *KeyHead) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[62]
+	mi := &file_fila_v1_admin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5369,7 +5489,7 @@ func (x *KeyHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyHead.ProtoReflect.Descriptor instead.
 func (*KeyHead) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{62}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *KeyHead) GetMessageId() string {
@@ -5434,7 +5554,7 @@ type ListConsumersRequest struct {
 
 func (x *ListConsumersRequest) Reset() {
 	*x = ListConsumersRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[63]
+	mi := &file_fila_v1_admin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5446,7 +5566,7 @@ func (x *ListConsumersRequest) String() string {
 func (*ListConsumersRequest) ProtoMessage() {}
 
 func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[63]
+	mi := &file_fila_v1_admin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5459,7 +5579,7 @@ func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersRequest.ProtoReflect.Descriptor instead.
 func (*ListConsumersRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{63}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListConsumersRequest) GetQueue() string {
@@ -5487,7 +5607,7 @@ type ListConsumersResponse struct {
 
 func (x *ListConsumersResponse) Reset() {
 	*x = ListConsumersResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[64]
+	mi := &file_fila_v1_admin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5499,7 +5619,7 @@ func (x *ListConsumersResponse) String() string {
 func (*ListConsumersResponse) ProtoMessage() {}
 
 func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[64]
+	mi := &file_fila_v1_admin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5512,7 +5632,7 @@ func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersResponse.ProtoReflect.Descriptor instead.
 func (*ListConsumersResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{64}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListConsumersResponse) GetConsumers() []*ConsumerInfo {
@@ -5557,7 +5677,7 @@ type ConsumerInfo struct {
 
 func (x *ConsumerInfo) Reset() {
 	*x = ConsumerInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[65]
+	mi := &file_fila_v1_admin_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5569,7 +5689,7 @@ func (x *ConsumerInfo) String() string {
 func (*ConsumerInfo) ProtoMessage() {}
 
 func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[65]
+	mi := &file_fila_v1_admin_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5582,7 +5702,7 @@ func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerInfo.ProtoReflect.Descriptor instead.
 func (*ConsumerInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{65}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ConsumerInfo) GetConsumerId() uint64 {
@@ -5687,7 +5807,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x13CreateQueueResponse\x12\x19\n" +
 	"\bqueue_id\x18\x01 \x01(\tR\aqueueId\x12\x1f\n" +
 	"\vadopted_dlq\x18\x02 \x01(\bR\n" +
-	"adoptedDlq\"\xcf\b\n" +
+	"adoptedDlq\"\x88\t\n" +
 	"\vQueueConfig\x12*\n" +
 	"\x11on_enqueue_script\x18\x01 \x01(\tR\x0fonEnqueueScript\x12*\n" +
 	"\x11on_failure_script\x18\x02 \x01(\tR\x0fonFailureScript\x122\n" +
@@ -5716,12 +5836,17 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x15expires_after_idle_ms\x18\x14 \x01(\x04R\x12expiresAfterIdleMs\x12\x16\n" +
 	"\x06paused\x18\x15 \x01(\bR\x06paused\x12'\n" +
 	"\x06intake\x18\x16 \x01(\v2\x0f.fila.v1.IntakeR\x06intake\x12.\n" +
-	"\tkey_order\x18\x17 \x01(\x0e2\x11.fila.v1.KeyOrderR\bkeyOrder\x1a:\n" +
+	"\tkey_order\x18\x17 \x01(\x0e2\x11.fila.v1.KeyOrderR\bkeyOrder\x127\n" +
+	"\fkey_defaults\x18\x1e \x01(\v2\x14.fila.v1.KeyDefaultsR\vkeyDefaults\x1a:\n" +
 	"\fWeightsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01B\x0f\n" +
 	"\r_max_attemptsB\x16\n" +
-	"\x14_disconnect_grace_ms\"G\n" +
+	"\x14_disconnect_grace_ms\"o\n" +
+	"\vKeyDefaults\x12&\n" +
+	"\x0frate_per_second\x18\x01 \x01(\x01R\rratePerSecond\x12\x14\n" +
+	"\x05burst\x18\x02 \x01(\x01R\x05burst\x12\"\n" +
+	"\rmax_in_flight\x18\x03 \x01(\rR\vmaxInFlight\"G\n" +
 	"\x06Intake\x12\x18\n" +
 	"\aheaders\x18\x01 \x03(\tR\aheaders\x12#\n" +
 	"\rdedup_headers\x18\x02 \x03(\tR\fdedupHeaders\"\xc8\x01\n" +
@@ -6014,7 +6139,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0fReadLogResponse\x12,\n" +
 	"\bmessages\x18\x01 \x03(\v2\x10.fila.v1.MessageR\bmessages\x12\x1f\n" +
 	"\vnext_offset\x18\x02 \x01(\x04R\n" +
-	"nextOffset\"\xbf\x02\n" +
+	"nextOffset\"\x8d\x03\n" +
 	"\x13SetKeyPolicyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12!\n" +
 	"\ffairness_key\x18\x02 \x01(\tR\vfairnessKey\x12\x1b\n" +
@@ -6022,19 +6147,23 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x06paused\x18\x04 \x01(\bH\x01R\x06paused\x88\x01\x01\x12'\n" +
 	"\rmax_in_flight\x18\x05 \x01(\rH\x02R\vmaxInFlight\x88\x01\x01\x12+\n" +
 	"\x0frate_per_second\x18\x06 \x01(\x01H\x03R\rratePerSecond\x88\x01\x01\x12\x19\n" +
-	"\x05burst\x18\a \x01(\x01H\x04R\x05burst\x88\x01\x01B\t\n" +
+	"\x05burst\x18\a \x01(\x01H\x04R\x05burst\x88\x01\x01\x12$\n" +
+	"\x0ecap_by_default\x18\b \x01(\bR\fcapByDefault\x12&\n" +
+	"\x0frate_by_default\x18\t \x01(\bR\rrateByDefaultB\t\n" +
 	"\a_weightB\t\n" +
 	"\a_pausedB\x10\n" +
 	"\x0e_max_in_flightB\x12\n" +
 	"\x10_rate_per_secondB\b\n" +
-	"\x06_burst\"\xc2\x01\n" +
+	"\x06_burst\"\x90\x02\n" +
 	"\x14SetKeyPolicyResponse\x12\x16\n" +
 	"\x06weight\x18\x01 \x01(\rR\x06weight\x12\x16\n" +
 	"\x06paused\x18\x02 \x01(\bR\x06paused\x12\"\n" +
 	"\rmax_in_flight\x18\x03 \x01(\rR\vmaxInFlight\x12&\n" +
 	"\x0frate_per_second\x18\x04 \x01(\x01R\rratePerSecond\x12\x14\n" +
 	"\x05burst\x18\x05 \x01(\x01R\x05burst\x12\x18\n" +
-	"\apending\x18\x06 \x01(\x04R\apending\"\x7f\n" +
+	"\apending\x18\x06 \x01(\x04R\apending\x12$\n" +
+	"\x0ecap_by_default\x18\a \x01(\bR\fcapByDefault\x12&\n" +
+	"\x0frate_by_default\x18\b \x01(\bR\rrateByDefault\"\x7f\n" +
 	"\x17PreviewKeyPolicyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x124\n" +
@@ -6066,7 +6195,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x11ExplainKeyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
-	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xd5\a\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xf4\a\n" +
 	"\x12ExplainKeyResponse\x127\n" +
 	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.ExplainKeyResponse.StateR\x05state\x12'\n" +
 	"\x0fblocking_bucket\x18\x02 \x01(\tR\x0eblockingBucket\x120\n" +
@@ -6084,7 +6213,9 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x10served_meanwhile\x18\r \x01(\v2\x18.fila.v1.ServedMeanwhileR\x0fservedMeanwhile\x127\n" +
 	"\tconsumers\x18\x0e \x01(\v2\x19.fila.v1.ChannelConsumersR\tconsumers\x126\n" +
 	"\rhead_forecast\x18\x0f \x01(\v2\x11.fila.v1.ForecastR\fheadForecast\x126\n" +
-	"\rtail_forecast\x18\x10 \x01(\v2\x11.fila.v1.ForecastR\ftailForecast\x12-\n" +
+	"\rtail_forecast\x18\x10 \x01(\v2\x11.fila.v1.ForecastR\ftailForecast\x12\x1d\n" +
+	"\n" +
+	"by_default\x18\x11 \x01(\bR\tbyDefault\x12-\n" +
 	"\twaits_for\x18\x14 \x01(\v2\x10.fila.v1.KeyHeadR\bwaitsFor\"\xe8\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -6215,7 +6346,7 @@ func file_fila_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
+var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
 var file_fila_v1_admin_proto_goTypes = []any{
 	(Durability)(0),                   // 0: fila.v1.Durability
 	(HookFallback)(0),                 // 1: fila.v1.HookFallback
@@ -6226,274 +6357,276 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*CreateQueueRequest)(nil),        // 6: fila.v1.CreateQueueRequest
 	(*CreateQueueResponse)(nil),       // 7: fila.v1.CreateQueueResponse
 	(*QueueConfig)(nil),               // 8: fila.v1.QueueConfig
-	(*Intake)(nil),                    // 9: fila.v1.Intake
-	(*RetryPolicy)(nil),               // 10: fila.v1.RetryPolicy
-	(*Retention)(nil),                 // 11: fila.v1.Retention
-	(*GetQueueRequest)(nil),           // 12: fila.v1.GetQueueRequest
-	(*GetQueueResponse)(nil),          // 13: fila.v1.GetQueueResponse
-	(*GetQueueVersionResponse)(nil),   // 14: fila.v1.GetQueueVersionResponse
-	(*UpdateQueueRequest)(nil),        // 15: fila.v1.UpdateQueueRequest
-	(*DryRunPolicyRequest)(nil),       // 16: fila.v1.DryRunPolicyRequest
-	(*DryRunPolicyResponse)(nil),      // 17: fila.v1.DryRunPolicyResponse
-	(*DryRunMessage)(nil),             // 18: fila.v1.DryRunMessage
-	(*DryRunRouting)(nil),             // 19: fila.v1.DryRunRouting
-	(*DryRunDeadLetter)(nil),          // 20: fila.v1.DryRunDeadLetter
-	(*UpdateQueueResponse)(nil),       // 21: fila.v1.UpdateQueueResponse
-	(*DeleteQueueRequest)(nil),        // 22: fila.v1.DeleteQueueRequest
-	(*DeleteQueueResponse)(nil),       // 23: fila.v1.DeleteQueueResponse
-	(*PurgeQueueRequest)(nil),         // 24: fila.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),        // 25: fila.v1.PurgeQueueResponse
-	(*PeekMessagesRequest)(nil),       // 26: fila.v1.PeekMessagesRequest
-	(*PeekMessagesResponse)(nil),      // 27: fila.v1.PeekMessagesResponse
-	(*SetConfigRequest)(nil),          // 28: fila.v1.SetConfigRequest
-	(*SetConfigResponse)(nil),         // 29: fila.v1.SetConfigResponse
-	(*GetConfigRequest)(nil),          // 30: fila.v1.GetConfigRequest
-	(*GetConfigResponse)(nil),         // 31: fila.v1.GetConfigResponse
-	(*ListConfigRequest)(nil),         // 32: fila.v1.ListConfigRequest
-	(*ListConfigResponse)(nil),        // 33: fila.v1.ListConfigResponse
-	(*ConfigEntry)(nil),               // 34: fila.v1.ConfigEntry
-	(*GetStatsRequest)(nil),           // 35: fila.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),          // 36: fila.v1.GetStatsResponse
-	(*HookStats)(nil),                 // 37: fila.v1.HookStats
-	(*PerFairnessKeyStats)(nil),       // 38: fila.v1.PerFairnessKeyStats
-	(*PerThrottleKeyStats)(nil),       // 39: fila.v1.PerThrottleKeyStats
-	(*RedriveRequest)(nil),            // 40: fila.v1.RedriveRequest
-	(*RedriveResponse)(nil),           // 41: fila.v1.RedriveResponse
-	(*ListQueuesRequest)(nil),         // 42: fila.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),        // 43: fila.v1.ListQueuesResponse
-	(*QueueInfo)(nil),                 // 44: fila.v1.QueueInfo
-	(*CreateChannelRequest)(nil),      // 45: fila.v1.CreateChannelRequest
-	(*CreateChannelResponse)(nil),     // 46: fila.v1.CreateChannelResponse
-	(*DeleteChannelRequest)(nil),      // 47: fila.v1.DeleteChannelRequest
-	(*DeleteChannelResponse)(nil),     // 48: fila.v1.DeleteChannelResponse
-	(*ListChannelsRequest)(nil),       // 49: fila.v1.ListChannelsRequest
-	(*ListChannelsResponse)(nil),      // 50: fila.v1.ListChannelsResponse
-	(*ChannelInfo)(nil),               // 51: fila.v1.ChannelInfo
-	(*SeekChannelRequest)(nil),        // 52: fila.v1.SeekChannelRequest
-	(*SeekChannelResponse)(nil),       // 53: fila.v1.SeekChannelResponse
-	(*PurgeChannelRequest)(nil),       // 54: fila.v1.PurgeChannelRequest
-	(*PurgeChannelResponse)(nil),      // 55: fila.v1.PurgeChannelResponse
-	(*ReadLogRequest)(nil),            // 56: fila.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 57: fila.v1.ReadLogResponse
-	(*SetKeyPolicyRequest)(nil),       // 58: fila.v1.SetKeyPolicyRequest
-	(*SetKeyPolicyResponse)(nil),      // 59: fila.v1.SetKeyPolicyResponse
-	(*PreviewKeyPolicyRequest)(nil),   // 60: fila.v1.PreviewKeyPolicyRequest
-	(*PreviewKeyPolicyResponse)(nil),  // 61: fila.v1.PreviewKeyPolicyResponse
-	(*ForecastChange)(nil),            // 62: fila.v1.ForecastChange
-	(*KeyLoss)(nil),                   // 63: fila.v1.KeyLoss
-	(*SkipMessageRequest)(nil),        // 64: fila.v1.SkipMessageRequest
-	(*SkipMessageResponse)(nil),       // 65: fila.v1.SkipMessageResponse
-	(*ExplainKeyRequest)(nil),         // 66: fila.v1.ExplainKeyRequest
-	(*ExplainKeyResponse)(nil),        // 67: fila.v1.ExplainKeyResponse
-	(*KeyHead)(nil),                   // 68: fila.v1.KeyHead
-	(*ListConsumersRequest)(nil),      // 69: fila.v1.ListConsumersRequest
-	(*ListConsumersResponse)(nil),     // 70: fila.v1.ListConsumersResponse
-	(*ConsumerInfo)(nil),              // 71: fila.v1.ConsumerInfo
-	nil,                               // 72: fila.v1.QueueConfig.WeightsEntry
-	nil,                               // 73: fila.v1.HookStats.LastErrorHeadersEntry
-	nil,                               // 74: fila.v1.HookStats.IgnoredFieldsEntry
-	(*timestamppb.Timestamp)(nil),     // 75: google.protobuf.Timestamp
-	(*QueueVersion)(nil),              // 76: fila.v1.QueueVersion
-	(*fieldmaskpb.FieldMask)(nil),     // 77: google.protobuf.FieldMask
-	(*Message)(nil),                   // 78: fila.v1.Message
-	(*Forecast)(nil),                  // 79: fila.v1.Forecast
-	(*WaitCauses)(nil),                // 80: fila.v1.WaitCauses
-	(*ServedMeanwhile)(nil),           // 81: fila.v1.ServedMeanwhile
-	(*ChannelConsumers)(nil),          // 82: fila.v1.ChannelConsumers
-	(*GetStatusRequest)(nil),          // 83: fila.v1.GetStatusRequest
-	(*WatchEventsRequest)(nil),        // 84: fila.v1.WatchEventsRequest
-	(*ListLateRequest)(nil),           // 85: fila.v1.ListLateRequest
-	(*ListKeyPoliciesRequest)(nil),    // 86: fila.v1.ListKeyPoliciesRequest
-	(*DropDeadLettersRequest)(nil),    // 87: fila.v1.DropDeadLettersRequest
-	(*FindKeysRequest)(nil),           // 88: fila.v1.FindKeysRequest
-	(*WatchStatsRequest)(nil),         // 89: fila.v1.WatchStatsRequest
-	(*GetSeriesRequest)(nil),          // 90: fila.v1.GetSeriesRequest
-	(*ListQueueVersionsRequest)(nil),  // 91: fila.v1.ListQueueVersionsRequest
-	(*GetQueueVersionRequest)(nil),    // 92: fila.v1.GetQueueVersionRequest
-	(*StartOperationRequest)(nil),     // 93: fila.v1.StartOperationRequest
-	(*WatchOperationRequest)(nil),     // 94: fila.v1.WatchOperationRequest
-	(*ListOperationsRequest)(nil),     // 95: fila.v1.ListOperationsRequest
-	(*CancelOperationRequest)(nil),    // 96: fila.v1.CancelOperationRequest
-	(*EditDeadLetterRequest)(nil),     // 97: fila.v1.EditDeadLetterRequest
-	(*SetLimitRequest)(nil),           // 98: fila.v1.SetLimitRequest
-	(*DeleteLimitRequest)(nil),        // 99: fila.v1.DeleteLimitRequest
-	(*ListLimitsRequest)(nil),         // 100: fila.v1.ListLimitsRequest
-	(*ResetLimitRequest)(nil),         // 101: fila.v1.ResetLimitRequest
-	(*GetStatusResponse)(nil),         // 102: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 103: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 104: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 105: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 106: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 107: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 108: fila.v1.WatchStatsResponse
-	(*GetSeriesResponse)(nil),         // 109: fila.v1.GetSeriesResponse
-	(*ListQueueVersionsResponse)(nil), // 110: fila.v1.ListQueueVersionsResponse
-	(*StartOperationResponse)(nil),    // 111: fila.v1.StartOperationResponse
-	(*WatchOperationResponse)(nil),    // 112: fila.v1.WatchOperationResponse
-	(*ListOperationsResponse)(nil),    // 113: fila.v1.ListOperationsResponse
-	(*CancelOperationResponse)(nil),   // 114: fila.v1.CancelOperationResponse
-	(*EditDeadLetterResponse)(nil),    // 115: fila.v1.EditDeadLetterResponse
-	(*SetLimitResponse)(nil),          // 116: fila.v1.SetLimitResponse
-	(*DeleteLimitResponse)(nil),       // 117: fila.v1.DeleteLimitResponse
-	(*ListLimitsResponse)(nil),        // 118: fila.v1.ListLimitsResponse
-	(*ResetLimitResponse)(nil),        // 119: fila.v1.ResetLimitResponse
+	(*KeyDefaults)(nil),               // 9: fila.v1.KeyDefaults
+	(*Intake)(nil),                    // 10: fila.v1.Intake
+	(*RetryPolicy)(nil),               // 11: fila.v1.RetryPolicy
+	(*Retention)(nil),                 // 12: fila.v1.Retention
+	(*GetQueueRequest)(nil),           // 13: fila.v1.GetQueueRequest
+	(*GetQueueResponse)(nil),          // 14: fila.v1.GetQueueResponse
+	(*GetQueueVersionResponse)(nil),   // 15: fila.v1.GetQueueVersionResponse
+	(*UpdateQueueRequest)(nil),        // 16: fila.v1.UpdateQueueRequest
+	(*DryRunPolicyRequest)(nil),       // 17: fila.v1.DryRunPolicyRequest
+	(*DryRunPolicyResponse)(nil),      // 18: fila.v1.DryRunPolicyResponse
+	(*DryRunMessage)(nil),             // 19: fila.v1.DryRunMessage
+	(*DryRunRouting)(nil),             // 20: fila.v1.DryRunRouting
+	(*DryRunDeadLetter)(nil),          // 21: fila.v1.DryRunDeadLetter
+	(*UpdateQueueResponse)(nil),       // 22: fila.v1.UpdateQueueResponse
+	(*DeleteQueueRequest)(nil),        // 23: fila.v1.DeleteQueueRequest
+	(*DeleteQueueResponse)(nil),       // 24: fila.v1.DeleteQueueResponse
+	(*PurgeQueueRequest)(nil),         // 25: fila.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),        // 26: fila.v1.PurgeQueueResponse
+	(*PeekMessagesRequest)(nil),       // 27: fila.v1.PeekMessagesRequest
+	(*PeekMessagesResponse)(nil),      // 28: fila.v1.PeekMessagesResponse
+	(*SetConfigRequest)(nil),          // 29: fila.v1.SetConfigRequest
+	(*SetConfigResponse)(nil),         // 30: fila.v1.SetConfigResponse
+	(*GetConfigRequest)(nil),          // 31: fila.v1.GetConfigRequest
+	(*GetConfigResponse)(nil),         // 32: fila.v1.GetConfigResponse
+	(*ListConfigRequest)(nil),         // 33: fila.v1.ListConfigRequest
+	(*ListConfigResponse)(nil),        // 34: fila.v1.ListConfigResponse
+	(*ConfigEntry)(nil),               // 35: fila.v1.ConfigEntry
+	(*GetStatsRequest)(nil),           // 36: fila.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),          // 37: fila.v1.GetStatsResponse
+	(*HookStats)(nil),                 // 38: fila.v1.HookStats
+	(*PerFairnessKeyStats)(nil),       // 39: fila.v1.PerFairnessKeyStats
+	(*PerThrottleKeyStats)(nil),       // 40: fila.v1.PerThrottleKeyStats
+	(*RedriveRequest)(nil),            // 41: fila.v1.RedriveRequest
+	(*RedriveResponse)(nil),           // 42: fila.v1.RedriveResponse
+	(*ListQueuesRequest)(nil),         // 43: fila.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),        // 44: fila.v1.ListQueuesResponse
+	(*QueueInfo)(nil),                 // 45: fila.v1.QueueInfo
+	(*CreateChannelRequest)(nil),      // 46: fila.v1.CreateChannelRequest
+	(*CreateChannelResponse)(nil),     // 47: fila.v1.CreateChannelResponse
+	(*DeleteChannelRequest)(nil),      // 48: fila.v1.DeleteChannelRequest
+	(*DeleteChannelResponse)(nil),     // 49: fila.v1.DeleteChannelResponse
+	(*ListChannelsRequest)(nil),       // 50: fila.v1.ListChannelsRequest
+	(*ListChannelsResponse)(nil),      // 51: fila.v1.ListChannelsResponse
+	(*ChannelInfo)(nil),               // 52: fila.v1.ChannelInfo
+	(*SeekChannelRequest)(nil),        // 53: fila.v1.SeekChannelRequest
+	(*SeekChannelResponse)(nil),       // 54: fila.v1.SeekChannelResponse
+	(*PurgeChannelRequest)(nil),       // 55: fila.v1.PurgeChannelRequest
+	(*PurgeChannelResponse)(nil),      // 56: fila.v1.PurgeChannelResponse
+	(*ReadLogRequest)(nil),            // 57: fila.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 58: fila.v1.ReadLogResponse
+	(*SetKeyPolicyRequest)(nil),       // 59: fila.v1.SetKeyPolicyRequest
+	(*SetKeyPolicyResponse)(nil),      // 60: fila.v1.SetKeyPolicyResponse
+	(*PreviewKeyPolicyRequest)(nil),   // 61: fila.v1.PreviewKeyPolicyRequest
+	(*PreviewKeyPolicyResponse)(nil),  // 62: fila.v1.PreviewKeyPolicyResponse
+	(*ForecastChange)(nil),            // 63: fila.v1.ForecastChange
+	(*KeyLoss)(nil),                   // 64: fila.v1.KeyLoss
+	(*SkipMessageRequest)(nil),        // 65: fila.v1.SkipMessageRequest
+	(*SkipMessageResponse)(nil),       // 66: fila.v1.SkipMessageResponse
+	(*ExplainKeyRequest)(nil),         // 67: fila.v1.ExplainKeyRequest
+	(*ExplainKeyResponse)(nil),        // 68: fila.v1.ExplainKeyResponse
+	(*KeyHead)(nil),                   // 69: fila.v1.KeyHead
+	(*ListConsumersRequest)(nil),      // 70: fila.v1.ListConsumersRequest
+	(*ListConsumersResponse)(nil),     // 71: fila.v1.ListConsumersResponse
+	(*ConsumerInfo)(nil),              // 72: fila.v1.ConsumerInfo
+	nil,                               // 73: fila.v1.QueueConfig.WeightsEntry
+	nil,                               // 74: fila.v1.HookStats.LastErrorHeadersEntry
+	nil,                               // 75: fila.v1.HookStats.IgnoredFieldsEntry
+	(*timestamppb.Timestamp)(nil),     // 76: google.protobuf.Timestamp
+	(*QueueVersion)(nil),              // 77: fila.v1.QueueVersion
+	(*fieldmaskpb.FieldMask)(nil),     // 78: google.protobuf.FieldMask
+	(*Message)(nil),                   // 79: fila.v1.Message
+	(*Forecast)(nil),                  // 80: fila.v1.Forecast
+	(*WaitCauses)(nil),                // 81: fila.v1.WaitCauses
+	(*ServedMeanwhile)(nil),           // 82: fila.v1.ServedMeanwhile
+	(*ChannelConsumers)(nil),          // 83: fila.v1.ChannelConsumers
+	(*GetStatusRequest)(nil),          // 84: fila.v1.GetStatusRequest
+	(*WatchEventsRequest)(nil),        // 85: fila.v1.WatchEventsRequest
+	(*ListLateRequest)(nil),           // 86: fila.v1.ListLateRequest
+	(*ListKeyPoliciesRequest)(nil),    // 87: fila.v1.ListKeyPoliciesRequest
+	(*DropDeadLettersRequest)(nil),    // 88: fila.v1.DropDeadLettersRequest
+	(*FindKeysRequest)(nil),           // 89: fila.v1.FindKeysRequest
+	(*WatchStatsRequest)(nil),         // 90: fila.v1.WatchStatsRequest
+	(*GetSeriesRequest)(nil),          // 91: fila.v1.GetSeriesRequest
+	(*ListQueueVersionsRequest)(nil),  // 92: fila.v1.ListQueueVersionsRequest
+	(*GetQueueVersionRequest)(nil),    // 93: fila.v1.GetQueueVersionRequest
+	(*StartOperationRequest)(nil),     // 94: fila.v1.StartOperationRequest
+	(*WatchOperationRequest)(nil),     // 95: fila.v1.WatchOperationRequest
+	(*ListOperationsRequest)(nil),     // 96: fila.v1.ListOperationsRequest
+	(*CancelOperationRequest)(nil),    // 97: fila.v1.CancelOperationRequest
+	(*EditDeadLetterRequest)(nil),     // 98: fila.v1.EditDeadLetterRequest
+	(*SetLimitRequest)(nil),           // 99: fila.v1.SetLimitRequest
+	(*DeleteLimitRequest)(nil),        // 100: fila.v1.DeleteLimitRequest
+	(*ListLimitsRequest)(nil),         // 101: fila.v1.ListLimitsRequest
+	(*ResetLimitRequest)(nil),         // 102: fila.v1.ResetLimitRequest
+	(*GetStatusResponse)(nil),         // 103: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 104: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 105: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 106: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 107: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 108: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 109: fila.v1.WatchStatsResponse
+	(*GetSeriesResponse)(nil),         // 110: fila.v1.GetSeriesResponse
+	(*ListQueueVersionsResponse)(nil), // 111: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 112: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 113: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 114: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 115: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 116: fila.v1.EditDeadLetterResponse
+	(*SetLimitResponse)(nil),          // 117: fila.v1.SetLimitResponse
+	(*DeleteLimitResponse)(nil),       // 118: fila.v1.DeleteLimitResponse
+	(*ListLimitsResponse)(nil),        // 119: fila.v1.ListLimitsResponse
+	(*ResetLimitResponse)(nil),        // 120: fila.v1.ResetLimitResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	8,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
 	0,   // 1: fila.v1.QueueConfig.durability:type_name -> fila.v1.Durability
-	72,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
-	10,  // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
+	73,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
+	11,  // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
 	1,   // 4: fila.v1.QueueConfig.hook_fallback:type_name -> fila.v1.HookFallback
-	11,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
-	9,   // 6: fila.v1.QueueConfig.intake:type_name -> fila.v1.Intake
+	12,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
+	10,  // 6: fila.v1.QueueConfig.intake:type_name -> fila.v1.Intake
 	2,   // 7: fila.v1.QueueConfig.key_order:type_name -> fila.v1.KeyOrder
-	4,   // 8: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
-	8,   // 9: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
-	75,  // 10: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
-	76,  // 11: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
-	8,   // 12: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
-	8,   // 13: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
-	77,  // 14: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
-	8,   // 15: fila.v1.DryRunPolicyRequest.config:type_name -> fila.v1.QueueConfig
-	77,  // 16: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
-	18,  // 17: fila.v1.DryRunPolicyResponse.messages:type_name -> fila.v1.DryRunMessage
-	20,  // 18: fila.v1.DryRunPolicyResponse.dead_letters:type_name -> fila.v1.DryRunDeadLetter
-	19,  // 19: fila.v1.DryRunMessage.before:type_name -> fila.v1.DryRunRouting
-	19,  // 20: fila.v1.DryRunMessage.after:type_name -> fila.v1.DryRunRouting
-	8,   // 21: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
-	78,  // 22: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
-	34,  // 23: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
-	38,  // 24: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
-	39,  // 25: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
-	51,  // 26: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
-	3,   // 27: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
-	37,  // 28: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
-	11,  // 29: fila.v1.GetStatsResponse.retention:type_name -> fila.v1.Retention
-	75,  // 30: fila.v1.GetStatsResponse.totals_since:type_name -> google.protobuf.Timestamp
-	3,   // 31: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
-	75,  // 32: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
-	73,  // 33: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
-	74,  // 34: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
-	44,  // 35: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
-	3,   // 36: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
-	75,  // 37: fila.v1.QueueInfo.totals_since:type_name -> google.protobuf.Timestamp
-	75,  // 38: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
-	51,  // 39: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	75,  // 40: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	75,  // 41: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	75,  // 42: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	75,  // 43: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	78,  // 44: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
-	58,  // 45: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
-	62,  // 46: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
-	62,  // 47: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
-	63,  // 48: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
-	79,  // 49: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
-	79,  // 50: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
-	62,  // 51: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
-	5,   // 52: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	75,  // 53: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	80,  // 54: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	81,  // 55: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
-	82,  // 56: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
-	79,  // 57: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
-	79,  // 58: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
-	68,  // 59: fila.v1.ExplainKeyResponse.waits_for:type_name -> fila.v1.KeyHead
-	75,  // 60: fila.v1.KeyHead.leased_at:type_name -> google.protobuf.Timestamp
-	75,  // 61: fila.v1.KeyHead.retry_at:type_name -> google.protobuf.Timestamp
-	71,  // 62: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	75,  // 63: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	6,   // 64: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	12,  // 65: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	15,  // 66: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	22,  // 67: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	42,  // 68: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	24,  // 69: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	26,  // 70: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	35,  // 71: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	28,  // 72: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	30,  // 73: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	32,  // 74: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	40,  // 75: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	45,  // 76: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	47,  // 77: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	49,  // 78: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	52,  // 79: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	54,  // 80: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	56,  // 81: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	58,  // 82: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	60,  // 83: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
-	64,  // 84: fila.v1.FilaAdmin.SkipMessage:input_type -> fila.v1.SkipMessageRequest
-	66,  // 85: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	69,  // 86: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	83,  // 87: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	84,  // 88: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	85,  // 89: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	86,  // 90: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	87,  // 91: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	88,  // 92: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	89,  // 93: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	90,  // 94: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
-	91,  // 95: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
-	92,  // 96: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	93,  // 97: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
-	94,  // 98: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
-	95,  // 99: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
-	96,  // 100: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
-	97,  // 101: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
-	16,  // 102: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
-	98,  // 103: fila.v1.FilaAdmin.SetLimit:input_type -> fila.v1.SetLimitRequest
-	99,  // 104: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
-	100, // 105: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
-	101, // 106: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
-	7,   // 107: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	13,  // 108: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	21,  // 109: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	23,  // 110: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	43,  // 111: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	25,  // 112: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	27,  // 113: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	36,  // 114: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	29,  // 115: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	31,  // 116: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	33,  // 117: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	41,  // 118: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	46,  // 119: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	48,  // 120: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	50,  // 121: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	53,  // 122: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	55,  // 123: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	57,  // 124: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	59,  // 125: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	61,  // 126: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	65,  // 127: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
-	67,  // 128: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	70,  // 129: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	102, // 130: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	103, // 131: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	104, // 132: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	105, // 133: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	106, // 134: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	107, // 135: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	108, // 136: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	109, // 137: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	110, // 138: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	14,  // 139: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	111, // 140: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	112, // 141: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	113, // 142: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	114, // 143: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	115, // 144: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	17,  // 145: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	116, // 146: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
-	117, // 147: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
-	118, // 148: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
-	119, // 149: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
-	107, // [107:150] is the sub-list for method output_type
-	64,  // [64:107] is the sub-list for method input_type
-	64,  // [64:64] is the sub-list for extension type_name
-	64,  // [64:64] is the sub-list for extension extendee
-	0,   // [0:64] is the sub-list for field type_name
+	9,   // 8: fila.v1.QueueConfig.key_defaults:type_name -> fila.v1.KeyDefaults
+	4,   // 9: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
+	8,   // 10: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
+	76,  // 11: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
+	77,  // 12: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
+	8,   // 13: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
+	8,   // 14: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
+	78,  // 15: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
+	8,   // 16: fila.v1.DryRunPolicyRequest.config:type_name -> fila.v1.QueueConfig
+	78,  // 17: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	19,  // 18: fila.v1.DryRunPolicyResponse.messages:type_name -> fila.v1.DryRunMessage
+	21,  // 19: fila.v1.DryRunPolicyResponse.dead_letters:type_name -> fila.v1.DryRunDeadLetter
+	20,  // 20: fila.v1.DryRunMessage.before:type_name -> fila.v1.DryRunRouting
+	20,  // 21: fila.v1.DryRunMessage.after:type_name -> fila.v1.DryRunRouting
+	8,   // 22: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
+	79,  // 23: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
+	35,  // 24: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
+	39,  // 25: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
+	40,  // 26: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
+	52,  // 27: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
+	3,   // 28: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
+	38,  // 29: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
+	12,  // 30: fila.v1.GetStatsResponse.retention:type_name -> fila.v1.Retention
+	76,  // 31: fila.v1.GetStatsResponse.totals_since:type_name -> google.protobuf.Timestamp
+	3,   // 32: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
+	76,  // 33: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	74,  // 34: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
+	75,  // 35: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
+	45,  // 36: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
+	3,   // 37: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
+	76,  // 38: fila.v1.QueueInfo.totals_since:type_name -> google.protobuf.Timestamp
+	76,  // 39: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	52,  // 40: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
+	76,  // 41: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	76,  // 42: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	76,  // 43: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	76,  // 44: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	79,  // 45: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	59,  // 46: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
+	63,  // 47: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
+	63,  // 48: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
+	64,  // 49: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
+	80,  // 50: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
+	80,  // 51: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
+	63,  // 52: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
+	5,   // 53: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
+	76,  // 54: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	81,  // 55: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	82,  // 56: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
+	83,  // 57: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
+	80,  // 58: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
+	80,  // 59: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
+	69,  // 60: fila.v1.ExplainKeyResponse.waits_for:type_name -> fila.v1.KeyHead
+	76,  // 61: fila.v1.KeyHead.leased_at:type_name -> google.protobuf.Timestamp
+	76,  // 62: fila.v1.KeyHead.retry_at:type_name -> google.protobuf.Timestamp
+	72,  // 63: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	76,  // 64: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	6,   // 65: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	13,  // 66: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	16,  // 67: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	23,  // 68: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	43,  // 69: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	25,  // 70: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	27,  // 71: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	36,  // 72: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	29,  // 73: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	31,  // 74: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	33,  // 75: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	41,  // 76: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	46,  // 77: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	48,  // 78: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	50,  // 79: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	53,  // 80: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	55,  // 81: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	57,  // 82: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	59,  // 83: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	61,  // 84: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
+	65,  // 85: fila.v1.FilaAdmin.SkipMessage:input_type -> fila.v1.SkipMessageRequest
+	67,  // 86: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	70,  // 87: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	84,  // 88: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	85,  // 89: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	86,  // 90: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	87,  // 91: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	88,  // 92: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	89,  // 93: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	90,  // 94: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	91,  // 95: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
+	92,  // 96: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	93,  // 97: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	94,  // 98: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
+	95,  // 99: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
+	96,  // 100: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
+	97,  // 101: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
+	98,  // 102: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
+	17,  // 103: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
+	99,  // 104: fila.v1.FilaAdmin.SetLimit:input_type -> fila.v1.SetLimitRequest
+	100, // 105: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
+	101, // 106: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
+	102, // 107: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
+	7,   // 108: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	14,  // 109: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	22,  // 110: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	24,  // 111: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	44,  // 112: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	26,  // 113: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	28,  // 114: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	37,  // 115: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	30,  // 116: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	32,  // 117: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	34,  // 118: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	42,  // 119: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	47,  // 120: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	49,  // 121: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	51,  // 122: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	54,  // 123: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	56,  // 124: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	58,  // 125: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	60,  // 126: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	62,  // 127: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	66,  // 128: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
+	68,  // 129: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	71,  // 130: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	103, // 131: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	104, // 132: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	105, // 133: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	106, // 134: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	107, // 135: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	108, // 136: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	109, // 137: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	110, // 138: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	111, // 139: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	15,  // 140: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	112, // 141: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	113, // 142: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	114, // 143: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	115, // 144: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	116, // 145: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	18,  // 146: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	117, // 147: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
+	118, // 148: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
+	119, // 149: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
+	120, // 150: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
+	108, // [108:151] is the sub-list for method output_type
+	65,  // [65:108] is the sub-list for method input_type
+	65,  // [65:65] is the sub-list for extension type_name
+	65,  // [65:65] is the sub-list for extension extendee
+	0,   // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }
@@ -6508,26 +6641,26 @@ func file_fila_v1_admin_proto_init() {
 	file_fila_v1_version_proto_init()
 	file_fila_v1_watch_proto_init()
 	file_fila_v1_admin_proto_msgTypes[2].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[18].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[39].OneofWrappers = []any{
+	file_fila_v1_admin_proto_msgTypes[19].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[40].OneofWrappers = []any{
 		(*CreateChannelRequest_Head)(nil),
 		(*CreateChannelRequest_Oldest)(nil),
 		(*CreateChannelRequest_Offset)(nil),
 		(*CreateChannelRequest_Time)(nil),
 	}
-	file_fila_v1_admin_proto_msgTypes[46].OneofWrappers = []any{
+	file_fila_v1_admin_proto_msgTypes[47].OneofWrappers = []any{
 		(*SeekChannelRequest_Offset)(nil),
 		(*SeekChannelRequest_Time)(nil),
 	}
-	file_fila_v1_admin_proto_msgTypes[48].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[52].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[49].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[53].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_admin_proto_rawDesc), len(file_fila_v1_admin_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   69,
+			NumMessages:   70,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -179,7 +179,7 @@ const (
 	LateKey_CAUSE_PAUSED LateKey_Cause = 6
 	// As many of its messages are leased as its cap allows.
 	LateKey_CAUSE_CAPPED LateKey_Cause = 7
-	// It has used up the rate that an operator set for it: see `until`.
+	// It has used up its rate: see `until`.
 	LateKey_CAUSE_RATE_LIMITED LateKey_Cause = 9
 	// The queue's messages of one key go one at a time, and an earlier one is not done.
 	LateKey_CAUSE_IN_ORDER LateKey_Cause = 10
@@ -1134,7 +1134,9 @@ type LateKey struct {
 	// Its leased messages.
 	InFlight uint64 `protobuf:"varint,10,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	// Its weight.
-	Weight        uint32 `protobuf:"varint,11,opt,name=weight,proto3" json:"weight,omitempty"`
+	Weight uint32 `protobuf:"varint,11,opt,name=weight,proto3" json:"weight,omitempty"`
+	// The cap or the rate that holds it back is the queue's default, not an operator's word for this key.
+	ByDefault     bool `protobuf:"varint,12,opt,name=by_default,json=byDefault,proto3" json:"by_default,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1244,6 +1246,13 @@ func (x *LateKey) GetWeight() uint32 {
 		return x.Weight
 	}
 	return 0
+}
+
+func (x *LateKey) GetByDefault() bool {
+	if x != nil {
+		return x.ByDefault
+	}
+	return false
 }
 
 // Whose policies to list.
@@ -1367,7 +1376,11 @@ type KeyPolicy struct {
 	// Most of its messages delivered a second; 0 when there is no rate.
 	RatePerSecond float64 `protobuf:"fixed64,8,opt,name=rate_per_second,json=ratePerSecond,proto3" json:"rate_per_second,omitempty"`
 	// How many may be delivered at once after a pause; 0 when there is no rate.
-	Burst         float64 `protobuf:"fixed64,9,opt,name=burst,proto3" json:"burst,omitempty"`
+	Burst float64 `protobuf:"fixed64,9,opt,name=burst,proto3" json:"burst,omitempty"`
+	// Its cap is the queue's default.
+	CapByDefault bool `protobuf:"varint,10,opt,name=cap_by_default,json=capByDefault,proto3" json:"cap_by_default,omitempty"`
+	// Its rate and burst are the queue's default.
+	RateByDefault bool `protobuf:"varint,11,opt,name=rate_by_default,json=rateByDefault,proto3" json:"rate_by_default,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1463,6 +1476,20 @@ func (x *KeyPolicy) GetBurst() float64 {
 		return x.Burst
 	}
 	return 0
+}
+
+func (x *KeyPolicy) GetCapByDefault() bool {
+	if x != nil {
+		return x.CapByDefault
+	}
+	return false
+}
+
+func (x *KeyPolicy) GetRateByDefault() bool {
+	if x != nil {
+		return x.RateByDefault
+	}
+	return false
 }
 
 // Which dead letters to drop for good.
@@ -1958,7 +1985,7 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\bmax_keys\x18\x02 \x01(\rR\amaxKeys\"[\n" +
 	"\x10ListLateResponse\x12$\n" +
 	"\x04keys\x18\x01 \x03(\v2\x10.fila.v1.LateKeyR\x04keys\x12!\n" +
-	"\fwaiting_keys\x18\x02 \x01(\x04R\vwaitingKeys\"\xba\x04\n" +
+	"\fwaiting_keys\x18\x02 \x01(\x04R\vwaitingKeys\"\xd9\x04\n" +
 	"\aLateKey\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
@@ -1972,7 +1999,9 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\apending\x18\t \x01(\x04R\apending\x12\x1b\n" +
 	"\tin_flight\x18\n" +
 	" \x01(\x04R\binFlight\x12\x16\n" +
-	"\x06weight\x18\v \x01(\rR\x06weight\"\xb2\x01\n" +
+	"\x06weight\x18\v \x01(\rR\x06weight\x12\x1d\n" +
+	"\n" +
+	"by_default\x18\f \x01(\bR\tbyDefault\"\xb2\x01\n" +
 	"\x05Cause\x12\x15\n" +
 	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11CAUSE_NO_CONSUMER\x10\x01\x12\x16\n" +
@@ -1987,7 +2016,7 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12!\n" +
 	"\ffairness_key\x18\x02 \x01(\tR\vfairnessKey\"I\n" +
 	"\x17ListKeyPoliciesResponse\x12.\n" +
-	"\bpolicies\x18\x01 \x03(\v2\x12.fila.v1.KeyPolicyR\bpolicies\"\xa2\x02\n" +
+	"\bpolicies\x18\x01 \x03(\v2\x12.fila.v1.KeyPolicyR\bpolicies\"\xf0\x02\n" +
 	"\tKeyPolicy\x12!\n" +
 	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\rR\x06weight\x12\x16\n" +
@@ -1997,7 +2026,10 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\apending\x18\x06 \x01(\x04R\apending\x12\x1b\n" +
 	"\tin_flight\x18\a \x01(\x04R\binFlight\x12&\n" +
 	"\x0frate_per_second\x18\b \x01(\x01R\rratePerSecond\x12\x14\n" +
-	"\x05burst\x18\t \x01(\x01R\x05burst\"O\n" +
+	"\x05burst\x18\t \x01(\x01R\x05burst\x12$\n" +
+	"\x0ecap_by_default\x18\n" +
+	" \x01(\bR\fcapByDefault\x12&\n" +
+	"\x0frate_by_default\x18\v \x01(\bR\rrateByDefault\"O\n" +
 	"\x16DropDeadLettersRequest\x12\x1b\n" +
 	"\tdlq_queue\x18\x01 \x01(\tR\bdlqQueue\x12\x18\n" +
 	"\aoffsets\x18\x02 \x03(\x04R\aoffsets\"3\n" +

@@ -47,7 +47,7 @@ const (
 	KeyState_STATE_CAPPED KeyState_State = 7
 	// It has nothing pending and nothing leased.
 	KeyState_STATE_EMPTY KeyState_State = 8
-	// It has used up the rate that an operator set for it: see `until`.
+	// It has used up its rate: see `until`.
 	KeyState_STATE_RATE_LIMITED KeyState_State = 9
 	// The queue's messages of one key go one at a time, and an earlier one is not done.
 	KeyState_STATE_IN_ORDER KeyState_State = 10
@@ -186,7 +186,7 @@ type WaitCauses struct {
 	ThrottleMs uint64 `protobuf:"varint,3,opt,name=throttle_ms,json=throttleMs,proto3" json:"throttle_ms,omitempty"`
 	// A delay or a backoff was running.
 	DelayMs uint64 `protobuf:"varint,4,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"`
-	// The key was paused, had used up the rate an operator set for it, or as much of it was leased as its cap allows.
+	// The key was paused, had used up its rate, or as much of it was leased as its cap allows.
 	HeldMs        uint64 `protobuf:"varint,5,opt,name=held_ms,json=heldMs,proto3" json:"held_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -304,7 +304,11 @@ type KeyState struct {
 	// Cost that was its due.
 	DueTotal float64 `protobuf:"fixed64,21,opt,name=due_total,json=dueTotal,proto3" json:"due_total,omitempty"`
 	// How long its messages waited over the last hour, by cause.
-	Waits         *WaitCauses `protobuf:"bytes,22,opt,name=waits,proto3" json:"waits,omitempty"`
+	Waits *WaitCauses `protobuf:"bytes,22,opt,name=waits,proto3" json:"waits,omitempty"`
+	// Its cap is the queue's default.
+	CapByDefault bool `protobuf:"varint,23,opt,name=cap_by_default,json=capByDefault,proto3" json:"cap_by_default,omitempty"`
+	// Its rate and burst are the queue's default.
+	RateByDefault bool `protobuf:"varint,24,opt,name=rate_by_default,json=rateByDefault,proto3" json:"rate_by_default,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -491,6 +495,20 @@ func (x *KeyState) GetWaits() *WaitCauses {
 		return x.Waits
 	}
 	return nil
+}
+
+func (x *KeyState) GetCapByDefault() bool {
+	if x != nil {
+		return x.CapByDefault
+	}
+	return false
+}
+
+func (x *KeyState) GetRateByDefault() bool {
+	if x != nil {
+		return x.RateByDefault
+	}
+	return false
 }
 
 // One channel of a queue. Names that end in `_total` count since the broker started.
@@ -1573,7 +1591,7 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\vthrottle_ms\x18\x03 \x01(\x04R\n" +
 	"throttleMs\x12\x19\n" +
 	"\bdelay_ms\x18\x04 \x01(\x04R\adelayMs\x12\x17\n" +
-	"\aheld_ms\x18\x05 \x01(\x04R\x06heldMs\"\x8d\b\n" +
+	"\aheld_ms\x18\x05 \x01(\x04R\x06heldMs\"\xdb\b\n" +
 	"\bKeyState\x12!\n" +
 	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12-\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x17.fila.v1.KeyState.StateR\x05state\x12'\n" +
@@ -1598,7 +1616,9 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\x0edue_per_second\x18\x13 \x01(\x01R\fduePerSecond\x12!\n" +
 	"\fserved_total\x18\x14 \x01(\x01R\vservedTotal\x12\x1b\n" +
 	"\tdue_total\x18\x15 \x01(\x01R\bdueTotal\x12)\n" +
-	"\x05waits\x18\x16 \x01(\v2\x13.fila.v1.WaitCausesR\x05waits\"\xe8\x01\n" +
+	"\x05waits\x18\x16 \x01(\v2\x13.fila.v1.WaitCausesR\x05waits\x12$\n" +
+	"\x0ecap_by_default\x18\x17 \x01(\bR\fcapByDefault\x12&\n" +
+	"\x0frate_by_default\x18\x18 \x01(\bR\rrateByDefault\"\xe8\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11STATE_NO_CONSUMER\x10\x01\x12\x16\n" +

@@ -344,16 +344,19 @@ const operations = {
   },
 
   async set_key_policy({ client, queue, fairness_key, weight, paused, max_in_flight, ...others }, signal) {
-    const { rate_per_second: ratePerSecond, burst, ...unknown } = others;
+    const { rate_per_second: ratePerSecond, burst, ...more } = others;
+    const { cap_by_default: capByDefault, rate_by_default: rateByDefault, ...unknown } = more;
     refuse(unknown);
-    const change = given({ weight, paused, maxInFlight: max_in_flight, ratePerSecond, burst });
+    const numbers = { weight, paused, maxInFlight: max_in_flight, ratePerSecond, burst };
+    const change = given({ ...numbers, capByDefault, rateByDefault });
     return plain(await named(client).setKeyPolicy(queue, fairness_key, change, { signal }));
   },
 
   async preview_key_policy({ client, queue, fairness_key, channel, weight, paused, ...others }, signal) {
-    const { max_in_flight: maxInFlight, rate_per_second: ratePerSecond, burst, ...unknown } = others;
+    const { max_in_flight: maxInFlight, rate_per_second: ratePerSecond, burst, ...more } = others;
+    const { cap_by_default: capByDefault, rate_by_default: rateByDefault, ...unknown } = more;
     refuse(unknown);
-    const change = given({ weight, paused, maxInFlight, ratePerSecond, burst });
+    const change = given({ weight, paused, maxInFlight, ratePerSecond, burst, capByDefault, rateByDefault });
     const asked = given({ channel, signal });
     return plain(await named(client).previewKeyPolicy(queue, fairness_key, change, asked));
   },

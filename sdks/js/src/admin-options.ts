@@ -76,12 +76,19 @@ export interface KeyPolicyChange {
   readonly weight?: number;
   /** Deliver nothing of this key until it is resumed. */
   readonly paused?: boolean;
-  /** Most messages of this key leased at once in a channel; 0 for no cap. */
+  /** Most messages of this key leased at once in a channel; 0 for no cap, also where `keyDefaults` have one. */
   readonly maxInFlight?: number;
-  /** Most messages of this key delivered a second, over all channels; 0 takes the rate away. */
+  /**
+   * Most messages of this key delivered a second, over all channels; 0 for no rate, also where the queue's
+   * `keyDefaults` have one.
+   */
   readonly ratePerSecond?: number;
   /** How many may be delivered at once after a pause, at least 1; 0 for one second's worth. Needs a rate. */
   readonly burst?: number;
+  /** Take the operator's cap back: the queue's default holds for the key again. */
+  readonly capByDefault?: boolean;
+  /** Take the operator's rate and burst back: the queue's default holds for the key again. */
+  readonly rateByDefault?: boolean;
 }
 
 /** A page of what is listed newest first. */

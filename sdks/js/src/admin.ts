@@ -447,11 +447,14 @@ export abstract class AdminCalls {
 }
 
 function encodePolicy(fairnessKey: string, change: KeyPolicyChange) {
-  const { weight, paused, maxInFlight, ratePerSecond, burst } = change;
+  const { weight, paused, maxInFlight, ratePerSecond, burst, capByDefault, rateByDefault } = change;
   requireText('fairnessKey', fairnessKey);
   if (weight !== undefined) requireWhole('weight', weight, UINT32_MAX);
   if (maxInFlight !== undefined) requireWhole('maxInFlight', maxInFlight, UINT32_MAX);
   if (ratePerSecond !== undefined) requireRange('ratePerSecond', ratePerSecond, 0, Infinity);
   if (burst !== undefined) requireRange('burst', burst, 0, Infinity);
-  return { fairnessKey, ...given({ weight, paused, maxInFlight, ratePerSecond, burst }) };
+  return {
+    fairnessKey,
+    ...given({ weight, paused, maxInFlight, ratePerSecond, burst, capByDefault, rateByDefault }),
+  };
 }

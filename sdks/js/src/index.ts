@@ -57,6 +57,12 @@ export type {
 export { ObservingCalls } from './observing.js';
 export type { ClientOptions, Prefetch, TlsOptions } from './options.js';
 export type { Plain } from './plain.js';
-export type { IntakeSettings, QueueSettings, RetentionSettings, RetrySettings } from './queue-settings.js';
+export type {
+  IntakeSettings,
+  KeyDefaultsSettings,
+  QueueSettings,
+  RetentionSettings,
+  RetrySettings,
+} from './queue-settings.js';
 export { Settlement } from './settlement.js';
 export { VERSION } from './version.js';

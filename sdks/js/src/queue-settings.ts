@@ -35,6 +35,16 @@ export interface IntakeSettings {
   readonly dedupHeaders?: readonly string[];
 }
 
+/** What each fairness key may have for which no operator set anything else. */
+export interface KeyDefaultsSettings {
+  /** Most messages of a key delivered a second, over all channels; 0 for no rate. */
+  readonly ratePerSecond?: number;
+  /** How many of a key may be delivered at once after a pause, at least 1; 0 for one second's worth. */
+  readonly burst?: number;
+  /** Most messages of a key leased at once in a channel; 0 for no cap. */
+  readonly maxInFlight?: number;
+}
+
 /** A queue's settings; what is left out has its default (create) or stays (update). */
 export interface QueueSettings {
   /** Lua source that defines `on_enqueue(msg)`. */
@@ -85,6 +95,8 @@ export interface QueueSettings {
    */
   readonly expiresAfterIdleMs?: number;
   readonly intake?: IntakeSettings;
+  /** What holds for every fairness key, new ones included, until an operator sets something else for it. */
+  readonly keyDefaults?: KeyDefaultsSettings;
 }
 
 /** The settings as the wire has them. Throws TypeError or RangeError, naming what is wrong. */

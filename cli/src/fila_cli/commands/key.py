@@ -11,7 +11,7 @@ from fila_cli.colors import Meaning, Meant
 from fila_cli.explanation import when
 from fila_cli.output import Cell, counted, facts, table
 from fila_cli.session import Group, Session, confirm
-from fila_cli.values import Count, age_text
+from fila_cli.values import DEFAULT, Count, OrDefault, age_text
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import PreviewKeyPolicyResponse, SetKeyPolicyResponse
@@ -54,7 +54,7 @@ def list_(session: Session, queue: str) -> None:
             policy.fairness_key,
             policy.weight or "-",
             policy.effective_weight,
-            policy.max_in_flight or "-",
+            _cap(policy) or "-",
             _rate(policy) or "-",
             Meant("yes", Meaning.HELD) if policy.paused else "no",
             policy.pending,
@@ -84,7 +84,7 @@ def show(session: Session, queue: str, key: str) -> None:
             ("key", key),
             ("weight", _weight(policy)),
             ("paused", Meant("yes", Meaning.HELD) if policy.paused else "no"),
-            ("in flight at most", str(policy.max_in_flight) if policy.max_in_flight else "no cap"),
+            ("in flight at most", _cap(policy) or "no cap"),
             ("rate", _rate(policy) or "no bound"),
             ("pending", policy.pending),
             ("in flight", policy.in_flight),
@@ -93,8 +93,14 @@ def show(session: Session, queue: str, key: str) -> None:
     session.show(policy, shown)
 
 
+def _cap(policy: KeyPolicy | SetKeyPolicyResponse) -> str:
+    whose = " by default" if policy.cap_by_default else ""
+    return f"{policy.max_in_flight}{whose}" if policy.max_in_flight else ""
+
+
 def _rate(policy: KeyPolicy | SetKeyPolicyResponse) -> str:
-    return f"{policy.rate_per_second:g}/s, burst {policy.burst:g}" if policy.rate_per_second else ""
+    whose = " by default" if policy.rate_by_default else ""
+    return f"{policy.rate_per_second:g}/s, burst {policy.burst:g}{whose}" if policy.rate_per_second else ""
 
 
 def _weight(policy: KeyPolicy) -> str:
@@ -140,15 +146,16 @@ def resume(session: Session, queue: str, key: str) -> None:
     examples="""
     fila key cap orders noisy 10
     fila key cap orders noisy 0
+    fila key cap orders noisy default
     """
 )
 @queue_argument
 @key_argument
-@click.argument("max_in_flight", metavar="N", type=Count(0, 2**32 - 1))
+@click.argument("max_in_flight", metavar="N", type=OrDefault(Count(0, 2**32 - 1)))
 @click.pass_obj
-def cap(session: Session, queue: str, key: str, max_in_flight: int) -> None:
-    """Lease at most N of a key's messages at once in a channel; 0 lifts the cap."""
-    _set(session, queue, key, max_in_flight=max_in_flight)
+def cap(session: Session, queue: str, key: str, max_in_flight: int | str) -> None:
+    """Lease at most N of a key's messages at once in a channel; 0 for no cap, 'default' for the queue's."""
+    _set(session, queue, key, **_or_default("cap_by_default", max_in_flight=max_in_flight))
 
 
 @key.command(
@@ -156,20 +163,21 @@ def cap(session: Session, queue: str, key: str, max_in_flight: int) -> None:
     fila key rate orders noisy 5
     fila key rate orders noisy 0.5 --burst 10
     fila key rate orders noisy 0
+    fila key rate orders noisy default
     """
 )
 @queue_argument
 @key_argument
-@click.argument("rate_per_second", metavar="RATE", type=click.FloatRange(0, 1e9))
+@click.argument("rate_per_second", metavar="RATE", type=OrDefault(click.FloatRange(0, 1e9)))
 @click.option(
     "--burst",
     type=click.FloatRange(1, 1e9),
     help="How many at once after a pause [default: one second's worth]",
 )
 @click.pass_obj
-def rate(session: Session, queue: str, key: str, rate_per_second: float, burst: float | None) -> None:
-    """Deliver at most RATE of a key's messages a second, over all channels; 0 lifts the bound."""
-    _set(session, queue, key, rate_per_second=rate_per_second, burst=burst)
+def rate(session: Session, queue: str, key: str, rate_per_second: float | str, burst: float | None) -> None:
+    """Deliver at most RATE of a key's messages a second, over all channels; 0 for none, 'default' for the queue's."""
+    _set(session, queue, key, burst=burst, **_or_default("rate_by_default", rate_per_second=rate_per_second))
 
 
 @key.command(
@@ -183,9 +191,15 @@ def rate(session: Session, queue: str, key: str, rate_per_second: float, burst: 
 @key_argument
 @channel_option
 @click.option("--weight", type=Count(0, 1000), help="As 'fila key weight'; 0 takes the operator's away")
-@click.option("--cap", "max_in_flight", metavar="N", type=Count(0, 2**32 - 1), help="As 'fila key cap'")
 @click.option(
-    "--rate", "rate_per_second", metavar="RATE", type=click.FloatRange(0, 1e9), help="As 'fila key rate'"
+    "--cap", "max_in_flight", metavar="N", type=OrDefault(Count(0, 2**32 - 1)), help="As 'fila key cap'"
+)
+@click.option(
+    "--rate",
+    "rate_per_second",
+    metavar="RATE",
+    type=OrDefault(click.FloatRange(0, 1e9)),
+    help="As 'fila key rate'",
 )
 @click.option("--burst", type=click.FloatRange(1, 1e9), help="How many at once after a pause")
 @click.option("--pause/--resume", "paused", default=None, help="As 'fila key pause' and 'fila key resume'")
@@ -199,6 +213,8 @@ def preview(session: Session, /, queue: str, key: str, channel: str, **change: A
 
     if all(value is None for value in change.values()):
         raise click.UsageError("name a change: --weight, --cap, --rate, --pause or --resume")
+    for name, by_default in (("max_in_flight", "cap_by_default"), ("rate_per_second", "rate_by_default")):
+        change |= _or_default(by_default, **{name: change[name]})
     policy = admin_pb2.SetKeyPolicyRequest(fairness_key=key, **change)
     request = admin_pb2.PreviewKeyPolicyRequest(queue=queue, channel=channel, policy=policy)
     answer = session.admin.PreviewKeyPolicy(request, timeout=session.timeout_s)
@@ -307,6 +323,12 @@ def skip(session: Session, queue: str, key: str, channel: str, message: str, *, 
     session.show(answer, f"{answer.message_id} (offset {answer.offset}) is a dead letter of {queue} now")
 
 
+def _or_default(by_default: str, **number: float | str | None) -> dict[str, Any]:
+    """A number as it was given; where the word 'default' was given, the field that says so."""
+    ((name, value),) = number.items()
+    return {name: None, by_default: True} if value == DEFAULT else {name: value}
+
+
 def _set(session: Session, queue: str, key: str, **change: Any) -> None:
     from fila.v1 import admin_pb2
 
@@ -317,7 +339,7 @@ def _set(session: Session, queue: str, key: str, **change: Any) -> None:
             ("key", key),
             ("weight", str(answer.weight) if answer.weight else "by the queue's policy"),
             ("paused", "yes" if answer.paused else "no"),
-            ("in flight at most", str(answer.max_in_flight) if answer.max_in_flight else "no cap"),
+            ("in flight at most", _cap(answer) or "no cap"),
             ("rate", _rate(answer) or "no bound"),
         ]
     )

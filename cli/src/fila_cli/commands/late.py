@@ -34,6 +34,10 @@ _SENTENCE_BY_CAUSE = {
     "CAUSE_IN_ORDER": ("behind an earlier message", Meaning.HELD),
     "CAUSE_RATE_LIMITED": ("at the rate an operator set", Meaning.HELD),
 }
+_SENTENCE_BY_DEFAULT = {
+    "CAUSE_CAPPED": "at the queue's cap for each key",
+    "CAUSE_RATE_LIMITED": "at the queue's rate for each key",
+}
 
 
 @click.command(
@@ -117,6 +121,8 @@ def _cause(key: LateKey, consumers: Consumers) -> Meant:
 
     name = events_pb2.LateKey.Cause.Name(key.cause)
     text, meaning = _SENTENCE_BY_CAUSE.get(name, (name, Meaning.QUIET))
+    if key.by_default:
+        text = _SENTENCE_BY_DEFAULT.get(name, text)
     here = (key.queue, key.channel)
     if name == "CAUSE_NO_CONSUMER" and here in consumers:
         text, meaning = (ALL_FULL, Meaning.HELD) if consumers[here] else (NOBODY, Meaning.TROUBLE)

@@ -31,6 +31,7 @@ CAP_MAX = (1 << 32) - 1
 RATE_MAX = 1_000_000.0
 BAR_S = 600.0
 """What the forecast's bar stands for."""
+BY_DEFAULT = ", by the queue's default"
 WAIT_COLUMNS = ("Cause", ">>Waited in all", ">>Part")
 MEANWHILE_COLUMNS = ("Key", ">>Part of what was served")
 MEANWHILE_SHOWN = 6
@@ -141,7 +142,7 @@ def _headline(key: str, told: KeyExplanation) -> dict[str, Cell]:
         limit = brief(told.blocking_bucket, 60)
         text = f"{name} waits for its rate limit {limit}: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "rate_limited":
-        text = f"{name} waits for the rate an operator set for it: {waiting}, the oldest {age(told.oldest_age_ms)}."
+        text = f"{name} waits for its rate: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "in_order":
         text = f"{name} waits for an earlier message of its own: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "no_consumer":
@@ -183,7 +184,6 @@ def _facts(
     told: KeyExplanation, served: float | None, arrived: float | None, policy: KeyPolicyState | None
 ) -> dict[str, Cell]:
     weight = f"{told.weight:,}" + (" (set by an operator)" if policy is not None and policy.weight else "")
-    cap = count(policy.max_in_flight) if policy is not None and policy.max_in_flight else "none"
     late = told.pending > 0 and told.oldest_age_ms >= LATE_MS
     return {
         "waiting": cell(counted(told.pending, "message")),
@@ -195,11 +195,9 @@ def _facts(
         "due": due_now(told),
         "consumers": cell(_consumers(told.consumers)),
         "weight": cell(weight),
-        "cap": cell(cap),
-        "rate": cell(
-            rate(policy.rate_per_second) if policy is not None and policy.rate_per_second else "none"
-        ),
-        "why": cell(cause(told.state, told.blocking_bucket)),
+        "cap": cell(_cap(policy)),
+        "rate": cell(_rate(policy)),
+        "why": cell(cause(told.state, told.blocking_bucket) + (BY_DEFAULT if told.by_default else "")),
         "paused": cell(
             "‖ paused" if policy is not None and policy.paused else "no",
             tone="paused" if policy is not None and policy.paused else "",
@@ -221,6 +219,18 @@ def _first(head: KeyHead | None) -> str:
         by = f" by {brief(head.consumer_name, 60)}" if head.consumer_name else ""
         return f"{head.message_id}: leased{by} since {clock(head.leased_at)}{failed}"
     return f"{head.message_id}{failed}: tried again at {clock(head.retry_at)}"
+
+
+def _cap(policy: KeyPolicyState | None) -> str:
+    if policy is None or not policy.max_in_flight:
+        return "none"
+    return count(policy.max_in_flight) + (BY_DEFAULT if policy.cap_by_default else "")
+
+
+def _rate(policy: KeyPolicyState | None) -> str:
+    if policy is None or not policy.rate_per_second:
+        return "none"
+    return rate(policy.rate_per_second) + (BY_DEFAULT if policy.rate_by_default else "")
 
 
 def _returning(told: KeyExplanation) -> str:

@@ -8,16 +8,17 @@ from typing import Any
 
 from starlette.responses import Response
 
-from fila.answers import QueueConfig
+from fila.answers import KeyDefaults, QueueConfig
 from fila.tried import DryRun, DryRunRouting
 from fila_console.differences import as_sent, difference, from_one_line, text_of
 from fila_console.stale import refuse_stale
 from fila_console.trouble import Trouble
-from fila_console.visit import Visit, as_number
+from fila_console.visit import Visit, as_decimal, as_number
 from fila_console.wording import age, brief, count, counted, named
 
 SCRIPT_BYTES_MAX = 64 << 10
 WEIGHTS_MAX = 10_000
+CAP_MAX = 2**32 - 1
 TRIED = (100, 1_000)
 """How many of the newest messages a dry run takes."""
 TRIED_SHOWN = 100
@@ -42,13 +43,26 @@ CHOICES = (
         (("relaxed", "several at once"), ("strict", "one at a time; a failed one keeps its place")),
     ),
 )
+EACH_KEY = (
+    (
+        "key_rate",
+        "rate_per_second",
+        "Most of each key delivered a second",
+        "messages, over all channels; 0: no rate",
+    ),
+    ("key_burst", "burst", "Of these at once after a pause", "messages; 0: one second's worth"),
+    ("key_cap", "max_in_flight", "Most of each key in hand at once", "messages, in each channel; 0: no cap"),
+)
+"""What each key has for which no operator set anything else: the form's name, that of its part of `key_defaults`."""
 SCRIPTS = (
     ("on_enqueue_script", "on_enqueue"),
     ("on_failure_script", "on_failure"),
 )
 FIELDS = (*(name for name, *_ in (*TEXTS, *NUMBERS, *CHOICES, *SCRIPTS)), "weights")
+KEY_RATE_MAX = 1e9
 
 _WHOLE = frozenset(name for name, *_ in NUMBERS)
+_PART_BY_NAME = {name: part for name, part, *_ in EACH_KEY}
 
 
 async def page(visit: Visit) -> Response:
@@ -66,6 +80,7 @@ async def page(visit: Visit) -> Response:
         texts=TEXTS,
         number_fields=NUMBERS,
         choices=CHOICES,
+        each_key=EACH_KEY,
         scripts=SCRIPTS,
         hooks=stats.hooks,
         tried=TRIED,
@@ -74,17 +89,33 @@ async def page(visit: Visit) -> Response:
 
 def _values(config: QueueConfig) -> dict[str, str]:
     """Each field as its text in the form."""
-    return {name: text_of(getattr(config, name)) for name in FIELDS}
+    values = {name: text_of(getattr(config, name)) for name in FIELDS}
+    defaults = config.key_defaults or KeyDefaults()
+    return values | {name: f"{getattr(defaults, part):.15g}" for name, part in _PART_BY_NAME.items()}
+
+
+def _differing(visit: Visit, now: dict[str, str]) -> list[str]:
+    """The fields of the form that are not as they are now."""
+    return [
+        name
+        for name, text in now.items()
+        if name in visit.form and visit.field(name).rstrip("\n") != as_sent(text).rstrip("\n")
+    ]
 
 
 def _asked(visit: Visit, now: dict[str, str]) -> dict[str, Any]:
     """What the form changes, as settings of the SDK. Raises Trouble."""
     changes: dict[str, Any] = {}
-    for name, text in now.items():
-        if name not in visit.form or visit.field(name).rstrip("\n") == as_sent(text).rstrip("\n"):
-            continue
+    for name in _differing(visit, now):
         given = visit.field(name)
-        if name in _WHOLE:
+        if name in _PART_BY_NAME:
+            number = (
+                as_number(name, given, CAP_MAX)
+                if name == "key_cap"
+                else as_decimal(name, given, KEY_RATE_MAX)
+            )
+            changes.setdefault("key_defaults", {})[_PART_BY_NAME[name]] = number
+        elif name in _WHOLE:
             changes[name] = as_number(name, given)
         elif name == "throttle_key_headers":
             changes[name] = [each.strip() for each in given.split(",") if each.strip()]
@@ -118,9 +149,10 @@ def _weights(text: str) -> dict[str, int]:
 async def diff(visit: Visit) -> Response:
     """What saving would change, line by line."""
     now = _values((await visit.upstream.queue(visit.path("queue"))).config)
-    changes = _asked(visit, now)
+    _asked(visit, now)
+    names = _differing(visit, now)
     return visit.page(
-        "diff.html", differences=[difference(name, as_sent(now[name]), visit.field(name)) for name in changes]
+        "diff.html", differences=[difference(name, as_sent(now[name]), visit.field(name)) for name in names]
     )
 
 

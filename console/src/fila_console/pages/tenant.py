@@ -52,7 +52,7 @@ _CAUSES = {
     "delayed": "is delayed",
     "paused": "is paused by the operator",
     "capped": "has as many in hand as it may",
-    "rate_limited": "waits for the rate the operator set",
+    "rate_limited": "waits for its rate",
     "in_order": "waits for an earlier message of its own",
 }
 _WAITS = (

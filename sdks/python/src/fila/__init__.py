@@ -47,7 +47,13 @@ if TYPE_CHECKING:
     )
     from fila.messages import DeadLetter, Message, MessageId, NewMessage, StoredMessage
     from fila.options import Backoff, ClientOptions, Clock
-    from fila.settings import IntakeSettings, QueueSettings, RetentionSettings, RetrySettings
+    from fila.settings import (
+        IntakeSettings,
+        KeyDefaultsSettings,
+        QueueSettings,
+        RetentionSettings,
+        RetrySettings,
+    )
 
 __version__ = "0.1.0"
 
@@ -72,6 +78,7 @@ __all__ = [
     "IntakeSettings",
     "InternalError",
     "Invalid",
+    "KeyDefaultsSettings",
     "LeaseLost",
     "LimitExceeded",
     "LogDamaged",
@@ -109,6 +116,7 @@ _MODULE_BY_NAME = {
     "QueueSettings": "fila.settings",
     "RetentionSettings": "fila.settings",
     "IntakeSettings": "fila.settings",
+    "KeyDefaultsSettings": "fila.settings",
     "RetrySettings": "fila.settings",
     "StoredMessage": "fila.messages",
 }

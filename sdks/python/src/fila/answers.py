@@ -25,6 +25,17 @@ AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyDefaults:
+    """What each fairness key may have for which no operator set anything else."""
+
+    rate_per_second: float = 0.0
+    burst: float = 0.0
+    """0: one second's worth."""
+    max_in_flight: int = 0
+    """0: no cap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
     """How long a failed message waits before it is ready again."""
 
@@ -75,6 +86,7 @@ class QueueConfig:
     disconnect_grace_ms: int | None = None
     expires_after_idle_ms: int = 0
     intake: Intake | None = None
+    key_defaults: KeyDefaults | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,6 +294,10 @@ class KeyPolicy:
     """How many may be delivered at once after a pause."""
     pending: int = 0
     """Its pending messages; 0: nothing waits under this key just now, so it may be mistyped."""
+    cap_by_default: bool = False
+    """Its cap is the queue's default."""
+    rate_by_default: bool = False
+    """Its rate and burst are the queue's default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,6 +331,8 @@ class KeyState:
     due_total: float = 0.0
     waits: WaitCauses | None = None
     """Of the last hour."""
+    cap_by_default: bool = False
+    rate_by_default: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,3 +151,5 @@ class KeyExplanation:
     """When the last message it has now will go."""
     waits_for: KeyHead | None = None
     """What its other messages wait for, where the queue's `key_order` is strict."""
+    by_default: bool = False
+    """The cap or the rate that holds it back is the queue's default, not an operator's word for this key."""

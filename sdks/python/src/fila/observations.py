@@ -70,7 +70,7 @@ class LateKey:
     channel: str
     fairness_key: str
     cause: str
-    """`no_consumer`, `not_its_turn`, `throttled`, `paused` or `capped`."""
+    """`no_consumer`, `not_its_turn`, `throttled`, `paused`, `capped` or `rate_limited`."""
     blocking_bucket: str = ""
     until: datetime | None = None
     waiting_ms: int = 0
@@ -78,6 +78,8 @@ class LateKey:
     pending: int = 0
     in_flight: int = 0
     weight: int = 0
+    by_default: bool = False
+    """The cap or the rate that holds it back is the queue's default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,10 @@ class KeyPolicyState:
     effective_weight: int = 0
     pending: int = 0
     in_flight: int = 0
+    cap_by_default: bool = False
+    """Its cap is the queue's default."""
+    rate_by_default: bool = False
+    """Its rate and burst are the queue's default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

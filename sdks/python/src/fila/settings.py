@@ -52,6 +52,17 @@ class IntakeSettings(TypedDict, total=False):
     """The first of them that the sender gives is the dedup key; at most 32 in lower case."""
 
 
+class KeyDefaultsSettings(TypedDict, total=False):
+    """What each fairness key may have for which no operator set anything else."""
+
+    rate_per_second: float
+    """Most messages of a key delivered a second, over all channels; 0 for no rate."""
+    burst: float
+    """How many of a key may be delivered at once after a pause, at least 1; 0 for one second's worth."""
+    max_in_flight: int
+    """Most messages of a key leased at once in a channel; 0 for no cap."""
+
+
 class QueueSettings(TypedDict, total=False):
     """A queue's settings; what is left out has its default (create) or stays (update)."""
 
@@ -99,6 +110,8 @@ class QueueSettings(TypedDict, total=False):
     expires_after_idle_ms: Duration
     """The queue is deleted when nobody used it for this long, at least 1 s; 0 for never."""
     intake: IntakeSettings
+    key_defaults: KeyDefaultsSettings
+    """What holds for every fairness key, new ones included, until an operator sets something else for it."""
 
 
 _WORDS_BY_FIELD = {
@@ -112,6 +125,7 @@ _KIND_BY_NESTED: dict[str, Any] = {
     "retry": wire.RetryPolicy,
     "retention": wire.Retention,
     "intake": wire.Intake,
+    "key_defaults": wire.KeyDefaults,
 }
 
 

@@ -56,7 +56,12 @@ class Previewing:
         channel = request.channel or DEFAULT_CHANNEL
         now = await self._situation(request.queue, channel, policy.fairness_key)
         config = self._broker.queue_configs.get(request.queue)
-        changed = under(now, policy, queue_is_paused=config is not None and config.paused)
+        changed = under(
+            now,
+            policy,
+            config.key_defaults if config is not None else pb.KeyDefaults(),
+            queue_is_paused=config is not None and config.paused,
+        )
         looks = self._broker.speeds.of_channel(request.queue, channel)
         reported = pb.PreviewKeyPolicyResponse(pending=now.backlog)
         if now.backlog:
@@ -122,19 +127,33 @@ class Previewing:
         return names
 
 
-def under(now: Situation, policy: pb.SetKeyPolicyRequest, *, queue_is_paused: bool = False) -> Situation:
-    """The situation, were this policy set. Raises Invalid."""
+def under(
+    now: Situation,
+    policy: pb.SetKeyPolicyRequest,
+    defaults: pb.KeyDefaults | None = None,
+    *,
+    queue_is_paused: bool = False,
+) -> Situation:
+    """The situation, were this policy set in a queue with these defaults. Raises Invalid."""
 
     def given(name: str) -> bool:
         return bool(policy.HasField(name))
 
     if given("burst") and policy.burst and not given("rate_per_second") and not now.own_rate:
         raise Invalid("burst", "needs a rate, and the key has none: give rate_per_second, too")
+    cap = policy.max_in_flight if given("max_in_flight") else None
+    rate = policy.rate_per_second if given("rate_per_second") else None
+    burst = policy.burst if given("burst") else None
+    defaults = defaults or pb.KeyDefaults()
+    if policy.cap_by_default:
+        cap = defaults.max_in_flight
+    if policy.rate_by_default:
+        rate, burst = defaults.rate_per_second, defaults.burst
     return now.under(
         weight=policy.weight if given("weight") else None,
-        cap=policy.max_in_flight if given("max_in_flight") else None,
-        rate=policy.rate_per_second if given("rate_per_second") else None,
-        burst=policy.burst if given("burst") else None,
+        cap=cap,
+        rate=rate,
+        burst=burst,
         is_paused=policy.paused or queue_is_paused if given("paused") else None,
     )
 

@@ -34,7 +34,6 @@ DEATHS = ("max_attempts", "on_failure", "ttl", "rejected", "skipped")
 COMMENT_BYTES_MAX = 1024
 WATCHED_QUEUES_MAX = 20
 WATCHED_KEYS_MAX = 50
-RATE_MIN, RATE_MAX = 1e-6, 1e9
 """Of a key's rate, in messages a second."""
 KEY_RATE_MIN = 0.001
 """Of a redrive or an operation, in messages a second; slower than one in a quarter of an hour looks like one that
@@ -209,10 +208,14 @@ class AdminRules:
         self.changed_queue(request)
         self._fairness_key(request.fairness_key)
         self._at_most("weight", request.weight, rules.WEIGHT_MAX)
-        for field, least in (("rate_per_second", RATE_MIN), ("burst", 1.0)):
-            value = getattr(request, field)
-            if value and not least <= value <= RATE_MAX:
-                raise Invalid(field, f"must be 0, or from {least:g} to {RATE_MAX:g}, got {value}")
+        rules.check_rate("rate_per_second", request.rate_per_second, rules.RATE_MIN)
+        rules.check_rate("burst", request.burst, 1.0)
+        for field, own in (
+            ("cap_by_default", ("max_in_flight",)),
+            ("rate_by_default", ("rate_per_second", "burst")),
+        ):
+            if getattr(request, field) and any(request.HasField(name) for name in own):
+                raise Invalid(field, f"goes without {' and '.join(own)}: the queue's default, or a number")
 
     def preview_key_policy(self, request: pb.PreviewKeyPolicyRequest) -> None:
         """A channel, and a change that could be made."""
@@ -343,10 +346,10 @@ class AdminRules:
 
 
 def _check_key_rate(per_second: float) -> None:
-    if per_second and not KEY_RATE_MIN <= per_second <= RATE_MAX:
+    if per_second and not KEY_RATE_MIN <= per_second <= rules.RATE_MAX:
         raise Invalid(
             "rate_per_second",
-            f"must be 0 (as fast as it goes), or from {KEY_RATE_MIN:g} to {RATE_MAX:g}, got {per_second:g}",
+            f"must be 0 (as fast as it goes), or from {KEY_RATE_MIN:g} to {rules.RATE_MAX:g}, got {per_second:g}",
         )
 
 

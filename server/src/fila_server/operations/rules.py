@@ -41,6 +41,9 @@ WEIGHT_MAX = 1000
 WEIGHTS_MAX = 10_000
 CHANNELS_MAX = 1_000
 INTAKE_HEADERS_MAX = 32
+RATE_MIN = 1e-6
+RATE_MAX = 1e9
+"""Messages a second; below the least a token would take more than twelve days."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", re.ASCII)
 _HEADER_NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
@@ -76,6 +79,7 @@ def complete(config: _Config, limits: Limits, *, default_channel: bool = True) -
         _check_enums,
         _check_channels,
         _check_intake,
+        _check_key_defaults,
     ):
         check(full, limits)
     if not full.visibility_timeout_ms:
@@ -245,6 +249,22 @@ def _check_intake(config: _Config, limits: Limits) -> None:
                 raise Invalid(f"{place}[{i}]", f"must not be {name!r}, which is not for messages")
             if name in names[:i]:
                 raise Invalid(f"{place}[{i}]", f"must be named once, got {name!r} again")
+
+
+def check_rate(field: str, value: float, least: float) -> None:
+    """Refuse what is neither 0 nor a rate, or a burst; not a number is neither."""
+    if value and not least <= value <= RATE_MAX:
+        raise Invalid(field, f"must be 0, or from {least:g} to {RATE_MAX:g}, got {value}")
+
+
+def _check_key_defaults(config: _Config, _limits: Limits) -> None:
+    defaults = config.key_defaults
+    check_rate("config.key_defaults.rate_per_second", defaults.rate_per_second, RATE_MIN)
+    check_rate("config.key_defaults.burst", defaults.burst, 1.0)
+    if defaults.burst and not defaults.rate_per_second:
+        raise Invalid(
+            "config.key_defaults.burst", "needs a rate: give config.key_defaults.rate_per_second, too"
+        )
 
 
 def _complete_retry(config: _Config) -> None:

@@ -246,10 +246,13 @@ class AdminCalls:
         max_in_flight: int | None = None,
         rate_per_second: float | None = None,
         burst: float | None = None,
+        cap_by_default: bool = False,
+        rate_by_default: bool = False,
     ) -> KeyPolicy:
         """Weigh, pause, resume, cap or slow one fairness key; what is left out stays. Return its policy now.
 
-        `weight` 0 takes the operator's weight away, `max_in_flight` 0 the cap, `rate_per_second` 0 the rate.
+        `weight` 0 takes the operator's weight away; `max_in_flight` 0 is no cap and `rate_per_second` 0 no rate, also
+        where the queue's `key_defaults` have one; `cap_by_default` and `rate_by_default` go back to these defaults.
         Raises QueueNotFound, Invalid.
         """
         return self._run(
@@ -261,6 +264,8 @@ class AdminCalls:
                 max_in_flight=max_in_flight,
                 rate_per_second=rate_per_second,
                 burst=burst,
+                cap_by_default=cap_by_default,
+                rate_by_default=rate_by_default,
             )
         )
 
@@ -275,6 +280,8 @@ class AdminCalls:
         max_in_flight: int | None = None,
         rate_per_second: float | None = None,
         burst: float | None = None,
+        cap_by_default: bool = False,
+        rate_by_default: bool = False,
     ) -> KeyPolicyPreview:
         """Say what `set_key_policy` would do in one channel: when the key's messages would go, and who would wait
         longer; nothing is changed. Raises QueueNotFound, ChannelNotFound, Invalid."""
@@ -288,6 +295,8 @@ class AdminCalls:
                 max_in_flight=max_in_flight,
                 rate_per_second=rate_per_second,
                 burst=burst,
+                cap_by_default=cap_by_default,
+                rate_by_default=rate_by_default,
             )
         )
 

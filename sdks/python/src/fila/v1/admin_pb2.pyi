@@ -221,10 +221,11 @@ class ExplainKeyRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
 
 class ExplainKeyResponse(_message.Message):
-    __slots__ = ["blocking_bucket", "consumers", "due_share", "head_forecast", "in_flight", "oldest_age_ms", "pending", "returning_count", "returning_offset", "served_meanwhile", "share", "state", "tail_forecast", "until", "waits", "waits_for", "weight"]
+    __slots__ = ["blocking_bucket", "by_default", "consumers", "due_share", "head_forecast", "in_flight", "oldest_age_ms", "pending", "returning_count", "returning_offset", "served_meanwhile", "share", "state", "tail_forecast", "until", "waits", "waits_for", "weight"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
+    BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     DUE_SHARE_FIELD_NUMBER: _ClassVar[int]
     HEAD_FORECAST_FIELD_NUMBER: _ClassVar[int]
@@ -253,6 +254,7 @@ class ExplainKeyResponse(_message.Message):
     WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     blocking_bucket: str
+    by_default: bool
     consumers: _events_pb2.ChannelConsumers
     due_share: float
     head_forecast: _events_pb2.Forecast
@@ -269,7 +271,7 @@ class ExplainKeyResponse(_message.Message):
     waits: _watch_pb2.WaitCauses
     waits_for: KeyHead
     weight: int
-    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., waits_for: _Optional[_Union[KeyHead, _Mapping]] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., by_default: bool = ..., waits_for: _Optional[_Union[KeyHead, _Mapping]] = ...) -> None: ...
 
 class ForecastChange(_message.Message):
     __slots__ = ["after", "before"]
@@ -452,6 +454,16 @@ class Intake(_message.Message):
     dedup_headers: _containers.RepeatedScalarFieldContainer[str]
     headers: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, headers: _Optional[_Iterable[str]] = ..., dedup_headers: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class KeyDefaults(_message.Message):
+    __slots__ = ["burst", "max_in_flight", "rate_per_second"]
+    BURST_FIELD_NUMBER: _ClassVar[int]
+    MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    burst: float
+    max_in_flight: int
+    rate_per_second: float
+    def __init__(self, rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., max_in_flight: _Optional[int] = ...) -> None: ...
 
 class KeyHead(_message.Message):
     __slots__ = ["attempts", "consumer_id", "consumer_name", "leased_at", "message_id", "offset", "retry_at"]
@@ -658,7 +670,7 @@ class PurgeQueueResponse(_message.Message):
     def __init__(self, purged: _Optional[int] = ...) -> None: ...
 
 class QueueConfig(_message.Message):
-    __slots__ = ["channels", "cost_header", "dedup_window_ms", "disconnect_grace_ms", "durability", "expires_after_idle_ms", "fairness_key_header", "hook_fallback", "intake", "key_order", "max_attempts", "max_bytes", "max_depth", "on_enqueue_script", "on_failure_script", "paused", "retention", "retry", "throttle_key_headers", "ttl_to_dlq", "visibility_timeout_ms", "weight_header", "weights"]
+    __slots__ = ["channels", "cost_header", "dedup_window_ms", "disconnect_grace_ms", "durability", "expires_after_idle_ms", "fairness_key_header", "hook_fallback", "intake", "key_defaults", "key_order", "max_attempts", "max_bytes", "max_depth", "on_enqueue_script", "on_failure_script", "paused", "retention", "retry", "throttle_key_headers", "ttl_to_dlq", "visibility_timeout_ms", "weight_header", "weights"]
     class WeightsEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -675,6 +687,7 @@ class QueueConfig(_message.Message):
     FAIRNESS_KEY_HEADER_FIELD_NUMBER: _ClassVar[int]
     HOOK_FALLBACK_FIELD_NUMBER: _ClassVar[int]
     INTAKE_FIELD_NUMBER: _ClassVar[int]
+    KEY_DEFAULTS_FIELD_NUMBER: _ClassVar[int]
     KEY_ORDER_FIELD_NUMBER: _ClassVar[int]
     MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -698,6 +711,7 @@ class QueueConfig(_message.Message):
     fairness_key_header: str
     hook_fallback: HookFallback
     intake: Intake
+    key_defaults: KeyDefaults
     key_order: KeyOrder
     max_attempts: int
     max_bytes: int
@@ -712,7 +726,7 @@ class QueueConfig(_message.Message):
     visibility_timeout_ms: int
     weight_header: str
     weights: _containers.ScalarMap[str, int]
-    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ..., paused: bool = ..., intake: _Optional[_Union[Intake, _Mapping]] = ..., key_order: _Optional[_Union[KeyOrder, str]] = ...) -> None: ...
+    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ..., paused: bool = ..., intake: _Optional[_Union[Intake, _Mapping]] = ..., key_order: _Optional[_Union[KeyOrder, str]] = ..., key_defaults: _Optional[_Union[KeyDefaults, _Mapping]] = ...) -> None: ...
 
 class QueueInfo(_message.Message):
     __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "dead_lettered_total", "delivered_total", "depth", "enqueued_total", "in_flight", "leader_node_id", "name", "oldest_age_ms", "oldest_lease_age_ms", "paused", "totals_since"]
@@ -868,38 +882,46 @@ class SetConfigResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class SetKeyPolicyRequest(_message.Message):
-    __slots__ = ["burst", "fairness_key", "max_in_flight", "paused", "queue", "rate_per_second", "weight"]
+    __slots__ = ["burst", "cap_by_default", "fairness_key", "max_in_flight", "paused", "queue", "rate_by_default", "rate_per_second", "weight"]
     BURST_FIELD_NUMBER: _ClassVar[int]
+    CAP_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
+    RATE_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     burst: float
+    cap_by_default: bool
     fairness_key: str
     max_in_flight: int
     paused: bool
     queue: str
+    rate_by_default: bool
     rate_per_second: float
     weight: int
-    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., cap_by_default: bool = ..., rate_by_default: bool = ...) -> None: ...
 
 class SetKeyPolicyResponse(_message.Message):
-    __slots__ = ["burst", "max_in_flight", "paused", "pending", "rate_per_second", "weight"]
+    __slots__ = ["burst", "cap_by_default", "max_in_flight", "paused", "pending", "rate_by_default", "rate_per_second", "weight"]
     BURST_FIELD_NUMBER: _ClassVar[int]
+    CAP_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
+    RATE_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     burst: float
+    cap_by_default: bool
     max_in_flight: int
     paused: bool
     pending: int
+    rate_by_default: bool
     rate_per_second: float
     weight: int
-    def __init__(self, weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., pending: _Optional[int] = ...) -> None: ...
+    def __init__(self, weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., pending: _Optional[int] = ..., cap_by_default: bool = ..., rate_by_default: bool = ...) -> None: ...
 
 class SkipMessageRequest(_message.Message):
     __slots__ = ["channel", "fairness_key", "message_id", "queue"]

@@ -83,13 +83,14 @@ class KeySeriesPoint(_message.Message):
     def __init__(self, recorded: bool = ..., arrived: _Optional[float] = ..., served: _Optional[float] = ..., due: _Optional[float] = ..., pending: _Optional[int] = ...) -> None: ...
 
 class KeyState(_message.Message):
-    __slots__ = ["arrived_total", "arriving_per_second", "blocking_bucket", "burst", "delayed", "delivered_per_second", "delivered_total", "due_per_second", "due_total", "fairness_key", "in_flight", "max_in_flight", "paused", "rate_per_second", "ready", "served_per_second", "served_total", "state", "until", "waiting_ms", "waits", "weight"]
+    __slots__ = ["arrived_total", "arriving_per_second", "blocking_bucket", "burst", "cap_by_default", "delayed", "delivered_per_second", "delivered_total", "due_per_second", "due_total", "fairness_key", "in_flight", "max_in_flight", "paused", "rate_by_default", "rate_per_second", "ready", "served_per_second", "served_total", "state", "until", "waiting_ms", "waits", "weight"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     ARRIVED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ARRIVING_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
     BURST_FIELD_NUMBER: _ClassVar[int]
+    CAP_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     DELAYED_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
@@ -99,6 +100,7 @@ class KeyState(_message.Message):
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
+    RATE_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
     SERVED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +125,7 @@ class KeyState(_message.Message):
     arriving_per_second: float
     blocking_bucket: str
     burst: float
+    cap_by_default: bool
     delayed: int
     delivered_per_second: float
     delivered_total: int
@@ -132,6 +135,7 @@ class KeyState(_message.Message):
     in_flight: int
     max_in_flight: int
     paused: bool
+    rate_by_default: bool
     rate_per_second: float
     ready: int
     served_per_second: float
@@ -141,7 +145,7 @@ class KeyState(_message.Message):
     waiting_ms: int
     waits: WaitCauses
     weight: int
-    def __init__(self, fairness_key: _Optional[str] = ..., state: _Optional[_Union[KeyState.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., waiting_ms: _Optional[int] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., arrived_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_per_second: _Optional[float] = ..., due_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., due_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ...) -> None: ...
+    def __init__(self, fairness_key: _Optional[str] = ..., state: _Optional[_Union[KeyState.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., waiting_ms: _Optional[int] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., arrived_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_per_second: _Optional[float] = ..., due_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., due_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., cap_by_default: bool = ..., rate_by_default: bool = ...) -> None: ...
 
 class QueueState(_message.Message):
     __slots__ = ["acked_per_second", "acked_total", "active_keys", "arriving_per_second", "channel", "consumers", "dead_lettered_total", "delayed", "delivered_per_second", "delivered_total", "enqueued_total", "failed_per_second", "failed_total", "in_flight", "leased_total", "oldest_age_ms", "oldest_lease_age_ms", "queue", "ready", "returned_per_second", "returned_total", "served_total", "stored_bytes", "waits"]

@@ -33,11 +33,15 @@ from fila_server.core.protocol.protobuf cimport (
     QUEUE_FIELD, Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field,
     put_text_field, put_timestamp_field, timestamp_ms,
 )
-from fila_server.core.scheduling.eligibility cimport cap_set, channel_activate, pause_set, rate_limit_set
+from fila_server.core.scheduling.eligibility cimport (
+    cap_set, channel_activate, pause_set, rate_limit_set, word_taken_back,
+)
 from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
+from fila_server.core.state.kinds cimport OWN_CAP, OWN_RATE
 from fila_server.core.state.paths cimport (
-    channel_find, dlq_source, key_cap, key_has_policy, key_rate_limit, queue_find,
+    cap_is_default, channel_find, dlq_source, key_cap, key_has_policy, key_rate_limit, queue_find,
+    rate_is_default,
 )
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
@@ -323,15 +327,32 @@ cdef void _channel_command(Core* core, Command* command, Fields* fields, Queue* 
 
 # --- keys ------------------------------------------------------------------------------------
 
+cdef void _put_key_policy(Buffer* b, Key* key) noexcept nogil:
+    """A SetKeyPolicyResponse."""
+    cdef Flow* flow = key.flows
+    cdef uint64_t pending = 0
+    put_number_field(b, v1.SET_KEY_POLICY_RESPONSE_WEIGHT, key.admin_weight)
+    put_number_field(b, v1.SET_KEY_POLICY_RESPONSE_PAUSED, key.paused)
+    put_number_field(b, v1.SET_KEY_POLICY_RESPONSE_MAX_IN_FLIGHT, key_cap(key))
+    if key_rate_limit(key) != NULL:
+        put_double_field(b, v1.SET_KEY_POLICY_RESPONSE_RATE_PER_SECOND, key_rate_limit(key).bucket.rate)
+        put_double_field(b, v1.SET_KEY_POLICY_RESPONSE_BURST, key_rate_limit(key).bucket.burst)
+    while flow != NULL:
+        pending = max(pending, <uint64_t> flow.backlog + flow.delayed)
+        flow = flow.next_of_key
+    put_number_field(b, v1.SET_KEY_POLICY_RESPONSE_PENDING, pending)
+    put_number_field(b, v1.SET_KEY_POLICY_RESPONSE_CAP_BY_DEFAULT, cap_is_default(key))
+    put_number_field(b, v1.SET_KEY_POLICY_RESPONSE_RATE_BY_DEFAULT, rate_is_default(key))
+
+
 cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     """Weight, pause, cap and rate of one fairness key; effective at once on what waits."""
     cdef Slice name = fields.text[v1.SET_KEY_POLICY_REQUEST_FAIRNESS_KEY]
     cdef Key* key = <Key*> textmap_get(&queue.keys, name.at, name.length)
     cdef double rate = 0
     cdef double burst = 0
+    cdef uint32_t cap
     cdef Buffer buffer
-    cdef Flow* flow
-    cdef uint64_t pending = 0
     cdef bint is_rate_given = fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_RATE_PER_SECOND) != 0
     if key != NULL and key_rate_limit(key) != NULL:
         rate, burst = key_rate_limit(key).bucket.rate, key_rate_limit(key).bucket.burst
@@ -352,21 +373,19 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
     if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_PAUSED):
         pause_set(core, key, fields.number[v1.SET_KEY_POLICY_REQUEST_PAUSED] != 0, core.wall_ms)
     if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_MAX_IN_FLIGHT):
-        cap_set(core, key, <uint32_t> fields.number[v1.SET_KEY_POLICY_REQUEST_MAX_IN_FLIGHT])
+        # A number, or none: over a default that is a word, too.
+        cap = <uint32_t> fields.number[v1.SET_KEY_POLICY_REQUEST_MAX_IN_FLIGHT]
+        cap_set(core, key, cap, cap != 0 or queue.policy.default_cap != 0)
+    elif fields.number[v1.SET_KEY_POLICY_REQUEST_CAP_BY_DEFAULT]:
+        word_taken_back(core, key, OWN_CAP)
     if is_rate_given or fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_BURST):
-        rate_limit_set(core, key, rate, burst if burst >= 1 else max(rate, 1.0))
+        rate_limit_set(
+            core, key, rate, burst if burst >= 1 else max(rate, 1.0),
+            rate > 0 or queue.policy.default_rate > 0)
+    elif fields.number[v1.SET_KEY_POLICY_REQUEST_RATE_BY_DEFAULT]:
+        word_taken_back(core, key, OWN_RATE)
     buffer_init(&buffer)
-    put_number_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_WEIGHT, key.admin_weight)
-    put_number_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_PAUSED, key.paused)
-    put_number_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_MAX_IN_FLIGHT, key_cap(key))
-    if key_rate_limit(key) != NULL:
-        put_double_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_RATE_PER_SECOND, key_rate_limit(key).bucket.rate)
-        put_double_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_BURST, key_rate_limit(key).bucket.burst)
-    flow = key.flows
-    while flow != NULL:
-        pending = max(pending, <uint64_t> flow.backlog + flow.delayed)
-        flow = flow.next_of_key
-    put_number_field(&buffer, v1.SET_KEY_POLICY_RESPONSE_PENDING, pending)
+    _put_key_policy(&buffer, key)
     key_changed(core, key)
     key_reconsider(core, key)
     if key_has_policy(key) or key.refs:

@@ -8,6 +8,7 @@ from libc.string cimport memset
 
 from fila_server.core.admin.deleting cimport channels_clear
 from fila_server.core.admin.step_budget cimport STEPS_PER_WORK
+from fila_server.core.index.key_defaults cimport defaults_forget
 from fila_server.core.lifecycle.answers cimport answer, answer_audited, answer_no_channel, answer_no_queue
 from fila_server.core.lifecycle.ending cimport slot_done
 from fila_server.core.lifecycle.seek cimport channel_rebuild
@@ -117,6 +118,7 @@ cdef bint chores_turn(Core* core) noexcept nogil:
 cdef void chores_forget(Core* core) noexcept nogil:
     cdef Chore* chore
     cdef Chore* behind
+    defaults_forget(core)
     while core.chores != NULL:
         chore = core.chores
         core.chores = chore.next

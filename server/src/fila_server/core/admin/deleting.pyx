@@ -225,8 +225,8 @@ cdef bint _keys_free(Core* core, Queue* queue) noexcept nogil:
         else:
             key.admin_weight = key.refs = 0
             pause_set(core, key, False, 0)
-            cap_set(core, key, 0)
-            rate_limit_set(core, key, 0, 0)
+            cap_set(core, key, 0, False)
+            rate_limit_set(core, key, 0, 0, False)
             key_drop_if_idle(core, key)
     return queue.keys.count == 0
 

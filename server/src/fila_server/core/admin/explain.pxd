@@ -13,6 +13,7 @@ cdef struct Holding:                    # what holds the key's next message
     ThrottleKey* bucket
     Subqueue* sub                       # of its messages, the first that waits in the bucket's line
     int64_t until_ms                    # on the wall clock, 0 = nobody knows
+    bint by_default                     # the cap or the rate that holds it is the queue's
 
 cdef Holding flow_holding(
     Core* core, Key* key, Flow* flow, bint queue_is_paused, StepBudget* steps) noexcept nogil

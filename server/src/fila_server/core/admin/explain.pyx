@@ -23,8 +23,8 @@ from fila_server.core.state.kinds cimport (
     PARKED_CAPPED, PARKED_IN_ORDER, PARKED_RATE_LIMITED, PARKED_THROTTLED,
 )
 from fila_server.core.state.paths cimport (
-    channel_find, flow_retrying, frame_of, frame_offset, key_rate_limit, key_weight, slot_returns,
-    subqueue_waits,
+    cap_is_default, channel_find, flow_retrying, frame_of, frame_offset, key_rate_limit, key_weight,
+    rate_is_default, slot_returns, subqueue_waits,
 )
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport (
@@ -122,6 +122,7 @@ cdef Holding flow_holding(
     held.bucket = NULL
     held.sub = NULL
     held.until_ms = 0
+    held.by_default = False
     if flow == NULL:
         if queue_is_paused or (key != NULL and key.paused):
             held.state = PAUSED         # what comes will wait, and whoever asks should hear why
@@ -131,12 +132,14 @@ cdef Holding flow_holding(
             held.state = PAUSED
         elif flow.parked == PARKED_CAPPED:
             held.state = CAPPED
+            held.by_default = cap_is_default(key)
         elif flow.parked == PARKED_IN_ORDER:
             held.state = IN_ORDER
             delay = first_delay(core, flow, True, steps) if flow_retrying(flow) else NULL
             held.until_ms = delay_due_ms(core, delay) if delay != NULL else 0
         elif flow.parked == PARKED_RATE_LIMITED:
             held.state = RATE_LIMITED
+            held.by_default = rate_is_default(key)
             held.until_ms = rate_limit_due_ms(core, key_rate_limit(key))
         elif flow.parked == PARKED_THROTTLED:
             held.state = THROTTLED
@@ -263,6 +266,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         put_text_field(&b, v1.EXPLAIN_KEY_RESPONSE_BLOCKING_BUCKET, name)
     if held.until_ms:
         put_timestamp_field(&b, v1.EXPLAIN_KEY_RESPONSE_UNTIL, held.until_ms)
+    put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_BY_DEFAULT, held.by_default)
     put_double_field(&b, v1.EXPLAIN_KEY_RESPONSE_SHARE, _share(core, channel, flow, row))
     put_double_field(
         &b, v1.EXPLAIN_KEY_RESPONSE_DUE_SHARE, _due_share(channel, flow, weight if flow != NULL else 0))

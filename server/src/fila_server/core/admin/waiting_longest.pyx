@@ -13,7 +13,8 @@ from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
 )
 from fila_server.core.state.paths cimport (
-    channel_find, key_cap, key_has_policy, key_rate_limit, key_weight, queue_find,
+    cap_is_default, channel_find, key_cap, key_has_policy, key_rate_limit, key_weight, queue_find,
+    rate_is_default,
 )
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc
@@ -53,6 +54,7 @@ cdef void _row(Core* core, Buffer* b, Flow* flow, uint64_t waiting_ms, StepBudge
     put_number_field(&row, v1.LATE_KEY_PENDING, flow.backlog)
     put_number_field(&row, v1.LATE_KEY_IN_FLIGHT, flow.in_flight)
     put_number_field(&row, v1.LATE_KEY_WEIGHT, key_weight(flow.key))
+    put_number_field(&row, v1.LATE_KEY_BY_DEFAULT, held.by_default)
     put_nested(b, seam.WAITING_LONGEST_KEYS_KEYS, &row)
     buffer_free(&row)
 
@@ -147,6 +149,8 @@ cdef void _policy(Buffer* b, Slice name, Key* key) noexcept nogil:
         if key_rate_limit(key) != NULL:
             put_double_field(&row, v1.KEY_POLICY_RATE_PER_SECOND, key_rate_limit(key).bucket.rate)
             put_double_field(&row, v1.KEY_POLICY_BURST, key_rate_limit(key).bucket.burst)
+        put_number_field(&row, v1.KEY_POLICY_CAP_BY_DEFAULT, cap_is_default(key))
+        put_number_field(&row, v1.KEY_POLICY_RATE_BY_DEFAULT, rate_is_default(key))
     put_nested(b, seam.POLICY_PART_POLICIES, &row)
     buffer_free(&row)
 

@@ -20,7 +20,8 @@ from fila_server.core.scheduling.clocks cimport (
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.kinds cimport NOT_PARKED
 from fila_server.core.state.paths cimport (
-    channel_find, flow_delivered, flow_leased, key_cap, key_rate_limit, key_weight, queue_find,
+    cap_is_default, channel_find, flow_delivered, flow_leased, key_cap, key_rate_limit, key_weight,
+    queue_find, rate_is_default,
 )
 from fila_server.core.state.state cimport Channel, Flow, Key, KeyClock, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc
@@ -97,6 +98,8 @@ cdef void _put_policy(Buffer* b, Key* key) noexcept nogil:
     if key_rate_limit(key) != NULL:
         put_double_field(b, v1.KEY_STATE_RATE_PER_SECOND, key_rate_limit(key).bucket.rate)
         put_double_field(b, v1.KEY_STATE_BURST, key_rate_limit(key).bucket.burst)
+    put_number_field(b, v1.KEY_STATE_CAP_BY_DEFAULT, cap_is_default(key))
+    put_number_field(b, v1.KEY_STATE_RATE_BY_DEFAULT, rate_is_default(key))
 
 
 cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, StepBudget* steps) noexcept nogil:

@@ -67,6 +67,8 @@ cdef enum:
     VERSION_TRACKED = 2             # LEASES: a consumer's, that says what it has begun
     VERSION_KEY_RATE = 2            # KEYS: with a rate
     VERSION_KEY_PAUSED = 3          # KEYS: with a rate, 0 = none, and since when the key is paused
+    KEY_HAS_NO_CAP = 4              # KEYS: an operator said so, over the queue's default
+    KEY_HAS_NO_RATE = 8
     KEY_BYTES = 10
     KEY_RATED_BYTES = 26
     KEY_PAUSED_BYTES = 34

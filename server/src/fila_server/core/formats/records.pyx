@@ -5,9 +5,9 @@ version byte. A record is written into the pass's batch and nowhere else.
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset, strlen
 
-from fila_server.core.state.kinds cimport BEGUN_ONCE, DONE, RECORDED, RECORDED_RETURN
+from fila_server.core.state.kinds cimport BEGUN_ONCE, DONE, OWN_CAP, OWN_RATE, RECORDED, RECORDED_RETURN
 from fila_server.core.state.paths cimport (
-    frame_of, frame_offset, key_cap, key_has_policy, key_rate_limit, share_of,
+    frame_of, frame_offset, key_cap, key_has_policy, key_own, key_rate_limit, share_of,
 )
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Entry
@@ -394,12 +394,17 @@ cdef void _text_key(Buffer* b, uint64_t queue, const char* text, uint32_t length
 
 cdef void key_record_put(Core* core, rocksdb_writebatch_t* batch, Key* key) noexcept nogil:
     cdef char value[KEY_PAUSED_BYTES]
-    cdef KeyRateLimit* rate_limit = key_rate_limit(key)
-    cdef uint32_t cap = key_cap(key)
+    cdef uint8_t own = key_own(key)
+    cdef KeyRateLimit* rate_limit = key_rate_limit(key) if own & OWN_RATE else NULL
+    cdef uint32_t cap = key_cap(key) if own & OWN_CAP else 0
     cdef size_t length = KEY_BYTES
     memset(value, 0, KEY_PAUSED_BYTES)
     value[0] = VERSION
     value[1] = <char> ((1 if key.paused else 0) | (2 if key_has_policy(key) else 0))
+    if own & OWN_CAP and not cap:
+        value[1] |= KEY_HAS_NO_CAP
+    if own & OWN_RATE and rate_limit == NULL:
+        value[1] |= KEY_HAS_NO_RATE
     memcpy(value + 2, &key.weight, 2)
     memcpy(value + 4, &key.admin_weight, 2)
     memcpy(value + 6, &cap, 4)
@@ -409,7 +414,7 @@ cdef void key_record_put(Core* core, rocksdb_writebatch_t* batch, Key* key) noex
         memcpy(value + KEY_BYTES + 8, &rate_limit.bucket.burst, 8)
     if key.paused:
         value[0], length = VERSION_KEY_PAUSED, KEY_PAUSED_BYTES
-        memcpy(value + KEY_RATED_BYTES, &key.extras.paused.rank, 8)
+        memcpy(value + KEY_RATED_BYTES, &key.extras.place.rank, 8)
     _text_key(&core.tail, key.queue.number, key.text.bytes, key.text.length)
     batch_put(core.store, batch, KEYS, core.tail.data, core.tail.length, value, length)
     key.recorded = True

@@ -4,6 +4,7 @@ from libc.stdint cimport INT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from fila_server.core.index.key_defaults cimport defaults_changed
 from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.protobuf cimport MAP_KEY, MAP_VALUE, Fields, fields_parse, next_field
@@ -123,6 +124,17 @@ cdef void _retry(Policy* policy, Slice text) noexcept nogil:
         policy.retry_jitter = 0
 
 
+cdef void _key_defaults(Policy* policy, Slice text) noexcept nogil:
+    cdef Fields fields
+    if not fields_parse(&fields, text.at, text.length):
+        return
+    memcpy(&policy.default_rate, &fields.number[v1.KEY_DEFAULTS_RATE_PER_SECOND], 8)
+    memcpy(&policy.default_burst, &fields.number[v1.KEY_DEFAULTS_BURST], 8)
+    policy.default_cap = <uint32_t> fields.number[v1.KEY_DEFAULTS_MAX_IN_FLIGHT]
+    if policy.default_rate > 0 and not policy.default_burst >= 1:
+        policy.default_burst = max(policy.default_rate, 1.0)
+
+
 cdef void _retention(Policy* policy, Slice text) noexcept nogil:
     cdef Fields fields
     if not fields_parse(&fields, text.at, text.length):
@@ -134,21 +146,12 @@ cdef void _retention(Policy* policy, Slice text) noexcept nogil:
     policy.hard_bytes = fields.number[v1.RETENTION_HARD_BYTES]
 
 
-cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil:
-    """Adopt a serialized QueueConfig that the edge has validated; what it leaves out is the default."""
-    cdef Policy* policy = &queue.policy
+cdef void _read(Policy* policy, const char* at, size_t length) noexcept nogil:
     cdef Cursor c
     cdef uint32_t field, kind
     cdef uint64_t number
     cdef Slice text
-    cdef Buffer before = queue.config           # what the old table's texts are part of
-    cdef TextMap weights_before = policy.weights
-    buffer_init(&queue.config)
-    put_slice(&queue.config, config)
-    queue.retained_at = 0               # other retention: look through all again
-    visit_soon(core, queue)
-    _defaults(core, policy)
-    c.at, c.end, c.bad = queue.config.data, queue.config.data + queue.config.length, False
+    c.at, c.end, c.bad = at, at + length, False
     while next_field(&c, &field, &kind, &text, &number):
         _routing(policy, field, text)
         if field == v1.QUEUE_CONFIG_ON_ENQUEUE_SCRIPT:
@@ -181,7 +184,27 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
             policy.paused = number != 0
         elif field == v1.QUEUE_CONFIG_KEY_ORDER:
             policy.in_order = number == v1.KEY_ORDER_STRICT
+        elif field == v1.QUEUE_CONFIG_KEY_DEFAULTS:
+            _key_defaults(policy, text)
+
+
+cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil:
+    """Adopt a serialized QueueConfig that the edge has validated; what it leaves out is the default."""
+    cdef Policy* policy = &queue.policy
+    cdef Buffer before = queue.config           # what the old table's texts are part of
+    cdef TextMap weights_before = policy.weights
+    cdef double rate = policy.default_rate
+    cdef double burst = policy.default_burst
+    cdef uint32_t cap = policy.default_cap
+    buffer_init(&queue.config)
+    put_slice(&queue.config, config)
+    queue.retained_at = 0               # other retention: look through all again
+    visit_soon(core, queue)
+    _defaults(core, policy)
+    _read(policy, queue.config.data, queue.config.length)
     _weights_apply(core, queue, &weights_before)
     _weights_apply(core, queue, &policy.weights)
     _weights_free(&weights_before)
     buffer_free(&before)
+    if rate != policy.default_rate or burst != policy.default_burst or cap != policy.default_cap:
+        defaults_changed(core, queue)

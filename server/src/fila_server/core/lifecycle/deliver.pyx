@@ -95,7 +95,7 @@ cdef Slot* _pick(
         slot_pay(core, slot)
         rate_limit = key_rate_limit(flow.key)
         if rate_limit != NULL:
-            rate_limit_take(rate_limit)
+            rate_limit_take(core, rate_limit)
         ring_charge(&channel.ring, turn, entry.cost)
         flow.served += entry.cost
         channel.served += entry.cost

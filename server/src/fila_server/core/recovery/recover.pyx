@@ -70,6 +70,7 @@ cdef void _queue_read(Core* core, uint64_t number, Cursor* c, Map64* dlq_of) noe
         return                          # a copy that damage kept alive; its name is another's now
     queue = queue_new(core, name, number)
     queue_configure(core, queue, config)
+    queue.is_recovered = True
     queue.created_ms = <int64_t> created
     queue.offset_reserved = reserved
     queue.next_offset = reserved if reserved else 1

@@ -66,8 +66,8 @@ cdef enum:
 
 HEADERS_KEPT = ("none", "policy", "all")        # in the order of HeadersKept
 
-# Grows when the same inputs lead to other decisions than before. 2: lines in front of buckets are rings.
-DECISION_RULES = 2
+# Grows when the same inputs lead to other decisions. 2: lines before buckets are rings. 3: no second burst.
+DECISION_RULES = 3
 
 _hash_seed = None
 _STORE_ERRORS = {
@@ -206,7 +206,7 @@ cdef class CoreEngine(OpenCore):
 
     cdef _begin(self, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
         cdef Core* core = self.core
-        core.mono_ns = mono_ns
+        core.mono_ns = core.opened_ns = mono_ns
         core.mono_ms = <uint32_t> (mono_ns // 1000000)
         core.wall_ms = core.opened_ms = wall_ns // 1000000
         core.random[0] = seed ^ <uint64_t> 0x9E3779B97F4A7C15

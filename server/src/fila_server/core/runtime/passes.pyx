@@ -16,6 +16,8 @@ from fila_server.core.history.traces cimport traces_turn
 from fila_server.core.index.bodies cimport bodies_evict
 from fila_server.core.index.delays cimport slot_delay_end, timer_step_ns
 from fila_server.core.index.holders cimport holders_wake
+from fila_server.core.index.key_defaults cimport defaults_turn
+from fila_server.core.index.keys cimport key_drop_if_idle
 from fila_server.core.index.slots cimport slot_ready
 from fila_server.core.lifecycle.answers cimport answers_durable, answers_leave, reveals_turn
 from fila_server.core.lifecycle.deliver cimport deliver_ready
@@ -109,6 +111,13 @@ cdef void _bucket_due(Core* core, ThrottleKey* bucket) noexcept nogil:
         bucket_wake(core, bucket)
 
 
+cdef void _key_rate_due(Core* core, Key* key) noexcept nogil:
+    if key.refs:
+        key_reconsider(core, key)
+    else:
+        key_drop_if_idle(core, key)     # it rested until its bucket is full
+
+
 cdef void _fire(Core* core) noexcept nogil:
     cdef Timer* timer
     while stage_goes_on(core):
@@ -128,7 +137,7 @@ cdef void _fire(Core* core) noexcept nogil:
         elif timer.kind == TIMER_SESSION:
             consumer_due(core, <Consumer*> timer)
         elif timer.kind == TIMER_KEY_RATE:
-            key_reconsider(core, <Key*> (<KeyRateLimit*> timer).key)
+            _key_rate_due(core, <Key*> (<KeyRateLimit*> timer).key)
         elif timer.kind == TIMER_EXPIRY:
             message_expired(core, <Expiry*> timer)
         elif timer.kind == TIMER_HOUSEKEEPING:
@@ -167,6 +176,9 @@ cdef bint _stages(Core* core) noexcept nogil:
     stage_begins(core)
     if core.rebuilding:
         _rebuild(core)
+        more = True
+    stage_begins(core)
+    if core.key_defaulting.walks != NULL and defaults_turn(core):
         more = True
     stage_begins(core)
     if core.chores != NULL and chores_turn(core):

@@ -24,15 +24,17 @@ cdef void channel_activate(Core* core, Channel* channel) noexcept nogil
 cdef void channel_deactivate(Core* core, Channel* channel) noexcept nogil
 
 
-# --- what an operator allows a key -----------------------------------------------------------
-# What an operator allows one fairness key: a rate, as a bucket that all channels of its queue share, a cap
-# on its leases, and whether it goes at all.
+# --- what a key may have ---------------------------------------------------------------------
+# What one fairness key may have: a rate, as a bucket that all channels of its queue share, a cap on its
+# leases, and whether it goes at all. An operator's word for it (KeyExtras.own) wins over the queue's
+# defaults, of which each key carries a copy: so what delivers asks the key alone, and asks nothing new where
+# a queue has no defaults.
 #
 # A flow whose key has used up its rate is parked, as one at its cap is, and costs nothing until the timer of
 # the next token. A bucket begins full when the rate is set, and empty after a restart, so that it is no
 # second burst.
 
-# Why the flow may not go whatever its buckets say, by what an operator said of its key; NOT_PARKED: it may.
+# Why the flow may not go whatever its buckets say, by what its key may have; NOT_PARKED: it may.
 cdef uint8_t flow_stopped(Core* core, Flow* flow) noexcept nogil
 # Made when asked for first. Whoever frees the key frees them, once the pace and the index are gone.
 cdef KeyExtras* key_extras(Core* core, Key* key) noexcept nogil
@@ -41,16 +43,28 @@ cdef void extras_free(Core* core, Key* key) noexcept nogil
 # reconsiders the flow.
 cdef void retry_begins(Core* core, Flow* flow) noexcept nogil
 cdef void retry_ends(Flow* flow) noexcept nogil
-# Most leases that the key may hold in a channel at a time, 0 = no cap. The caller reconsiders the key.
-cdef void cap_set(Core* core, Key* key, uint32_t cap) noexcept nogil
+# Most leases that the key may hold in a channel at a time, 0 = no cap; `is_own`: by an operator's word. The
+# caller reconsiders the key.
+cdef void cap_set(Core* core, Key* key, uint32_t cap, bint is_own) noexcept nogil
 # Nothing of the key goes while it is paused; `since_ms`, on the wall clock: when that began. The caller
 # reconsiders the key.
 cdef void pause_set(Core* core, Key* key, bint paused, int64_t since_ms) noexcept nogil
-# Tokens a second and most of them, at least one; a rate of 0 takes the pace away. The caller reconsiders the
-# key.
-cdef void rate_limit_set(Core* core, Key* key, double rate, double burst) noexcept nogil
-cdef void rate_limit_recover(Core* core, Key* key, double rate, double burst) noexcept nogil
-cdef void rate_limit_take(KeyRateLimit* limit) noexcept nogil
+# Tokens a second and most of them, at least one; a rate of 0 takes the rate away; `is_own`: by an operator's
+# word. The caller reconsiders the key.
+cdef void rate_limit_set(Core* core, Key* key, double rate, double burst, bint is_own) noexcept nogil
+# The queue's defaults, where no operator said otherwise. True: something changed, and the caller reconsiders
+# the key.
+cdef bint key_take_defaults(Core* core, Key* key) noexcept nogil
+# What an operator said (an OwnWord) counts no more. The caller reconsiders the key.
+cdef void word_taken_back(Core* core, Key* key, uint8_t word) noexcept nogil
+# Of a key that is new. Nobody knows what one of the same name took before a restart: its bucket is what one
+# that was empty then would hold by now.
+cdef void rate_limit_begin(Core* core, Key* key) noexcept nogil
+# A key that no message names any more: is its bucket as a new one's? If not, the timer tells when it will be.
+cdef bint rate_limit_is_full(Core* core, KeyRateLimit* limit) noexcept nogil
+cdef void rate_limit_time_full(Core* core, KeyRateLimit* limit) noexcept nogil
+cdef void rate_limit_time_no_more(Core* core, KeyRateLimit* limit) noexcept nogil
+cdef void rate_limit_take(Core* core, KeyRateLimit* limit) noexcept nogil
 cdef bint rate_limit_is_out(KeyRateLimit* limit) noexcept nogil  # as of the last look: reconsider the key
 cdef void rate_limit_refund(Core* core, KeyRateLimit* limit) noexcept nogil
 # when it has a token, on the wall clock

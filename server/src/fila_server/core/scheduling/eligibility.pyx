@@ -5,9 +5,10 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.state.kinds cimport (
-    NOT_PARKED, PARKED_CAPPED, PARKED_IN_ORDER, PARKED_PAUSED, PARKED_RATE_LIMITED, TIMER_KEY_RATE,
+    NOT_PARKED, OWN_CAP, OWN_RATE, PARKED_CAPPED, PARKED_IN_ORDER, PARKED_PAUSED, PARKED_RATE_LIMITED,
+    TIMER_KEY_RATE,
 )
-from fila_server.core.state.paths cimport flow_is_in_order, flow_retrying, key_cap, key_rate_limit
+from fila_server.core.state.paths cimport flow_is_in_order, flow_retrying, key_cap, key_own, key_rate_limit
 from fila_server.core.state.state cimport Queue
 from fila_server.core.structures.bucket cimport (
     bucket_configure, bucket_due_ns, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take,
@@ -86,12 +87,14 @@ cdef void channel_deactivate(Core* core, Channel* channel) noexcept nogil:
     channel.next_active = channel.prev_active = NULL
 
 
-# --- what an operator allows a key -----------------------------------------------------------
+# --- what a key may have ---------------------------------------------------------------------
 # The bucket is filled when somebody asks. The timer is set only where a flow found it empty, for the next
 # token, and reconsiders the key in all its channels.
 
 # A rate of one in a month reaches its token in steps of a day.
 cdef int64_t LONGEST_WAIT_NS = <int64_t> 86400 * 1000000000
+cdef double NS_PER_S = 1e9
+cdef double FULL = 1 - 1e-9             # doubles add up to a little less
 
 
 cdef bint _has_token(Core* core, KeyRateLimit* limit) noexcept nogil:
@@ -150,7 +153,15 @@ cdef void retry_ends(Flow* flow) noexcept nogil:
         map64_remove(retrying, <uint64_t> flow.channel)
 
 
-cdef void cap_set(Core* core, Key* key, uint32_t cap) noexcept nogil:
+cdef void _say(Core* core, Key* key, uint8_t word, bint is_own) noexcept nogil:
+    if is_own:
+        key_extras(core, key).own |= word
+    elif key.extras != NULL:
+        key.extras.own &= ~word
+
+
+cdef void cap_set(Core* core, Key* key, uint32_t cap, bint is_own) noexcept nogil:
+    _say(core, key, OWN_CAP, is_own)
     if cap or key.extras != NULL:
         key_extras(core, key).cap = cap
 
@@ -162,7 +173,7 @@ cdef void pause_set(Core* core, Key* key, bint paused, int64_t since_ms) noexcep
     if key.paused == paused:
         return
     key.paused = paused
-    place = &key_extras(core, key).paused
+    place = &key_extras(core, key).place
     if paused:
         place.rank = since_ms
         queue.paused_keys = heap_insert(queue.paused_keys, place)
@@ -182,8 +193,9 @@ cdef KeyRateLimit* _new(Core* core, Key* key) noexcept nogil:
     return limit
 
 
-cdef void rate_limit_set(Core* core, Key* key, double rate, double burst) noexcept nogil:
+cdef void rate_limit_set(Core* core, Key* key, double rate, double burst, bint is_own) noexcept nogil:
     cdef KeyRateLimit* limit = key_rate_limit(key)
+    _say(core, key, OWN_RATE, is_own)
     if rate <= 0:
         if limit != NULL:
             timer_cancel(&core.timers, &limit.timer)
@@ -196,13 +208,55 @@ cdef void rate_limit_set(Core* core, Key* key, double rate, double burst) noexce
         bucket_configure(&limit.bucket, rate, burst, core.mono_ns)
 
 
-cdef void rate_limit_recover(Core* core, Key* key, double rate, double burst) noexcept nogil:
-    cdef KeyRateLimit* limit = _new(core, key)
-    bucket_init(&limit.bucket, rate, burst, core.mono_ns)
-    limit.bucket.level = 0
+cdef bint key_take_defaults(Core* core, Key* key) noexcept nogil:
+    cdef uint8_t own = key_own(key)
+    cdef uint32_t cap = key.queue.policy.default_cap
+    cdef double rate = key.queue.policy.default_rate
+    cdef double burst = key.queue.policy.default_burst
+    cdef KeyRateLimit* limit = key_rate_limit(key)
+    cdef bint is_new = False
+    if not own & OWN_CAP and key_cap(key) != cap:
+        cap_set(core, key, cap, False)
+        is_new = True
+    if own & OWN_RATE or (limit == NULL and rate <= 0):
+        return is_new
+    if limit == NULL or limit.bucket.rate != rate or limit.bucket.burst != burst:
+        rate_limit_set(core, key, rate, burst, False)
+        is_new = True
+    return is_new
 
 
-cdef void rate_limit_take(KeyRateLimit* limit) noexcept nogil:
+cdef void word_taken_back(Core* core, Key* key, uint8_t word) noexcept nogil:
+    _say(core, key, word, False)
+    key_take_defaults(core, key)
+
+
+cdef void rate_limit_begin(Core* core, Key* key) noexcept nogil:
+    cdef KeyRateLimit* limit = key_rate_limit(key)
+    if limit != NULL and key.queue.is_recovered:
+        limit.bucket.level = min(
+            limit.bucket.burst, limit.bucket.rate * (<double> (core.mono_ns - core.opened_ns) / NS_PER_S))
+
+
+cdef bint rate_limit_is_full(Core* core, KeyRateLimit* limit) noexcept nogil:
+    bucket_refill(&limit.bucket, core.mono_ns, False)
+    return limit.bucket.level >= limit.bucket.burst * FULL
+
+
+cdef void rate_limit_time_full(Core* core, KeyRateLimit* limit) noexcept nogil:
+    cdef double missing = limit.bucket.burst - limit.bucket.level
+    cdef double wait_ns = min(missing / limit.bucket.rate * NS_PER_S, <double> LONGEST_WAIT_NS)
+    limit.wanted = False
+    timer_set(&core.timers, &limit.timer, core.mono_ns + 1 + <int64_t> wait_ns)
+
+
+cdef void rate_limit_time_no_more(Core* core, KeyRateLimit* limit) noexcept nogil:
+    timer_cancel(&core.timers, &limit.timer)
+
+
+cdef void rate_limit_take(Core* core, KeyRateLimit* limit) noexcept nogil:
+    # The flow may have stood on the ring since it was looked at: what came in since then ends at the burst.
+    bucket_refill(&limit.bucket, core.mono_ns, limit.wanted)
     bucket_take(&limit.bucket)
     limit.wanted = False
 

@@ -34,6 +34,10 @@ cdef enum Parked:       # why a flow with a backlog is not on the ring
     PARKED_RATE_LIMITED = 4
     PARKED_IN_ORDER = 5 # an earlier message of the key is leased, or waits for its retry
 
+cdef enum OwnWord:      # KeyExtras.own: what an operator said of a key, a number or none
+    OWN_CAP = 1
+    OWN_RATE = 2
+
 cdef enum SlotMark:     # Slot.marks: bits, and above them how often it came back uncounted, up to 31
     RECORDED = 1        # a STATES record exists
     RECORDED_RETURN = 2 # and says no more than that it came back

@@ -7,9 +7,9 @@ entry, from a name to its queue or channel.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport UINT32_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport UINT32_MAX, int64_t, uint32_t, uint64_t, uint8_t
 
-from fila_server.core.state.kinds cimport RETURNS_FROM_BIT
+from fila_server.core.state.kinds cimport OWN_CAP, OWN_RATE, RETURNS_FROM_BIT
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport (
     Channel, Core, Entry, Flow, Frame, Key, Lease, Queue, Share, Slot, Subqueue, ThrottleKey, Waiter,
@@ -84,11 +84,11 @@ cdef inline uint32_t key_weight(Key* key) noexcept nogil:
     return key.table_weight if key.table_weight else key.weight
 
 cdef inline uint32_t key_cap(Key* key) noexcept nogil:
-    """Most leases that it may hold in a channel at a time; 0 = no cap."""
+    """Most leases that it may hold in a channel at a time, by an operator's word or by default; 0 = none."""
     return key.extras.cap if key.extras != NULL else 0
 
 cdef inline KeyRateLimit* key_rate_limit(Key* key) noexcept nogil:
-    """An operator's rate for it, or NULL."""
+    """Its rate, by an operator's word or by default; or NULL."""
     return key.extras.rate_limit if key.extras != NULL else NULL
 
 cdef inline uint64_t flow_retrying(Flow* flow) noexcept nogil:
@@ -101,9 +101,20 @@ cdef inline bint flow_is_in_order(Flow* flow) noexcept nogil:
     """Its messages go one at a time."""
     return flow.channel.queue.policy.in_order
 
+cdef inline uint8_t key_own(Key* key) noexcept nogil:
+    """What an operator said of it, of what a queue may have defaults for: OwnWords."""
+    return key.extras.own if key.extras != NULL else 0
+
+cdef inline bint cap_is_default(Key* key) noexcept nogil:
+    """It has a cap, and no operator said so."""
+    return key_cap(key) != 0 and not key_own(key) & OWN_CAP
+
+cdef inline bint rate_is_default(Key* key) noexcept nogil:
+    return key_rate_limit(key) != NULL and not key_own(key) & OWN_RATE
+
 cdef inline bint key_has_policy(Key* key) noexcept nogil:
     """An operator set something: the key outlives its messages."""
-    return key.admin_weight != 0 or key.paused or key_cap(key) != 0 or key_rate_limit(key) != NULL
+    return key.admin_weight != 0 or key.paused or key_own(key) != 0
 
 cdef inline uint64_t flow_delivered(Flow* flow) noexcept nogil:
     """Messages begun since the flow began: 40 bits, which last a month at 400,000 a second."""

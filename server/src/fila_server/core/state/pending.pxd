@@ -98,6 +98,17 @@ cdef struct Chore:                  # work on a queue that is done in pieces, be
     uint64_t here                   # messages, of the channel at hand
     uint64_t most                   # of any channel
 
+cdef struct DefaultsWalk:           # a queue's keys are told of its new defaults in pieces, between passes
+    DefaultsWalk* next
+    uint64_t queue_number
+    uint32_t cursor                 # of the table of keys, where it goes on
+    uint32_t capacity, reach        # the table's, when the last piece ended
+
+cdef struct KeyDefaulting:          # what queues' defaults for their keys leave to do later
+    DefaultsWalk* walks
+    HeapNode* resting               # KeyExtras of keys that no message names, until their buckets are full;
+    uint32_t resting_count          # and how many
+
 cdef struct Dedup:
     Text     text                   # first
     Dedup*   next                   # in order of due_ns
@@ -114,17 +125,20 @@ cdef struct ConfigRow:
     uint32_t length
     char*    value
 
-cdef struct KeyRateLimit:           # an operator's rate for one fairness key, see scheduling/eligibility.pxd
-    Timer    timer                  # first; when the next token comes, while somebody waits for it
+cdef struct KeyRateLimit:           # the rate of one fairness key, see scheduling/eligibility.pxd
+    Timer    timer                  # first; the next token, while somebody waits for one; or, while its key
+                                    # rests, when it is full
     void*    key                    # the Key it belongs to
     Bucket   bucket
     bint     wanted                 # somebody waits for a token, or was woken for one and took none yet
 
 cdef struct KeyExtras:              # what few fairness keys have; made when first needed, gone with the key
-    HeapNode paused                 # first; while an operator paused it: in Queue.paused_keys, by when, in ms
-    void*    key                    # whose these are
-    uint32_t cap                    # an operator's: most leases at a time, 0 = no cap
-    KeyRateLimit* rate_limit        # an operator's rate; NULL = none
+    HeapNode place                  # first; while it is paused, in Queue.paused_keys, and while it rests, in
+    void*    key                    # KeyDefaulting.resting, by when that began, in ms; then: whose these are
+    uint32_t cap                    # most leases at a time, 0 = no cap
+    uint8_t  own                    # OwnWords: the operator's; what is not among them is the queue's default
+    uint8_t  rests                  # no message names the key, and its bucket is not full
+    KeyRateLimit* rate_limit        # NULL = none
     Map64*   flows_by_channel       # NULL while it is used in few channels
     Map64    retrying               # by channel: failed messages that keep their place until the retry is due
 

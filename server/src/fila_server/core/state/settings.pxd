@@ -35,4 +35,6 @@ cdef struct Policy:                 # a queue's settings, parsed
     uint64_t hard_bytes
     uint64_t dedup_window_ms
     uint64_t grace_ms               # how long a broken session may be resumed
+    double   default_rate, default_burst    # of keys without an operator's word; a rate of 0 = none
+    uint32_t default_cap            # the same; 0 = none
     uint64_t idle_ms                # the queue is deleted after so long without use; 0 = never

@@ -25,7 +25,7 @@ from fila_server.core.state.opaque cimport (
     History, Loader, Outboxes, Store, StoreError, Traces, rocksdb_writebatch_t,
 )
 from fila_server.core.state.pending cimport (
-    Chore, Cohort, Decision, Dedup, Holder, KeyExtras, LeaseGroup, OwnIds, Page, Wait,
+    Chore, Cohort, Decision, Dedup, Holder, KeyDefaulting, KeyExtras, LeaseGroup, OwnIds, Page, Wait,
 )
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.shared cimport Shared
@@ -368,14 +368,13 @@ cdef struct Queue:
     uint64_t reveals                # how many of its frames were begun
     Chore*   chore                  # the change to it that is being carried out, and those that wait for it
     Queue*   dlq                    # NULL for a DLQ
-    bint     is_dlq, owns_dlq, copied       # copied: recovery, its record was found in both families
+    bint     is_dlq, owns_dlq, is_recovered, copied     # the last: recovery, its record is in both families
     TextMap  keys, channels_by_name, dedup
     Channel* channels
     Channel* gone                   # channels that are being taken apart,
     uint64_t gone_offset            # the first of them without the frames below,
     uint32_t gone_cursor            # and without these of the queue's keys
-    uint32_t channel_count
-    uint32_t coming                 # messages of the command at hand for it, until the first is taken
+    uint32_t channel_count, coming  # the latter: messages of the command at hand, until the first is taken
     uint64_t coming_bytes
     Directory directory
     HeapNode* paused_keys           # KeyExtras.paused, at the root the one paused first; and how many
@@ -425,7 +424,7 @@ cdef struct Core:
     # --- clocks of this pass
     int64_t  mono_ns
     uint32_t mono_ms                # the same; it wraps after 49 days, so only differences count
-    int64_t  wall_ms, opened_ms     # the latter: the first pass's, when all counters began
+    int64_t  wall_ms, opened_ms, opened_ns      # opened: the first pass's, when all counters began
     uint64_t durable                # shared.durable and shared.stopping, read once a pass: a pass is a
     bint     stopping               # function of what it took in
     int64_t  heard_ms               # goes on only while the edge reads its sockets: silence is judged by it
@@ -466,6 +465,7 @@ cdef struct Core:
     uint64_t loads_taken            # answers of the reader thread
     Queue    *gone, *gone_last      # deleted, and being taken apart; oldest first
     Chore    *chores, *chores_last  # changes that are carried out in pieces, each in its turn
+    KeyDefaulting key_defaulting
     uint64_t stage_end              # see budget.pxd
     Queue    *revealing, *revealing_last    # queues whose frames need more than one stage, in turn
     char**   moved_bytes            # bytes of moved messages, until their frame is built

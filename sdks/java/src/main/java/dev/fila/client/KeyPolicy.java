@@ -11,6 +11,8 @@ public final class KeyPolicy {
     private final @Nullable Integer maxInFlight;
     private final @Nullable Double ratePerSecond;
     private final @Nullable Double burst;
+    private final boolean capByDefault;
+    private final boolean rateByDefault;
 
     private KeyPolicy(Builder builder) {
         weight = builder.weight;
@@ -18,6 +20,8 @@ public final class KeyPolicy {
         maxInFlight = builder.maxInFlight;
         ratePerSecond = builder.ratePerSecond;
         burst = builder.burst;
+        capByDefault = builder.capByDefault;
+        rateByDefault = builder.rateByDefault;
     }
 
     /** With nothing asked for. */
@@ -40,12 +44,18 @@ public final class KeyPolicy {
         return Optional.ofNullable(paused);
     }
 
-    /** Most messages of this key leased at once in a channel; 0 for no cap. */
+    /**
+     * Most messages of this key leased at once in a channel; 0 for no cap, also where the queue has
+     * a default.
+     */
     public Optional<Integer> maxInFlight() {
         return Optional.ofNullable(maxInFlight);
     }
 
-    /** Most messages of this key delivered a second, over all channels; 0 takes the rate away. */
+    /**
+     * Most messages of this key delivered a second, over all channels; 0 for no rate, also where
+     * the queue has a default.
+     */
     public Optional<Double> ratePerSecond() {
         return Optional.ofNullable(ratePerSecond);
     }
@@ -58,6 +68,16 @@ public final class KeyPolicy {
         return Optional.ofNullable(burst);
     }
 
+    /** Take the operator's cap back: the queue's default holds for the key again. */
+    public boolean capByDefault() {
+        return capByDefault;
+    }
+
+    /** Take the operator's rate and burst back: the queue's default holds for the key again. */
+    public boolean rateByDefault() {
+        return rateByDefault;
+    }
+
     SetKeyPolicyRequest.Builder request(String fairnessKey) {
         SetKeyPolicyRequest.Builder request =
                 SetKeyPolicyRequest.newBuilder().setFairnessKey(fairnessKey);
@@ -66,6 +86,7 @@ public final class KeyPolicy {
         maxInFlight().ifPresent(request::setMaxInFlight);
         ratePerSecond().ifPresent(request::setRatePerSecond);
         burst().ifPresent(request::setBurst);
+        request.setCapByDefault(capByDefault).setRateByDefault(rateByDefault);
         return request;
     }
 
@@ -76,6 +97,8 @@ public final class KeyPolicy {
         private @Nullable Integer maxInFlight;
         private @Nullable Double ratePerSecond;
         private @Nullable Double burst;
+        private boolean capByDefault;
+        private boolean rateByDefault;
 
         private Builder() {}
 
@@ -106,6 +129,18 @@ public final class KeyPolicy {
         /** Sets {@link KeyPolicy#burst()}. */
         public Builder burst(double value) {
             burst = value;
+            return this;
+        }
+
+        /** Sets {@link KeyPolicy#capByDefault()}. */
+        public Builder capByDefault(boolean value) {
+            capByDefault = value;
+            return this;
+        }
+
+        /** Sets {@link KeyPolicy#rateByDefault()}. */
+        public Builder rateByDefault(boolean value) {
+            rateByDefault = value;
             return this;
         }
 

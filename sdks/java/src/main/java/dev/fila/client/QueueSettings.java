@@ -170,6 +170,30 @@ public final class QueueSettings {
             return said("intake.dedup_headers");
         }
 
+        /**
+         * Most messages of a fairness key delivered a second, over all channels, until an operator
+         * sets something else for the key; 0 for no rate.
+         */
+        public Builder keyRateDefault(double perSecond) {
+            config.getKeyDefaultsBuilder().setRatePerSecond(perSecond);
+            return said("key_defaults.rate_per_second");
+        }
+
+        /**
+         * How many messages of such a key may be delivered at once after a pause, at least 1; 0 for
+         * one second's worth. It needs a {@link #keyRateDefault}.
+         */
+        public Builder keyBurstDefault(double value) {
+            config.getKeyDefaultsBuilder().setBurst(value);
+            return said("key_defaults.burst");
+        }
+
+        /** Most messages of such a key leased at once in a channel; 0 for no cap. */
+        public Builder keyCapDefault(int value) {
+            config.getKeyDefaultsBuilder().setMaxInFlight(value);
+            return said("key_defaults.max_in_flight");
+        }
+
         /** Channels to make with the queue; only when it is created. None means {@code default}. */
         public Builder channels(Collection<String> value) {
             config.clearChannels().addAllChannels(value);

@@ -163,6 +163,8 @@ final class AdminOperations {
         request.integer("max_in_flight").ifPresent(policy::maxInFlight);
         request.real("rate_per_second").ifPresent(policy::ratePerSecond);
         request.real("burst").ifPresent(policy::burst);
+        request.flag("cap_by_default").ifPresent(policy::capByDefault);
+        request.flag("rate_by_default").ifPresent(policy::rateByDefault);
         return policy.build();
     }
 
@@ -261,8 +263,16 @@ final class AdminOperations {
         config.millis("disconnect_grace_ms").ifPresent(settings::disconnectGrace);
         config.millis("expires_after_idle_ms").ifPresent(settings::expiresAfterIdle);
         config.object("intake").ifPresent(intake -> takeIn(intake, settings));
+        config.object("key_defaults").ifPresent(defaults -> keyDefaults(defaults, settings));
         config.checkAllSeen();
         return settings.build();
+    }
+
+    private static void keyDefaults(Request given, QueueSettings.Builder settings) {
+        given.real("rate_per_second").ifPresent(settings::keyRateDefault);
+        given.real("burst").ifPresent(settings::keyBurstDefault);
+        given.number("max_in_flight").ifPresent(n -> settings.keyCapDefault((int) (long) n));
+        given.checkAllSeen();
     }
 
     private static RetrySettings retry(Request given) {
