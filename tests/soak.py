@@ -72,6 +72,8 @@ CRASHES = {
 AT_LENGTH = (
     "access/test_keyring.py",
     "crash/test_begun_over_crashes.py",
+    "crash/test_order_over_kills.py",
+    "simulation/test_key_order.py",
     "crash/test_sink_kills.py",
     "core/test_sinks_random.py",
     *(f"core/test_{name}.py" for name in ("maps", "heap", "timers", "drr", "bucket", "parsed_frame")),

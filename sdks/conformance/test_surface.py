@@ -49,6 +49,7 @@ WITHOUT_ARGUMENT = {
     "WhoAmI.queue": "for the gateway, which takes messages of senders that know nothing of Fila",
     "Redrive.after_offset": "for page after page; StartOperation and WatchOperation tell how far they are",
     "Redrive.up_to_offset": "as after_offset",
+    "ListKeyPolicies.after": "for page after page of a file that `fila export --keys` writes",
     "UpdateQueue.update_mask": "made of the settings that are given",
     "DryRunPolicy.update_mask": "made of the settings that are given",
 }

@@ -114,6 +114,25 @@ def test_a_broker_that_loses_messages_at_its_restart_is_found():
     assert lost.passed is False
 
 
+def test_a_broker_that_puts_a_failed_message_behind_the_others_keeps_no_order():
+    class Blocking(InTurn):
+        """One of each tenant at a time, and what comes back stands where it stood."""
+
+        def take(self, most, wait_s):
+            firsts = [self.waiting[name].popleft() for name in self.waiting if self.waiting[name]]
+            return [Taken(message, None) for message in firsts]
+
+        def give_back(self, taken, after_s):
+            for each in taken:
+                self.waiting[each.message.tenant].appendleft(each.message)
+
+    (kept,) = answers(Blocking(), "order")
+    (lost,) = answers(InTurn(), "order")
+
+    assert (kept.value, kept.passed) == (0, True)
+    assert lost.passed is False
+
+
 def test_a_payload_says_which_message_it_is():
     message = Message("acme", 7, cost=3)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from grpc import StatusCode
 
-from fila.v1 import admin_pb2
+from fila.v1 import admin_pb2, events_pb2
 from fila_cli.declared import read
 from tests.cli.fake_broker import FakeBroker, Refusal
 
@@ -208,3 +208,97 @@ def test_a_script_stands_in_the_file_as_it_was_written(fila, broker: FakeBroker)
     broker.answers["GetQueue"] = admin_pb2.GetQueueResponse(config=config)
 
     assert f"on-enqueue = '''\n{SCRIPTS[0]}'''\n" in fila("export", "orders").out
+
+
+# --- pauses, and what was set for single keys -----------------------------------------------------
+
+
+def with_tables(tmp_path: Path, *lines: str) -> str:
+    path = tmp_path / "keys.toml"
+    path.write_text("\n".join(["[queues.orders]", *lines, ""]))
+    return str(path)
+
+
+def there(broker: FakeBroker, *, paused: bool = False, **set_for_acme: float) -> None:
+    config = admin_pb2.QueueConfig(max_attempts=20, dedup_window_ms=300_000, paused=paused)
+    config.visibility_timeout_ms, config.disconnect_grace_ms = 30_000, 5_000
+    kinds = admin_pb2.RetryPolicy
+    config.retry.CopyFrom(kinds(kind=kinds.KIND_EXPONENTIAL, base_ms=100, cap_ms=60_000, jitter=1.0))
+    config.hook_fallback, config.key_order = admin_pb2.HOOK_FALLBACK_POLICY, admin_pb2.KEY_ORDER_RELAXED
+    broker.answers["GetQueue"] = admin_pb2.GetQueueResponse(config=config)
+    policy = events_pb2.KeyPolicy(fairness_key="acme", **set_for_acme)  # type: ignore[arg-type]
+    broker.answers["ListKeyPolicies"] = events_pb2.ListKeyPoliciesResponse(
+        policies=[policy] if set_for_acme else []
+    )
+
+
+def test_a_pause_is_lifted_only_where_the_file_says_so(fila, broker: FakeBroker, tmp_path):
+    there(broker, paused=True)
+
+    assert fila("apply", with_tables(tmp_path)).out == "nothing differs\n"
+    said = fila("diff", with_tables(tmp_path, "paused = false"))
+    assert said.out == "~ update orders paused true -> unset\n1 thing would change\n"
+    fila("apply", with_tables(tmp_path, "paused = false"))
+    request = broker.request("UpdateQueue")
+    assert (list(request.update_mask.paths), request.config.paused) == (["paused"], False)
+
+
+def test_of_a_key_what_the_file_names_is_set_and_the_rest_stays(fila, broker: FakeBroker, tmp_path):
+    there(broker, weight=3, max_in_flight=10)
+    path = with_tables(tmp_path, "[queues.orders.keys.acme]", "weight = 3", "cap = 5", "rate = 2.5")
+
+    said = fila("apply", path)
+
+    assert said.out == "~ key orders/acme cap 10 -> 5, rate 0 -> 2.5\n1 thing changed\n"
+    request = broker.request("SetKeyPolicy")
+    assert (request.queue, request.fairness_key) == ("orders", "acme")
+    assert (request.max_in_flight, request.rate_per_second) == (5, 2.5)
+    assert not request.HasField("weight")
+    assert not request.HasField("paused")
+
+
+def test_an_export_with_keys_is_a_file_that_changes_nothing(fila, broker: FakeBroker, tmp_path):
+    there(broker, paused=True, weight=3, max_in_flight=10)
+    broker.answers["ListQueues"] = admin_pb2.ListQueuesResponse(queues=[admin_pb2.QueueInfo(name="orders")])
+
+    exported = fila("export", "--keys", "orders").out
+
+    assert "paused = true" in exported
+    assert '[queues."orders".keys."acme"]\nweight = 3\ncap = 10\n' in exported
+    path = tmp_path / "exported.toml"
+    path.write_text(exported)
+    assert fila("diff", str(path)).out == "nothing differs\n"
+
+
+def test_what_a_key_has_by_its_queues_defaults_is_not_exported_as_its_own(fila, broker: FakeBroker):
+    there(
+        broker,
+        weight=3,
+        max_in_flight=10,
+        rate_per_second=5,
+        burst=5,
+        cap_by_default=True,
+        rate_by_default=True,
+    )
+
+    exported = fila("export", "--keys", "orders").out
+
+    assert exported.endswith('[queues."orders".keys."acme"]\nweight = 3\n\n')
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("color = 3", "queues.orders.keys.acme.color is no setting of a key; known are weight, cap"),
+        ("weight = 2.5", "queues.orders.keys.acme.weight must be a whole number"),
+        ("weight = 1001", "queues.orders.keys.acme.weight must be 0 to 1000, got 1001"),
+        ("paused = 1", "queues.orders.keys.acme.paused must be true or false"),
+    ],
+)
+def test_what_is_wrong_with_a_key_is_told_by_its_place(
+    fila, broker: FakeBroker, tmp_path, line: str, said: str
+):
+    ran = fila("diff", with_tables(tmp_path, "[queues.orders.keys.acme]", line))
+
+    assert ran.code == 2
+    assert said in " ".join(ran.err.split())

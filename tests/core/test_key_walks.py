@@ -135,6 +135,8 @@ def test_what_was_set_for_single_keys_is_found_part_after_part(engine: DrivenEng
         f"key{key}" for key in range(0, KEYS, 2_000)
     )
     assert [(policy.fairness_key, policy.weight) for policy in one.policies] == [("key2000", 7)]
+    behind = events.ListKeyPoliciesRequest(queue="q", after=listed.policies[2].fairness_key)
+    assert asyncio.run(key_policies(there, behind)).policies == listed.policies[3:]
     assert len(broker.kinds) - 1 >= KEYS // CELLS_PER_PAGE
 
 

@@ -31,6 +31,8 @@ class Tenant:
     """Messages a second it may have; 0 is no limit."""
     limit: str = ""
     """All tenants that name the same limit have their rate together; empty: it has one of its own."""
+    in_order: bool = False
+    """Its messages are to be handled in order, where the broker can keep it: told of all tenants or of none."""
 
 
 @dataclass(frozen=True, slots=True)

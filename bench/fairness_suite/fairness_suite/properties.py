@@ -250,6 +250,40 @@ def after_restart(adapter: Adapter, sizes: Sizes, restart: Restart) -> list[Find
     ]
 
 
+def order(adapter: Adapter, sizes: Sizes, restart: Restart) -> list[Finding]:
+    """A fifth of the messages fails once: is a tenant's message handled after one of its own that was sent later?"""
+    del restart
+    names = _names(sizes)
+    adapter.open({name: Tenant(name, in_order=True) for name in names})
+    each = 20
+    for name in names:
+        adapter.send([Message(name, number) for number in range(each)])
+    handled: dict[str, set[int]] = {name: set() for name in names}
+    failed: set[Message] = set()
+    too_early = 0
+    while sum(map(len, handled.values())) < each * len(names):
+        batch = adapter.take(BATCH, _PATIENCE_S)
+        if not batch:
+            break
+        fails = [t for t in batch if t.message.number % 5 == 1 and t.message not in failed]
+        failed.update(taken.message for taken in fails)
+        adapter.give_back(fails, 0.05)
+        adapter.settle([taken for taken in batch if taken not in fails])
+        for taken in batch:
+            if taken not in fails:
+                before = handled[taken.message.tenant]
+                too_early += any(number not in before for number in range(taken.message.number))
+                before.add(taken.message.number)
+    return [
+        Finding(
+            "order: messages of a hundred handled before an earlier one",
+            100 * too_early / (each * len(names)),
+            "",
+            0,
+        )
+    ]
+
+
 QUESTIONS: Mapping[str, Question] = {
     "share": share_error,
     "starvation": starvation,
@@ -259,6 +293,7 @@ QUESTIONS: Mapping[str, Question] = {
     "shared-limit": shared_limit,
     "churn": churn,
     "restart": after_restart,
+    "order": order,
 }
 
 

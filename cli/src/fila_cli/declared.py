@@ -9,6 +9,10 @@
     visibility-timeout = "5m"
     on-enqueue = "@route.lua"
     channels = ["default", "audit"]      # made with the queue, and added later; none is ever deleted
+    paused = false                       # lifts an operator's pause; left out, it stays
+
+    [queues.orders.keys.acme]            # what an operator set for one fairness key: see declared_keys.py
+    cap = 10
 
 The words are the flags of `fila queue create`, the values theirs too. What a queue's table leaves out is its default.
 """
@@ -24,12 +28,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from fila_cli.declared_keys import KeySettings, key_settings
 from fila_cli.settings import SETTINGS, Setting, config_from, describe
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import QueueConfig
 
-_CHANNELS = "channels"
+_CHANNELS, _PAUSED, _KEYS = "channels", "paused", "keys"
 _SCRIPTS = ("on-enqueue", "on-failure")
 
 
@@ -38,6 +43,10 @@ class Declared:
     """What a file asks for."""
 
     queues: dict[str, QueueConfig] = field(default_factory=dict)
+    paused: dict[str, bool] = field(default_factory=dict)
+    """Of queues of which the file says so."""
+    keys: dict[str, dict[str, KeySettings]] = field(default_factory=dict)
+    """Of queues, by fairness key."""
     config: dict[str, str] = field(default_factory=dict)
 
 
@@ -56,6 +65,10 @@ def read(path: Path) -> Declared:
         elif name == "queues" and isinstance(table, dict):
             for queue, settings in table.items():
                 declared.queues[queue] = _config_of(path, queue, settings)
+                if _PAUSED in settings:
+                    declared.paused[queue] = settings[_PAUSED]
+                if _KEYS in settings:
+                    declared.keys[queue] = key_settings(f"queues.{queue}.{_KEYS}", settings[_KEYS])
         else:
             raise _wrong(f"{path}: {name} is no table of such a file; known are [config] and [queues.NAME]")
     return declared
@@ -73,12 +86,11 @@ def _config_of(path: Path, queue: str, settings: Any) -> QueueConfig:
     by_name = {setting.name.split("/")[0]: setting for setting in SETTINGS}
     given: dict[str, Any] = {}
     for name, value in settings.items():
-        if name == _CHANNELS:
+        if name in (_CHANNELS, _PAUSED, _KEYS):
             continue
         if name not in by_name:
-            raise _wrong(
-                f"{path}: queues.{queue}.{name} is no setting; known are {', '.join(by_name)}, {_CHANNELS}"
-            )
+            known = ", ".join([*by_name, _CHANNELS, _PAUSED, _KEYS])
+            raise _wrong(f"{path}: queues.{queue}.{name} is no setting; known are {known}")
         setting = by_name[name]
         given[setting.parameter.split("/")[0]] = _converted(path, queue, setting, value)
     config, _ = config_from(given)
@@ -86,6 +98,9 @@ def _config_of(path: Path, queue: str, settings: Any) -> QueueConfig:
     if not (isinstance(channels, list) and all(isinstance(each, str) for each in channels)):
         raise _wrong(f'{path}: queues.{queue}.{_CHANNELS} must be a list of names, as ["default", "audit"]')
     config.channels.extend(channels)
+    if not isinstance(settings.get(_PAUSED, False), bool):
+        raise _wrong(f"{path}: queues.{queue}.{_PAUSED} must be true or false")
+    config.paused = settings.get(_PAUSED, False)
     return config
 
 
@@ -133,6 +148,7 @@ def differences(wanted: QueueConfig, there: QueueConfig, fields: Iterable[str]) 
     """Say of `fields`, as `differing` names them, what would become of what."""
     old, new = _told(there), _told(_with_defaults(wanted))
     names = [setting.name.split("/")[0] for setting in SETTINGS if setting.field.split(".")[0] in fields]
+    names += [_PAUSED] if _PAUSED in fields else []
     found = [Difference(name, old.get(name, ""), new.get(name, "")) for name in names]
     return [
         each._replace(new=each.new.replace(" line", " other line", 1)) if each.old == each.new else each
@@ -208,9 +224,9 @@ def _lines_of(config: QueueConfig) -> list[tuple[str, str]]:
             listed.append((name, _list(lists[name])))
         elif name in _SCRIPTS:
             listed.append((name, _script(getattr(config, f"{name.replace('-', '_')}_script"))))
-        elif name == "ttl-to-dlq":
+        elif name == "ttl-to-dlq" or name == _PAUSED:
             listed.append((name, "true"))
-        elif name != "paused":
+        else:
             listed.append((name, text if text.isdigit() else quoted(text)))
     if config.channels:
         listed.append((_CHANNELS, _list(config.channels)))

@@ -1261,7 +1261,9 @@ type ListKeyPoliciesRequest struct {
 	// The queue's name.
 	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
 	// Only this key's; empty means every key's for which something was set.
-	FairnessKey   string `protobuf:"bytes,2,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	FairnessKey string `protobuf:"bytes,2,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// Only keys that sort behind this one, for page after page; empty begins with the first.
+	After         string `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1310,10 +1312,17 @@ func (x *ListKeyPoliciesRequest) GetFairnessKey() string {
 	return ""
 }
 
+func (x *ListKeyPoliciesRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
 // What was set for single keys, sorted by key.
 type ListKeyPoliciesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The keys; the one that was asked for too when nothing was set for it. At most 10,000.
+	// The keys; the one that was asked for too when nothing was set for it. At most 10,000: the first ones.
 	Policies      []*KeyPolicy `protobuf:"bytes,1,rep,name=policies,proto3" json:"policies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2011,10 +2020,11 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\fCAUSE_CAPPED\x10\a\x12\x16\n" +
 	"\x12CAUSE_RATE_LIMITED\x10\t\x12\x12\n" +
 	"\x0eCAUSE_IN_ORDER\x10\n" +
-	"\"Q\n" +
+	"\"g\n" +
 	"\x16ListKeyPoliciesRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12!\n" +
-	"\ffairness_key\x18\x02 \x01(\tR\vfairnessKey\"I\n" +
+	"\ffairness_key\x18\x02 \x01(\tR\vfairnessKey\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\"I\n" +
 	"\x17ListKeyPoliciesResponse\x12.\n" +
 	"\bpolicies\x18\x01 \x03(\v2\x12.fila.v1.KeyPolicyR\bpolicies\"\xf0\x02\n" +
 	"\tKeyPolicy\x12!\n" +

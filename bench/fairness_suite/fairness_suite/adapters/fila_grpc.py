@@ -44,6 +44,8 @@ class FilaQueue:
             weights={tenant.name: tenant.weight for tenant in tenants.values()},
             throttle_key_headers=["limit"] if limited else [],
         )
+        if any(tenant.in_order for tenant in tenants.values()):
+            config.key_order = admin_pb2.KEY_ORDER_STRICT
         self._admin.CreateQueue(admin_pb2.CreateQueueRequest(name=_QUEUE, config=config), timeout=_TIMEOUT_S)
 
     def send(self, messages: Sequence[Message]) -> None:

@@ -12,12 +12,14 @@ import click
 from fila_cli.arguments import without_doubles
 from fila_cli.colors import Meaning, paint
 from fila_cli.declared import Declared, Difference, as_toml, differences, differing, quoted, read
+from fila_cli.declared_keys import lines_of, policies, request_of, text_of, value_of
 from fila_cli.failures import reason_of
 from fila_cli.output import counted, printable, show
 from fila_cli.session import Command, Session
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import QueueConfig
+    from fila.v1.events_pb2 import KeyPolicy
 
 
 def _takes_file(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,7 +42,7 @@ class Change(NamedTuple):
     """One thing that differs."""
 
     what: str
-    """`create`, `update`, `channel` or `config`."""
+    """`create`, `update`, `channel`, `key` or `config`."""
     name: str
     fields: list[str]
     """Of the contract's QueueConfig, as an update's mask names them."""
@@ -85,27 +87,34 @@ def diff(session: Session, path: Path) -> None:
     examples="""
     fila export > queues.toml
     fila export orders mails
+    fila export --keys orders
     """,
 )
 @click.argument("queues", nargs=-1)
+@click.option(
+    "--keys", is_flag=True, help="With what was set for single fairness keys: weight, cap, rate, pause"
+)
 @click.pass_obj
-def export(session: Session, queues: tuple[str, ...]) -> None:
+def export(session: Session, queues: tuple[str, ...], *, keys: bool) -> None:
     """Print the queues there are, or those that are named, as a file for 'fila apply'; dead-letter queues apart."""
     from fila.v1 import admin_pb2
 
     listed = session.admin.ListQueues(admin_pb2.ListQueuesRequest(), timeout=session.timeout_s).queues
     names = queues or [each.name for each in listed if not each.name.endswith(".dlq")]
-    found = {}
+    entries = session.admin.ListConfig(admin_pb2.ListConfigRequest(), timeout=session.timeout_s).entries
+    values = {} if queues else {entry.key: entry.value for entry in without_doubles(entries, "")}
+    print(as_toml({}, values), end="\n" if values and names else "")
     for name in names:
         config = session.admin.GetQueue(
             admin_pb2.GetQueueRequest(queue=name), timeout=session.timeout_s
         ).config
         del config.channels[:]
         config.channels.extend(_channels(session, name))
-        found[name] = config
-    entries = session.admin.ListConfig(admin_pb2.ListConfigRequest(), timeout=session.timeout_s).entries
-    values = {} if queues else {entry.key: entry.value for entry in without_doubles(entries, "")}
-    print(as_toml(found, values), end="")
+        print(as_toml({name: config}, {}), end="\n" if name != names[-1] or keys else "")
+        for policy in policies(session.admin, name, session.timeout_s) if keys else ():
+            if lines := lines_of(policy):
+                heading = f"[queues.{quoted(name)}.keys.{quoted(policy.fairness_key)}]"
+                print(heading, *lines, "", sep="\n")
 
 
 def _channels(session: Session, queue: str) -> list[str]:
@@ -135,21 +144,41 @@ def _changes(session: Session, declared: Declared) -> list[Change]:
             if reason_of(error) != "QUEUE_NOT_FOUND":
                 raise
             changes.append(Change("create", queue, [], []))
+            changes += _keys_differing(declared, queue, {})
             continue
-        if fields := _differing(config, got.config):
+        if fields := _differing(config, got.config, says_paused=queue in declared.paused):
             changes.append(Change("update", queue, fields, differences(config, got.config, fields)))
         missing = [name for name in config.channels if name not in _channels(session, queue)]
         changes += [Change("channel", f"{queue}/{name}", [], []) for name in missing]
+        if named := declared.keys.get(queue):
+            each = policies(session.admin, queue, session.timeout_s)
+            set_now = {policy.fairness_key: policy for policy in each if policy.fairness_key in named}
+            changes += _keys_differing(declared, queue, set_now)
     return changes
 
 
-def _differing(wanted: QueueConfig, there: QueueConfig) -> list[str]:
+def _keys_differing(declared: Declared, queue: str, set_now: dict[str, KeyPolicy]) -> list[Change]:
+    changes = []
+    for key, settings in declared.keys.get(queue, {}).items():
+        policy = set_now.get(key)
+        found = [
+            Difference(name, text_of(value_of(policy, name)), text_of(value))
+            for name, value in settings.items()
+            if value_of(policy, name) != value
+        ]
+        if found:
+            changes.append(Change("key", f"{queue}/{key}", [], found))
+    return changes
+
+
+def _differing(wanted: QueueConfig, there: QueueConfig, *, says_paused: bool) -> list[str]:
     fields = differing(wanted, there)
     if not wanted.durability:
         fields = [
             name for name in fields if name != "durability"
         ]  # left to the broker, which says what it does
-    return [name for name in fields if name != "paused"]  # an operator's hand, not a queue's design
+    # A pause is an operator's hand: a file that does not speak of it leaves it.
+    return fields if says_paused else [name for name in fields if name != "paused"]
 
 
 def _carry_out(session: Session, declared: Declared, change: Change) -> None:
@@ -166,6 +195,11 @@ def _carry_out(session: Session, declared: Declared, change: Change) -> None:
         request = admin_pb2.UpdateQueueRequest(queue=change.name, config=declared.queues[change.name])
         request.update_mask.paths.extend(change.fields)
         session.admin.UpdateQueue(request, timeout=session.timeout_s)
+    elif change.what == "key":
+        queue, _, key = change.name.partition("/")
+        names = [each.name for each in change.settings]
+        request = request_of(queue, key, declared.keys[queue][key], names)
+        session.admin.SetKeyPolicy(request, timeout=session.timeout_s)
     else:
         queue, _, channel = change.name.partition("/")
         request = admin_pb2.CreateChannelRequest(queue=queue, channel=channel, head=True)
@@ -179,7 +213,7 @@ def _show(session: Session, changes: list[Change], verb: str) -> None:
             for change in changes
         ]
     }
-    signs = {"create": "+", "channel": "+", "update": "~", "config": "~"}
+    signs = {"create": "+", "channel": "+", "update": "~", "key": "~", "config": "~"}
     lines = [
         f"{paint(signs[change.what], Meaning.GOOD)} {change.what} {change.name} {_told(change)}".rstrip()
         for change in changes

@@ -43,7 +43,8 @@ async def find_keys(broker: Broker, request: pb.FindKeysRequest) -> pb.FindKeysR
 async def key_policies(
     broker: Broker, request: events_pb2.ListKeyPoliciesRequest
 ) -> events_pb2.ListKeyPoliciesResponse:
-    """What was set for the named key, or for every key, sorted by key; at most POLICIES_MAX. Raises QueueNotFound."""
+    """What was set for the named key, or for every key, sorted by key; the first POLICIES_MAX behind
+    `after`. Raises QueueNotFound."""
     page = seam_frames.PolicyPage(queue=request.queue.encode(), fairness_key=request.fairness_key.encode())
     found: dict[str, events_pb2.KeyPolicy] = {}
     async for part in walk_keys(broker.call, commands.KEY_POLICIES, page, seam_frames.PolicyPart):
@@ -52,11 +53,15 @@ async def key_policies(
             continue
         for row in part.policies:
             policy = events_pb2.KeyPolicy.FromString(row)
-            found[policy.fairness_key] = policy
-        if len(found) >= POLICIES_MAX:
-            break
-    reported = sorted(found.values(), key=lambda policy: policy.fairness_key)
-    return events_pb2.ListKeyPoliciesResponse(policies=reported[:POLICIES_MAX])
+            if policy.fairness_key > request.after:
+                found[policy.fairness_key] = policy
+        if len(found) > 2 * POLICIES_MAX:
+            found = {policy.fairness_key: policy for policy in _first(found)}
+    return events_pb2.ListKeyPoliciesResponse(policies=_first(found))
+
+
+def _first(found: dict[str, events_pb2.KeyPolicy]) -> list[events_pb2.KeyPolicy]:
+    return heapq.nsmallest(POLICIES_MAX, found.values(), key=lambda policy: policy.fairness_key)
 
 
 def _largest(found: dict[str, pb.KeyState], most: int) -> list[pb.KeyState]:

@@ -219,12 +219,14 @@ class LateKey(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ..., cause: _Optional[_Union[LateKey.Cause, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., waiting_ms: _Optional[int] = ..., since: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., weight: _Optional[int] = ..., by_default: bool = ...) -> None: ...
 
 class ListKeyPoliciesRequest(_message.Message):
-    __slots__ = ["fairness_key", "queue"]
+    __slots__ = ["after", "fairness_key", "queue"]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
+    after: str
     fairness_key: str
     queue: str
-    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., after: _Optional[str] = ...) -> None: ...
 
 class ListKeyPoliciesResponse(_message.Message):
     __slots__ = ["policies"]

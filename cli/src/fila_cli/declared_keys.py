@@ -1,0 +1,106 @@
+"""What a file says of single fairness keys, and what was set for them.
+
+    [queues.orders.keys.acme]
+    weight = 3
+    cap = 10
+    rate = 5
+    burst = 20
+    paused = true
+
+A number that the file does not name stays as it is; 0 takes it away. A key is resumed only by `paused = false`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from fila.v1.admin_pb2 import SetKeyPolicyRequest
+    from fila.v1.events_pb2 import KeyPolicy
+
+KeySettings = dict[str, float | bool]
+"""Of one key, by the file's words."""
+
+FIELDS = {
+    "weight": "weight",
+    "cap": "max_in_flight",
+    "rate": "rate_per_second",
+    "burst": "burst",
+    "paused": "paused",
+}
+"""The file's words, and what KeyPolicy and SetKeyPolicyRequest call them."""
+
+_WHOLE = ("weight", "cap")
+_MOST = {"weight": 1000, "cap": 2**32 - 1, "rate": 1e9, "burst": 1e9}
+
+
+def key_settings(place: str, table: Any) -> dict[str, KeySettings]:
+    """The tables of a queue's keys, checked; `place` is how a refusal begins."""
+    if not isinstance(table, dict) or not all(isinstance(each, dict) for each in table.values()):
+        raise _wrong(f"{place} must hold a table a key, as [{place}.acme]")
+    return {key: dict(_checked(f"{place}.{key}", settings)) for key, settings in table.items()}
+
+
+def _checked(place: str, settings: dict[str, Any]) -> Iterator[tuple[str, float | bool]]:
+    for name, value in settings.items():
+        if name not in FIELDS:
+            raise _wrong(f"{place}.{name} is no setting of a key; known are {', '.join(FIELDS)}")
+        if name == "paused":
+            if not isinstance(value, bool):
+                raise _wrong(f"{place}.paused must be true or false")
+        elif isinstance(value, bool) or not isinstance(value, int if name in _WHOLE else int | float):
+            raise _wrong(f"{place}.{name} must be a {'whole ' if name in _WHOLE else ''}number")
+        elif not 0 <= value <= _MOST[name]:
+            raise _wrong(f"{place}.{name} must be 0 to {_MOST[name]:g}, got {value:g}")
+        yield name, value
+
+
+def _wrong(text: str) -> click.BadParameter:
+    return click.BadParameter(text, param_hint="'FILE'")
+
+
+def policies(admin: Any, queue: str, timeout_s: float | None) -> Iterator[KeyPolicy]:
+    """What was set for each key of a queue, page after page, sorted by key; `admin` is FilaAdmin's stub."""
+    from fila.v1 import events_pb2
+
+    after = ""
+    while True:
+        request = events_pb2.ListKeyPoliciesRequest(queue=queue, after=after)
+        page = admin.ListKeyPolicies(request, timeout=timeout_s).policies
+        # An older broker knows no pages, and says the same again.
+        if not page or page[-1].fairness_key <= after:
+            return
+        yield from page
+        after = page[-1].fairness_key
+
+
+def value_of(policy: KeyPolicy | None, name: str) -> float | bool:
+    """What an operator set of one setting; 0 and false where nothing was set, and the queue's default holds."""
+    if policy is None or name in _by_default(policy):
+        return False if name == "paused" else 0
+    return getattr(policy, FIELDS[name])
+
+
+def _by_default(policy: KeyPolicy) -> tuple[str, ...]:
+    return ("cap",) * policy.cap_by_default + ("rate", "burst") * policy.rate_by_default
+
+
+def text_of(value: float | bool) -> str:
+    """A value as a file has it."""
+    return str(value).lower() if isinstance(value, bool) else f"{value:.17g}"
+
+
+def lines_of(policy: KeyPolicy) -> list[str]:
+    """A key's table, as a file has it, without its heading; nothing where nothing was set."""
+    return [f"{name} = {text_of(value)}" for name in FIELDS if (value := value_of(policy, name))]
+
+
+def request_of(queue: str, key: str, settings: KeySettings, names: Iterable[str]) -> SetKeyPolicyRequest:
+    """The call that sets these of a key's settings."""
+    from fila.v1 import admin_pb2
+
+    given: Any = {FIELDS[name]: settings[name] for name in names}
+    return admin_pb2.SetKeyPolicyRequest(queue=queue, fairness_key=key, **given)
