@@ -23,8 +23,9 @@ def recorded(
     arrivals.record(table, workers, directory)
     entries = [json.loads(path.read_text()) for path in sorted((directory / "_list").glob("[!_]*.json"))]
     assert not [entry for entry in entries if "gap" in entry]
+    assert entries[-1]["end"]
     found: dict[str, list[pa.Table]] = {}
-    for entry in entries:
+    for entry in entries[:-1]:
         found.setdefault(entry["table"], []).append(
             pq.read_table(directory / entry["file"], partitioning=None)
         )
