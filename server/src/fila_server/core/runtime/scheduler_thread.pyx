@@ -64,7 +64,7 @@ cdef extern from *:
     void fila_futex_wake(int* word) nogil
 
 cdef enum:
-    COMMIT_PARK_NS = 100000000
+    COMMIT_PARK_NS = 1000000000         # it is woken when an epoch is wanted, or something has failed
     LINGER_NS = 300000                  # about a sync; a slow disk must not hold up what needs none
     LINGER_COMMANDS = 32
     SYNC_GAP_NS = 500000                # syncs closer together than this, on average, ...
@@ -117,7 +117,10 @@ cdef class Engine(CoreEngine):
             while not fila_seq_load(&self.stopping_threads):
                 now_ns = fila_now(CLOCK_MONOTONIC)
                 next_ns = run_pass(self.core, now_ns, fila_now(CLOCK_REALTIME) // 1000000)
-                if atomic_load(&self.core.shared.wanted) != wanted:
+                if (
+                    atomic_load(&self.core.shared.wanted) != wanted
+                    or failure_is_reported(self.core.shared.failure)    # by a thread that cannot wake it
+                ):
                     wanted = atomic_load(&self.core.shared.wanted)
                     fila_seq_store(&self.commit_word, 1)
                     fila_futex_wake(&self.commit_word)
@@ -137,7 +140,7 @@ cdef class Engine(CoreEngine):
     def _commit(self):
         cdef int64_t began_ns = 0
         cdef int64_t now_ns
-        cdef int64_t gap_ns = COMMIT_PARK_NS        # between syncs, on average
+        cdef int64_t gap_ns = 100 * SYNC_SPACING_NS     # between syncs, on average
         cdef StoreFailure* failure = self.core.shared.failure
         with nogil:
             while not fila_seq_load(&self.stopping_threads):
