@@ -12,6 +12,7 @@ import click
 
 from fila_cli.session import Session
 
+_LIMITS_A_PAGE = 1_000
 _WAIT_S = 0.5
 _KEYS_MAX = 200
 _DLQ_SUFFIX = ".dlq"
@@ -102,6 +103,25 @@ def without_doubles(entries: Iterable[Any], prefix: str) -> list[Any]:
     ]
 
 
+def limits_there(session: Session, prefix: str = "") -> list[Any]:
+    """All limits whose names begin so, page after page."""
+    from fila.v1 import limit_pb2
+
+    found: list[Any] = []
+    while True:
+        request = limit_pb2.ListLimitsRequest(
+            prefix=prefix, after=found[-1].limit.name if found else "", max_limits=_LIMITS_A_PAGE
+        )
+        answer = session.admin.ListLimits(request, timeout=session.timeout_s)
+        found += answer.limits
+        if not answer.more or not answer.limits:
+            return found
+
+
+def _limits(session: Session, _given: dict[str, Any]) -> list[str]:
+    return [each.limit.name for each in limits_there(session)]
+
+
 complete_queue = _completing(_queues)
 complete_dlq = _completing(
     lambda session, given: [name for name in _queues(session, given) if name.endswith(_DLQ_SUFFIX)]
@@ -109,6 +129,7 @@ complete_dlq = _completing(
 complete_key = _completing(_keys)
 complete_channel = _completing(_channels)
 complete_config_key = _completing(_config_keys)
+complete_limit = _completing(_limits)
 complete_operation = _completing(_operations)
 complete_version = _completing(_versions)
 

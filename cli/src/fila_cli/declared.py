@@ -3,6 +3,11 @@
     [config]
     "throttle.stripe" = "100,200"
 
+    [limits."tenant:*"]
+    rate = ["60/m", "1000cost/m"]
+    slots = 4
+    budget = "5000cost/day"
+
     [queues.orders]
     fairness-header = "tenant"
     weight = { acme = 3 }
@@ -29,10 +34,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from fila_cli.declared_keys import KeySettings, key_settings
+from fila_cli.limits import NAMES, limit_from, terms
 from fila_cli.settings import SETTINGS, Setting, config_from, describe
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import QueueConfig
+    from fila.v1.limit_pb2 import Limit
 
 _CHANNELS, _PAUSED, _KEYS = "channels", "paused", "keys"
 _SCRIPTS = ("on-enqueue", "on-failure")
@@ -48,6 +55,7 @@ class Declared:
     keys: dict[str, dict[str, KeySettings]] = field(default_factory=dict)
     """Of queues, by fairness key."""
     config: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, Limit] = field(default_factory=dict)
 
 
 def read(path: Path) -> Declared:
@@ -69,8 +77,11 @@ def read(path: Path) -> Declared:
                     declared.paused[queue] = settings[_PAUSED]
                 if _KEYS in settings:
                     declared.keys[queue] = key_settings(f"queues.{queue}.{_KEYS}", settings[_KEYS])
+        elif name == "limits" and isinstance(table, dict):
+            declared.limits = {key: _limit_of(path, key, parts) for key, parts in table.items()}
         else:
-            raise _wrong(f"{path}: {name} is no table of such a file; known are [config] and [queues.NAME]")
+            known = "[config], [limits.NAME] and [queues.NAME]"
+            raise _wrong(f"{path}: {name} is no table of such a file; known are {known}")
     return declared
 
 
@@ -78,6 +89,13 @@ def _value_of(path: Path, key: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise _wrong(f"{path}: config.{key} must be text or a number")
     return str(value)
+
+
+def _limit_of(path: Path, name: str, parts: Any) -> Limit:
+    try:
+        return limit_from(f"{path}: limits.{quoted(name)}", name, parts)
+    except click.BadParameter as error:
+        raise _wrong(error.message) from error
 
 
 def _config_of(path: Path, queue: str, settings: Any) -> QueueConfig:
@@ -193,7 +211,27 @@ def _with_defaults(config: QueueConfig) -> QueueConfig:
     return full
 
 
-def as_toml(queues: dict[str, QueueConfig], config: dict[str, str]) -> str:
+def limit_differences(wanted: Limit, there: Limit | None) -> list[Difference]:
+    """What of a limit differs, in the words of a file."""
+    old, new = _limit_lines(there) if there is not None else {}, _limit_lines(wanted)
+    return [
+        Difference(name, old.get(name, ""), new.get(name, ""))
+        for name in NAMES
+        if old.get(name) != new.get(name)
+    ]
+
+
+def _limit_lines(limit: Limit) -> dict[str, str]:
+    found = {}
+    for name, text in terms(limit).items():
+        if isinstance(text, list):
+            found[name] = _list(text)
+        else:
+            found[name] = {"slots": text, "shadow": "true"}.get(name) or quoted(text)
+    return found
+
+
+def as_toml(queues: dict[str, QueueConfig], config: dict[str, str], limits: Iterable[Limit] = ()) -> str:
     """A file that says what there is."""
     lines: list[str] = []
     if config:
@@ -202,6 +240,10 @@ def as_toml(queues: dict[str, QueueConfig], config: dict[str, str]) -> str:
             *(f"{quoted(key)} = {quoted(value)}" for key, value in config.items()),
             "",
         ]
+    for limit in limits:
+        lines.append(f"[limits.{quoted(limit.name)}]")
+        lines += [f"{name} = {value}" for name, value in _limit_lines(limit).items()]
+        lines.append("")
     for queue, settings in queues.items():
         lines.append(f"[queues.{quoted(queue)}]")
         lines += [f"{name} = {value}" for name, value in _lines_of(settings)]

@@ -40,6 +40,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "diff": ("apply", "Queues", "What 'apply' would create and change."),
     "export": ("apply", "Queues", "Print the queues there are as such a file."),
     "config": ("config", "Queues", "Values that hooks read, and the rates of token buckets."),
+    "limit": ("limit", "Fairness", "Rates, slots and budgets of throttle keys, one by one or by pattern."),
     "late": ("late", "Fairness", "Who waits longest, and for what."),
     "explain": ("explain", "Fairness", "Say why a fairness key is late."),
     "key": ("key", "Fairness", "Weigh, pause, cap, slow or purge one key; find keys, list what was set."),

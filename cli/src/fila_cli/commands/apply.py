@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from fila_cli.arguments import without_doubles
+from fila_cli.arguments import limits_there, without_doubles
 from fila_cli.colors import Meaning, paint
-from fila_cli.declared import Declared, Difference, as_toml, differences, differing, quoted, read
+from fila_cli.declared import (
+    Declared,
+    Difference,
+    as_toml,
+    differences,
+    differing,
+    limit_differences,
+    quoted,
+    read,
+)
 from fila_cli.declared_keys import lines_of, policies, request_of, text_of, value_of
 from fila_cli.failures import reason_of
 from fila_cli.output import counted, printable, show
@@ -42,7 +51,7 @@ class Change(NamedTuple):
     """One thing that differs."""
 
     what: str
-    """`create`, `update`, `channel`, `key` or `config`."""
+    """`create`, `update`, `channel`, `key`, `config` or `limit`."""
     name: str
     fields: list[str]
     """Of the contract's QueueConfig, as an update's mask names them."""
@@ -103,7 +112,10 @@ def export(session: Session, queues: tuple[str, ...], *, keys: bool) -> None:
     names = queues or [each.name for each in listed if not each.name.endswith(".dlq")]
     entries = session.admin.ListConfig(admin_pb2.ListConfigRequest(), timeout=session.timeout_s).entries
     values = {} if queues else {entry.key: entry.value for entry in without_doubles(entries, "")}
-    print(as_toml({}, values), end="\n" if values and names else "")
+    limits = [] if queues else [state.limit for state in limits_there(session)]
+    for limit in limits:
+        values.pop(f"throttle.{limit.name}", None)  # its short form says less
+    print(as_toml({}, values, limits), end="\n" if (values or limits) and names else "")
     for name in names:
         config = session.admin.GetQueue(
             admin_pb2.GetQueueRequest(queue=name), timeout=session.timeout_s
@@ -137,6 +149,10 @@ def _changes(session: Session, declared: Declared) -> list[Change]:
         for key, value in declared.config.items()
         if there.get(key) != value
     ]
+    known = {state.limit.name: state.limit for state in limits_there(session)} if declared.limits else {}
+    for name, limit in declared.limits.items():
+        if differs := limit_differences(limit, known.get(name)):
+            changes.append(Change("limit", name, [], differs))
     for queue, config in declared.queues.items():
         try:
             got = session.admin.GetQueue(admin_pb2.GetQueueRequest(queue=queue), timeout=session.timeout_s)
@@ -182,12 +198,15 @@ def _differing(wanted: QueueConfig, there: QueueConfig, *, says_paused: bool) ->
 
 
 def _carry_out(session: Session, declared: Declared, change: Change) -> None:
-    from fila.v1 import admin_pb2
+    from fila.v1 import admin_pb2, limit_pb2
 
     request: Any
     if change.what == "config":
         request = admin_pb2.SetConfigRequest(key=change.name, value=declared.config[change.name])
         session.admin.SetConfig(request, timeout=session.timeout_s)
+    elif change.what == "limit":
+        request = limit_pb2.SetLimitRequest(limit=declared.limits[change.name])
+        session.admin.SetLimit(request, timeout=session.timeout_s)
     elif change.what == "create":
         request = admin_pb2.CreateQueueRequest(name=change.name, config=declared.queues[change.name])
         session.admin.CreateQueue(request, timeout=session.timeout_s)
@@ -213,7 +232,7 @@ def _show(session: Session, changes: list[Change], verb: str) -> None:
             for change in changes
         ]
     }
-    signs = {"create": "+", "channel": "+", "update": "~", "key": "~", "config": "~"}
+    signs = {"create": "+", "channel": "+", "update": "~", "key": "~", "config": "~", "limit": "~"}
     lines = [
         f"{paint(signs[change.what], Meaning.GOOD)} {change.what} {change.name} {_told(change)}".rstrip()
         for change in changes
