@@ -31,6 +31,7 @@ ROOMS = (
     "consumers",  # who takes messages: how they come, speak and go
     "sinks",  # batches that are staged aside, and published once
     "admin",  # what an operator asks or changes
+    "search",  # messages that a call names: found, told about, taken back
     "maintenance",  # what the broker does by itself
     "recovery",  # the core rebuilt from the store
     "runtime",  # passes, their write, the engine and its threads

@@ -75,7 +75,7 @@ ARGUMENTS = {
     "CreateChannel.time": "start",
     "WatchOperation.id": "operation_id",
     "CancelOperation.id": "operation_id",
-    "Grant.permissions": "produce consume manage admin",
+    "Grant.permissions": "produce consume manage view cancel admin",
     "RevokeGrant.permissions": "produce",
     "PreviewKeyPolicy.policy": "fairness_key weight paused max_in_flight rate_per_second burst"
     " cap_by_default rate_by_default",

@@ -149,6 +149,70 @@ type ExplainOption interface {
 
 func (o ChannelOption) applyToExplain(r *filav1.ExplainKeyRequest) { r.Channel = string(o) }
 
+// A MessageOption says more about GetMessage and CancelMessages: a [Channel].
+type MessageOption interface {
+	messageChannel() string
+}
+
+func (o ChannelOption) messageChannel() string { return string(o) }
+
+func channelOf(opts []MessageOption) string {
+	channel := ""
+	for _, opt := range opts {
+		channel = opt.messageChannel()
+	}
+	return channel
+}
+
+// GetMessage says where one message is: it waits, is delayed or leased, failed, is dead, or is not known any more.
+func (c *Client) GetMessage(
+	ctx context.Context, queue, messageID string, opts ...MessageOption,
+) (*filav1.GetMessageResponse, error) {
+	return c.getMessage(ctx, &filav1.GetMessageRequest{Queue: queue, Channel: channelOf(opts), MessageId: messageID})
+}
+
+// GetMessageByDedupKey says the same of a message that was enqueued with this key.
+func (c *Client) GetMessageByDedupKey(
+	ctx context.Context, queue, dedupKey string, opts ...MessageOption,
+) (*filav1.GetMessageResponse, error) {
+	return c.getMessage(ctx, &filav1.GetMessageRequest{Queue: queue, Channel: channelOf(opts), DedupKey: dedupKey})
+}
+
+func (c *Client) getMessage(
+	ctx context.Context, request *filav1.GetMessageRequest,
+) (*filav1.GetMessageResponse, error) {
+	about := subject{queue: request.GetQueue(), channel: channelOrDefault(request.GetChannel())}
+	plan := callPlan{about: about, repeatable: repeatable}
+	return call(ctx, c.connection, plan, request, c.connection.admin.GetMessage)
+}
+
+// CancelMessages takes messages back that are not done, at most 10,000 a call, and says what became of each: it waited
+// and is gone, a consumer had it, whose ack is refused from now on, or the channel has no such message.
+func (c *Client) CancelMessages(
+	ctx context.Context, queue string, messageIDs []string, opts ...MessageOption,
+) ([]filav1.CancelMessagesResponse_Outcome, error) {
+	return c.cancel(
+		ctx, &filav1.CancelMessagesRequest{Queue: queue, Channel: channelOf(opts), MessageIds: messageIDs})
+}
+
+// CancelByDedupKeys takes back messages that were enqueued with these keys. As CancelMessages.
+func (c *Client) CancelByDedupKeys(
+	ctx context.Context, queue string, dedupKeys []string, opts ...MessageOption,
+) ([]filav1.CancelMessagesResponse_Outcome, error) {
+	return c.cancel(
+		ctx, &filav1.CancelMessagesRequest{Queue: queue, Channel: channelOf(opts), DedupKeys: dedupKeys})
+}
+
+func (c *Client) cancel(
+	ctx context.Context, request *filav1.CancelMessagesRequest,
+) ([]filav1.CancelMessagesResponse_Outcome, error) {
+	about := subject{queue: request.GetQueue(), channel: channelOrDefault(request.GetChannel())}
+	// A second run finds nothing of what the first one took back, and says so.
+	plan := callPlan{about: about, repeatable: once}
+	answer, err := call(ctx, c.connection, plan, request, c.connection.service.CancelMessages)
+	return answer.GetOutcomes(), err
+}
+
 // ExplainKey says what holds a fairness key's next message, and where its last hour of waiting went.
 func (c *Client) ExplainKey(
 	ctx context.Context, queue, fairnessKey string, opts ...ExplainOption,

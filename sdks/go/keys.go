@@ -117,6 +117,11 @@ func CanView(queues string) *filav1.Permission {
 	return &filav1.Permission{Right: filav1.Right_RIGHT_VIEW, Queue: queues}
 }
 
+// CanCancel is the right to take messages back from the queues whose names match.
+func CanCancel(queues string) *filav1.Permission {
+	return &filav1.Permission{Right: filav1.Right_RIGHT_CANCEL, Queue: queues}
+}
+
 // CanAdmin is the right to everything, keys and runtime config included.
 func CanAdmin() *filav1.Permission { return &filav1.Permission{Right: filav1.Right_RIGHT_ADMIN} }
 

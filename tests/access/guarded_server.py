@@ -16,6 +16,7 @@ RIGHTS = {
     "consume": auth_pb2.RIGHT_CONSUME,
     "manage": auth_pb2.RIGHT_MANAGE,
     "view": auth_pb2.RIGHT_VIEW,
+    "cancel": auth_pb2.RIGHT_CANCEL,
     "admin": auth_pb2.RIGHT_ADMIN,
 }
 

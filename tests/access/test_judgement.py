@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fila.v1 import admin_pb2, messages_pb2, service_pb2
 from fila_server import errors
-from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW
+from fila_server.access.rights import ADMIN, CANCEL, CONSUME, MANAGE, PRODUCE, VIEW
 from fila_server.core.protocol import commands, seam_frames
 from fila_server.core.requests.rights_table import Rights
 from tests.core.driven_engine import DrivenEngine, Refused
@@ -33,7 +33,7 @@ PATTERNS = st.builds(
     st.sampled_from(["", "_fila."]),
 )
 GRANTS = st.tuples(
-    st.sampled_from([PRODUCE, CONSUME, MANAGE, PRODUCE | MANAGE, VIEW, ADMIN]),
+    st.sampled_from([PRODUCE, CONSUME, MANAGE, PRODUCE | MANAGE, VIEW, CANCEL, ADMIN]),
     PATTERNS,
     st.sampled_from(["", "", "c*"]),
 )
@@ -49,7 +49,7 @@ def reaches(pattern: str, queue: str) -> bool:
 
 def slow_rights(grants: list[tuple[int, str, str]], queue: str, channel: str) -> tuple[int, int]:
     if any(rights & ADMIN for rights, _, _ in grants):
-        return 31, 31
+        return 63, 63
     everywhere = somewhere = 0
     for rights, pattern, channels in grants:
         if reaches(pattern, queue):

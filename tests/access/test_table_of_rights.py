@@ -14,7 +14,7 @@ import pytest
 from google.protobuf import message_factory
 
 from fila.v1 import admin_pb2, auth_pb2, events_pb2, limit_pb2, operation_pb2, service_pb2, sink_pb2
-from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW
+from fila_server.access.rights import ADMIN, CANCEL, CONSUME, MANAGE, PRODUCE, VIEW
 from fila_server.access.table import ANY, NOTHING, REDIS, RPCS, Need, page_rows
 from fila_server.edge.redis.verbs import _VERBS
 from tests.access.guarded_server import Client, Guarded, details_of, key_id, make_queue, permission, refusal
@@ -30,12 +30,14 @@ SERVICES = {
     **auth_pb2.DESCRIPTOR.services_by_name,
     **sink_pb2.DESCRIPTOR.services_by_name,
 }
-RIGHT_NAMES = {PRODUCE: "produce", CONSUME: "consume", MANAGE: "manage", VIEW: "view"}
+RIGHT_NAMES = {PRODUCE: "produce", CONSUME: "consume", MANAGE: "manage", VIEW: "view", CANCEL: "cancel"}
 FIELDS: dict[str, dict[str, Any]] = {
     "EnqueueBatch": {"messages": [service_pb2.EnqueueMessage()]},
     "Ack": {"message_id": MESSAGE_ID},
     "Nack": {"message_id": MESSAGE_ID},
     "ExtendLease": {"message_id": MESSAGE_ID, "extend_ms": 1000},
+    "CancelMessages": {"message_ids": [MESSAGE_ID]},
+    "GetMessage": {"message_id": MESSAGE_ID},
     "SetConfig": {"key": "a", "value": "b"},
     "SetLimit": {"limit": limit_pb2.Limit(name="a", max_in_flight=1)},
     "DeleteLimit": {"limit_name": "none"},
@@ -124,7 +126,7 @@ def callers(guarded: Guarded) -> Callers:
         "admin": guarded.admin,
         "expired": guarded.make_key("expired", f"produce {QUEUE}", f"consume {QUEUE}", expires_ms=1),
         "revoked": guarded.make_key("revoked", f"manage {QUEUE}"),
-        "tenant": guarded.make_key("tenant", f"produce {QUEUE}", as_tenant="acme"),
+        "tenant": guarded.make_key("tenant", f"produce {QUEUE}", f"cancel {QUEUE}", as_tenant="acme"),
         "elsewhere": guarded.make_key("elsewhere", *(f"{right} other.*" for right in RIGHT_NAMES.values())),
         **{
             right: guarded.make_key(f"only-{right}", f"{right} {QUEUE}", f"{right} {QUEUE}.dlq")
@@ -241,7 +243,7 @@ def test_no_call_that_a_view_is_enough_for_tells_a_message_or_changes_anything()
     looked_at = {name.partition("/")[2] for name, need in RPCS.items() if need.right & VIEW}
     assert looked_at == {
         "GetStats", "ListChannels", "ExplainKey", "ListConsumers", "WatchEvents", "ListLate", "ListKeyPolicies",
-        "FindKeys", "WatchStats", "GetSeries",
+        "FindKeys", "WatchStats", "GetSeries", "GetMessage",
     }  # fmt: skip
 
 

@@ -392,3 +392,21 @@ def test_a_channel_is_moved_after_its_effect_was_told(console, client, page):
     page.get_by_role("button", name="Move").click()
     until(lambda: "is at offset 4" in page.locator("#said").inner_text())
     assert client.get_stats("logged", channel="default").depth == 7
+
+
+# One message.
+
+
+def test_a_delayed_message_is_seen_and_taken_back(console, client, page):
+    client.create_queue("reminders")
+    reminder = client.enqueue("reminders", b"trial ends", delay_ms=3_600_000)
+    page.goto(console.url + HOME + "queues/reminders/message")
+    page.get_by_label("Its id").fill(str(reminder))
+    page.get_by_role("button", name="Show").click()
+    until(lambda: "delayed until" in page.locator("tbody").inner_text())
+    page.get_by_label("It shall not be delivered").check()
+    page.get_by_role("button", name="Take it back").click()
+    until(lambda: "it waited, and is gone" in page.locator("#said").inner_text())
+    assert client.get_stats("reminders").depth == 0
+    page.get_by_role("button", name="Take it back").click()
+    until(lambda: "It was not found" in page.locator("#said").inner_text())

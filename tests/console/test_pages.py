@@ -52,6 +52,7 @@ PAGES = {
     "dead letters": "queues/orders.dlq/dead-letters?offset=1",
     "policy": "queues/orders/policy",
     "log": "queues/orders/log",
+    "message": "queues/orders/message",
     "events": "events",
     "no such queue": "queues/none",
 }
@@ -300,6 +301,7 @@ def test_no_text_of_a_stranger_becomes_a_script(console, client, page, complaint
         "queues/xss",
         "queues/xss/policy",
         "queues/xss/log",
+        "queues/xss/message?dedup=" + _quoted(CORPUS[0]),
         "queues/xss.dlq/dead-letters",
         "events?queue=xss",
     ]

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import random
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -102,7 +103,7 @@ class Load:
         actors: list[Actor] = [
             self.unary_producer, self.unary_producer, self.batch_producer, self.stream_producer,
             self.session_consumer, self.ordered_consumer, self.puller, self.dead_letter_keeper,
-            self.purger, self.seeker, self.queue_maker, self.configurer,
+            self.purger, self.seeker, self.queue_maker, self.configurer, self.canceller,
         ]  # fmt: skip
         return [asyncio.ensure_future(self._until_gone(actor)) for actor in actors]
 
@@ -246,7 +247,7 @@ class Load:
         if settled.failures or not copies:
             return
         for copy in copies:
-            copy.settled, copy.asked = True, False
+            self.witness.acked(copy)
         self.witness.count("settled", len(copies))
 
     async def ordered_consumer(self) -> None:
@@ -297,7 +298,7 @@ class Load:
         request = service_pb2.AckBatchRequest(queue=book.name, channel=channel, items=items)
         for copy, result in zip(copies, (await self.service.AckBatch(request)).results, strict=True):
             if not result.code:
-                copy.settled, copy.asked = True, False
+                self.witness.acked(copy)
                 self.witness.count("settled")
 
     async def dead_letter_keeper(self) -> None:
@@ -323,6 +324,34 @@ class Load:
             self.work.is_redriving = False
             self.work.redrives += 1
             self.witness.count("redriven", moved.redriven)
+
+    async def canceller(self) -> None:
+        """Takes messages back by id, whatever they are doing: waiting, delayed, leased, or done already."""
+        while True:
+            await asyncio.sleep(self.random.uniform(0.02, 0.06))
+            channel = self.random.choice(self.work.channels)
+            tags = self.random.sample(list(self.work.ids), min(4, len(self.work.ids)))
+            copies = [self.work.copies[tag, channel] for tag in tags]
+            was_settled = [copy.settled for copy in copies]
+            for copy in copies:
+                copy.asked = True
+            request = service_pb2.CancelMessagesRequest(
+                queue=self.work.name,
+                channel=channel,
+                message_ids=[*(self.work.ids[tag] for tag in tags), str(uuid.uuid4())],
+            )
+            outcomes = (await self.service.CancelMessages(request)).outcomes
+            for copy, settled, outcome in zip(copies, was_settled, outcomes, strict=False):
+                self._cancelled(copy, outcome, was_settled=settled)
+
+    def _cancelled(self, copy: Copy, outcome: int, *, was_settled: bool) -> None:
+        """A message has one end: what was acked is not cancelled, and what was cancelled is nowhere."""
+        if outcome == service_pb2.CancelMessagesResponse.OUTCOME_NOT_FOUND:
+            return
+        if was_settled or copy.cancelled:
+            self.witness.wrong(f"{copy} was taken back after its end")
+        copy.cancelled = True
+        self.witness.count("cancelled")
 
     # --- operators ------------------------------------------------------------------------
 

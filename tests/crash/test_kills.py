@@ -100,7 +100,16 @@ async def test_nothing_answered_is_lost_and_nothing_settled_returns_when_the_pro
     done = load.witness.counts
     assert done["deaths"] == kills
     if kills >= KILLS_EVERY_TIME["fsync"]:
-        for what in ("enqueued", "settled", "nacked", "redriven", "purges", "seeks", "queues deleted"):
+        for what in (
+            "enqueued",
+            "settled",
+            "nacked",
+            "redriven",
+            "purges",
+            "seeks",
+            "queues deleted",
+            "cancelled",
+        ):
             assert done.get(what), f"the load never came to: {what}"
 
 

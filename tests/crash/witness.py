@@ -6,6 +6,7 @@ A `Copy` is one message in one channel: the unit of what a broker owes. What is 
     settled its ack (purge, deletion) was answered: it must be nowhere
     asked   a call that may settle it was sent and not answered: it may be anywhere, once
     gone    a check did not find it: it must never be seen again
+    cancelled  it was taken back, and that was answered: a delivery may be on its way, but a check finds it nowhere
 
 `delivered` judges each delivery as it comes, `judge` all that is left after a restart. Both
 write what is wrong into `violations`; a test ends with that list empty.
@@ -33,6 +34,7 @@ class Copy:
     settled: bool = False
     asked: bool = False
     gone: bool = False
+    cancelled: bool = False
     attempts: int = NEVER
     """Of the last delivery that reached a client."""
     may_repeat: bool = False
@@ -162,6 +164,12 @@ class Witness:
             book.order[place] = offset
         return copy
 
+    def acked(self, copy: Copy) -> None:
+        """Its ack was answered: a message has one end."""
+        if copy.cancelled and self.keeps_answered:
+            self.wrong(f"{copy} was acked after it was taken back")
+        copy.settled, copy.asked = True, False
+
     def _may_be_seen(self, book: QueueBook, copy: Copy, how: str) -> None:
         if copy.gone:
             self.wrong(f"{book.name}/{copy.channel}: {copy.tag!r} {how} after it was refused or lost")
@@ -206,7 +214,9 @@ class Witness:
         self._may_be_seen(
             book, copy, f"was found ({found.offset=}, {found.attempts=}, {found.is_dead=}, {copy})"
         )
-        copy.settled = False
+        if copy.cancelled and self.keeps_answered:
+            self.wrong(f"{book.name}/{copy.channel}: {copy.tag!r} was found after it was taken back: {found}")
+        copy.settled = copy.cancelled = False
         if book.ids.setdefault(copy.tag, found.id) != found.id:
             self.wrong(f"{book.name}: {copy.tag!r} had id {book.ids[copy.tag]} and now {found.id}")
         copy.stored = True

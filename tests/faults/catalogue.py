@@ -255,6 +255,20 @@ FAULTS = (
     ),
     # --- leases
     Fault(
+        "a-cancel-is-not-recorded",
+        "lifecycle/ending.pyx",
+        '    core.revoking = b"CANCELLED"\n    slot_done(core, slot)\n',
+        '    core.revoking = b"CANCELLED"\n    slot_stop(core, slot)\n',
+        ("core/test_cancelled.py", "crash/test_kills.py"),
+    ),
+    Fault(
+        "a-cancel-tells-no-session",
+        "lifecycle/revoked.pyx",
+        "    if core.revoking != NULL:\n        why = core.revoking\n",
+        "    if core.revoking != NULL and core.revoking[0] == c'C':\n        return\n",
+        ("core/test_cancelled.py",),
+    ),
+    Fault(
         "an-ack-settles-whatever-the-lease-names",
         "lifecycle/settle.pyx",
         "            if not has_id or (h == high and l == low):\n                return lease\n",

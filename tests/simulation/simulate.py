@@ -13,6 +13,7 @@ from functools import partial
 from fila.v1 import admin_pb2 as admin
 from fila_server.core.protocol import commands
 from tests.simulation.books import Books
+from tests.simulation.cancels import Cancels
 from tests.simulation.consumers import Consumers
 from tests.simulation.hooks import Hooks
 from tests.simulation.model import DONE, ConsumerModel
@@ -39,6 +40,7 @@ class Simulation:
         self.world.throttled_share = rnd.choice([0.0, 0.2, 0.8])
         self.producers = Producers(self.world)
         self.consumers = Consumers(self.world)
+        self.cancels = Cancels(self.world)
         self.operators = Operators(self.world, self.producers)
         self.books = Books(self.world)
         self.crashes = rnd.random() < 0.6
@@ -60,6 +62,7 @@ class Simulation:
             (self.operators.throttle, 1),
             (self.operators.key_policy, 1),
             (self.operators.redrive, 0.5),
+            (self.cancels.cancel, rnd.choice([0, 1, 3])),
         ]
         self.hooks = Hooks(self.world, self.producers)
         self.actions_near_a_crash = [self.producers.enqueue, self.consumers.settle, self.consumers.open]
@@ -86,6 +89,7 @@ class Simulation:
                 "no bucket over its curve": world.on_curve.judged,
                 "keys stay within the bound": world.fair.judged,
                 "keys share a limit within the bound": world.fair.judged_limits,
+                "what is cancelled ends once, and is never delivered": self.cancels.judged,
                 "the numbers agree": self.books.judged,
                 "nothing that could go is left lying": self.books.judged_idle,
                 "no pass does more than its bound": self.books.judged_work,

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fila.v1 import admin_pb2 as admin
+from fila.v1 import service_pb2 as service
 from fila_server.core.protocol import commands, seam_frames
 from fila_server.hooks.packed import Routing
 from tests.core.driven_engine import DrivenEngine, Out
@@ -171,6 +172,30 @@ class Embellishing(Liar):
         return token, kind, status, payload
 
 
+class Keeping(Liar):
+    """Says that it took messages back, and keeps them."""
+
+    def submit(self, kind: int, token: int, frame: bytes) -> None:
+        if kind == commands.CANCEL_MESSAGES:
+            request = service.CancelMessagesRequest.FromString(frame)
+            named = len(request.message_ids)
+            del request.message_ids[:]
+            request.dedup_keys.append("nobody's")
+            self.cancels[token] = named
+            frame = request.SerializeToString()
+        super().submit(kind, token, frame)
+
+    def __init__(self, core: Any) -> None:
+        super().__init__(core)
+        self.cancels: dict[int, int] = {}
+
+    def telling(self, token: int, kind: int, status: int, payload: bytes) -> Out | None:
+        if kind == commands.REPLY and not status and token in self.cancels:
+            outcomes = [service.CancelMessagesResponse.OUTCOME_CANCELLED] * self.cancels.pop(token)
+            payload = service.CancelMessagesResponse(outcomes=outcomes).SerializeToString()
+        return token, kind, status, payload
+
+
 @pytest.mark.parametrize(
     ("liar", "found"),
     [
@@ -189,6 +214,10 @@ class Embellishing(Liar):
         ),
         (Unhooked, "is routed as"),
         (Embellishing, "with other settings"),
+        (
+            Keeping,
+            "its ack was carried out|a cancel of|depth of|could go, and somebody|went before|in_flight of",
+        ),
     ],
 )
 def test_a_core_that_lies_is_found_out(liar: type[Liar], found: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Why a key waits, and when it will go: the broker's answer as sentences."""
+"""Why a key waits, and when it will go; where one message is: the broker's answers as sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fila_cli.output import Cell, counted
 from fila_cli.values import age_text
 
 if TYPE_CHECKING:
-    from fila.v1.admin_pb2 import ExplainKeyResponse, KeyHead
+    from fila.v1.admin_pb2 import ExplainKeyResponse, GetMessageResponse, KeyHead
     from fila.v1.events_pb2 import ChannelConsumers, Forecast, ServedMeanwhile
     from fila.v1.watch_pb2 import WaitCauses
 
@@ -139,10 +139,14 @@ def _sentence(answer: ExplainKeyResponse) -> str:
         return _waits_for(answer.waits_for)
     if answer.blocking_bucket:
         sentence += f" by {answer.blocking_bucket}"
-    if answer.HasField("until"):
-        left_s = (answer.until.ToDatetime(UTC) - datetime.now(UTC)).total_seconds()
-        sentence += f" until {answer.until.ToJsonString()} (in {age_text(max(0, int(left_s * 1000)))})"
-    return sentence
+    return sentence + _until(answer)
+
+
+def _until(answer: ExplainKeyResponse | GetMessageResponse) -> str:
+    if not answer.HasField("until"):
+        return ""
+    left_s = (answer.until.ToDatetime(UTC) - datetime.now(UTC)).total_seconds()
+    return f" until {answer.until.ToJsonString()} (in {age_text(max(0, int(left_s * 1000)))})"
 
 
 def _waits_for(head: KeyHead) -> str:
@@ -172,3 +176,56 @@ def _waits(waits: WaitCauses) -> list[tuple[str, Cell]]:
         return []
     shown = ", ".join(f"{ms / total_ms:.0%} {cause}" for cause, ms in by_cause if ms)
     return [("last hour's waiting", shown)]
+
+
+# --- one message -----------------------------------------------------------------------------------
+
+
+def whereabouts(answer: GetMessageResponse) -> list[tuple[str, Cell]]:
+    """What an answer says of one message, as facts."""
+    listed: list[tuple[str, Cell]] = [("message", answer.message_id)] if answer.message_id else []
+    listed.append(("is", _doing(answer)))
+    if answer.place:
+        about = "about " if answer.place_is_estimated else ""
+        listed.append(("place", f"{about}{answer.place} of its key's waiting messages"))
+    if answer.HasField("forecast"):
+        listed.append(("goes", when(answer.forecast)))
+    if answer.fairness_key:
+        listed.append(("key", answer.fairness_key))
+    if answer.offset:
+        listed.append(("offset", answer.offset))
+    if answer.HasField("enqueued_at"):
+        listed.append(("enqueued", answer.enqueued_at.ToJsonString()))
+    if answer.attempts:
+        said = f", the last time with: {answer.last_error}" if answer.last_error else ""
+        listed.append(("failed", f"{counted(answer.attempts, 'time')}{said}"))
+    return listed
+
+
+def _doing(answer: GetMessageResponse) -> str:
+    from fila.v1 import admin_pb2
+
+    state = admin_pb2.GetMessageResponse.State.Name(answer.state)
+    if state == "STATE_WAITING":
+        cause = admin_pb2.ExplainKeyResponse.State.Name(answer.cause)
+        waits = f"waiting: {_SENTENCE_BY_STATE.get(cause, cause)}"
+        if answer.blocking_bucket:
+            waits += f" by {answer.blocking_bucket}"
+        return waits + _until(answer)
+    if state == "STATE_DELAYED":
+        return f"delayed{_until(answer)}"
+    if state == "STATE_LEASED":
+        return _held(answer)
+    if state == "STATE_DEAD":
+        return f"dead since {answer.dead_letter.at.ToJsonString()}: {answer.dead_letter.reason}"
+    return {
+        "STATE_DECIDING": "failed; what becomes of it is being decided",
+        "STATE_NOT_KNOWN": "not known: it is done, taken back, or was never here",
+    }.get(state, state)
+
+
+def _held(answer: GetMessageResponse) -> str:
+    who = answer.consumer_name or (f"consumer {answer.consumer_id}" if answer.consumer_id else "a pull")
+    begun = "" if answer.begun else ", not begun"
+    since, ends = answer.leased_at.ToJsonString(), answer.lease_expires_at.ToJsonString()
+    return f"leased by {who} since {since}{begun}; the lease ends {ends}"

@@ -24,6 +24,8 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "ack": ("settle", "Messages", "Settle leased messages as done."),
     "nack": ("settle", "Messages", "Settle leased messages as failed."),
     "extend": ("settle", "Messages", "Hold a leased message longer."),
+    "message": ("message", "Messages", "Say where one message is, and what it waits for."),
+    "cancel": ("settle", "Messages", "Take messages back, by id or dedup key."),
     "log": ("log", "Messages", "What a queue's log holds, read without leasing."),
     "worker": ("worker", "Messages", "Run the handlers of a Python program."),
     "queue": ("queue", "Queues", "Create, watch, change, pause and delete queues."),

@@ -23,6 +23,7 @@ from fila_console.pages import (
     events,
     key,
     log,
+    message,
     operations,
     overview,
     policy,
@@ -56,6 +57,7 @@ PAGES: dict[str, Handler] = {
     "queues/{queue}/policy/version": versions.one,
     "queues/{queue}/log": log.page,
     "queues/{queue}/log/preview": log.preview,
+    "queues/{queue}/message": message.page,
     "events": events.page,
     "search": search.page,
 }
@@ -72,6 +74,7 @@ CHANGES: dict[str, Handler] = {
     "queues/{queue}/policy": policy.change,
     "queues/{queue}/policy/back": versions.back,
     "queues/{queue}/log/seek": log.seek,
+    "queues/{queue}/message/cancel": message.cancel,
 }
 """What is posted, below /b/BROKER/: each with the token of a page of ours. --read-only refuses all of it."""
 

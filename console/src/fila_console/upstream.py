@@ -39,6 +39,7 @@ from fila.principals import Identity
 from fila.tried import DryRun
 from fila.v1.auth_pb2 import WhoAmIRequest
 from fila.watched import Series, StatsChange
+from fila.whereabouts import MessageStatus
 from fila_console.feed import Feed
 from fila_console.settings import Broker
 from fila_console.trouble import Trouble, trouble_of
@@ -213,6 +214,15 @@ class Upstream:
         client = await self.connect()
         return await self._told(client.explain_key(queue, key, channel=channel or None))
 
+    async def message(
+        self, queue: str, message_id: str, dedup_key: str = "", channel: str = ""
+    ) -> MessageStatus:
+        """Where one message is."""
+        client = await self.connect()
+        return await self._told(
+            client.get_message(queue, message_id, dedup_key=dedup_key, channel=channel or None)
+        )
+
     async def preview_key_policy(
         self, queue: str, key: str, policy: NewKeyPolicy, channel: str = ""
     ) -> KeyPolicyPreview:
@@ -322,6 +332,11 @@ class Upstream:
         """Move dead letters back."""
         client = await self.connect()
         return await self._told(client.redrive(dlq, offsets=offsets))
+
+    async def cancel(self, queue: str, message_ids: Sequence[str], channel: str = "") -> list[str]:
+        """Take messages back; what became of each."""
+        client = await self.connect()
+        return await self._told(client.cancel_messages(queue, list(message_ids), channel=channel or None))
 
     async def drop(self, dlq: str, offsets: Sequence[int]) -> int:
         """Drop dead letters for good."""

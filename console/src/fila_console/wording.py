@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from datetime import UTC, datetime
+
+from fila.explanation import Forecast
 
 _HIDDEN = re.compile(
     # C0 and C1 without tab and newline; soft hyphen; zero width; direction marks; separators; lone surrogates;
@@ -147,3 +150,25 @@ def cause(word: str, bucket: str = "") -> str:
     """Why a key waits, in words; `bucket` is the one that holds it back."""
     text = _CAUSES.get(word, word or "not known")
     return f"{text}: {brief(bucket, 60)}" if bucket else text
+
+
+NO_FORECAST = {
+    "nothing_pending": "nothing waits",
+    "paused": "not before it is resumed",
+    "delayed": "when its delay is over",
+    "no_consumer": "not before somebody consumes",
+    "no_tokens": "its rate limit gains no tokens",
+    "not_watched": "known in a few seconds, once the broker has seen its pace",
+}
+"""Why there is no forecast."""
+
+
+def forecast_said(forecast: Forecast | None) -> str:
+    """A forecast as a sentence."""
+    if forecast is None:
+        return "this broker makes no forecast."
+    if forecast.unknown:
+        return f"{NO_FORECAST.get(forecast.unknown, forecast.unknown)}."
+    at = datetime.fromtimestamp(time.time() + forecast.likely_ms / 1000, UTC)
+    between = f"nine times in ten {age(forecast.earliest_ms)} to {age(forecast.latest_ms)} from now"
+    return f"about {clock(at)}, in {age(forecast.likely_ms)}; {between}."

@@ -125,6 +125,9 @@ func (r *request) rights() []*filav1.Permission {
 	for _, pattern := range r.View {
 		rights = append(rights, fila.CanView(pattern))
 	}
+	for _, pattern := range r.Cancel {
+		rights = append(rights, fila.CanCancel(pattern))
+	}
 	if r.Admin {
 		rights = append(rights, fila.CanAdmin())
 	}

@@ -232,7 +232,9 @@ var operations = map[string]operation{
 		got, err := c.SkipMessage(ctx, r.Queue, r.fairnessKey(), opts...)
 		return plain(got), err
 	}),
-	"read_log": withClient(readLog),
+	"get_message":     withClient(getMessage),
+	"cancel_messages": withClient(cancelMessages),
+	"read_log":        withClient(readLog),
 	"list_consumers": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
 		got, err := c.ListConsumers(ctx, r.Queue, as[fila.ConsumersOption](r.channel())...)
 		return answer{"consumers": listed(got)}, err

@@ -36,16 +36,18 @@ type request struct {
 	MaxMessages *int            `json:"max_messages"`
 	WaitMs      *int64          `json:"wait_ms"`
 
-	Handle     int     `json:"handle"`
-	Handles    []int   `json:"handles"`
-	MessageID  string  `json:"message_id"`
-	Error      string  `json:"error"`
-	DeadLetter bool    `json:"dead_letter"`
-	ExtendMs   int64   `json:"extend_ms"`
-	Key        string  `json:"key"`
-	Value      string  `json:"value"`
-	Prefix     string  `json:"prefix"`
-	Fairness   *string `json:"fairness_key"`
+	Handle     int      `json:"handle"`
+	Handles    []int    `json:"handles"`
+	MessageID  string   `json:"message_id"`
+	MessageIDs []string `json:"message_ids"`
+	DedupKeys  []string `json:"dedup_keys"`
+	Error      string   `json:"error"`
+	DeadLetter bool     `json:"dead_letter"`
+	ExtendMs   int64    `json:"extend_ms"`
+	Key        string   `json:"key"`
+	Value      string   `json:"value"`
+	Prefix     string   `json:"prefix"`
+	Fairness   *string  `json:"fairness_key"`
 
 	MaxKeys       *uint32         `json:"max_keys"`
 	MaxTroubles   uint32          `json:"max_troubles"`
@@ -102,6 +104,7 @@ type request struct {
 	Consume        []string `json:"consume"`
 	Manage         []string `json:"manage"`
 	View           []string `json:"view"`
+	Cancel         []string `json:"cancel"`
 	Admin          bool     `json:"admin"`
 
 	MessagesPerSecond float64 `json:"messages_per_second"`

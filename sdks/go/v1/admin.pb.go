@@ -382,6 +382,76 @@ func (ExplainKeyResponse_State) EnumDescriptor() ([]byte, []int) {
 	return file_fila_v1_admin_proto_rawDescGZIP(), []int{62, 0}
 }
 
+// What it is doing.
+type GetMessageResponse_State int32
+
+const (
+	// Not known.
+	GetMessageResponse_STATE_UNSPECIFIED GetMessageResponse_State = 0
+	// It waits to be delivered: see `place`, `cause` and `forecast`.
+	GetMessageResponse_STATE_WAITING GetMessageResponse_State = 1
+	// It is not ready before `until`: it was enqueued so, or it failed and is retried then.
+	GetMessageResponse_STATE_DELAYED GetMessageResponse_State = 2
+	// A consumer has it: see `leased_at`.
+	GetMessageResponse_STATE_LEASED GetMessageResponse_State = 3
+	// It failed, and the queue's `on_failure` script is being asked, or its bytes are on their way to the dead letters.
+	GetMessageResponse_STATE_DECIDING GetMessageResponse_State = 4
+	// It is a dead letter: see `dead_letter`.
+	GetMessageResponse_STATE_DEAD GetMessageResponse_State = 5
+	// The broker knows of no such message any more: it was acked, cancelled, purged or outlived its `ttl_ms`, its dedup
+	// key's window is over, or it was never here.
+	GetMessageResponse_STATE_NOT_KNOWN GetMessageResponse_State = 6
+)
+
+// Enum value maps for GetMessageResponse_State.
+var (
+	GetMessageResponse_State_name = map[int32]string{
+		0: "STATE_UNSPECIFIED",
+		1: "STATE_WAITING",
+		2: "STATE_DELAYED",
+		3: "STATE_LEASED",
+		4: "STATE_DECIDING",
+		5: "STATE_DEAD",
+		6: "STATE_NOT_KNOWN",
+	}
+	GetMessageResponse_State_value = map[string]int32{
+		"STATE_UNSPECIFIED": 0,
+		"STATE_WAITING":     1,
+		"STATE_DELAYED":     2,
+		"STATE_LEASED":      3,
+		"STATE_DECIDING":    4,
+		"STATE_DEAD":        5,
+		"STATE_NOT_KNOWN":   6,
+	}
+)
+
+func (x GetMessageResponse_State) Enum() *GetMessageResponse_State {
+	p := new(GetMessageResponse_State)
+	*p = x
+	return p
+}
+
+func (x GetMessageResponse_State) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (GetMessageResponse_State) Descriptor() protoreflect.EnumDescriptor {
+	return file_fila_v1_admin_proto_enumTypes[6].Descriptor()
+}
+
+func (GetMessageResponse_State) Type() protoreflect.EnumType {
+	return &file_fila_v1_admin_proto_enumTypes[6]
+}
+
+func (x GetMessageResponse_State) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use GetMessageResponse_State.Descriptor instead.
+func (GetMessageResponse_State) EnumDescriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{65, 0}
+}
+
 // Make a queue.
 type CreateQueueRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5541,6 +5611,288 @@ func (x *KeyHead) GetRetryAt() *timestamppb.Timestamp {
 	return nil
 }
 
+// Which message to look for: by its id or by its dedup key.
+type GetMessageRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The queue that it was enqueued into.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The channel; empty means `default`.
+	Channel string `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
+	// Its id. Not together with `dedup_key`.
+	MessageId string `protobuf:"bytes,3,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	// Its dedup key, at most 128 bytes; the broker knows it for the queue's `dedup_window_ms`.
+	DedupKey      string `protobuf:"bytes,4,opt,name=dedup_key,json=dedupKey,proto3" json:"dedup_key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMessageRequest) Reset() {
+	*x = GetMessageRequest{}
+	mi := &file_fila_v1_admin_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMessageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMessageRequest) ProtoMessage() {}
+
+func (x *GetMessageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMessageRequest.ProtoReflect.Descriptor instead.
+func (*GetMessageRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *GetMessageRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *GetMessageRequest) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *GetMessageRequest) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *GetMessageRequest) GetDedupKey() string {
+	if x != nil {
+		return x.DedupKey
+	}
+	return ""
+}
+
+// Where one message is in one channel. What does not apply is left out.
+type GetMessageResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it is doing.
+	State GetMessageResponse_State `protobuf:"varint,1,opt,name=state,proto3,enum=fila.v1.GetMessageResponse_State" json:"state,omitempty"`
+	// Its id.
+	MessageId string `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	// Its position in the queue's log, or in the dead-letter queue's; 0 for a key that is bound to a tenant.
+	Offset uint64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	// Its fairness key.
+	FairnessKey string `protobuf:"bytes,4,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// When it was accepted.
+	EnqueuedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=enqueued_at,json=enqueuedAt,proto3" json:"enqueued_at,omitempty"`
+	// How often it failed.
+	Attempts uint32 `protobuf:"varint,6,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	// What its consumer said when it failed last; at most 256 bytes, and kept for the messages of this broker that failed
+	// most recently, in memory. Dead letters keep theirs.
+	LastError string `protobuf:"bytes,7,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	// Which of its key's waiting messages it is: 1 goes next.
+	Place uint64 `protobuf:"varint,8,opt,name=place,proto3" json:"place,omitempty"`
+	// More than 10,000 of its key are before and behind it: `place` is worked out from positions.
+	PlaceIsEstimated bool `protobuf:"varint,9,opt,name=place_is_estimated,json=placeIsEstimated,proto3" json:"place_is_estimated,omitempty"`
+	// What it waits for, as ExplainKey says it of its key.
+	Cause ExplainKeyResponse_State `protobuf:"varint,10,opt,name=cause,proto3,enum=fila.v1.ExplainKeyResponse_State" json:"cause,omitempty"`
+	// The throttle key whose bucket holds it back.
+	BlockingBucket string `protobuf:"bytes,11,opt,name=blocking_bucket,json=blockingBucket,proto3" json:"blocking_bucket,omitempty"`
+	// When its delay ends; where it waits, when what it waits for ends, if that is known.
+	Until *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=until,proto3" json:"until,omitempty"`
+	// When it will go.
+	Forecast *Forecast `protobuf:"bytes,13,opt,name=forecast,proto3" json:"forecast,omitempty"`
+	// The consumer that has it, as in ListConsumers; 0 when it was pulled.
+	ConsumerId uint64 `protobuf:"varint,14,opt,name=consumer_id,json=consumerId,proto3" json:"consumer_id,omitempty"`
+	// That consumer's name for people.
+	ConsumerName string `protobuf:"bytes,15,opt,name=consumer_name,json=consumerName,proto3" json:"consumer_name,omitempty"`
+	// When it was leased.
+	LeasedAt *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=leased_at,json=leasedAt,proto3" json:"leased_at,omitempty"`
+	// When the lease ends.
+	LeaseExpiresAt *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=lease_expires_at,json=leaseExpiresAt,proto3" json:"lease_expires_at,omitempty"`
+	// Whether its consumer said that it works on it, or says nothing of the kind.
+	Begun bool `protobuf:"varint,18,opt,name=begun,proto3" json:"begun,omitempty"`
+	// Why it is dead, and since when.
+	DeadLetter    *DeadLetter `protobuf:"bytes,19,opt,name=dead_letter,json=deadLetter,proto3" json:"dead_letter,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMessageResponse) Reset() {
+	*x = GetMessageResponse{}
+	mi := &file_fila_v1_admin_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMessageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMessageResponse) ProtoMessage() {}
+
+func (x *GetMessageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMessageResponse.ProtoReflect.Descriptor instead.
+func (*GetMessageResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *GetMessageResponse) GetState() GetMessageResponse_State {
+	if x != nil {
+		return x.State
+	}
+	return GetMessageResponse_STATE_UNSPECIFIED
+}
+
+func (x *GetMessageResponse) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *GetMessageResponse) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *GetMessageResponse) GetFairnessKey() string {
+	if x != nil {
+		return x.FairnessKey
+	}
+	return ""
+}
+
+func (x *GetMessageResponse) GetEnqueuedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EnqueuedAt
+	}
+	return nil
+}
+
+func (x *GetMessageResponse) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *GetMessageResponse) GetLastError() string {
+	if x != nil {
+		return x.LastError
+	}
+	return ""
+}
+
+func (x *GetMessageResponse) GetPlace() uint64 {
+	if x != nil {
+		return x.Place
+	}
+	return 0
+}
+
+func (x *GetMessageResponse) GetPlaceIsEstimated() bool {
+	if x != nil {
+		return x.PlaceIsEstimated
+	}
+	return false
+}
+
+func (x *GetMessageResponse) GetCause() ExplainKeyResponse_State {
+	if x != nil {
+		return x.Cause
+	}
+	return ExplainKeyResponse_STATE_UNSPECIFIED
+}
+
+func (x *GetMessageResponse) GetBlockingBucket() string {
+	if x != nil {
+		return x.BlockingBucket
+	}
+	return ""
+}
+
+func (x *GetMessageResponse) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *GetMessageResponse) GetForecast() *Forecast {
+	if x != nil {
+		return x.Forecast
+	}
+	return nil
+}
+
+func (x *GetMessageResponse) GetConsumerId() uint64 {
+	if x != nil {
+		return x.ConsumerId
+	}
+	return 0
+}
+
+func (x *GetMessageResponse) GetConsumerName() string {
+	if x != nil {
+		return x.ConsumerName
+	}
+	return ""
+}
+
+func (x *GetMessageResponse) GetLeasedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LeasedAt
+	}
+	return nil
+}
+
+func (x *GetMessageResponse) GetLeaseExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LeaseExpiresAt
+	}
+	return nil
+}
+
+func (x *GetMessageResponse) GetBegun() bool {
+	if x != nil {
+		return x.Begun
+	}
+	return false
+}
+
+func (x *GetMessageResponse) GetDeadLetter() *DeadLetter {
+	if x != nil {
+		return x.DeadLetter
+	}
+	return nil
+}
+
 // Whose consumers to list.
 type ListConsumersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5554,7 +5906,7 @@ type ListConsumersRequest struct {
 
 func (x *ListConsumersRequest) Reset() {
 	*x = ListConsumersRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[64]
+	mi := &file_fila_v1_admin_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5566,7 +5918,7 @@ func (x *ListConsumersRequest) String() string {
 func (*ListConsumersRequest) ProtoMessage() {}
 
 func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[64]
+	mi := &file_fila_v1_admin_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5579,7 +5931,7 @@ func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersRequest.ProtoReflect.Descriptor instead.
 func (*ListConsumersRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{64}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListConsumersRequest) GetQueue() string {
@@ -5607,7 +5959,7 @@ type ListConsumersResponse struct {
 
 func (x *ListConsumersResponse) Reset() {
 	*x = ListConsumersResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[65]
+	mi := &file_fila_v1_admin_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5619,7 +5971,7 @@ func (x *ListConsumersResponse) String() string {
 func (*ListConsumersResponse) ProtoMessage() {}
 
 func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[65]
+	mi := &file_fila_v1_admin_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5632,7 +5984,7 @@ func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersResponse.ProtoReflect.Descriptor instead.
 func (*ListConsumersResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{65}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListConsumersResponse) GetConsumers() []*ConsumerInfo {
@@ -5677,7 +6029,7 @@ type ConsumerInfo struct {
 
 func (x *ConsumerInfo) Reset() {
 	*x = ConsumerInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[66]
+	mi := &file_fila_v1_admin_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5689,7 +6041,7 @@ func (x *ConsumerInfo) String() string {
 func (*ConsumerInfo) ProtoMessage() {}
 
 func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[66]
+	mi := &file_fila_v1_admin_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5702,7 +6054,7 @@ func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerInfo.ProtoReflect.Descriptor instead.
 func (*ConsumerInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{66}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ConsumerInfo) GetConsumerId() uint64 {
@@ -6239,7 +6591,48 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\vconsumer_id\x18\x05 \x01(\x04R\n" +
 	"consumerId\x12#\n" +
 	"\rconsumer_name\x18\x06 \x01(\tR\fconsumerName\x125\n" +
-	"\bretry_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aretryAt\"F\n" +
+	"\bretry_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aretryAt\"\x7f\n" +
+	"\x11GetMessageRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
+	"\achannel\x18\x02 \x01(\tR\achannel\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x03 \x01(\tR\tmessageId\x12\x1b\n" +
+	"\tdedup_key\x18\x04 \x01(\tR\bdedupKey\"\xc9\a\n" +
+	"\x12GetMessageResponse\x127\n" +
+	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.GetMessageResponse.StateR\x05state\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x02 \x01(\tR\tmessageId\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x04R\x06offset\x12!\n" +
+	"\ffairness_key\x18\x04 \x01(\tR\vfairnessKey\x12;\n" +
+	"\venqueued_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"enqueuedAt\x12\x1a\n" +
+	"\battempts\x18\x06 \x01(\rR\battempts\x12\x1d\n" +
+	"\n" +
+	"last_error\x18\a \x01(\tR\tlastError\x12\x14\n" +
+	"\x05place\x18\b \x01(\x04R\x05place\x12,\n" +
+	"\x12place_is_estimated\x18\t \x01(\bR\x10placeIsEstimated\x127\n" +
+	"\x05cause\x18\n" +
+	" \x01(\x0e2!.fila.v1.ExplainKeyResponse.StateR\x05cause\x12'\n" +
+	"\x0fblocking_bucket\x18\v \x01(\tR\x0eblockingBucket\x120\n" +
+	"\x05until\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12-\n" +
+	"\bforecast\x18\r \x01(\v2\x11.fila.v1.ForecastR\bforecast\x12\x1f\n" +
+	"\vconsumer_id\x18\x0e \x01(\x04R\n" +
+	"consumerId\x12#\n" +
+	"\rconsumer_name\x18\x0f \x01(\tR\fconsumerName\x127\n" +
+	"\tleased_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\bleasedAt\x12D\n" +
+	"\x10lease_expires_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\x12\x14\n" +
+	"\x05begun\x18\x12 \x01(\bR\x05begun\x124\n" +
+	"\vdead_letter\x18\x13 \x01(\v2\x13.fila.v1.DeadLetterR\n" +
+	"deadLetter\"\x8f\x01\n" +
+	"\x05State\x12\x15\n" +
+	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rSTATE_WAITING\x10\x01\x12\x11\n" +
+	"\rSTATE_DELAYED\x10\x02\x12\x10\n" +
+	"\fSTATE_LEASED\x10\x03\x12\x12\n" +
+	"\x0eSTATE_DECIDING\x10\x04\x12\x0e\n" +
+	"\n" +
+	"STATE_DEAD\x10\x05\x12\x13\n" +
+	"\x0fSTATE_NOT_KNOWN\x10\x06\"F\n" +
 	"\x14ListConsumersRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\"L\n" +
@@ -6278,7 +6671,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xa5\x19\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xec\x19\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -6305,7 +6698,9 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x10PreviewKeyPolicy\x12 .fila.v1.PreviewKeyPolicyRequest\x1a!.fila.v1.PreviewKeyPolicyResponse\x12H\n" +
 	"\vSkipMessage\x12\x1b.fila.v1.SkipMessageRequest\x1a\x1c.fila.v1.SkipMessageResponse\x12E\n" +
 	"\n" +
-	"ExplainKey\x12\x1a.fila.v1.ExplainKeyRequest\x1a\x1b.fila.v1.ExplainKeyResponse\x12N\n" +
+	"ExplainKey\x12\x1a.fila.v1.ExplainKeyRequest\x1a\x1b.fila.v1.ExplainKeyResponse\x12E\n" +
+	"\n" +
+	"GetMessage\x12\x1a.fila.v1.GetMessageRequest\x1a\x1b.fila.v1.GetMessageResponse\x12N\n" +
 	"\rListConsumers\x12\x1d.fila.v1.ListConsumersRequest\x1a\x1e.fila.v1.ListConsumersResponse\x12B\n" +
 	"\tGetStatus\x12\x19.fila.v1.GetStatusRequest\x1a\x1a.fila.v1.GetStatusResponse\x12J\n" +
 	"\vWatchEvents\x12\x1b.fila.v1.WatchEventsRequest\x1a\x1c.fila.v1.WatchEventsResponse0\x01\x12?\n" +
@@ -6345,8 +6740,8 @@ func file_fila_v1_admin_proto_rawDescGZIP() []byte {
 	return file_fila_v1_admin_proto_rawDescData
 }
 
-var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
+var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_fila_v1_admin_proto_goTypes = []any{
 	(Durability)(0),                   // 0: fila.v1.Durability
 	(HookFallback)(0),                 // 1: fila.v1.HookFallback
@@ -6354,279 +6749,293 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(BreakerState)(0),                 // 3: fila.v1.BreakerState
 	(RetryPolicy_Kind)(0),             // 4: fila.v1.RetryPolicy.Kind
 	(ExplainKeyResponse_State)(0),     // 5: fila.v1.ExplainKeyResponse.State
-	(*CreateQueueRequest)(nil),        // 6: fila.v1.CreateQueueRequest
-	(*CreateQueueResponse)(nil),       // 7: fila.v1.CreateQueueResponse
-	(*QueueConfig)(nil),               // 8: fila.v1.QueueConfig
-	(*KeyDefaults)(nil),               // 9: fila.v1.KeyDefaults
-	(*Intake)(nil),                    // 10: fila.v1.Intake
-	(*RetryPolicy)(nil),               // 11: fila.v1.RetryPolicy
-	(*Retention)(nil),                 // 12: fila.v1.Retention
-	(*GetQueueRequest)(nil),           // 13: fila.v1.GetQueueRequest
-	(*GetQueueResponse)(nil),          // 14: fila.v1.GetQueueResponse
-	(*GetQueueVersionResponse)(nil),   // 15: fila.v1.GetQueueVersionResponse
-	(*UpdateQueueRequest)(nil),        // 16: fila.v1.UpdateQueueRequest
-	(*DryRunPolicyRequest)(nil),       // 17: fila.v1.DryRunPolicyRequest
-	(*DryRunPolicyResponse)(nil),      // 18: fila.v1.DryRunPolicyResponse
-	(*DryRunMessage)(nil),             // 19: fila.v1.DryRunMessage
-	(*DryRunRouting)(nil),             // 20: fila.v1.DryRunRouting
-	(*DryRunDeadLetter)(nil),          // 21: fila.v1.DryRunDeadLetter
-	(*UpdateQueueResponse)(nil),       // 22: fila.v1.UpdateQueueResponse
-	(*DeleteQueueRequest)(nil),        // 23: fila.v1.DeleteQueueRequest
-	(*DeleteQueueResponse)(nil),       // 24: fila.v1.DeleteQueueResponse
-	(*PurgeQueueRequest)(nil),         // 25: fila.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),        // 26: fila.v1.PurgeQueueResponse
-	(*PeekMessagesRequest)(nil),       // 27: fila.v1.PeekMessagesRequest
-	(*PeekMessagesResponse)(nil),      // 28: fila.v1.PeekMessagesResponse
-	(*SetConfigRequest)(nil),          // 29: fila.v1.SetConfigRequest
-	(*SetConfigResponse)(nil),         // 30: fila.v1.SetConfigResponse
-	(*GetConfigRequest)(nil),          // 31: fila.v1.GetConfigRequest
-	(*GetConfigResponse)(nil),         // 32: fila.v1.GetConfigResponse
-	(*ListConfigRequest)(nil),         // 33: fila.v1.ListConfigRequest
-	(*ListConfigResponse)(nil),        // 34: fila.v1.ListConfigResponse
-	(*ConfigEntry)(nil),               // 35: fila.v1.ConfigEntry
-	(*GetStatsRequest)(nil),           // 36: fila.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),          // 37: fila.v1.GetStatsResponse
-	(*HookStats)(nil),                 // 38: fila.v1.HookStats
-	(*PerFairnessKeyStats)(nil),       // 39: fila.v1.PerFairnessKeyStats
-	(*PerThrottleKeyStats)(nil),       // 40: fila.v1.PerThrottleKeyStats
-	(*RedriveRequest)(nil),            // 41: fila.v1.RedriveRequest
-	(*RedriveResponse)(nil),           // 42: fila.v1.RedriveResponse
-	(*ListQueuesRequest)(nil),         // 43: fila.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),        // 44: fila.v1.ListQueuesResponse
-	(*QueueInfo)(nil),                 // 45: fila.v1.QueueInfo
-	(*CreateChannelRequest)(nil),      // 46: fila.v1.CreateChannelRequest
-	(*CreateChannelResponse)(nil),     // 47: fila.v1.CreateChannelResponse
-	(*DeleteChannelRequest)(nil),      // 48: fila.v1.DeleteChannelRequest
-	(*DeleteChannelResponse)(nil),     // 49: fila.v1.DeleteChannelResponse
-	(*ListChannelsRequest)(nil),       // 50: fila.v1.ListChannelsRequest
-	(*ListChannelsResponse)(nil),      // 51: fila.v1.ListChannelsResponse
-	(*ChannelInfo)(nil),               // 52: fila.v1.ChannelInfo
-	(*SeekChannelRequest)(nil),        // 53: fila.v1.SeekChannelRequest
-	(*SeekChannelResponse)(nil),       // 54: fila.v1.SeekChannelResponse
-	(*PurgeChannelRequest)(nil),       // 55: fila.v1.PurgeChannelRequest
-	(*PurgeChannelResponse)(nil),      // 56: fila.v1.PurgeChannelResponse
-	(*ReadLogRequest)(nil),            // 57: fila.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 58: fila.v1.ReadLogResponse
-	(*SetKeyPolicyRequest)(nil),       // 59: fila.v1.SetKeyPolicyRequest
-	(*SetKeyPolicyResponse)(nil),      // 60: fila.v1.SetKeyPolicyResponse
-	(*PreviewKeyPolicyRequest)(nil),   // 61: fila.v1.PreviewKeyPolicyRequest
-	(*PreviewKeyPolicyResponse)(nil),  // 62: fila.v1.PreviewKeyPolicyResponse
-	(*ForecastChange)(nil),            // 63: fila.v1.ForecastChange
-	(*KeyLoss)(nil),                   // 64: fila.v1.KeyLoss
-	(*SkipMessageRequest)(nil),        // 65: fila.v1.SkipMessageRequest
-	(*SkipMessageResponse)(nil),       // 66: fila.v1.SkipMessageResponse
-	(*ExplainKeyRequest)(nil),         // 67: fila.v1.ExplainKeyRequest
-	(*ExplainKeyResponse)(nil),        // 68: fila.v1.ExplainKeyResponse
-	(*KeyHead)(nil),                   // 69: fila.v1.KeyHead
-	(*ListConsumersRequest)(nil),      // 70: fila.v1.ListConsumersRequest
-	(*ListConsumersResponse)(nil),     // 71: fila.v1.ListConsumersResponse
-	(*ConsumerInfo)(nil),              // 72: fila.v1.ConsumerInfo
-	nil,                               // 73: fila.v1.QueueConfig.WeightsEntry
-	nil,                               // 74: fila.v1.HookStats.LastErrorHeadersEntry
-	nil,                               // 75: fila.v1.HookStats.IgnoredFieldsEntry
-	(*timestamppb.Timestamp)(nil),     // 76: google.protobuf.Timestamp
-	(*QueueVersion)(nil),              // 77: fila.v1.QueueVersion
-	(*fieldmaskpb.FieldMask)(nil),     // 78: google.protobuf.FieldMask
-	(*Message)(nil),                   // 79: fila.v1.Message
-	(*Forecast)(nil),                  // 80: fila.v1.Forecast
-	(*WaitCauses)(nil),                // 81: fila.v1.WaitCauses
-	(*ServedMeanwhile)(nil),           // 82: fila.v1.ServedMeanwhile
-	(*ChannelConsumers)(nil),          // 83: fila.v1.ChannelConsumers
-	(*GetStatusRequest)(nil),          // 84: fila.v1.GetStatusRequest
-	(*WatchEventsRequest)(nil),        // 85: fila.v1.WatchEventsRequest
-	(*ListLateRequest)(nil),           // 86: fila.v1.ListLateRequest
-	(*ListKeyPoliciesRequest)(nil),    // 87: fila.v1.ListKeyPoliciesRequest
-	(*DropDeadLettersRequest)(nil),    // 88: fila.v1.DropDeadLettersRequest
-	(*FindKeysRequest)(nil),           // 89: fila.v1.FindKeysRequest
-	(*WatchStatsRequest)(nil),         // 90: fila.v1.WatchStatsRequest
-	(*GetSeriesRequest)(nil),          // 91: fila.v1.GetSeriesRequest
-	(*ListQueueVersionsRequest)(nil),  // 92: fila.v1.ListQueueVersionsRequest
-	(*GetQueueVersionRequest)(nil),    // 93: fila.v1.GetQueueVersionRequest
-	(*StartOperationRequest)(nil),     // 94: fila.v1.StartOperationRequest
-	(*WatchOperationRequest)(nil),     // 95: fila.v1.WatchOperationRequest
-	(*ListOperationsRequest)(nil),     // 96: fila.v1.ListOperationsRequest
-	(*CancelOperationRequest)(nil),    // 97: fila.v1.CancelOperationRequest
-	(*EditDeadLetterRequest)(nil),     // 98: fila.v1.EditDeadLetterRequest
-	(*SetLimitRequest)(nil),           // 99: fila.v1.SetLimitRequest
-	(*DeleteLimitRequest)(nil),        // 100: fila.v1.DeleteLimitRequest
-	(*ListLimitsRequest)(nil),         // 101: fila.v1.ListLimitsRequest
-	(*ResetLimitRequest)(nil),         // 102: fila.v1.ResetLimitRequest
-	(*GetStatusResponse)(nil),         // 103: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 104: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 105: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 106: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 107: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 108: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 109: fila.v1.WatchStatsResponse
-	(*GetSeriesResponse)(nil),         // 110: fila.v1.GetSeriesResponse
-	(*ListQueueVersionsResponse)(nil), // 111: fila.v1.ListQueueVersionsResponse
-	(*StartOperationResponse)(nil),    // 112: fila.v1.StartOperationResponse
-	(*WatchOperationResponse)(nil),    // 113: fila.v1.WatchOperationResponse
-	(*ListOperationsResponse)(nil),    // 114: fila.v1.ListOperationsResponse
-	(*CancelOperationResponse)(nil),   // 115: fila.v1.CancelOperationResponse
-	(*EditDeadLetterResponse)(nil),    // 116: fila.v1.EditDeadLetterResponse
-	(*SetLimitResponse)(nil),          // 117: fila.v1.SetLimitResponse
-	(*DeleteLimitResponse)(nil),       // 118: fila.v1.DeleteLimitResponse
-	(*ListLimitsResponse)(nil),        // 119: fila.v1.ListLimitsResponse
-	(*ResetLimitResponse)(nil),        // 120: fila.v1.ResetLimitResponse
+	(GetMessageResponse_State)(0),     // 6: fila.v1.GetMessageResponse.State
+	(*CreateQueueRequest)(nil),        // 7: fila.v1.CreateQueueRequest
+	(*CreateQueueResponse)(nil),       // 8: fila.v1.CreateQueueResponse
+	(*QueueConfig)(nil),               // 9: fila.v1.QueueConfig
+	(*KeyDefaults)(nil),               // 10: fila.v1.KeyDefaults
+	(*Intake)(nil),                    // 11: fila.v1.Intake
+	(*RetryPolicy)(nil),               // 12: fila.v1.RetryPolicy
+	(*Retention)(nil),                 // 13: fila.v1.Retention
+	(*GetQueueRequest)(nil),           // 14: fila.v1.GetQueueRequest
+	(*GetQueueResponse)(nil),          // 15: fila.v1.GetQueueResponse
+	(*GetQueueVersionResponse)(nil),   // 16: fila.v1.GetQueueVersionResponse
+	(*UpdateQueueRequest)(nil),        // 17: fila.v1.UpdateQueueRequest
+	(*DryRunPolicyRequest)(nil),       // 18: fila.v1.DryRunPolicyRequest
+	(*DryRunPolicyResponse)(nil),      // 19: fila.v1.DryRunPolicyResponse
+	(*DryRunMessage)(nil),             // 20: fila.v1.DryRunMessage
+	(*DryRunRouting)(nil),             // 21: fila.v1.DryRunRouting
+	(*DryRunDeadLetter)(nil),          // 22: fila.v1.DryRunDeadLetter
+	(*UpdateQueueResponse)(nil),       // 23: fila.v1.UpdateQueueResponse
+	(*DeleteQueueRequest)(nil),        // 24: fila.v1.DeleteQueueRequest
+	(*DeleteQueueResponse)(nil),       // 25: fila.v1.DeleteQueueResponse
+	(*PurgeQueueRequest)(nil),         // 26: fila.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),        // 27: fila.v1.PurgeQueueResponse
+	(*PeekMessagesRequest)(nil),       // 28: fila.v1.PeekMessagesRequest
+	(*PeekMessagesResponse)(nil),      // 29: fila.v1.PeekMessagesResponse
+	(*SetConfigRequest)(nil),          // 30: fila.v1.SetConfigRequest
+	(*SetConfigResponse)(nil),         // 31: fila.v1.SetConfigResponse
+	(*GetConfigRequest)(nil),          // 32: fila.v1.GetConfigRequest
+	(*GetConfigResponse)(nil),         // 33: fila.v1.GetConfigResponse
+	(*ListConfigRequest)(nil),         // 34: fila.v1.ListConfigRequest
+	(*ListConfigResponse)(nil),        // 35: fila.v1.ListConfigResponse
+	(*ConfigEntry)(nil),               // 36: fila.v1.ConfigEntry
+	(*GetStatsRequest)(nil),           // 37: fila.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),          // 38: fila.v1.GetStatsResponse
+	(*HookStats)(nil),                 // 39: fila.v1.HookStats
+	(*PerFairnessKeyStats)(nil),       // 40: fila.v1.PerFairnessKeyStats
+	(*PerThrottleKeyStats)(nil),       // 41: fila.v1.PerThrottleKeyStats
+	(*RedriveRequest)(nil),            // 42: fila.v1.RedriveRequest
+	(*RedriveResponse)(nil),           // 43: fila.v1.RedriveResponse
+	(*ListQueuesRequest)(nil),         // 44: fila.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),        // 45: fila.v1.ListQueuesResponse
+	(*QueueInfo)(nil),                 // 46: fila.v1.QueueInfo
+	(*CreateChannelRequest)(nil),      // 47: fila.v1.CreateChannelRequest
+	(*CreateChannelResponse)(nil),     // 48: fila.v1.CreateChannelResponse
+	(*DeleteChannelRequest)(nil),      // 49: fila.v1.DeleteChannelRequest
+	(*DeleteChannelResponse)(nil),     // 50: fila.v1.DeleteChannelResponse
+	(*ListChannelsRequest)(nil),       // 51: fila.v1.ListChannelsRequest
+	(*ListChannelsResponse)(nil),      // 52: fila.v1.ListChannelsResponse
+	(*ChannelInfo)(nil),               // 53: fila.v1.ChannelInfo
+	(*SeekChannelRequest)(nil),        // 54: fila.v1.SeekChannelRequest
+	(*SeekChannelResponse)(nil),       // 55: fila.v1.SeekChannelResponse
+	(*PurgeChannelRequest)(nil),       // 56: fila.v1.PurgeChannelRequest
+	(*PurgeChannelResponse)(nil),      // 57: fila.v1.PurgeChannelResponse
+	(*ReadLogRequest)(nil),            // 58: fila.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 59: fila.v1.ReadLogResponse
+	(*SetKeyPolicyRequest)(nil),       // 60: fila.v1.SetKeyPolicyRequest
+	(*SetKeyPolicyResponse)(nil),      // 61: fila.v1.SetKeyPolicyResponse
+	(*PreviewKeyPolicyRequest)(nil),   // 62: fila.v1.PreviewKeyPolicyRequest
+	(*PreviewKeyPolicyResponse)(nil),  // 63: fila.v1.PreviewKeyPolicyResponse
+	(*ForecastChange)(nil),            // 64: fila.v1.ForecastChange
+	(*KeyLoss)(nil),                   // 65: fila.v1.KeyLoss
+	(*SkipMessageRequest)(nil),        // 66: fila.v1.SkipMessageRequest
+	(*SkipMessageResponse)(nil),       // 67: fila.v1.SkipMessageResponse
+	(*ExplainKeyRequest)(nil),         // 68: fila.v1.ExplainKeyRequest
+	(*ExplainKeyResponse)(nil),        // 69: fila.v1.ExplainKeyResponse
+	(*KeyHead)(nil),                   // 70: fila.v1.KeyHead
+	(*GetMessageRequest)(nil),         // 71: fila.v1.GetMessageRequest
+	(*GetMessageResponse)(nil),        // 72: fila.v1.GetMessageResponse
+	(*ListConsumersRequest)(nil),      // 73: fila.v1.ListConsumersRequest
+	(*ListConsumersResponse)(nil),     // 74: fila.v1.ListConsumersResponse
+	(*ConsumerInfo)(nil),              // 75: fila.v1.ConsumerInfo
+	nil,                               // 76: fila.v1.QueueConfig.WeightsEntry
+	nil,                               // 77: fila.v1.HookStats.LastErrorHeadersEntry
+	nil,                               // 78: fila.v1.HookStats.IgnoredFieldsEntry
+	(*timestamppb.Timestamp)(nil),     // 79: google.protobuf.Timestamp
+	(*QueueVersion)(nil),              // 80: fila.v1.QueueVersion
+	(*fieldmaskpb.FieldMask)(nil),     // 81: google.protobuf.FieldMask
+	(*Message)(nil),                   // 82: fila.v1.Message
+	(*Forecast)(nil),                  // 83: fila.v1.Forecast
+	(*WaitCauses)(nil),                // 84: fila.v1.WaitCauses
+	(*ServedMeanwhile)(nil),           // 85: fila.v1.ServedMeanwhile
+	(*ChannelConsumers)(nil),          // 86: fila.v1.ChannelConsumers
+	(*DeadLetter)(nil),                // 87: fila.v1.DeadLetter
+	(*GetStatusRequest)(nil),          // 88: fila.v1.GetStatusRequest
+	(*WatchEventsRequest)(nil),        // 89: fila.v1.WatchEventsRequest
+	(*ListLateRequest)(nil),           // 90: fila.v1.ListLateRequest
+	(*ListKeyPoliciesRequest)(nil),    // 91: fila.v1.ListKeyPoliciesRequest
+	(*DropDeadLettersRequest)(nil),    // 92: fila.v1.DropDeadLettersRequest
+	(*FindKeysRequest)(nil),           // 93: fila.v1.FindKeysRequest
+	(*WatchStatsRequest)(nil),         // 94: fila.v1.WatchStatsRequest
+	(*GetSeriesRequest)(nil),          // 95: fila.v1.GetSeriesRequest
+	(*ListQueueVersionsRequest)(nil),  // 96: fila.v1.ListQueueVersionsRequest
+	(*GetQueueVersionRequest)(nil),    // 97: fila.v1.GetQueueVersionRequest
+	(*StartOperationRequest)(nil),     // 98: fila.v1.StartOperationRequest
+	(*WatchOperationRequest)(nil),     // 99: fila.v1.WatchOperationRequest
+	(*ListOperationsRequest)(nil),     // 100: fila.v1.ListOperationsRequest
+	(*CancelOperationRequest)(nil),    // 101: fila.v1.CancelOperationRequest
+	(*EditDeadLetterRequest)(nil),     // 102: fila.v1.EditDeadLetterRequest
+	(*SetLimitRequest)(nil),           // 103: fila.v1.SetLimitRequest
+	(*DeleteLimitRequest)(nil),        // 104: fila.v1.DeleteLimitRequest
+	(*ListLimitsRequest)(nil),         // 105: fila.v1.ListLimitsRequest
+	(*ResetLimitRequest)(nil),         // 106: fila.v1.ResetLimitRequest
+	(*GetStatusResponse)(nil),         // 107: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 108: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 109: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 110: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 111: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 112: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 113: fila.v1.WatchStatsResponse
+	(*GetSeriesResponse)(nil),         // 114: fila.v1.GetSeriesResponse
+	(*ListQueueVersionsResponse)(nil), // 115: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 116: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 117: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 118: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 119: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 120: fila.v1.EditDeadLetterResponse
+	(*SetLimitResponse)(nil),          // 121: fila.v1.SetLimitResponse
+	(*DeleteLimitResponse)(nil),       // 122: fila.v1.DeleteLimitResponse
+	(*ListLimitsResponse)(nil),        // 123: fila.v1.ListLimitsResponse
+	(*ResetLimitResponse)(nil),        // 124: fila.v1.ResetLimitResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
-	8,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
+	9,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
 	0,   // 1: fila.v1.QueueConfig.durability:type_name -> fila.v1.Durability
-	73,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
-	11,  // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
+	76,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
+	12,  // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
 	1,   // 4: fila.v1.QueueConfig.hook_fallback:type_name -> fila.v1.HookFallback
-	12,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
-	10,  // 6: fila.v1.QueueConfig.intake:type_name -> fila.v1.Intake
+	13,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
+	11,  // 6: fila.v1.QueueConfig.intake:type_name -> fila.v1.Intake
 	2,   // 7: fila.v1.QueueConfig.key_order:type_name -> fila.v1.KeyOrder
-	9,   // 8: fila.v1.QueueConfig.key_defaults:type_name -> fila.v1.KeyDefaults
+	10,  // 8: fila.v1.QueueConfig.key_defaults:type_name -> fila.v1.KeyDefaults
 	4,   // 9: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
-	8,   // 10: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
-	76,  // 11: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
-	77,  // 12: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
-	8,   // 13: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
-	8,   // 14: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
-	78,  // 15: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
-	8,   // 16: fila.v1.DryRunPolicyRequest.config:type_name -> fila.v1.QueueConfig
-	78,  // 17: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
-	19,  // 18: fila.v1.DryRunPolicyResponse.messages:type_name -> fila.v1.DryRunMessage
-	21,  // 19: fila.v1.DryRunPolicyResponse.dead_letters:type_name -> fila.v1.DryRunDeadLetter
-	20,  // 20: fila.v1.DryRunMessage.before:type_name -> fila.v1.DryRunRouting
-	20,  // 21: fila.v1.DryRunMessage.after:type_name -> fila.v1.DryRunRouting
-	8,   // 22: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
-	79,  // 23: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
-	35,  // 24: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
-	39,  // 25: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
-	40,  // 26: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
-	52,  // 27: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
+	9,   // 10: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
+	79,  // 11: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
+	80,  // 12: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
+	9,   // 13: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
+	9,   // 14: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
+	81,  // 15: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
+	9,   // 16: fila.v1.DryRunPolicyRequest.config:type_name -> fila.v1.QueueConfig
+	81,  // 17: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	20,  // 18: fila.v1.DryRunPolicyResponse.messages:type_name -> fila.v1.DryRunMessage
+	22,  // 19: fila.v1.DryRunPolicyResponse.dead_letters:type_name -> fila.v1.DryRunDeadLetter
+	21,  // 20: fila.v1.DryRunMessage.before:type_name -> fila.v1.DryRunRouting
+	21,  // 21: fila.v1.DryRunMessage.after:type_name -> fila.v1.DryRunRouting
+	9,   // 22: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
+	82,  // 23: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
+	36,  // 24: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
+	40,  // 25: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
+	41,  // 26: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
+	53,  // 27: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
 	3,   // 28: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
-	38,  // 29: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
-	12,  // 30: fila.v1.GetStatsResponse.retention:type_name -> fila.v1.Retention
-	76,  // 31: fila.v1.GetStatsResponse.totals_since:type_name -> google.protobuf.Timestamp
+	39,  // 29: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
+	13,  // 30: fila.v1.GetStatsResponse.retention:type_name -> fila.v1.Retention
+	79,  // 31: fila.v1.GetStatsResponse.totals_since:type_name -> google.protobuf.Timestamp
 	3,   // 32: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
-	76,  // 33: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
-	74,  // 34: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
-	75,  // 35: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
-	45,  // 36: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
+	79,  // 33: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	77,  // 34: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
+	78,  // 35: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
+	46,  // 36: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
 	3,   // 37: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
-	76,  // 38: fila.v1.QueueInfo.totals_since:type_name -> google.protobuf.Timestamp
-	76,  // 39: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
-	52,  // 40: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	76,  // 41: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	76,  // 42: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	76,  // 43: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	76,  // 44: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	79,  // 45: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
-	59,  // 46: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
-	63,  // 47: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
-	63,  // 48: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
-	64,  // 49: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
-	80,  // 50: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
-	80,  // 51: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
-	63,  // 52: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
+	79,  // 38: fila.v1.QueueInfo.totals_since:type_name -> google.protobuf.Timestamp
+	79,  // 39: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	53,  // 40: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
+	79,  // 41: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	79,  // 42: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	79,  // 43: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	79,  // 44: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	82,  // 45: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	60,  // 46: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
+	64,  // 47: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
+	64,  // 48: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
+	65,  // 49: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
+	83,  // 50: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
+	83,  // 51: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
+	64,  // 52: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
 	5,   // 53: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	76,  // 54: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	81,  // 55: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	82,  // 56: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
-	83,  // 57: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
-	80,  // 58: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
-	80,  // 59: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
-	69,  // 60: fila.v1.ExplainKeyResponse.waits_for:type_name -> fila.v1.KeyHead
-	76,  // 61: fila.v1.KeyHead.leased_at:type_name -> google.protobuf.Timestamp
-	76,  // 62: fila.v1.KeyHead.retry_at:type_name -> google.protobuf.Timestamp
-	72,  // 63: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	76,  // 64: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	6,   // 65: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	13,  // 66: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	16,  // 67: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	23,  // 68: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	43,  // 69: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	25,  // 70: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	27,  // 71: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	36,  // 72: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	29,  // 73: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	31,  // 74: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	33,  // 75: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	41,  // 76: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	46,  // 77: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	48,  // 78: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	50,  // 79: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	53,  // 80: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	55,  // 81: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	57,  // 82: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	59,  // 83: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	61,  // 84: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
-	65,  // 85: fila.v1.FilaAdmin.SkipMessage:input_type -> fila.v1.SkipMessageRequest
-	67,  // 86: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	70,  // 87: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	84,  // 88: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	85,  // 89: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	86,  // 90: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	87,  // 91: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	88,  // 92: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	89,  // 93: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	90,  // 94: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	91,  // 95: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
-	92,  // 96: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
-	93,  // 97: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	94,  // 98: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
-	95,  // 99: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
-	96,  // 100: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
-	97,  // 101: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
-	98,  // 102: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
-	17,  // 103: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
-	99,  // 104: fila.v1.FilaAdmin.SetLimit:input_type -> fila.v1.SetLimitRequest
-	100, // 105: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
-	101, // 106: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
-	102, // 107: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
-	7,   // 108: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	14,  // 109: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	22,  // 110: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	24,  // 111: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	44,  // 112: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	26,  // 113: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	28,  // 114: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	37,  // 115: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	30,  // 116: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	32,  // 117: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	34,  // 118: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	42,  // 119: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	47,  // 120: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	49,  // 121: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	51,  // 122: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	54,  // 123: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	56,  // 124: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	58,  // 125: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	60,  // 126: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	62,  // 127: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	66,  // 128: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
-	68,  // 129: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	71,  // 130: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	103, // 131: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	104, // 132: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	105, // 133: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	106, // 134: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	107, // 135: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	108, // 136: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	109, // 137: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	110, // 138: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	111, // 139: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	15,  // 140: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	112, // 141: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	113, // 142: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	114, // 143: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	115, // 144: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	116, // 145: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	18,  // 146: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	117, // 147: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
-	118, // 148: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
-	119, // 149: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
-	120, // 150: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
-	108, // [108:151] is the sub-list for method output_type
-	65,  // [65:108] is the sub-list for method input_type
-	65,  // [65:65] is the sub-list for extension type_name
-	65,  // [65:65] is the sub-list for extension extendee
-	0,   // [0:65] is the sub-list for field type_name
+	79,  // 54: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	84,  // 55: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	85,  // 56: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
+	86,  // 57: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
+	83,  // 58: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
+	83,  // 59: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
+	70,  // 60: fila.v1.ExplainKeyResponse.waits_for:type_name -> fila.v1.KeyHead
+	79,  // 61: fila.v1.KeyHead.leased_at:type_name -> google.protobuf.Timestamp
+	79,  // 62: fila.v1.KeyHead.retry_at:type_name -> google.protobuf.Timestamp
+	6,   // 63: fila.v1.GetMessageResponse.state:type_name -> fila.v1.GetMessageResponse.State
+	79,  // 64: fila.v1.GetMessageResponse.enqueued_at:type_name -> google.protobuf.Timestamp
+	5,   // 65: fila.v1.GetMessageResponse.cause:type_name -> fila.v1.ExplainKeyResponse.State
+	79,  // 66: fila.v1.GetMessageResponse.until:type_name -> google.protobuf.Timestamp
+	83,  // 67: fila.v1.GetMessageResponse.forecast:type_name -> fila.v1.Forecast
+	79,  // 68: fila.v1.GetMessageResponse.leased_at:type_name -> google.protobuf.Timestamp
+	79,  // 69: fila.v1.GetMessageResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
+	87,  // 70: fila.v1.GetMessageResponse.dead_letter:type_name -> fila.v1.DeadLetter
+	75,  // 71: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	79,  // 72: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	7,   // 73: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	14,  // 74: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	17,  // 75: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	24,  // 76: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	44,  // 77: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	26,  // 78: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	28,  // 79: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	37,  // 80: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	30,  // 81: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	32,  // 82: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	34,  // 83: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	42,  // 84: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	47,  // 85: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	49,  // 86: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	51,  // 87: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	54,  // 88: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	56,  // 89: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	58,  // 90: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	60,  // 91: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	62,  // 92: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
+	66,  // 93: fila.v1.FilaAdmin.SkipMessage:input_type -> fila.v1.SkipMessageRequest
+	68,  // 94: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	71,  // 95: fila.v1.FilaAdmin.GetMessage:input_type -> fila.v1.GetMessageRequest
+	73,  // 96: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	88,  // 97: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	89,  // 98: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	90,  // 99: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	91,  // 100: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	92,  // 101: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	93,  // 102: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	94,  // 103: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	95,  // 104: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
+	96,  // 105: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	97,  // 106: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	98,  // 107: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
+	99,  // 108: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
+	100, // 109: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
+	101, // 110: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
+	102, // 111: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
+	18,  // 112: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
+	103, // 113: fila.v1.FilaAdmin.SetLimit:input_type -> fila.v1.SetLimitRequest
+	104, // 114: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
+	105, // 115: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
+	106, // 116: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
+	8,   // 117: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	15,  // 118: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	23,  // 119: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	25,  // 120: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	45,  // 121: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	27,  // 122: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	29,  // 123: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	38,  // 124: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	31,  // 125: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	33,  // 126: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	35,  // 127: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	43,  // 128: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	48,  // 129: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	50,  // 130: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	52,  // 131: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	55,  // 132: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	57,  // 133: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	59,  // 134: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	61,  // 135: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	63,  // 136: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	67,  // 137: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
+	69,  // 138: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	72,  // 139: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
+	74,  // 140: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	107, // 141: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	108, // 142: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	109, // 143: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	110, // 144: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	111, // 145: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	112, // 146: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	113, // 147: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	114, // 148: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	115, // 149: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	16,  // 150: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	116, // 151: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	117, // 152: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	118, // 153: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	119, // 154: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	120, // 155: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	19,  // 156: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	121, // 157: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
+	122, // 158: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
+	123, // 159: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
+	124, // 160: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
+	117, // [117:161] is the sub-list for method output_type
+	73,  // [73:117] is the sub-list for method input_type
+	73,  // [73:73] is the sub-list for extension type_name
+	73,  // [73:73] is the sub-list for extension extendee
+	0,   // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }
@@ -6659,8 +7068,8 @@ func file_fila_v1_admin_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_admin_proto_rawDesc), len(file_fila_v1_admin_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   70,
+			NumEnums:      7,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

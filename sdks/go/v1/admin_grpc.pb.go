@@ -45,6 +45,7 @@ const (
 	FilaAdmin_PreviewKeyPolicy_FullMethodName  = "/fila.v1.FilaAdmin/PreviewKeyPolicy"
 	FilaAdmin_SkipMessage_FullMethodName       = "/fila.v1.FilaAdmin/SkipMessage"
 	FilaAdmin_ExplainKey_FullMethodName        = "/fila.v1.FilaAdmin/ExplainKey"
+	FilaAdmin_GetMessage_FullMethodName        = "/fila.v1.FilaAdmin/GetMessage"
 	FilaAdmin_ListConsumers_FullMethodName     = "/fila.v1.FilaAdmin/ListConsumers"
 	FilaAdmin_GetStatus_FullMethodName         = "/fila.v1.FilaAdmin/GetStatus"
 	FilaAdmin_WatchEvents_FullMethodName       = "/fila.v1.FilaAdmin/WatchEvents"
@@ -120,6 +121,8 @@ type FilaAdminClient interface {
 	SkipMessage(ctx context.Context, in *SkipMessageRequest, opts ...grpc.CallOption) (*SkipMessageResponse, error)
 	// Say why a fairness key is or is not being served.
 	ExplainKey(ctx context.Context, in *ExplainKeyRequest, opts ...grpc.CallOption) (*ExplainKeyResponse, error)
+	// Say where one message is, and what it waits for.
+	GetMessage(ctx context.Context, in *GetMessageRequest, opts ...grpc.CallOption) (*GetMessageResponse, error)
 	// List who consumes a queue, and what each consumer holds.
 	ListConsumers(ctx context.Context, in *ListConsumersRequest, opts ...grpc.CallOption) (*ListConsumersResponse, error)
 	// Say how the broker is: version, disk, epochs, connections, damage.
@@ -395,6 +398,16 @@ func (c *filaAdminClient) ExplainKey(ctx context.Context, in *ExplainKeyRequest,
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExplainKeyResponse)
 	err := c.cc.Invoke(ctx, FilaAdmin_ExplainKey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) GetMessage(ctx context.Context, in *GetMessageRequest, opts ...grpc.CallOption) (*GetMessageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetMessageResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_GetMessage_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -690,6 +703,8 @@ type FilaAdminServer interface {
 	SkipMessage(context.Context, *SkipMessageRequest) (*SkipMessageResponse, error)
 	// Say why a fairness key is or is not being served.
 	ExplainKey(context.Context, *ExplainKeyRequest) (*ExplainKeyResponse, error)
+	// Say where one message is, and what it waits for.
+	GetMessage(context.Context, *GetMessageRequest) (*GetMessageResponse, error)
 	// List who consumes a queue, and what each consumer holds.
 	ListConsumers(context.Context, *ListConsumersRequest) (*ListConsumersResponse, error)
 	// Say how the broker is: version, disk, epochs, connections, damage.
@@ -807,6 +822,9 @@ func (UnimplementedFilaAdminServer) SkipMessage(context.Context, *SkipMessageReq
 }
 func (UnimplementedFilaAdminServer) ExplainKey(context.Context, *ExplainKeyRequest) (*ExplainKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExplainKey not implemented")
+}
+func (UnimplementedFilaAdminServer) GetMessage(context.Context, *GetMessageRequest) (*GetMessageResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetMessage not implemented")
 }
 func (UnimplementedFilaAdminServer) ListConsumers(context.Context, *ListConsumersRequest) (*ListConsumersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListConsumers not implemented")
@@ -1281,6 +1299,24 @@ func _FilaAdmin_ExplainKey_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_GetMessage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetMessageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).GetMessage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_GetMessage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).GetMessage(ctx, req.(*GetMessageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FilaAdmin_ListConsumers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListConsumersRequest)
 	if err := dec(in); err != nil {
@@ -1728,6 +1764,10 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ExplainKey",
 			Handler:    _FilaAdmin_ExplainKey_Handler,
+		},
+		{
+			MethodName: "GetMessage",
+			Handler:    _FilaAdmin_GetMessage_Handler,
 		},
 		{
 			MethodName: "ListConsumers",

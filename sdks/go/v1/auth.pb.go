@@ -43,6 +43,8 @@ const (
 	Right_RIGHT_ADMIN Right = 4
 	// Look at numbers and events; at no message.
 	Right_RIGHT_VIEW Right = 5
+	// Take messages back by id or dedup key.
+	Right_RIGHT_CANCEL Right = 6
 )
 
 // Enum value maps for Right.
@@ -54,6 +56,7 @@ var (
 		3: "RIGHT_MANAGE",
 		4: "RIGHT_ADMIN",
 		5: "RIGHT_VIEW",
+		6: "RIGHT_CANCEL",
 	}
 	Right_value = map[string]int32{
 		"RIGHT_UNSPECIFIED": 0,
@@ -62,6 +65,7 @@ var (
 		"RIGHT_MANAGE":      3,
 		"RIGHT_ADMIN":       4,
 		"RIGHT_VIEW":        5,
+		"RIGHT_CANCEL":      6,
 	}
 )
 
@@ -2321,7 +2325,7 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\x17RevokeTenantLinkRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x17\n" +
 	"\alink_id\x18\x02 \x01(\tR\x06linkId\"\x1a\n" +
-	"\x18RevokeTenantLinkResponse*w\n" +
+	"\x18RevokeTenantLinkResponse*\x89\x01\n" +
 	"\x05Right\x12\x15\n" +
 	"\x11RIGHT_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rRIGHT_PRODUCE\x10\x01\x12\x11\n" +
@@ -2329,7 +2333,8 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\fRIGHT_MANAGE\x10\x03\x12\x0f\n" +
 	"\vRIGHT_ADMIN\x10\x04\x12\x0e\n" +
 	"\n" +
-	"RIGHT_VIEW\x10\x052\x99\b\n" +
+	"RIGHT_VIEW\x10\x05\x12\x10\n" +
+	"\fRIGHT_CANCEL\x10\x062\x99\b\n" +
 	"\bFilaAuth\x12B\n" +
 	"\tCreateKey\x12\x19.fila.v1.CreateKeyRequest\x1a\x1a.fila.v1.CreateKeyResponse\x12Q\n" +
 	"\x0eListPrincipals\x12\x1e.fila.v1.ListPrincipalsRequest\x1a\x1f.fila.v1.ListPrincipalsResponse\x12K\n" +

@@ -27,6 +27,65 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What a call did to one message.
+type CancelMessagesResponse_Outcome int32
+
+const (
+	// Not known.
+	CancelMessagesResponse_OUTCOME_UNSPECIFIED CancelMessagesResponse_Outcome = 0
+	// It waited or was delayed, and is gone.
+	CancelMessagesResponse_OUTCOME_CANCELLED CancelMessagesResponse_Outcome = 1
+	// It was leased, and is gone: the consumer's session is told so, and an ack of it is refused. Whatever the consumer
+	// has done with it by then is done.
+	CancelMessagesResponse_OUTCOME_REVOKED CancelMessagesResponse_Outcome = 2
+	// This channel has no such message: it is done, dead or was never there, the key's window is over, or it is
+	// another tenant's.
+	CancelMessagesResponse_OUTCOME_NOT_FOUND CancelMessagesResponse_Outcome = 3
+)
+
+// Enum value maps for CancelMessagesResponse_Outcome.
+var (
+	CancelMessagesResponse_Outcome_name = map[int32]string{
+		0: "OUTCOME_UNSPECIFIED",
+		1: "OUTCOME_CANCELLED",
+		2: "OUTCOME_REVOKED",
+		3: "OUTCOME_NOT_FOUND",
+	}
+	CancelMessagesResponse_Outcome_value = map[string]int32{
+		"OUTCOME_UNSPECIFIED": 0,
+		"OUTCOME_CANCELLED":   1,
+		"OUTCOME_REVOKED":     2,
+		"OUTCOME_NOT_FOUND":   3,
+	}
+)
+
+func (x CancelMessagesResponse_Outcome) Enum() *CancelMessagesResponse_Outcome {
+	p := new(CancelMessagesResponse_Outcome)
+	*p = x
+	return p
+}
+
+func (x CancelMessagesResponse_Outcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CancelMessagesResponse_Outcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_fila_v1_service_proto_enumTypes[0].Descriptor()
+}
+
+func (CancelMessagesResponse_Outcome) Type() protoreflect.EnumType {
+	return &file_fila_v1_service_proto_enumTypes[0]
+}
+
+func (x CancelMessagesResponse_Outcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CancelMessagesResponse_Outcome.Descriptor instead.
+func (CancelMessagesResponse_Outcome) EnumDescriptor() ([]byte, []int) {
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{24, 0}
+}
+
 // One message to store.
 type EnqueueRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1474,6 +1533,125 @@ func (x *ExtendLeaseResponse) GetLeaseExpiresAt() *timestamppb.Timestamp {
 	return nil
 }
 
+// Which messages to take back from one channel; at most 10,000 ids and keys together, and at least one.
+type CancelMessagesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The queue's name.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The channel; empty means `default`. Other channels keep the message.
+	Channel string `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
+	// Ids of messages. One that is no UUID refuses the call before anything is taken back.
+	MessageIds []string `protobuf:"bytes,3,rep,name=message_ids,json=messageIds,proto3" json:"message_ids,omitempty"`
+	// Dedup keys of messages, at most 128 bytes each; the broker knows a key for the queue's `dedup_window_ms`.
+	DedupKeys     []string `protobuf:"bytes,4,rep,name=dedup_keys,json=dedupKeys,proto3" json:"dedup_keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelMessagesRequest) Reset() {
+	*x = CancelMessagesRequest{}
+	mi := &file_fila_v1_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelMessagesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelMessagesRequest) ProtoMessage() {}
+
+func (x *CancelMessagesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelMessagesRequest.ProtoReflect.Descriptor instead.
+func (*CancelMessagesRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *CancelMessagesRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *CancelMessagesRequest) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *CancelMessagesRequest) GetMessageIds() []string {
+	if x != nil {
+		return x.MessageIds
+	}
+	return nil
+}
+
+func (x *CancelMessagesRequest) GetDedupKeys() []string {
+	if x != nil {
+		return x.DedupKeys
+	}
+	return nil
+}
+
+// What became of each message.
+type CancelMessagesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each of `message_ids`, in their order, then one for each of `dedup_keys`.
+	Outcomes      []CancelMessagesResponse_Outcome `protobuf:"varint,1,rep,packed,name=outcomes,proto3,enum=fila.v1.CancelMessagesResponse_Outcome" json:"outcomes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelMessagesResponse) Reset() {
+	*x = CancelMessagesResponse{}
+	mi := &file_fila_v1_service_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelMessagesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelMessagesResponse) ProtoMessage() {}
+
+func (x *CancelMessagesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_service_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelMessagesResponse.ProtoReflect.Descriptor instead.
+func (*CancelMessagesResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *CancelMessagesResponse) GetOutcomes() []CancelMessagesResponse_Outcome {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
 // What a consumer says on its session. The first frame is `open`; within a session a lease_id alone names a message.
 type ConsumeSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1497,7 +1675,7 @@ type ConsumeSessionRequest struct {
 
 func (x *ConsumeSessionRequest) Reset() {
 	*x = ConsumeSessionRequest{}
-	mi := &file_fila_v1_service_proto_msgTypes[23]
+	mi := &file_fila_v1_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1687,7 @@ func (x *ConsumeSessionRequest) String() string {
 func (*ConsumeSessionRequest) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[23]
+	mi := &file_fila_v1_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1700,7 @@ func (x *ConsumeSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{23}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ConsumeSessionRequest) GetRequest() isConsumeSessionRequest_Request {
@@ -1701,7 +1879,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_fila_v1_service_proto_msgTypes[24]
+	mi := &file_fila_v1_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1713,7 +1891,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[24]
+	mi := &file_fila_v1_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1726,7 +1904,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{24}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Settle) GetSequence() uint64 {
@@ -1791,7 +1969,7 @@ type ConsumeSessionResponse struct {
 
 func (x *ConsumeSessionResponse) Reset() {
 	*x = ConsumeSessionResponse{}
-	mi := &file_fila_v1_service_proto_msgTypes[25]
+	mi := &file_fila_v1_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1803,7 +1981,7 @@ func (x *ConsumeSessionResponse) String() string {
 func (*ConsumeSessionResponse) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[25]
+	mi := &file_fila_v1_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1816,7 +1994,7 @@ func (x *ConsumeSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ConsumeSessionResponse) GetResponse() isConsumeSessionResponse_Response {
@@ -1955,7 +2133,7 @@ type ConsumeSessionRequest_Open struct {
 
 func (x *ConsumeSessionRequest_Open) Reset() {
 	*x = ConsumeSessionRequest_Open{}
-	mi := &file_fila_v1_service_proto_msgTypes[28]
+	mi := &file_fila_v1_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1967,7 +2145,7 @@ func (x *ConsumeSessionRequest_Open) String() string {
 func (*ConsumeSessionRequest_Open) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Open) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[28]
+	mi := &file_fila_v1_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1980,7 +2158,7 @@ func (x *ConsumeSessionRequest_Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Open.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Open) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{23, 0}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 0}
 }
 
 func (x *ConsumeSessionRequest_Open) GetQueue() string {
@@ -2052,7 +2230,7 @@ type ConsumeSessionRequest_Resume struct {
 
 func (x *ConsumeSessionRequest_Resume) Reset() {
 	*x = ConsumeSessionRequest_Resume{}
-	mi := &file_fila_v1_service_proto_msgTypes[29]
+	mi := &file_fila_v1_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2064,7 +2242,7 @@ func (x *ConsumeSessionRequest_Resume) String() string {
 func (*ConsumeSessionRequest_Resume) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Resume) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[29]
+	mi := &file_fila_v1_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2077,7 +2255,7 @@ func (x *ConsumeSessionRequest_Resume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Resume.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Resume) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{23, 1}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 1}
 }
 
 func (x *ConsumeSessionRequest_Resume) GetConsumerId() uint64 {
@@ -2107,7 +2285,7 @@ type ConsumeSessionRequest_Extend struct {
 
 func (x *ConsumeSessionRequest_Extend) Reset() {
 	*x = ConsumeSessionRequest_Extend{}
-	mi := &file_fila_v1_service_proto_msgTypes[30]
+	mi := &file_fila_v1_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2119,7 +2297,7 @@ func (x *ConsumeSessionRequest_Extend) String() string {
 func (*ConsumeSessionRequest_Extend) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[30]
+	mi := &file_fila_v1_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2132,7 +2310,7 @@ func (x *ConsumeSessionRequest_Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Extend.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Extend) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{23, 2}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 2}
 }
 
 func (x *ConsumeSessionRequest_Extend) GetLeaseIds() []uint64 {
@@ -2160,7 +2338,7 @@ type ConsumeSessionRequest_Close struct {
 
 func (x *ConsumeSessionRequest_Close) Reset() {
 	*x = ConsumeSessionRequest_Close{}
-	mi := &file_fila_v1_service_proto_msgTypes[31]
+	mi := &file_fila_v1_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2350,7 @@ func (x *ConsumeSessionRequest_Close) String() string {
 func (*ConsumeSessionRequest_Close) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Close) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[31]
+	mi := &file_fila_v1_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2363,7 @@ func (x *ConsumeSessionRequest_Close) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Close.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Close) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{23, 3}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 3}
 }
 
 func (x *ConsumeSessionRequest_Close) GetRelease() bool {
@@ -2207,7 +2385,7 @@ type ConsumeSessionRequest_Begun struct {
 
 func (x *ConsumeSessionRequest_Begun) Reset() {
 	*x = ConsumeSessionRequest_Begun{}
-	mi := &file_fila_v1_service_proto_msgTypes[32]
+	mi := &file_fila_v1_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2219,7 +2397,7 @@ func (x *ConsumeSessionRequest_Begun) String() string {
 func (*ConsumeSessionRequest_Begun) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Begun) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[32]
+	mi := &file_fila_v1_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2232,7 +2410,7 @@ func (x *ConsumeSessionRequest_Begun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Begun.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Begun) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{23, 4}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 4}
 }
 
 func (x *ConsumeSessionRequest_Begun) GetLeaseIds() []uint64 {
@@ -2256,7 +2434,7 @@ type ConsumeSessionRequest_Window struct {
 
 func (x *ConsumeSessionRequest_Window) Reset() {
 	*x = ConsumeSessionRequest_Window{}
-	mi := &file_fila_v1_service_proto_msgTypes[33]
+	mi := &file_fila_v1_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2268,7 +2446,7 @@ func (x *ConsumeSessionRequest_Window) String() string {
 func (*ConsumeSessionRequest_Window) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Window) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[33]
+	mi := &file_fila_v1_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2281,7 +2459,7 @@ func (x *ConsumeSessionRequest_Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Window.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Window) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{23, 5}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 5}
 }
 
 func (x *ConsumeSessionRequest_Window) GetSize() uint32 {
@@ -2311,7 +2489,7 @@ type ConsumeSessionRequest_Alive struct {
 
 func (x *ConsumeSessionRequest_Alive) Reset() {
 	*x = ConsumeSessionRequest_Alive{}
-	mi := &file_fila_v1_service_proto_msgTypes[34]
+	mi := &file_fila_v1_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2323,7 +2501,7 @@ func (x *ConsumeSessionRequest_Alive) String() string {
 func (*ConsumeSessionRequest_Alive) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Alive) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[34]
+	mi := &file_fila_v1_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2336,7 +2514,7 @@ func (x *ConsumeSessionRequest_Alive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Alive.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Alive) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{23, 6}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 6}
 }
 
 func (x *ConsumeSessionRequest_Alive) GetSequence() uint64 {
@@ -2373,7 +2551,7 @@ type ConsumeSessionResponse_Opened struct {
 
 func (x *ConsumeSessionResponse_Opened) Reset() {
 	*x = ConsumeSessionResponse_Opened{}
-	mi := &file_fila_v1_service_proto_msgTypes[35]
+	mi := &file_fila_v1_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2385,7 +2563,7 @@ func (x *ConsumeSessionResponse_Opened) String() string {
 func (*ConsumeSessionResponse_Opened) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Opened) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[35]
+	mi := &file_fila_v1_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2398,7 +2576,7 @@ func (x *ConsumeSessionResponse_Opened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Opened.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Opened) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 0}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 0}
 }
 
 func (x *ConsumeSessionResponse_Opened) GetConsumerId() uint64 {
@@ -2447,7 +2625,7 @@ type ConsumeSessionResponse_Delivery struct {
 
 func (x *ConsumeSessionResponse_Delivery) Reset() {
 	*x = ConsumeSessionResponse_Delivery{}
-	mi := &file_fila_v1_service_proto_msgTypes[36]
+	mi := &file_fila_v1_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2459,7 +2637,7 @@ func (x *ConsumeSessionResponse_Delivery) String() string {
 func (*ConsumeSessionResponse_Delivery) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[36]
+	mi := &file_fila_v1_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2472,7 +2650,7 @@ func (x *ConsumeSessionResponse_Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Delivery.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Delivery) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 1}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 1}
 }
 
 func (x *ConsumeSessionResponse_Delivery) GetMessages() []*Message {
@@ -2495,7 +2673,7 @@ type ConsumeSessionResponse_Failure struct {
 
 func (x *ConsumeSessionResponse_Failure) Reset() {
 	*x = ConsumeSessionResponse_Failure{}
-	mi := &file_fila_v1_service_proto_msgTypes[37]
+	mi := &file_fila_v1_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2507,7 +2685,7 @@ func (x *ConsumeSessionResponse_Failure) String() string {
 func (*ConsumeSessionResponse_Failure) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[37]
+	mi := &file_fila_v1_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2520,7 +2698,7 @@ func (x *ConsumeSessionResponse_Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Failure.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Failure) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 2}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 2}
 }
 
 func (x *ConsumeSessionResponse_Failure) GetLeaseId() uint64 {
@@ -2550,7 +2728,7 @@ type ConsumeSessionResponse_Settled struct {
 
 func (x *ConsumeSessionResponse_Settled) Reset() {
 	*x = ConsumeSessionResponse_Settled{}
-	mi := &file_fila_v1_service_proto_msgTypes[38]
+	mi := &file_fila_v1_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2562,7 +2740,7 @@ func (x *ConsumeSessionResponse_Settled) String() string {
 func (*ConsumeSessionResponse_Settled) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Settled) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[38]
+	mi := &file_fila_v1_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2575,7 +2753,7 @@ func (x *ConsumeSessionResponse_Settled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Settled.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Settled) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 3}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 3}
 }
 
 func (x *ConsumeSessionResponse_Settled) GetSequence() uint64 {
@@ -2607,7 +2785,7 @@ type ConsumeSessionResponse_Extended struct {
 
 func (x *ConsumeSessionResponse_Extended) Reset() {
 	*x = ConsumeSessionResponse_Extended{}
-	mi := &file_fila_v1_service_proto_msgTypes[39]
+	mi := &file_fila_v1_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2619,7 +2797,7 @@ func (x *ConsumeSessionResponse_Extended) String() string {
 func (*ConsumeSessionResponse_Extended) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Extended) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[39]
+	mi := &file_fila_v1_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2632,7 +2810,7 @@ func (x *ConsumeSessionResponse_Extended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Extended.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Extended) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 4}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 4}
 }
 
 func (x *ConsumeSessionResponse_Extended) GetLeaseIds() []uint64 {
@@ -2661,7 +2839,7 @@ type ConsumeSessionResponse_Revoked struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The leases.
 	LeaseIds []uint64 `protobuf:"varint,1,rep,packed,name=lease_ids,json=leaseIds,proto3" json:"lease_ids,omitempty"`
-	// Why: LEASE_LOST, EXPIRED, SEEK, PURGE, SKIPPED, RETENTION, CHANNEL_DELETED, QUEUE_DELETED.
+	// Why: LEASE_LOST, EXPIRED, SEEK, PURGE, SKIPPED, CANCELLED, RETENTION, CHANNEL_DELETED, QUEUE_DELETED.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2669,7 +2847,7 @@ type ConsumeSessionResponse_Revoked struct {
 
 func (x *ConsumeSessionResponse_Revoked) Reset() {
 	*x = ConsumeSessionResponse_Revoked{}
-	mi := &file_fila_v1_service_proto_msgTypes[40]
+	mi := &file_fila_v1_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2681,7 +2859,7 @@ func (x *ConsumeSessionResponse_Revoked) String() string {
 func (*ConsumeSessionResponse_Revoked) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Revoked) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[40]
+	mi := &file_fila_v1_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2694,7 +2872,7 @@ func (x *ConsumeSessionResponse_Revoked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Revoked.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Revoked) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 5}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 5}
 }
 
 func (x *ConsumeSessionResponse_Revoked) GetLeaseIds() []uint64 {
@@ -2722,7 +2900,7 @@ type ConsumeSessionResponse_Alive struct {
 
 func (x *ConsumeSessionResponse_Alive) Reset() {
 	*x = ConsumeSessionResponse_Alive{}
-	mi := &file_fila_v1_service_proto_msgTypes[41]
+	mi := &file_fila_v1_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2734,7 +2912,7 @@ func (x *ConsumeSessionResponse_Alive) String() string {
 func (*ConsumeSessionResponse_Alive) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Alive) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[41]
+	mi := &file_fila_v1_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2747,7 +2925,7 @@ func (x *ConsumeSessionResponse_Alive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Alive.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Alive) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 6}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 6}
 }
 
 func (x *ConsumeSessionResponse_Alive) GetSequence() uint64 {
@@ -2870,7 +3048,21 @@ const file_fila_v1_service_proto_rawDesc = "" +
 	"\blease_id\x18\x04 \x01(\x04R\aleaseId\x12\x1b\n" +
 	"\textend_ms\x18\x05 \x01(\x04R\bextendMs\"[\n" +
 	"\x13ExtendLeaseResponse\x12D\n" +
-	"\x10lease_expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\"\xad\t\n" +
+	"\x10lease_expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\"\x8d\x01\n" +
+	"\x15CancelMessagesRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
+	"\achannel\x18\x02 \x01(\tR\achannel\x12\x1f\n" +
+	"\vmessage_ids\x18\x03 \x03(\tR\n" +
+	"messageIds\x12\x1d\n" +
+	"\n" +
+	"dedup_keys\x18\x04 \x03(\tR\tdedupKeysJ\x04\b\r\x10\x10\"\xc4\x01\n" +
+	"\x16CancelMessagesResponse\x12C\n" +
+	"\boutcomes\x18\x01 \x03(\x0e2'.fila.v1.CancelMessagesResponse.OutcomeR\boutcomes\"e\n" +
+	"\aOutcome\x12\x17\n" +
+	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11OUTCOME_CANCELLED\x10\x01\x12\x13\n" +
+	"\x0fOUTCOME_REVOKED\x10\x02\x12\x15\n" +
+	"\x11OUTCOME_NOT_FOUND\x10\x03\"\xad\t\n" +
 	"\x15ConsumeSessionRequest\x129\n" +
 	"\x04open\x18\x01 \x01(\v2#.fila.v1.ConsumeSessionRequest.OpenH\x00R\x04open\x12\x18\n" +
 	"\x06credit\x18\x02 \x01(\rH\x00R\x06credit\x12#\n" +
@@ -2950,7 +3142,7 @@ const file_fila_v1_service_proto_rawDesc = "" +
 	"\x05Alive\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequenceB\n" +
 	"\n" +
-	"\bresponse2\xf6\x05\n" +
+	"\bresponse2\xc9\x06\n" +
 	"\vFilaService\x12<\n" +
 	"\aEnqueue\x12\x17.fila.v1.EnqueueRequest\x1a\x18.fila.v1.EnqueueResponse\x12K\n" +
 	"\fEnqueueBatch\x12\x1c.fila.v1.EnqueueBatchRequest\x1a\x1d.fila.v1.EnqueueBatchResponse\x12R\n" +
@@ -2962,7 +3154,8 @@ const file_fila_v1_service_proto_rawDesc = "" +
 	"\x04Nack\x12\x14.fila.v1.NackRequest\x1a\x15.fila.v1.NackResponse\x12B\n" +
 	"\bAckBatch\x12\x18.fila.v1.AckBatchRequest\x1a\x1c.fila.v1.SettleBatchResponse\x12D\n" +
 	"\tNackBatch\x12\x19.fila.v1.NackBatchRequest\x1a\x1c.fila.v1.SettleBatchResponse\x12H\n" +
-	"\vExtendLease\x12\x1b.fila.v1.ExtendLeaseRequest\x1a\x1c.fila.v1.ExtendLeaseResponseB\x1d\n" +
+	"\vExtendLease\x12\x1b.fila.v1.ExtendLeaseRequest\x1a\x1c.fila.v1.ExtendLeaseResponse\x12Q\n" +
+	"\x0eCancelMessages\x12\x1e.fila.v1.CancelMessagesRequest\x1a\x1f.fila.v1.CancelMessagesResponseB\x1d\n" +
 	"\vdev.fila.v1B\fServiceProtoP\x01b\x06proto3"
 
 var (
@@ -2977,119 +3170,126 @@ func file_fila_v1_service_proto_rawDescGZIP() []byte {
 	return file_fila_v1_service_proto_rawDescData
 }
 
-var file_fila_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_fila_v1_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_fila_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_fila_v1_service_proto_goTypes = []any{
-	(*EnqueueRequest)(nil),                  // 0: fila.v1.EnqueueRequest
-	(*EnqueueResponse)(nil),                 // 1: fila.v1.EnqueueResponse
-	(*EnqueueOptions)(nil),                  // 2: fila.v1.EnqueueOptions
-	(*EnqueueMessage)(nil),                  // 3: fila.v1.EnqueueMessage
-	(*EnqueueBatchRequest)(nil),             // 4: fila.v1.EnqueueBatchRequest
-	(*EnqueueBatchResponse)(nil),            // 5: fila.v1.EnqueueBatchResponse
-	(*EnqueueResult)(nil),                   // 6: fila.v1.EnqueueResult
-	(*EnqueueStreamRequest)(nil),            // 7: fila.v1.EnqueueStreamRequest
-	(*EnqueueStreamResponse)(nil),           // 8: fila.v1.EnqueueStreamResponse
-	(*ConsumeRequest)(nil),                  // 9: fila.v1.ConsumeRequest
-	(*ConsumeResponse)(nil),                 // 10: fila.v1.ConsumeResponse
-	(*LeaseRequest)(nil),                    // 11: fila.v1.LeaseRequest
-	(*LeaseResponse)(nil),                   // 12: fila.v1.LeaseResponse
-	(*AckRequest)(nil),                      // 13: fila.v1.AckRequest
-	(*AckResponse)(nil),                     // 14: fila.v1.AckResponse
-	(*NackRequest)(nil),                     // 15: fila.v1.NackRequest
-	(*NackResponse)(nil),                    // 16: fila.v1.NackResponse
-	(*SettleItem)(nil),                      // 17: fila.v1.SettleItem
-	(*AckBatchRequest)(nil),                 // 18: fila.v1.AckBatchRequest
-	(*NackBatchRequest)(nil),                // 19: fila.v1.NackBatchRequest
-	(*SettleBatchResponse)(nil),             // 20: fila.v1.SettleBatchResponse
-	(*ExtendLeaseRequest)(nil),              // 21: fila.v1.ExtendLeaseRequest
-	(*ExtendLeaseResponse)(nil),             // 22: fila.v1.ExtendLeaseResponse
-	(*ConsumeSessionRequest)(nil),           // 23: fila.v1.ConsumeSessionRequest
-	(*Settle)(nil),                          // 24: fila.v1.Settle
-	(*ConsumeSessionResponse)(nil),          // 25: fila.v1.ConsumeSessionResponse
-	nil,                                     // 26: fila.v1.EnqueueRequest.HeadersEntry
-	nil,                                     // 27: fila.v1.EnqueueMessage.HeadersEntry
-	(*ConsumeSessionRequest_Open)(nil),      // 28: fila.v1.ConsumeSessionRequest.Open
-	(*ConsumeSessionRequest_Resume)(nil),    // 29: fila.v1.ConsumeSessionRequest.Resume
-	(*ConsumeSessionRequest_Extend)(nil),    // 30: fila.v1.ConsumeSessionRequest.Extend
-	(*ConsumeSessionRequest_Close)(nil),     // 31: fila.v1.ConsumeSessionRequest.Close
-	(*ConsumeSessionRequest_Begun)(nil),     // 32: fila.v1.ConsumeSessionRequest.Begun
-	(*ConsumeSessionRequest_Window)(nil),    // 33: fila.v1.ConsumeSessionRequest.Window
-	(*ConsumeSessionRequest_Alive)(nil),     // 34: fila.v1.ConsumeSessionRequest.Alive
-	(*ConsumeSessionResponse_Opened)(nil),   // 35: fila.v1.ConsumeSessionResponse.Opened
-	(*ConsumeSessionResponse_Delivery)(nil), // 36: fila.v1.ConsumeSessionResponse.Delivery
-	(*ConsumeSessionResponse_Failure)(nil),  // 37: fila.v1.ConsumeSessionResponse.Failure
-	(*ConsumeSessionResponse_Settled)(nil),  // 38: fila.v1.ConsumeSessionResponse.Settled
-	(*ConsumeSessionResponse_Extended)(nil), // 39: fila.v1.ConsumeSessionResponse.Extended
-	(*ConsumeSessionResponse_Revoked)(nil),  // 40: fila.v1.ConsumeSessionResponse.Revoked
-	(*ConsumeSessionResponse_Alive)(nil),    // 41: fila.v1.ConsumeSessionResponse.Alive
-	(*timestamppb.Timestamp)(nil),           // 42: google.protobuf.Timestamp
-	(*ItemStatus)(nil),                      // 43: fila.v1.ItemStatus
-	(*Message)(nil),                         // 44: fila.v1.Message
+	(CancelMessagesResponse_Outcome)(0),     // 0: fila.v1.CancelMessagesResponse.Outcome
+	(*EnqueueRequest)(nil),                  // 1: fila.v1.EnqueueRequest
+	(*EnqueueResponse)(nil),                 // 2: fila.v1.EnqueueResponse
+	(*EnqueueOptions)(nil),                  // 3: fila.v1.EnqueueOptions
+	(*EnqueueMessage)(nil),                  // 4: fila.v1.EnqueueMessage
+	(*EnqueueBatchRequest)(nil),             // 5: fila.v1.EnqueueBatchRequest
+	(*EnqueueBatchResponse)(nil),            // 6: fila.v1.EnqueueBatchResponse
+	(*EnqueueResult)(nil),                   // 7: fila.v1.EnqueueResult
+	(*EnqueueStreamRequest)(nil),            // 8: fila.v1.EnqueueStreamRequest
+	(*EnqueueStreamResponse)(nil),           // 9: fila.v1.EnqueueStreamResponse
+	(*ConsumeRequest)(nil),                  // 10: fila.v1.ConsumeRequest
+	(*ConsumeResponse)(nil),                 // 11: fila.v1.ConsumeResponse
+	(*LeaseRequest)(nil),                    // 12: fila.v1.LeaseRequest
+	(*LeaseResponse)(nil),                   // 13: fila.v1.LeaseResponse
+	(*AckRequest)(nil),                      // 14: fila.v1.AckRequest
+	(*AckResponse)(nil),                     // 15: fila.v1.AckResponse
+	(*NackRequest)(nil),                     // 16: fila.v1.NackRequest
+	(*NackResponse)(nil),                    // 17: fila.v1.NackResponse
+	(*SettleItem)(nil),                      // 18: fila.v1.SettleItem
+	(*AckBatchRequest)(nil),                 // 19: fila.v1.AckBatchRequest
+	(*NackBatchRequest)(nil),                // 20: fila.v1.NackBatchRequest
+	(*SettleBatchResponse)(nil),             // 21: fila.v1.SettleBatchResponse
+	(*ExtendLeaseRequest)(nil),              // 22: fila.v1.ExtendLeaseRequest
+	(*ExtendLeaseResponse)(nil),             // 23: fila.v1.ExtendLeaseResponse
+	(*CancelMessagesRequest)(nil),           // 24: fila.v1.CancelMessagesRequest
+	(*CancelMessagesResponse)(nil),          // 25: fila.v1.CancelMessagesResponse
+	(*ConsumeSessionRequest)(nil),           // 26: fila.v1.ConsumeSessionRequest
+	(*Settle)(nil),                          // 27: fila.v1.Settle
+	(*ConsumeSessionResponse)(nil),          // 28: fila.v1.ConsumeSessionResponse
+	nil,                                     // 29: fila.v1.EnqueueRequest.HeadersEntry
+	nil,                                     // 30: fila.v1.EnqueueMessage.HeadersEntry
+	(*ConsumeSessionRequest_Open)(nil),      // 31: fila.v1.ConsumeSessionRequest.Open
+	(*ConsumeSessionRequest_Resume)(nil),    // 32: fila.v1.ConsumeSessionRequest.Resume
+	(*ConsumeSessionRequest_Extend)(nil),    // 33: fila.v1.ConsumeSessionRequest.Extend
+	(*ConsumeSessionRequest_Close)(nil),     // 34: fila.v1.ConsumeSessionRequest.Close
+	(*ConsumeSessionRequest_Begun)(nil),     // 35: fila.v1.ConsumeSessionRequest.Begun
+	(*ConsumeSessionRequest_Window)(nil),    // 36: fila.v1.ConsumeSessionRequest.Window
+	(*ConsumeSessionRequest_Alive)(nil),     // 37: fila.v1.ConsumeSessionRequest.Alive
+	(*ConsumeSessionResponse_Opened)(nil),   // 38: fila.v1.ConsumeSessionResponse.Opened
+	(*ConsumeSessionResponse_Delivery)(nil), // 39: fila.v1.ConsumeSessionResponse.Delivery
+	(*ConsumeSessionResponse_Failure)(nil),  // 40: fila.v1.ConsumeSessionResponse.Failure
+	(*ConsumeSessionResponse_Settled)(nil),  // 41: fila.v1.ConsumeSessionResponse.Settled
+	(*ConsumeSessionResponse_Extended)(nil), // 42: fila.v1.ConsumeSessionResponse.Extended
+	(*ConsumeSessionResponse_Revoked)(nil),  // 43: fila.v1.ConsumeSessionResponse.Revoked
+	(*ConsumeSessionResponse_Alive)(nil),    // 44: fila.v1.ConsumeSessionResponse.Alive
+	(*timestamppb.Timestamp)(nil),           // 45: google.protobuf.Timestamp
+	(*ItemStatus)(nil),                      // 46: fila.v1.ItemStatus
+	(*Message)(nil),                         // 47: fila.v1.Message
 }
 var file_fila_v1_service_proto_depIdxs = []int32{
-	26, // 0: fila.v1.EnqueueRequest.headers:type_name -> fila.v1.EnqueueRequest.HeadersEntry
-	2,  // 1: fila.v1.EnqueueRequest.options:type_name -> fila.v1.EnqueueOptions
-	42, // 2: fila.v1.EnqueueOptions.deliver_at:type_name -> google.protobuf.Timestamp
-	27, // 3: fila.v1.EnqueueMessage.headers:type_name -> fila.v1.EnqueueMessage.HeadersEntry
-	2,  // 4: fila.v1.EnqueueMessage.options:type_name -> fila.v1.EnqueueOptions
-	3,  // 5: fila.v1.EnqueueBatchRequest.messages:type_name -> fila.v1.EnqueueMessage
-	6,  // 6: fila.v1.EnqueueBatchResponse.results:type_name -> fila.v1.EnqueueResult
-	43, // 7: fila.v1.EnqueueResult.error:type_name -> fila.v1.ItemStatus
-	4,  // 8: fila.v1.EnqueueStreamRequest.batch:type_name -> fila.v1.EnqueueBatchRequest
-	6,  // 9: fila.v1.EnqueueStreamResponse.results:type_name -> fila.v1.EnqueueResult
-	44, // 10: fila.v1.ConsumeResponse.message:type_name -> fila.v1.Message
-	44, // 11: fila.v1.ConsumeResponse.messages:type_name -> fila.v1.Message
-	44, // 12: fila.v1.LeaseResponse.messages:type_name -> fila.v1.Message
-	17, // 13: fila.v1.AckBatchRequest.items:type_name -> fila.v1.SettleItem
-	17, // 14: fila.v1.NackBatchRequest.items:type_name -> fila.v1.SettleItem
-	43, // 15: fila.v1.SettleBatchResponse.results:type_name -> fila.v1.ItemStatus
-	42, // 16: fila.v1.ExtendLeaseResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
-	28, // 17: fila.v1.ConsumeSessionRequest.open:type_name -> fila.v1.ConsumeSessionRequest.Open
-	24, // 18: fila.v1.ConsumeSessionRequest.ack:type_name -> fila.v1.Settle
-	24, // 19: fila.v1.ConsumeSessionRequest.nack:type_name -> fila.v1.Settle
-	30, // 20: fila.v1.ConsumeSessionRequest.extend:type_name -> fila.v1.ConsumeSessionRequest.Extend
-	31, // 21: fila.v1.ConsumeSessionRequest.close:type_name -> fila.v1.ConsumeSessionRequest.Close
-	32, // 22: fila.v1.ConsumeSessionRequest.begun:type_name -> fila.v1.ConsumeSessionRequest.Begun
-	33, // 23: fila.v1.ConsumeSessionRequest.window:type_name -> fila.v1.ConsumeSessionRequest.Window
-	34, // 24: fila.v1.ConsumeSessionRequest.alive:type_name -> fila.v1.ConsumeSessionRequest.Alive
-	35, // 25: fila.v1.ConsumeSessionResponse.opened:type_name -> fila.v1.ConsumeSessionResponse.Opened
-	36, // 26: fila.v1.ConsumeSessionResponse.delivery:type_name -> fila.v1.ConsumeSessionResponse.Delivery
-	38, // 27: fila.v1.ConsumeSessionResponse.settled:type_name -> fila.v1.ConsumeSessionResponse.Settled
-	39, // 28: fila.v1.ConsumeSessionResponse.extended:type_name -> fila.v1.ConsumeSessionResponse.Extended
-	40, // 29: fila.v1.ConsumeSessionResponse.revoked:type_name -> fila.v1.ConsumeSessionResponse.Revoked
-	41, // 30: fila.v1.ConsumeSessionResponse.alive:type_name -> fila.v1.ConsumeSessionResponse.Alive
-	29, // 31: fila.v1.ConsumeSessionRequest.Open.resume:type_name -> fila.v1.ConsumeSessionRequest.Resume
-	44, // 32: fila.v1.ConsumeSessionResponse.Delivery.messages:type_name -> fila.v1.Message
-	43, // 33: fila.v1.ConsumeSessionResponse.Failure.status:type_name -> fila.v1.ItemStatus
-	37, // 34: fila.v1.ConsumeSessionResponse.Settled.failures:type_name -> fila.v1.ConsumeSessionResponse.Failure
-	42, // 35: fila.v1.ConsumeSessionResponse.Extended.lease_expires_at:type_name -> google.protobuf.Timestamp
-	37, // 36: fila.v1.ConsumeSessionResponse.Extended.failures:type_name -> fila.v1.ConsumeSessionResponse.Failure
-	0,  // 37: fila.v1.FilaService.Enqueue:input_type -> fila.v1.EnqueueRequest
-	4,  // 38: fila.v1.FilaService.EnqueueBatch:input_type -> fila.v1.EnqueueBatchRequest
-	7,  // 39: fila.v1.FilaService.EnqueueStream:input_type -> fila.v1.EnqueueStreamRequest
-	9,  // 40: fila.v1.FilaService.Consume:input_type -> fila.v1.ConsumeRequest
-	11, // 41: fila.v1.FilaService.Lease:input_type -> fila.v1.LeaseRequest
-	23, // 42: fila.v1.FilaService.ConsumeSession:input_type -> fila.v1.ConsumeSessionRequest
-	13, // 43: fila.v1.FilaService.Ack:input_type -> fila.v1.AckRequest
-	15, // 44: fila.v1.FilaService.Nack:input_type -> fila.v1.NackRequest
-	18, // 45: fila.v1.FilaService.AckBatch:input_type -> fila.v1.AckBatchRequest
-	19, // 46: fila.v1.FilaService.NackBatch:input_type -> fila.v1.NackBatchRequest
-	21, // 47: fila.v1.FilaService.ExtendLease:input_type -> fila.v1.ExtendLeaseRequest
-	1,  // 48: fila.v1.FilaService.Enqueue:output_type -> fila.v1.EnqueueResponse
-	5,  // 49: fila.v1.FilaService.EnqueueBatch:output_type -> fila.v1.EnqueueBatchResponse
-	8,  // 50: fila.v1.FilaService.EnqueueStream:output_type -> fila.v1.EnqueueStreamResponse
-	10, // 51: fila.v1.FilaService.Consume:output_type -> fila.v1.ConsumeResponse
-	12, // 52: fila.v1.FilaService.Lease:output_type -> fila.v1.LeaseResponse
-	25, // 53: fila.v1.FilaService.ConsumeSession:output_type -> fila.v1.ConsumeSessionResponse
-	14, // 54: fila.v1.FilaService.Ack:output_type -> fila.v1.AckResponse
-	16, // 55: fila.v1.FilaService.Nack:output_type -> fila.v1.NackResponse
-	20, // 56: fila.v1.FilaService.AckBatch:output_type -> fila.v1.SettleBatchResponse
-	20, // 57: fila.v1.FilaService.NackBatch:output_type -> fila.v1.SettleBatchResponse
-	22, // 58: fila.v1.FilaService.ExtendLease:output_type -> fila.v1.ExtendLeaseResponse
-	48, // [48:59] is the sub-list for method output_type
-	37, // [37:48] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	29, // 0: fila.v1.EnqueueRequest.headers:type_name -> fila.v1.EnqueueRequest.HeadersEntry
+	3,  // 1: fila.v1.EnqueueRequest.options:type_name -> fila.v1.EnqueueOptions
+	45, // 2: fila.v1.EnqueueOptions.deliver_at:type_name -> google.protobuf.Timestamp
+	30, // 3: fila.v1.EnqueueMessage.headers:type_name -> fila.v1.EnqueueMessage.HeadersEntry
+	3,  // 4: fila.v1.EnqueueMessage.options:type_name -> fila.v1.EnqueueOptions
+	4,  // 5: fila.v1.EnqueueBatchRequest.messages:type_name -> fila.v1.EnqueueMessage
+	7,  // 6: fila.v1.EnqueueBatchResponse.results:type_name -> fila.v1.EnqueueResult
+	46, // 7: fila.v1.EnqueueResult.error:type_name -> fila.v1.ItemStatus
+	5,  // 8: fila.v1.EnqueueStreamRequest.batch:type_name -> fila.v1.EnqueueBatchRequest
+	7,  // 9: fila.v1.EnqueueStreamResponse.results:type_name -> fila.v1.EnqueueResult
+	47, // 10: fila.v1.ConsumeResponse.message:type_name -> fila.v1.Message
+	47, // 11: fila.v1.ConsumeResponse.messages:type_name -> fila.v1.Message
+	47, // 12: fila.v1.LeaseResponse.messages:type_name -> fila.v1.Message
+	18, // 13: fila.v1.AckBatchRequest.items:type_name -> fila.v1.SettleItem
+	18, // 14: fila.v1.NackBatchRequest.items:type_name -> fila.v1.SettleItem
+	46, // 15: fila.v1.SettleBatchResponse.results:type_name -> fila.v1.ItemStatus
+	45, // 16: fila.v1.ExtendLeaseResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
+	0,  // 17: fila.v1.CancelMessagesResponse.outcomes:type_name -> fila.v1.CancelMessagesResponse.Outcome
+	31, // 18: fila.v1.ConsumeSessionRequest.open:type_name -> fila.v1.ConsumeSessionRequest.Open
+	27, // 19: fila.v1.ConsumeSessionRequest.ack:type_name -> fila.v1.Settle
+	27, // 20: fila.v1.ConsumeSessionRequest.nack:type_name -> fila.v1.Settle
+	33, // 21: fila.v1.ConsumeSessionRequest.extend:type_name -> fila.v1.ConsumeSessionRequest.Extend
+	34, // 22: fila.v1.ConsumeSessionRequest.close:type_name -> fila.v1.ConsumeSessionRequest.Close
+	35, // 23: fila.v1.ConsumeSessionRequest.begun:type_name -> fila.v1.ConsumeSessionRequest.Begun
+	36, // 24: fila.v1.ConsumeSessionRequest.window:type_name -> fila.v1.ConsumeSessionRequest.Window
+	37, // 25: fila.v1.ConsumeSessionRequest.alive:type_name -> fila.v1.ConsumeSessionRequest.Alive
+	38, // 26: fila.v1.ConsumeSessionResponse.opened:type_name -> fila.v1.ConsumeSessionResponse.Opened
+	39, // 27: fila.v1.ConsumeSessionResponse.delivery:type_name -> fila.v1.ConsumeSessionResponse.Delivery
+	41, // 28: fila.v1.ConsumeSessionResponse.settled:type_name -> fila.v1.ConsumeSessionResponse.Settled
+	42, // 29: fila.v1.ConsumeSessionResponse.extended:type_name -> fila.v1.ConsumeSessionResponse.Extended
+	43, // 30: fila.v1.ConsumeSessionResponse.revoked:type_name -> fila.v1.ConsumeSessionResponse.Revoked
+	44, // 31: fila.v1.ConsumeSessionResponse.alive:type_name -> fila.v1.ConsumeSessionResponse.Alive
+	32, // 32: fila.v1.ConsumeSessionRequest.Open.resume:type_name -> fila.v1.ConsumeSessionRequest.Resume
+	47, // 33: fila.v1.ConsumeSessionResponse.Delivery.messages:type_name -> fila.v1.Message
+	46, // 34: fila.v1.ConsumeSessionResponse.Failure.status:type_name -> fila.v1.ItemStatus
+	40, // 35: fila.v1.ConsumeSessionResponse.Settled.failures:type_name -> fila.v1.ConsumeSessionResponse.Failure
+	45, // 36: fila.v1.ConsumeSessionResponse.Extended.lease_expires_at:type_name -> google.protobuf.Timestamp
+	40, // 37: fila.v1.ConsumeSessionResponse.Extended.failures:type_name -> fila.v1.ConsumeSessionResponse.Failure
+	1,  // 38: fila.v1.FilaService.Enqueue:input_type -> fila.v1.EnqueueRequest
+	5,  // 39: fila.v1.FilaService.EnqueueBatch:input_type -> fila.v1.EnqueueBatchRequest
+	8,  // 40: fila.v1.FilaService.EnqueueStream:input_type -> fila.v1.EnqueueStreamRequest
+	10, // 41: fila.v1.FilaService.Consume:input_type -> fila.v1.ConsumeRequest
+	12, // 42: fila.v1.FilaService.Lease:input_type -> fila.v1.LeaseRequest
+	26, // 43: fila.v1.FilaService.ConsumeSession:input_type -> fila.v1.ConsumeSessionRequest
+	14, // 44: fila.v1.FilaService.Ack:input_type -> fila.v1.AckRequest
+	16, // 45: fila.v1.FilaService.Nack:input_type -> fila.v1.NackRequest
+	19, // 46: fila.v1.FilaService.AckBatch:input_type -> fila.v1.AckBatchRequest
+	20, // 47: fila.v1.FilaService.NackBatch:input_type -> fila.v1.NackBatchRequest
+	22, // 48: fila.v1.FilaService.ExtendLease:input_type -> fila.v1.ExtendLeaseRequest
+	24, // 49: fila.v1.FilaService.CancelMessages:input_type -> fila.v1.CancelMessagesRequest
+	2,  // 50: fila.v1.FilaService.Enqueue:output_type -> fila.v1.EnqueueResponse
+	6,  // 51: fila.v1.FilaService.EnqueueBatch:output_type -> fila.v1.EnqueueBatchResponse
+	9,  // 52: fila.v1.FilaService.EnqueueStream:output_type -> fila.v1.EnqueueStreamResponse
+	11, // 53: fila.v1.FilaService.Consume:output_type -> fila.v1.ConsumeResponse
+	13, // 54: fila.v1.FilaService.Lease:output_type -> fila.v1.LeaseResponse
+	28, // 55: fila.v1.FilaService.ConsumeSession:output_type -> fila.v1.ConsumeSessionResponse
+	15, // 56: fila.v1.FilaService.Ack:output_type -> fila.v1.AckResponse
+	17, // 57: fila.v1.FilaService.Nack:output_type -> fila.v1.NackResponse
+	21, // 58: fila.v1.FilaService.AckBatch:output_type -> fila.v1.SettleBatchResponse
+	21, // 59: fila.v1.FilaService.NackBatch:output_type -> fila.v1.SettleBatchResponse
+	23, // 60: fila.v1.FilaService.ExtendLease:output_type -> fila.v1.ExtendLeaseResponse
+	25, // 61: fila.v1.FilaService.CancelMessages:output_type -> fila.v1.CancelMessagesResponse
+	50, // [50:62] is the sub-list for method output_type
+	38, // [38:50] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_service_proto_init() }
@@ -3101,7 +3301,7 @@ func file_fila_v1_service_proto_init() {
 	file_fila_v1_service_proto_msgTypes[2].OneofWrappers = []any{}
 	file_fila_v1_service_proto_msgTypes[15].OneofWrappers = []any{}
 	file_fila_v1_service_proto_msgTypes[17].OneofWrappers = []any{}
-	file_fila_v1_service_proto_msgTypes[23].OneofWrappers = []any{
+	file_fila_v1_service_proto_msgTypes[25].OneofWrappers = []any{
 		(*ConsumeSessionRequest_Open_)(nil),
 		(*ConsumeSessionRequest_Credit)(nil),
 		(*ConsumeSessionRequest_Ack)(nil),
@@ -3112,8 +3312,8 @@ func file_fila_v1_service_proto_init() {
 		(*ConsumeSessionRequest_Window_)(nil),
 		(*ConsumeSessionRequest_Alive_)(nil),
 	}
-	file_fila_v1_service_proto_msgTypes[24].OneofWrappers = []any{}
-	file_fila_v1_service_proto_msgTypes[25].OneofWrappers = []any{
+	file_fila_v1_service_proto_msgTypes[26].OneofWrappers = []any{}
+	file_fila_v1_service_proto_msgTypes[27].OneofWrappers = []any{
 		(*ConsumeSessionResponse_Opened_)(nil),
 		(*ConsumeSessionResponse_Delivery_)(nil),
 		(*ConsumeSessionResponse_Settled_)(nil),
@@ -3121,19 +3321,20 @@ func file_fila_v1_service_proto_init() {
 		(*ConsumeSessionResponse_Revoked_)(nil),
 		(*ConsumeSessionResponse_Alive_)(nil),
 	}
-	file_fila_v1_service_proto_msgTypes[28].OneofWrappers = []any{}
+	file_fila_v1_service_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_service_proto_rawDesc), len(file_fila_v1_service_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   42,
+			NumEnums:      1,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_fila_v1_service_proto_goTypes,
 		DependencyIndexes: file_fila_v1_service_proto_depIdxs,
+		EnumInfos:         file_fila_v1_service_proto_enumTypes,
 		MessageInfos:      file_fila_v1_service_proto_msgTypes,
 	}.Build()
 	File_fila_v1_service_proto = out.File

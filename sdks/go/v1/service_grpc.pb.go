@@ -35,6 +35,7 @@ const (
 	FilaService_AckBatch_FullMethodName       = "/fila.v1.FilaService/AckBatch"
 	FilaService_NackBatch_FullMethodName      = "/fila.v1.FilaService/NackBatch"
 	FilaService_ExtendLease_FullMethodName    = "/fila.v1.FilaService/ExtendLease"
+	FilaService_CancelMessages_FullMethodName = "/fila.v1.FilaService/CancelMessages"
 )
 
 // FilaServiceClient is the client API for FilaService service.
@@ -70,6 +71,8 @@ type FilaServiceClient interface {
 	NackBatch(ctx context.Context, in *NackBatchRequest, opts ...grpc.CallOption) (*SettleBatchResponse, error)
 	// Hold a leased message longer.
 	ExtendLease(ctx context.Context, in *ExtendLeaseRequest, opts ...grpc.CallOption) (*ExtendLeaseResponse, error)
+	// Take messages back that are not done: they wait, are delayed, or are leased. Answered once that is durable.
+	CancelMessages(ctx context.Context, in *CancelMessagesRequest, opts ...grpc.CallOption) (*CancelMessagesResponse, error)
 }
 
 type filaServiceClient struct {
@@ -205,6 +208,16 @@ func (c *filaServiceClient) ExtendLease(ctx context.Context, in *ExtendLeaseRequ
 	return out, nil
 }
 
+func (c *filaServiceClient) CancelMessages(ctx context.Context, in *CancelMessagesRequest, opts ...grpc.CallOption) (*CancelMessagesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CancelMessagesResponse)
+	err := c.cc.Invoke(ctx, FilaService_CancelMessages_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaServiceServer is the server API for FilaService service.
 // All implementations must embed UnimplementedFilaServiceServer
 // for forward compatibility.
@@ -238,6 +251,8 @@ type FilaServiceServer interface {
 	NackBatch(context.Context, *NackBatchRequest) (*SettleBatchResponse, error)
 	// Hold a leased message longer.
 	ExtendLease(context.Context, *ExtendLeaseRequest) (*ExtendLeaseResponse, error)
+	// Take messages back that are not done: they wait, are delayed, or are leased. Answered once that is durable.
+	CancelMessages(context.Context, *CancelMessagesRequest) (*CancelMessagesResponse, error)
 	mustEmbedUnimplementedFilaServiceServer()
 }
 
@@ -280,6 +295,9 @@ func (UnimplementedFilaServiceServer) NackBatch(context.Context, *NackBatchReque
 }
 func (UnimplementedFilaServiceServer) ExtendLease(context.Context, *ExtendLeaseRequest) (*ExtendLeaseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExtendLease not implemented")
+}
+func (UnimplementedFilaServiceServer) CancelMessages(context.Context, *CancelMessagesRequest) (*CancelMessagesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CancelMessages not implemented")
 }
 func (UnimplementedFilaServiceServer) mustEmbedUnimplementedFilaServiceServer() {}
 func (UnimplementedFilaServiceServer) testEmbeddedByValue()                     {}
@@ -471,6 +489,24 @@ func _FilaService_ExtendLease_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaService_CancelMessages_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CancelMessagesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaServiceServer).CancelMessages(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaService_CancelMessages_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaServiceServer).CancelMessages(ctx, req.(*CancelMessagesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaService_ServiceDesc is the grpc.ServiceDesc for FilaService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -509,6 +545,10 @@ var FilaService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ExtendLease",
 			Handler:    _FilaService_ExtendLease_Handler,
+		},
+		{
+			MethodName: "CancelMessages",
+			Handler:    _FilaService_CancelMessages_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -372,6 +372,18 @@ const operations = {
     return plain(await named(client).skipMessage(queue, fairness_key, asked));
   },
 
+  async get_message({ client, queue, channel, message_id, dedup_key, ...unknown }, signal) {
+    refuse(unknown);
+    const message = given({ messageId: message_id, dedupKey: dedup_key });
+    return plain(await named(client).getMessage(queue, message, given({ channel, signal })));
+  },
+
+  async cancel_messages({ client, queue, channel, message_ids, dedup_keys, ...unknown }, signal) {
+    refuse(unknown);
+    const messages = given({ messageIds: message_ids, dedupKeys: dedup_keys });
+    return { outcomes: await named(client).cancelMessages(queue, messages, given({ channel, signal })) };
+  },
+
   async list_consumers({ client, queue, channel, ...unknown }, signal) {
     refuse(unknown);
     return { consumers: plain(await named(client).listConsumers(queue, given({ channel, signal }))) };

@@ -25,8 +25,8 @@ function filterOf({ died_from_ms, died_before_ms, ...texts }) {
   };
 }
 
-function rightsOf({ produce, consume, manage, view, admin, ...others }) {
-  return [given({ produce, consume, manage, view, admin }), others];
+function rightsOf({ produce, consume, manage, view, cancel, admin, ...others }) {
+  return [given({ produce, consume, manage, view, cancel, admin }), others];
 }
 
 /** One function an operation; `named` finds a client. */

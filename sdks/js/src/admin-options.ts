@@ -40,6 +40,15 @@ export interface PurgeOptions extends TimeoutOption {
   readonly channel?: string;
 }
 
+/** One message: its id, or the dedup key that it was enqueued with. */
+export type MessageName = string | { readonly messageId?: string; readonly dedupKey?: string };
+
+/** Messages, by their ids and by their dedup keys. */
+export interface MessageNames {
+  readonly messageIds?: readonly string[];
+  readonly dedupKeys?: readonly string[];
+}
+
 /** Which messages to look at. */
 export interface PeekOptions extends ChannelOption {
   /** At most so many; default 10, at most 1,000. */
@@ -213,6 +222,8 @@ export interface Rights {
   readonly manage?: readonly string[];
   /** To look at numbers and events; at no message. */
   readonly view?: readonly string[];
+  /** To take messages back. */
+  readonly cancel?: readonly string[];
   /** To everything, keys and runtime config included. */
   readonly admin?: boolean;
 }

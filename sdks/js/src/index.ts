@@ -27,6 +27,7 @@ export type {
   SeekPreview,
 } from './admin.js';
 export { AdminCalls } from './admin.js';
+export { type CancelOutcome, MessageCalls, type MessageStatus } from './one-message.js';
 export type * from './admin-options.js';
 export type { ConsumeOptions, LeaseOptions, NackByIdOptions } from './client.js';
 export { FilaClient } from './client.js';

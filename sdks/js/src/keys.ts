@@ -214,13 +214,14 @@ function principalOf({ principal }: { readonly principal?: WirePrincipal | undef
 }
 
 function permissionsOf(rights: Rights): MessageShape<typeof PermissionSchema>[] {
-  const { produce = [], consume = [], manage = [], view = [], admin = false } = rights;
+  const { produce = [], consume = [], manage = [], view = [], cancel = [], admin = false } = rights;
   const permissions = admin ? [create(PermissionSchema, { right: Right.ADMIN })] : [];
   const patternsByRight = [
     ['produce', Right.PRODUCE, produce],
     ['consume', Right.CONSUME, consume],
     ['manage', Right.MANAGE, manage],
     ['view', Right.VIEW, view],
+    ['cancel', Right.CANCEL, cancel],
   ] as const;
   for (const [name, right, patterns] of patternsByRight) {
     requireTexts(name, patterns);

@@ -38,6 +38,7 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.readLog,
   admin.setKeyPolicy,
   admin.explainKey,
+  admin.getMessage,
   admin.listConsumers,
   admin.getStatus,
   admin.watchEvents,

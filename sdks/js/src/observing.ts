@@ -2,7 +2,6 @@
 
 import { create } from '@bufbuild/protobuf';
 
-import { AdminCalls } from './admin.js';
 import type {
   ChannelOption,
   SeriesOptions,
@@ -46,6 +45,7 @@ import {
   type WatchStatsResponse,
   WatchStatsResponseSchema,
 } from './gen/fila/v1/watch_pb.js';
+import { MessageCalls } from './one-message.js';
 import { type Plain, plain } from './plain.js';
 import { encodeSettings, maskOf, type QueueSettings } from './queue-settings.js';
 import { given, known, requireNames } from './request-fields.js';
@@ -75,7 +75,7 @@ export interface DryRun extends Plain<DryRunPolicyResponse> {}
 const { method } = FilaAdmin;
 
 /** The calls of FilaAdmin that only look. */
-export abstract class ObservingCalls extends AdminCalls {
+export abstract class ObservingCalls extends MessageCalls {
   /**
    * What is wrong, and how the broker is: version, disk, connections, damage. Who is no admin is told the version,
    * the disk and whether it is stopping, and troubles of its queues.

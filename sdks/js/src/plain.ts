@@ -15,12 +15,14 @@ import type {
   BreakerState,
   Durability,
   ExplainKeyResponse_State,
+  GetMessageResponse_State,
   HookFallback,
   RetryPolicy_Kind,
 } from './gen/fila/v1/admin_pb.js';
 import type { Right } from './gen/fila/v1/auth_pb.js';
 import type { DiskLevel, Forecast_Unknown, LateKey_Cause } from './gen/fila/v1/events_pb.js';
 import type { Operation_State, StartOperationRequest_Kind } from './gen/fila/v1/operation_pb.js';
+import type { CancelMessagesResponse_Outcome } from './gen/fila/v1/service_pb.js';
 import type { KeyState_State } from './gen/fila/v1/watch_pb.js';
 import { toDate } from './times.js';
 
@@ -49,7 +51,11 @@ type Word<T> = T extends Durability
                       ? Lowercase<keyof typeof StartOperationRequest_Kind>
                       : T extends Right
                         ? Lowercase<keyof typeof Right>
-                        : number;
+                        : T extends GetMessageResponse_State
+                          ? Lowercase<keyof typeof GetMessageResponse_State>
+                          : T extends CancelMessagesResponse_Outcome
+                            ? Lowercase<keyof typeof CancelMessagesResponse_Outcome>
+                            : number;
 
 /** In `number`, and in no enum. */
 type AnyNumber = 999_999;
@@ -93,6 +99,7 @@ function plainValue(field: DescField, value: unknown): unknown {
     case 'list':
       return (value as unknown[]).map((item) => {
         if (field.listKind === 'message') return plainMessage(field.message, item as Message);
+        if (field.listKind === 'enum') return word(field.enum, item as number);
         return field.listKind === 'scalar' && isWide(field.scalar) ? Number(item) : item;
       });
     case 'map': {

@@ -221,6 +221,7 @@ def enum_prefix(name: str) -> str:
 
 
 WRAPPED = {
+    "cancel_messages": "outcomes",
     "list_queues": "queues",
     "list_channels": "channels",
     "purge": "purged",

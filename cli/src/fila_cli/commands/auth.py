@@ -15,7 +15,7 @@ from fila_cli.values import DURATION, SIZE, size_text
 if TYPE_CHECKING:
     from fila.v1 import auth_pb2
 
-RIGHTS = ("produce", "consume", "manage", "view")
+RIGHTS = ("produce", "consume", "manage", "view", "cancel")
 
 
 @click.group(
@@ -140,11 +140,12 @@ def _permissions(
     consume: tuple[str, ...],
     manage: tuple[str, ...],
     view: tuple[str, ...],
+    cancel: tuple[str, ...],
     admin: bool,
 ) -> Any:
     from fila.v1 import auth_pb2
 
-    for right, patterns in zip(RIGHTS, (produce, consume, manage, view), strict=True):
+    for right, patterns in zip(RIGHTS, (produce, consume, manage, view, cancel), strict=True):
         for pattern in patterns:
             queue, _, channel = pattern.partition(":")
             yield auth_pb2.Permission(right=f"RIGHT_{right.upper()}", queue=queue, channel=channel)
@@ -165,6 +166,9 @@ _view = click.option(
     metavar="PATTERN",
     help="Look at numbers and events of such queues, at no message",
 )
+_cancel = click.option(
+    "--cancel", multiple=True, metavar="PATTERN", help="Take messages back from queues of this name"
+)
 _admin = click.option("--admin", is_flag=True, help="Everything")
 
 
@@ -180,6 +184,7 @@ _admin = click.option("--admin", is_flag=True, help="Everything")
 @_consume
 @_manage
 @_view
+@_cancel
 @_admin
 @click.pass_obj
 def grant(
@@ -189,13 +194,14 @@ def grant(
     consume: tuple[str, ...],
     manage: tuple[str, ...],
     view: tuple[str, ...],
+    cancel: tuple[str, ...],
     admin: bool,
 ) -> None:
     """Give NAME rights; `*` stands for any run of characters. Dead letters take a pattern that ends in .dlq."""
     from fila.v1 import auth_pb2
 
     request = auth_pb2.GrantRequest(
-        name=name, permissions=_permissions(produce, consume, manage, view, admin)
+        name=name, permissions=_permissions(produce, consume, manage, view, cancel, admin)
     )
     answer = session.auth.Grant(request, timeout=session.timeout_s)
     session.show(answer, _about(answer.principal))
@@ -213,6 +219,7 @@ def grant(
 @_consume
 @_manage
 @_view
+@_cancel
 @_admin
 @click.option("--all", "all_", is_flag=True, help="All it has")
 @click.option("--force", is_flag=True, help="Even if nobody is an admin then")
@@ -224,6 +231,7 @@ def revoke_grant(
     consume: tuple[str, ...],
     manage: tuple[str, ...],
     view: tuple[str, ...],
+    cancel: tuple[str, ...],
     admin: bool,
     all_: bool,
     force: bool,
@@ -231,7 +239,7 @@ def revoke_grant(
     """Take rights back, named exactly as they were given."""
     from fila.v1 import auth_pb2
 
-    permissions = list(_permissions(produce, consume, manage, view, admin))
+    permissions = list(_permissions(produce, consume, manage, view, cancel, admin))
     if bool(permissions) == all_:
         raise click.UsageError("name the rights to take back, or --all")
     request = auth_pb2.RevokeGrantRequest(name=name, permissions=permissions, force=force)

@@ -1,4 +1,5 @@
-"""`fila ack`, `nack` and `extend`: settle by hand what a consumer, or `fila consume --no-ack`, holds."""
+"""`fila ack`, `nack` and `extend`: settle by hand what a consumer, or `fila consume --no-ack`, holds. And
+`fila cancel`: take messages back, wherever they are."""
 
 from __future__ import annotations
 
@@ -114,6 +115,50 @@ def extend(
     )
     answer = session.service.ExtendLease(request, timeout=session.timeout_s)
     session.show(answer, f"held until {answer.lease_expires_at.ToJsonString()}")
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    fila cancel reminders 0198c2f0-5d3e-7c11-9d5a-2f6f3f7a0001
+    fila cancel reminders --dedup-key trial-4711 --dedup-key trial-4712
+    """,
+)
+@queue_argument
+@click.argument("message_ids", metavar="[ID]...", nargs=-1)
+@click.option(
+    "--dedup-key", "dedup_keys", multiple=True, metavar="KEY", help="The key it was enqueued with, not ID"
+)
+@channel_option
+@click.pass_obj
+def cancel(
+    session: Session, queue: str, message_ids: tuple[str, ...], dedup_keys: tuple[str, ...], channel: str
+) -> None:
+    """Take messages of QUEUE back: they wait, are delayed, or are leased, whose consumer is told.
+
+    What a consumer has done with a message by then is done. Other channels keep it.
+    """
+    from fila.v1 import service_pb2
+
+    if not message_ids and not dedup_keys:
+        raise click.UsageError("name the messages to take back, by ID or by --dedup-key")
+    request = service_pb2.CancelMessagesRequest(
+        queue=queue, channel=channel, message_ids=message_ids, dedup_keys=dedup_keys
+    )
+    answer = session.service.CancelMessages(request, timeout=session.timeout_s)
+    outcomes = list(answer.outcomes)
+    revoked = outcomes.count(service_pb2.CancelMessagesResponse.OUTCOME_REVOKED)
+    missing = outcomes.count(service_pb2.CancelMessagesResponse.OUTCOME_NOT_FOUND)
+    gone = len(outcomes) - missing
+    of_these = f", {revoked} of these from a consumer" if revoked else ""
+    session.show(answer, f"{counted(gone, 'message')} taken back{of_these}" if gone else "")
+    if missing:
+        names = [*message_ids, *dedup_keys]
+        first = names[outcomes.index(service_pb2.CancelMessagesResponse.OUTCOME_NOT_FOUND)]
+        raise BrokerError(
+            f"{missing} of {len(outcomes)} not found, the first: {first}; it is done, dead, or was never in this "
+            "channel, and a dedup key is known for the queue's dedup window"
+        )
 
 
 def _items(message_ids: Sequence[str], lease_id: int | None) -> list[SettleItem]:

@@ -108,6 +108,15 @@ ROUTES = (
         in_path=('queue',),
     ),
     Route(
+        name='CancelMessages',
+        verb='POST',
+        path='/v1/queues/{queue}/cancel',
+        call='/fila.v1.FilaService/CancelMessages',
+        request=service_pb2.CancelMessagesRequest,
+        response=service_pb2.CancelMessagesResponse,
+        in_path=('queue',),
+    ),
+    Route(
         name='CreateQueue',
         verb='POST',
         path='/v1/queues',
@@ -432,6 +441,15 @@ ROUTES = (
         call='/fila.v1.FilaAdmin/ExplainKey',
         request=admin_pb2.ExplainKeyRequest,
         response=admin_pb2.ExplainKeyResponse,
+        in_path=('queue',),
+    ),
+    Route(
+        name='GetMessage',
+        verb='GET',
+        path='/v1/queues/{queue}/message',
+        call='/fila.v1.FilaAdmin/GetMessage',
+        request=admin_pb2.GetMessageRequest,
+        response=admin_pb2.GetMessageResponse,
         in_path=('queue',),
     ),
     Route(

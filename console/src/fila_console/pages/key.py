@@ -24,7 +24,19 @@ from fila_console.upstream import NewKeyPolicy, Upstream
 from fila_console.visit import Visit, as_decimal, as_number
 from fila_console.waits import wait_rows
 from fila_console.watches import Watch
-from fila_console.wording import age, brief, cause, clock, count, counted, named, part, rate
+from fila_console.wording import (
+    NO_FORECAST,
+    age,
+    brief,
+    cause,
+    clock,
+    count,
+    counted,
+    forecast_said,
+    named,
+    part,
+    rate,
+)
 
 WEIGHT_MAX = 1_000
 CAP_MAX = (1 << 32) - 1
@@ -42,16 +54,6 @@ _WAITS = (
     ("delay_ms", "a delay or a backoff was running"),
     ("held_ms", "paused, at its cap or out of its rate"),
 )
-
-
-_UNKNOWN = {
-    "nothing_pending": "nothing waits",
-    "paused": "not before it is resumed",
-    "delayed": "when its delay is over",
-    "no_consumer": "not before somebody consumes",
-    "no_tokens": "its rate limit gains no tokens",
-    "not_watched": "known in a few seconds, once the broker has seen its pace",
-}
 
 
 class KeyTopic(FeedTopic):
@@ -164,20 +166,10 @@ def _forecast(told: KeyExplanation) -> dict[str, Cell]:
     tail = told.tail_forecast
     likely_s = tail.likely_ms / 1000 if tail is not None and not tail.unknown else BAR_S
     return {
-        "head": cell(f"Next message: {_when(told.head_forecast)}"),
-        "tail": cell(f"The last that waits now: {_when(told.tail_forecast)}"),
+        "head": cell(f"Next message: {forecast_said(told.head_forecast)}"),
+        "tail": cell(f"The last that waits now: {forecast_said(told.tail_forecast)}"),
         "forecast": cell("", bar=min(1.0, likely_s / BAR_S)),
     }
-
-
-def _when(forecast: Forecast | None) -> str:
-    if forecast is None:
-        return "this broker makes no forecast."
-    if forecast.unknown:
-        return f"{_UNKNOWN.get(forecast.unknown, forecast.unknown)}."
-    at = datetime.fromtimestamp(time.time() + forecast.likely_ms / 1000, UTC)
-    between = f"nine times in ten {age(forecast.earliest_ms)} to {age(forecast.latest_ms)} from now"
-    return f"about {clock(at)}, in {age(forecast.likely_ms)}; {between}."
 
 
 def _facts(
@@ -350,7 +342,7 @@ async def preview(visit: Visit) -> Response:
 def _soon(forecast: Forecast) -> tuple[str, str]:
     """When, and between what nine times in ten."""
     if forecast.unknown:
-        return _UNKNOWN.get(forecast.unknown, forecast.unknown), ""
+        return NO_FORECAST.get(forecast.unknown, forecast.unknown), ""
     return f"in {age(forecast.likely_ms)}", f"{age(forecast.earliest_ms)} to {age(forecast.latest_ms)}"
 
 

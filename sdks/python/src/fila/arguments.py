@@ -39,6 +39,14 @@ def require_text(name: str, value: object) -> None:
         raise _wrong_type(name, "str", value)
 
 
+def require_texts(name: str, values: object) -> None:
+    """Refuse what is no list or tuple of str; a str alone would be read letter by letter."""
+    if not isinstance(values, (list, tuple)):
+        raise _wrong_type(name, "list of str", values)
+    for value in values:
+        require_text(name, value)
+
+
 def require_count(name: str, value: object) -> None:
     """Refuse what asks for no message at all: on the wire 0 means that nothing was said."""
     most = _MOST_BY_INTEGER[FieldDescriptor.CPPTYPE_UINT32]

@@ -36,6 +36,7 @@ from fila.session import MakeMessage, Session, SessionPlan
 from fila.settle import Settler
 from fila.v1.service_pb2 import EnqueueMessage, EnqueueRequest, LeaseRequest
 from fila.watch import WatchCalls
+from fila.whereabouts import MessageCalls
 
 LEASE_GRACE_S = 10.0
 """How much longer than `wait_ms` a pull may go unanswered."""
@@ -101,7 +102,7 @@ def _check_connected(connection: object) -> None:
         )
 
 
-class FilaClient(AdminCalls, WatchCalls, DeadLetterCalls, KeyCalls, ObservingCalls):
+class FilaClient(AdminCalls, MessageCalls, WatchCalls, DeadLetterCalls, KeyCalls, ObservingCalls):
     """A client of one broker.
 
         client = await FilaClient.connect("localhost:5555")

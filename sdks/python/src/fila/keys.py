@@ -62,13 +62,14 @@ class KeyCalls:
         consume: Sequence[str] = (),
         manage: Sequence[str] = (),
         view: Sequence[str] = (),
+        cancel: Sequence[str] = (),
         admin: bool = False,
     ) -> Principal:
         """Give rights on queues by patterns such as "orders.*"; of consume also "orders.*:billing", a channel.
 
         Returns all that `name` has then. Raises Invalid.
         """
-        permissions = _permissions(produce, consume, manage, view, admin)
+        permissions = _permissions(produce, consume, manage, view, cancel, admin)
         told = await self._auth(methods.GRANT, make(wire.GrantRequest, name=name, permissions=permissions))
         return answer(Principal, told.principal)
 
@@ -80,11 +81,12 @@ class KeyCalls:
         consume: Sequence[str] = (),
         manage: Sequence[str] = (),
         view: Sequence[str] = (),
+        cancel: Sequence[str] = (),
         admin: bool = False,
         force: bool = False,
     ) -> Principal:
         """Take rights back, named as they were given; none named are all. Raises NotFound, Conflict."""
-        permissions = _permissions(produce, consume, manage, view, admin)
+        permissions = _permissions(produce, consume, manage, view, cancel, admin)
         told = await self._auth(
             methods.REVOKE_GRANT,
             make(wire.RevokeGrantRequest, name=name, permissions=permissions, force=force),
@@ -185,6 +187,7 @@ def _permissions(
     consume: Sequence[str],
     manage: Sequence[str],
     view: Sequence[str],
+    cancel: Sequence[str],
     admin: bool,
 ) -> list[wire.Permission]:
     permissions = [wire.Permission(right=wire.RIGHT_ADMIN)] if admin else []
@@ -193,6 +196,7 @@ def _permissions(
         (wire.RIGHT_CONSUME, consume),
         (wire.RIGHT_MANAGE, manage),
         (wire.RIGHT_VIEW, view),
+        (wire.RIGHT_CANCEL, cancel),
     ):
         if isinstance(patterns, str):
             raise TypeError(f"patterns must be a sequence, got {patterns!r}")

@@ -81,6 +81,11 @@ EXTEND_LEASE = _service(
     "ExtendLease", service.ExtendLeaseRequest, service.ExtendLeaseResponse, repeatable=True
 )
 
+# A second run finds nothing of what the first one took back, and says so.
+CANCEL_MESSAGES = _service(
+    "CancelMessages", service.CancelMessagesRequest, service.CancelMessagesResponse, repeatable=False
+)
+
 CREATE_QUEUE = _admin("CreateQueue", admin.CreateQueueRequest, admin.CreateQueueResponse, repeatable=False)
 GET_QUEUE = _admin("GetQueue", admin.GetQueueRequest, admin.GetQueueResponse, repeatable=True)
 UPDATE_QUEUE = _admin("UpdateQueue", admin.UpdateQueueRequest, admin.UpdateQueueResponse, repeatable=True)
@@ -146,6 +151,7 @@ EDIT_DEAD_LETTER = _admin(
 )
 FIND_KEYS = _admin("FindKeys", watch.FindKeysRequest, watch.FindKeysResponse, repeatable=True)
 EXPLAIN_KEY = _admin("ExplainKey", admin.ExplainKeyRequest, admin.ExplainKeyResponse, repeatable=True)
+GET_MESSAGE = _admin("GetMessage", admin.GetMessageRequest, admin.GetMessageResponse, repeatable=True)
 LIST_CONSUMERS = _admin(
     "ListConsumers", admin.ListConsumersRequest, admin.ListConsumersResponse, repeatable=True
 )

@@ -11,7 +11,7 @@ class Permission:
     """One right on the queues whose names match."""
 
     right: str
-    """"produce", "consume", "manage", "view" or "admin"."""
+    """"produce", "consume", "manage", "view", "cancel" or "admin"."""
     queue: str
     """A name or a pattern; empty for admin."""
     channel: str

@@ -19,7 +19,7 @@ from fila_server.access import keys
 from fila_server.access.directory import Directory
 from fila_server.access.failures import Failures, is_loopback
 from fila_server.access.records import PrincipalRecord
-from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW, is_admin
+from fila_server.access.rights import ADMIN, CANCEL, CONSUME, MANAGE, PRODUCE, VIEW, is_admin
 from fila_server.access.table import ANY, LOOK, NOTHING, Need
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.core.requests.rights_table import Rights
@@ -27,7 +27,7 @@ from fila_server.core.requests.rights_table import Rights
 LOOK_EVERY_S = 0.25
 """How often keys that expire, and what is held open, are looked at: a change is in force within a second."""
 
-ALL = PRODUCE | CONSUME | MANAGE | ADMIN | VIEW
+ALL = PRODUCE | CONSUME | MANAGE | ADMIN | VIEW | CANCEL
 
 NO_KEY = (
     'a key is needed: send it as "authorization: Bearer fila_..." (FILA_API_KEY for the clients and the command '

@@ -1,4 +1,4 @@
-"""The five rights by name, what a grant is made of, and who is an admin. The judgement is core/requests/rights.pyx."""
+"""The six rights by name, what a grant is made of, and who is an admin. The judgement is core/requests/rights.pyx."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ from collections.abc import Iterable
 from fila_server.access.records import GrantRecord, PrincipalRecord
 from fila_server.errors import Invalid, LimitExceeded
 
-PRODUCE, CONSUME, MANAGE, ADMIN, VIEW = 1, 2, 4, 8, 16
-BIT_BY_NAME = {"produce": PRODUCE, "consume": CONSUME, "manage": MANAGE, "view": VIEW, "admin": ADMIN}
+PRODUCE, CONSUME, MANAGE, ADMIN, VIEW, CANCEL = 1, 2, 4, 8, 16, 32
+BIT_BY_NAME = {
+    "produce": PRODUCE,
+    "consume": CONSUME,
+    "manage": MANAGE,
+    "view": VIEW,
+    "cancel": CANCEL,
+    "admin": ADMIN,
+}
 
 GRANTS_MAX = 1_000
 """Of a principal; each is looked at once a queue."""
@@ -83,8 +90,8 @@ def check_together(grants: Iterable[GrantRecord], tenant: str) -> None:
     grants = tuple(grants)
     if len(grants) > GRANTS_MAX:
         raise LimitExceeded("grants", f"must be at most {GRANTS_MAX} a name, got {len(grants)}")
-    if tenant and any(each.rights & ~(PRODUCE | VIEW) for each in grants):
+    if tenant and any(each.rights & ~(PRODUCE | VIEW | CANCEL) for each in grants):
         raise Invalid(
             "as_tenant",
-            "goes with produce and view only: whoever consumes or manages a queue sees all its tenants",
+            "goes with produce, view and cancel only: whoever consumes or manages a queue sees all its tenants",
         )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW
+from fila_server.access.rights import ADMIN, CANCEL, CONSUME, MANAGE, PRODUCE, VIEW
 
 NOTHING = 0
 """Anybody, without a key."""
-ANY = PRODUCE | CONSUME | MANAGE | VIEW
+ANY = PRODUCE | CONSUME | MANAGE | VIEW | CANCEL
 """Some right on the queue."""
 LOOK = CONSUME | MANAGE | VIEW
 """One that shows everybody's numbers."""
@@ -56,7 +56,14 @@ class Need:
         return " or ".join(name for bit, name in _NAMES if self.right & bit)
 
 
-_NAMES = ((PRODUCE, "produce"), (CONSUME, "consume"), (MANAGE, "manage"), (VIEW, "view"), (ADMIN, "admin"))
+_NAMES = (
+    (PRODUCE, "produce"),
+    (CONSUME, "consume"),
+    (MANAGE, "manage"),
+    (VIEW, "view"),
+    (CANCEL, "cancel"),
+    (ADMIN, "admin"),
+)
 _PRODUCE = Need(PRODUCE, "queue", by_core=True, for_tenant=True)
 _CONSUME = Need(CONSUME, "queue", "channel", by_core=True)
 _MANAGE = Need(MANAGE, "queue")
@@ -78,6 +85,7 @@ RPCS: dict[str, Need] = {
     "FilaService/AckBatch": _CONSUME,
     "FilaService/NackBatch": _CONSUME,
     "FilaService/ExtendLease": _CONSUME,
+    "FilaService/CancelMessages": Need(CANCEL, "queue", by_core=True, for_tenant=True),
     "FilaAdmin/CreateQueue": Need(MANAGE, "name", creates=True),
     "FilaAdmin/GetQueue": _MANAGE,
     "FilaAdmin/UpdateQueue": _MANAGE,
@@ -100,6 +108,7 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/PreviewKeyPolicy": _MANAGE,
     "FilaAdmin/SkipMessage": _MANAGE,
     "FilaAdmin/ExplainKey": KEYS,
+    "FilaAdmin/GetMessage": KEYS,
     "FilaAdmin/ListConsumers": Need(LOOK, "queue"),
     "FilaAdmin/GetStatus": Need(NOTHING, any_key=True, for_tenant=True),
     "FilaAdmin/WatchEvents": Need(LOOK, "queue", filtered=True),

@@ -3,7 +3,7 @@
 Messages arrive as they were recorded, consumers come with the room that they had, and each delivery is held and ends as
 it was recorded; where it was delivered for the first time, as others of its key. Nothing waits for a disk. Acks and
 nacks are the model's own, so what they said of leases is left out: a nack's own delay, what a consumer gave back, a
-session that goes on after a broken connection.
+session that goes on after a broken connection. So are its ids: what a sender took back by them is delivered here.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ _READS = frozenset(
         "ListConfig",
         "ListConsumers",
         "ExplainKey",
+        "GetMessage",
         "GetStats",
         "ListQueues",
         "ListChannels",

@@ -1,15 +1,19 @@
-"""ExplainKey: what the core says of the key, who was served meanwhile, who consumes, and when it will go."""
+"""ExplainKey: what the core says of the key, who was served meanwhile, who consumes, and when it will go. GetMessage
+says the same of one message: where the core finds it, and what its key waits for."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2
+from fila_server import errors
 from fila_server.access.admission import Caller
 from fila_server.broker.calls import Broker
-from fila_server.broker.mirror import DEFAULT_CHANNEL
+from fila_server.broker.gate import Gate
+from fila_server.broker.mirror import DEFAULT_CHANNEL, DLQ_SUFFIX
 from fila_server.broker.speed import Speeds
 from fila_server.core.protocol import commands, seam_frames
 from fila_server.operations.forecast import Interval, Rivals, Situation, Unknown, Waiters, forecast
@@ -32,6 +36,7 @@ class Explaining:
     def __init__(self, broker: Broker, check: AdminRules) -> None:
         self._broker = broker
         self._check = check
+        self._messages = Gate("GetMessage calls", at_once=16)
 
     async def explain(self, request: pb.ExplainKeyRequest, caller: Caller) -> bytes:
         """A tenant is told about its own key only, and nothing of others: no shares, no names, no consumers."""
@@ -44,6 +49,80 @@ class Explaining:
         if caller.tenant:
             hide_others(reported)
         return reported.SerializeToString()
+
+    async def message(self, request: pb.GetMessageRequest, caller: Caller, *, quotes: bool) -> bytes:
+        """A tenant is told about its own messages only: others' are not known. Without `quotes` nothing is told that a
+        consumer said, for it may quote the message."""
+        self._check.one_message(request)
+        async with self._messages:
+            reported = await self._found(request, caller.tenant)
+            if reported.state == pb.GetMessageResponse.STATE_NOT_KNOWN:
+                reported = await self._dead(request)
+            if caller.tenant and reported.fairness_key != caller.tenant:
+                reported = pb.GetMessageResponse(state=pb.GetMessageResponse.STATE_NOT_KNOWN)
+            if reported.state == pb.GetMessageResponse.STATE_WAITING:
+                await self._put_wait(request, reported)
+        if caller.tenant:
+            for field in ("offset", "blocking_bucket", "consumer_id", "consumer_name"):
+                reported.ClearField(field)
+        if not quotes and reported.last_error:
+            reported.ClearField("last_error")
+            if reported.HasField("dead_letter"):
+                reported.dead_letter.ClearField("last_error")
+        return reported.SerializeToString()
+
+    async def _found(self, request: pb.GetMessageRequest, tenant: str = "") -> pb.GetMessageResponse:
+        """A tenant's dedup keys are its own."""
+        request.DiscardUnknownFields()  # what a client put behind its fields is not for the core
+        bound = seam_frames.Canceller(tenant=tenant.encode()).SerializeToString() if tenant else b""
+        reply = await self._broker.call(commands.GET_MESSAGE, request.SerializeToString() + bound)
+        return pb.GetMessageResponse.FromString(reply)
+
+    async def _dead(self, request: pb.GetMessageRequest) -> pb.GetMessageResponse:
+        """The same of a dead letter of the queue, which is where messages go that are not in it any more."""
+        dlq = request.queue + DLQ_SUFFIX
+        nowhere = pb.GetMessageResponse(state=pb.GetMessageResponse.STATE_NOT_KNOWN)
+        if dlq not in self._broker.queue_configs or not request.message_id:
+            return nowhere
+        with contextlib.suppress(errors.NotFound):  # deleted since
+            found = await self._found(pb.GetMessageRequest(queue=dlq, message_id=request.message_id))
+            if found.state == pb.GetMessageResponse.STATE_NOT_KNOWN:
+                return nowhere
+            page = pb.PeekMessagesRequest(queue=dlq, after_offset=found.offset - 1, max_messages=1)
+            peeked = pb.PeekMessagesResponse.FromString(
+                await self._broker.call(commands.PEEK_MESSAGES, page.SerializeToString())
+            )
+            dead = pb.GetMessageResponse(
+                state=pb.GetMessageResponse.STATE_DEAD,
+                message_id=found.message_id,
+                offset=found.offset,
+                fairness_key=found.fairness_key,
+                enqueued_at=found.enqueued_at,
+            )
+            for letter in peeked.messages:
+                if letter.metadata.offset == found.offset:
+                    died = letter.metadata.dead_letter
+                    dead.dead_letter.CopyFrom(died)
+                    dead.attempts, dead.last_error = died.attempts, died.last_error
+            return dead
+        return nowhere
+
+    async def _put_wait(self, request: pb.GetMessageRequest, reported: pb.GetMessageResponse) -> None:
+        """What its key waits for, where the message waits in no line of its own, and when it will go."""
+        key = reported.fairness_key
+        reply = await self._broker.call(
+            commands.EXPLAIN_KEY, ask_forecast(request.queue, request.channel, key)
+        )
+        of_key = pb.ExplainKeyResponse.FromString(reply)
+        in_line = reported.cause == pb.ExplainKeyResponse.STATE_THROTTLED
+        if not in_line or of_key.state in _ASIDE:
+            reported.cause = of_key.state
+            reported.blocking_bucket = of_key.blocking_bucket
+        if of_key.HasField("until") and reported.blocking_bucket == of_key.blocking_bucket:
+            reported.until.CopyFrom(of_key.until)
+        looks = self._broker.speeds.of_channel(request.queue, request.channel or DEFAULT_CHANNEL)
+        outcome = forecast(situation_of(reply), looks, max(reported.place, 1))
+        reported.forecast.CopyFrom(forecast_reported(outcome))
 
 
 def ask_forecast(queue: str, channel: str, fairness_key: str, apart: str = "") -> bytes:

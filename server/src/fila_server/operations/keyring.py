@@ -41,6 +41,7 @@ _BIT_BY_RIGHT = {
     pb.RIGHT_CONSUME: "consume",
     pb.RIGHT_MANAGE: "manage",
     pb.RIGHT_VIEW: "view",
+    pb.RIGHT_CANCEL: "cancel",
     pb.RIGHT_ADMIN: "admin",
 }
 _EVENT_BY_ACT = {

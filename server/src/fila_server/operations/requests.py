@@ -43,6 +43,7 @@ MASK_PATHS_MAX = 64
 
 _MEANT_AS_THROTTLE = re.compile(r"throttles?([.:].*)?", re.IGNORECASE | re.DOTALL)
 _IS_THROTTLE = re.compile(r"throttle[.:]")
+_IS_UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 _OF_THE_FILE = frozenset(
     setting.name for settings in settings_by_section().values() for setting in settings.values()
@@ -325,6 +326,17 @@ class AdminRules:
     def explained_key(self, request: pb.ExplainKeyRequest | pb.SkipMessageRequest) -> None:
         self.view(request)
         self._fairness_key(request.fairness_key)
+
+    def one_message(self, request: pb.GetMessageRequest) -> None:
+        """One message of a channel, by its id or its dedup key."""
+        self.queue(request)
+        if request.channel:
+            rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
+        if bool(request.message_id) == bool(request.dedup_key):
+            raise Invalid("message_id", "must be given, or dedup_key, and not both")
+        if request.message_id and not _IS_UUID.fullmatch(request.message_id):
+            raise Invalid("message_id", f"must be a UUID of 36 characters, got {request.message_id[:64]!r}")
+        self._bytes("dedup_key", request.dedup_key, self._limits.dedup_key_bytes_max)
 
     def _fairness_key(self, fairness_key: str) -> None:
         if not fairness_key:

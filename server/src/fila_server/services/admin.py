@@ -182,6 +182,11 @@ def _views(
     async def explained(request: pb.ExplainKeyRequest, caller: Caller) -> bytes:
         return await on_channel(admission, caller, request, explaining.explain(request, caller))
 
+    async def found(request: pb.GetMessageRequest, caller: Caller) -> bytes:
+        quotes = admission.sees_messages(caller, request.queue)
+        asked = explaining.message(request, caller, quotes=quotes)
+        return await on_channel(admission, caller, request, asked)
+
     async def listed(request: events_pb2.ListLateRequest, caller: Caller) -> bytes:
         async with one_listing:
             return (await waiting.list(request, partial(admission.may_watch, caller))).SerializeToString()
@@ -192,6 +197,7 @@ def _views(
 
     return {
         "ExplainKey": (pb.ExplainKeyRequest, explained),
+        "GetMessage": (pb.GetMessageRequest, found),
         "ListLate": (events_pb2.ListLateRequest, listed),
         "GetStatus": (events_pb2.GetStatusRequest, status_of),
     }

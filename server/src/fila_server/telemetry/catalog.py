@@ -121,6 +121,13 @@ DEAD_DROPPED = _counter(
     QUEUE,
     core="dead_dropped",
 )
+CANCELLED = _counter(
+    "fila.messages.cancelled",
+    "{message}",
+    "Messages taken back by id or dedup key, in each channel.",
+    QUEUE,
+    core="cancelled",
+)
 TTL_DROPPED = _counter(
     "fila.messages.ttl_expired",
     "{message}",

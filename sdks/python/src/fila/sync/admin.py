@@ -25,6 +25,7 @@ from fila.messages import StoredMessage
 from fila.settings import Duration, QueueSettings
 from fila.sync.loop_thread import LoopThread
 from fila.tried import DryRun
+from fila.whereabouts import MessageStatus
 
 ResultT = TypeVar("ResultT")
 ItemT = TypeVar("ItemT")
@@ -314,6 +315,27 @@ class AdminCalls:
         first."""
         return self._run(
             self._client.skip_message(queue, fairness_key, channel=channel, message_id=message_id)
+        )
+
+    def get_message(
+        self, queue: str, message_id: str = "", *, dedup_key: str = "", channel: str | None = None
+    ) -> MessageStatus:
+        """Say where one message is, named by its id or its dedup key: it waits, is delayed or leased, failed, is dead,
+        or is not known any more. Raises QueueNotFound, ChannelNotFound, Invalid."""
+        return self._run(self._client.get_message(queue, message_id, dedup_key=dedup_key, channel=channel))
+
+    def cancel_messages(
+        self,
+        queue: str,
+        message_ids: Sequence[str] = (),
+        *,
+        dedup_keys: Sequence[str] = (),
+        channel: str | None = None,
+    ) -> list[str]:
+        """Take messages back that are not done, named by their ids or dedup keys, at most 10,000 a call. As
+        `fila.FilaClient.cancel_messages`."""
+        return self._run(
+            self._client.cancel_messages(queue, message_ids, dedup_keys=dedup_keys, channel=channel)
         )
 
     def read_log(

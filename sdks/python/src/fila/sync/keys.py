@@ -37,6 +37,7 @@ class KeyCalls(DeadLetterCalls):
         consume: Sequence[str] = (),
         manage: Sequence[str] = (),
         view: Sequence[str] = (),
+        cancel: Sequence[str] = (),
         admin: bool = False,
     ) -> Principal:
         """Give rights on queues by patterns such as "orders.*"; of consume also "orders.*:billing", a channel.
@@ -44,7 +45,15 @@ class KeyCalls(DeadLetterCalls):
         Returns all that `name` has then. Raises Invalid.
         """
         return self._run(
-            self._client.grant(name, produce=produce, consume=consume, manage=manage, view=view, admin=admin)
+            self._client.grant(
+                name,
+                produce=produce,
+                consume=consume,
+                manage=manage,
+                view=view,
+                cancel=cancel,
+                admin=admin,
+            )
         )
 
     def revoke_grant(
@@ -55,6 +64,7 @@ class KeyCalls(DeadLetterCalls):
         consume: Sequence[str] = (),
         manage: Sequence[str] = (),
         view: Sequence[str] = (),
+        cancel: Sequence[str] = (),
         admin: bool = False,
         force: bool = False,
     ) -> Principal:
@@ -66,6 +76,7 @@ class KeyCalls(DeadLetterCalls):
                 consume=consume,
                 manage=manage,
                 view=view,
+                cancel=cancel,
                 admin=admin,
                 force=force,
             )

@@ -293,6 +293,69 @@ class GetConfigResponse(_message.Message):
     value: str
     def __init__(self, value: _Optional[str] = ...) -> None: ...
 
+class GetMessageRequest(_message.Message):
+    __slots__ = ["channel", "dedup_key", "message_id", "queue"]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    DEDUP_KEY_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    channel: str
+    dedup_key: str
+    message_id: str
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., message_id: _Optional[str] = ..., dedup_key: _Optional[str] = ...) -> None: ...
+
+class GetMessageResponse(_message.Message):
+    __slots__ = ["attempts", "begun", "blocking_bucket", "cause", "consumer_id", "consumer_name", "dead_letter", "enqueued_at", "fairness_key", "forecast", "last_error", "lease_expires_at", "leased_at", "message_id", "offset", "place", "place_is_estimated", "state", "until"]
+    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_FIELD_NUMBER: _ClassVar[int]
+    BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
+    CONSUMER_NAME_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
+    ENQUEUED_AT_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    FORECAST_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LEASED_AT_FIELD_NUMBER: _ClassVar[int]
+    LEASE_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    PLACE_IS_ESTIMATED_FIELD_NUMBER: _ClassVar[int]
+    STATE_DEAD: GetMessageResponse.State
+    STATE_DECIDING: GetMessageResponse.State
+    STATE_DELAYED: GetMessageResponse.State
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_LEASED: GetMessageResponse.State
+    STATE_NOT_KNOWN: GetMessageResponse.State
+    STATE_UNSPECIFIED: GetMessageResponse.State
+    STATE_WAITING: GetMessageResponse.State
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    attempts: int
+    begun: bool
+    blocking_bucket: str
+    cause: ExplainKeyResponse.State
+    consumer_id: int
+    consumer_name: str
+    dead_letter: _messages_pb2.DeadLetter
+    enqueued_at: _timestamp_pb2.Timestamp
+    fairness_key: str
+    forecast: _events_pb2.Forecast
+    last_error: str
+    lease_expires_at: _timestamp_pb2.Timestamp
+    leased_at: _timestamp_pb2.Timestamp
+    message_id: str
+    offset: int
+    place: int
+    place_is_estimated: bool
+    state: GetMessageResponse.State
+    until: _timestamp_pb2.Timestamp
+    def __init__(self, state: _Optional[_Union[GetMessageResponse.State, str]] = ..., message_id: _Optional[str] = ..., offset: _Optional[int] = ..., fairness_key: _Optional[str] = ..., enqueued_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., last_error: _Optional[str] = ..., place: _Optional[int] = ..., place_is_estimated: bool = ..., cause: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., consumer_id: _Optional[int] = ..., consumer_name: _Optional[str] = ..., leased_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., lease_expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., begun: bool = ..., dead_letter: _Optional[_Union[_messages_pb2.DeadLetter, _Mapping]] = ...) -> None: ...
+
 class GetQueueRequest(_message.Message):
     __slots__ = ["queue"]
     QUEUE_FIELD_NUMBER: _ClassVar[int]

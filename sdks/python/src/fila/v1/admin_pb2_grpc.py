@@ -132,6 +132,11 @@ class FilaAdminStub(object):
                 request_serializer=fila_dot_v1_dot_admin__pb2.ExplainKeyRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.ExplainKeyResponse.FromString,
                 )
+        self.GetMessage = channel.unary_unary(
+                '/fila.v1.FilaAdmin/GetMessage',
+                request_serializer=fila_dot_v1_dot_admin__pb2.GetMessageRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.GetMessageResponse.FromString,
+                )
         self.ListConsumers = channel.unary_unary(
                 '/fila.v1.FilaAdmin/ListConsumers',
                 request_serializer=fila_dot_v1_dot_admin__pb2.ListConsumersRequest.SerializeToString,
@@ -399,6 +404,13 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetMessage(self, request, context):
+        """Say where one message is, and what it waits for.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListConsumers(self, request, context):
         """List who consumes a queue, and what each consumer holds.
         """
@@ -658,6 +670,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.ExplainKey,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.ExplainKeyRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.ExplainKeyResponse.SerializeToString,
+            ),
+            'GetMessage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMessage,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.GetMessageRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.GetMessageResponse.SerializeToString,
             ),
             'ListConsumers': grpc.unary_unary_rpc_method_handler(
                     servicer.ListConsumers,
@@ -1147,6 +1164,23 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/ExplainKey',
             fila_dot_v1_dot_admin__pb2.ExplainKeyRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.ExplainKeyResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetMessage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/GetMessage',
+            fila_dot_v1_dot_admin__pb2.GetMessageRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.GetMessageResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -90,6 +90,8 @@ class FilaAdminStub:
     """
     ExplainKey: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ExplainKeyRequest, _admin_pb2.ExplainKeyResponse]
     """Say why a fairness key is or is not being served."""
+    GetMessage: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetMessageRequest, _admin_pb2.GetMessageResponse]
+    """Say where one message is, and what it waits for."""
     ListConsumers: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListConsumersRequest, _admin_pb2.ListConsumersResponse]
     """List who consumes a queue, and what each consumer holds."""
     GetStatus: _grpc.UnaryUnaryMultiCallable[_events_pb2.GetStatusRequest, _events_pb2.GetStatusResponse]
@@ -186,6 +188,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """
     ExplainKey: _aio.UnaryUnaryMultiCallable[_admin_pb2.ExplainKeyRequest, _admin_pb2.ExplainKeyResponse]  # type: ignore[assignment]
     """Say why a fairness key is or is not being served."""
+    GetMessage: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetMessageRequest, _admin_pb2.GetMessageResponse]  # type: ignore[assignment]
+    """Say where one message is, and what it waits for."""
     ListConsumers: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListConsumersRequest, _admin_pb2.ListConsumersResponse]  # type: ignore[assignment]
     """List who consumes a queue, and what each consumer holds."""
     GetStatus: _aio.UnaryUnaryMultiCallable[_events_pb2.GetStatusRequest, _events_pb2.GetStatusResponse]  # type: ignore[assignment]
@@ -411,6 +415,14 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ExplainKeyResponse, _abc.Awaitable[_admin_pb2.ExplainKeyResponse]]:
         """Say why a fairness key is or is not being served."""
+
+    @_abc_1.abstractmethod
+    def GetMessage(
+        self,
+        request: _admin_pb2.GetMessageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetMessageResponse, _abc.Awaitable[_admin_pb2.GetMessageResponse]]:
+        """Say where one message is, and what it waits for."""
 
     @_abc_1.abstractmethod
     def ListConsumers(

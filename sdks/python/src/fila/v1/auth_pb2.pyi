@@ -9,6 +9,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 
 DESCRIPTOR: _descriptor.FileDescriptor
 RIGHT_ADMIN: Right
+RIGHT_CANCEL: Right
 RIGHT_CONSUME: Right
 RIGHT_MANAGE: Right
 RIGHT_PRODUCE: Right

@@ -2,6 +2,7 @@
 from fila.v1 import messages_pb2 as _messages_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
@@ -33,6 +34,30 @@ class AckRequest(_message.Message):
 class AckResponse(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
+
+class CancelMessagesRequest(_message.Message):
+    __slots__ = ["channel", "dedup_keys", "message_ids", "queue"]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    DEDUP_KEYS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    channel: str
+    dedup_keys: _containers.RepeatedScalarFieldContainer[str]
+    message_ids: _containers.RepeatedScalarFieldContainer[str]
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., message_ids: _Optional[_Iterable[str]] = ..., dedup_keys: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CancelMessagesResponse(_message.Message):
+    __slots__ = ["outcomes"]
+    class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_CANCELLED: CancelMessagesResponse.Outcome
+    OUTCOME_NOT_FOUND: CancelMessagesResponse.Outcome
+    OUTCOME_REVOKED: CancelMessagesResponse.Outcome
+    OUTCOME_UNSPECIFIED: CancelMessagesResponse.Outcome
+    outcomes: _containers.RepeatedScalarFieldContainer[CancelMessagesResponse.Outcome]
+    def __init__(self, outcomes: _Optional[_Iterable[_Union[CancelMessagesResponse.Outcome, str]]] = ...) -> None: ...
 
 class ConsumeRequest(_message.Message):
     __slots__ = ["channel", "max_batch", "max_in_flight", "queue"]

@@ -71,6 +71,11 @@ class FilaServiceStub(object):
                 request_serializer=fila_dot_v1_dot_service__pb2.ExtendLeaseRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_service__pb2.ExtendLeaseResponse.FromString,
                 )
+        self.CancelMessages = channel.unary_unary(
+                '/fila.v1.FilaService/CancelMessages',
+                request_serializer=fila_dot_v1_dot_service__pb2.CancelMessagesRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.CancelMessagesResponse.FromString,
+                )
 
 
 class FilaServiceServicer(object):
@@ -159,6 +164,13 @@ class FilaServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CancelMessages(self, request, context):
+        """Take messages back that are not done: they wait, are delayed, or are leased. Answered once that is durable.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -216,6 +228,11 @@ def add_FilaServiceServicer_to_server(servicer, server):
                     servicer.ExtendLease,
                     request_deserializer=fila_dot_v1_dot_service__pb2.ExtendLeaseRequest.FromString,
                     response_serializer=fila_dot_v1_dot_service__pb2.ExtendLeaseResponse.SerializeToString,
+            ),
+            'CancelMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelMessages,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.CancelMessagesRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.CancelMessagesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -412,5 +429,22 @@ class FilaService(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaService/ExtendLease',
             fila_dot_v1_dot_service__pb2.ExtendLeaseRequest.SerializeToString,
             fila_dot_v1_dot_service__pb2.ExtendLeaseResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def CancelMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaService/CancelMessages',
+            fila_dot_v1_dot_service__pb2.CancelMessagesRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.CancelMessagesResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -68,6 +68,8 @@ class FilaServiceStub:
     """
     ExtendLease: _grpc.UnaryUnaryMultiCallable[_service_pb2.ExtendLeaseRequest, _service_pb2.ExtendLeaseResponse]
     """Hold a leased message longer."""
+    CancelMessages: _grpc.UnaryUnaryMultiCallable[_service_pb2.CancelMessagesRequest, _service_pb2.CancelMessagesResponse]
+    """Take messages back that are not done: they wait, are delayed, or are leased. Answered once that is durable."""
 
 @_typing.type_check_only
 class FilaServiceAsyncStub(FilaServiceStub):
@@ -104,6 +106,8 @@ class FilaServiceAsyncStub(FilaServiceStub):
     """
     ExtendLease: _aio.UnaryUnaryMultiCallable[_service_pb2.ExtendLeaseRequest, _service_pb2.ExtendLeaseResponse]  # type: ignore[assignment]
     """Hold a leased message longer."""
+    CancelMessages: _aio.UnaryUnaryMultiCallable[_service_pb2.CancelMessagesRequest, _service_pb2.CancelMessagesResponse]  # type: ignore[assignment]
+    """Take messages back that are not done: they wait, are delayed, or are leased. Answered once that is durable."""
 
 class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
     """Put messages in, get them out fairly, settle them."""
@@ -203,5 +207,13 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.ExtendLeaseResponse, _abc.Awaitable[_service_pb2.ExtendLeaseResponse]]:
         """Hold a leased message longer."""
+
+    @_abc_1.abstractmethod
+    def CancelMessages(
+        self,
+        request: _service_pb2.CancelMessagesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.CancelMessagesResponse, _abc.Awaitable[_service_pb2.CancelMessagesResponse]]:
+        """Take messages back that are not done: they wait, are delayed, or are leased. Answered once that is durable."""
 
 def add_FilaServiceServicer_to_server(servicer: FilaServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -34,6 +34,10 @@ cdef inline uint8_t mark_at(const uint8_t* marks, uint64_t index) noexcept nogil
 # another frame (dead-lettered, redriven, or rewritten) may stand anywhere: while it is leased, its lease is
 # listed here. A message that is not leased needs no search: there is nothing to settle.
 
+cdef inline uint64_t id_cell(uint64_t high, uint64_t low) noexcept nogil:
+    """Where an id stands in a table of ids; others may stand there, too."""
+    return low ^ (high * <uint64_t> 0x9E3779B97F4A7C15)
+
 # For leases of entries whose ids do not run on (frame.own_ids); remove does nothing for one that is not
 # listed.
 cdef void leased_id_add(Core* core, Lease* lease) noexcept nogil

@@ -104,14 +104,10 @@ cdef void groups_flush(Core* core) noexcept nogil:
 # A message that was redriven while its first copy is still leased has two leases under
 # one id, and a dead letter of two channels as well, so leases of one cell of the map are chained.
 
-cdef inline uint64_t _cell(uint64_t high, uint64_t low) noexcept nogil:
-    return low ^ (high * <uint64_t> 0x9E3779B97F4A7C15)
-
-
 cdef uint64_t _cell_of(Lease* lease) noexcept nogil:
     cdef uint64_t high, low
     frame_id(frame_of(lease.slot), lease.slot.index, &high, &low)
-    return _cell(high, low)
+    return id_cell(high, low)
 
 
 cdef void leased_id_add(Core* core, Lease* lease) noexcept nogil:
@@ -144,7 +140,7 @@ cdef Lease* lease_by_message_id(Core* core, Channel* channel, uint64_t high, uin
         share = share_find(frame, channel)
         if share != NULL and share.slots[low - frame.id_low].state == LEASED:
             return <Lease*> share.slots[low - frame.id_low].owner
-    lease = <Lease*> map64_get(&core.leased_ids, _cell(high, low))
+    lease = <Lease*> map64_get(&core.leased_ids, id_cell(high, low))
     while lease != NULL:
         frame_id(frame_of(lease.slot), lease.slot.index, &h, &l)
         if h == high and l == low and share_of(lease.slot).channel == channel:

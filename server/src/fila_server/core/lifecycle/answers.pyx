@@ -10,7 +10,9 @@ from libc.string cimport memset, strlen
 from fila_server.core.formats.records cimport audit_record_put
 from fila_server.core.lifecycle.reveal cimport frame_reveal
 from fila_server.core.protocol cimport v1
-from fila_server.core.protocol.commands cimport NOT_FOUND, OK, PERMISSION_DENIED, REPLY, SESSION_OPEN
+from fila_server.core.protocol.commands cimport (
+    CANCEL_MESSAGES, NOT_FOUND, OK, PERMISSION_DENIED, REPLY, SESSION_OPEN,
+)
 from fila_server.core.protocol.protobuf cimport QUEUE_FIELD, Fields, channel_field, fields_parse, put_status
 from fila_server.core.state.budget cimport WORK_PER_STAGE, stage_goes_on
 from fila_server.core.state.state cimport Channel, Effect
@@ -71,8 +73,9 @@ cdef void answer_refused(Core* core, Command* command) noexcept nogil:
         return
     _names(command, &queue, &channel)
     snprintf(
-        text, sizeof(text), b"consume: this key has no such right on queue \"%.*s\"; an admin gives it with "
-        b"fila auth grant", <int> queue.length, queue.at)
+        text, sizeof(text), b"%s: this key has no such right on queue \"%.*s\"; an admin gives it with "
+        b"fila auth grant", <const char*> (b"cancel" if command.kind == CANCEL_MESSAGES else b"consume"),
+        <int> queue.length, queue.at)
     answer_status(core, command.token, PERMISSION_DENIED, text, b"PERMISSION_DENIED")
 
 

@@ -15,6 +15,8 @@ cdef void slot_detach(Core* core, Slot* slot) noexcept nogil           # out of 
 cdef void slot_stop(Core* core, Slot* slot) noexcept nogil
 # DONE from any state, recorded with this pass
 cdef void slot_done(Core* core, Slot* slot) noexcept nogil
+# Its sender takes it back. True: a consumer had it, whose session is told.
+cdef bint slot_cancel(Core* core, Slot* slot) noexcept nogil
 cdef void entry_unwanted(Core* core, Frame* frame, uint32_t index) noexcept nogil
 # its SETTLED record goes with this pass
 cdef void share_dirty(Core* core, Share* share) noexcept nogil

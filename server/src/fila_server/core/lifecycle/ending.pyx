@@ -26,7 +26,7 @@ from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.scheduling.flows cimport flow_find, flow_holds
 from fila_server.core.scheduling.tokens cimport set_freed
 from fila_server.core.state.directory cimport directory_at, directory_remove, frame_index
-from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED
+from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED, RETURN_ALL
 from fila_server.core.state.paths cimport entry_of, frame_offset, share_find, share_of
 from fila_server.core.state.pending cimport LeaseGroup
 from fila_server.core.state.state cimport Channel, Consumer, Flow, Queue
@@ -124,6 +124,19 @@ cdef void slot_done(Core* core, Slot* slot) noexcept nogil:
     share.remaining -= 1
     share_dirty(core, share)
     entry_unwanted(core, frame, slot.index)
+
+
+cdef bint slot_cancel(Core* core, Slot* slot) noexcept nogil:
+    cdef Lease* lease = <Lease*> slot.owner if slot.state == LEASED else NULL
+    cdef bint is_held = lease != NULL and not (
+        lease.consumer != NULL and lease.consumer.fate == RETURN_ALL)       # it let go of it
+    share_of(slot).channel.queue.counters.cancelled += 1
+    share_of(slot).channel.touched_ms = core.wall_ms
+    ending_is(core, DROPPED, b"cancelled", 0, 0)
+    core.revoking = b"CANCELLED"
+    slot_done(core, slot)
+    core.revoking = NULL
+    return is_held
 
 
 cdef void entry_unwanted(Core* core, Frame* frame, uint32_t index) noexcept nogil:

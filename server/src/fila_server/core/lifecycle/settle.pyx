@@ -6,6 +6,7 @@ from fila_server.core.formats.records cimport lease_extension_put
 from fila_server.core.history.decisions cimport ACKED, NACKED, ending_is, lease_decided
 from fila_server.core.history.traces cimport lease_traced
 from fila_server.core.index.leases cimport MARK_BEGUN, group_mark, lease_by_message_id
+from fila_server.core.index.last_errors cimport last_error_keep
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.lifecycle.ending cimport lease_end, slot_done
 from fila_server.core.lifecycle.failure cimport NO_DELAY, lease_fail, lease_reject, reply_close, reply_open
@@ -131,6 +132,7 @@ cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, OpenReply* reply)
     if wishes.dead_letter:
         lease_reject(core, lease, wishes.error, reply)
     else:
+        last_error_keep(core, lease.slot, wishes.error)
         lease_fail(core, lease, wishes.error, wishes.delay_ms, reply)
 
 

@@ -19,6 +19,7 @@ cdef enum CommandKind:
     WRITTEN = 15
     CONSUMER_CLOSE = 16
     LISTENED = 17
+    CANCEL_MESSAGES = 18
     CREATE_QUEUE = 32
     UPDATE_QUEUE = 33
     DELETE_QUEUE = 34
@@ -61,6 +62,7 @@ cdef enum CommandKind:
     STORED_BYTES = 78
     STATS_PAGE = 79
     TROUBLES_PAGE = 83
+    GET_MESSAGE = 91
     SKIP_MESSAGE = 90
     SET_LIMIT = 84
     DELETE_LIMIT = 85

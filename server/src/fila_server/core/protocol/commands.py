@@ -30,6 +30,7 @@ CONSUMER_CLOSE: Final = (
     16  # empty: the stream broke; or b"release", b"half-closed", b"drain": see core/consumers/leaving.pyx
 )
 LISTENED: Final = 17  # empty; the edge runs and has read its sockets
+CANCEL_MESSAGES: Final = 18  # CancelMessagesRequest, and seam_frames.Canceller -> CancelMessagesResponse
 
 # FilaAdmin.
 CREATE_QUEUE: Final = 32  # CreateQueueRequest, validated and complete -> CreateQueueResponse
@@ -54,6 +55,7 @@ REDRIVE_PAGE: Final = 50  # kept free: operations/redrive.py looks at a page wit
 REDRIVE_MOVE: Final = 51  # seam_frames.RedrivePage -> seam_frames.RedrivenPage
 DECIDE: Final = 52  # seam_frames.Decision, the answer to the failure event of the same number
 METRICS: Final = 53  # empty -> a snapshot for telemetry
+GET_MESSAGE: Final = 91  # GetMessageRequest -> GetMessageResponse, as far as the core knows
 LIST_CONSUMERS: Final = 54  # ListConsumersRequest -> ListConsumersResponse, oldest first
 WAITING_LONGEST_PAGE: Final = (
     60  # seam_frames.WaitingLongestPage -> WaitingLongestKeys: a part of one queue's keys

@@ -298,6 +298,9 @@ cdef enum:
     OPENER_PEER = 15
 
 cdef enum:
+    CANCELLER_TENANT = 15
+
+cdef enum:
     ACCESS_RECORD_KEY = 1
     ACCESS_RECORD_VALUE = 2
 

@@ -268,6 +268,9 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
     # What the edge adds behind a request that opens a consumer: its principal, how many messages may be in flight
     # with all of that principal's, and its address.
     "Opener": ((13, "most", _UINT32), (14, "principal", _UINT64), (15, "peer", _BYTES)),
+    # What is added behind a CancelMessagesRequest or a GetMessageRequest: the tenant that its caller's key is bound to;
+    # empty: to none.
+    "Canceller": ((15, "tenant", _BYTES),),
     "AccessRecord": ((1, "key", _BYTES), (2, "value", _BYTES)),
     "AccessChange": (
         (1, "records" + _REPEATED, "AccessRecord"),
@@ -336,6 +339,7 @@ StatsLeft: Final[Any] = _classes_by_name["StatsLeft"]
 StatsPage: Final[Any] = _classes_by_name["StatsPage"]
 StatsPart: Final[Any] = _classes_by_name["StatsPart"]
 Audited: Final[Any] = _classes_by_name["Audited"]
+Canceller: Final[Any] = _classes_by_name["Canceller"]
 AccessChange: Final[Any] = _classes_by_name["AccessChange"]
 FindPage: Final[Any] = _classes_by_name["FindPage"]
 KeyRows: Final[Any] = _classes_by_name["KeyRows"]

@@ -6,7 +6,7 @@ from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport CONSUME_OPEN, LEASE, SESSION_OPEN
 from fila_server.core.protocol.problem cimport name_checked, problem_is, release_alone
 from fila_server.core.protocol.protobuf cimport (
-    LEN, QUEUE_FIELD, VARINT, Fields, channel_field, fields_parse, next_field, utf8_valid,
+    LEN, QUEUE_FIELD, VARINT, Fields, channel_field, fields_parse, next_field, utf8_valid, uuid_parse,
 )
 from fila_server.core.structures.buffer cimport Cursor, Slice, take_varint
 
@@ -56,6 +56,53 @@ cdef bint consumer_checked(Command* command, Problem* problem) noexcept nogil:
         problem_is(problem, b"LIMIT_EXCEEDED", b"max_batch: at most %llu messages a frame", BATCH_MAX)
         return False
     return command.kind != SESSION_OPEN or _check_open(&fields, problem)
+
+
+cdef bint cancel_checked(Command* command, const Limits* limits, Problem* problem) noexcept nogil:
+    cdef Cursor c
+    cdef Fields fields
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number, high, low
+    cdef uint64_t named = 0
+    if not fields_parse(&fields, command.bytes, command.length):
+        problem_is(
+            problem, b"INVALID_FIELD",
+            b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
+        return False
+    if not name_checked(problem, fields.text[QUEUE_FIELD], b"queue"):
+        return False
+    text = fields.text[v1.CANCEL_MESSAGES_REQUEST_CHANNEL]
+    if text.length and not name_checked(problem, text, b"channel"):
+        return False
+    c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if field == v1.CANCEL_MESSAGES_REQUEST_MESSAGE_IDS and not uuid_parse(text, &high, &low):
+            problem_is(
+                problem, b"INVALID_FIELD",
+                b"message_ids: each must be a UUID of 36 characters, and one is not; nothing was taken back",
+                0)
+            return False
+        if field == v1.CANCEL_MESSAGES_REQUEST_DEDUP_KEYS and not (
+            1 <= text.length <= limits.dedup_key_bytes_max
+        ):
+            problem_is(
+                problem, b"LIMIT_EXCEEDED",
+                b"dedup_keys: each must have 1 to %llu bytes, and one has not; nothing was taken back",
+                limits.dedup_key_bytes_max)
+            return False
+        named += v1.CANCEL_MESSAGES_REQUEST_CHANNEL < field <= v1.CANCEL_MESSAGES_REQUEST_DEDUP_KEYS
+    if named == 0:
+        problem_is(
+            problem, b"INVALID_FIELD",
+            b"message_ids, dedup_keys: at least one; name the messages to take back", 0)
+    elif named > limits.batch_messages_max:
+        problem_is(
+            problem, b"LIMIT_EXCEEDED", b"message_ids, dedup_keys: at most %llu a call; send several",
+            limits.batch_messages_max)
+    else:
+        return True
+    return False
 
 
 cdef bint _check_open(const Fields* fields, Problem* problem) noexcept nogil:

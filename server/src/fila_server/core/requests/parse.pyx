@@ -9,8 +9,8 @@ from libc.string cimport memcmp, memcpy
 
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport (
-    ACK, ACK_BATCH, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_BATCH, ENQUEUE_STREAM, EXTEND_LEASE, LEASE,
-    NACK, NACK_BATCH, SESSION, SESSION_OPEN, STAGE,
+    ACK, ACK_BATCH, CANCEL_MESSAGES, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_BATCH, ENQUEUE_STREAM,
+    EXTEND_LEASE, LEASE, NACK, NACK_BATCH, SESSION, SESSION_OPEN, STAGE,
 )
 from fila_server.core.protocol.problem cimport name_checked, problem_is, release_alone
 from fila_server.core.protocol.protobuf cimport (
@@ -21,7 +21,7 @@ from fila_server.core.protocol.refusals cimport (
     EXTEND_MS_MAX, EXTEND_MS_MIN, REFUSED_MALFORMED, REFUSED_QUEUE_NAME, refusal_code, refusal_reason,
     refusal_text,
 )
-from fila_server.core.requests.consuming cimport consumer_checked, session_checked
+from fila_server.core.requests.consuming cimport cancel_checked, consumer_checked, session_checked
 from fila_server.core.storage.checksum cimport crc32c
 from fila_server.core.structures.buffer cimport Cursor, Slice, buffer_free, buffer_init, must_malloc
 from fila_server.core.threads.mailbox cimport StageKey, command_adopt, command_free, command_new
@@ -325,6 +325,8 @@ cdef Command* _parsed(Command* command, const Limits* limits, Problem* problem) 
             good = _parse_batch(command, batch, limits, problem)
     elif kind in (ACK, NACK, ACK_BATCH, NACK_BATCH, EXTEND_LEASE):
         good = _check_settle(command, limits, problem)
+    elif kind == CANCEL_MESSAGES:
+        good = cancel_checked(command, limits, problem)
     elif kind in (LEASE, CONSUME_OPEN, SESSION_OPEN):
         good = consumer_checked(command, problem)
     elif kind == SESSION:

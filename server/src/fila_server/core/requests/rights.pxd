@@ -30,7 +30,8 @@ cdef enum Right:
     MANAGE = 4
     ADMIN = 8                       # includes the others, on every queue
     VIEW = 16                       # numbers and events, no message
-    EVERY_RIGHT = PRODUCE | CONSUME | MANAGE | ADMIN | VIEW
+    CANCEL = 32                     # take messages back
+    EVERY_RIGHT = PRODUCE | CONSUME | MANAGE | ADMIN | VIEW | CANCEL
 
 cdef enum:
     DIGEST_BYTES = 32               # SHA-256 of a key's secret

@@ -6,11 +6,11 @@ from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport (
-    CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, EXTEND_LEASE, LEASE, RESOURCE_EXHAUSTED, SESSION_OPEN, STAGE,
-    UNAUTHENTICATED,
+    CANCEL_MESSAGES, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, EXTEND_LEASE, LEASE, RESOURCE_EXHAUSTED,
+    SESSION_OPEN, STAGE, UNAUTHENTICATED,
 )
 from fila_server.core.protocol.protobuf cimport (
-    QUEUE_FIELD, VARINT, Fields, Item, channel_field, fields_parse,
+    QUEUE_FIELD, VARINT, Fields, Item, channel_field, fields_parse, put_text_field,
 )
 from fila_server.core.protocol.refusals cimport REFUSED_NO_RIGHT, REFUSED_QUEUE_UNKNOWN
 from fila_server.core.requests.tenant cimport TENANT_ENTRY_BYTES, tenant_bind
@@ -330,7 +330,7 @@ cdef void rights_names(const Command* command, Slice* queue, Slice* channel) noe
         channel.at, channel.length = b"default", 7
 
 
-cdef void _judge_named(Principal* p, Command* command) noexcept nogil:
+cdef void _judge_named(Principal* p, Command* command, uint32_t wanted) noexcept nogil:
     cdef Slice queue
     cdef Slice channel
     cdef Allowed* row
@@ -338,14 +338,14 @@ cdef void _judge_named(Principal* p, Command* command) noexcept nogil:
     rights_names(command, &queue, &channel)
     row = _allowed(p, queue)
     rights = row.everywhere
-    if row.somewhere != row.everywhere and not rights & CONSUME:
+    if row.somewhere != row.everywhere and not rights & wanted:
         rights |= _on_channel(p, queue, channel)
     if row.somewhere == 0:
         command.verdict = HIDDEN
-    elif not rights & CONSUME:
+    elif not rights & wanted:
         command.verdict = DENIED
-    elif row.somewhere != row.everywhere:
-        command.sees_a_part = True
+    elif row.somewhere != row.everywhere or not rights & (CONSUME | MANAGE | VIEW):
+        command.sees_a_part = True      # names of channels are not for who only takes back
 
 
 cdef void _name_holder(Command* command, uint64_t principal, uint32_t most) noexcept nogil:
@@ -358,6 +358,15 @@ cdef void _name_holder(Command* command, uint64_t principal, uint32_t most) noex
     put_varint(&named, principal)
     put_u8(&named, seam.OPENER_MOST << 3 | VARINT)
     put_varint(&named, most)
+    command.bytes, command.length = named.data, <uint32_t> named.length
+
+
+cdef void _name_canceller(Command* command, Slice tenant) noexcept nogil:
+    """In the same way."""
+    cdef Buffer named
+    named.data = command.bytes
+    named.length = named.capacity = command.length
+    put_text_field(&named, seam.CANCELLER_TENANT, tenant)
     command.bytes, command.length = named.data, <uint32_t> named.length
 
 
@@ -374,7 +383,10 @@ cdef bint rights_judge(
     tenant.at, tenant.length = name, 0
     if not table.is_on:
         return True
-    if not (ENQUEUE <= kind <= EXTEND_LEASE or kind in (LEASE, CONSUME_OPEN, SESSION_OPEN, STAGE)):
+    if not (
+        ENQUEUE <= kind <= EXTEND_LEASE
+        or kind in (LEASE, CONSUME_OPEN, SESSION_OPEN, STAGE, CANCEL_MESSAGES)
+    ):
         return True                     # judged by who sends it, as rights_on says
     pthread_mutex_lock(&table.lock)
     p = principal_of(table, caller)
@@ -392,8 +404,11 @@ cdef bint rights_judge(
         if kind != STAGE and p.tenant.length and p.tenant.length <= sizeof(name):
             memcpy(name, p.tenant.at, p.tenant.length)
             tenant.length = p.tenant.length
+    elif p != NULL and kind == CANCEL_MESSAGES:
+        _judge_named(p, command, CANCEL)
+        _name_canceller(command, p.tenant)
     elif p != NULL:
-        _judge_named(p, command)
+        _judge_named(p, command, CONSUME)
         holder, most = p.number, p.in_flight_max
     pthread_mutex_unlock(&table.lock)
     if p == NULL:

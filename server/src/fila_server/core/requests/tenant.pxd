@@ -1,6 +1,6 @@
 """A tenant's messages are its tenant's, whatever their headers say: rights.pyx asks on their way in."""
 
-from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.structures.buffer cimport Buffer, Slice
 from fila_server.core.threads.mailbox cimport Command
 
 cdef enum:
@@ -10,3 +10,5 @@ cdef enum:
 # into the tenant's own space: a byte that is no UTF-8 stands around the tenant's name, so no other producer's
 # key can be the same.
 cdef void tenant_bind(Command* command, Slice tenant) noexcept nogil
+# A dedup key of a tenant's as it is stored.
+cdef void tenant_dedup_key(Buffer* to, Slice tenant, Slice key) noexcept nogil

@@ -60,6 +60,13 @@ cdef void _put_body(Buffer* to, const char* body, Item* item) noexcept nogil:
         began = c.at
 
 
+cdef void tenant_dedup_key(Buffer* to, Slice tenant, Slice key) noexcept nogil:
+    put_u8(to, 0xFF)
+    put_slice(to, tenant)
+    put_u8(to, 0xFF)
+    put_slice(to, key)
+
+
 cdef void tenant_bind(Command* command, Slice tenant) noexcept nogil:
     cdef Buffer spare
     cdef Item* item
@@ -78,10 +85,7 @@ cdef void tenant_bind(Command* command, Slice tenant) noexcept nogil:
             continue
         if item.options != NULL and item.options.dedup_key.length:
             dedup_at[i] = base + <uint32_t> spare.length
-            put_u8(&spare, 0xFF)
-            put_slice(&spare, tenant)
-            put_u8(&spare, 0xFF)
-            put_slice(&spare, item.options.dedup_key)
+            tenant_dedup_key(&spare, tenant, item.options.dedup_key)
         # Its body may lie in the frame, or behind it already: both are below `base`.
         began = spare.length
         _put_body(&spare, command.bytes, item)

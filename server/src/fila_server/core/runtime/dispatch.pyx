@@ -18,18 +18,27 @@ from fila_server.core.lifecycle.enqueue cimport enqueue_command
 from fila_server.core.lifecycle.failure cimport decide
 from fila_server.core.lifecycle.settle cimport settle_command
 from fila_server.core.protocol.commands cimport (
-    ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DROP_STAGED,
-    ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_STATS, HOLDERS, KEY_POLICIES, LEASE,
+    ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CANCEL_MESSAGES, CONSUMER_CLOSE, CONSUME_OPEN,
+    DECIDE, DROP_STAGED, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_MESSAGE,
+    GET_STATS, HOLDERS, KEY_POLICIES, LEASE,
     LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, LIST_SINKS, METRICS, OPEN_SINK,
     OPERATION_RECORDS_CHANGE, OPERATION_RECORDS_READ, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW,
     SESSION, SESSION_OPEN, STAGE, STATS_PAGE, STORED_BYTES, TROUBLES_PAGE,
     WAITING_LONGEST_PAGE, WATCH_ROWS, WRITTEN,
 )
+from fila_server.core.search.lookups cimport lookup_begin
 from fila_server.core.sinks.listing cimport sinks_list
 from fila_server.core.sinks.publishing cimport drop_staged, publish
 from fila_server.core.sinks.registry cimport sink_open
 from fila_server.core.sinks.staging cimport stage
 from fila_server.core.threads.mailbox cimport ALLOWED
+
+
+cdef bint _search(Core* core, Command* command) noexcept nogil:
+    """For messages. False: it is answered; True: it was kept, and has its turns later."""
+    if command.kind == CANCEL_MESSAGES or command.kind == GET_MESSAGE:
+        return not lookup_begin(core, command)
+    return page_begin(core, command)
 
 
 cdef bint command_run(Core* core, Command* command) noexcept nogil:
@@ -52,8 +61,8 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         consumer_command(core, command)
     elif kind == LISTENED:
         listened(core)
-    elif kind == PEEK_MESSAGES or kind == REDRIVE_MOVE:
-        return not page_begin(core, command)    # it has its turn later in this pass
+    elif kind in (PEEK_MESSAGES, REDRIVE_MOVE, CANCEL_MESSAGES, GET_MESSAGE):
+        return not _search(core, command)
     elif kind == DECIDE:
         decide(core, command)
     elif kind == STAGE:

@@ -35,6 +35,7 @@ from fila_server.core.runtime.commit cimport commit_pass
 from fila_server.core.runtime.engine_numbers cimport core_counters, log_found, opening_found
 from fila_server.core.runtime.passes cimport run_pass
 from fila_server.core.runtime.settings cimport core_configure, store_configure
+from fila_server.core.search.lookups cimport lookups_forget
 from fila_server.core.sinks.registry cimport sinks_forget
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
 from fila_server.core.scheduling.limits cimport limits_init, limits_reported
@@ -271,6 +272,7 @@ cdef class CoreEngine(OpenCore):
             core.postponed = command.next
             command_free(command)
         chores_forget(core)
+        lookups_forget(core)
         sinks_forget(core)
         # The tables first: letting go of them fills a batch, which nobody writes.
         forget_all(core)

@@ -35,6 +35,7 @@ from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.scheduling.limits cimport limits_turn
 from fila_server.core.scheduling.throttle cimport throttle_key_look
 from fila_server.core.scheduling.tokens cimport bucket_wake
+from fila_server.core.search.lookups cimport lookups_turn
 from fila_server.core.sinks.moving cimport sinks_turn
 from fila_server.core.state.budget cimport stage_begins, stage_goes_on
 from fila_server.core.state.kinds cimport (
@@ -172,6 +173,8 @@ cdef bint _stages(Core* core) noexcept nogil:
     if core.unasked != NULL and failures_turn(core):
         more = True
     if core.pages != NULL and pages_turn(core):
+        more = True
+    if core.lookups.first != NULL and lookups_turn(core):
         more = True
     stage_begins(core)
     if core.rebuilding:

@@ -74,6 +74,7 @@ cdef void directory_add(Directory* directory, Frame* frame) noexcept nogil:
     cell.frame = frame
     directory.count += 1
     directory.live += 1
+    directory.own += frame.own_ids != NULL
     # A frame rewritten from an older one keeps its offsets: sift it down to where they belong.
     i = directory.count - 1
     while i > directory.start and directory.cells[i - 1].first_offset > directory.cells[i].first_offset:
@@ -112,6 +113,8 @@ cdef void directory_replace(Directory* directory, Frame* old, Frame* frame) noex
         _step()
         i -= 1
         if directory.cells[i].frame == old:
+            directory.own += frame.own_ids != NULL
+            directory.own -= old.own_ids != NULL
             directory.cells[i].frame = frame
             directory.cells[i].first_offset = frame.first_offset
             return
@@ -125,6 +128,7 @@ cdef void directory_remove(Directory* directory, Frame* frame) noexcept nogil:
         if directory.cells[i].frame == frame:
             directory.cells[i].frame = NULL
             directory.live -= 1
+            directory.own -= frame.own_ids != NULL
             break
         if directory.cells[i].first_offset < frame.first_offset:
             break
@@ -213,6 +217,7 @@ cdef Frame* directory_ordinary(Directory* directory, uint64_t id_high) noexcept 
 cdef void directory_pop(Queue* queue, Frame* frame) noexcept nogil:
     queue.directory.cells[queue.directory.start].frame = NULL
     queue.directory.live -= 1
+    queue.directory.own -= frame.own_ids != NULL
     while (
         queue.directory.start < queue.directory.count
         and queue.directory.cells[queue.directory.start].frame == NULL

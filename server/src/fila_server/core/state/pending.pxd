@@ -85,6 +85,35 @@ cdef struct Page:
     uint32_t count
     uint64_t offsets[PAGE_MAX]      # found; they may be pending no more
 
+cdef struct Sought:                 # a message that a call names
+    uint64_t id_high, id_low
+    Sought*  same_cell              # neighbour in Lookup.by_cell
+    uint8_t  outcome                # CancelMessagesResponse.Outcome; 0 = it is looked for
+
+# a call whose messages may stand anywhere, so that it looks for them in pieces
+cdef struct Lookup:
+    Lookup*  next
+    Command* command
+    Slice    queue, channel, tenant # within the command's bytes
+    bint     walks                  # what can be found by arithmetic was
+    bint     changed                # some message ended
+    uint64_t next_offset            # where it looks on
+    uint32_t count, open            # the latter: that are looked for still
+    Map64    by_cell                # these
+    Sought*  sought
+
+cdef struct LastError:              # what a consumer said of a message that failed
+    uint64_t id_high, id_low
+    uint64_t channel                # its number
+    uint32_t attempts               # after that failure
+    uint32_t length
+    char     text[256]
+
+cdef struct Lookups:
+    Lookup   *first, *last
+    uint32_t count
+    LastError* errors               # see index/last_errors; NULL until one is kept
+
 cdef struct Chore:                  # work on a queue that is done in pieces, between passes
     Chore*   next
     Command* command                # a purge, answered when all is done; NULL: the queue's gone channels

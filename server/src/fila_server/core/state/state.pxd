@@ -25,7 +25,7 @@ from fila_server.core.state.opaque cimport (
     History, Loader, Outboxes, Store, StoreError, Traces, rocksdb_writebatch_t,
 )
 from fila_server.core.state.pending cimport (
-    Chore, Cohort, Decision, Dedup, Holder, KeyDefaulting, KeyExtras, LeaseGroup, OwnIds, Page, Wait,
+    Chore, Cohort, Decision, Dedup, Holder, KeyDefaulting, KeyExtras, LeaseGroup, Lookups, OwnIds, Page, Wait,
 )
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.shared cimport Shared
@@ -320,7 +320,7 @@ cdef struct DirectoryCell:
 cdef struct Directory:              # a queue's frames in offset order
     DirectoryCell* cells
     uint32_t start, count           # cells in use from 0, deleted ones included
-    uint32_t capacity, live
+    uint32_t capacity, live, own    # the latter: frames whose entries have ids of their own
 
 cdef struct Building:               # one message on its way into a frame
     Command* command
@@ -462,6 +462,7 @@ cdef struct Core:
     uint64_t decision_number
     Page     *pages, *pages_last
     uint32_t pages_count
+    Lookups  lookups                # messages that calls name
     uint64_t loads_taken            # answers of the reader thread
     Queue    *gone, *gone_last      # deleted, and being taken apart; oldest first
     Chore    *chores, *chores_last  # changes that are carried out in pieces, each in its turn
@@ -485,7 +486,7 @@ cdef struct Core:
     # --- bytes in memory
     uint64_t hot_bytes
     Body     *newest, *oldest
-    uint32_t rebuilding             # channels that take in retained frames after a seek
+    uint32_t rebuilding, clocks_count       # channels that take in retained frames; rows of all channels
     int      disk_level, disk_low   # as of this pass
     Timer    housekeeping
     int64_t  index_bytes            # frames, shares, keys, flows
@@ -493,7 +494,6 @@ cdef struct Core:
     Timers   visits                 # of queues: see visits.pxd
     int64_t  housekeeping_ns        # when housekeeping ran last
     int64_t  wall_ahead_ms, live_bytes      # of the monotonic clock; bytes of FRAMES: as of the last visits
-    uint32_t clocks_count           # rows of all channels
     CoreCounters counters
     Sinks    sinks
     Buffer   scratch, tail

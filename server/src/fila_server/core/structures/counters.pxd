@@ -27,6 +27,7 @@ cdef struct QueueCounters:
     uint64_t refused
     uint64_t returned
     uint64_t dead_dropped
+    uint64_t cancelled
 
 cdef struct Failures:               # of a queue, since the first after a quiet time
     int64_t  began_ns, last_ns      # on the monotonic clock; 0 = none yet

@@ -3,8 +3,8 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t
 from libc.string cimport memcmp, strlen
 
 from fila_server.core.protocol.commands cimport (
-    ACK, ACK_BATCH, CONSUME_OPEN, ENQUEUE, ENQUEUE_BATCH, ENQUEUE_STREAM, EXTEND_LEASE, LEASE, NACK,
-    NACK_BATCH, SESSION_OPEN,
+    ACK, ACK_BATCH, CANCEL_MESSAGES, CONSUME_OPEN, ENQUEUE, ENQUEUE_BATCH, ENQUEUE_STREAM, EXTEND_LEASE,
+    LEASE, NACK, NACK_BATCH, SESSION_OPEN,
 )
 from fila_server.core.structures.buffer cimport Buffer, put_bytes
 from fila_server.edge.call_limits import HEALTH
@@ -28,7 +28,7 @@ cdef size_t HEALTH_LENGTH = len(_health)
 # --- methods that go to the scheduler without Python -----------------------------------------
 
 cdef enum:
-    METHODS = 11
+    METHODS = 12
 
 cdef const char* SERVICE = b"/fila.v1.FilaService/"
 cdef enum:
@@ -58,6 +58,7 @@ _method(7, b"/fila.v1.FilaService/ConsumeSession", SESSION_OPEN, SESSION_CONSUME
 _method(8, b"/fila.v1.FilaService/Nack", NACK, UNARY, True)
 _method(9, b"/fila.v1.FilaService/NackBatch", NACK_BATCH, UNARY, True)
 _method(10, b"/fila.v1.FilaService/ExtendLease", EXTEND_LEASE, UNARY, True)
+_method(11, b"/fila.v1.FilaService/CancelMessages", CANCEL_MESSAGES, UNARY, True)
 
 
 cdef const Method* _method_find(const char* path, size_t length) noexcept nogil:

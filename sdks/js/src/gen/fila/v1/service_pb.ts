@@ -7,8 +7,8 @@
 // @generated from file fila/v1/service.proto (package fila.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { ItemStatus, Message as Message$1 } from "./messages_pb.js";
 import { file_fila_v1_messages } from "./messages_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/service.proto.
  */
 export const file_fila_v1_service: GenFile = /*@__PURE__*/
-  fileDesc("ChVmaWxhL3YxL3NlcnZpY2UucHJvdG8SB2ZpbGEudjEiwQEKDkVucXVldWVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEjUKB2hlYWRlcnMYAiADKAsyJC5maWxhLnYxLkVucXVldWVSZXF1ZXN0LkhlYWRlcnNFbnRyeRIPCgdwYXlsb2FkGAMgASgMEigKB29wdGlvbnMYBCABKAsyFy5maWxhLnYxLkVucXVldWVPcHRpb25zGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjUKD0VucXVldWVSZXNwb25zZRISCgptZXNzYWdlX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBCKFAQoORW5xdWV1ZU9wdGlvbnMSEAoIZGVsYXlfbXMYASABKAQSLgoKZGVsaXZlcl9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoGdHRsX21zGAMgASgESACIAQESEQoJZGVkdXBfa2V5GAQgASgJQgkKB190dGxfbXMiwQEKDkVucXVldWVNZXNzYWdlEg0KBXF1ZXVlGAEgASgJEjUKB2hlYWRlcnMYAiADKAsyJC5maWxhLnYxLkVucXVldWVNZXNzYWdlLkhlYWRlcnNFbnRyeRIPCgdwYXlsb2FkGAMgASgMEigKB29wdGlvbnMYBCABKAsyFy5maWxhLnYxLkVucXVldWVPcHRpb25zGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIk8KE0VucXVldWVCYXRjaFJlcXVlc3QSDQoFcXVldWUYASABKAkSKQoIbWVzc2FnZXMYAiADKAsyFy5maWxhLnYxLkVucXVldWVNZXNzYWdlIj8KFEVucXVldWVCYXRjaFJlc3BvbnNlEicKB3Jlc3VsdHMYASADKAsyFi5maWxhLnYxLkVucXVldWVSZXN1bHQiVwoNRW5xdWV1ZVJlc3VsdBISCgptZXNzYWdlX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBBIiCgVlcnJvchgDIAEoCzITLmZpbGEudjEuSXRlbVN0YXR1cyJVChRFbnF1ZXVlU3RyZWFtUmVxdWVzdBIQCghzZXF1ZW5jZRgBIAEoBBIrCgViYXRjaBgCIAEoCzIcLmZpbGEudjEuRW5xdWV1ZUJhdGNoUmVxdWVzdCJSChVFbnF1ZXVlU3RyZWFtUmVzcG9uc2USEAoIc2VxdWVuY2UYASABKAQSJwoHcmVzdWx0cxgCIAMoCzIWLmZpbGEudjEuRW5xdWV1ZVJlc3VsdCJgCg5Db25zdW1lUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhUKDW1heF9pbl9mbGlnaHQYAyABKA0SEQoJbWF4X2JhdGNoGAQgASgNSgQIDRAQIlgKD0NvbnN1bWVSZXNwb25zZRIhCgdtZXNzYWdlGAEgASgLMhAuZmlsYS52MS5NZXNzYWdlEiIKCG1lc3NhZ2VzGAIgAygLMhAuZmlsYS52MS5NZXNzYWdlIlsKDExlYXNlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhQKDG1heF9tZXNzYWdlcxgDIAEoDRIPCgd3YWl0X21zGAQgASgNSgQIDRAQIjMKDUxlYXNlUmVzcG9uc2USIgoIbWVzc2FnZXMYASADKAsyEC5maWxhLnYxLk1lc3NhZ2UiUgoKQWNrUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRISCgptZXNzYWdlX2lkGAIgASgJEg8KB2NoYW5uZWwYAyABKAkSEAoIbGVhc2VfaWQYBCABKAQiDQoLQWNrUmVzcG9uc2UirAEKC05hY2tSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhIKCm1lc3NhZ2VfaWQYAiABKAkSDQoFZXJyb3IYAyABKAkSDwoHY2hhbm5lbBgEIAEoCRIQCghsZWFzZV9pZBgFIAEoBBIVCghkZWxheV9tcxgGIAEoBEgAiAEBEhMKC2RlYWRfbGV0dGVyGAcgASgIEg8KB3JlbGVhc2UYCCABKAhCCwoJX2RlbGF5X21zIg4KDE5hY2tSZXNwb25zZSKLAQoKU2V0dGxlSXRlbRISCgptZXNzYWdlX2lkGAEgASgJEhAKCGxlYXNlX2lkGAIgASgEEg0KBWVycm9yGAMgASgJEhUKCGRlbGF5X21zGAQgASgESACIAQESEwoLZGVhZF9sZXR0ZXIYBSABKAgSDwoHcmVsZWFzZRgGIAEoCEILCglfZGVsYXlfbXMiVQoPQWNrQmF0Y2hSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSIgoFaXRlbXMYAyADKAsyEy5maWxhLnYxLlNldHRsZUl0ZW0iVgoQTmFja0JhdGNoUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEiIKBWl0ZW1zGAMgAygLMhMuZmlsYS52MS5TZXR0bGVJdGVtIjsKE1NldHRsZUJhdGNoUmVzcG9uc2USJAoHcmVzdWx0cxgBIAMoCzITLmZpbGEudjEuSXRlbVN0YXR1cyJtChJFeHRlbmRMZWFzZVJlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRISCgptZXNzYWdlX2lkGAMgASgJEhAKCGxlYXNlX2lkGAQgASgEEhEKCWV4dGVuZF9tcxgFIAEoBCJLChNFeHRlbmRMZWFzZVJlc3BvbnNlEjQKEGxlYXNlX2V4cGlyZXNfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIq4HChVDb25zdW1lU2Vzc2lvblJlcXVlc3QSMwoEb3BlbhgBIAEoCzIjLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXF1ZXN0Lk9wZW5IABIQCgZjcmVkaXQYAiABKA1IABIeCgNhY2sYAyABKAsyDy5maWxhLnYxLlNldHRsZUgAEh8KBG5hY2sYBCABKAsyDy5maWxhLnYxLlNldHRsZUgAEjcKBmV4dGVuZBgFIAEoCzIlLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXF1ZXN0LkV4dGVuZEgAEjUKBWNsb3NlGAYgASgLMiQuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QuQ2xvc2VIABI1CgViZWd1bhgHIAEoCzIkLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXF1ZXN0LkJlZ3VuSAASNwoGd2luZG93GAggASgLMiUuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QuV2luZG93SAASNQoFYWxpdmUYCSABKAsyJC5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVxdWVzdC5BbGl2ZUgAGuwBCgRPcGVuEg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSFQoNbWF4X2luX2ZsaWdodBgDIAEoDRIWCg5pbml0aWFsX2NyZWRpdBgEIAEoDRIUCgx0cmFja3NfYmVndW4YBSABKAgSDAoEbmFtZRgGIAEoCRIhChRtYXhfbGVhc2VfcmVuZXdhbF9tcxgHIAEoBEgAiAEBEjUKBnJlc3VtZRgIIAEoCzIlLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXF1ZXN0LlJlc3VtZUIXChVfbWF4X2xlYXNlX3JlbmV3YWxfbXMaMAoGUmVzdW1lEhMKC2NvbnN1bWVyX2lkGAEgASgEEhEKCWxlYXNlX2lkcxgCIAMoBBouCgZFeHRlbmQSEQoJbGVhc2VfaWRzGAEgAygEEhEKCWV4dGVuZF9tcxgCIAEoBBoYCgVDbG9zZRIPCgdyZWxlYXNlGAEgASgIGhoKBUJlZ3VuEhEKCWxlYXNlX2lkcxgBIAMoBBopCgZXaW5kb3cSDAoEc2l6ZRgBIAEoDRIRCglnaXZlX2JhY2sYAiADKAQaMwoFQWxpdmUSEAoIc2VxdWVuY2UYASABKAQSGAoQaGFuZGxpbmdfdGltZV91cxgCIAEoBEIJCgdyZXF1ZXN0SgQIDRAQIoYBCgZTZXR0bGUSEAoIc2VxdWVuY2UYASABKAQSEQoJbGVhc2VfaWRzGAIgAygEEg0KBWVycm9yGAMgASgJEhUKCGRlbGF5X21zGAQgASgESACIAQESEwoLZGVhZF9sZXR0ZXIYBSABKAgSDwoHcmVsZWFzZRgGIAEoCEILCglfZGVsYXlfbXMiwAcKFkNvbnN1bWVTZXNzaW9uUmVzcG9uc2USOAoGb3BlbmVkGAEgASgLMiYuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlLk9wZW5lZEgAEjwKCGRlbGl2ZXJ5GAIgASgLMiguZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlLkRlbGl2ZXJ5SAASOgoHc2V0dGxlZBgDIAEoCzInLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXNwb25zZS5TZXR0bGVkSAASPAoIZXh0ZW5kZWQYBCABKAsyKC5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVzcG9uc2UuRXh0ZW5kZWRIABI6CgdyZXZva2VkGAUgASgLMicuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlLlJldm9rZWRIABI2CgVhbGl2ZRgGIAEoCzIlLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXNwb25zZS5BbGl2ZUgAGo8BCgZPcGVuZWQSEwoLY29uc3VtZXJfaWQYASABKAQSHQoVdmlzaWJpbGl0eV90aW1lb3V0X21zGAIgASgEEhsKE2Rpc2Nvbm5lY3RfZ3JhY2VfbXMYAyABKAQSHAoUbWF4X2xlYXNlX3JlbmV3YWxfbXMYBCABKAQSFgoObG9zdF9sZWFzZV9pZHMYBSADKAQaLgoIRGVsaXZlcnkSIgoIbWVzc2FnZXMYASADKAsyEC5maWxhLnYxLk1lc3NhZ2UaQAoHRmFpbHVyZRIQCghsZWFzZV9pZBgBIAEoBBIjCgZzdGF0dXMYAiABKAsyEy5maWxhLnYxLkl0ZW1TdGF0dXMaVgoHU2V0dGxlZBIQCghzZXF1ZW5jZRgBIAEoBBI5CghmYWlsdXJlcxgCIAMoCzInLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXNwb25zZS5GYWlsdXJlGo4BCghFeHRlbmRlZBIRCglsZWFzZV9pZHMYASADKAQSNAoQbGVhc2VfZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOQoIZmFpbHVyZXMYAyADKAsyJy5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVzcG9uc2UuRmFpbHVyZRosCgdSZXZva2VkEhEKCWxlYXNlX2lkcxgBIAMoBBIOCgZyZWFzb24YAiABKAkaGQoFQWxpdmUSEAoIc2VxdWVuY2UYASABKARCCgoIcmVzcG9uc2Uy9gUKC0ZpbGFTZXJ2aWNlEjwKB0VucXVldWUSFy5maWxhLnYxLkVucXVldWVSZXF1ZXN0GhguZmlsYS52MS5FbnF1ZXVlUmVzcG9uc2USSwoMRW5xdWV1ZUJhdGNoEhwuZmlsYS52MS5FbnF1ZXVlQmF0Y2hSZXF1ZXN0Gh0uZmlsYS52MS5FbnF1ZXVlQmF0Y2hSZXNwb25zZRJSCg1FbnF1ZXVlU3RyZWFtEh0uZmlsYS52MS5FbnF1ZXVlU3RyZWFtUmVxdWVzdBoeLmZpbGEudjEuRW5xdWV1ZVN0cmVhbVJlc3BvbnNlKAEwARI+CgdDb25zdW1lEhcuZmlsYS52MS5Db25zdW1lUmVxdWVzdBoYLmZpbGEudjEuQ29uc3VtZVJlc3BvbnNlMAESNgoFTGVhc2USFS5maWxhLnYxLkxlYXNlUmVxdWVzdBoWLmZpbGEudjEuTGVhc2VSZXNwb25zZRJVCg5Db25zdW1lU2Vzc2lvbhIeLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXF1ZXN0Gh8uZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlKAEwARIwCgNBY2sSEy5maWxhLnYxLkFja1JlcXVlc3QaFC5maWxhLnYxLkFja1Jlc3BvbnNlEjMKBE5hY2sSFC5maWxhLnYxLk5hY2tSZXF1ZXN0GhUuZmlsYS52MS5OYWNrUmVzcG9uc2USQgoIQWNrQmF0Y2gSGC5maWxhLnYxLkFja0JhdGNoUmVxdWVzdBocLmZpbGEudjEuU2V0dGxlQmF0Y2hSZXNwb25zZRJECglOYWNrQmF0Y2gSGS5maWxhLnYxLk5hY2tCYXRjaFJlcXVlc3QaHC5maWxhLnYxLlNldHRsZUJhdGNoUmVzcG9uc2USSAoLRXh0ZW5kTGVhc2USGy5maWxhLnYxLkV4dGVuZExlYXNlUmVxdWVzdBocLmZpbGEudjEuRXh0ZW5kTGVhc2VSZXNwb25zZUIdCgtkZXYuZmlsYS52MUIMU2VydmljZVByb3RvUAFiBnByb3RvMw", [file_fila_v1_messages, file_google_protobuf_timestamp]);
+  fileDesc("ChVmaWxhL3YxL3NlcnZpY2UucHJvdG8SB2ZpbGEudjEiwQEKDkVucXVldWVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEjUKB2hlYWRlcnMYAiADKAsyJC5maWxhLnYxLkVucXVldWVSZXF1ZXN0LkhlYWRlcnNFbnRyeRIPCgdwYXlsb2FkGAMgASgMEigKB29wdGlvbnMYBCABKAsyFy5maWxhLnYxLkVucXVldWVPcHRpb25zGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjUKD0VucXVldWVSZXNwb25zZRISCgptZXNzYWdlX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBCKFAQoORW5xdWV1ZU9wdGlvbnMSEAoIZGVsYXlfbXMYASABKAQSLgoKZGVsaXZlcl9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoGdHRsX21zGAMgASgESACIAQESEQoJZGVkdXBfa2V5GAQgASgJQgkKB190dGxfbXMiwQEKDkVucXVldWVNZXNzYWdlEg0KBXF1ZXVlGAEgASgJEjUKB2hlYWRlcnMYAiADKAsyJC5maWxhLnYxLkVucXVldWVNZXNzYWdlLkhlYWRlcnNFbnRyeRIPCgdwYXlsb2FkGAMgASgMEigKB29wdGlvbnMYBCABKAsyFy5maWxhLnYxLkVucXVldWVPcHRpb25zGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIk8KE0VucXVldWVCYXRjaFJlcXVlc3QSDQoFcXVldWUYASABKAkSKQoIbWVzc2FnZXMYAiADKAsyFy5maWxhLnYxLkVucXVldWVNZXNzYWdlIj8KFEVucXVldWVCYXRjaFJlc3BvbnNlEicKB3Jlc3VsdHMYASADKAsyFi5maWxhLnYxLkVucXVldWVSZXN1bHQiVwoNRW5xdWV1ZVJlc3VsdBISCgptZXNzYWdlX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBBIiCgVlcnJvchgDIAEoCzITLmZpbGEudjEuSXRlbVN0YXR1cyJVChRFbnF1ZXVlU3RyZWFtUmVxdWVzdBIQCghzZXF1ZW5jZRgBIAEoBBIrCgViYXRjaBgCIAEoCzIcLmZpbGEudjEuRW5xdWV1ZUJhdGNoUmVxdWVzdCJSChVFbnF1ZXVlU3RyZWFtUmVzcG9uc2USEAoIc2VxdWVuY2UYASABKAQSJwoHcmVzdWx0cxgCIAMoCzIWLmZpbGEudjEuRW5xdWV1ZVJlc3VsdCJgCg5Db25zdW1lUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhUKDW1heF9pbl9mbGlnaHQYAyABKA0SEQoJbWF4X2JhdGNoGAQgASgNSgQIDRAQIlgKD0NvbnN1bWVSZXNwb25zZRIhCgdtZXNzYWdlGAEgASgLMhAuZmlsYS52MS5NZXNzYWdlEiIKCG1lc3NhZ2VzGAIgAygLMhAuZmlsYS52MS5NZXNzYWdlIlsKDExlYXNlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhQKDG1heF9tZXNzYWdlcxgDIAEoDRIPCgd3YWl0X21zGAQgASgNSgQIDRAQIjMKDUxlYXNlUmVzcG9uc2USIgoIbWVzc2FnZXMYASADKAsyEC5maWxhLnYxLk1lc3NhZ2UiUgoKQWNrUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRISCgptZXNzYWdlX2lkGAIgASgJEg8KB2NoYW5uZWwYAyABKAkSEAoIbGVhc2VfaWQYBCABKAQiDQoLQWNrUmVzcG9uc2UirAEKC05hY2tSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhIKCm1lc3NhZ2VfaWQYAiABKAkSDQoFZXJyb3IYAyABKAkSDwoHY2hhbm5lbBgEIAEoCRIQCghsZWFzZV9pZBgFIAEoBBIVCghkZWxheV9tcxgGIAEoBEgAiAEBEhMKC2RlYWRfbGV0dGVyGAcgASgIEg8KB3JlbGVhc2UYCCABKAhCCwoJX2RlbGF5X21zIg4KDE5hY2tSZXNwb25zZSKLAQoKU2V0dGxlSXRlbRISCgptZXNzYWdlX2lkGAEgASgJEhAKCGxlYXNlX2lkGAIgASgEEg0KBWVycm9yGAMgASgJEhUKCGRlbGF5X21zGAQgASgESACIAQESEwoLZGVhZF9sZXR0ZXIYBSABKAgSDwoHcmVsZWFzZRgGIAEoCEILCglfZGVsYXlfbXMiVQoPQWNrQmF0Y2hSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSIgoFaXRlbXMYAyADKAsyEy5maWxhLnYxLlNldHRsZUl0ZW0iVgoQTmFja0JhdGNoUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEiIKBWl0ZW1zGAMgAygLMhMuZmlsYS52MS5TZXR0bGVJdGVtIjsKE1NldHRsZUJhdGNoUmVzcG9uc2USJAoHcmVzdWx0cxgBIAMoCzITLmZpbGEudjEuSXRlbVN0YXR1cyJtChJFeHRlbmRMZWFzZVJlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRISCgptZXNzYWdlX2lkGAMgASgJEhAKCGxlYXNlX2lkGAQgASgEEhEKCWV4dGVuZF9tcxgFIAEoBCJLChNFeHRlbmRMZWFzZVJlc3BvbnNlEjQKEGxlYXNlX2V4cGlyZXNfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImYKFUNhbmNlbE1lc3NhZ2VzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhMKC21lc3NhZ2VfaWRzGAMgAygJEhIKCmRlZHVwX2tleXMYBCADKAlKBAgNEBAiugEKFkNhbmNlbE1lc3NhZ2VzUmVzcG9uc2USOQoIb3V0Y29tZXMYASADKA4yJy5maWxhLnYxLkNhbmNlbE1lc3NhZ2VzUmVzcG9uc2UuT3V0Y29tZSJlCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIVChFPVVRDT01FX0NBTkNFTExFRBABEhMKD09VVENPTUVfUkVWT0tFRBACEhUKEU9VVENPTUVfTk9UX0ZPVU5EEAMirgcKFUNvbnN1bWVTZXNzaW9uUmVxdWVzdBIzCgRvcGVuGAEgASgLMiMuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QuT3BlbkgAEhAKBmNyZWRpdBgCIAEoDUgAEh4KA2FjaxgDIAEoCzIPLmZpbGEudjEuU2V0dGxlSAASHwoEbmFjaxgEIAEoCzIPLmZpbGEudjEuU2V0dGxlSAASNwoGZXh0ZW5kGAUgASgLMiUuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QuRXh0ZW5kSAASNQoFY2xvc2UYBiABKAsyJC5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVxdWVzdC5DbG9zZUgAEjUKBWJlZ3VuGAcgASgLMiQuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QuQmVndW5IABI3CgZ3aW5kb3cYCCABKAsyJS5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVxdWVzdC5XaW5kb3dIABI1CgVhbGl2ZRgJIAEoCzIkLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXF1ZXN0LkFsaXZlSAAa7AEKBE9wZW4SDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIVCg1tYXhfaW5fZmxpZ2h0GAMgASgNEhYKDmluaXRpYWxfY3JlZGl0GAQgASgNEhQKDHRyYWNrc19iZWd1bhgFIAEoCBIMCgRuYW1lGAYgASgJEiEKFG1heF9sZWFzZV9yZW5ld2FsX21zGAcgASgESACIAQESNQoGcmVzdW1lGAggASgLMiUuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QuUmVzdW1lQhcKFV9tYXhfbGVhc2VfcmVuZXdhbF9tcxowCgZSZXN1bWUSEwoLY29uc3VtZXJfaWQYASABKAQSEQoJbGVhc2VfaWRzGAIgAygEGi4KBkV4dGVuZBIRCglsZWFzZV9pZHMYASADKAQSEQoJZXh0ZW5kX21zGAIgASgEGhgKBUNsb3NlEg8KB3JlbGVhc2UYASABKAgaGgoFQmVndW4SEQoJbGVhc2VfaWRzGAEgAygEGikKBldpbmRvdxIMCgRzaXplGAEgASgNEhEKCWdpdmVfYmFjaxgCIAMoBBozCgVBbGl2ZRIQCghzZXF1ZW5jZRgBIAEoBBIYChBoYW5kbGluZ190aW1lX3VzGAIgASgEQgkKB3JlcXVlc3RKBAgNEBAihgEKBlNldHRsZRIQCghzZXF1ZW5jZRgBIAEoBBIRCglsZWFzZV9pZHMYAiADKAQSDQoFZXJyb3IYAyABKAkSFQoIZGVsYXlfbXMYBCABKARIAIgBARITCgtkZWFkX2xldHRlchgFIAEoCBIPCgdyZWxlYXNlGAYgASgIQgsKCV9kZWxheV9tcyLABwoWQ29uc3VtZVNlc3Npb25SZXNwb25zZRI4CgZvcGVuZWQYASABKAsyJi5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVzcG9uc2UuT3BlbmVkSAASPAoIZGVsaXZlcnkYAiABKAsyKC5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVzcG9uc2UuRGVsaXZlcnlIABI6CgdzZXR0bGVkGAMgASgLMicuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlLlNldHRsZWRIABI8CghleHRlbmRlZBgEIAEoCzIoLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXNwb25zZS5FeHRlbmRlZEgAEjoKB3Jldm9rZWQYBSABKAsyJy5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVzcG9uc2UuUmV2b2tlZEgAEjYKBWFsaXZlGAYgASgLMiUuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlLkFsaXZlSAAajwEKBk9wZW5lZBITCgtjb25zdW1lcl9pZBgBIAEoBBIdChV2aXNpYmlsaXR5X3RpbWVvdXRfbXMYAiABKAQSGwoTZGlzY29ubmVjdF9ncmFjZV9tcxgDIAEoBBIcChRtYXhfbGVhc2VfcmVuZXdhbF9tcxgEIAEoBBIWCg5sb3N0X2xlYXNlX2lkcxgFIAMoBBouCghEZWxpdmVyeRIiCghtZXNzYWdlcxgBIAMoCzIQLmZpbGEudjEuTWVzc2FnZRpACgdGYWlsdXJlEhAKCGxlYXNlX2lkGAEgASgEEiMKBnN0YXR1cxgCIAEoCzITLmZpbGEudjEuSXRlbVN0YXR1cxpWCgdTZXR0bGVkEhAKCHNlcXVlbmNlGAEgASgEEjkKCGZhaWx1cmVzGAIgAygLMicuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlLkZhaWx1cmUajgEKCEV4dGVuZGVkEhEKCWxlYXNlX2lkcxgBIAMoBBI0ChBsZWFzZV9leHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI5CghmYWlsdXJlcxgDIAMoCzInLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXNwb25zZS5GYWlsdXJlGiwKB1Jldm9rZWQSEQoJbGVhc2VfaWRzGAEgAygEEg4KBnJlYXNvbhgCIAEoCRoZCgVBbGl2ZRIQCghzZXF1ZW5jZRgBIAEoBEIKCghyZXNwb25zZTLJBgoLRmlsYVNlcnZpY2USPAoHRW5xdWV1ZRIXLmZpbGEudjEuRW5xdWV1ZVJlcXVlc3QaGC5maWxhLnYxLkVucXVldWVSZXNwb25zZRJLCgxFbnF1ZXVlQmF0Y2gSHC5maWxhLnYxLkVucXVldWVCYXRjaFJlcXVlc3QaHS5maWxhLnYxLkVucXVldWVCYXRjaFJlc3BvbnNlElIKDUVucXVldWVTdHJlYW0SHS5maWxhLnYxLkVucXVldWVTdHJlYW1SZXF1ZXN0Gh4uZmlsYS52MS5FbnF1ZXVlU3RyZWFtUmVzcG9uc2UoATABEj4KB0NvbnN1bWUSFy5maWxhLnYxLkNvbnN1bWVSZXF1ZXN0GhguZmlsYS52MS5Db25zdW1lUmVzcG9uc2UwARI2CgVMZWFzZRIVLmZpbGEudjEuTGVhc2VSZXF1ZXN0GhYuZmlsYS52MS5MZWFzZVJlc3BvbnNlElUKDkNvbnN1bWVTZXNzaW9uEh4uZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QaHy5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVzcG9uc2UoATABEjAKA0FjaxITLmZpbGEudjEuQWNrUmVxdWVzdBoULmZpbGEudjEuQWNrUmVzcG9uc2USMwoETmFjaxIULmZpbGEudjEuTmFja1JlcXVlc3QaFS5maWxhLnYxLk5hY2tSZXNwb25zZRJCCghBY2tCYXRjaBIYLmZpbGEudjEuQWNrQmF0Y2hSZXF1ZXN0GhwuZmlsYS52MS5TZXR0bGVCYXRjaFJlc3BvbnNlEkQKCU5hY2tCYXRjaBIZLmZpbGEudjEuTmFja0JhdGNoUmVxdWVzdBocLmZpbGEudjEuU2V0dGxlQmF0Y2hSZXNwb25zZRJICgtFeHRlbmRMZWFzZRIbLmZpbGEudjEuRXh0ZW5kTGVhc2VSZXF1ZXN0GhwuZmlsYS52MS5FeHRlbmRMZWFzZVJlc3BvbnNlElEKDkNhbmNlbE1lc3NhZ2VzEh4uZmlsYS52MS5DYW5jZWxNZXNzYWdlc1JlcXVlc3QaHy5maWxhLnYxLkNhbmNlbE1lc3NhZ2VzUmVzcG9uc2VCHQoLZGV2LmZpbGEudjFCDFNlcnZpY2VQcm90b1ABYgZwcm90bzM", [file_fila_v1_messages, file_google_protobuf_timestamp]);
 
 /**
  * One message to store.
@@ -810,6 +810,112 @@ export const ExtendLeaseResponseSchema: GenMessage<ExtendLeaseResponse> = /*@__P
   messageDesc(file_fila_v1_service, 22);
 
 /**
+ * Which messages to take back from one channel; at most 10,000 ids and keys together, and at least one.
+ *
+ * @generated from message fila.v1.CancelMessagesRequest
+ */
+export type CancelMessagesRequest = Message<"fila.v1.CancelMessagesRequest"> & {
+  /**
+   * The queue's name.
+   *
+   * @generated from field: string queue = 1;
+   */
+  queue: string;
+
+  /**
+   * The channel; empty means `default`. Other channels keep the message.
+   *
+   * @generated from field: string channel = 2;
+   */
+  channel: string;
+
+  /**
+   * Ids of messages. One that is no UUID refuses the call before anything is taken back.
+   *
+   * @generated from field: repeated string message_ids = 3;
+   */
+  messageIds: string[];
+
+  /**
+   * Dedup keys of messages, at most 128 bytes each; the broker knows a key for the queue's `dedup_window_ms`.
+   *
+   * @generated from field: repeated string dedup_keys = 4;
+   */
+  dedupKeys: string[];
+};
+
+/**
+ * Describes the message fila.v1.CancelMessagesRequest.
+ * Use `create(CancelMessagesRequestSchema)` to create a new message.
+ */
+export const CancelMessagesRequestSchema: GenMessage<CancelMessagesRequest> = /*@__PURE__*/
+  messageDesc(file_fila_v1_service, 23);
+
+/**
+ * What became of each message.
+ *
+ * @generated from message fila.v1.CancelMessagesResponse
+ */
+export type CancelMessagesResponse = Message<"fila.v1.CancelMessagesResponse"> & {
+  /**
+   * One for each of `message_ids`, in their order, then one for each of `dedup_keys`.
+   *
+   * @generated from field: repeated fila.v1.CancelMessagesResponse.Outcome outcomes = 1;
+   */
+  outcomes: CancelMessagesResponse_Outcome[];
+};
+
+/**
+ * Describes the message fila.v1.CancelMessagesResponse.
+ * Use `create(CancelMessagesResponseSchema)` to create a new message.
+ */
+export const CancelMessagesResponseSchema: GenMessage<CancelMessagesResponse> = /*@__PURE__*/
+  messageDesc(file_fila_v1_service, 24);
+
+/**
+ * What a call did to one message.
+ *
+ * @generated from enum fila.v1.CancelMessagesResponse.Outcome
+ */
+export enum CancelMessagesResponse_Outcome {
+  /**
+   * Not known.
+   *
+   * @generated from enum value: OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It waited or was delayed, and is gone.
+   *
+   * @generated from enum value: OUTCOME_CANCELLED = 1;
+   */
+  CANCELLED = 1,
+
+  /**
+   * It was leased, and is gone: the consumer's session is told so, and an ack of it is refused. Whatever the consumer
+   * has done with it by then is done.
+   *
+   * @generated from enum value: OUTCOME_REVOKED = 2;
+   */
+  REVOKED = 2,
+
+  /**
+   * This channel has no such message: it is done, dead or was never there, the key's window is over, or it is
+   * another tenant's.
+   *
+   * @generated from enum value: OUTCOME_NOT_FOUND = 3;
+   */
+  NOT_FOUND = 3,
+}
+
+/**
+ * Describes the enum fila.v1.CancelMessagesResponse.Outcome.
+ */
+export const CancelMessagesResponse_OutcomeSchema: GenEnum<CancelMessagesResponse_Outcome> = /*@__PURE__*/
+  enumDesc(file_fila_v1_service, 24, 0);
+
+/**
  * What a consumer says on its session. The first frame is `open`; within a session a lease_id alone names a message.
  *
  * @generated from message fila.v1.ConsumeSessionRequest
@@ -900,7 +1006,7 @@ export type ConsumeSessionRequest = Message<"fila.v1.ConsumeSessionRequest"> & {
  * Use `create(ConsumeSessionRequestSchema)` to create a new message.
  */
 export const ConsumeSessionRequestSchema: GenMessage<ConsumeSessionRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 23);
+  messageDesc(file_fila_v1_service, 25);
 
 /**
  * What to consume.
@@ -974,7 +1080,7 @@ export type ConsumeSessionRequest_Open = Message<"fila.v1.ConsumeSessionRequest.
  * Use `create(ConsumeSessionRequest_OpenSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_OpenSchema: GenMessage<ConsumeSessionRequest_Open> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 23, 0);
+  messageDesc(file_fila_v1_service, 25, 0);
 
 /**
  * What a consumer that lost its connection still holds.
@@ -1002,7 +1108,7 @@ export type ConsumeSessionRequest_Resume = Message<"fila.v1.ConsumeSessionReques
  * Use `create(ConsumeSessionRequest_ResumeSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_ResumeSchema: GenMessage<ConsumeSessionRequest_Resume> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 23, 1);
+  messageDesc(file_fila_v1_service, 25, 1);
 
 /**
  * Hold messages longer.
@@ -1030,7 +1136,7 @@ export type ConsumeSessionRequest_Extend = Message<"fila.v1.ConsumeSessionReques
  * Use `create(ConsumeSessionRequest_ExtendSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_ExtendSchema: GenMessage<ConsumeSessionRequest_Extend> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 23, 2);
+  messageDesc(file_fila_v1_service, 25, 2);
 
 /**
  * The consumer is leaving; the stream ends after the answers that are still due. What was not begun is returned.
@@ -1051,7 +1157,7 @@ export type ConsumeSessionRequest_Close = Message<"fila.v1.ConsumeSessionRequest
  * Use `create(ConsumeSessionRequest_CloseSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_CloseSchema: GenMessage<ConsumeSessionRequest_Close> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 23, 3);
+  messageDesc(file_fila_v1_service, 25, 3);
 
 /**
  * These messages were handed to the program. Settling implies it, so nothing needs to be said of a message that is
@@ -1073,7 +1179,7 @@ export type ConsumeSessionRequest_Begun = Message<"fila.v1.ConsumeSessionRequest
  * Use `create(ConsumeSessionRequest_BegunSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_BegunSchema: GenMessage<ConsumeSessionRequest_Begun> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 23, 4);
+  messageDesc(file_fila_v1_service, 25, 4);
 
 /**
  * How many messages the session may hold, and what it gives back to hold no more.
@@ -1102,7 +1208,7 @@ export type ConsumeSessionRequest_Window = Message<"fila.v1.ConsumeSessionReques
  * Use `create(ConsumeSessionRequest_WindowSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_WindowSchema: GenMessage<ConsumeSessionRequest_Window> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 23, 5);
+  messageDesc(file_fila_v1_service, 25, 5);
 
 /**
  * The consumer lives. Every frame says so; only this one is answered, so that the consumer knows it was heard.
@@ -1130,7 +1236,7 @@ export type ConsumeSessionRequest_Alive = Message<"fila.v1.ConsumeSessionRequest
  * Use `create(ConsumeSessionRequest_AliveSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_AliveSchema: GenMessage<ConsumeSessionRequest_Alive> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 23, 6);
+  messageDesc(file_fila_v1_service, 25, 6);
 
 /**
  * Leases to settle together in a session.
@@ -1186,7 +1292,7 @@ export type Settle = Message<"fila.v1.Settle"> & {
  * Use `create(SettleSchema)` to create a new message.
  */
 export const SettleSchema: GenMessage<Settle> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 24);
+  messageDesc(file_fila_v1_service, 26);
 
 /**
  * What the broker says on a session.
@@ -1255,7 +1361,7 @@ export type ConsumeSessionResponse = Message<"fila.v1.ConsumeSessionResponse"> &
  * Use `create(ConsumeSessionResponseSchema)` to create a new message.
  */
 export const ConsumeSessionResponseSchema: GenMessage<ConsumeSessionResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25);
+  messageDesc(file_fila_v1_service, 27);
 
 /**
  * The session is open; always the first frame.
@@ -1305,7 +1411,7 @@ export type ConsumeSessionResponse_Opened = Message<"fila.v1.ConsumeSessionRespo
  * Use `create(ConsumeSessionResponse_OpenedSchema)` to create a new message.
  */
 export const ConsumeSessionResponse_OpenedSchema: GenMessage<ConsumeSessionResponse_Opened> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 0);
+  messageDesc(file_fila_v1_service, 27, 0);
 
 /**
  * Messages for this consumer.
@@ -1326,7 +1432,7 @@ export type ConsumeSessionResponse_Delivery = Message<"fila.v1.ConsumeSessionRes
  * Use `create(ConsumeSessionResponse_DeliverySchema)` to create a new message.
  */
 export const ConsumeSessionResponse_DeliverySchema: GenMessage<ConsumeSessionResponse_Delivery> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 1);
+  messageDesc(file_fila_v1_service, 27, 1);
 
 /**
  * A lease that could not be settled or extended.
@@ -1354,7 +1460,7 @@ export type ConsumeSessionResponse_Failure = Message<"fila.v1.ConsumeSessionResp
  * Use `create(ConsumeSessionResponse_FailureSchema)` to create a new message.
  */
 export const ConsumeSessionResponse_FailureSchema: GenMessage<ConsumeSessionResponse_Failure> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 2);
+  messageDesc(file_fila_v1_service, 27, 2);
 
 /**
  * An ack or nack frame is durable.
@@ -1382,7 +1488,7 @@ export type ConsumeSessionResponse_Settled = Message<"fila.v1.ConsumeSessionResp
  * Use `create(ConsumeSessionResponse_SettledSchema)` to create a new message.
  */
 export const ConsumeSessionResponse_SettledSchema: GenMessage<ConsumeSessionResponse_Settled> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 3);
+  messageDesc(file_fila_v1_service, 27, 3);
 
 /**
  * The answer to an extend frame; answers come in the order of the frames.
@@ -1417,7 +1523,7 @@ export type ConsumeSessionResponse_Extended = Message<"fila.v1.ConsumeSessionRes
  * Use `create(ConsumeSessionResponse_ExtendedSchema)` to create a new message.
  */
 export const ConsumeSessionResponse_ExtendedSchema: GenMessage<ConsumeSessionResponse_Extended> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 4);
+  messageDesc(file_fila_v1_service, 27, 4);
 
 /**
  * Leases that ended without the consumer's doing. Unbegun messages are to be dropped, begun ones to be cancelled.
@@ -1433,7 +1539,7 @@ export type ConsumeSessionResponse_Revoked = Message<"fila.v1.ConsumeSessionResp
   leaseIds: bigint[];
 
   /**
-   * Why: LEASE_LOST, EXPIRED, SEEK, PURGE, SKIPPED, RETENTION, CHANNEL_DELETED, QUEUE_DELETED.
+   * Why: LEASE_LOST, EXPIRED, SEEK, PURGE, SKIPPED, CANCELLED, RETENTION, CHANNEL_DELETED, QUEUE_DELETED.
    *
    * @generated from field: string reason = 2;
    */
@@ -1445,7 +1551,7 @@ export type ConsumeSessionResponse_Revoked = Message<"fila.v1.ConsumeSessionResp
  * Use `create(ConsumeSessionResponse_RevokedSchema)` to create a new message.
  */
 export const ConsumeSessionResponse_RevokedSchema: GenMessage<ConsumeSessionResponse_Revoked> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 5);
+  messageDesc(file_fila_v1_service, 27, 5);
 
 /**
  * The answer to `Alive`.
@@ -1466,7 +1572,7 @@ export type ConsumeSessionResponse_Alive = Message<"fila.v1.ConsumeSessionRespon
  * Use `create(ConsumeSessionResponse_AliveSchema)` to create a new message.
  */
 export const ConsumeSessionResponse_AliveSchema: GenMessage<ConsumeSessionResponse_Alive> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 6);
+  messageDesc(file_fila_v1_service, 27, 6);
 
 /**
  * Put messages in, get them out fairly, settle them.
@@ -1588,6 +1694,16 @@ export const FilaService: GenService<{
     methodKind: "unary";
     input: typeof ExtendLeaseRequestSchema;
     output: typeof ExtendLeaseResponseSchema;
+  },
+  /**
+   * Take messages back that are not done: they wait, are delayed, or are leased. Answered once that is durable.
+   *
+   * @generated from rpc fila.v1.FilaService.CancelMessages
+   */
+  cancelMessages: {
+    methodKind: "unary";
+    input: typeof CancelMessagesRequestSchema;
+    output: typeof CancelMessagesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_fila_v1_service, 0);

@@ -1,6 +1,8 @@
 package dev.fila.client;
 
 import dev.fila.client.internal.Blocking;
+import dev.fila.v1.CancelMessagesRequest;
+import dev.fila.v1.CancelMessagesResponse;
 import dev.fila.v1.ChannelInfo;
 import dev.fila.v1.ConfigEntry;
 import dev.fila.v1.ConsumerInfo;
@@ -10,6 +12,8 @@ import dev.fila.v1.DeleteQueueRequest;
 import dev.fila.v1.ExplainKeyRequest;
 import dev.fila.v1.ExplainKeyResponse;
 import dev.fila.v1.GetConfigRequest;
+import dev.fila.v1.GetMessageRequest;
+import dev.fila.v1.GetMessageResponse;
 import dev.fila.v1.GetQueueRequest;
 import dev.fila.v1.GetQueueResponse;
 import dev.fila.v1.GetStatsRequest;
@@ -383,6 +387,52 @@ public abstract sealed class AdminCalls permits ObservingCalls {
                         .setMessageId(orEmpty(messageId))
                         .build();
         return call(Rpc.SKIP_MESSAGE, request, about(queue, orDefault(channel)));
+    }
+
+    // One message.
+
+    /**
+     * Says where one message is: it waits, is delayed or leased, failed, is dead, or is not known
+     * any more. Throws QueueNotFoundException, ChannelNotFoundException, InvalidException.
+     */
+    public GetMessageResponse getMessage(
+            String queue, @Nullable String channel, String messageId) {
+        return getMessage(
+                GetMessageRequest.newBuilder().setMessageId(messageId), queue, channel);
+    }
+
+    /** Says the same of a message that was enqueued with this dedup key. */
+    public GetMessageResponse getMessageByDedupKey(
+            String queue, @Nullable String channel, String dedupKey) {
+        return getMessage(GetMessageRequest.newBuilder().setDedupKey(dedupKey), queue, channel);
+    }
+
+    private GetMessageResponse getMessage(
+            GetMessageRequest.Builder request, String queue, @Nullable String channel) {
+        request.setQueue(queue).setChannel(orEmpty(channel));
+        return call(Rpc.GET_MESSAGE, request.build(), about(queue, orDefault(channel)));
+    }
+
+    /**
+     * Takes messages back that are not done, by their ids and their dedup keys, at most 10,000 a
+     * call. Returns what became of each, ids first: it waited and is gone, a consumer had it, whose
+     * ack is refused from now on, or the channel has no such message. Throws
+     * QueueNotFoundException, ChannelNotFoundException, InvalidException.
+     */
+    public List<CancelMessagesResponse.Outcome> cancelMessages(
+            String queue,
+            @Nullable String channel,
+            List<String> messageIds,
+            List<String> dedupKeys) {
+        CancelMessagesRequest request =
+                CancelMessagesRequest.newBuilder()
+                        .setQueue(queue)
+                        .setChannel(orEmpty(channel))
+                        .addAllMessageIds(messageIds)
+                        .addAllDedupKeys(dedupKeys)
+                        .build();
+        return call(Rpc.CANCEL_MESSAGES, request, about(queue, orDefault(channel)))
+                .getOutcomesList();
     }
 
     // The log.

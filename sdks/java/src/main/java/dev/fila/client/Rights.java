@@ -56,6 +56,11 @@ public final class Rights {
             return add(Right.RIGHT_VIEW, patterns);
         }
 
+        /** To take messages back, by id or dedup key. */
+        public Builder cancel(String... patterns) {
+            return add(Right.RIGHT_CANCEL, patterns);
+        }
+
         /** To everything, keys and runtime config included. */
         public Builder admin() {
             permissions.add(Permission.newBuilder().setRight(Right.RIGHT_ADMIN).build());

@@ -1,6 +1,8 @@
 package dev.fila.client;
 
 import dev.fila.v1.AckBatchRequest;
+import dev.fila.v1.CancelMessagesRequest;
+import dev.fila.v1.CancelMessagesResponse;
 import dev.fila.v1.CancelOperationRequest;
 import dev.fila.v1.CancelOperationResponse;
 import dev.fila.v1.CreateChannelRequest;
@@ -36,6 +38,8 @@ import dev.fila.v1.ForgetPrincipalRequest;
 import dev.fila.v1.ForgetPrincipalResponse;
 import dev.fila.v1.GetConfigRequest;
 import dev.fila.v1.GetConfigResponse;
+import dev.fila.v1.GetMessageRequest;
+import dev.fila.v1.GetMessageResponse;
 import dev.fila.v1.GetPrincipalRequest;
 import dev.fila.v1.GetPrincipalResponse;
 import dev.fila.v1.GetQueueRequest;
@@ -138,6 +142,9 @@ record Rpc<Q, A>(MethodDescriptor<Q, A> method, boolean repeatable) {
             repeatable(FilaServiceGrpc.getNackBatchMethod());
     static final Rpc<ExtendLeaseRequest, ExtendLeaseResponse> EXTEND_LEASE =
             repeatable(FilaServiceGrpc.getExtendLeaseMethod());
+    // A second run finds nothing of what the first one took back, and says so.
+    static final Rpc<CancelMessagesRequest, CancelMessagesResponse> CANCEL_MESSAGES =
+            once(FilaServiceGrpc.getCancelMessagesMethod());
 
     static final Rpc<CreateQueueRequest, CreateQueueResponse> CREATE_QUEUE =
             once(FilaAdminGrpc.getCreateQueueMethod());
@@ -181,6 +188,8 @@ record Rpc<Q, A>(MethodDescriptor<Q, A> method, boolean repeatable) {
             once(FilaAdminGrpc.getSkipMessageMethod());
     static final Rpc<ExplainKeyRequest, ExplainKeyResponse> EXPLAIN_KEY =
             repeatable(FilaAdminGrpc.getExplainKeyMethod());
+    static final Rpc<GetMessageRequest, GetMessageResponse> GET_MESSAGE =
+            repeatable(FilaAdminGrpc.getGetMessageMethod());
     static final Rpc<ListConsumersRequest, ListConsumersResponse> LIST_CONSUMERS =
             repeatable(FilaAdminGrpc.getListConsumersMethod());
 

@@ -14,6 +14,7 @@ import dev.fila.client.RedriveOptions;
 import dev.fila.client.RetentionSettings;
 import dev.fila.client.RetrySettings;
 import dev.fila.v1.Durability;
+import dev.fila.v1.GetMessageResponse;
 import dev.fila.v1.HookFallback;
 import dev.fila.v1.KeyOrder;
 import dev.fila.v1.RetryPolicy;
@@ -74,12 +75,32 @@ final class AdminOperations {
                                     request.channel(),
                                     request.needText("fairness_key"),
                                     request.text("message_id").orElse(null)));
+            case "get_message" -> Answers.wire(getMessage(client, request));
+            case "cancel_messages" ->
+                    Answers.object(
+                            "outcomes",
+                            client
+                                    .cancelMessages(
+                                            queue(request),
+                                            request.channel(),
+                                            request.textList("message_ids"),
+                                            request.textList("dedup_keys"))
+                                    .stream()
+                                    .map(outcome -> outcome.name().substring(8).toLowerCase())
+                                    .toList());
             case "read_log" -> Answers.object("messages", readLog(client, request));
             case "list_consumers" ->
                     Answers.object(
                             "consumers", client.listConsumers(queue(request), request.channel()));
             default -> channels(op, client, request);
         };
+    }
+
+    private static GetMessageResponse getMessage(FilaClient client, Request request) {
+        String dedupKey = request.text("dedup_key").orElse("");
+        return dedupKey.isEmpty()
+                ? client.getMessage(queue(request), request.channel(), request.needText("message_id"))
+                : client.getMessageByDedupKey(queue(request), request.channel(), dedupKey);
     }
 
     private static JsonObject channels(String op, FilaClient client, Request request) {

@@ -85,6 +85,7 @@ final class KeyOperations {
         rights.consume(request.textList("consume").toArray(String[]::new));
         rights.manage(request.textList("manage").toArray(String[]::new));
         rights.view(request.textList("view").toArray(String[]::new));
+        rights.cancel(request.textList("cancel").toArray(String[]::new));
         if (request.flag("admin").orElse(false)) {
             rights.admin();
         }

@@ -1,0 +1,85 @@
+"""One message: where it is, what it waits for, and taking it back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from starlette.responses import Response
+
+from fila.whereabouts import MessageStatus
+from fila_console.trouble import Trouble
+from fila_console.visit import Visit
+from fila_console.wording import brief, cause, clock, count, counted, forecast_said, moment, named
+
+_CAN_BE_CANCELLED = ("waiting", "delayed", "leased", "deciding")
+_DONE = {
+    "cancelled": "it waited, and is gone",
+    "revoked": "a consumer had it, is told so, and its ack is refused",
+}
+
+
+async def page(visit: Visit) -> Response:
+    """The message's page; without one named, the form alone."""
+    queue, channel = visit.path("queue"), visit.query("channel")
+    message_id, dedup_key = visit.query("id"), visit.query("dedup")
+    told = None
+    if message_id or dedup_key:
+        told = await visit.upstream.message(queue, message_id, dedup_key, channel)
+    return visit.page(
+        "message.html",
+        here="log",
+        queue=queue,
+        channel=channel,
+        asked_id=message_id,
+        asked_dedup=dedup_key,
+        message_id=told.message_id if told else "",
+        key=told.fairness_key if told else "",
+        facts=_facts(told) if told else [],
+        can_cancel=told is not None and told.state in _CAN_BE_CANCELLED,
+    )
+
+
+def _facts(told: MessageStatus) -> list[tuple[str, str]]:
+    listed = [("It is", _doing(told))]
+    if told.place:
+        about = "about " if told.place_is_estimated else ""
+        listed.append(("Place", f"{about}{count(told.place)} of its key's waiting messages"))
+    if told.forecast is not None:
+        listed.append(("Goes", forecast_said(told.forecast)))
+    if told.fairness_key:
+        listed.append(("Key", named(told.fairness_key)))
+    if told.message_id:
+        listed.append(("Id", told.message_id))
+    if told.enqueued_at is not None:
+        listed.append(("Enqueued", moment(told.enqueued_at)))
+    if told.attempts:
+        said = f", the last time with: {brief(told.last_error, 256)}" if told.last_error else ""
+        listed.append(("Failed", counted(told.attempts, "time") + said))
+    return listed
+
+
+def _doing(told: MessageStatus) -> str:
+    if told.state == "waiting":
+        until = f" until {moment(told.until)}" if told.until is not None else ""
+        return f"waiting: {cause(told.cause, told.blocking_bucket)}{until}"
+    if told.state == "delayed":
+        return f"delayed until {moment(told.until)}"
+    if told.state == "leased":
+        who = told.consumer_name or (f"consumer {told.consumer_id}" if told.consumer_id else "a pull")
+        begun = "" if told.begun else ", not begun"
+        return f"leased by {brief(who, 128)} since {moment(told.leased_at)}{begun}"
+    if told.state == "dead" and told.dead_letter is not None:
+        return f"dead since {moment(told.dead_letter.at)}: {told.dead_letter.reason}"
+    if told.state == "deciding":
+        return "failed; what becomes of it is being decided"
+    return "not known: it is done, taken back, or was never in this channel"
+
+
+async def cancel(visit: Visit) -> Response:
+    """Take it back."""
+    if visit.field("sure") != "yes":
+        raise Trouble(400, "Nothing was taken back", "Tick the box beside the button.")
+    (outcome,) = await visit.upstream.cancel(visit.path("queue"), [visit.field("id")], visit.field("channel"))
+    if outcome not in _DONE:
+        raise Trouble(409, "It was not found", "It is done or dead by now, or was taken back before.")
+    return visit.done(f"Taken back at {clock(datetime.now(UTC))}: {_DONE[outcome]}.", tone="done")

@@ -1,0 +1,65 @@
+/** One message: where it is, and taking it back. */
+
+import { AdminCalls } from './admin.js';
+import type { ChannelOption, MessageName, MessageNames } from './admin-options.js';
+import { requireText, requireTexts } from './arguments.js';
+import { FilaAdmin, type GetMessageResponse, GetMessageResponseSchema } from './gen/fila/v1/admin_pb.js';
+import {
+  type CancelMessagesResponse,
+  CancelMessagesResponseSchema,
+  FilaService,
+} from './gen/fila/v1/service_pb.js';
+import { type Plain, plain } from './plain.js';
+import { known, requireNames } from './request-fields.js';
+
+/** Where one message is, and what it waits for. */
+export interface MessageStatus extends Plain<GetMessageResponse> {}
+/** What a cancel did to one message. */
+export type CancelOutcome = Plain<CancelMessagesResponse>['outcomes'][number];
+
+const { method } = FilaAdmin;
+
+/** The calls about one message, as methods of a client. */
+export abstract class MessageCalls extends AdminCalls {
+  /**
+   * Where one message is, by its id or its dedup key: it waits, is delayed or leased, failed, is dead, or is not
+   * known any more. Rejects with QueueNotFound, ChannelNotFound, Invalid.
+   */
+  async getMessage(queue: string, message: MessageName, options: ChannelOption = {}): Promise<MessageStatus> {
+    const { channel = '' } = options;
+    requireNames(queue, channel);
+    const { messageId = '', dedupKey = '' } = typeof message === 'string' ? { messageId: message } : message;
+    requireText('messageId', messageId);
+    requireText('dedupKey', dedupKey);
+    const request = { queue, channel, messageId, dedupKey };
+    return plain(
+      GetMessageResponseSchema,
+      await this.ask(method.getMessage, request, known(queue, channel), options),
+    );
+  }
+
+  /**
+   * Takes messages back that are not done, at most 10,000 a call, by their ids or their dedup keys. What became of
+   * each, ids first: `cancelled`, `revoked` (a consumer had it, whose ack is refused from now on) or `not_found`.
+   * Rejects with QueueNotFound, ChannelNotFound, Invalid.
+   */
+  async cancelMessages(
+    queue: string,
+    messages: readonly string[] | MessageNames,
+    options: ChannelOption = {},
+  ): Promise<readonly CancelOutcome[]> {
+    const { channel = '' } = options;
+    requireNames(queue, channel);
+    const { messageIds = [], dedupKeys = [] } = 'length' in messages ? { messageIds: messages } : messages;
+    requireTexts('messageIds', messageIds);
+    requireTexts('dedupKeys', dedupKeys);
+    const request = { queue, channel, messageIds: [...messageIds], dedupKeys: [...dedupKeys] };
+    const answer = await this.ask(
+      FilaService.method.cancelMessages,
+      request,
+      known(queue, channel),
+      options,
+    );
+    return plain(CancelMessagesResponseSchema, answer).outcomes;
+  }
+}

@@ -1,0 +1,97 @@
+"""One message: where it is, and taking it back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from fila import methods
+from fila.answers import answer
+from fila.arguments import make, require_texts
+from fila.connection import Connection
+from fila.explanation import Forecast
+from fila.messages import DeadLetter
+from fila.v1 import admin_pb2 as wire
+from fila.v1 import service_pb2 as wire_service
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageStatus:
+    """Where one message is in one channel; what does not apply is empty."""
+
+    state: str
+    """`waiting`, `delayed`, `leased`, `deciding` (it failed; the queue's script is asked), `dead` or `not_known`: it
+    is done, taken back, or was never there."""
+    message_id: str = ""
+    offset: int = 0
+    fairness_key: str = ""
+    enqueued_at: datetime | None = None
+    attempts: int = 0
+    """How often it failed."""
+    last_error: str = ""
+    place: int = 0
+    """Which of its key's waiting messages it is; 1 goes next."""
+    place_is_estimated: bool = False
+    cause: str = ""
+    """What it waits for, in the words of `KeyExplanation.state`."""
+    blocking_bucket: str = ""
+    until: datetime | None = None
+    """When its delay ends, or what it waits for."""
+    forecast: Forecast | None = None
+    consumer_id: int = 0
+    """Who has it; 0 when it was pulled."""
+    consumer_name: str = ""
+    leased_at: datetime | None = None
+    lease_expires_at: datetime | None = None
+    begun: bool = False
+    dead_letter: DeadLetter | None = None
+
+
+class MessageCalls:
+    """The calls about one message, as methods of a client."""
+
+    _connection: Connection
+
+    async def get_message(
+        self, queue: str, message_id: str = "", *, dedup_key: str = "", channel: str | None = None
+    ) -> MessageStatus:
+        """Say where one message is, named by its id or its dedup key: it waits, is delayed or leased, failed, is dead,
+        or is not known any more. Raises QueueNotFound, ChannelNotFound, Invalid."""
+        request = make(
+            wire.GetMessageRequest,
+            queue=queue,
+            channel=channel or "",
+            message_id=message_id,
+            dedup_key=dedup_key,
+        )
+        known = {"queue": queue, "channel": channel or "default"}
+        told = await self._connection.call(methods.GET_MESSAGE, request, known)
+        return answer(MessageStatus, told)
+
+    async def cancel_messages(
+        self,
+        queue: str,
+        message_ids: Sequence[str] = (),
+        *,
+        dedup_keys: Sequence[str] = (),
+        channel: str | None = None,
+    ) -> list[str]:
+        """Take messages back that are not done, named by their ids or dedup keys, at most 10,000 a call.
+
+        Return what became of each, ids first: `cancelled`, `revoked` (a consumer had it, whose ack is refused from now
+        on) or `not_found`. Raises QueueNotFound, ChannelNotFound, Invalid.
+        """
+        require_texts("message_ids", message_ids)
+        require_texts("dedup_keys", dedup_keys)
+        request = make(
+            wire_service.CancelMessagesRequest,
+            queue=queue,
+            channel=channel or "",
+            message_ids=message_ids,
+            dedup_keys=dedup_keys,
+        )
+        known = {"queue": queue, "channel": channel or "default"}
+        told = await self._connection.call(methods.CANCEL_MESSAGES, request, known)
+        names = wire_service.CancelMessagesResponse.Outcome.Name
+        return [names(outcome).removeprefix("OUTCOME_").lower() for outcome in told.outcomes]

@@ -1,0 +1,1 @@
+"""Messages that a call names, one by one: found, told about, taken back."""

@@ -1,0 +1,65 @@
+"""`fila message show` and `fila cancel`: what they ask, and how they say what they are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from fila.v1 import admin_pb2
+from fila.v1.service_pb2 import CancelMessagesResponse as Outcome
+from tests.cli.fake_broker import FakeBroker
+
+
+def test_a_cancel_says_what_is_gone_what_a_consumer_had_and_what_was_not_found(fila, broker: FakeBroker):
+    broker.answers["CancelMessages"] = Outcome(
+        outcomes=[Outcome.OUTCOME_CANCELLED, Outcome.OUTCOME_REVOKED, Outcome.OUTCOME_NOT_FOUND]
+    )
+
+    ran = fila("cancel", "orders", "a", "--dedup-key", "x", "--dedup-key", "y", "--channel", "audit")
+
+    request = broker.request("CancelMessages")
+    assert (list(request.message_ids), list(request.dedup_keys), request.channel) == (
+        ["a"],
+        ["x", "y"],
+        "audit",
+    )
+    assert ran.code == 1
+    assert ran.out == "2 messages taken back, 1 of these from a consumer\n"
+    assert ran.err.startswith("fila: 1 of 3 not found, the first: y; it is done, dead")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            {
+                "state": 1,
+                "message_id": "m",
+                "place": 3,
+                "cause": 3,
+                "blocking_bucket": "openai",
+                "attempts": 2,
+            },
+            ["waiting: throttled by openai", "3 of its key's waiting messages", "2 times"],
+        ),
+        ({"state": 1, "place": 40_000, "place_is_estimated": True, "cause": 2}, ["about 40000 of its key's"]),
+        ({"state": 3, "consumer_name": "worker 7", "begun": True}, ["leased by worker 7 since"]),
+        ({"state": 3}, ["leased by a pull since", "not begun"]),
+        ({"state": 5, "dead_letter": {"reason": "max_attempts"}}, ["dead since", "max_attempts"]),
+        ({"state": 6}, ["not known: it is done, taken back, or was never here"]),
+    ],
+)
+def test_a_message_says_what_it_is_doing(fila, broker: FakeBroker, answer, said):
+    broker.answers["GetMessage"] = admin_pb2.GetMessageResponse(**answer)
+
+    ran = fila("message", "show", "orders", "m")
+
+    assert ran.code == 0
+    for words in said:
+        assert words in " ".join(ran.out.split()), ran.out
+
+
+def test_a_message_is_named_by_its_id_or_its_dedup_key(fila, broker: FakeBroker):
+    assert fila("message", "show", "orders").code == 2
+    assert fila("message", "show", "orders", "m", "--dedup-key", "d").code == 2
+    assert fila("cancel", "orders").code == 2
+    assert broker.asked == []
