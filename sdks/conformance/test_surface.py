@@ -41,6 +41,10 @@ WITHOUT_METHOD = {
     "FilaSink/Publish": "as OpenSink",
     "FilaSink/Drop": "as OpenSink",
     "FilaSink/ListSinks": "operators of sinks have `fila sink list`",
+    "FilaAdmin/SetLimit": "operators of limits have `fila limit`, and programs HTTP's /v1/limits",
+    "FilaAdmin/DeleteLimit": "as SetLimit",
+    "FilaAdmin/ListLimits": "as SetLimit",
+    "FilaAdmin/ResetLimit": "as SetLimit",
 }
 """Calls that no SDK has a method for, on purpose."""
 
@@ -184,7 +188,7 @@ def test_every_field_of_an_operators_request_is_in_a_scenario() -> None:
     missing = {
         path
         for call, method in CALLS.items()
-        if call.startswith(("FilaAdmin/", "FilaAuth/"))
+        if call.startswith(("FilaAdmin/", "FilaAuth/")) and call not in WITHOUT_METHOD
         for path, names in arguments_of(method.name, method.input_type).items()
         if not set(names) <= GIVEN[OPERATIONS.get(method.name, snake(method.name))]
     }
