@@ -79,6 +79,7 @@ AT_LENGTH = (
     *(f"core/test_{name}.py" for name in ("maps", "heap", "timers", "drr", "bucket", "parsed_frame")),
     "redis/test_random_pipelines.py",
     "e2e/test_redis_load.py",
+    "e2e/test_learning.py",
     "e2e/test_tutorials.py",
     "grpc_edge/test_floods_over_tls.py",
     "http/test_openapi.py",

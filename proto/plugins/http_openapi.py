@@ -24,6 +24,7 @@ PROBLEM_JSON = "application/problem+json"
 EVENT_STREAM = "text/event-stream"
 
 WITH_IDEMPOTENCY_KEY = ("Enqueue", "EnqueueRaw", "EnqueueByAddress", "EnqueueBatch")
+WITH_LIMITED = ("Ack", "Nack", "AckBatch", "NackBatch")
 BODY_NEEDED = "Enqueue"
 MESSAGE_ID = "message_id"
 ABOUT_RAW = (
@@ -165,6 +166,14 @@ class Document:
                     "description": about,
                     "schema": {"type": "string", "minLength": 1},
                 }
+            )
+        if row.name in WITH_LIMITED:
+            about = (
+                "A provider refused the call: the seconds that it asked for, empty where it did not say, and of which "
+                "of the message's throttle keys, `30; limit=openai`. As `feedback` says it."
+            )
+            found.append(
+                {"name": "Fila-Limited", "in": "header", "description": about, "schema": {"type": "string"}}
             )
         if row.events.get("resume"):
             about = "The `id` of the last event that was seen: go on after it."

@@ -2,6 +2,7 @@ package fila
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -119,6 +120,33 @@ func (m *Message) Reject(ctx context.Context, reason string) error {
 // Release puts the message back where it was, with the attempts it had: it did not fail.
 func (m *Message) Release(ctx context.Context) error {
 	return m.settle(ctx, verdict{kind: released})
+}
+
+// Limited is what a provider says that refuses a call (HTTP's 429). It is an error, so that whatever calls the
+// provider can return it.
+type Limited struct {
+	// RetryAfter is how long to wait, at most 5 minutes; 0 where the provider did not say.
+	RetryAfter time.Duration
+	// Limit is one of the message's throttle keys; left out it is each of them whose limit learns.
+	Limit string
+	// Reason is kept with a dead letter.
+	Reason string
+}
+
+// Error says it to people.
+func (l Limited) Error() string {
+	return fmt.Sprintf("the provider refused the call: retry after %v: %s", l.RetryAfter, l.Reason)
+}
+
+// Limited says that the provider behind a limit refused the call: for all workers the limit closes for so long,
+// and slows down. The message did not fail: it goes back to its place, and comes when the limit lets it. Where no
+// limit of its learns, this is a Nack with that Delay.
+func (m *Message) Limited(ctx context.Context, l Limited) error {
+	v, err := limitedVerdict(l)
+	if err != nil {
+		return err
+	}
+	return m.settle(ctx, v)
 }
 
 // Extend holds the message for this long from now, at least 1 s and at most 12 h. It returns when the lease

@@ -251,6 +251,7 @@ func (w *sessionWriter) send(f *settleFrame) {
 		settle := &filav1.Settle{
 			Sequence: f.sequence, LeaseIds: f.leases, Error: f.verdict.reason, DelayMs: f.verdict.delay(),
 			DeadLetter: f.verdict.kind == rejected, Release: f.verdict.kind == released,
+			Feedback: f.verdict.feedback(),
 		}
 		if f.verdict.kind == acked {
 			request.Request = &filav1.ConsumeSessionRequest_Ack{Ack: settle}

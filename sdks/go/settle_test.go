@@ -108,6 +108,29 @@ func TestEachVerdictSaysWhatItMeans(t *testing.T) {
 	})
 }
 
+func TestARefusalOfAProviderTravelsWithItsNack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		stream, session := consume(t, broker, client, Prefetch(10))
+		session.deliver(1, 2, 3)
+		go receive(t, stream).Limited(t.Context(), Limited{RetryAfter: time.Hour, Limit: "openai", Reason: "429"})
+		nack := session.next().GetNack()
+		if f := nack.GetFeedback(); len(f) != 1 || f[0].GetLimit() != "openai" || f[0].GetRetryAfterMs() != 300_000 || nack.GetDelayMs() != 300_000 || nack.GetError() != "429" {
+			t.Errorf("limited: %v", nack)
+		}
+		go receive(t, stream).Limited(t.Context(), Limited{})
+		nack = session.next().GetNack()
+		if f := nack.GetFeedback(); len(f) != 1 || f[0].GetRetryAfterMs() != 0 || nack.DelayMs != nil {
+			t.Errorf("limited without a time: %v", nack)
+		}
+		if err := receive(t, stream).Limited(t.Context(), Limited{RetryAfter: -1}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("a negative time: %v", err)
+		}
+		broker.network.cut(true)
+		client.connection.end()
+	})
+}
+
 func TestExtendAnswersWhenTheLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)

@@ -35,6 +35,7 @@ func (c *settleCalls) settle(f *settleFrame) {
 		items[i] = &filav1.SettleItem{
 			MessageId: f.ids[i], LeaseId: lease, Error: f.verdict.reason, DelayMs: f.verdict.delay(),
 			DeadLetter: f.verdict.kind == rejected, Release: f.verdict.kind == released,
+			Feedback: f.verdict.feedback(),
 		}
 	}
 	plan := callPlan{

@@ -2,6 +2,8 @@ package fila
 
 import (
 	"time"
+
+	filav1 "github.com/fila-mq/fila/sdks/go/v1"
 )
 
 type verdictKind uint8
@@ -21,6 +23,18 @@ type verdict struct {
 	delayMs  uint64
 	hasDelay bool
 	extendMs uint64
+	limited  bool // a provider refused it, for this limit and so long
+	limit    string
+	retryMs  uint64
+}
+
+func (v verdict) feedback() []*filav1.LimitFeedback {
+	if !v.limited {
+		return nil
+	}
+	return []*filav1.LimitFeedback{{
+		Limit: v.limit, Kind: filav1.LimitFeedback_KIND_LIMITED, RetryAfterMs: v.retryMs,
+	}}
 }
 
 func (v verdict) delay() *uint64 {
@@ -59,6 +73,26 @@ func nackVerdict(reason string, opts []NackOption) (verdict, settleTarget, error
 	}
 	return verdict{kind: nacked, reason: reason, delayMs: milliseconds(plan.delay), hasDelay: plan.hasDelay},
 		plan.settleTarget, nil
+}
+
+// retryAfterMax is the longest that a limit closes: then the provider is asked again.
+const retryAfterMax = 5 * time.Minute
+
+func limitedVerdict(l Limited) (verdict, error) {
+	if err := requireText("error", l.Reason); err != nil {
+		return verdict{}, err
+	}
+	if err := requireText("limit", l.Limit); err != nil {
+		return verdict{}, err
+	}
+	if l.RetryAfter < 0 {
+		return verdict{}, invalidField("retry_after_ms", "RetryAfter must not be negative, got %v", l.RetryAfter)
+	}
+	retryMs := milliseconds(min(l.RetryAfter, retryAfterMax))
+	return verdict{
+		kind: nacked, reason: l.Reason, delayMs: retryMs, hasDelay: l.RetryAfter > 0,
+		limited: true, limit: l.Limit, retryMs: retryMs,
+	}, nil
 }
 
 func rejectVerdict(reason string) (verdict, error) {

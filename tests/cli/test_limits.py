@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fila.v1 import admin_pb2, limit_pb2
-from fila_cli.limits import BUDGET_TERM, RATE_TERM, limit_of, terms
+from fila_cli.limits import BUDGET_TERM, LEARN_TERM, RATE_TERM, limit_of, terms
 from tests.cli.fake_broker import FakeBroker
 
 COST, MESSAGES = limit_pb2.Limit.UNIT_COST, limit_pb2.Limit.UNIT_MESSAGES
@@ -50,9 +50,22 @@ def test_a_budget_is_written_as_it_is_read(word):
     assert terms(limit_of("x", budget=BUDGET_TERM.convert(word, None, None)))["budget"] == word
 
 
+@pytest.mark.parametrize("word", ["1..1000", "0.1..25"])
+def test_bounds_of_what_it_learns_are_written_as_they_are_read(word):
+    assert terms(limit_of("x", learn=LEARN_TERM.convert(word, None, None)))["learn"] == word
+
+
+def test_a_limit_that_learns_is_set_in_one_line(fila, broker: FakeBroker):
+    assert fila("limit", "set", "openai", "--rate", "100/s", "--learn", "1..1000").code == 0
+    learn = broker.request("SetLimit").limit.learn
+    assert (learn.min, learn.max) == (1, 1000)
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (("x", "--learn", "5"), "are no bounds; give them in messages a second, like 1..1000"),
+        (("x", "--learn", "nan..5"), "are no bounds"),
         (("x", "--rate", "60"), "is no rate; give it like 60/m"),
         (("x", "--rate", "-1/s"), "is no rate"),
         (("x", "--rate", "nan/s"), "is no rate"),

@@ -158,6 +158,41 @@ def test_an_idempotency_key_is_refused_where_it_would_do_nothing_or_contradict(g
     assert gateway.post(one, {}, headers=too_long).refusal == (400, "LIMIT_EXCEEDED")
 
 
+@pytest.mark.parametrize("value", ["-1", "nan", "Wed, 21 Oct 2026 07:28:00 GMT", "1e9", "5; limits=x"])
+def test_a_refusal_that_says_no_seconds_is_refused_in_a_sentence(gateway, queue, value):
+    answer = gateway.post(
+        f"/v1/queues/{queue}/nack",
+        {"messageId": "0193a1b2-0000-7000-8000-000000000000"},
+        headers={"Fila-Limited": value},
+    )
+    assert answer.refusal == (400, "INVALID_FIELD")
+    assert "Fila-Limited must be the seconds" in answer.json["detail"]
+
+
+def test_a_refusal_of_a_provider_is_told_with_the_settlement_alone(gateway, queue):
+    answer = gateway.post(f"/v1/queues/{queue}/messages", {}, headers={"Fila-Limited": "5"})
+    assert answer.refusal == (400, "INVALID_FIELD")
+    assert "Fila-Limited is taken with what settles" in answer.json["detail"]
+
+
+def test_a_callers_fila_limited_closes_a_limit_that_learns(gateway, server):
+    gateway.post("/v1/queues", {"name": "called", "config": {"throttleKeyHeaders": ["provider"]}})
+    limit = {"name": "smtp", "rates": [{"perSecond": 100}], "learn": {"min": 1, "max": 1000}}
+    assert gateway.call("PUT", "/v1/limits", limit).status == 200
+    gateway.post("/v1/queues/called/messages", {"headers": {"provider": "smtp"}, "payload": ""})
+    (leased,) = gateway.post("/v1/queues/called/lease", {"maxMessages": 1}).json["messages"]
+    names = {"messageId": leased["id"], "leaseId": leased["metadata"]["leaseId"]}
+
+    assert (
+        gateway.post("/v1/queues/called/nack", names, headers={"Fila-Limited": "30; limit=smtp"}).status
+        == 200
+    )
+
+    (state,) = gateway.get("/v1/limits?throttleKey=smtp").json["limits"]
+    assert state["learnedPerSecond"] < 100
+    assert state["closedUntil"] > state["refusedAt"]
+
+
 def test_what_was_leased_is_acked_nacked_and_held_longer(gateway, server, queue):
     gateway.post(
         f"/v1/queues/{queue}/messages/batch", {"messages": [{"payload": text(each)} for each in "abc"]}

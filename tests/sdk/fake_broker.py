@@ -52,6 +52,7 @@ class Queue:
     log: list[messages_pb2.Message] = field(default_factory=list)
     dedup: dict[str, service_pb2.EnqueueResult] = field(default_factory=dict)
     nacks: list[tuple[str, str, int | None]] = field(default_factory=list)
+    feedback: list[service_pb2.LimitFeedback] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     deleted: bool = False
     attempts: dict[str, int] = field(default_factory=dict)
@@ -231,10 +232,8 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         if message is None:
             known = any(m.id == message_id for m in [*queue.ready, *queue.leased.values()])
             if message_id and not known:
-                refusal = Refusal(NOT_FOUND, "MESSAGE_NOT_FOUND", f"message {message_id} is not stored")
-            else:
-                refusal = Refusal(CONFLICT, "LEASE_LOST", f"lease {lease_id} is over")
-            return refusal.status()
+                return Refusal(NOT_FOUND, "MESSAGE_NOT_FOUND", f"message {message_id} is not stored").status()
+            return Refusal(CONFLICT, "LEASE_LOST", f"lease {lease_id} is over").status()
         if nack is None:
             self.acked.append(message.id)
         elif nack.release:
@@ -243,6 +242,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         elif nack.dead_letter:
             queue.dead.append((message.id, nack.error))
         else:
+            queue.feedback.extend(nack.feedback)
             queue.nacks.append((message.id, nack.error, nack.delay_ms if nack.HasField("delay_ms") else None))
             self.fail(queue, message)
         queue.changed.set()

@@ -116,7 +116,10 @@ class FakeSession:
     def _settled(self, settle: service_pb2.Settle, *, nack: bool) -> Response:
         answer = Response.Settled(sequence=settle.sequence)
         wishes = service_pb2.SettleItem(
-            error=settle.error, dead_letter=settle.dead_letter, release=settle.release
+            error=settle.error,
+            dead_letter=settle.dead_letter,
+            release=settle.release,
+            feedback=settle.feedback,
         )
         if settle.HasField("delay_ms"):
             wishes.delay_ms = settle.delay_ms

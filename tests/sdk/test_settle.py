@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from typing import Any
 
 import pytest
 
@@ -171,6 +172,34 @@ async def test_a_nack_tells_why_and_when(broker: FakeBroker, client: FilaClient)
         (ids[2], "again", 5),
     ]
     assert seen == 6
+
+
+async def test_a_providers_refusal_travels_with_its_nack(broker: FakeBroker, client: FilaClient) -> None:
+    await fill(client, 1)
+    async for msg in client.consume("orders"):
+        await msg.limited(retry_after_s=0.05, limit="openai", error="429")
+        break
+
+    ((_, error, delay_ms),) = broker.queues["orders"].nacks
+    assert (error, delay_ms) == ("429", 50)
+    (feedback,) = broker.queues["orders"].feedback
+    assert (feedback.limit, feedback.kind, feedback.retry_after_ms) == ("openai", feedback.KIND_LIMITED, 50)
+
+
+@pytest.mark.parametrize(
+    ("retry_after_s", "wrong"),
+    [(-1, ValueError), (float("nan"), ValueError), ("30", TypeError), (True, TypeError)],
+)
+async def test_what_is_no_time_is_refused_before_anything_is_sent(
+    broker: FakeBroker, client: FilaClient, retry_after_s: Any, wrong: type[Exception]
+) -> None:
+    await fill(client, 1)
+    async for msg in client.consume("orders"):
+        with pytest.raises(wrong, match="retry_after must be"):
+            msg.limited(retry_after_s)
+        await msg.ack()
+        break
+    assert broker.queues["orders"].nacks == []
 
 
 async def test_many_that_fail_alike_leave_together(broker: FakeBroker, client: FilaClient) -> None:

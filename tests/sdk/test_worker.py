@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from fila.nack import LimitedBy
 from fila.testing import handle, handle_batch, run
-from fila.worker import App, Outcome, Reject, Release, Retry, WorkMessage
+from fila.worker import App, Limited, Outcome, Reject, Release, Retry, WorkMessage
 from fila.worker.timeouts import Timeouts
 from tests.sdk import worker_handlers
 
@@ -131,6 +132,9 @@ class Teapot(ConnectionError):
         (Retry(), Outcome("retry", "", None)),
         (Reject("never"), Outcome("reject", "never")),
         (Release(), Outcome("release")),
+        (Limited("429", retry_after=1.5), Outcome("limited", "429", 1500, LimitedBy("", 1500))),
+        (Limited(limit="openai"), Outcome("limited", "", None, LimitedBy("openai", 0))),
+        (Limited(retry_after=86_400), Outcome("limited", "", 300_000, LimitedBy("", 300_000))),
         (KeyError("id"), Outcome("reject", "KeyError: 'id'")),
         (ConnectionError("down"), Outcome("retry", "ConnectionError: down", 2000)),
         (Teapot("short"), Outcome("retry", "Teapot: short", 2000)),

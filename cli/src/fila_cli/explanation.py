@@ -138,7 +138,7 @@ def _sentence(answer: ExplainKeyResponse) -> str:
     if state == "STATE_IN_ORDER" and answer.HasField("waits_for"):
         return _waits_for(answer.waits_for)
     if answer.blocking_bucket:
-        sentence += f" by {answer.blocking_bucket}"
+        sentence += f" by {answer.blocking_bucket}{_learned(answer)}"
     return sentence + _until(answer)
 
 
@@ -147,6 +147,16 @@ def _until(answer: ExplainKeyResponse | GetMessageResponse) -> str:
         return ""
     left_s = (answer.until.ToDatetime(UTC) - datetime.now(UTC)).total_seconds()
     return f" until {answer.until.ToJsonString()} (in {age_text(max(0, int(left_s * 1000)))})"
+
+
+def _learned(answer: ExplainKeyResponse) -> str:
+    """`, learned 83/s, refused 4s ago`, where the limit follows its provider."""
+    if not answer.learned_per_second:
+        return ""
+    learned = f", learned {answer.learned_per_second:.3g}/s"
+    if answer.HasField("refused_at"):
+        learned += f", refused {_age(answer.refused_at.ToDatetime(UTC), 1)} ago"
+    return learned
 
 
 def _waits_for(head: KeyHead) -> str:

@@ -2,6 +2,7 @@
 
 rate      NUMBER[cost]/UNIT[,BURST]     UNIT: s, m, h or d; without a burst one second's worth, at least 1
 budget    NUMBER[cost]/PERIOD           PERIOD: minute, hour, day, week, or a duration such as 12h
+learn     MIN..MAX                      messages a second, between which the first rate follows its provider
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ import click
 from fila_cli.values import DURATION, MOMENT, duration_text
 
 if TYPE_CHECKING:
-    from fila.v1.limit_pb2 import Budget, Limit, Rate
+    from fila.v1.limit_pb2 import Budget, Learn, Limit, Rate
 
 RATES_MAX = 4
-NAMES = ("rate", "slots", "budget", "budget-from", "shadow")
+NAMES = ("rate", "slots", "budget", "budget-from", "learn", "shadow")
 """What a file and the flags call the parts of a limit."""
 
 _SECONDS_BY_UNIT = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _MS_BY_PERIOD = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000}
 _NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>cost)?"
 _RATE = re.compile(rf"{_NUMBER}/(?P<per>[smhd])(?:,(?P<burst>[0-9]+(?:\.[0-9]+)?))?", re.ASCII)
+_LEARN = re.compile(r"([0-9]+(?:\.[0-9]+)?)\.\.([0-9]+(?:\.[0-9]+)?)", re.ASCII)
 _BUDGET = re.compile(rf"{_NUMBER}/(?P<period>[a-z0-9]+)", re.ASCII)
 
 
@@ -62,7 +64,21 @@ class BudgetTerm(click.ParamType[Any]):
         return limit_pb2.Budget(amount=float(read["number"]), period_ms=period_ms, unit=_unit(read["unit"]))
 
 
-RATE_TERM, BUDGET_TERM = RateTerm(), BudgetTerm()
+class LearnTerm(click.ParamType[Any]):
+    """Bounds of a rate that follows its provider, as the wire has them."""
+
+    name = "learn"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Learn:
+        from fila.v1 import limit_pb2
+
+        read = _LEARN.fullmatch(str(value))
+        if read is None:
+            self.fail(f"{value!r} are no bounds; give them in messages a second, like 1..1000", param, ctx)
+        return limit_pb2.Learn(min=float(read[1]), max=float(read[2]))
+
+
+RATE_TERM, BUDGET_TERM, LEARN_TERM = RateTerm(), BudgetTerm(), LearnTerm()
 
 
 def _unit(text: str | None) -> Any:
@@ -78,6 +94,7 @@ def limit_of(
     slots: int = 0,
     budget: Budget | None = None,
     budget_from: datetime | None = None,
+    learn: Learn | None = None,
     shadow: bool = False,
 ) -> Limit:
     """A whole limit. Raises UsageError where a moment has no budget."""
@@ -86,6 +103,8 @@ def limit_of(
     limit = limit_pb2.Limit(name=name, rates=rates, max_in_flight=slots, shadow=shadow)
     if budget is not None:
         limit.budget.CopyFrom(budget)
+    if learn is not None:
+        limit.learn.CopyFrom(learn)
     if budget_from is not None:
         if budget is None:
             raise click.UsageError("budget-from needs a budget: give both")
@@ -105,6 +124,8 @@ def terms(limit: Limit) -> dict[str, list[str] | str]:
         if limit.budget.anchor_ms:
             begins = datetime.fromtimestamp(limit.budget.anchor_ms / 1000, UTC)
             found["budget-from"] = begins.isoformat().replace("+00:00", "Z")
+    if limit.HasField("learn"):
+        found["learn"] = f"{_plain(limit.learn.min)}..{_plain(limit.learn.max)}"
     if limit.shadow:
         found["shadow"] = "yes"
     return found
@@ -160,6 +181,7 @@ def limit_from(place: str, name: str, table: Any) -> Limit:
             slots=slots,
             budget=BUDGET_TERM.convert(table["budget"], None, None) if "budget" in table else None,
             budget_from=None if begins is None else MOMENT.convert(str(begins), None, None),
+            learn=LEARN_TERM.convert(table["learn"], None, None) if "learn" in table else None,
             shadow=shadow,
         )
     except (click.BadParameter, click.UsageError) as error:

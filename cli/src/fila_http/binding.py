@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, QueryParams
 
 from fila.v1.admin_pb2 import Intake
 from fila.v1.service_pb2 import EnqueueBatchRequest, EnqueueRequest
-from fila_http import judged_json, proto_json
+from fila_http import feedback, judged_json, proto_json
 from fila_http.problems import Code, Problem, invalid
 from fila_http.route import Route
 
@@ -20,7 +20,7 @@ JSON = "application/json"
 HEADER_PREFIX = b"fila-header-"
 IDEMPOTENCY_KEY = "idempotency-key"
 DEDUP_KEY_BYTES_MAX = 128
-ONCE = ("content-type", IDEMPOTENCY_KEY, "last-event-id")
+ONCE = ("content-type", IDEMPOTENCY_KEY, feedback.HEADER, "last-event-id")
 """Headers that are given once: of two, a proxy before the gateway may have judged the other one."""
 SCALAR_MESSAGES = frozenset({"google.protobuf.Timestamp", "google.protobuf.FieldMask"})
 MASK = "update_mask"
@@ -60,6 +60,8 @@ def bind(
         setattr(request, name, path[name])
     if has_idempotency_key:
         _take_idempotency_key(request, headers[IDEMPOTENCY_KEY], is_raw=is_raw)
+    if feedback.HEADER in headers:
+        feedback.take_limited(request, headers[feedback.HEADER])
     if intake is not None:
         _take_in(request, headers, intake)
     if route.events is not None and route.events.resume and "last-event-id" in headers:

@@ -115,7 +115,7 @@ def _with_cors(app: ASGIApp, gateway: Gateway) -> ASGIApp:
         app,
         allow_origins=gateway.origins,
         allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
-        allow_headers=("authorization", "content-type", "idempotency-key", "last-event-id"),
+        allow_headers=("authorization", "content-type", "idempotency-key", "fila-limited", "last-event-id"),
         expose_headers=("retry-after",),
         # Keys are sent by the page's own program, never by the browser itself.
         allow_credentials=False,

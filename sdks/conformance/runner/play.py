@@ -39,6 +39,7 @@ WITHOUT_CLIENT = {
     "nack",
     "reject",
     "release",
+    "limited",
     "extend",
     "await_lost",
 }

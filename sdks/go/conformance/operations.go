@@ -79,6 +79,9 @@ var operations = map[string]operation{
 	"release": withMessage(func(ctx context.Context, m *fila.Message, _ *request) (answer, error) {
 		return nil, m.Release(ctx)
 	}),
+	"limited": withMessage(func(ctx context.Context, m *fila.Message, r *request) (answer, error) {
+		return nil, m.Limited(ctx, fila.Limited{RetryAfter: ms(r.RetryAfterMs), Limit: r.ThrottleKey, Reason: r.Error})
+	}),
 	"extend": withMessage(func(ctx context.Context, m *fila.Message, r *request) (answer, error) {
 		until, err := m.Extend(ctx, ms(r.ExtendMs))
 		return answer{"lease_expires_at_ms": moment(until)}, err

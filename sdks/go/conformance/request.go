@@ -44,10 +44,14 @@ type request struct {
 	Error      string   `json:"error"`
 	DeadLetter bool     `json:"dead_letter"`
 	ExtendMs   int64    `json:"extend_ms"`
-	Key        string   `json:"key"`
-	Value      string   `json:"value"`
-	Prefix     string   `json:"prefix"`
-	Fairness   *string  `json:"fairness_key"`
+
+	RetryAfterMs int64  `json:"retry_after_ms"`
+	ThrottleKey  string `json:"throttle_key"`
+
+	Key      string  `json:"key"`
+	Value    string  `json:"value"`
+	Prefix   string  `json:"prefix"`
+	Fairness *string `json:"fairness_key"`
 
 	MaxKeys       *uint32         `json:"max_keys"`
 	MaxTroubles   uint32          `json:"max_troubles"`

@@ -5350,7 +5350,11 @@ type ExplainKeyResponse struct {
 	// The cap or the rate that holds it back is the queue's default, not an operator's word for this key.
 	ByDefault bool `protobuf:"varint,17,opt,name=by_default,json=byDefault,proto3" json:"by_default,omitempty"`
 	// What the key's other messages wait for, where `key_order` is strict and one of it is leased or failed.
-	WaitsFor      *KeyHead `protobuf:"bytes,20,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
+	WaitsFor *KeyHead `protobuf:"bytes,20,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
+	// Of `blocking_bucket`, if its limit learns: messages a second that it lets go now.
+	LearnedPerSecond float64 `protobuf:"fixed64,22,opt,name=learned_per_second,json=learnedPerSecond,proto3" json:"learned_per_second,omitempty"`
+	// When a provider last refused there; absent where none has since the broker started.
+	RefusedAt     *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=refused_at,json=refusedAt,proto3" json:"refused_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5507,6 +5511,20 @@ func (x *ExplainKeyResponse) GetByDefault() bool {
 func (x *ExplainKeyResponse) GetWaitsFor() *KeyHead {
 	if x != nil {
 		return x.WaitsFor
+	}
+	return nil
+}
+
+func (x *ExplainKeyResponse) GetLearnedPerSecond() float64 {
+	if x != nil {
+		return x.LearnedPerSecond
+	}
+	return 0
+}
+
+func (x *ExplainKeyResponse) GetRefusedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RefusedAt
 	}
 	return nil
 }
@@ -6547,7 +6565,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x11ExplainKeyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
-	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xf4\a\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xdd\b\n" +
 	"\x12ExplainKeyResponse\x127\n" +
 	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.ExplainKeyResponse.StateR\x05state\x12'\n" +
 	"\x0fblocking_bucket\x18\x02 \x01(\tR\x0eblockingBucket\x120\n" +
@@ -6568,7 +6586,10 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\rtail_forecast\x18\x10 \x01(\v2\x11.fila.v1.ForecastR\ftailForecast\x12\x1d\n" +
 	"\n" +
 	"by_default\x18\x11 \x01(\bR\tbyDefault\x12-\n" +
-	"\twaits_for\x18\x14 \x01(\v2\x10.fila.v1.KeyHeadR\bwaitsFor\"\xe8\x01\n" +
+	"\twaits_for\x18\x14 \x01(\v2\x10.fila.v1.KeyHeadR\bwaitsFor\x12,\n" +
+	"\x12learned_per_second\x18\x16 \x01(\x01R\x10learnedPerSecond\x129\n" +
+	"\n" +
+	"refused_at\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\trefusedAt\"\xe8\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11STATE_NO_CONSUMER\x10\x01\x12\x16\n" +
@@ -6931,111 +6952,112 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	83,  // 58: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
 	83,  // 59: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
 	70,  // 60: fila.v1.ExplainKeyResponse.waits_for:type_name -> fila.v1.KeyHead
-	79,  // 61: fila.v1.KeyHead.leased_at:type_name -> google.protobuf.Timestamp
-	79,  // 62: fila.v1.KeyHead.retry_at:type_name -> google.protobuf.Timestamp
-	6,   // 63: fila.v1.GetMessageResponse.state:type_name -> fila.v1.GetMessageResponse.State
-	79,  // 64: fila.v1.GetMessageResponse.enqueued_at:type_name -> google.protobuf.Timestamp
-	5,   // 65: fila.v1.GetMessageResponse.cause:type_name -> fila.v1.ExplainKeyResponse.State
-	79,  // 66: fila.v1.GetMessageResponse.until:type_name -> google.protobuf.Timestamp
-	83,  // 67: fila.v1.GetMessageResponse.forecast:type_name -> fila.v1.Forecast
-	79,  // 68: fila.v1.GetMessageResponse.leased_at:type_name -> google.protobuf.Timestamp
-	79,  // 69: fila.v1.GetMessageResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
-	87,  // 70: fila.v1.GetMessageResponse.dead_letter:type_name -> fila.v1.DeadLetter
-	75,  // 71: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	79,  // 72: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	7,   // 73: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	14,  // 74: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	17,  // 75: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	24,  // 76: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	44,  // 77: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	26,  // 78: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	28,  // 79: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	37,  // 80: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	30,  // 81: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	32,  // 82: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	34,  // 83: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	42,  // 84: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	47,  // 85: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	49,  // 86: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	51,  // 87: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	54,  // 88: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	56,  // 89: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	58,  // 90: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	60,  // 91: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	62,  // 92: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
-	66,  // 93: fila.v1.FilaAdmin.SkipMessage:input_type -> fila.v1.SkipMessageRequest
-	68,  // 94: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	71,  // 95: fila.v1.FilaAdmin.GetMessage:input_type -> fila.v1.GetMessageRequest
-	73,  // 96: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	88,  // 97: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	89,  // 98: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	90,  // 99: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	91,  // 100: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	92,  // 101: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	93,  // 102: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	94,  // 103: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	95,  // 104: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
-	96,  // 105: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
-	97,  // 106: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	98,  // 107: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
-	99,  // 108: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
-	100, // 109: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
-	101, // 110: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
-	102, // 111: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
-	18,  // 112: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
-	103, // 113: fila.v1.FilaAdmin.SetLimit:input_type -> fila.v1.SetLimitRequest
-	104, // 114: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
-	105, // 115: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
-	106, // 116: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
-	8,   // 117: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	15,  // 118: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	23,  // 119: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	25,  // 120: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	45,  // 121: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	27,  // 122: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	29,  // 123: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	38,  // 124: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	31,  // 125: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	33,  // 126: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	35,  // 127: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	43,  // 128: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	48,  // 129: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	50,  // 130: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	52,  // 131: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	55,  // 132: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	57,  // 133: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	59,  // 134: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	61,  // 135: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	63,  // 136: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	67,  // 137: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
-	69,  // 138: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	72,  // 139: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
-	74,  // 140: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	107, // 141: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	108, // 142: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	109, // 143: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	110, // 144: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	111, // 145: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	112, // 146: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	113, // 147: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	114, // 148: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	115, // 149: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	16,  // 150: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	116, // 151: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	117, // 152: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	118, // 153: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	119, // 154: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	120, // 155: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	19,  // 156: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	121, // 157: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
-	122, // 158: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
-	123, // 159: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
-	124, // 160: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
-	117, // [117:161] is the sub-list for method output_type
-	73,  // [73:117] is the sub-list for method input_type
-	73,  // [73:73] is the sub-list for extension type_name
-	73,  // [73:73] is the sub-list for extension extendee
-	0,   // [0:73] is the sub-list for field type_name
+	79,  // 61: fila.v1.ExplainKeyResponse.refused_at:type_name -> google.protobuf.Timestamp
+	79,  // 62: fila.v1.KeyHead.leased_at:type_name -> google.protobuf.Timestamp
+	79,  // 63: fila.v1.KeyHead.retry_at:type_name -> google.protobuf.Timestamp
+	6,   // 64: fila.v1.GetMessageResponse.state:type_name -> fila.v1.GetMessageResponse.State
+	79,  // 65: fila.v1.GetMessageResponse.enqueued_at:type_name -> google.protobuf.Timestamp
+	5,   // 66: fila.v1.GetMessageResponse.cause:type_name -> fila.v1.ExplainKeyResponse.State
+	79,  // 67: fila.v1.GetMessageResponse.until:type_name -> google.protobuf.Timestamp
+	83,  // 68: fila.v1.GetMessageResponse.forecast:type_name -> fila.v1.Forecast
+	79,  // 69: fila.v1.GetMessageResponse.leased_at:type_name -> google.protobuf.Timestamp
+	79,  // 70: fila.v1.GetMessageResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
+	87,  // 71: fila.v1.GetMessageResponse.dead_letter:type_name -> fila.v1.DeadLetter
+	75,  // 72: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	79,  // 73: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	7,   // 74: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	14,  // 75: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	17,  // 76: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	24,  // 77: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	44,  // 78: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	26,  // 79: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	28,  // 80: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	37,  // 81: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	30,  // 82: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	32,  // 83: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	34,  // 84: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	42,  // 85: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	47,  // 86: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	49,  // 87: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	51,  // 88: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	54,  // 89: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	56,  // 90: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	58,  // 91: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	60,  // 92: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	62,  // 93: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
+	66,  // 94: fila.v1.FilaAdmin.SkipMessage:input_type -> fila.v1.SkipMessageRequest
+	68,  // 95: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	71,  // 96: fila.v1.FilaAdmin.GetMessage:input_type -> fila.v1.GetMessageRequest
+	73,  // 97: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	88,  // 98: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	89,  // 99: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	90,  // 100: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	91,  // 101: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	92,  // 102: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	93,  // 103: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	94,  // 104: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	95,  // 105: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
+	96,  // 106: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	97,  // 107: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	98,  // 108: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
+	99,  // 109: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
+	100, // 110: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
+	101, // 111: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
+	102, // 112: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
+	18,  // 113: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
+	103, // 114: fila.v1.FilaAdmin.SetLimit:input_type -> fila.v1.SetLimitRequest
+	104, // 115: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
+	105, // 116: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
+	106, // 117: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
+	8,   // 118: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	15,  // 119: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	23,  // 120: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	25,  // 121: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	45,  // 122: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	27,  // 123: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	29,  // 124: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	38,  // 125: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	31,  // 126: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	33,  // 127: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	35,  // 128: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	43,  // 129: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	48,  // 130: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	50,  // 131: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	52,  // 132: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	55,  // 133: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	57,  // 134: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	59,  // 135: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	61,  // 136: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	63,  // 137: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	67,  // 138: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
+	69,  // 139: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	72,  // 140: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
+	74,  // 141: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	107, // 142: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	108, // 143: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	109, // 144: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	110, // 145: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	111, // 146: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	112, // 147: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	113, // 148: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	114, // 149: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	115, // 150: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	16,  // 151: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	116, // 152: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	117, // 153: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	118, // 154: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	119, // 155: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	120, // 156: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	19,  // 157: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	121, // 158: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
+	122, // 159: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
+	123, // 160: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
+	124, // 161: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
+	118, // [118:162] is the sub-list for method output_type
+	74,  // [74:118] is the sub-list for method input_type
+	74,  // [74:74] is the sub-list for extension type_name
+	74,  // [74:74] is the sub-list for extension extendee
+	0,   // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }

@@ -90,6 +90,10 @@ type Limit struct {
 	MaxInFlight uint32 `protobuf:"varint,3,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
 	// How much may be used within a period.
 	Budget *Budget `protobuf:"bytes,4,opt,name=budget,proto3" json:"budget,omitempty"`
+	// Follow the provider: the first rate is only where it begins. Workers tell with what they settle when their calls are
+	// refused (LimitFeedback); then the limit closes and the rate falls, and it probes back while messages wait. Needs a
+	// first rate in messages; not together with `shadow`.
+	Learn *Learn `protobuf:"bytes,6,opt,name=learn,proto3" json:"learn,omitempty"`
 	// Judge and count, and hold nothing.
 	Shadow        bool `protobuf:"varint,7,opt,name=shadow,proto3" json:"shadow,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -154,11 +158,73 @@ func (x *Limit) GetBudget() *Budget {
 	return nil
 }
 
+func (x *Limit) GetLearn() *Learn {
+	if x != nil {
+		return x.Learn
+	}
+	return nil
+}
+
 func (x *Limit) GetShadow() bool {
 	if x != nil {
 		return x.Shadow
 	}
 	return false
+}
+
+// Between which bounds a rate follows its provider.
+type Learn struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Messages a second, from 0.001; the rate never falls below it.
+	Min float64 `protobuf:"fixed64,1,opt,name=min,proto3" json:"min,omitempty"`
+	// Messages a second, from `min` to 1e9; the rate never grows above it.
+	Max           float64 `protobuf:"fixed64,2,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Learn) Reset() {
+	*x = Learn{}
+	mi := &file_fila_v1_limit_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Learn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Learn) ProtoMessage() {}
+
+func (x *Learn) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_limit_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Learn.ProtoReflect.Descriptor instead.
+func (*Learn) Descriptor() ([]byte, []int) {
+	return file_fila_v1_limit_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Learn) GetMin() float64 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+func (x *Learn) GetMax() float64 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
 }
 
 // A token bucket.
@@ -176,7 +242,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_fila_v1_limit_proto_msgTypes[1]
+	mi := &file_fila_v1_limit_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -188,7 +254,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_limit_proto_msgTypes[1]
+	mi := &file_fila_v1_limit_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -201,7 +267,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_fila_v1_limit_proto_rawDescGZIP(), []int{1}
+	return file_fila_v1_limit_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Rate) GetPerSecond() float64 {
@@ -242,7 +308,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_fila_v1_limit_proto_msgTypes[2]
+	mi := &file_fila_v1_limit_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -254,7 +320,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_limit_proto_msgTypes[2]
+	mi := &file_fila_v1_limit_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -267,7 +333,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_fila_v1_limit_proto_rawDescGZIP(), []int{2}
+	return file_fila_v1_limit_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Budget) GetAmount() float64 {
@@ -323,14 +389,20 @@ type LimitState struct {
 	// Messages that it would have held if it were no shadow, since the broker started.
 	WouldHoldTotal uint64 `protobuf:"varint,10,opt,name=would_hold_total,json=wouldHoldTotal,proto3" json:"would_hold_total,omitempty"`
 	// Throttle keys that have it now, because messages name them or what they used is not forgotten yet.
-	ThrottleKeys  uint64 `protobuf:"varint,11,opt,name=throttle_keys,json=throttleKeys,proto3" json:"throttle_keys,omitempty"`
+	ThrottleKeys uint64 `protobuf:"varint,11,opt,name=throttle_keys,json=throttleKeys,proto3" json:"throttle_keys,omitempty"`
+	// Of a limit that learns: messages a second that it lets go now.
+	LearnedPerSecond float64 `protobuf:"fixed64,12,opt,name=learned_per_second,json=learnedPerSecond,proto3" json:"learned_per_second,omitempty"`
+	// Closed before then, because a provider said so; absent where it is open.
+	ClosedUntil *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=closed_until,json=closedUntil,proto3" json:"closed_until,omitempty"`
+	// When a provider last refused; absent where none has since the broker started.
+	RefusedAt     *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=refused_at,json=refusedAt,proto3" json:"refused_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LimitState) Reset() {
 	*x = LimitState{}
-	mi := &file_fila_v1_limit_proto_msgTypes[3]
+	mi := &file_fila_v1_limit_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -342,7 +414,7 @@ func (x *LimitState) String() string {
 func (*LimitState) ProtoMessage() {}
 
 func (x *LimitState) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_limit_proto_msgTypes[3]
+	mi := &file_fila_v1_limit_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -355,7 +427,7 @@ func (x *LimitState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitState.ProtoReflect.Descriptor instead.
 func (*LimitState) Descriptor() ([]byte, []int) {
-	return file_fila_v1_limit_proto_rawDescGZIP(), []int{3}
+	return file_fila_v1_limit_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *LimitState) GetLimit() *Limit {
@@ -435,6 +507,27 @@ func (x *LimitState) GetThrottleKeys() uint64 {
 	return 0
 }
 
+func (x *LimitState) GetLearnedPerSecond() float64 {
+	if x != nil {
+		return x.LearnedPerSecond
+	}
+	return 0
+}
+
+func (x *LimitState) GetClosedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ClosedUntil
+	}
+	return nil
+}
+
+func (x *LimitState) GetRefusedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RefusedAt
+	}
+	return nil
+}
+
 // For SetLimit.
 type SetLimitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -446,7 +539,7 @@ type SetLimitRequest struct {
 
 func (x *SetLimitRequest) Reset() {
 	*x = SetLimitRequest{}
-	mi := &file_fila_v1_limit_proto_msgTypes[4]
+	mi := &file_fila_v1_limit_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -458,7 +551,7 @@ func (x *SetLimitRequest) String() string {
 func (*SetLimitRequest) ProtoMessage() {}
 
 func (x *SetLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_limit_proto_msgTypes[4]
+	mi := &file_fila_v1_limit_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -471,7 +564,7 @@ func (x *SetLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLimitRequest.ProtoReflect.Descriptor instead.
 func (*SetLimitRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_limit_proto_rawDescGZIP(), []int{4}
+	return file_fila_v1_limit_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SetLimitRequest) GetLimit() *Limit {
@@ -492,7 +585,7 @@ type SetLimitResponse struct {
 
 func (x *SetLimitResponse) Reset() {
 	*x = SetLimitResponse{}
-	mi := &file_fila_v1_limit_proto_msgTypes[5]
+	mi := &file_fila_v1_limit_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -504,7 +597,7 @@ func (x *SetLimitResponse) String() string {
 func (*SetLimitResponse) ProtoMessage() {}
 
 func (x *SetLimitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_limit_proto_msgTypes[5]
+	mi := &file_fila_v1_limit_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -517,7 +610,7 @@ func (x *SetLimitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLimitResponse.ProtoReflect.Descriptor instead.
 func (*SetLimitResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_limit_proto_rawDescGZIP(), []int{5}
+	return file_fila_v1_limit_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SetLimitResponse) GetLimit() *Limit {
@@ -538,7 +631,7 @@ type DeleteLimitRequest struct {
 
 func (x *DeleteLimitRequest) Reset() {
 	*x = DeleteLimitRequest{}
-	mi := &file_fila_v1_limit_proto_msgTypes[6]
+	mi := &file_fila_v1_limit_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -550,7 +643,7 @@ func (x *DeleteLimitRequest) String() string {
 func (*DeleteLimitRequest) ProtoMessage() {}
 
 func (x *DeleteLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_limit_proto_msgTypes[6]
+	mi := &file_fila_v1_limit_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -563,7 +656,7 @@ func (x *DeleteLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteLimitRequest.ProtoReflect.Descriptor instead.
 func (*DeleteLimitRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_limit_proto_rawDescGZIP(), []int{6}
+	return file_fila_v1_limit_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeleteLimitRequest) GetLimitName() string {
@@ -582,7 +675,7 @@ type DeleteLimitResponse struct {
 
 func (x *DeleteLimitResponse) Reset() {
 	*x = DeleteLimitResponse{}
-	mi := &file_fila_v1_limit_proto_msgTypes[7]
+	mi := &file_fila_v1_limit_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -594,7 +687,7 @@ func (x *DeleteLimitResponse) String() string {
 func (*DeleteLimitResponse) ProtoMessage() {}
 
 func (x *DeleteLimitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_limit_proto_msgTypes[7]
+	mi := &file_fila_v1_limit_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,7 +700,7 @@ func (x *DeleteLimitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteLimitResponse.ProtoReflect.Descriptor instead.
 func (*DeleteLimitResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_limit_proto_rawDescGZIP(), []int{7}
+	return file_fila_v1_limit_proto_rawDescGZIP(), []int{8}
 }
 
 // For ListLimits.
@@ -627,7 +720,7 @@ type ListLimitsRequest struct {
 
 func (x *ListLimitsRequest) Reset() {
 	*x = ListLimitsRequest{}
-	mi := &file_fila_v1_limit_proto_msgTypes[8]
+	mi := &file_fila_v1_limit_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +732,7 @@ func (x *ListLimitsRequest) String() string {
 func (*ListLimitsRequest) ProtoMessage() {}
 
 func (x *ListLimitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_limit_proto_msgTypes[8]
+	mi := &file_fila_v1_limit_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +745,7 @@ func (x *ListLimitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLimitsRequest.ProtoReflect.Descriptor instead.
 func (*ListLimitsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_limit_proto_rawDescGZIP(), []int{8}
+	return file_fila_v1_limit_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListLimitsRequest) GetPrefix() string {
@@ -696,7 +789,7 @@ type ListLimitsResponse struct {
 
 func (x *ListLimitsResponse) Reset() {
 	*x = ListLimitsResponse{}
-	mi := &file_fila_v1_limit_proto_msgTypes[9]
+	mi := &file_fila_v1_limit_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -708,7 +801,7 @@ func (x *ListLimitsResponse) String() string {
 func (*ListLimitsResponse) ProtoMessage() {}
 
 func (x *ListLimitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_limit_proto_msgTypes[9]
+	mi := &file_fila_v1_limit_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -721,7 +814,7 @@ func (x *ListLimitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLimitsResponse.ProtoReflect.Descriptor instead.
 func (*ListLimitsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_limit_proto_rawDescGZIP(), []int{9}
+	return file_fila_v1_limit_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListLimitsResponse) GetLimits() []*LimitState {
@@ -751,7 +844,7 @@ type ResetLimitRequest struct {
 
 func (x *ResetLimitRequest) Reset() {
 	*x = ResetLimitRequest{}
-	mi := &file_fila_v1_limit_proto_msgTypes[10]
+	mi := &file_fila_v1_limit_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -763,7 +856,7 @@ func (x *ResetLimitRequest) String() string {
 func (*ResetLimitRequest) ProtoMessage() {}
 
 func (x *ResetLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_limit_proto_msgTypes[10]
+	mi := &file_fila_v1_limit_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -776,7 +869,7 @@ func (x *ResetLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetLimitRequest.ProtoReflect.Descriptor instead.
 func (*ResetLimitRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_limit_proto_rawDescGZIP(), []int{10}
+	return file_fila_v1_limit_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ResetLimitRequest) GetThrottleKey() string {
@@ -804,7 +897,7 @@ type ResetLimitResponse struct {
 
 func (x *ResetLimitResponse) Reset() {
 	*x = ResetLimitResponse{}
-	mi := &file_fila_v1_limit_proto_msgTypes[11]
+	mi := &file_fila_v1_limit_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +909,7 @@ func (x *ResetLimitResponse) String() string {
 func (*ResetLimitResponse) ProtoMessage() {}
 
 func (x *ResetLimitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_limit_proto_msgTypes[11]
+	mi := &file_fila_v1_limit_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +922,7 @@ func (x *ResetLimitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetLimitResponse.ProtoReflect.Descriptor instead.
 func (*ResetLimitResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_limit_proto_rawDescGZIP(), []int{11}
+	return file_fila_v1_limit_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ResetLimitResponse) GetLimit() *LimitState {
@@ -843,17 +936,21 @@ var File_fila_v1_limit_proto protoreflect.FileDescriptor
 
 const file_fila_v1_limit_proto_rawDesc = "" +
 	"\n" +
-	"\x13fila/v1/limit.proto\x12\afila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe5\x01\n" +
+	"\x13fila/v1/limit.proto\x12\afila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x02\n" +
 	"\x05Limit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
 	"\x05rates\x18\x02 \x03(\v2\r.fila.v1.RateR\x05rates\x12\"\n" +
 	"\rmax_in_flight\x18\x03 \x01(\rR\vmaxInFlight\x12'\n" +
-	"\x06budget\x18\x04 \x01(\v2\x0f.fila.v1.BudgetR\x06budget\x12\x16\n" +
+	"\x06budget\x18\x04 \x01(\v2\x0f.fila.v1.BudgetR\x06budget\x12$\n" +
+	"\x05learn\x18\x06 \x01(\v2\x0e.fila.v1.LearnR\x05learn\x12\x16\n" +
 	"\x06shadow\x18\a \x01(\bR\x06shadow\">\n" +
 	"\x04Unit\x12\x14\n" +
 	"\x10UNIT_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rUNIT_MESSAGES\x10\x01\x12\r\n" +
-	"\tUNIT_COST\x10\x02\"d\n" +
+	"\tUNIT_COST\x10\x02\"+\n" +
+	"\x05Learn\x12\x10\n" +
+	"\x03min\x18\x01 \x01(\x01R\x03min\x12\x10\n" +
+	"\x03max\x18\x02 \x01(\x01R\x03max\"d\n" +
 	"\x04Rate\x12\x1d\n" +
 	"\n" +
 	"per_second\x18\x01 \x01(\x01R\tperSecond\x12\x14\n" +
@@ -863,7 +960,7 @@ const file_fila_v1_limit_proto_rawDesc = "" +
 	"\x06amount\x18\x01 \x01(\x01R\x06amount\x12\x1b\n" +
 	"\tperiod_ms\x18\x02 \x01(\x04R\bperiodMs\x12\x1b\n" +
 	"\tanchor_ms\x18\x03 \x01(\x03R\banchorMs\x12'\n" +
-	"\x04unit\x18\x04 \x01(\x0e2\x13.fila.v1.Limit.UnitR\x04unit\"\x8d\x03\n" +
+	"\x04unit\x18\x04 \x01(\x0e2\x13.fila.v1.Limit.UnitR\x04unit\"\xb5\x04\n" +
 	"\n" +
 	"LimitState\x12$\n" +
 	"\x05limit\x18\x01 \x01(\v2\x0e.fila.v1.LimitR\x05limit\x12!\n" +
@@ -878,7 +975,11 @@ const file_fila_v1_limit_proto_rawDesc = "" +
 	"held_total\x18\t \x01(\x04R\theldTotal\x12(\n" +
 	"\x10would_hold_total\x18\n" +
 	" \x01(\x04R\x0ewouldHoldTotal\x12#\n" +
-	"\rthrottle_keys\x18\v \x01(\x04R\fthrottleKeys\"7\n" +
+	"\rthrottle_keys\x18\v \x01(\x04R\fthrottleKeys\x12,\n" +
+	"\x12learned_per_second\x18\f \x01(\x01R\x10learnedPerSecond\x12=\n" +
+	"\fclosed_until\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\vclosedUntil\x129\n" +
+	"\n" +
+	"refused_at\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\trefusedAt\"7\n" +
 	"\x0fSetLimitRequest\x12$\n" +
 	"\x05limit\x18\x01 \x01(\v2\x0e.fila.v1.LimitR\x05limit\"8\n" +
 	"\x10SetLimitResponse\x12$\n" +
@@ -917,39 +1018,43 @@ func file_fila_v1_limit_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_limit_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fila_v1_limit_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_fila_v1_limit_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_fila_v1_limit_proto_goTypes = []any{
 	(Limit_Unit)(0),               // 0: fila.v1.Limit.Unit
 	(*Limit)(nil),                 // 1: fila.v1.Limit
-	(*Rate)(nil),                  // 2: fila.v1.Rate
-	(*Budget)(nil),                // 3: fila.v1.Budget
-	(*LimitState)(nil),            // 4: fila.v1.LimitState
-	(*SetLimitRequest)(nil),       // 5: fila.v1.SetLimitRequest
-	(*SetLimitResponse)(nil),      // 6: fila.v1.SetLimitResponse
-	(*DeleteLimitRequest)(nil),    // 7: fila.v1.DeleteLimitRequest
-	(*DeleteLimitResponse)(nil),   // 8: fila.v1.DeleteLimitResponse
-	(*ListLimitsRequest)(nil),     // 9: fila.v1.ListLimitsRequest
-	(*ListLimitsResponse)(nil),    // 10: fila.v1.ListLimitsResponse
-	(*ResetLimitRequest)(nil),     // 11: fila.v1.ResetLimitRequest
-	(*ResetLimitResponse)(nil),    // 12: fila.v1.ResetLimitResponse
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*Learn)(nil),                 // 2: fila.v1.Learn
+	(*Rate)(nil),                  // 3: fila.v1.Rate
+	(*Budget)(nil),                // 4: fila.v1.Budget
+	(*LimitState)(nil),            // 5: fila.v1.LimitState
+	(*SetLimitRequest)(nil),       // 6: fila.v1.SetLimitRequest
+	(*SetLimitResponse)(nil),      // 7: fila.v1.SetLimitResponse
+	(*DeleteLimitRequest)(nil),    // 8: fila.v1.DeleteLimitRequest
+	(*DeleteLimitResponse)(nil),   // 9: fila.v1.DeleteLimitResponse
+	(*ListLimitsRequest)(nil),     // 10: fila.v1.ListLimitsRequest
+	(*ListLimitsResponse)(nil),    // 11: fila.v1.ListLimitsResponse
+	(*ResetLimitRequest)(nil),     // 12: fila.v1.ResetLimitRequest
+	(*ResetLimitResponse)(nil),    // 13: fila.v1.ResetLimitResponse
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
 }
 var file_fila_v1_limit_proto_depIdxs = []int32{
-	2,  // 0: fila.v1.Limit.rates:type_name -> fila.v1.Rate
-	3,  // 1: fila.v1.Limit.budget:type_name -> fila.v1.Budget
-	0,  // 2: fila.v1.Rate.unit:type_name -> fila.v1.Limit.Unit
-	0,  // 3: fila.v1.Budget.unit:type_name -> fila.v1.Limit.Unit
-	1,  // 4: fila.v1.LimitState.limit:type_name -> fila.v1.Limit
-	13, // 5: fila.v1.LimitState.period_ends_at:type_name -> google.protobuf.Timestamp
-	1,  // 6: fila.v1.SetLimitRequest.limit:type_name -> fila.v1.Limit
-	1,  // 7: fila.v1.SetLimitResponse.limit:type_name -> fila.v1.Limit
-	4,  // 8: fila.v1.ListLimitsResponse.limits:type_name -> fila.v1.LimitState
-	4,  // 9: fila.v1.ResetLimitResponse.limit:type_name -> fila.v1.LimitState
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	3,  // 0: fila.v1.Limit.rates:type_name -> fila.v1.Rate
+	4,  // 1: fila.v1.Limit.budget:type_name -> fila.v1.Budget
+	2,  // 2: fila.v1.Limit.learn:type_name -> fila.v1.Learn
+	0,  // 3: fila.v1.Rate.unit:type_name -> fila.v1.Limit.Unit
+	0,  // 4: fila.v1.Budget.unit:type_name -> fila.v1.Limit.Unit
+	1,  // 5: fila.v1.LimitState.limit:type_name -> fila.v1.Limit
+	14, // 6: fila.v1.LimitState.period_ends_at:type_name -> google.protobuf.Timestamp
+	14, // 7: fila.v1.LimitState.closed_until:type_name -> google.protobuf.Timestamp
+	14, // 8: fila.v1.LimitState.refused_at:type_name -> google.protobuf.Timestamp
+	1,  // 9: fila.v1.SetLimitRequest.limit:type_name -> fila.v1.Limit
+	1,  // 10: fila.v1.SetLimitResponse.limit:type_name -> fila.v1.Limit
+	5,  // 11: fila.v1.ListLimitsResponse.limits:type_name -> fila.v1.LimitState
+	5,  // 12: fila.v1.ResetLimitResponse.limit:type_name -> fila.v1.LimitState
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_limit_proto_init() }
@@ -963,7 +1068,7 @@ func file_fila_v1_limit_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_limit_proto_rawDesc), len(file_fila_v1_limit_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

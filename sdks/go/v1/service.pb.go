@@ -27,6 +27,60 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What was said.
+type LimitFeedback_Kind int32
+
+const (
+	// Not allowed.
+	LimitFeedback_KIND_UNSPECIFIED LimitFeedback_Kind = 0
+	// It refused: too much was asked of it (HTTP's 429). The limit closes for `retry_after_ms` and falls. A nack with it
+	// of a message whose limit learns is no failure: the message goes back to its place, uncounted.
+	LimitFeedback_KIND_LIMITED LimitFeedback_Kind = 1
+	// `remaining` more may come until `reset_ms` from now. The limit lets no more go, less what is in flight.
+	LimitFeedback_KIND_REMAINING LimitFeedback_Kind = 2
+)
+
+// Enum value maps for LimitFeedback_Kind.
+var (
+	LimitFeedback_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_LIMITED",
+		2: "KIND_REMAINING",
+	}
+	LimitFeedback_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_LIMITED":     1,
+		"KIND_REMAINING":   2,
+	}
+)
+
+func (x LimitFeedback_Kind) Enum() *LimitFeedback_Kind {
+	p := new(LimitFeedback_Kind)
+	*p = x
+	return p
+}
+
+func (x LimitFeedback_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LimitFeedback_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_fila_v1_service_proto_enumTypes[0].Descriptor()
+}
+
+func (LimitFeedback_Kind) Type() protoreflect.EnumType {
+	return &file_fila_v1_service_proto_enumTypes[0]
+}
+
+func (x LimitFeedback_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LimitFeedback_Kind.Descriptor instead.
+func (LimitFeedback_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{13, 0}
+}
+
 // What a call did to one message.
 type CancelMessagesResponse_Outcome int32
 
@@ -70,11 +124,11 @@ func (x CancelMessagesResponse_Outcome) String() string {
 }
 
 func (CancelMessagesResponse_Outcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_fila_v1_service_proto_enumTypes[0].Descriptor()
+	return file_fila_v1_service_proto_enumTypes[1].Descriptor()
 }
 
 func (CancelMessagesResponse_Outcome) Type() protoreflect.EnumType {
-	return &file_fila_v1_service_proto_enumTypes[0]
+	return &file_fila_v1_service_proto_enumTypes[1]
 }
 
 func (x CancelMessagesResponse_Outcome) Number() protoreflect.EnumNumber {
@@ -83,7 +137,7 @@ func (x CancelMessagesResponse_Outcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CancelMessagesResponse_Outcome.Descriptor instead.
 func (CancelMessagesResponse_Outcome) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{24, 0}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 0}
 }
 
 // One message to store.
@@ -883,6 +937,89 @@ func (x *LeaseResponse) GetMessages() []*Message {
 	return nil
 }
 
+// What the provider behind a limit said in answer to a message's work. It counts for limits that learn (Limit.learn),
+// and only for those that the message names; whoever may settle may say it.
+type LimitFeedback struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A throttle key of the message; empty for each of its throttle keys whose limit learns.
+	Limit string `protobuf:"bytes,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	// What was said.
+	Kind LimitFeedback_Kind `protobuf:"varint,2,opt,name=kind,proto3,enum=fila.v1.LimitFeedback_Kind" json:"kind,omitempty"`
+	// When to ask again, from now: at most 300,000 (5 min); 0 where the provider did not say.
+	RetryAfterMs uint64 `protobuf:"varint,3,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
+	// How many more calls are let pass.
+	Remaining uint64 `protobuf:"varint,4,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	// Until then, from now: at most 300,000 (5 min).
+	ResetMs       uint64 `protobuf:"varint,5,opt,name=reset_ms,json=resetMs,proto3" json:"reset_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitFeedback) Reset() {
+	*x = LimitFeedback{}
+	mi := &file_fila_v1_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitFeedback) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitFeedback) ProtoMessage() {}
+
+func (x *LimitFeedback) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitFeedback.ProtoReflect.Descriptor instead.
+func (*LimitFeedback) Descriptor() ([]byte, []int) {
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *LimitFeedback) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
+}
+
+func (x *LimitFeedback) GetKind() LimitFeedback_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return LimitFeedback_KIND_UNSPECIFIED
+}
+
+func (x *LimitFeedback) GetRetryAfterMs() uint64 {
+	if x != nil {
+		return x.RetryAfterMs
+	}
+	return 0
+}
+
+func (x *LimitFeedback) GetRemaining() uint64 {
+	if x != nil {
+		return x.Remaining
+	}
+	return 0
+}
+
+func (x *LimitFeedback) GetResetMs() uint64 {
+	if x != nil {
+		return x.ResetMs
+	}
+	return 0
+}
+
 // A message is done.
 type AckRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -894,14 +1031,16 @@ type AckRequest struct {
 	Channel string `protobuf:"bytes,3,opt,name=channel,proto3" json:"channel,omitempty"`
 	// The delivery's lease. 0 settles whatever lease is current; give it, so that a late answer cannot settle
 	// somebody else's delivery.
-	LeaseId       uint64 `protobuf:"varint,4,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	LeaseId uint64 `protobuf:"varint,4,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	// What providers said meanwhile; at most 16.
+	Feedback      []*LimitFeedback `protobuf:"bytes,6,rep,name=feedback,proto3" json:"feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AckRequest) Reset() {
 	*x = AckRequest{}
-	mi := &file_fila_v1_service_proto_msgTypes[13]
+	mi := &file_fila_v1_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -913,7 +1052,7 @@ func (x *AckRequest) String() string {
 func (*AckRequest) ProtoMessage() {}
 
 func (x *AckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[13]
+	mi := &file_fila_v1_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -926,7 +1065,7 @@ func (x *AckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AckRequest.ProtoReflect.Descriptor instead.
 func (*AckRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{13}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AckRequest) GetQueue() string {
@@ -957,6 +1096,13 @@ func (x *AckRequest) GetLeaseId() uint64 {
 	return 0
 }
 
+func (x *AckRequest) GetFeedback() []*LimitFeedback {
+	if x != nil {
+		return x.Feedback
+	}
+	return nil
+}
+
 // The ack is durable.
 type AckResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -966,7 +1112,7 @@ type AckResponse struct {
 
 func (x *AckResponse) Reset() {
 	*x = AckResponse{}
-	mi := &file_fila_v1_service_proto_msgTypes[14]
+	mi := &file_fila_v1_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1124,7 @@ func (x *AckResponse) String() string {
 func (*AckResponse) ProtoMessage() {}
 
 func (x *AckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[14]
+	mi := &file_fila_v1_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1137,7 @@ func (x *AckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AckResponse.ProtoReflect.Descriptor instead.
 func (*AckResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{14}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{15}
 }
 
 // A message failed.
@@ -1012,14 +1158,16 @@ type NackRequest struct {
 	// Make it a dead letter now, with the reason `rejected`; neither `max_attempts` nor `on_failure` is asked.
 	DeadLetter bool `protobuf:"varint,7,opt,name=dead_letter,json=deadLetter,proto3" json:"dead_letter,omitempty"`
 	// It did not fail: put it back where it was, with the attempts it had. Not together with the other wishes.
-	Release       bool `protobuf:"varint,8,opt,name=release,proto3" json:"release,omitempty"`
+	Release bool `protobuf:"varint,8,opt,name=release,proto3" json:"release,omitempty"`
+	// What providers said meanwhile; at most 16.
+	Feedback      []*LimitFeedback `protobuf:"bytes,10,rep,name=feedback,proto3" json:"feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NackRequest) Reset() {
 	*x = NackRequest{}
-	mi := &file_fila_v1_service_proto_msgTypes[15]
+	mi := &file_fila_v1_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1179,7 @@ func (x *NackRequest) String() string {
 func (*NackRequest) ProtoMessage() {}
 
 func (x *NackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[15]
+	mi := &file_fila_v1_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1192,7 @@ func (x *NackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NackRequest.ProtoReflect.Descriptor instead.
 func (*NackRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{15}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *NackRequest) GetQueue() string {
@@ -1103,6 +1251,13 @@ func (x *NackRequest) GetRelease() bool {
 	return false
 }
 
+func (x *NackRequest) GetFeedback() []*LimitFeedback {
+	if x != nil {
+		return x.Feedback
+	}
+	return nil
+}
+
 // The failure's decision is durable.
 type NackResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1112,7 +1267,7 @@ type NackResponse struct {
 
 func (x *NackResponse) Reset() {
 	*x = NackResponse{}
-	mi := &file_fila_v1_service_proto_msgTypes[16]
+	mi := &file_fila_v1_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1124,7 +1279,7 @@ func (x *NackResponse) String() string {
 func (*NackResponse) ProtoMessage() {}
 
 func (x *NackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[16]
+	mi := &file_fila_v1_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1137,7 +1292,7 @@ func (x *NackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NackResponse.ProtoReflect.Descriptor instead.
 func (*NackResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{16}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{17}
 }
 
 // One message to settle within a batch.
@@ -1154,14 +1309,16 @@ type SettleItem struct {
 	// As in NackRequest; for nacks.
 	DeadLetter bool `protobuf:"varint,5,opt,name=dead_letter,json=deadLetter,proto3" json:"dead_letter,omitempty"`
 	// As in NackRequest; for nacks.
-	Release       bool `protobuf:"varint,6,opt,name=release,proto3" json:"release,omitempty"`
+	Release bool `protobuf:"varint,6,opt,name=release,proto3" json:"release,omitempty"`
+	// What providers said meanwhile; at most 16.
+	Feedback      []*LimitFeedback `protobuf:"bytes,8,rep,name=feedback,proto3" json:"feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SettleItem) Reset() {
 	*x = SettleItem{}
-	mi := &file_fila_v1_service_proto_msgTypes[17]
+	mi := &file_fila_v1_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1330,7 @@ func (x *SettleItem) String() string {
 func (*SettleItem) ProtoMessage() {}
 
 func (x *SettleItem) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[17]
+	mi := &file_fila_v1_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1343,7 @@ func (x *SettleItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleItem.ProtoReflect.Descriptor instead.
 func (*SettleItem) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{17}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SettleItem) GetMessageId() string {
@@ -1231,6 +1388,13 @@ func (x *SettleItem) GetRelease() bool {
 	return false
 }
 
+func (x *SettleItem) GetFeedback() []*LimitFeedback {
+	if x != nil {
+		return x.Feedback
+	}
+	return nil
+}
+
 // Messages that are done.
 type AckBatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1246,7 +1410,7 @@ type AckBatchRequest struct {
 
 func (x *AckBatchRequest) Reset() {
 	*x = AckBatchRequest{}
-	mi := &file_fila_v1_service_proto_msgTypes[18]
+	mi := &file_fila_v1_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1422,7 @@ func (x *AckBatchRequest) String() string {
 func (*AckBatchRequest) ProtoMessage() {}
 
 func (x *AckBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[18]
+	mi := &file_fila_v1_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1435,7 @@ func (x *AckBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AckBatchRequest.ProtoReflect.Descriptor instead.
 func (*AckBatchRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{18}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AckBatchRequest) GetQueue() string {
@@ -1310,7 +1474,7 @@ type NackBatchRequest struct {
 
 func (x *NackBatchRequest) Reset() {
 	*x = NackBatchRequest{}
-	mi := &file_fila_v1_service_proto_msgTypes[19]
+	mi := &file_fila_v1_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1322,7 +1486,7 @@ func (x *NackBatchRequest) String() string {
 func (*NackBatchRequest) ProtoMessage() {}
 
 func (x *NackBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[19]
+	mi := &file_fila_v1_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1335,7 +1499,7 @@ func (x *NackBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NackBatchRequest.ProtoReflect.Descriptor instead.
 func (*NackBatchRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{19}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *NackBatchRequest) GetQueue() string {
@@ -1370,7 +1534,7 @@ type SettleBatchResponse struct {
 
 func (x *SettleBatchResponse) Reset() {
 	*x = SettleBatchResponse{}
-	mi := &file_fila_v1_service_proto_msgTypes[20]
+	mi := &file_fila_v1_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1546,7 @@ func (x *SettleBatchResponse) String() string {
 func (*SettleBatchResponse) ProtoMessage() {}
 
 func (x *SettleBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[20]
+	mi := &file_fila_v1_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1559,7 @@ func (x *SettleBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleBatchResponse.ProtoReflect.Descriptor instead.
 func (*SettleBatchResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{20}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SettleBatchResponse) GetResults() []*ItemStatus {
@@ -1424,7 +1588,7 @@ type ExtendLeaseRequest struct {
 
 func (x *ExtendLeaseRequest) Reset() {
 	*x = ExtendLeaseRequest{}
-	mi := &file_fila_v1_service_proto_msgTypes[21]
+	mi := &file_fila_v1_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1600,7 @@ func (x *ExtendLeaseRequest) String() string {
 func (*ExtendLeaseRequest) ProtoMessage() {}
 
 func (x *ExtendLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[21]
+	mi := &file_fila_v1_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1613,7 @@ func (x *ExtendLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendLeaseRequest.ProtoReflect.Descriptor instead.
 func (*ExtendLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{21}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExtendLeaseRequest) GetQueue() string {
@@ -1498,7 +1662,7 @@ type ExtendLeaseResponse struct {
 
 func (x *ExtendLeaseResponse) Reset() {
 	*x = ExtendLeaseResponse{}
-	mi := &file_fila_v1_service_proto_msgTypes[22]
+	mi := &file_fila_v1_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1510,7 +1674,7 @@ func (x *ExtendLeaseResponse) String() string {
 func (*ExtendLeaseResponse) ProtoMessage() {}
 
 func (x *ExtendLeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[22]
+	mi := &file_fila_v1_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1523,7 +1687,7 @@ func (x *ExtendLeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendLeaseResponse.ProtoReflect.Descriptor instead.
 func (*ExtendLeaseResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{22}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExtendLeaseResponse) GetLeaseExpiresAt() *timestamppb.Timestamp {
@@ -1550,7 +1714,7 @@ type CancelMessagesRequest struct {
 
 func (x *CancelMessagesRequest) Reset() {
 	*x = CancelMessagesRequest{}
-	mi := &file_fila_v1_service_proto_msgTypes[23]
+	mi := &file_fila_v1_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1726,7 @@ func (x *CancelMessagesRequest) String() string {
 func (*CancelMessagesRequest) ProtoMessage() {}
 
 func (x *CancelMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[23]
+	mi := &file_fila_v1_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1739,7 @@ func (x *CancelMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelMessagesRequest.ProtoReflect.Descriptor instead.
 func (*CancelMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{23}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CancelMessagesRequest) GetQueue() string {
@@ -1617,7 +1781,7 @@ type CancelMessagesResponse struct {
 
 func (x *CancelMessagesResponse) Reset() {
 	*x = CancelMessagesResponse{}
-	mi := &file_fila_v1_service_proto_msgTypes[24]
+	mi := &file_fila_v1_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1629,7 +1793,7 @@ func (x *CancelMessagesResponse) String() string {
 func (*CancelMessagesResponse) ProtoMessage() {}
 
 func (x *CancelMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[24]
+	mi := &file_fila_v1_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1642,7 +1806,7 @@ func (x *CancelMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelMessagesResponse.ProtoReflect.Descriptor instead.
 func (*CancelMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{24}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CancelMessagesResponse) GetOutcomes() []CancelMessagesResponse_Outcome {
@@ -1675,7 +1839,7 @@ type ConsumeSessionRequest struct {
 
 func (x *ConsumeSessionRequest) Reset() {
 	*x = ConsumeSessionRequest{}
-	mi := &file_fila_v1_service_proto_msgTypes[25]
+	mi := &file_fila_v1_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1687,7 +1851,7 @@ func (x *ConsumeSessionRequest) String() string {
 func (*ConsumeSessionRequest) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[25]
+	mi := &file_fila_v1_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1700,7 +1864,7 @@ func (x *ConsumeSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ConsumeSessionRequest) GetRequest() isConsumeSessionRequest_Request {
@@ -1872,14 +2036,16 @@ type Settle struct {
 	// As in NackRequest; for nacks.
 	DeadLetter bool `protobuf:"varint,5,opt,name=dead_letter,json=deadLetter,proto3" json:"dead_letter,omitempty"`
 	// As in NackRequest; for nacks.
-	Release       bool `protobuf:"varint,6,opt,name=release,proto3" json:"release,omitempty"`
+	Release bool `protobuf:"varint,6,opt,name=release,proto3" json:"release,omitempty"`
+	// What providers said of each of these messages; at most 16.
+	Feedback      []*LimitFeedback `protobuf:"bytes,8,rep,name=feedback,proto3" json:"feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_fila_v1_service_proto_msgTypes[26]
+	mi := &file_fila_v1_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1891,7 +2057,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[26]
+	mi := &file_fila_v1_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1904,7 +2070,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{26}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Settle) GetSequence() uint64 {
@@ -1949,6 +2115,13 @@ func (x *Settle) GetRelease() bool {
 	return false
 }
 
+func (x *Settle) GetFeedback() []*LimitFeedback {
+	if x != nil {
+		return x.Feedback
+	}
+	return nil
+}
+
 // What the broker says on a session.
 type ConsumeSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1969,7 +2142,7 @@ type ConsumeSessionResponse struct {
 
 func (x *ConsumeSessionResponse) Reset() {
 	*x = ConsumeSessionResponse{}
-	mi := &file_fila_v1_service_proto_msgTypes[27]
+	mi := &file_fila_v1_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2154,7 @@ func (x *ConsumeSessionResponse) String() string {
 func (*ConsumeSessionResponse) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[27]
+	mi := &file_fila_v1_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2167,7 @@ func (x *ConsumeSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{27}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ConsumeSessionResponse) GetResponse() isConsumeSessionResponse_Response {
@@ -2133,7 +2306,7 @@ type ConsumeSessionRequest_Open struct {
 
 func (x *ConsumeSessionRequest_Open) Reset() {
 	*x = ConsumeSessionRequest_Open{}
-	mi := &file_fila_v1_service_proto_msgTypes[30]
+	mi := &file_fila_v1_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2145,7 +2318,7 @@ func (x *ConsumeSessionRequest_Open) String() string {
 func (*ConsumeSessionRequest_Open) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Open) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[30]
+	mi := &file_fila_v1_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2158,7 +2331,7 @@ func (x *ConsumeSessionRequest_Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Open.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Open) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 0}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{26, 0}
 }
 
 func (x *ConsumeSessionRequest_Open) GetQueue() string {
@@ -2230,7 +2403,7 @@ type ConsumeSessionRequest_Resume struct {
 
 func (x *ConsumeSessionRequest_Resume) Reset() {
 	*x = ConsumeSessionRequest_Resume{}
-	mi := &file_fila_v1_service_proto_msgTypes[31]
+	mi := &file_fila_v1_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2242,7 +2415,7 @@ func (x *ConsumeSessionRequest_Resume) String() string {
 func (*ConsumeSessionRequest_Resume) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Resume) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[31]
+	mi := &file_fila_v1_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2255,7 +2428,7 @@ func (x *ConsumeSessionRequest_Resume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Resume.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Resume) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 1}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{26, 1}
 }
 
 func (x *ConsumeSessionRequest_Resume) GetConsumerId() uint64 {
@@ -2285,7 +2458,7 @@ type ConsumeSessionRequest_Extend struct {
 
 func (x *ConsumeSessionRequest_Extend) Reset() {
 	*x = ConsumeSessionRequest_Extend{}
-	mi := &file_fila_v1_service_proto_msgTypes[32]
+	mi := &file_fila_v1_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2297,7 +2470,7 @@ func (x *ConsumeSessionRequest_Extend) String() string {
 func (*ConsumeSessionRequest_Extend) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[32]
+	mi := &file_fila_v1_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2310,7 +2483,7 @@ func (x *ConsumeSessionRequest_Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Extend.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Extend) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 2}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{26, 2}
 }
 
 func (x *ConsumeSessionRequest_Extend) GetLeaseIds() []uint64 {
@@ -2338,7 +2511,7 @@ type ConsumeSessionRequest_Close struct {
 
 func (x *ConsumeSessionRequest_Close) Reset() {
 	*x = ConsumeSessionRequest_Close{}
-	mi := &file_fila_v1_service_proto_msgTypes[33]
+	mi := &file_fila_v1_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2350,7 +2523,7 @@ func (x *ConsumeSessionRequest_Close) String() string {
 func (*ConsumeSessionRequest_Close) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Close) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[33]
+	mi := &file_fila_v1_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2363,7 +2536,7 @@ func (x *ConsumeSessionRequest_Close) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Close.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Close) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 3}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{26, 3}
 }
 
 func (x *ConsumeSessionRequest_Close) GetRelease() bool {
@@ -2385,7 +2558,7 @@ type ConsumeSessionRequest_Begun struct {
 
 func (x *ConsumeSessionRequest_Begun) Reset() {
 	*x = ConsumeSessionRequest_Begun{}
-	mi := &file_fila_v1_service_proto_msgTypes[34]
+	mi := &file_fila_v1_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2570,7 @@ func (x *ConsumeSessionRequest_Begun) String() string {
 func (*ConsumeSessionRequest_Begun) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Begun) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[34]
+	mi := &file_fila_v1_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2583,7 @@ func (x *ConsumeSessionRequest_Begun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Begun.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Begun) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 4}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{26, 4}
 }
 
 func (x *ConsumeSessionRequest_Begun) GetLeaseIds() []uint64 {
@@ -2434,7 +2607,7 @@ type ConsumeSessionRequest_Window struct {
 
 func (x *ConsumeSessionRequest_Window) Reset() {
 	*x = ConsumeSessionRequest_Window{}
-	mi := &file_fila_v1_service_proto_msgTypes[35]
+	mi := &file_fila_v1_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2446,7 +2619,7 @@ func (x *ConsumeSessionRequest_Window) String() string {
 func (*ConsumeSessionRequest_Window) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Window) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[35]
+	mi := &file_fila_v1_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2459,7 +2632,7 @@ func (x *ConsumeSessionRequest_Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Window.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Window) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 5}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{26, 5}
 }
 
 func (x *ConsumeSessionRequest_Window) GetSize() uint32 {
@@ -2489,7 +2662,7 @@ type ConsumeSessionRequest_Alive struct {
 
 func (x *ConsumeSessionRequest_Alive) Reset() {
 	*x = ConsumeSessionRequest_Alive{}
-	mi := &file_fila_v1_service_proto_msgTypes[36]
+	mi := &file_fila_v1_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2501,7 +2674,7 @@ func (x *ConsumeSessionRequest_Alive) String() string {
 func (*ConsumeSessionRequest_Alive) ProtoMessage() {}
 
 func (x *ConsumeSessionRequest_Alive) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[36]
+	mi := &file_fila_v1_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2514,7 +2687,7 @@ func (x *ConsumeSessionRequest_Alive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionRequest_Alive.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionRequest_Alive) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{25, 6}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{26, 6}
 }
 
 func (x *ConsumeSessionRequest_Alive) GetSequence() uint64 {
@@ -2551,7 +2724,7 @@ type ConsumeSessionResponse_Opened struct {
 
 func (x *ConsumeSessionResponse_Opened) Reset() {
 	*x = ConsumeSessionResponse_Opened{}
-	mi := &file_fila_v1_service_proto_msgTypes[37]
+	mi := &file_fila_v1_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2563,7 +2736,7 @@ func (x *ConsumeSessionResponse_Opened) String() string {
 func (*ConsumeSessionResponse_Opened) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Opened) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[37]
+	mi := &file_fila_v1_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2576,7 +2749,7 @@ func (x *ConsumeSessionResponse_Opened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Opened.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Opened) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 0}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{28, 0}
 }
 
 func (x *ConsumeSessionResponse_Opened) GetConsumerId() uint64 {
@@ -2625,7 +2798,7 @@ type ConsumeSessionResponse_Delivery struct {
 
 func (x *ConsumeSessionResponse_Delivery) Reset() {
 	*x = ConsumeSessionResponse_Delivery{}
-	mi := &file_fila_v1_service_proto_msgTypes[38]
+	mi := &file_fila_v1_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2637,7 +2810,7 @@ func (x *ConsumeSessionResponse_Delivery) String() string {
 func (*ConsumeSessionResponse_Delivery) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[38]
+	mi := &file_fila_v1_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2650,7 +2823,7 @@ func (x *ConsumeSessionResponse_Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Delivery.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Delivery) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 1}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{28, 1}
 }
 
 func (x *ConsumeSessionResponse_Delivery) GetMessages() []*Message {
@@ -2673,7 +2846,7 @@ type ConsumeSessionResponse_Failure struct {
 
 func (x *ConsumeSessionResponse_Failure) Reset() {
 	*x = ConsumeSessionResponse_Failure{}
-	mi := &file_fila_v1_service_proto_msgTypes[39]
+	mi := &file_fila_v1_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2685,7 +2858,7 @@ func (x *ConsumeSessionResponse_Failure) String() string {
 func (*ConsumeSessionResponse_Failure) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[39]
+	mi := &file_fila_v1_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2698,7 +2871,7 @@ func (x *ConsumeSessionResponse_Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Failure.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Failure) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 2}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{28, 2}
 }
 
 func (x *ConsumeSessionResponse_Failure) GetLeaseId() uint64 {
@@ -2728,7 +2901,7 @@ type ConsumeSessionResponse_Settled struct {
 
 func (x *ConsumeSessionResponse_Settled) Reset() {
 	*x = ConsumeSessionResponse_Settled{}
-	mi := &file_fila_v1_service_proto_msgTypes[40]
+	mi := &file_fila_v1_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2740,7 +2913,7 @@ func (x *ConsumeSessionResponse_Settled) String() string {
 func (*ConsumeSessionResponse_Settled) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Settled) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[40]
+	mi := &file_fila_v1_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2753,7 +2926,7 @@ func (x *ConsumeSessionResponse_Settled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Settled.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Settled) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 3}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{28, 3}
 }
 
 func (x *ConsumeSessionResponse_Settled) GetSequence() uint64 {
@@ -2785,7 +2958,7 @@ type ConsumeSessionResponse_Extended struct {
 
 func (x *ConsumeSessionResponse_Extended) Reset() {
 	*x = ConsumeSessionResponse_Extended{}
-	mi := &file_fila_v1_service_proto_msgTypes[41]
+	mi := &file_fila_v1_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2797,7 +2970,7 @@ func (x *ConsumeSessionResponse_Extended) String() string {
 func (*ConsumeSessionResponse_Extended) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Extended) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[41]
+	mi := &file_fila_v1_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2810,7 +2983,7 @@ func (x *ConsumeSessionResponse_Extended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Extended.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Extended) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 4}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{28, 4}
 }
 
 func (x *ConsumeSessionResponse_Extended) GetLeaseIds() []uint64 {
@@ -2847,7 +3020,7 @@ type ConsumeSessionResponse_Revoked struct {
 
 func (x *ConsumeSessionResponse_Revoked) Reset() {
 	*x = ConsumeSessionResponse_Revoked{}
-	mi := &file_fila_v1_service_proto_msgTypes[42]
+	mi := &file_fila_v1_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +3032,7 @@ func (x *ConsumeSessionResponse_Revoked) String() string {
 func (*ConsumeSessionResponse_Revoked) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Revoked) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[42]
+	mi := &file_fila_v1_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +3045,7 @@ func (x *ConsumeSessionResponse_Revoked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Revoked.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Revoked) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 5}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{28, 5}
 }
 
 func (x *ConsumeSessionResponse_Revoked) GetLeaseIds() []uint64 {
@@ -2900,7 +3073,7 @@ type ConsumeSessionResponse_Alive struct {
 
 func (x *ConsumeSessionResponse_Alive) Reset() {
 	*x = ConsumeSessionResponse_Alive{}
-	mi := &file_fila_v1_service_proto_msgTypes[43]
+	mi := &file_fila_v1_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2912,7 +3085,7 @@ func (x *ConsumeSessionResponse_Alive) String() string {
 func (*ConsumeSessionResponse_Alive) ProtoMessage() {}
 
 func (x *ConsumeSessionResponse_Alive) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_service_proto_msgTypes[43]
+	mi := &file_fila_v1_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2925,7 +3098,7 @@ func (x *ConsumeSessionResponse_Alive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeSessionResponse_Alive.ProtoReflect.Descriptor instead.
 func (*ConsumeSessionResponse_Alive) Descriptor() ([]byte, []int) {
-	return file_fila_v1_service_proto_rawDescGZIP(), []int{27, 6}
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{28, 6}
 }
 
 func (x *ConsumeSessionResponse_Alive) GetSequence() uint64 {
@@ -2997,15 +3170,26 @@ const file_fila_v1_service_proto_rawDesc = "" +
 	"\fmax_messages\x18\x03 \x01(\rR\vmaxMessages\x12\x17\n" +
 	"\await_ms\x18\x04 \x01(\rR\x06waitMsJ\x04\b\r\x10\x10\"=\n" +
 	"\rLeaseResponse\x12,\n" +
-	"\bmessages\x18\x01 \x03(\v2\x10.fila.v1.MessageR\bmessages\"v\n" +
+	"\bmessages\x18\x01 \x03(\v2\x10.fila.v1.MessageR\bmessages\"\xf9\x01\n" +
+	"\rLimitFeedback\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\tR\x05limit\x12/\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x1b.fila.v1.LimitFeedback.KindR\x04kind\x12$\n" +
+	"\x0eretry_after_ms\x18\x03 \x01(\x04R\fretryAfterMs\x12\x1c\n" +
+	"\tremaining\x18\x04 \x01(\x04R\tremaining\x12\x19\n" +
+	"\breset_ms\x18\x05 \x01(\x04R\aresetMs\"B\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fKIND_LIMITED\x10\x01\x12\x12\n" +
+	"\x0eKIND_REMAINING\x10\x02\"\xaa\x01\n" +
 	"\n" +
 	"AckRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x02 \x01(\tR\tmessageId\x12\x18\n" +
 	"\achannel\x18\x03 \x01(\tR\achannel\x12\x19\n" +
-	"\blease_id\x18\x04 \x01(\x04R\aleaseId\"\r\n" +
-	"\vAckResponse\"\xf5\x01\n" +
+	"\blease_id\x18\x04 \x01(\x04R\aleaseId\x122\n" +
+	"\bfeedback\x18\x06 \x03(\v2\x16.fila.v1.LimitFeedbackR\bfeedback\"\r\n" +
+	"\vAckResponse\"\xa9\x02\n" +
 	"\vNackRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1d\n" +
 	"\n" +
@@ -3016,9 +3200,11 @@ const file_fila_v1_service_proto_rawDesc = "" +
 	"\bdelay_ms\x18\x06 \x01(\x04H\x00R\adelayMs\x88\x01\x01\x12\x1f\n" +
 	"\vdead_letter\x18\a \x01(\bR\n" +
 	"deadLetter\x12\x18\n" +
-	"\arelease\x18\b \x01(\bR\areleaseB\v\n" +
+	"\arelease\x18\b \x01(\bR\arelease\x122\n" +
+	"\bfeedback\x18\n" +
+	" \x03(\v2\x16.fila.v1.LimitFeedbackR\bfeedbackB\v\n" +
 	"\t_delay_ms\"\x0e\n" +
-	"\fNackResponse\"\xc4\x01\n" +
+	"\fNackResponse\"\xf8\x01\n" +
 	"\n" +
 	"SettleItem\x12\x1d\n" +
 	"\n" +
@@ -3028,7 +3214,8 @@ const file_fila_v1_service_proto_rawDesc = "" +
 	"\bdelay_ms\x18\x04 \x01(\x04H\x00R\adelayMs\x88\x01\x01\x12\x1f\n" +
 	"\vdead_letter\x18\x05 \x01(\bR\n" +
 	"deadLetter\x12\x18\n" +
-	"\arelease\x18\x06 \x01(\bR\areleaseB\v\n" +
+	"\arelease\x18\x06 \x01(\bR\arelease\x122\n" +
+	"\bfeedback\x18\b \x03(\v2\x16.fila.v1.LimitFeedbackR\bfeedbackB\v\n" +
 	"\t_delay_ms\"l\n" +
 	"\x0fAckBatchRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
@@ -3100,7 +3287,7 @@ const file_fila_v1_service_proto_rawDesc = "" +
 	"\x05Alive\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12(\n" +
 	"\x10handling_time_us\x18\x02 \x01(\x04R\x0ehandlingTimeUsB\t\n" +
-	"\arequestJ\x04\b\r\x10\x10\"\xbf\x01\n" +
+	"\arequestJ\x04\b\r\x10\x10\"\xf3\x01\n" +
 	"\x06Settle\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x1b\n" +
 	"\tlease_ids\x18\x02 \x03(\x04R\bleaseIds\x12\x14\n" +
@@ -3108,7 +3295,8 @@ const file_fila_v1_service_proto_rawDesc = "" +
 	"\bdelay_ms\x18\x04 \x01(\x04H\x00R\adelayMs\x88\x01\x01\x12\x1f\n" +
 	"\vdead_letter\x18\x05 \x01(\bR\n" +
 	"deadLetter\x12\x18\n" +
-	"\arelease\x18\x06 \x01(\bR\areleaseB\v\n" +
+	"\arelease\x18\x06 \x01(\bR\arelease\x122\n" +
+	"\bfeedback\x18\b \x03(\v2\x16.fila.v1.LimitFeedbackR\bfeedbackB\v\n" +
 	"\t_delay_ms\"\xb9\t\n" +
 	"\x16ConsumeSessionResponse\x12@\n" +
 	"\x06opened\x18\x01 \x01(\v2&.fila.v1.ConsumeSessionResponse.OpenedH\x00R\x06opened\x12F\n" +
@@ -3170,126 +3358,133 @@ func file_fila_v1_service_proto_rawDescGZIP() []byte {
 	return file_fila_v1_service_proto_rawDescData
 }
 
-var file_fila_v1_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fila_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_fila_v1_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_fila_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_fila_v1_service_proto_goTypes = []any{
-	(CancelMessagesResponse_Outcome)(0),     // 0: fila.v1.CancelMessagesResponse.Outcome
-	(*EnqueueRequest)(nil),                  // 1: fila.v1.EnqueueRequest
-	(*EnqueueResponse)(nil),                 // 2: fila.v1.EnqueueResponse
-	(*EnqueueOptions)(nil),                  // 3: fila.v1.EnqueueOptions
-	(*EnqueueMessage)(nil),                  // 4: fila.v1.EnqueueMessage
-	(*EnqueueBatchRequest)(nil),             // 5: fila.v1.EnqueueBatchRequest
-	(*EnqueueBatchResponse)(nil),            // 6: fila.v1.EnqueueBatchResponse
-	(*EnqueueResult)(nil),                   // 7: fila.v1.EnqueueResult
-	(*EnqueueStreamRequest)(nil),            // 8: fila.v1.EnqueueStreamRequest
-	(*EnqueueStreamResponse)(nil),           // 9: fila.v1.EnqueueStreamResponse
-	(*ConsumeRequest)(nil),                  // 10: fila.v1.ConsumeRequest
-	(*ConsumeResponse)(nil),                 // 11: fila.v1.ConsumeResponse
-	(*LeaseRequest)(nil),                    // 12: fila.v1.LeaseRequest
-	(*LeaseResponse)(nil),                   // 13: fila.v1.LeaseResponse
-	(*AckRequest)(nil),                      // 14: fila.v1.AckRequest
-	(*AckResponse)(nil),                     // 15: fila.v1.AckResponse
-	(*NackRequest)(nil),                     // 16: fila.v1.NackRequest
-	(*NackResponse)(nil),                    // 17: fila.v1.NackResponse
-	(*SettleItem)(nil),                      // 18: fila.v1.SettleItem
-	(*AckBatchRequest)(nil),                 // 19: fila.v1.AckBatchRequest
-	(*NackBatchRequest)(nil),                // 20: fila.v1.NackBatchRequest
-	(*SettleBatchResponse)(nil),             // 21: fila.v1.SettleBatchResponse
-	(*ExtendLeaseRequest)(nil),              // 22: fila.v1.ExtendLeaseRequest
-	(*ExtendLeaseResponse)(nil),             // 23: fila.v1.ExtendLeaseResponse
-	(*CancelMessagesRequest)(nil),           // 24: fila.v1.CancelMessagesRequest
-	(*CancelMessagesResponse)(nil),          // 25: fila.v1.CancelMessagesResponse
-	(*ConsumeSessionRequest)(nil),           // 26: fila.v1.ConsumeSessionRequest
-	(*Settle)(nil),                          // 27: fila.v1.Settle
-	(*ConsumeSessionResponse)(nil),          // 28: fila.v1.ConsumeSessionResponse
-	nil,                                     // 29: fila.v1.EnqueueRequest.HeadersEntry
-	nil,                                     // 30: fila.v1.EnqueueMessage.HeadersEntry
-	(*ConsumeSessionRequest_Open)(nil),      // 31: fila.v1.ConsumeSessionRequest.Open
-	(*ConsumeSessionRequest_Resume)(nil),    // 32: fila.v1.ConsumeSessionRequest.Resume
-	(*ConsumeSessionRequest_Extend)(nil),    // 33: fila.v1.ConsumeSessionRequest.Extend
-	(*ConsumeSessionRequest_Close)(nil),     // 34: fila.v1.ConsumeSessionRequest.Close
-	(*ConsumeSessionRequest_Begun)(nil),     // 35: fila.v1.ConsumeSessionRequest.Begun
-	(*ConsumeSessionRequest_Window)(nil),    // 36: fila.v1.ConsumeSessionRequest.Window
-	(*ConsumeSessionRequest_Alive)(nil),     // 37: fila.v1.ConsumeSessionRequest.Alive
-	(*ConsumeSessionResponse_Opened)(nil),   // 38: fila.v1.ConsumeSessionResponse.Opened
-	(*ConsumeSessionResponse_Delivery)(nil), // 39: fila.v1.ConsumeSessionResponse.Delivery
-	(*ConsumeSessionResponse_Failure)(nil),  // 40: fila.v1.ConsumeSessionResponse.Failure
-	(*ConsumeSessionResponse_Settled)(nil),  // 41: fila.v1.ConsumeSessionResponse.Settled
-	(*ConsumeSessionResponse_Extended)(nil), // 42: fila.v1.ConsumeSessionResponse.Extended
-	(*ConsumeSessionResponse_Revoked)(nil),  // 43: fila.v1.ConsumeSessionResponse.Revoked
-	(*ConsumeSessionResponse_Alive)(nil),    // 44: fila.v1.ConsumeSessionResponse.Alive
-	(*timestamppb.Timestamp)(nil),           // 45: google.protobuf.Timestamp
-	(*ItemStatus)(nil),                      // 46: fila.v1.ItemStatus
-	(*Message)(nil),                         // 47: fila.v1.Message
+	(LimitFeedback_Kind)(0),                 // 0: fila.v1.LimitFeedback.Kind
+	(CancelMessagesResponse_Outcome)(0),     // 1: fila.v1.CancelMessagesResponse.Outcome
+	(*EnqueueRequest)(nil),                  // 2: fila.v1.EnqueueRequest
+	(*EnqueueResponse)(nil),                 // 3: fila.v1.EnqueueResponse
+	(*EnqueueOptions)(nil),                  // 4: fila.v1.EnqueueOptions
+	(*EnqueueMessage)(nil),                  // 5: fila.v1.EnqueueMessage
+	(*EnqueueBatchRequest)(nil),             // 6: fila.v1.EnqueueBatchRequest
+	(*EnqueueBatchResponse)(nil),            // 7: fila.v1.EnqueueBatchResponse
+	(*EnqueueResult)(nil),                   // 8: fila.v1.EnqueueResult
+	(*EnqueueStreamRequest)(nil),            // 9: fila.v1.EnqueueStreamRequest
+	(*EnqueueStreamResponse)(nil),           // 10: fila.v1.EnqueueStreamResponse
+	(*ConsumeRequest)(nil),                  // 11: fila.v1.ConsumeRequest
+	(*ConsumeResponse)(nil),                 // 12: fila.v1.ConsumeResponse
+	(*LeaseRequest)(nil),                    // 13: fila.v1.LeaseRequest
+	(*LeaseResponse)(nil),                   // 14: fila.v1.LeaseResponse
+	(*LimitFeedback)(nil),                   // 15: fila.v1.LimitFeedback
+	(*AckRequest)(nil),                      // 16: fila.v1.AckRequest
+	(*AckResponse)(nil),                     // 17: fila.v1.AckResponse
+	(*NackRequest)(nil),                     // 18: fila.v1.NackRequest
+	(*NackResponse)(nil),                    // 19: fila.v1.NackResponse
+	(*SettleItem)(nil),                      // 20: fila.v1.SettleItem
+	(*AckBatchRequest)(nil),                 // 21: fila.v1.AckBatchRequest
+	(*NackBatchRequest)(nil),                // 22: fila.v1.NackBatchRequest
+	(*SettleBatchResponse)(nil),             // 23: fila.v1.SettleBatchResponse
+	(*ExtendLeaseRequest)(nil),              // 24: fila.v1.ExtendLeaseRequest
+	(*ExtendLeaseResponse)(nil),             // 25: fila.v1.ExtendLeaseResponse
+	(*CancelMessagesRequest)(nil),           // 26: fila.v1.CancelMessagesRequest
+	(*CancelMessagesResponse)(nil),          // 27: fila.v1.CancelMessagesResponse
+	(*ConsumeSessionRequest)(nil),           // 28: fila.v1.ConsumeSessionRequest
+	(*Settle)(nil),                          // 29: fila.v1.Settle
+	(*ConsumeSessionResponse)(nil),          // 30: fila.v1.ConsumeSessionResponse
+	nil,                                     // 31: fila.v1.EnqueueRequest.HeadersEntry
+	nil,                                     // 32: fila.v1.EnqueueMessage.HeadersEntry
+	(*ConsumeSessionRequest_Open)(nil),      // 33: fila.v1.ConsumeSessionRequest.Open
+	(*ConsumeSessionRequest_Resume)(nil),    // 34: fila.v1.ConsumeSessionRequest.Resume
+	(*ConsumeSessionRequest_Extend)(nil),    // 35: fila.v1.ConsumeSessionRequest.Extend
+	(*ConsumeSessionRequest_Close)(nil),     // 36: fila.v1.ConsumeSessionRequest.Close
+	(*ConsumeSessionRequest_Begun)(nil),     // 37: fila.v1.ConsumeSessionRequest.Begun
+	(*ConsumeSessionRequest_Window)(nil),    // 38: fila.v1.ConsumeSessionRequest.Window
+	(*ConsumeSessionRequest_Alive)(nil),     // 39: fila.v1.ConsumeSessionRequest.Alive
+	(*ConsumeSessionResponse_Opened)(nil),   // 40: fila.v1.ConsumeSessionResponse.Opened
+	(*ConsumeSessionResponse_Delivery)(nil), // 41: fila.v1.ConsumeSessionResponse.Delivery
+	(*ConsumeSessionResponse_Failure)(nil),  // 42: fila.v1.ConsumeSessionResponse.Failure
+	(*ConsumeSessionResponse_Settled)(nil),  // 43: fila.v1.ConsumeSessionResponse.Settled
+	(*ConsumeSessionResponse_Extended)(nil), // 44: fila.v1.ConsumeSessionResponse.Extended
+	(*ConsumeSessionResponse_Revoked)(nil),  // 45: fila.v1.ConsumeSessionResponse.Revoked
+	(*ConsumeSessionResponse_Alive)(nil),    // 46: fila.v1.ConsumeSessionResponse.Alive
+	(*timestamppb.Timestamp)(nil),           // 47: google.protobuf.Timestamp
+	(*ItemStatus)(nil),                      // 48: fila.v1.ItemStatus
+	(*Message)(nil),                         // 49: fila.v1.Message
 }
 var file_fila_v1_service_proto_depIdxs = []int32{
-	29, // 0: fila.v1.EnqueueRequest.headers:type_name -> fila.v1.EnqueueRequest.HeadersEntry
-	3,  // 1: fila.v1.EnqueueRequest.options:type_name -> fila.v1.EnqueueOptions
-	45, // 2: fila.v1.EnqueueOptions.deliver_at:type_name -> google.protobuf.Timestamp
-	30, // 3: fila.v1.EnqueueMessage.headers:type_name -> fila.v1.EnqueueMessage.HeadersEntry
-	3,  // 4: fila.v1.EnqueueMessage.options:type_name -> fila.v1.EnqueueOptions
-	4,  // 5: fila.v1.EnqueueBatchRequest.messages:type_name -> fila.v1.EnqueueMessage
-	7,  // 6: fila.v1.EnqueueBatchResponse.results:type_name -> fila.v1.EnqueueResult
-	46, // 7: fila.v1.EnqueueResult.error:type_name -> fila.v1.ItemStatus
-	5,  // 8: fila.v1.EnqueueStreamRequest.batch:type_name -> fila.v1.EnqueueBatchRequest
-	7,  // 9: fila.v1.EnqueueStreamResponse.results:type_name -> fila.v1.EnqueueResult
-	47, // 10: fila.v1.ConsumeResponse.message:type_name -> fila.v1.Message
-	47, // 11: fila.v1.ConsumeResponse.messages:type_name -> fila.v1.Message
-	47, // 12: fila.v1.LeaseResponse.messages:type_name -> fila.v1.Message
-	18, // 13: fila.v1.AckBatchRequest.items:type_name -> fila.v1.SettleItem
-	18, // 14: fila.v1.NackBatchRequest.items:type_name -> fila.v1.SettleItem
-	46, // 15: fila.v1.SettleBatchResponse.results:type_name -> fila.v1.ItemStatus
-	45, // 16: fila.v1.ExtendLeaseResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
-	0,  // 17: fila.v1.CancelMessagesResponse.outcomes:type_name -> fila.v1.CancelMessagesResponse.Outcome
-	31, // 18: fila.v1.ConsumeSessionRequest.open:type_name -> fila.v1.ConsumeSessionRequest.Open
-	27, // 19: fila.v1.ConsumeSessionRequest.ack:type_name -> fila.v1.Settle
-	27, // 20: fila.v1.ConsumeSessionRequest.nack:type_name -> fila.v1.Settle
-	33, // 21: fila.v1.ConsumeSessionRequest.extend:type_name -> fila.v1.ConsumeSessionRequest.Extend
-	34, // 22: fila.v1.ConsumeSessionRequest.close:type_name -> fila.v1.ConsumeSessionRequest.Close
-	35, // 23: fila.v1.ConsumeSessionRequest.begun:type_name -> fila.v1.ConsumeSessionRequest.Begun
-	36, // 24: fila.v1.ConsumeSessionRequest.window:type_name -> fila.v1.ConsumeSessionRequest.Window
-	37, // 25: fila.v1.ConsumeSessionRequest.alive:type_name -> fila.v1.ConsumeSessionRequest.Alive
-	38, // 26: fila.v1.ConsumeSessionResponse.opened:type_name -> fila.v1.ConsumeSessionResponse.Opened
-	39, // 27: fila.v1.ConsumeSessionResponse.delivery:type_name -> fila.v1.ConsumeSessionResponse.Delivery
-	41, // 28: fila.v1.ConsumeSessionResponse.settled:type_name -> fila.v1.ConsumeSessionResponse.Settled
-	42, // 29: fila.v1.ConsumeSessionResponse.extended:type_name -> fila.v1.ConsumeSessionResponse.Extended
-	43, // 30: fila.v1.ConsumeSessionResponse.revoked:type_name -> fila.v1.ConsumeSessionResponse.Revoked
-	44, // 31: fila.v1.ConsumeSessionResponse.alive:type_name -> fila.v1.ConsumeSessionResponse.Alive
-	32, // 32: fila.v1.ConsumeSessionRequest.Open.resume:type_name -> fila.v1.ConsumeSessionRequest.Resume
-	47, // 33: fila.v1.ConsumeSessionResponse.Delivery.messages:type_name -> fila.v1.Message
-	46, // 34: fila.v1.ConsumeSessionResponse.Failure.status:type_name -> fila.v1.ItemStatus
-	40, // 35: fila.v1.ConsumeSessionResponse.Settled.failures:type_name -> fila.v1.ConsumeSessionResponse.Failure
-	45, // 36: fila.v1.ConsumeSessionResponse.Extended.lease_expires_at:type_name -> google.protobuf.Timestamp
-	40, // 37: fila.v1.ConsumeSessionResponse.Extended.failures:type_name -> fila.v1.ConsumeSessionResponse.Failure
-	1,  // 38: fila.v1.FilaService.Enqueue:input_type -> fila.v1.EnqueueRequest
-	5,  // 39: fila.v1.FilaService.EnqueueBatch:input_type -> fila.v1.EnqueueBatchRequest
-	8,  // 40: fila.v1.FilaService.EnqueueStream:input_type -> fila.v1.EnqueueStreamRequest
-	10, // 41: fila.v1.FilaService.Consume:input_type -> fila.v1.ConsumeRequest
-	12, // 42: fila.v1.FilaService.Lease:input_type -> fila.v1.LeaseRequest
-	26, // 43: fila.v1.FilaService.ConsumeSession:input_type -> fila.v1.ConsumeSessionRequest
-	14, // 44: fila.v1.FilaService.Ack:input_type -> fila.v1.AckRequest
-	16, // 45: fila.v1.FilaService.Nack:input_type -> fila.v1.NackRequest
-	19, // 46: fila.v1.FilaService.AckBatch:input_type -> fila.v1.AckBatchRequest
-	20, // 47: fila.v1.FilaService.NackBatch:input_type -> fila.v1.NackBatchRequest
-	22, // 48: fila.v1.FilaService.ExtendLease:input_type -> fila.v1.ExtendLeaseRequest
-	24, // 49: fila.v1.FilaService.CancelMessages:input_type -> fila.v1.CancelMessagesRequest
-	2,  // 50: fila.v1.FilaService.Enqueue:output_type -> fila.v1.EnqueueResponse
-	6,  // 51: fila.v1.FilaService.EnqueueBatch:output_type -> fila.v1.EnqueueBatchResponse
-	9,  // 52: fila.v1.FilaService.EnqueueStream:output_type -> fila.v1.EnqueueStreamResponse
-	11, // 53: fila.v1.FilaService.Consume:output_type -> fila.v1.ConsumeResponse
-	13, // 54: fila.v1.FilaService.Lease:output_type -> fila.v1.LeaseResponse
-	28, // 55: fila.v1.FilaService.ConsumeSession:output_type -> fila.v1.ConsumeSessionResponse
-	15, // 56: fila.v1.FilaService.Ack:output_type -> fila.v1.AckResponse
-	17, // 57: fila.v1.FilaService.Nack:output_type -> fila.v1.NackResponse
-	21, // 58: fila.v1.FilaService.AckBatch:output_type -> fila.v1.SettleBatchResponse
-	21, // 59: fila.v1.FilaService.NackBatch:output_type -> fila.v1.SettleBatchResponse
-	23, // 60: fila.v1.FilaService.ExtendLease:output_type -> fila.v1.ExtendLeaseResponse
-	25, // 61: fila.v1.FilaService.CancelMessages:output_type -> fila.v1.CancelMessagesResponse
-	50, // [50:62] is the sub-list for method output_type
-	38, // [38:50] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	31, // 0: fila.v1.EnqueueRequest.headers:type_name -> fila.v1.EnqueueRequest.HeadersEntry
+	4,  // 1: fila.v1.EnqueueRequest.options:type_name -> fila.v1.EnqueueOptions
+	47, // 2: fila.v1.EnqueueOptions.deliver_at:type_name -> google.protobuf.Timestamp
+	32, // 3: fila.v1.EnqueueMessage.headers:type_name -> fila.v1.EnqueueMessage.HeadersEntry
+	4,  // 4: fila.v1.EnqueueMessage.options:type_name -> fila.v1.EnqueueOptions
+	5,  // 5: fila.v1.EnqueueBatchRequest.messages:type_name -> fila.v1.EnqueueMessage
+	8,  // 6: fila.v1.EnqueueBatchResponse.results:type_name -> fila.v1.EnqueueResult
+	48, // 7: fila.v1.EnqueueResult.error:type_name -> fila.v1.ItemStatus
+	6,  // 8: fila.v1.EnqueueStreamRequest.batch:type_name -> fila.v1.EnqueueBatchRequest
+	8,  // 9: fila.v1.EnqueueStreamResponse.results:type_name -> fila.v1.EnqueueResult
+	49, // 10: fila.v1.ConsumeResponse.message:type_name -> fila.v1.Message
+	49, // 11: fila.v1.ConsumeResponse.messages:type_name -> fila.v1.Message
+	49, // 12: fila.v1.LeaseResponse.messages:type_name -> fila.v1.Message
+	0,  // 13: fila.v1.LimitFeedback.kind:type_name -> fila.v1.LimitFeedback.Kind
+	15, // 14: fila.v1.AckRequest.feedback:type_name -> fila.v1.LimitFeedback
+	15, // 15: fila.v1.NackRequest.feedback:type_name -> fila.v1.LimitFeedback
+	15, // 16: fila.v1.SettleItem.feedback:type_name -> fila.v1.LimitFeedback
+	20, // 17: fila.v1.AckBatchRequest.items:type_name -> fila.v1.SettleItem
+	20, // 18: fila.v1.NackBatchRequest.items:type_name -> fila.v1.SettleItem
+	48, // 19: fila.v1.SettleBatchResponse.results:type_name -> fila.v1.ItemStatus
+	47, // 20: fila.v1.ExtendLeaseResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
+	1,  // 21: fila.v1.CancelMessagesResponse.outcomes:type_name -> fila.v1.CancelMessagesResponse.Outcome
+	33, // 22: fila.v1.ConsumeSessionRequest.open:type_name -> fila.v1.ConsumeSessionRequest.Open
+	29, // 23: fila.v1.ConsumeSessionRequest.ack:type_name -> fila.v1.Settle
+	29, // 24: fila.v1.ConsumeSessionRequest.nack:type_name -> fila.v1.Settle
+	35, // 25: fila.v1.ConsumeSessionRequest.extend:type_name -> fila.v1.ConsumeSessionRequest.Extend
+	36, // 26: fila.v1.ConsumeSessionRequest.close:type_name -> fila.v1.ConsumeSessionRequest.Close
+	37, // 27: fila.v1.ConsumeSessionRequest.begun:type_name -> fila.v1.ConsumeSessionRequest.Begun
+	38, // 28: fila.v1.ConsumeSessionRequest.window:type_name -> fila.v1.ConsumeSessionRequest.Window
+	39, // 29: fila.v1.ConsumeSessionRequest.alive:type_name -> fila.v1.ConsumeSessionRequest.Alive
+	15, // 30: fila.v1.Settle.feedback:type_name -> fila.v1.LimitFeedback
+	40, // 31: fila.v1.ConsumeSessionResponse.opened:type_name -> fila.v1.ConsumeSessionResponse.Opened
+	41, // 32: fila.v1.ConsumeSessionResponse.delivery:type_name -> fila.v1.ConsumeSessionResponse.Delivery
+	43, // 33: fila.v1.ConsumeSessionResponse.settled:type_name -> fila.v1.ConsumeSessionResponse.Settled
+	44, // 34: fila.v1.ConsumeSessionResponse.extended:type_name -> fila.v1.ConsumeSessionResponse.Extended
+	45, // 35: fila.v1.ConsumeSessionResponse.revoked:type_name -> fila.v1.ConsumeSessionResponse.Revoked
+	46, // 36: fila.v1.ConsumeSessionResponse.alive:type_name -> fila.v1.ConsumeSessionResponse.Alive
+	34, // 37: fila.v1.ConsumeSessionRequest.Open.resume:type_name -> fila.v1.ConsumeSessionRequest.Resume
+	49, // 38: fila.v1.ConsumeSessionResponse.Delivery.messages:type_name -> fila.v1.Message
+	48, // 39: fila.v1.ConsumeSessionResponse.Failure.status:type_name -> fila.v1.ItemStatus
+	42, // 40: fila.v1.ConsumeSessionResponse.Settled.failures:type_name -> fila.v1.ConsumeSessionResponse.Failure
+	47, // 41: fila.v1.ConsumeSessionResponse.Extended.lease_expires_at:type_name -> google.protobuf.Timestamp
+	42, // 42: fila.v1.ConsumeSessionResponse.Extended.failures:type_name -> fila.v1.ConsumeSessionResponse.Failure
+	2,  // 43: fila.v1.FilaService.Enqueue:input_type -> fila.v1.EnqueueRequest
+	6,  // 44: fila.v1.FilaService.EnqueueBatch:input_type -> fila.v1.EnqueueBatchRequest
+	9,  // 45: fila.v1.FilaService.EnqueueStream:input_type -> fila.v1.EnqueueStreamRequest
+	11, // 46: fila.v1.FilaService.Consume:input_type -> fila.v1.ConsumeRequest
+	13, // 47: fila.v1.FilaService.Lease:input_type -> fila.v1.LeaseRequest
+	28, // 48: fila.v1.FilaService.ConsumeSession:input_type -> fila.v1.ConsumeSessionRequest
+	16, // 49: fila.v1.FilaService.Ack:input_type -> fila.v1.AckRequest
+	18, // 50: fila.v1.FilaService.Nack:input_type -> fila.v1.NackRequest
+	21, // 51: fila.v1.FilaService.AckBatch:input_type -> fila.v1.AckBatchRequest
+	22, // 52: fila.v1.FilaService.NackBatch:input_type -> fila.v1.NackBatchRequest
+	24, // 53: fila.v1.FilaService.ExtendLease:input_type -> fila.v1.ExtendLeaseRequest
+	26, // 54: fila.v1.FilaService.CancelMessages:input_type -> fila.v1.CancelMessagesRequest
+	3,  // 55: fila.v1.FilaService.Enqueue:output_type -> fila.v1.EnqueueResponse
+	7,  // 56: fila.v1.FilaService.EnqueueBatch:output_type -> fila.v1.EnqueueBatchResponse
+	10, // 57: fila.v1.FilaService.EnqueueStream:output_type -> fila.v1.EnqueueStreamResponse
+	12, // 58: fila.v1.FilaService.Consume:output_type -> fila.v1.ConsumeResponse
+	14, // 59: fila.v1.FilaService.Lease:output_type -> fila.v1.LeaseResponse
+	30, // 60: fila.v1.FilaService.ConsumeSession:output_type -> fila.v1.ConsumeSessionResponse
+	17, // 61: fila.v1.FilaService.Ack:output_type -> fila.v1.AckResponse
+	19, // 62: fila.v1.FilaService.Nack:output_type -> fila.v1.NackResponse
+	23, // 63: fila.v1.FilaService.AckBatch:output_type -> fila.v1.SettleBatchResponse
+	23, // 64: fila.v1.FilaService.NackBatch:output_type -> fila.v1.SettleBatchResponse
+	25, // 65: fila.v1.FilaService.ExtendLease:output_type -> fila.v1.ExtendLeaseResponse
+	27, // 66: fila.v1.FilaService.CancelMessages:output_type -> fila.v1.CancelMessagesResponse
+	55, // [55:67] is the sub-list for method output_type
+	43, // [43:55] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_service_proto_init() }
@@ -3299,9 +3494,9 @@ func file_fila_v1_service_proto_init() {
 	}
 	file_fila_v1_messages_proto_init()
 	file_fila_v1_service_proto_msgTypes[2].OneofWrappers = []any{}
-	file_fila_v1_service_proto_msgTypes[15].OneofWrappers = []any{}
-	file_fila_v1_service_proto_msgTypes[17].OneofWrappers = []any{}
-	file_fila_v1_service_proto_msgTypes[25].OneofWrappers = []any{
+	file_fila_v1_service_proto_msgTypes[16].OneofWrappers = []any{}
+	file_fila_v1_service_proto_msgTypes[18].OneofWrappers = []any{}
+	file_fila_v1_service_proto_msgTypes[26].OneofWrappers = []any{
 		(*ConsumeSessionRequest_Open_)(nil),
 		(*ConsumeSessionRequest_Credit)(nil),
 		(*ConsumeSessionRequest_Ack)(nil),
@@ -3312,8 +3507,8 @@ func file_fila_v1_service_proto_init() {
 		(*ConsumeSessionRequest_Window_)(nil),
 		(*ConsumeSessionRequest_Alive_)(nil),
 	}
-	file_fila_v1_service_proto_msgTypes[26].OneofWrappers = []any{}
-	file_fila_v1_service_proto_msgTypes[27].OneofWrappers = []any{
+	file_fila_v1_service_proto_msgTypes[27].OneofWrappers = []any{}
+	file_fila_v1_service_proto_msgTypes[28].OneofWrappers = []any{
 		(*ConsumeSessionResponse_Opened_)(nil),
 		(*ConsumeSessionResponse_Delivery_)(nil),
 		(*ConsumeSessionResponse_Settled_)(nil),
@@ -3321,14 +3516,14 @@ func file_fila_v1_service_proto_init() {
 		(*ConsumeSessionResponse_Revoked_)(nil),
 		(*ConsumeSessionResponse_Alive_)(nil),
 	}
-	file_fila_v1_service_proto_msgTypes[30].OneofWrappers = []any{}
+	file_fila_v1_service_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_service_proto_rawDesc), len(file_fila_v1_service_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   44,
+			NumEnums:      2,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -196,6 +196,12 @@ const operations = {
     return {};
   },
 
+  async limited({ handle, retry_after_ms: retryAfterMs, throttle_key: limit, error, ...unknown }, signal) {
+    refuse(unknown);
+    await messages.get(handle).limited({ retryAfterMs, limit, error, signal });
+    return {};
+  },
+
   async extend({ handle, extend_ms, ...unknown }, signal) {
     refuse(unknown);
     return { lease_expires_at_ms: (await messages.get(handle).extend(extend_ms, { signal })).getTime() };

@@ -40,7 +40,7 @@ export type { AuditRecord, Identity, NewKey, NewTenantLink, Principal, TenantLin
 export { KeyCalls } from './keys.js';
 export type { Operation } from './dead-letters.js';
 export { DeadLetterCalls } from './dead-letters.js';
-export type { DeadLetter, NackOptions, WaitOptions } from './message.js';
+export type { DeadLetter, LimitedOptions, NackOptions, WaitOptions } from './message.js';
 export { Message, StoredMessage } from './message.js';
 export type { Enqueued, MessageOptions, NewMessage } from './new-message.js';
 export type {

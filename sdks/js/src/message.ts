@@ -13,7 +13,7 @@ import type {
   MessageMetadata,
   MessageTimestamps,
 } from './gen/fila/v1/messages_pb.js';
-import { ACK, nackVerdict, rejectVerdict, RELEASE, type Settlement } from './settlement.js';
+import { ACK, limitedVerdict, nackVerdict, rejectVerdict, RELEASE, type Settlement } from './settlement.js';
 import type { Settler } from './settler.js';
 import { toDate } from './times.js';
 
@@ -152,6 +152,16 @@ export interface WaitOptions {
   readonly signal?: AbortSignal;
 }
 
+/** What a provider said that refused a call. */
+export interface LimitedOptions extends WaitOptions {
+  /** How long it asked to wait; at most 300,000 (5 min) count. Left out where it did not say. */
+  readonly retryAfterMs?: number | undefined;
+  /** One of the message's `throttleKeys`; left out it is each of them whose limit learns. */
+  readonly limit?: string | undefined;
+  /** What went wrong, for people. */
+  readonly error?: string | undefined;
+}
+
 /** What a nack may ask for. */
 export interface NackOptions extends WaitOptions {
   /** Retry after exactly so many milliseconds, instead of what the queue's policy says. */
@@ -235,6 +245,15 @@ export class Message extends StoredMessage {
    */
   release(options: WaitOptions = {}): Settlement {
     return this.#settler.settle(this.id, this.leaseId, RELEASE, options.signal);
+  }
+
+  /**
+   * The provider behind a limit refused the call (HTTP's 429): for all workers, the limit closes for
+   * `retryAfterMs` and slows down. The message did not fail: it goes back to its place, and comes when the limit
+   * lets it. Where none of its limits learns, this is a nack with that delay.
+   */
+  limited(options: LimitedOptions = {}): Settlement {
+    return this.#settler.settle(this.id, this.leaseId, limitedVerdict(options), options.signal);
   }
 
   /**

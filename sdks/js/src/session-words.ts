@@ -72,7 +72,7 @@ export class SessionWords {
   }
 
   settle({ sequence, leaseIds, verdict }: SettleFrame): void {
-    const { kind, error, delayMs, deadLetter, release } = verdict;
+    const { kind, error, delayMs, deadLetter, release, feedback } = verdict;
     const value: Settle = {
       $typeName: 'fila.v1.Settle',
       sequence,
@@ -80,6 +80,7 @@ export class SessionWords {
       error,
       deadLetter,
       release,
+      feedback,
       ...(delayMs === undefined ? {} : { delayMs }),
     };
     this.#say({ case: kind, value });

@@ -6,6 +6,8 @@ import { requireText, toUint64 } from './arguments.js';
 import { unlessAborted } from './clock.js';
 import { type FilaError, LeaseLost, MessageNotFound } from './errors.js';
 import type { ItemStatus } from './gen/fila/v1/messages_pb.js';
+import { type LimitFeedback, LimitFeedback_Kind } from './gen/fila/v1/service_pb.js';
+import type { LimitedOptions } from './message.js';
 import { errorOf } from './status.js';
 
 /** How a delivery ended. */
@@ -15,11 +17,13 @@ export interface Verdict {
   readonly delayMs: bigint | undefined;
   readonly deadLetter: boolean;
   readonly release: boolean;
+  /** What a provider said that refused it. */
+  readonly feedback: LimitFeedback[];
   /** Equal for equal verdicts. */
   readonly key: string;
 }
 
-const PLAIN = { error: '', delayMs: undefined, deadLetter: false, release: false } as const;
+const PLAIN = { error: '', delayMs: undefined, deadLetter: false, release: false, feedback: [] as LimitFeedback[] } as const;
 
 /** The message is done. */
 export const ACK: Verdict = { ...PLAIN, kind: 'ack', key: 'ack' };
@@ -39,6 +43,35 @@ export function nackVerdict(error: string, delayMs: number | undefined): Verdict
 export function rejectVerdict(error: string): Verdict {
   requireText('error', error);
   return { ...PLAIN, kind: 'nack', error, deadLetter: true, key: `reject ${error}` };
+}
+
+/** A limit closes for so long at most: then the provider is asked again. */
+const RETRY_AFTER_MS_MAX = 300_000;
+
+/** The provider behind a limit refused it. */
+export function limitedVerdict({ retryAfterMs, limit = '', error = '' }: LimitedOptions): Verdict {
+  requireText('error', error);
+  requireText('limit', limit);
+  if (retryAfterMs !== undefined && !(retryAfterMs >= 0)) {
+    throw new RangeError(`retryAfterMs must be 0 or more milliseconds, got ${retryAfterMs}`);
+  }
+  const capped = Math.ceil(Math.min(retryAfterMs ?? 0, RETRY_AFTER_MS_MAX));
+  const told: LimitFeedback = {
+    $typeName: 'fila.v1.LimitFeedback',
+    limit,
+    kind: LimitFeedback_Kind.LIMITED,
+    retryAfterMs: BigInt(capped),
+    remaining: 0n,
+    resetMs: 0n,
+  };
+  return {
+    ...PLAIN,
+    kind: 'nack',
+    error,
+    delayMs: retryAfterMs === undefined ? undefined : BigInt(capped),
+    feedback: [told],
+    key: `limited ${retryAfterMs === undefined ? '' : capped} ${JSON.stringify(limit)} ${error}`,
+  };
 }
 
 interface Waiter {

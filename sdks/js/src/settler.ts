@@ -154,7 +154,7 @@ export class Settler {
 
   async #callBatch(frame: SettleFrame): Promise<[index: number, status: ItemStatus][]> {
     const { queue, channel } = this;
-    const { kind, error, delayMs, deadLetter, release } = frame.verdict;
+    const { kind, error, delayMs, deadLetter, release, feedback } = frame.verdict;
     const items = frame.leaseIds.map((leaseId, index): SettleItem => ({
       $typeName: 'fila.v1.SettleItem',
       messageId: frame.messageIds[index] as string,
@@ -162,6 +162,7 @@ export class Settler {
       error,
       deadLetter,
       release,
+      feedback,
       ...(delayMs === undefined ? {} : { delayMs }),
     }));
     const known = { queue, channel: channel || 'default' };

@@ -53,6 +53,23 @@ test('reject makes a dead letter, release counts nothing', async (t) => {
   );
 });
 
+test('a provider\'s refusal travels with its nack', async (t) => {
+  const { session, messages } = await inHand(t, 2);
+  session.settleAll();
+  await messages[0]?.limited({ retryAfterMs: 3_600_000, limit: 'openai', error: '429' });
+  await messages[1]?.limited();
+  assert.deepEqual(
+    session
+      .all('nack')
+      .map(({ error, delayMs, feedback }) => [error, delayMs, feedback[0]?.limit, feedback[0]?.retryAfterMs]),
+    [
+      ['429', 300_000n, 'openai', 300_000n],
+      ['', undefined, '', 0n],
+    ],
+  );
+  assert.throws(() => messages[0]?.limited({ retryAfterMs: Number.NaN }), RangeError);
+});
+
 test('a second ack of one delivery is refused with LeaseLost', async (t) => {
   const { session, messages } = await inHand(t, 1);
   const [message] = messages as [Message];

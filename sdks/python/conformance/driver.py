@@ -162,6 +162,13 @@ class Driver:
         await self.messages[handle].release()
         return {}
 
+    async def limited(
+        self, handle: int, retry_after_ms: int | None = None, throttle_key: str = "", error: str = ""
+    ) -> Request:
+        retry_after_s = None if retry_after_ms is None else retry_after_ms / 1000
+        await self.messages[handle].limited(retry_after_s, limit=throttle_key, error=error)
+        return {}
+
     async def await_lost(self, handle: int, timeout_ms: int) -> Request:
         lost = asyncio.Event()
         self.messages[handle].on_lost(lost.set)

@@ -177,6 +177,13 @@ class Driver:
         self.messages[handle].release()
         return {}
 
+    def limited(
+        self, handle: int, retry_after_ms: int | None = None, throttle_key: str = "", error: str = ""
+    ) -> Request:
+        retry_after_s = None if retry_after_ms is None else retry_after_ms / 1000
+        self.messages[handle].limited(retry_after_s, limit=throttle_key, error=error)
+        return {}
+
     def await_lost(self, handle: int, timeout_ms: int) -> Request:
         lost = threading.Event()
         self.messages[handle].on_lost(lost.set)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fila_cli.arguments import complete_limit, limits_there
-from fila_cli.limits import BUDGET_TERM, RATE_TERM, RATES_MAX, limit_of, terms
+from fila_cli.limits import BUDGET_TERM, LEARN_TERM, RATE_TERM, RATES_MAX, limit_of, terms
 from fila_cli.output import Cell, facts, table
 from fila_cli.session import Group, Session
 from fila_cli.values import MOMENT, Count
@@ -33,7 +33,7 @@ def limit() -> None:
     name="set",
     examples="""
     fila limit set 'tenant:*' --rate 60/m --rate 1000cost/m --slots 4 --budget 5000cost/day
-    fila limit set openai --rate 5/s,20
+    fila limit set openai --rate 100/s --learn 1..1000
     fila limit set 'customer:*' --slots 2 --shadow
     """,
 )
@@ -52,6 +52,12 @@ def limit() -> None:
 )
 @click.option(
     "--budget-from", type=MOMENT, metavar="MOMENT", help="When a period begins [default: 1970 in UTC]"
+)
+@click.option(
+    "--learn",
+    type=LEARN_TERM,
+    metavar="MIN..MAX",
+    help="Follow the provider from the first rate on, between so many messages a second",
 )
 @click.option("--shadow", is_flag=True, help="Judge and count, and hold nothing")
 @click.pass_obj
@@ -172,6 +178,12 @@ def _state(state: LimitState) -> list[tuple[str, Cell]]:
     if state.throttle_key:
         if state.tokens:
             pairs.append(("tokens now", ", ".join(f"{tokens:.4g}" for tokens in state.tokens)))
+        if state.limit.HasField("learn"):
+            pairs.append(("learned", f"{state.learned_per_second:.4g}/s"))
+        if state.HasField("closed_until"):
+            pairs.append(("closed until", state.closed_until.ToJsonString()))
+        if state.HasField("refused_at"):
+            pairs.append(("refused", state.refused_at.ToJsonString()))
         pairs.append(("in flight", state.in_flight))
         if state.limit.HasField("budget"):
             pairs.append(("spent", f"{state.spent:.10g} of {state.limit.budget.amount:.10g}"))

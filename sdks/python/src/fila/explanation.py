@@ -132,6 +132,10 @@ class KeyExplanation:
     """`no_consumer`, `not_its_turn`, `throttled`, `delayed`, `leased`, `paused`, `capped`, `rate_limited`, `in_order`
     or `empty`."""
     blocking_bucket: str = ""
+    learned_per_second: float = 0.0
+    """Of that bucket, if its limit learns: messages a second that it lets go now."""
+    refused_at: datetime | None = None
+    """When a provider last refused there."""
     until: datetime | None = None
     share: float = 0.0
     due_share: float = 0.0

@@ -16,7 +16,7 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from fila.arguments import make
 from fila.moments import to_datetime, to_timestamp
-from fila.nack import Nack
+from fila.nack import Nack, limited_nack
 from fila.v1 import messages_pb2 as wire
 from fila.v1.service_pb2 import EnqueueMessage, EnqueueOptions
 
@@ -296,6 +296,16 @@ class Message(LeasedMessage):
         """The message did not fail, but you will not finish it: it goes back to its place, and no attempt counts.
         Awaiting raises as for `ack`, and NotSupported where the broker is too old to do it."""
         return self._settler.nack(self.id, self.lease_id, Nack(release=True))
+
+    def limited(
+        self, retry_after_s: float | None = None, *, limit: str = "", error: str = ""
+    ) -> Awaitable[None]:
+        """The provider behind a limit refused the call (HTTP's 429), and asked for `retry_after_s`. For all workers,
+        the limit closes for so long, at most 5 minutes, and slows down. The message did not fail: it goes back to its
+        place and comes when the limit lets it. `limit` is one of `throttle_keys`; left out it is each of them whose
+        limit learns. Where none does, this is a nack with that delay. Awaiting raises as for `ack`, and Invalid for a
+        limit that the message does not name."""
+        return self._settler.nack(self.id, self.lease_id, limited_nack(error, retry_after_s, limit))
 
     async def extend(self, extend_ms: int) -> datetime:
         """Hold the message for `extend_ms` milliseconds from now (at most 12 h). Return when the lease now

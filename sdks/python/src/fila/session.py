@@ -388,6 +388,8 @@ class Session(Generic[MessageT]):
         settle.error, settle.dead_letter, settle.release = nack.error, nack.dead_letter, nack.release
         if nack.delay_ms is not None:
             settle.delay_ms = nack.delay_ms
+        if nack.limited is not None:
+            settle.feedback.append(nack.limited.wire)
         await self._writer.write(ConsumeSessionRequest(nack=settle))
 
     # Leaving.

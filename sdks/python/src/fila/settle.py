@@ -350,8 +350,10 @@ class _BatchCalls:
     async def _settle(self, frame: SettleFrame) -> None:
         settler = self._settler
         wishes = (frame.verdict or Nack())._asdict()
+        limited = wishes.pop("limited")
+        feedback = [limited.wire] if limited else []
         items = [
-            service_pb2.SettleItem(message_id=message_id, lease_id=lease_id, **wishes)
+            service_pb2.SettleItem(message_id=message_id, lease_id=lease_id, feedback=feedback, **wishes)
             for message_id, lease_id in zip(frame.message_ids, frame.lease_ids, strict=True)
         ]
         known = {"queue": settler.queue, "channel": settler.channel or "default"}

@@ -18,6 +18,8 @@ CHANNEL_EXPIRED: Final = 2
 DEAD_LETTERS_DROPPED: Final = 3
 KEEPS_RETURNING: Final = 4
 SINK_LOST: Final = 5
+LIMIT_CLOSED: Final = 6
+LIMIT_LEARNED: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,10 @@ class Notice:
                 detail="they belong to a published batch and came into no queue: a queue was deleted by force while "
                 "the batch was on its way, or the disk is damaged",
             )
+        elif self.what == LIMIT_CLOSED:
+            emit("limit.closed", limit=self.queue, retry_after_ms=self.number)
+        elif self.what == LIMIT_LEARNED:
+            emit("limit.learned", limit=self.queue, per_second=self.number / 1000)
 
 
 def report_lost(messages: int, payload: bytes) -> None:

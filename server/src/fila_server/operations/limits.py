@@ -18,6 +18,7 @@ from fila_server.operations.audit import carry_out
 NAME_BYTES_MAX = 256
 RATES_MAX = 4
 RATE_MAX = 1e9
+LEARNED_MIN = 0.001
 SLOTS_MAX = 1_000_000_000
 AMOUNT_MAX = 1e12
 PERIOD_MS_MIN, PERIOD_MS_MAX = 1_000, 366 * 24 * 3600 * 1000
@@ -58,6 +59,8 @@ class LimitCalls:
             whole.rates.append(_complete_rate(f"limit.rates[{i}]", rate))
         if limit.HasField("budget"):
             whole.budget.CopyFrom(_complete_budget(limit.budget))
+        if limit.HasField("learn"):
+            whole.learn.CopyFrom(_complete_learn(whole, limit.learn))
         return whole
 
     def delete(self, request: pb.DeleteLimitRequest) -> None:
@@ -126,6 +129,22 @@ def _complete_budget(budget: pb.Budget) -> pb.Budget:
         anchor_ms=budget.anchor_ms,
         unit=_unit(field, budget.unit),
     )
+
+
+def _complete_learn(limit: pb.Limit, learn: pb.Learn) -> pb.Learn:
+    field = "limit.learn"
+    if not limit.rates or limit.rates[0].unit != pb.Limit.UNIT_MESSAGES:
+        raise Invalid(
+            field,
+            "begins at the first rate, and needs one in messages: give rates[0], the provider's as you know it",
+        )
+    if limit.shadow:
+        raise Invalid(field, "is not together with shadow, which holds nothing back and so learns nothing")
+    _number(f"{field}.min", learn.min, LEARNED_MIN, RATE_MAX)
+    _number(f"{field}.max", learn.max, LEARNED_MIN, RATE_MAX)
+    if learn.min > learn.max:
+        raise Invalid(f"{field}.min", f"must be at most max, which is {learn.max:g}, got {learn.min:g}")
+    return pb.Learn(min=learn.min, max=learn.max)
 
 
 def _unit(field: str, unit: pb.Limit.Unit) -> pb.Limit.Unit:

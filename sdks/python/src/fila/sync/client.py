@@ -13,7 +13,7 @@ from fila import client as asynchronous
 from fila.consumer import Consumer as AsyncConsumer
 from fila.loops import Loop
 from fila.messages import LeasedMessage, MessageId, NewMessage
-from fila.nack import Nack
+from fila.nack import Nack, limited_nack
 from fila.options import OptionFields
 from fila.prefetch import Prefetch
 from fila.session import Session
@@ -57,6 +57,10 @@ class Message(LeasedMessage):
     def release(self) -> None:
         """The message did not fail, but you will not finish it: it goes back to its place, and no attempt counts."""
         self._nack(Nack(release=True))
+
+    def limited(self, retry_after_s: float | None = None, *, limit: str = "", error: str = "") -> None:
+        """The provider behind a limit refused the call, and asked for `retry_after_s`. As `fila.Message.limited`."""
+        self._nack(limited_nack(error, retry_after_s, limit))
 
     def _nack(self, nack: Nack) -> None:
         async def send() -> None:

@@ -221,7 +221,7 @@ class ExplainKeyRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
 
 class ExplainKeyResponse(_message.Message):
-    __slots__ = ["blocking_bucket", "by_default", "consumers", "due_share", "head_forecast", "in_flight", "oldest_age_ms", "pending", "returning_count", "returning_offset", "served_meanwhile", "share", "state", "tail_forecast", "until", "waits", "waits_for", "weight"]
+    __slots__ = ["blocking_bucket", "by_default", "consumers", "due_share", "head_forecast", "in_flight", "learned_per_second", "oldest_age_ms", "pending", "refused_at", "returning_count", "returning_offset", "served_meanwhile", "share", "state", "tail_forecast", "until", "waits", "waits_for", "weight"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
@@ -230,8 +230,10 @@ class ExplainKeyResponse(_message.Message):
     DUE_SHARE_FIELD_NUMBER: _ClassVar[int]
     HEAD_FORECAST_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    LEARNED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_AT_FIELD_NUMBER: _ClassVar[int]
     RETURNING_COUNT_FIELD_NUMBER: _ClassVar[int]
     RETURNING_OFFSET_FIELD_NUMBER: _ClassVar[int]
     SERVED_MEANWHILE_FIELD_NUMBER: _ClassVar[int]
@@ -259,8 +261,10 @@ class ExplainKeyResponse(_message.Message):
     due_share: float
     head_forecast: _events_pb2.Forecast
     in_flight: int
+    learned_per_second: float
     oldest_age_ms: int
     pending: int
+    refused_at: _timestamp_pb2.Timestamp
     returning_count: int
     returning_offset: int
     served_meanwhile: _events_pb2.ServedMeanwhile
@@ -271,7 +275,7 @@ class ExplainKeyResponse(_message.Message):
     waits: _watch_pb2.WaitCauses
     waits_for: KeyHead
     weight: int
-    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., by_default: bool = ..., waits_for: _Optional[_Union[KeyHead, _Mapping]] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., by_default: bool = ..., waits_for: _Optional[_Union[KeyHead, _Mapping]] = ..., learned_per_second: _Optional[float] = ..., refused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ForecastChange(_message.Message):
     __slots__ = ["after", "before"]

@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13\x66ila/v1/limit.proto\x12\x07\x66ila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe5\x01\n\x05Limit\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12#\n\x05rates\x18\x02 \x03(\x0b\x32\r.fila.v1.RateR\x05rates\x12\"\n\rmax_in_flight\x18\x03 \x01(\rR\x0bmaxInFlight\x12\'\n\x06\x62udget\x18\x04 \x01(\x0b\x32\x0f.fila.v1.BudgetR\x06\x62udget\x12\x16\n\x06shadow\x18\x07 \x01(\x08R\x06shadow\">\n\x04Unit\x12\x14\n\x10UNIT_UNSPECIFIED\x10\x00\x12\x11\n\rUNIT_MESSAGES\x10\x01\x12\r\n\tUNIT_COST\x10\x02\"d\n\x04Rate\x12\x1d\n\nper_second\x18\x01 \x01(\x01R\tperSecond\x12\x14\n\x05\x62urst\x18\x02 \x01(\x01R\x05\x62urst\x12\'\n\x04unit\x18\x03 \x01(\x0e\x32\x13.fila.v1.Limit.UnitR\x04unit\"\x83\x01\n\x06\x42udget\x12\x16\n\x06\x61mount\x18\x01 \x01(\x01R\x06\x61mount\x12\x1b\n\tperiod_ms\x18\x02 \x01(\x04R\x08periodMs\x12\x1b\n\tanchor_ms\x18\x03 \x01(\x03R\x08\x61nchorMs\x12\'\n\x04unit\x18\x04 \x01(\x0e\x32\x13.fila.v1.Limit.UnitR\x04unit\"\x8d\x03\n\nLimitState\x12$\n\x05limit\x18\x01 \x01(\x0b\x32\x0e.fila.v1.LimitR\x05limit\x12!\n\x0cthrottle_key\x18\x02 \x01(\tR\x0bthrottleKey\x12\x16\n\x06tokens\x18\x03 \x03(\x01R\x06tokens\x12\x1b\n\tin_flight\x18\x04 \x01(\x04R\x08inFlight\x12\x14\n\x05spent\x18\x05 \x01(\x01R\x05spent\x12@\n\x0eperiod_ends_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cperiodEndsAt\x12\x18\n\x07waiting\x18\x07 \x01(\x04R\x07waiting\x12!\n\x0cpassed_total\x18\x08 \x01(\x04R\x0bpassedTotal\x12\x1d\n\nheld_total\x18\t \x01(\x04R\theldTotal\x12(\n\x10would_hold_total\x18\n \x01(\x04R\x0ewouldHoldTotal\x12#\n\rthrottle_keys\x18\x0b \x01(\x04R\x0cthrottleKeys\"7\n\x0fSetLimitRequest\x12$\n\x05limit\x18\x01 \x01(\x0b\x32\x0e.fila.v1.LimitR\x05limit\"8\n\x10SetLimitResponse\x12$\n\x05limit\x18\x01 \x01(\x0b\x32\x0e.fila.v1.LimitR\x05limit\"3\n\x12\x44\x65leteLimitRequest\x12\x1d\n\nlimit_name\x18\x01 \x01(\tR\tlimitName\"\x15\n\x13\x44\x65leteLimitResponse\"\x83\x01\n\x11ListLimitsRequest\x12\x16\n\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n\x05\x61\x66ter\x18\x02 \x01(\tR\x05\x61\x66ter\x12\x1d\n\nmax_limits\x18\x03 \x01(\rR\tmaxLimits\x12!\n\x0cthrottle_key\x18\x04 \x01(\tR\x0bthrottleKey\"U\n\x12ListLimitsResponse\x12+\n\x06limits\x18\x01 \x03(\x0b\x32\x13.fila.v1.LimitStateR\x06limits\x12\x12\n\x04more\x18\x02 \x01(\x08R\x04more\"L\n\x11ResetLimitRequest\x12!\n\x0cthrottle_key\x18\x01 \x01(\tR\x0bthrottleKey\x12\x14\n\x05spent\x18\x02 \x01(\x01R\x05spent\"?\n\x12ResetLimitResponse\x12)\n\x05limit\x18\x01 \x01(\x0b\x32\x13.fila.v1.LimitStateR\x05limitB\x1b\n\x0b\x64\x65v.fila.v1B\nLimitProtoP\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13\x66ila/v1/limit.proto\x12\x07\x66ila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x02\n\x05Limit\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12#\n\x05rates\x18\x02 \x03(\x0b\x32\r.fila.v1.RateR\x05rates\x12\"\n\rmax_in_flight\x18\x03 \x01(\rR\x0bmaxInFlight\x12\'\n\x06\x62udget\x18\x04 \x01(\x0b\x32\x0f.fila.v1.BudgetR\x06\x62udget\x12$\n\x05learn\x18\x06 \x01(\x0b\x32\x0e.fila.v1.LearnR\x05learn\x12\x16\n\x06shadow\x18\x07 \x01(\x08R\x06shadow\">\n\x04Unit\x12\x14\n\x10UNIT_UNSPECIFIED\x10\x00\x12\x11\n\rUNIT_MESSAGES\x10\x01\x12\r\n\tUNIT_COST\x10\x02\"+\n\x05Learn\x12\x10\n\x03min\x18\x01 \x01(\x01R\x03min\x12\x10\n\x03max\x18\x02 \x01(\x01R\x03max\"d\n\x04Rate\x12\x1d\n\nper_second\x18\x01 \x01(\x01R\tperSecond\x12\x14\n\x05\x62urst\x18\x02 \x01(\x01R\x05\x62urst\x12\'\n\x04unit\x18\x03 \x01(\x0e\x32\x13.fila.v1.Limit.UnitR\x04unit\"\x83\x01\n\x06\x42udget\x12\x16\n\x06\x61mount\x18\x01 \x01(\x01R\x06\x61mount\x12\x1b\n\tperiod_ms\x18\x02 \x01(\x04R\x08periodMs\x12\x1b\n\tanchor_ms\x18\x03 \x01(\x03R\x08\x61nchorMs\x12\'\n\x04unit\x18\x04 \x01(\x0e\x32\x13.fila.v1.Limit.UnitR\x04unit\"\xb5\x04\n\nLimitState\x12$\n\x05limit\x18\x01 \x01(\x0b\x32\x0e.fila.v1.LimitR\x05limit\x12!\n\x0cthrottle_key\x18\x02 \x01(\tR\x0bthrottleKey\x12\x16\n\x06tokens\x18\x03 \x03(\x01R\x06tokens\x12\x1b\n\tin_flight\x18\x04 \x01(\x04R\x08inFlight\x12\x14\n\x05spent\x18\x05 \x01(\x01R\x05spent\x12@\n\x0eperiod_ends_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cperiodEndsAt\x12\x18\n\x07waiting\x18\x07 \x01(\x04R\x07waiting\x12!\n\x0cpassed_total\x18\x08 \x01(\x04R\x0bpassedTotal\x12\x1d\n\nheld_total\x18\t \x01(\x04R\theldTotal\x12(\n\x10would_hold_total\x18\n \x01(\x04R\x0ewouldHoldTotal\x12#\n\rthrottle_keys\x18\x0b \x01(\x04R\x0cthrottleKeys\x12,\n\x12learned_per_second\x18\x0c \x01(\x01R\x10learnedPerSecond\x12=\n\x0c\x63losed_until\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0b\x63losedUntil\x12\x39\n\nrefused_at\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampR\trefusedAt\"7\n\x0fSetLimitRequest\x12$\n\x05limit\x18\x01 \x01(\x0b\x32\x0e.fila.v1.LimitR\x05limit\"8\n\x10SetLimitResponse\x12$\n\x05limit\x18\x01 \x01(\x0b\x32\x0e.fila.v1.LimitR\x05limit\"3\n\x12\x44\x65leteLimitRequest\x12\x1d\n\nlimit_name\x18\x01 \x01(\tR\tlimitName\"\x15\n\x13\x44\x65leteLimitResponse\"\x83\x01\n\x11ListLimitsRequest\x12\x16\n\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n\x05\x61\x66ter\x18\x02 \x01(\tR\x05\x61\x66ter\x12\x1d\n\nmax_limits\x18\x03 \x01(\rR\tmaxLimits\x12!\n\x0cthrottle_key\x18\x04 \x01(\tR\x0bthrottleKey\"U\n\x12ListLimitsResponse\x12+\n\x06limits\x18\x01 \x03(\x0b\x32\x13.fila.v1.LimitStateR\x06limits\x12\x12\n\x04more\x18\x02 \x01(\x08R\x04more\"L\n\x11ResetLimitRequest\x12!\n\x0cthrottle_key\x18\x01 \x01(\tR\x0bthrottleKey\x12\x14\n\x05spent\x18\x02 \x01(\x01R\x05spent\"?\n\x12ResetLimitResponse\x12)\n\x05limit\x18\x01 \x01(\x0b\x32\x13.fila.v1.LimitStateR\x05limitB\x1b\n\x0b\x64\x65v.fila.v1B\nLimitProtoP\x01\x62\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fila.v1.limit_pb2', globals())
@@ -24,29 +24,31 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   DESCRIPTOR._serialized_options = b'\n\013dev.fila.v1B\nLimitProtoP\001'
   _LIMIT._serialized_start=66
-  _LIMIT._serialized_end=295
-  _LIMIT_UNIT._serialized_start=233
-  _LIMIT_UNIT._serialized_end=295
-  _RATE._serialized_start=297
-  _RATE._serialized_end=397
-  _BUDGET._serialized_start=400
-  _BUDGET._serialized_end=531
-  _LIMITSTATE._serialized_start=534
-  _LIMITSTATE._serialized_end=931
-  _SETLIMITREQUEST._serialized_start=933
-  _SETLIMITREQUEST._serialized_end=988
-  _SETLIMITRESPONSE._serialized_start=990
-  _SETLIMITRESPONSE._serialized_end=1046
-  _DELETELIMITREQUEST._serialized_start=1048
-  _DELETELIMITREQUEST._serialized_end=1099
-  _DELETELIMITRESPONSE._serialized_start=1101
-  _DELETELIMITRESPONSE._serialized_end=1122
-  _LISTLIMITSREQUEST._serialized_start=1125
-  _LISTLIMITSREQUEST._serialized_end=1256
-  _LISTLIMITSRESPONSE._serialized_start=1258
-  _LISTLIMITSRESPONSE._serialized_end=1343
-  _RESETLIMITREQUEST._serialized_start=1345
-  _RESETLIMITREQUEST._serialized_end=1421
-  _RESETLIMITRESPONSE._serialized_start=1423
-  _RESETLIMITRESPONSE._serialized_end=1486
+  _LIMIT._serialized_end=333
+  _LIMIT_UNIT._serialized_start=271
+  _LIMIT_UNIT._serialized_end=333
+  _LEARN._serialized_start=335
+  _LEARN._serialized_end=378
+  _RATE._serialized_start=380
+  _RATE._serialized_end=480
+  _BUDGET._serialized_start=483
+  _BUDGET._serialized_end=614
+  _LIMITSTATE._serialized_start=617
+  _LIMITSTATE._serialized_end=1182
+  _SETLIMITREQUEST._serialized_start=1184
+  _SETLIMITREQUEST._serialized_end=1239
+  _SETLIMITRESPONSE._serialized_start=1241
+  _SETLIMITRESPONSE._serialized_end=1297
+  _DELETELIMITREQUEST._serialized_start=1299
+  _DELETELIMITREQUEST._serialized_end=1350
+  _DELETELIMITRESPONSE._serialized_start=1352
+  _DELETELIMITRESPONSE._serialized_end=1373
+  _LISTLIMITSREQUEST._serialized_start=1376
+  _LISTLIMITSREQUEST._serialized_end=1507
+  _LISTLIMITSRESPONSE._serialized_start=1509
+  _LISTLIMITSRESPONSE._serialized_end=1594
+  _RESETLIMITREQUEST._serialized_start=1596
+  _RESETLIMITREQUEST._serialized_end=1672
+  _RESETLIMITRESPONSE._serialized_start=1674
+  _RESETLIMITRESPONSE._serialized_end=1737
 # @@protoc_insertion_point(module_scope)

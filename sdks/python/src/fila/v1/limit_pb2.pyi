@@ -30,11 +30,20 @@ class DeleteLimitResponse(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
 
+class Learn(_message.Message):
+    __slots__ = ["max", "min"]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    MIN_FIELD_NUMBER: _ClassVar[int]
+    max: float
+    min: float
+    def __init__(self, min: _Optional[float] = ..., max: _Optional[float] = ...) -> None: ...
+
 class Limit(_message.Message):
-    __slots__ = ["budget", "max_in_flight", "name", "rates", "shadow"]
+    __slots__ = ["budget", "learn", "max_in_flight", "name", "rates", "shadow"]
     class Unit(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     BUDGET_FIELD_NUMBER: _ClassVar[int]
+    LEARN_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     RATES_FIELD_NUMBER: _ClassVar[int]
@@ -43,37 +52,44 @@ class Limit(_message.Message):
     UNIT_MESSAGES: Limit.Unit
     UNIT_UNSPECIFIED: Limit.Unit
     budget: Budget
+    learn: Learn
     max_in_flight: int
     name: str
     rates: _containers.RepeatedCompositeFieldContainer[Rate]
     shadow: bool
-    def __init__(self, name: _Optional[str] = ..., rates: _Optional[_Iterable[_Union[Rate, _Mapping]]] = ..., max_in_flight: _Optional[int] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., shadow: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., rates: _Optional[_Iterable[_Union[Rate, _Mapping]]] = ..., max_in_flight: _Optional[int] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., learn: _Optional[_Union[Learn, _Mapping]] = ..., shadow: bool = ...) -> None: ...
 
 class LimitState(_message.Message):
-    __slots__ = ["held_total", "in_flight", "limit", "passed_total", "period_ends_at", "spent", "throttle_key", "throttle_keys", "tokens", "waiting", "would_hold_total"]
+    __slots__ = ["closed_until", "held_total", "in_flight", "learned_per_second", "limit", "passed_total", "period_ends_at", "refused_at", "spent", "throttle_key", "throttle_keys", "tokens", "waiting", "would_hold_total"]
+    CLOSED_UNTIL_FIELD_NUMBER: _ClassVar[int]
     HELD_TOTAL_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    LEARNED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     PASSED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     PERIOD_ENDS_AT_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_AT_FIELD_NUMBER: _ClassVar[int]
     SPENT_FIELD_NUMBER: _ClassVar[int]
     THROTTLE_KEYS_FIELD_NUMBER: _ClassVar[int]
     THROTTLE_KEY_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
     WOULD_HOLD_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    closed_until: _timestamp_pb2.Timestamp
     held_total: int
     in_flight: int
+    learned_per_second: float
     limit: Limit
     passed_total: int
     period_ends_at: _timestamp_pb2.Timestamp
+    refused_at: _timestamp_pb2.Timestamp
     spent: float
     throttle_key: str
     throttle_keys: int
     tokens: _containers.RepeatedScalarFieldContainer[float]
     waiting: int
     would_hold_total: int
-    def __init__(self, limit: _Optional[_Union[Limit, _Mapping]] = ..., throttle_key: _Optional[str] = ..., tokens: _Optional[_Iterable[float]] = ..., in_flight: _Optional[int] = ..., spent: _Optional[float] = ..., period_ends_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., waiting: _Optional[int] = ..., passed_total: _Optional[int] = ..., held_total: _Optional[int] = ..., would_hold_total: _Optional[int] = ..., throttle_keys: _Optional[int] = ...) -> None: ...
+    def __init__(self, limit: _Optional[_Union[Limit, _Mapping]] = ..., throttle_key: _Optional[str] = ..., tokens: _Optional[_Iterable[float]] = ..., in_flight: _Optional[int] = ..., spent: _Optional[float] = ..., period_ends_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., waiting: _Optional[int] = ..., passed_total: _Optional[int] = ..., held_total: _Optional[int] = ..., would_hold_total: _Optional[int] = ..., throttle_keys: _Optional[int] = ..., learned_per_second: _Optional[float] = ..., closed_until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., refused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ListLimitsRequest(_message.Message):
     __slots__ = ["after", "max_limits", "prefix", "throttle_key"]

@@ -20,16 +20,18 @@ class AckBatchRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., items: _Optional[_Iterable[_Union[SettleItem, _Mapping]]] = ...) -> None: ...
 
 class AckRequest(_message.Message):
-    __slots__ = ["channel", "lease_id", "message_id", "queue"]
+    __slots__ = ["channel", "feedback", "lease_id", "message_id", "queue"]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    FEEDBACK_FIELD_NUMBER: _ClassVar[int]
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     channel: str
+    feedback: _containers.RepeatedCompositeFieldContainer[LimitFeedback]
     lease_id: int
     message_id: str
     queue: str
-    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., channel: _Optional[str] = ..., lease_id: _Optional[int] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., channel: _Optional[str] = ..., lease_id: _Optional[int] = ..., feedback: _Optional[_Iterable[_Union[LimitFeedback, _Mapping]]] = ...) -> None: ...
 
 class AckResponse(_message.Message):
     __slots__ = []
@@ -363,6 +365,25 @@ class LeaseResponse(_message.Message):
     messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
     def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ...) -> None: ...
 
+class LimitFeedback(_message.Message):
+    __slots__ = ["kind", "limit", "remaining", "reset_ms", "retry_after_ms"]
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    KIND_LIMITED: LimitFeedback.Kind
+    KIND_REMAINING: LimitFeedback.Kind
+    KIND_UNSPECIFIED: LimitFeedback.Kind
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    REMAINING_FIELD_NUMBER: _ClassVar[int]
+    RESET_MS_FIELD_NUMBER: _ClassVar[int]
+    RETRY_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
+    kind: LimitFeedback.Kind
+    limit: str
+    remaining: int
+    reset_ms: int
+    retry_after_ms: int
+    def __init__(self, limit: _Optional[str] = ..., kind: _Optional[_Union[LimitFeedback.Kind, str]] = ..., retry_after_ms: _Optional[int] = ..., remaining: _Optional[int] = ..., reset_ms: _Optional[int] = ...) -> None: ...
+
 class NackBatchRequest(_message.Message):
     __slots__ = ["channel", "items", "queue"]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
@@ -374,11 +395,12 @@ class NackBatchRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., items: _Optional[_Iterable[_Union[SettleItem, _Mapping]]] = ...) -> None: ...
 
 class NackRequest(_message.Message):
-    __slots__ = ["channel", "dead_letter", "delay_ms", "error", "lease_id", "message_id", "queue", "release"]
+    __slots__ = ["channel", "dead_letter", "delay_ms", "error", "feedback", "lease_id", "message_id", "queue", "release"]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
     DELAY_MS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    FEEDBACK_FIELD_NUMBER: _ClassVar[int]
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
@@ -387,31 +409,34 @@ class NackRequest(_message.Message):
     dead_letter: bool
     delay_ms: int
     error: str
+    feedback: _containers.RepeatedCompositeFieldContainer[LimitFeedback]
     lease_id: int
     message_id: str
     queue: str
     release: bool
-    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., error: _Optional[str] = ..., channel: _Optional[str] = ..., lease_id: _Optional[int] = ..., delay_ms: _Optional[int] = ..., dead_letter: bool = ..., release: bool = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., error: _Optional[str] = ..., channel: _Optional[str] = ..., lease_id: _Optional[int] = ..., delay_ms: _Optional[int] = ..., dead_letter: bool = ..., release: bool = ..., feedback: _Optional[_Iterable[_Union[LimitFeedback, _Mapping]]] = ...) -> None: ...
 
 class NackResponse(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
 
 class Settle(_message.Message):
-    __slots__ = ["dead_letter", "delay_ms", "error", "lease_ids", "release", "sequence"]
+    __slots__ = ["dead_letter", "delay_ms", "error", "feedback", "lease_ids", "release", "sequence"]
     DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
     DELAY_MS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    FEEDBACK_FIELD_NUMBER: _ClassVar[int]
     LEASE_IDS_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     dead_letter: bool
     delay_ms: int
     error: str
+    feedback: _containers.RepeatedCompositeFieldContainer[LimitFeedback]
     lease_ids: _containers.RepeatedScalarFieldContainer[int]
     release: bool
     sequence: int
-    def __init__(self, sequence: _Optional[int] = ..., lease_ids: _Optional[_Iterable[int]] = ..., error: _Optional[str] = ..., delay_ms: _Optional[int] = ..., dead_letter: bool = ..., release: bool = ...) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., lease_ids: _Optional[_Iterable[int]] = ..., error: _Optional[str] = ..., delay_ms: _Optional[int] = ..., dead_letter: bool = ..., release: bool = ..., feedback: _Optional[_Iterable[_Union[LimitFeedback, _Mapping]]] = ...) -> None: ...
 
 class SettleBatchResponse(_message.Message):
     __slots__ = ["results"]
@@ -420,17 +445,19 @@ class SettleBatchResponse(_message.Message):
     def __init__(self, results: _Optional[_Iterable[_Union[_messages_pb2.ItemStatus, _Mapping]]] = ...) -> None: ...
 
 class SettleItem(_message.Message):
-    __slots__ = ["dead_letter", "delay_ms", "error", "lease_id", "message_id", "release"]
+    __slots__ = ["dead_letter", "delay_ms", "error", "feedback", "lease_id", "message_id", "release"]
     DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
     DELAY_MS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    FEEDBACK_FIELD_NUMBER: _ClassVar[int]
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     dead_letter: bool
     delay_ms: int
     error: str
+    feedback: _containers.RepeatedCompositeFieldContainer[LimitFeedback]
     lease_id: int
     message_id: str
     release: bool
-    def __init__(self, message_id: _Optional[str] = ..., lease_id: _Optional[int] = ..., error: _Optional[str] = ..., delay_ms: _Optional[int] = ..., dead_letter: bool = ..., release: bool = ...) -> None: ...
+    def __init__(self, message_id: _Optional[str] = ..., lease_id: _Optional[int] = ..., error: _Optional[str] = ..., delay_ms: _Optional[int] = ..., dead_letter: bool = ..., release: bool = ..., feedback: _Optional[_Iterable[_Union[LimitFeedback, _Mapping]]] = ...) -> None: ...

@@ -5,7 +5,7 @@ A message goes through `slots.py` (take, settle), `pipeline.py` (decode, middlew
 """
 
 from fila.worker.app import App
-from fila.worker.outcome import Outcome, Reject, Release, Retry
+from fila.worker.outcome import Limited, Outcome, Reject, Release, Retry
 from fila.worker.payload import BadHandler
 from fila.worker.pipeline import CallNext, Middleware
 from fila.worker.work import WorkMessage
@@ -14,6 +14,7 @@ __all__ = [
     "App",
     "BadHandler",
     "CallNext",
+    "Limited",
     "Middleware",
     "Outcome",
     "Reject",

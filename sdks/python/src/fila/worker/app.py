@@ -82,8 +82,8 @@ class App:
         release               exceptions that are no failure: the message goes back, uncounted
         prefetch, max_lease_renewal_ms, channel    as in `FilaClient.consume`
 
-        Every other exception is a failure that the queue's policy judges; `Retry`, `Reject` and `Release` can be
-        raised too. A payload that can't be decoded is rejected.
+        Every other exception is a failure that the queue's policy judges; `Retry`, `Reject`, `Release` and
+        `Limited` can be raised too. A payload that can't be decoded is rejected.
         """
 
         def register(handler: HandlerT) -> HandlerT:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from fila.nack import LimitedBy, limited_nack
 from fila.values import duration_ms
 
 ERROR_CHARS_MAX = 2_000
@@ -29,13 +30,24 @@ class Release(Exception):
     """Raise it in a handler: the message did not fail; it goes back to its place, and no attempt counts."""
 
 
+class Limited(Exception):
+    """Raise it in a handler: the provider behind a limit refused the call (HTTP's 429), and asked for `retry_after`
+    seconds. The limit slows down for all workers, and the message comes back uncounted; see `fila.Message.limited`."""
+
+    def __init__(self, error: str = "", *, retry_after: float | None = None, limit: str = "") -> None:
+        super().__init__(error)
+        self.nack = limited_nack(error, retry_after, limit)
+        """What the broker is told of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What the broker is told of one message."""
 
-    kind: Literal["ack", "retry", "reject", "release"]
+    kind: Literal["ack", "retry", "reject", "release", "limited"]
     error: str = ""
     delay_ms: int | None = None
+    limited: LimitedBy | None = None
 
 
 ACK = Outcome("ack")
@@ -61,6 +73,8 @@ class Verdicts:
             return Outcome("reject", text)
         if isinstance(error, Release):
             return RELEASE
+        if isinstance(error, Limited):
+            return Outcome("limited", text, error.nack.delay_ms, error.nack.limited)
         for kind in type(error).__mro__:
             if kind in self.reject:
                 return Outcome("reject", text)
@@ -73,7 +87,7 @@ class Verdicts:
 
 def text_of(error: BaseException) -> str:
     """Return an exception as a dead letter shows it."""
-    if isinstance(error, Retry | Reject):
+    if isinstance(error, Retry | Reject | Limited):
         return str(error)[:ERROR_CHARS_MAX]
     said = str(error)
     return (f"{type(error).__name__}: {said}" if said else type(error).__name__)[:ERROR_CHARS_MAX]

@@ -152,6 +152,9 @@ def settle(message: Message, outcome: Outcome) -> Awaitable[None]:
             return message.release()
         if outcome.kind == "reject":
             return message.reject(outcome.error)
+    if outcome.limited is not None:
+        retry_after_s = None if outcome.delay_ms is None else outcome.delay_ms / 1000
+        return message.limited(retry_after_s, limit=outcome.limited.limit, error=outcome.error)
     return message.nack(outcome.error, outcome.delay_ms)
 
 

@@ -19,6 +19,7 @@ from fila_server.core.scheduling.clocks cimport (
 )
 from fila_server.core.scheduling.eligibility cimport rate_limit_due_ms
 from fila_server.core.scheduling.flows cimport flow_find
+from fila_server.core.scheduling.following cimport key_follows
 from fila_server.core.state.kinds cimport (
     PARKED_CAPPED, PARKED_IN_ORDER, PARKED_RATE_LIMITED, PARKED_THROTTLED,
 )
@@ -30,7 +31,7 @@ from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport (
     Channel, Consumer, Delay, Flow, Key, KeyClock, Slot, Subqueue, ThrottleKey, Waiters,
 )
-from fila_server.core.structures.bucket cimport bucket_refill
+from fila_server.core.structures.bucket cimport bucket_level_at, bucket_refill
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
 from fila_server.core.structures.counters cimport Hour
 from fila_server.core.structures.fifo cimport fifo_first
@@ -109,7 +110,9 @@ cdef int64_t _token_due_ms(Core* core, Subqueue* sub, StepBudget* steps) noexcep
         channels += waiters.turn.place != IDLE
         waiters = waiters.next
     bucket_refill(&bucket.bucket, core.mono_ns, True)
-    wait_s = (before * max(channels, <uint32_t> 1) + 1 - bucket.bucket.level) / bucket.bucket.rate
+    wait_s = (
+        before * max(channels, <uint32_t> 1) + 1 - bucket_level_at(&bucket.bucket, core.mono_ns)
+    ) / bucket.bucket.rate
     return core.wall_ms + <int64_t> (min(max(wait_s, 0.0), LONGEST_S) * 1000)
 
 
@@ -264,6 +267,12 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     if held.bucket != NULL:
         name.at, name.length = held.bucket.text.bytes, held.bucket.text.length
         put_text_field(&b, v1.EXPLAIN_KEY_RESPONSE_BLOCKING_BUCKET, name)
+        if key_follows(held.bucket):
+            put_double_field(
+                &b, v1.EXPLAIN_KEY_RESPONSE_LEARNED_PER_SECOND, held.bucket.parts.learned.rate)
+            if held.bucket.parts.refused_ms:
+                put_timestamp_field(
+                    &b, v1.EXPLAIN_KEY_RESPONSE_REFUSED_AT, held.bucket.parts.refused_ms)
     if held.until_ms:
         put_timestamp_field(&b, v1.EXPLAIN_KEY_RESPONSE_UNTIL, held.until_ms)
     put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_BY_DEFAULT, held.by_default)

@@ -15,7 +15,7 @@ from fila_server.core.state.paths cimport (
 )
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Consumer, Slot, ThrottleKey, Waiters
-from fila_server.core.structures.bucket cimport bucket_refill
+from fila_server.core.structures.bucket cimport bucket_level_at, bucket_refill
 from fila_server.core.structures.buffer cimport buffer_free, buffer_init
 from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.maps cimport map64_get
@@ -282,7 +282,7 @@ cdef void _put_waiters(
     bucket_refill(&bucket.bucket, core.mono_ns, True)
     buffer_init(&row)
     put_double_field(&row, seam.WAITERS_RATE, bucket.bucket.rate)
-    put_double_field(&row, seam.WAITERS_LEVEL, bucket.bucket.level)
+    put_double_field(&row, seam.WAITERS_LEVEL, bucket_level_at(&bucket.bucket, core.mono_ns))
     put_number_field(&row, seam.WAITERS_CHANNELS, channels)
     put_double_field(&row, seam.WAITERS_WEIGHT, waiter.turn.weight * ring.ring.quantum / own_cost)
     put_double_field(

@@ -18,6 +18,7 @@ from fila_server.core.protocol.protobuf cimport (
     FIXED64, put_double_field, put_nested, put_number_field, put_tag, put_text_field,
     put_timestamp_field,
 )
+from fila_server.core.scheduling.following cimport following_open_ms, key_follows
 from fila_server.core.scheduling.limits cimport limit_find, limit_of, limit_says_something, limit_set
 from fila_server.core.scheduling.parts cimport parts_refill
 from fila_server.core.scheduling.throttle cimport (
@@ -141,6 +142,20 @@ cdef void _put_key(Core* core, Buffer* b, const LimitTerms* terms, ThrottleKey* 
             ledger_init(&ledger, terms.amount, terms.period_ms, terms.anchor_ms, core.wall_ms)
         put_double_field(b, v1.LIMIT_STATE_SPENT, ledger.spent)
         put_timestamp_field(b, v1.LIMIT_STATE_PERIOD_ENDS_AT, ledger_ends_ms(&ledger))
+    if key != NULL and key_follows(key):
+        _put_learned(core, b, key)
+    elif terms.most > 0:
+        put_double_field(
+            b, v1.LIMIT_STATE_LEARNED_PER_SECOND,
+            max(terms.least, min(terms.most, terms.rates[0].per_second)))
+
+
+cdef void _put_learned(Core* core, Buffer* b, ThrottleKey* key) noexcept nogil:
+    put_double_field(b, v1.LIMIT_STATE_LEARNED_PER_SECOND, key.parts.learned.rate)
+    if key.parts.learned.open_ns > core.mono_ns:
+        put_timestamp_field(b, v1.LIMIT_STATE_CLOSED_UNTIL, following_open_ms(core, key))
+    if key.parts.refused_ms:
+        put_timestamp_field(b, v1.LIMIT_STATE_REFUSED_AT, key.parts.refused_ms)
 
 
 cdef void _put_tokens(Buffer* b, double level) noexcept nogil:

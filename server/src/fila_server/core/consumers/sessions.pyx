@@ -10,7 +10,8 @@ from fila_server.core.lifecycle.giveback cimport GIVEN_BACK, UNWRITTEN, lease_re
 from fila_server.core.lifecycle.revoked cimport revoked_note
 from fila_server.core.lifecycle.sending cimport pull_answer
 from fila_server.core.lifecycle.settle cimport (
-    Verdict, Wishes, lease_ack, lease_begin, lease_extend, lease_find, lease_nack, verdict, wishes_of,
+    Verdict, Wishes, feedback_of, lease_ack, lease_begin, lease_extend, lease_find, lease_nack, lease_tells,
+    verdict, wishes_of,
 )
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport FRAME, INVALID_ARGUMENT, OK
@@ -208,6 +209,7 @@ cdef void _settle(Core* core, Consumer* consumer, Slice text, bint nack) noexcep
         return
     wishes = wishes_of(
         &fields, v1.SETTLE_ERROR, v1.SETTLE_DELAY_MS, v1.SETTLE_DEAD_LETTER, v1.SETTLE_RELEASE)
+    wishes.said = feedback_of(&fields, v1.SETTLE_FEEDBACK, text)
     reply = reply_open(core, consumer.token, FRAME, consumer.channel.queue.policy.durable)
     buffer_init(&settled)
     buffer_init(&payload)
@@ -215,7 +217,7 @@ cdef void _settle(Core* core, Consumer* consumer, Slice text, bint nack) noexcep
         &settled, v1.CONSUME_SESSION_RESPONSE_SETTLED_SEQUENCE, fields.number[v1.SETTLE_SEQUENCE])
     while _next_id(&ids, &lease_id):
         lease = lease_find(core, consumer.channel, False, 0, 0, lease_id, &v)
-        if lease == NULL:
+        if lease == NULL or not lease_tells(core, lease, &wishes, &v):
             _refuse(&settled, v1.CONSUME_SESSION_RESPONSE_SETTLED_FAILURES, lease_id, &v)
         elif nack:
             lease_nack(core, lease, &wishes, reply)

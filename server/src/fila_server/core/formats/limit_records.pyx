@@ -7,6 +7,7 @@ from fila_server.core.formats.records cimport (
     BUCKET_BYTES, LIMIT_NAMES, VERSION, VERSION_LIMIT, VERSION_PARTS,
 )
 from fila_server.core.protocol cimport v1
+from fila_server.core.protocol.feedback cimport FEEDBACK_MS_MAX
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
 )
@@ -50,6 +51,11 @@ cdef void limit_put(Buffer* b, const Limit* limit) noexcept nogil:
         put_number_field(&inner, v1.BUDGET_ANCHOR_MS, <uint64_t> terms.anchor_ms)
         _unit_put(&inner, v1.BUDGET_UNIT, terms.budget_in_cost)
         put_nested(b, v1.LIMIT_BUDGET, &inner)
+    if terms.most > 0:
+        inner.length = 0
+        put_double_field(&inner, v1.LEARN_MIN, terms.least)
+        put_double_field(&inner, v1.LEARN_MAX, terms.most)
+        put_nested(b, v1.LIMIT_LEARN, &inner)
     put_number_field(b, v1.LIMIT_SHADOW, terms.shadow)
     buffer_free(&inner)
 
@@ -77,6 +83,13 @@ cdef void _budget_read(Slice text, LimitTerms* terms) noexcept nogil:
     terms.budget_in_cost = fields.number[v1.BUDGET_UNIT] == v1.LIMIT_UNIT_COST
 
 
+cdef void _learn_read(Slice text, LimitTerms* terms) noexcept nogil:
+    cdef Fields fields
+    fields_parse(&fields, text.at, text.length)
+    terms.least = _double(&fields, v1.LEARN_MIN)
+    terms.most = _double(&fields, v1.LEARN_MAX)
+
+
 cdef void limit_read(Slice message, Slice* name, LimitTerms* terms) noexcept nogil:
     cdef Cursor c
     cdef uint32_t field, kind
@@ -95,6 +108,8 @@ cdef void limit_read(Slice message, Slice* name, LimitTerms* terms) noexcept nog
             terms.slots = <uint32_t> number
         elif field == v1.LIMIT_BUDGET:
             _budget_read(text, terms)
+        elif field == v1.LIMIT_LEARN:
+            _learn_read(text, terms)
         elif field == v1.LIMIT_SHADOW:
             terms.shadow = number != 0
 
@@ -163,6 +178,10 @@ cdef void bucket_record_put(Core* core, ThrottleKey* key) noexcept nogil:
     if key.parts.terms.amount > 0:
         put_bytes(b, &key.parts.ledger.spent, 8)
         put_zigzag(b, key.parts.ledger.period)
+    if key.parts.terms.most > 0:
+        put_bytes(b, &key.parts.learned.rate, 8)
+        put_bytes(b, &key.parts.learned.near, 8)
+        put_zigzag(b, core.wall_ms + (key.parts.learned.open_ns - core.mono_ns) // 1000000)
     batch_put(core.store, core.settles, BUCKETS, key.text.bytes, key.text.length, b.data, b.length)
 
 
@@ -187,6 +206,7 @@ cdef void bucket_record_read(Core* core, ThrottleKey* key, const char* value, si
     cdef uint32_t count, i
     cdef Slice level
     cdef double spent
+    cdef int64_t period
     key.recorded = True
     if not key.charged or length == 0:
         return
@@ -201,8 +221,21 @@ cdef void bucket_record_read(Core* core, ThrottleKey* key, const char* value, si
         level = take_slice(&c, 16)
         if not c.bad and i < (1 if key.parts == NULL else key.parts.terms.rate_count):
             _level_read(core, _rate(key, i), level.at)
-    if take_u8(&c) and key.parts != NULL and key.parts.terms.amount > 0:
+    if take_u8(&c):
         level = take_slice(&c, 8)
-        if not c.bad:
+        period = take_zigzag(&c)
+        if not c.bad and key.parts != NULL and key.parts.terms.amount > 0:
             memcpy(&spent, level.at, 8)
-            ledger_recover(&key.parts.ledger, take_zigzag(&c), spent, core.wall_ms)
+            ledger_recover(&key.parts.ledger, period, spent, core.wall_ms)
+    if key.parts != NULL and key.parts.terms.most > 0 and c.at < c.end:
+        _learned_read(core, key, &c)
+
+
+cdef void _learned_read(Core* core, ThrottleKey* key, Cursor* c) noexcept nogil:
+    """Recovery puts it in force. A clock that was set back closes nothing for longer than a provider may."""
+    cdef Slice learned = take_slice(c, 16)
+    cdef int64_t closed_ms = take_zigzag(c) - core.wall_ms
+    if not c.bad:
+        memcpy(&key.parts.learned.rate, learned.at, 8)
+        memcpy(&key.parts.learned.near, learned.at + 8, 8)
+        key.parts.learned.open_ns = core.mono_ns + min(closed_ms, <int64_t> FEEDBACK_MS_MAX) * 1000000

@@ -67,11 +67,12 @@ cdef void limit_changed(Core* core, const Limit* limit) noexcept nogil:
     b.change_name[row] = _named(core, &limit.text)
     if terms.rate_count == 1 and not terms.rates[0].in_cost:
         b.change_rate[row], b.change_burst[row] = terms.rates[0].per_second, terms.rates[0].burst
-    if terms.slots == 0 and terms.amount == 0 and not terms.shadow and (
+    if terms.slots == 0 and terms.amount == 0 and not terms.shadow and terms.most == 0 and (
         terms.rate_count == 0 or (terms.rate_count == 1 and not terms.rates[0].in_cost)
     ):
         return
-    length = snprintf(value, sizeof(value), b"{\"rates\": [")
+    length = snprintf(
+        value, sizeof(value), b"{\"learn\": [%g, %g], \"rates\": [", terms.least, terms.most)
     for i in range(terms.rate_count):
         length += snprintf(
             value + length, sizeof(value) - length, b"%s[%g, %g, \"%s\"]", b", " if i else b"",

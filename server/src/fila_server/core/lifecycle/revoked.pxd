@@ -28,6 +28,8 @@ cdef enum Notice:
                                     # back ten times without counting
     SINK_LOST = 5                   # number: messages of a published batch that came into no
                                     # queue; the sink's name stands for the queue's
+    LIMIT_CLOSED = 6                # number: milliseconds; the throttle key's name stands for the queue's
+    LIMIT_LEARNED = 7               # number: the rate, in thousandths a second; the same
 
 cdef void notice_of(Core* core, int what, Slice name, uint64_t number) noexcept nogil
 cdef void notice(Core* core, int what, Queue* queue, Channel* channel, uint64_t number) noexcept nogil

@@ -5,10 +5,12 @@ session says besides: sessions.pyx; what becomes of a stream that ended: leaving
     nack, expired lease        -> attempts + 1, then the policy: READY, DELAYED, or a dead letter
     nack with dead_letter      -> attempts + 1, and a dead letter whatever the policy says
     nack with release          -> READY at the old place, with the attempts it had
+    nack, and its provider refused -> the same, where a limit learns of it
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
+from fila_server.core.protocol.feedback cimport Feedbacks
 from fila_server.core.protocol.protobuf cimport Fields
 from fila_server.core.state.pending cimport OpenReply
 from fila_server.core.state.state cimport Channel, Core, Lease
@@ -25,6 +27,8 @@ cdef struct Wishes:                 # what a nack says besides its leases
     int64_t  delay_ms               # NO_DELAY: as the policy has it
     bint     dead_letter
     bint     release
+    bint     was_limited            # a limit that learns refused it: it goes back as one that is released
+    Feedbacks said                  # of an ack too
 
 # ACK, NACK, their batches, EXTEND_LEASE
 cdef void settle_command(Core* core, Command* command) noexcept nogil
@@ -37,6 +41,9 @@ cdef Lease* lease_find(
 cdef Wishes wishes_of(
     const Fields* fields, uint32_t error, uint32_t delay, uint32_t dead_letter,
     uint32_t release) noexcept nogil
+cdef Feedbacks feedback_of(const Fields* fields, uint32_t field, Slice message) noexcept nogil
+# What is said of providers, before the lease ends. False: it fits the message not, and `v` says why.
+cdef bint lease_tells(Core* core, Lease* lease, Wishes* wishes, Verdict* v) noexcept nogil
 # Its holder left and returned all. Many come back over several passes; none is settled meanwhile, and a
 # purge takes them as it takes what waits.
 cdef bint lease_given_back(Lease* lease) noexcept nogil

@@ -10,11 +10,15 @@ from fila_server.core.index.last_errors cimport last_error_keep
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.lifecycle.ending cimport lease_end, slot_done
 from fila_server.core.lifecycle.failure cimport NO_DELAY, lease_fail, lease_reject, reply_close, reply_open
+from fila_server.core.lifecycle.feedback cimport feedback_acked, feedback_fits, feedback_heard
 from fila_server.core.lifecycle.giveback cimport MAY_BE_SEEN, lease_return
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport (
-    ACK, ACK_BATCH, FAILED_PRECONDITION, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK, REPLY,
+    ACK, ACK_BATCH, EXTEND_LEASE, FAILED_PRECONDITION, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK,
+    REPLY,
 )
+from fila_server.core.protocol.feedback cimport feedback_checked, feedback_in, no_feedback
+from fila_server.core.protocol.problem cimport Problem
 from fila_server.core.protocol.protobuf cimport (
     LEN, QUEUE_FIELD, channel_field, fields_parse, next_field, put_status_field, put_tag, put_timestamp_field,
     uuid_parse,
@@ -100,6 +104,7 @@ cdef void lease_ack(Core* core, Lease* lease) noexcept nogil:
     channel.queue.counters.acked += 1
     channel.acked += 1
     channel.touched_ms = core.wall_ms
+    feedback_acked(core, lease)
     ending_is(
         core, ACKED, NULL, lease.consumer.number if lease.consumer != NULL else 0,
         core.wall_ms - lease.leased_ms)
@@ -116,14 +121,34 @@ cdef Wishes wishes_of(
     wishes.delay_ms = _bounded(fields.number[delay]) if fields.seen & (1 << delay) else NO_DELAY
     wishes.dead_letter = fields.number[dead_letter] != 0
     wishes.release = fields.number[release] != 0
+    wishes.was_limited = False
+    wishes.said = no_feedback()
     return wishes
+
+
+cdef Feedbacks feedback_of(const Fields* fields, uint32_t field, Slice message) noexcept nogil:
+    return feedback_in(message, field) if fields.seen & (1 << field) else no_feedback()
+
+
+cdef bint lease_tells(Core* core, Lease* lease, Wishes* wishes, Verdict* v) noexcept nogil:
+    wishes.was_limited = False
+    if wishes.said.message.length == 0:
+        return True
+    if not feedback_fits(lease, &wishes.said):
+        v[0] = verdict(
+            INVALID_ARGUMENT, b"INVALID_FIELD",
+            b"feedback.limit: the message does not name this limit; give one of its throttle_keys, or leave "
+            b"it out for each of them that learns")
+        return False
+    wishes.was_limited = feedback_heard(core, lease, &wishes.said)
+    return True
 
 
 cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, OpenReply* reply) noexcept nogil:
     cdef Channel* channel = share_of(lease.slot).channel
     channel.touched_ms = core.wall_ms
     _begins(lease)
-    if wishes.release:
+    if wishes.release or (wishes.was_limited and not wishes.dead_letter):
         lease_return(core, lease, MAY_BE_SEEN)
         return
     channel.queue.counters.nacked += 1
@@ -193,6 +218,7 @@ cdef void _settle_one(Core* core, Channel* channel, Command* command, Fields* fi
     cdef bint has_id
     cdef uint64_t lease_id
     cdef Slice id_text
+    cdef Slice whole
     cdef Wishes wishes
     cdef OpenReply* reply
     if command.kind == ACK:
@@ -204,14 +230,18 @@ cdef void _settle_one(Core* core, Channel* channel, Command* command, Fields* fi
         lease_id = fields.number[v1.EXTEND_LEASE_REQUEST_LEASE_ID]
     has_id = uuid_parse(id_text, &high, &low)
     lease = lease_find(core, channel, has_id, high, low, lease_id, &v)
-    if lease == NULL:
+    wishes = wishes_of(
+        fields, v1.NACK_REQUEST_ERROR, v1.NACK_REQUEST_DELAY_MS, v1.NACK_REQUEST_DEAD_LETTER,
+        v1.NACK_REQUEST_RELEASE)
+    if command.kind != EXTEND_LEASE:
+        whole.at, whole.length = command.bytes, command.length
+        wishes.said = feedback_of(
+            fields, v1.ACK_REQUEST_FEEDBACK if command.kind == ACK else v1.NACK_REQUEST_FEEDBACK, whole)
+    if lease == NULL or not lease_tells(core, lease, &wishes, &v):
         answer_status(core, command.token, v.code, v.text, v.reason)
         return
     buffer_init(&payload)
     if command.kind == NACK:
-        wishes = wishes_of(
-            fields, v1.NACK_REQUEST_ERROR, v1.NACK_REQUEST_DELAY_MS, v1.NACK_REQUEST_DEAD_LETTER,
-            v1.NACK_REQUEST_RELEASE)
         reply = reply_open(core, command.token, REPLY, channel.queue.policy.durable)
         lease_nack(core, lease, &wishes, reply)
         reply_close(core, reply)
@@ -239,6 +269,7 @@ cdef void _settle_batch(Core* core, Channel* channel, Command* command) noexcept
     cdef Verdict v
     cdef Lease* lease
     cdef bint good, has_id
+    cdef Problem problem
     cdef Wishes wishes
     cdef OpenReply* reply = reply_open(core, command.token, REPLY, channel.queue.policy.durable)
     buffer_init(&payload)
@@ -267,8 +298,13 @@ cdef void _settle_batch(Core* core, Channel* channel, Command* command) noexcept
                 b"as it was",
                 b"INVALID_FIELD")
             continue
+        wishes.said = feedback_of(&item, v1.SETTLE_ITEM_FEEDBACK, text)
+        if wishes.said.message.length and not feedback_checked(&wishes.said, &problem):
+            put_status_field(
+                &payload, v1.SETTLE_BATCH_RESPONSE_RESULTS, problem.code, problem.text, problem.reason)
+            continue
         lease = lease_find(core, channel, has_id, high, low, lease_id, &v)
-        if lease == NULL:
+        if lease == NULL or not lease_tells(core, lease, &wishes, &v):
             put_status_field(&payload, v1.SETTLE_BATCH_RESPONSE_RESULTS, v.code, v.text, v.reason)
             continue
         if command.kind == ACK_BATCH:

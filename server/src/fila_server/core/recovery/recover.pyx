@@ -26,6 +26,7 @@ from fila_server.core.recovery.frames cimport frame_record_read, frame_take, que
 from fila_server.core.recovery.notes cimport Notes, note_lease, note_settled, note_state
 from fila_server.core.recovery.sinks cimport sink_read, sinks_recovered
 from fila_server.core.scheduling.flows cimport flow_reconsider
+from fila_server.core.scheduling.following cimport following_recovered, key_follows
 from fila_server.core.scheduling.throttle cimport (
     limit_nearest, throttle_key_drop_if_idle, throttle_key_intern,
 )
@@ -197,6 +198,8 @@ cdef void _bucket_read(Core* core, Slice name, const char* value, size_t length)
         return
     bucket = throttle_key_intern(core, name)
     bucket_record_read(core, bucket, value, length)
+    if key_follows(bucket):
+        following_recovered(core, bucket)
     throttle_key_drop_if_idle(core, bucket)
 
 

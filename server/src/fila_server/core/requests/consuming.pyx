@@ -4,6 +4,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport CONSUME_OPEN, LEASE, SESSION_OPEN
+from fila_server.core.protocol.feedback cimport Feedbacks, feedback_checked, feedback_in
 from fila_server.core.protocol.problem cimport name_checked, problem_is, release_alone
 from fila_server.core.protocol.protobuf cimport (
     LEN, QUEUE_FIELD, VARINT, Fields, channel_field, fields_parse, next_field, utf8_valid, uuid_parse,
@@ -178,21 +179,31 @@ cdef bint _part_valid(
     return not c.bad
 
 
-cdef const char* _session_part_wrong(uint32_t field, Slice part) noexcept nogil:
-    """Wishes that can't be met, or NULL."""
+cdef bint _session_part_checked(uint32_t field, Slice part, Problem* problem) noexcept nogil:
+    """Whether its wishes can be met."""
     cdef Fields fields
+    cdef Feedbacks said
     if not fields_parse(&fields, part.at, part.length):
-        return NULL
+        return True
+    if (
+        (field == v1.CONSUME_SESSION_REQUEST_ACK or field == v1.CONSUME_SESSION_REQUEST_NACK)
+        and fields.seen & (1 << v1.SETTLE_FEEDBACK)
+    ):
+        said = feedback_in(part, v1.SETTLE_FEEDBACK)
+        if not feedback_checked(&said, problem):
+            return False
     if field == v1.CONSUME_SESSION_REQUEST_NACK and fields.number[v1.SETTLE_RELEASE] and (
         fields.number[v1.SETTLE_DEAD_LETTER] or fields.seen & (1 << v1.SETTLE_DELAY_MS)
     ):
-        return release_alone()
+        problem_is(problem, b"INVALID_FIELD", release_alone(), 0)
+        return False
     if (
         field == v1.CONSUME_SESSION_REQUEST_WINDOW
         and fields.number[v1.CONSUME_SESSION_REQUEST_WINDOW_SIZE] > LEASE_IDS_MAX
     ):
-        return b"window.size: at most %llu"
-    return NULL
+        problem_is(problem, b"INVALID_FIELD", b"window.size: at most %llu", LEASE_IDS_MAX)
+        return False
+    return True
 
 
 cdef bint session_checked(Command* command, const Limits* limits, Problem* problem) noexcept nogil:
@@ -205,7 +216,7 @@ cdef bint session_checked(Command* command, const Limits* limits, Problem* probl
     cdef uint32_t parts = 0
     cdef bint is_text = True
     cdef bint good = True
-    cdef const char* wrong = NULL
+    cdef bint can_be_met = True
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while good and next_field(&c, &field, &kind, &text, &number):
         # A frame is a oneof. Each part is answered by itself, so one small frame of a million empty parts
@@ -222,16 +233,15 @@ cdef bint session_checked(Command* command, const Limits* limits, Problem* probl
             if field == v1.CONSUME_SESSION_REQUEST_ACK or field == v1.CONSUME_SESSION_REQUEST_NACK:
                 error = v1.SETTLE_ERROR
             good = kind == LEN and _part_valid(text, _lease_ids_field(field), error, &lease_ids, &is_text)
-            if good and wrong == NULL:
-                wrong = _session_part_wrong(field, text)
+            can_be_met = not good or _session_part_checked(field, text, problem)
     if not good or c.bad:
         problem_is(
             problem, b"INVALID_FIELD",
             b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
     elif not is_text:
         problem_is(problem, b"INVALID_FIELD", b"error: must be UTF-8 text", 0)
-    elif wrong != NULL:
-        problem_is(problem, b"INVALID_FIELD", wrong, LEASE_IDS_MAX)
+    elif not can_be_met:
+        return False
     elif lease_ids > limits.batch_messages_max:
         problem_is(problem, b"LIMIT_EXCEEDED", b"lease_ids: at most %llu a frame", limits.batch_messages_max)
     else:

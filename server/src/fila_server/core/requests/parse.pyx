@@ -12,6 +12,7 @@ from fila_server.core.protocol.commands cimport (
     ACK, ACK_BATCH, CANCEL_MESSAGES, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_BATCH, ENQUEUE_STREAM,
     EXTEND_LEASE, LEASE, NACK, NACK_BATCH, SESSION, SESSION_OPEN, STAGE,
 )
+from fila_server.core.protocol.feedback cimport Feedbacks, feedback_checked, feedback_in
 from fila_server.core.protocol.problem cimport name_checked, problem_is, release_alone
 from fila_server.core.protocol.protobuf cimport (
     LEN, QUEUE_FIELD, Fields, Item, channel_field, fields_parse, item_parse, next_field, utf8_valid,
@@ -180,6 +181,17 @@ cdef bint _errors_are_text(const char* bytes, size_t length) noexcept nogil:
     return True
 
 
+cdef bint _feedback_checked(Command* command, const Fields* fields, Problem* problem) noexcept nogil:
+    cdef uint32_t field = v1.ACK_REQUEST_FEEDBACK if command.kind == ACK else v1.NACK_REQUEST_FEEDBACK
+    cdef Slice whole
+    cdef Feedbacks said
+    if not fields.seen & (1 << field):
+        return True
+    whole.at, whole.length = command.bytes, command.length
+    said = feedback_in(whole, field)
+    return feedback_checked(&said, problem)
+
+
 cdef bint _check_settle(Command* command, const Limits* limits, Problem* problem) noexcept nogil:
     cdef Fields fields
     cdef uint64_t high, low
@@ -211,6 +223,7 @@ cdef bint _check_settle(Command* command, const Limits* limits, Problem* problem
         ):
             problem_is(problem, b"INVALID_FIELD", release_alone(), 0)
             return False
+        return _feedback_checked(command, &fields, problem)
     elif command.kind == EXTEND_LEASE:
         message_id = fields.text[v1.EXTEND_LEASE_REQUEST_MESSAGE_ID]
         if message_id.length and not uuid_parse(message_id, &high, &low):

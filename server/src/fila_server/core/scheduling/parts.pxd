@@ -16,7 +16,7 @@ cdef inline bint terms_are_plain(const LimitTerms* terms) noexcept nogil:
     """One rate, of messages, and nothing else."""
     return (
         terms.rate_count == 1 and not terms.rates[0].in_cost and terms.slots == 0 and terms.amount == 0
-        and not terms.shadow
+        and not terms.shadow and terms.most == 0
     )
 
 cdef struct Counted:

@@ -5,6 +5,9 @@ from libc.stdint cimport INT64_MAX, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.scheduling.following cimport (
+    following_configure, following_waits, key_follows, terms_follow,
+)
 from fila_server.core.state.limits cimport LimitRate, Parts
 from fila_server.core.structures.bucket cimport (
     Bucket, bucket_amount_due_ns, bucket_configure, bucket_give_back_amount, bucket_has_amount, bucket_init,
@@ -40,6 +43,8 @@ cdef void parts_refill(Core* core, ThrottleKey* key) noexcept nogil:
         bucket_refill(_rate(key, i), core.mono_ns, key.waiters != NULL)
     if terms.amount > 0:
         ledger_turn(&key.parts.ledger, core.wall_ms)
+    if key.waiting and key_follows(key):
+        following_waits(core, key)
 
 
 cdef bint parts_have(ThrottleKey* key, uint64_t cost, Counted before) noexcept nogil:
@@ -71,6 +76,8 @@ cdef void parts_give_back(ThrottleKey* key, uint64_t cost) noexcept nogil:
     cdef LimitTerms* terms = &key.parts.terms
     cdef uint32_t i
     for i in range(terms.rate_count):
+        if i == 0 and key_follows(key) and key.bucket.level <= 0:
+            continue                                # it may be closed, and nothing may go
         bucket_give_back_amount(_rate(key, i), _amount(terms.rates[i].in_cost, cost))
     if terms.amount > 0:
         ledger_give_back(&key.parts.ledger, _amount(terms.budget_in_cost, cost))
@@ -115,6 +122,7 @@ cdef void parts_configure(Core* core, ThrottleKey* key, const LimitTerms* terms)
     cdef bint plain = terms_are_plain(terms)
     cdef Parts* parts
     cdef Bucket* bucket
+    cdef LimitTerms before
     cdef LimitRate rate
     cdef uint32_t i
     if plain and key.parts == NULL:
@@ -134,7 +142,10 @@ cdef void parts_configure(Core* core, ThrottleKey* key, const LimitTerms* terms)
         ledger_configure(&parts.ledger, terms.amount, terms.period_ms, terms.anchor_ms, core.wall_ms)
     elif terms.amount > 0:
         ledger_init(&parts.ledger, terms.amount, terms.period_ms, terms.anchor_ms, core.wall_ms)
+    before = parts.terms
     parts.terms = terms[0]
+    if terms_follow(terms):
+        following_configure(core, key, &before)
     if plain:
         free(parts)
         key.parts = NULL

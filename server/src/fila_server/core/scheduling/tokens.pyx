@@ -8,6 +8,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 
 from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.eligibility cimport flow_join, rate_limit_refund
+from fila_server.core.scheduling.following cimport following_takes, key_follows
 from fila_server.core.scheduling.parts cimport (
     Counted, parts_due_ns, parts_give_back, parts_have, parts_refill, parts_take,
 )
@@ -158,6 +159,8 @@ cdef void _parts_pay(Core* core, ThrottleKey* bucket, uint64_t cost) noexcept no
             bucket.limit.would_hold += 1
             return
     parts_take(bucket, cost)
+    if key_follows(bucket):
+        following_takes(core, bucket)
 
 
 cdef void set_held(ThrottleSet* set) noexcept nogil:

@@ -10,6 +10,7 @@ It exists while messages name it, leases of such run, or something of it is used
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.structures.bucket cimport Bucket
+from fila_server.core.structures.learned_rate cimport LearnedRate
 from fila_server.core.structures.ledger cimport Ledger
 from fila_server.core.structures.maps cimport Text, TextMap
 
@@ -29,6 +30,7 @@ cdef struct LimitTerms:             # what an operator said
     int64_t  period_ms, anchor_ms
     bint     budget_in_cost
     bint     shadow
+    double   least, most            # between which the first rate follows its provider; 0 = it does not
 
 cdef struct Limit:
     Text     text                   # first; with the `*` of a pattern
@@ -48,6 +50,9 @@ cdef struct Parts:                  # of a ThrottleKey
     Bucket   more[RATES_MAX - 1]    # the rates behind the first
     LimitTerms terms                # by which it counts just now
     Ledger   ledger
+    LearnedRate learned             # where it follows its provider;
+    double   reported_rate          # its rate as people were told, and
+    int64_t  refused_ms             # when a refusal was, on the wall clock; 0 = none was since the start
 
 cdef struct LimitTable:
     TextMap  by_name                # of Limits

@@ -27,6 +27,11 @@ cdef void bucket_configure(Bucket* bucket, double rate, double burst, int64_t no
 # demanded earns nothing above the burst; it does not cut a credit that is there.
 cdef void bucket_refill(Bucket* bucket, int64_t now_ns, bint demanded) noexcept nogil
 
+# It has nothing, and earns nothing until then.
+cdef void bucket_close(Bucket* bucket, int64_t until_ns) noexcept nogil
+# What it would have now if it earned all the time; while it is closed that much below 0.
+cdef double bucket_level_at(const Bucket* bucket, int64_t now_ns) noexcept nogil
+
 # The rest speak of the level as of the last refill.
 cdef bint bucket_has(Bucket* bucket) noexcept nogil
 cdef void bucket_take(Bucket* bucket) noexcept nogil                # only after bucket_has

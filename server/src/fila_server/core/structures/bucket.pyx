@@ -44,6 +44,15 @@ cdef void bucket_refill(Bucket* bucket, int64_t now_ns, bint demanded) noexcept 
     bucket.level = max(bucket.level, min(cap, bucket.level + earned))
 
 
+cdef void bucket_close(Bucket* bucket, int64_t until_ns) noexcept nogil:
+    bucket.level = min(bucket.level, 0)
+    bucket.refilled_ns = max(bucket.refilled_ns, until_ns)
+
+
+cdef double bucket_level_at(const Bucket* bucket, int64_t now_ns) noexcept nogil:
+    return bucket.level - bucket.rate * (<double> max(bucket.refilled_ns - now_ns, <int64_t> 0) / NS_PER_S)
+
+
 cdef bint bucket_has(Bucket* bucket) noexcept nogil:
     return bucket.level >= WHOLE
 

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/limit.proto.
  */
 export const file_fila_v1_limit: GenFile = /*@__PURE__*/
-  fileDesc("ChNmaWxhL3YxL2xpbWl0LnByb3RvEgdmaWxhLnYxIrsBCgVMaW1pdBIMCgRuYW1lGAEgASgJEhwKBXJhdGVzGAIgAygLMg0uZmlsYS52MS5SYXRlEhUKDW1heF9pbl9mbGlnaHQYAyABKA0SHwoGYnVkZ2V0GAQgASgLMg8uZmlsYS52MS5CdWRnZXQSDgoGc2hhZG93GAcgASgIIj4KBFVuaXQSFAoQVU5JVF9VTlNQRUNJRklFRBAAEhEKDVVOSVRfTUVTU0FHRVMQARINCglVTklUX0NPU1QQAiJMCgRSYXRlEhIKCnBlcl9zZWNvbmQYASABKAESDQoFYnVyc3QYAiABKAESIQoEdW5pdBgDIAEoDjITLmZpbGEudjEuTGltaXQuVW5pdCJhCgZCdWRnZXQSDgoGYW1vdW50GAEgASgBEhEKCXBlcmlvZF9tcxgCIAEoBBIRCglhbmNob3JfbXMYAyABKAMSIQoEdW5pdBgEIAEoDjITLmZpbGEudjEuTGltaXQuVW5pdCKTAgoKTGltaXRTdGF0ZRIdCgVsaW1pdBgBIAEoCzIOLmZpbGEudjEuTGltaXQSFAoMdGhyb3R0bGVfa2V5GAIgASgJEg4KBnRva2VucxgDIAMoARIRCglpbl9mbGlnaHQYBCABKAQSDQoFc3BlbnQYBSABKAESMgoOcGVyaW9kX2VuZHNfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3dhaXRpbmcYByABKAQSFAoMcGFzc2VkX3RvdGFsGAggASgEEhIKCmhlbGRfdG90YWwYCSABKAQSGAoQd291bGRfaG9sZF90b3RhbBgKIAEoBBIVCg10aHJvdHRsZV9rZXlzGAsgASgEIjAKD1NldExpbWl0UmVxdWVzdBIdCgVsaW1pdBgBIAEoCzIOLmZpbGEudjEuTGltaXQiMQoQU2V0TGltaXRSZXNwb25zZRIdCgVsaW1pdBgBIAEoCzIOLmZpbGEudjEuTGltaXQiKAoSRGVsZXRlTGltaXRSZXF1ZXN0EhIKCmxpbWl0X25hbWUYASABKAkiFQoTRGVsZXRlTGltaXRSZXNwb25zZSJcChFMaXN0TGltaXRzUmVxdWVzdBIOCgZwcmVmaXgYASABKAkSDQoFYWZ0ZXIYAiABKAkSEgoKbWF4X2xpbWl0cxgDIAEoDRIUCgx0aHJvdHRsZV9rZXkYBCABKAkiRwoSTGlzdExpbWl0c1Jlc3BvbnNlEiMKBmxpbWl0cxgBIAMoCzITLmZpbGEudjEuTGltaXRTdGF0ZRIMCgRtb3JlGAIgASgIIjgKEVJlc2V0TGltaXRSZXF1ZXN0EhQKDHRocm90dGxlX2tleRgBIAEoCRINCgVzcGVudBgCIAEoASI4ChJSZXNldExpbWl0UmVzcG9uc2USIgoFbGltaXQYASABKAsyEy5maWxhLnYxLkxpbWl0U3RhdGVCGwoLZGV2LmZpbGEudjFCCkxpbWl0UHJvdG9QAWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChNmaWxhL3YxL2xpbWl0LnByb3RvEgdmaWxhLnYxItoBCgVMaW1pdBIMCgRuYW1lGAEgASgJEhwKBXJhdGVzGAIgAygLMg0uZmlsYS52MS5SYXRlEhUKDW1heF9pbl9mbGlnaHQYAyABKA0SHwoGYnVkZ2V0GAQgASgLMg8uZmlsYS52MS5CdWRnZXQSHQoFbGVhcm4YBiABKAsyDi5maWxhLnYxLkxlYXJuEg4KBnNoYWRvdxgHIAEoCCI+CgRVbml0EhQKEFVOSVRfVU5TUEVDSUZJRUQQABIRCg1VTklUX01FU1NBR0VTEAESDQoJVU5JVF9DT1NUEAIiIQoFTGVhcm4SCwoDbWluGAEgASgBEgsKA21heBgCIAEoASJMCgRSYXRlEhIKCnBlcl9zZWNvbmQYASABKAESDQoFYnVyc3QYAiABKAESIQoEdW5pdBgDIAEoDjITLmZpbGEudjEuTGltaXQuVW5pdCJhCgZCdWRnZXQSDgoGYW1vdW50GAEgASgBEhEKCXBlcmlvZF9tcxgCIAEoBBIRCglhbmNob3JfbXMYAyABKAMSIQoEdW5pdBgEIAEoDjITLmZpbGEudjEuTGltaXQuVW5pdCKRAwoKTGltaXRTdGF0ZRIdCgVsaW1pdBgBIAEoCzIOLmZpbGEudjEuTGltaXQSFAoMdGhyb3R0bGVfa2V5GAIgASgJEg4KBnRva2VucxgDIAMoARIRCglpbl9mbGlnaHQYBCABKAQSDQoFc3BlbnQYBSABKAESMgoOcGVyaW9kX2VuZHNfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3dhaXRpbmcYByABKAQSFAoMcGFzc2VkX3RvdGFsGAggASgEEhIKCmhlbGRfdG90YWwYCSABKAQSGAoQd291bGRfaG9sZF90b3RhbBgKIAEoBBIVCg10aHJvdHRsZV9rZXlzGAsgASgEEhoKEmxlYXJuZWRfcGVyX3NlY29uZBgMIAEoARIwCgxjbG9zZWRfdW50aWwYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnJlZnVzZWRfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjAKD1NldExpbWl0UmVxdWVzdBIdCgVsaW1pdBgBIAEoCzIOLmZpbGEudjEuTGltaXQiMQoQU2V0TGltaXRSZXNwb25zZRIdCgVsaW1pdBgBIAEoCzIOLmZpbGEudjEuTGltaXQiKAoSRGVsZXRlTGltaXRSZXF1ZXN0EhIKCmxpbWl0X25hbWUYASABKAkiFQoTRGVsZXRlTGltaXRSZXNwb25zZSJcChFMaXN0TGltaXRzUmVxdWVzdBIOCgZwcmVmaXgYASABKAkSDQoFYWZ0ZXIYAiABKAkSEgoKbWF4X2xpbWl0cxgDIAEoDRIUCgx0aHJvdHRsZV9rZXkYBCABKAkiRwoSTGlzdExpbWl0c1Jlc3BvbnNlEiMKBmxpbWl0cxgBIAMoCzITLmZpbGEudjEuTGltaXRTdGF0ZRIMCgRtb3JlGAIgASgIIjgKEVJlc2V0TGltaXRSZXF1ZXN0EhQKDHRocm90dGxlX2tleRgBIAEoCRINCgVzcGVudBgCIAEoASI4ChJSZXNldExpbWl0UmVzcG9uc2USIgoFbGltaXQYASABKAsyEy5maWxhLnYxLkxpbWl0U3RhdGVCGwoLZGV2LmZpbGEudjFCCkxpbWl0UHJvdG9QAWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * What messages may use of a throttle key that they name. A message goes when every part of every limit that it names
@@ -51,6 +51,15 @@ export type Limit = Message<"fila.v1.Limit"> & {
    * @generated from field: fila.v1.Budget budget = 4;
    */
   budget?: Budget | undefined;
+
+  /**
+   * Follow the provider: the first rate is only where it begins. Workers tell with what they settle when their calls are
+   * refused (LimitFeedback); then the limit closes and the rate falls, and it probes back while messages wait. Needs a
+   * first rate in messages; not together with `shadow`.
+   *
+   * @generated from field: fila.v1.Learn learn = 6;
+   */
+  learn?: Learn | undefined;
 
   /**
    * Judge and count, and hold nothing.
@@ -102,6 +111,34 @@ export const Limit_UnitSchema: GenEnum<Limit_Unit> = /*@__PURE__*/
   enumDesc(file_fila_v1_limit, 0, 0);
 
 /**
+ * Between which bounds a rate follows its provider.
+ *
+ * @generated from message fila.v1.Learn
+ */
+export type Learn = Message<"fila.v1.Learn"> & {
+  /**
+   * Messages a second, from 0.001; the rate never falls below it.
+   *
+   * @generated from field: double min = 1;
+   */
+  min: number;
+
+  /**
+   * Messages a second, from `min` to 1e9; the rate never grows above it.
+   *
+   * @generated from field: double max = 2;
+   */
+  max: number;
+};
+
+/**
+ * Describes the message fila.v1.Learn.
+ * Use `create(LearnSchema)` to create a new message.
+ */
+export const LearnSchema: GenMessage<Learn> = /*@__PURE__*/
+  messageDesc(file_fila_v1_limit, 1);
+
+/**
  * A token bucket.
  *
  * @generated from message fila.v1.Rate
@@ -134,7 +171,7 @@ export type Rate = Message<"fila.v1.Rate"> & {
  * Use `create(RateSchema)` to create a new message.
  */
 export const RateSchema: GenMessage<Rate> = /*@__PURE__*/
-  messageDesc(file_fila_v1_limit, 1);
+  messageDesc(file_fila_v1_limit, 2);
 
 /**
  * So much within each of periods of one length, which follow each other.
@@ -176,7 +213,7 @@ export type Budget = Message<"fila.v1.Budget"> & {
  * Use `create(BudgetSchema)` to create a new message.
  */
 export const BudgetSchema: GenMessage<Budget> = /*@__PURE__*/
-  messageDesc(file_fila_v1_limit, 2);
+  messageDesc(file_fila_v1_limit, 3);
 
 /**
  * A limit as it is now.
@@ -261,6 +298,27 @@ export type LimitState = Message<"fila.v1.LimitState"> & {
    * @generated from field: uint64 throttle_keys = 11;
    */
   throttleKeys: bigint;
+
+  /**
+   * Of a limit that learns: messages a second that it lets go now.
+   *
+   * @generated from field: double learned_per_second = 12;
+   */
+  learnedPerSecond: number;
+
+  /**
+   * Closed before then, because a provider said so; absent where it is open.
+   *
+   * @generated from field: google.protobuf.Timestamp closed_until = 13;
+   */
+  closedUntil?: Timestamp | undefined;
+
+  /**
+   * When a provider last refused; absent where none has since the broker started.
+   *
+   * @generated from field: google.protobuf.Timestamp refused_at = 14;
+   */
+  refusedAt?: Timestamp | undefined;
 };
 
 /**
@@ -268,7 +326,7 @@ export type LimitState = Message<"fila.v1.LimitState"> & {
  * Use `create(LimitStateSchema)` to create a new message.
  */
 export const LimitStateSchema: GenMessage<LimitState> = /*@__PURE__*/
-  messageDesc(file_fila_v1_limit, 3);
+  messageDesc(file_fila_v1_limit, 4);
 
 /**
  * For SetLimit.
@@ -289,7 +347,7 @@ export type SetLimitRequest = Message<"fila.v1.SetLimitRequest"> & {
  * Use `create(SetLimitRequestSchema)` to create a new message.
  */
 export const SetLimitRequestSchema: GenMessage<SetLimitRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_limit, 4);
+  messageDesc(file_fila_v1_limit, 5);
 
 /**
  * For SetLimit.
@@ -310,7 +368,7 @@ export type SetLimitResponse = Message<"fila.v1.SetLimitResponse"> & {
  * Use `create(SetLimitResponseSchema)` to create a new message.
  */
 export const SetLimitResponseSchema: GenMessage<SetLimitResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_limit, 5);
+  messageDesc(file_fila_v1_limit, 6);
 
 /**
  * For DeleteLimit.
@@ -331,7 +389,7 @@ export type DeleteLimitRequest = Message<"fila.v1.DeleteLimitRequest"> & {
  * Use `create(DeleteLimitRequestSchema)` to create a new message.
  */
 export const DeleteLimitRequestSchema: GenMessage<DeleteLimitRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_limit, 6);
+  messageDesc(file_fila_v1_limit, 7);
 
 /**
  * For DeleteLimit.
@@ -346,7 +404,7 @@ export type DeleteLimitResponse = Message<"fila.v1.DeleteLimitResponse"> & {
  * Use `create(DeleteLimitResponseSchema)` to create a new message.
  */
 export const DeleteLimitResponseSchema: GenMessage<DeleteLimitResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_limit, 7);
+  messageDesc(file_fila_v1_limit, 8);
 
 /**
  * For ListLimits.
@@ -388,7 +446,7 @@ export type ListLimitsRequest = Message<"fila.v1.ListLimitsRequest"> & {
  * Use `create(ListLimitsRequestSchema)` to create a new message.
  */
 export const ListLimitsRequestSchema: GenMessage<ListLimitsRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_limit, 8);
+  messageDesc(file_fila_v1_limit, 9);
 
 /**
  * For ListLimits.
@@ -416,7 +474,7 @@ export type ListLimitsResponse = Message<"fila.v1.ListLimitsResponse"> & {
  * Use `create(ListLimitsResponseSchema)` to create a new message.
  */
 export const ListLimitsResponseSchema: GenMessage<ListLimitsResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_limit, 9);
+  messageDesc(file_fila_v1_limit, 10);
 
 /**
  * For ResetLimit.
@@ -444,7 +502,7 @@ export type ResetLimitRequest = Message<"fila.v1.ResetLimitRequest"> & {
  * Use `create(ResetLimitRequestSchema)` to create a new message.
  */
 export const ResetLimitRequestSchema: GenMessage<ResetLimitRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_limit, 10);
+  messageDesc(file_fila_v1_limit, 11);
 
 /**
  * For ResetLimit.
@@ -465,5 +523,5 @@ export type ResetLimitResponse = Message<"fila.v1.ResetLimitResponse"> & {
  * Use `create(ResetLimitResponseSchema)` to create a new message.
  */
 export const ResetLimitResponseSchema: GenMessage<ResetLimitResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_limit, 11);
+  messageDesc(file_fila_v1_limit, 12);
 

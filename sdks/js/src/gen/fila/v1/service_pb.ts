@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/service.proto.
  */
 export const file_fila_v1_service: GenFile = /*@__PURE__*/
-  fileDesc("ChVmaWxhL3YxL3NlcnZpY2UucHJvdG8SB2ZpbGEudjEiwQEKDkVucXVldWVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEjUKB2hlYWRlcnMYAiADKAsyJC5maWxhLnYxLkVucXVldWVSZXF1ZXN0LkhlYWRlcnNFbnRyeRIPCgdwYXlsb2FkGAMgASgMEigKB29wdGlvbnMYBCABKAsyFy5maWxhLnYxLkVucXVldWVPcHRpb25zGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjUKD0VucXVldWVSZXNwb25zZRISCgptZXNzYWdlX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBCKFAQoORW5xdWV1ZU9wdGlvbnMSEAoIZGVsYXlfbXMYASABKAQSLgoKZGVsaXZlcl9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoGdHRsX21zGAMgASgESACIAQESEQoJZGVkdXBfa2V5GAQgASgJQgkKB190dGxfbXMiwQEKDkVucXVldWVNZXNzYWdlEg0KBXF1ZXVlGAEgASgJEjUKB2hlYWRlcnMYAiADKAsyJC5maWxhLnYxLkVucXVldWVNZXNzYWdlLkhlYWRlcnNFbnRyeRIPCgdwYXlsb2FkGAMgASgMEigKB29wdGlvbnMYBCABKAsyFy5maWxhLnYxLkVucXVldWVPcHRpb25zGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIk8KE0VucXVldWVCYXRjaFJlcXVlc3QSDQoFcXVldWUYASABKAkSKQoIbWVzc2FnZXMYAiADKAsyFy5maWxhLnYxLkVucXVldWVNZXNzYWdlIj8KFEVucXVldWVCYXRjaFJlc3BvbnNlEicKB3Jlc3VsdHMYASADKAsyFi5maWxhLnYxLkVucXVldWVSZXN1bHQiVwoNRW5xdWV1ZVJlc3VsdBISCgptZXNzYWdlX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBBIiCgVlcnJvchgDIAEoCzITLmZpbGEudjEuSXRlbVN0YXR1cyJVChRFbnF1ZXVlU3RyZWFtUmVxdWVzdBIQCghzZXF1ZW5jZRgBIAEoBBIrCgViYXRjaBgCIAEoCzIcLmZpbGEudjEuRW5xdWV1ZUJhdGNoUmVxdWVzdCJSChVFbnF1ZXVlU3RyZWFtUmVzcG9uc2USEAoIc2VxdWVuY2UYASABKAQSJwoHcmVzdWx0cxgCIAMoCzIWLmZpbGEudjEuRW5xdWV1ZVJlc3VsdCJgCg5Db25zdW1lUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhUKDW1heF9pbl9mbGlnaHQYAyABKA0SEQoJbWF4X2JhdGNoGAQgASgNSgQIDRAQIlgKD0NvbnN1bWVSZXNwb25zZRIhCgdtZXNzYWdlGAEgASgLMhAuZmlsYS52MS5NZXNzYWdlEiIKCG1lc3NhZ2VzGAIgAygLMhAuZmlsYS52MS5NZXNzYWdlIlsKDExlYXNlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhQKDG1heF9tZXNzYWdlcxgDIAEoDRIPCgd3YWl0X21zGAQgASgNSgQIDRAQIjMKDUxlYXNlUmVzcG9uc2USIgoIbWVzc2FnZXMYASADKAsyEC5maWxhLnYxLk1lc3NhZ2UiUgoKQWNrUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRISCgptZXNzYWdlX2lkGAIgASgJEg8KB2NoYW5uZWwYAyABKAkSEAoIbGVhc2VfaWQYBCABKAQiDQoLQWNrUmVzcG9uc2UirAEKC05hY2tSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhIKCm1lc3NhZ2VfaWQYAiABKAkSDQoFZXJyb3IYAyABKAkSDwoHY2hhbm5lbBgEIAEoCRIQCghsZWFzZV9pZBgFIAEoBBIVCghkZWxheV9tcxgGIAEoBEgAiAEBEhMKC2RlYWRfbGV0dGVyGAcgASgIEg8KB3JlbGVhc2UYCCABKAhCCwoJX2RlbGF5X21zIg4KDE5hY2tSZXNwb25zZSKLAQoKU2V0dGxlSXRlbRISCgptZXNzYWdlX2lkGAEgASgJEhAKCGxlYXNlX2lkGAIgASgEEg0KBWVycm9yGAMgASgJEhUKCGRlbGF5X21zGAQgASgESACIAQESEwoLZGVhZF9sZXR0ZXIYBSABKAgSDwoHcmVsZWFzZRgGIAEoCEILCglfZGVsYXlfbXMiVQoPQWNrQmF0Y2hSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSIgoFaXRlbXMYAyADKAsyEy5maWxhLnYxLlNldHRsZUl0ZW0iVgoQTmFja0JhdGNoUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEiIKBWl0ZW1zGAMgAygLMhMuZmlsYS52MS5TZXR0bGVJdGVtIjsKE1NldHRsZUJhdGNoUmVzcG9uc2USJAoHcmVzdWx0cxgBIAMoCzITLmZpbGEudjEuSXRlbVN0YXR1cyJtChJFeHRlbmRMZWFzZVJlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRISCgptZXNzYWdlX2lkGAMgASgJEhAKCGxlYXNlX2lkGAQgASgEEhEKCWV4dGVuZF9tcxgFIAEoBCJLChNFeHRlbmRMZWFzZVJlc3BvbnNlEjQKEGxlYXNlX2V4cGlyZXNfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImYKFUNhbmNlbE1lc3NhZ2VzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhMKC21lc3NhZ2VfaWRzGAMgAygJEhIKCmRlZHVwX2tleXMYBCADKAlKBAgNEBAiugEKFkNhbmNlbE1lc3NhZ2VzUmVzcG9uc2USOQoIb3V0Y29tZXMYASADKA4yJy5maWxhLnYxLkNhbmNlbE1lc3NhZ2VzUmVzcG9uc2UuT3V0Y29tZSJlCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIVChFPVVRDT01FX0NBTkNFTExFRBABEhMKD09VVENPTUVfUkVWT0tFRBACEhUKEU9VVENPTUVfTk9UX0ZPVU5EEAMirgcKFUNvbnN1bWVTZXNzaW9uUmVxdWVzdBIzCgRvcGVuGAEgASgLMiMuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QuT3BlbkgAEhAKBmNyZWRpdBgCIAEoDUgAEh4KA2FjaxgDIAEoCzIPLmZpbGEudjEuU2V0dGxlSAASHwoEbmFjaxgEIAEoCzIPLmZpbGEudjEuU2V0dGxlSAASNwoGZXh0ZW5kGAUgASgLMiUuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QuRXh0ZW5kSAASNQoFY2xvc2UYBiABKAsyJC5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVxdWVzdC5DbG9zZUgAEjUKBWJlZ3VuGAcgASgLMiQuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QuQmVndW5IABI3CgZ3aW5kb3cYCCABKAsyJS5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVxdWVzdC5XaW5kb3dIABI1CgVhbGl2ZRgJIAEoCzIkLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXF1ZXN0LkFsaXZlSAAa7AEKBE9wZW4SDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIVCg1tYXhfaW5fZmxpZ2h0GAMgASgNEhYKDmluaXRpYWxfY3JlZGl0GAQgASgNEhQKDHRyYWNrc19iZWd1bhgFIAEoCBIMCgRuYW1lGAYgASgJEiEKFG1heF9sZWFzZV9yZW5ld2FsX21zGAcgASgESACIAQESNQoGcmVzdW1lGAggASgLMiUuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QuUmVzdW1lQhcKFV9tYXhfbGVhc2VfcmVuZXdhbF9tcxowCgZSZXN1bWUSEwoLY29uc3VtZXJfaWQYASABKAQSEQoJbGVhc2VfaWRzGAIgAygEGi4KBkV4dGVuZBIRCglsZWFzZV9pZHMYASADKAQSEQoJZXh0ZW5kX21zGAIgASgEGhgKBUNsb3NlEg8KB3JlbGVhc2UYASABKAgaGgoFQmVndW4SEQoJbGVhc2VfaWRzGAEgAygEGikKBldpbmRvdxIMCgRzaXplGAEgASgNEhEKCWdpdmVfYmFjaxgCIAMoBBozCgVBbGl2ZRIQCghzZXF1ZW5jZRgBIAEoBBIYChBoYW5kbGluZ190aW1lX3VzGAIgASgEQgkKB3JlcXVlc3RKBAgNEBAihgEKBlNldHRsZRIQCghzZXF1ZW5jZRgBIAEoBBIRCglsZWFzZV9pZHMYAiADKAQSDQoFZXJyb3IYAyABKAkSFQoIZGVsYXlfbXMYBCABKARIAIgBARITCgtkZWFkX2xldHRlchgFIAEoCBIPCgdyZWxlYXNlGAYgASgIQgsKCV9kZWxheV9tcyLABwoWQ29uc3VtZVNlc3Npb25SZXNwb25zZRI4CgZvcGVuZWQYASABKAsyJi5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVzcG9uc2UuT3BlbmVkSAASPAoIZGVsaXZlcnkYAiABKAsyKC5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVzcG9uc2UuRGVsaXZlcnlIABI6CgdzZXR0bGVkGAMgASgLMicuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlLlNldHRsZWRIABI8CghleHRlbmRlZBgEIAEoCzIoLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXNwb25zZS5FeHRlbmRlZEgAEjoKB3Jldm9rZWQYBSABKAsyJy5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVzcG9uc2UuUmV2b2tlZEgAEjYKBWFsaXZlGAYgASgLMiUuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlLkFsaXZlSAAajwEKBk9wZW5lZBITCgtjb25zdW1lcl9pZBgBIAEoBBIdChV2aXNpYmlsaXR5X3RpbWVvdXRfbXMYAiABKAQSGwoTZGlzY29ubmVjdF9ncmFjZV9tcxgDIAEoBBIcChRtYXhfbGVhc2VfcmVuZXdhbF9tcxgEIAEoBBIWCg5sb3N0X2xlYXNlX2lkcxgFIAMoBBouCghEZWxpdmVyeRIiCghtZXNzYWdlcxgBIAMoCzIQLmZpbGEudjEuTWVzc2FnZRpACgdGYWlsdXJlEhAKCGxlYXNlX2lkGAEgASgEEiMKBnN0YXR1cxgCIAEoCzITLmZpbGEudjEuSXRlbVN0YXR1cxpWCgdTZXR0bGVkEhAKCHNlcXVlbmNlGAEgASgEEjkKCGZhaWx1cmVzGAIgAygLMicuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlLkZhaWx1cmUajgEKCEV4dGVuZGVkEhEKCWxlYXNlX2lkcxgBIAMoBBI0ChBsZWFzZV9leHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI5CghmYWlsdXJlcxgDIAMoCzInLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXNwb25zZS5GYWlsdXJlGiwKB1Jldm9rZWQSEQoJbGVhc2VfaWRzGAEgAygEEg4KBnJlYXNvbhgCIAEoCRoZCgVBbGl2ZRIQCghzZXF1ZW5jZRgBIAEoBEIKCghyZXNwb25zZTLJBgoLRmlsYVNlcnZpY2USPAoHRW5xdWV1ZRIXLmZpbGEudjEuRW5xdWV1ZVJlcXVlc3QaGC5maWxhLnYxLkVucXVldWVSZXNwb25zZRJLCgxFbnF1ZXVlQmF0Y2gSHC5maWxhLnYxLkVucXVldWVCYXRjaFJlcXVlc3QaHS5maWxhLnYxLkVucXVldWVCYXRjaFJlc3BvbnNlElIKDUVucXVldWVTdHJlYW0SHS5maWxhLnYxLkVucXVldWVTdHJlYW1SZXF1ZXN0Gh4uZmlsYS52MS5FbnF1ZXVlU3RyZWFtUmVzcG9uc2UoATABEj4KB0NvbnN1bWUSFy5maWxhLnYxLkNvbnN1bWVSZXF1ZXN0GhguZmlsYS52MS5Db25zdW1lUmVzcG9uc2UwARI2CgVMZWFzZRIVLmZpbGEudjEuTGVhc2VSZXF1ZXN0GhYuZmlsYS52MS5MZWFzZVJlc3BvbnNlElUKDkNvbnN1bWVTZXNzaW9uEh4uZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QaHy5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVzcG9uc2UoATABEjAKA0FjaxITLmZpbGEudjEuQWNrUmVxdWVzdBoULmZpbGEudjEuQWNrUmVzcG9uc2USMwoETmFjaxIULmZpbGEudjEuTmFja1JlcXVlc3QaFS5maWxhLnYxLk5hY2tSZXNwb25zZRJCCghBY2tCYXRjaBIYLmZpbGEudjEuQWNrQmF0Y2hSZXF1ZXN0GhwuZmlsYS52MS5TZXR0bGVCYXRjaFJlc3BvbnNlEkQKCU5hY2tCYXRjaBIZLmZpbGEudjEuTmFja0JhdGNoUmVxdWVzdBocLmZpbGEudjEuU2V0dGxlQmF0Y2hSZXNwb25zZRJICgtFeHRlbmRMZWFzZRIbLmZpbGEudjEuRXh0ZW5kTGVhc2VSZXF1ZXN0GhwuZmlsYS52MS5FeHRlbmRMZWFzZVJlc3BvbnNlElEKDkNhbmNlbE1lc3NhZ2VzEh4uZmlsYS52MS5DYW5jZWxNZXNzYWdlc1JlcXVlc3QaHy5maWxhLnYxLkNhbmNlbE1lc3NhZ2VzUmVzcG9uc2VCHQoLZGV2LmZpbGEudjFCDFNlcnZpY2VQcm90b1ABYgZwcm90bzM", [file_fila_v1_messages, file_google_protobuf_timestamp]);
+  fileDesc("ChVmaWxhL3YxL3NlcnZpY2UucHJvdG8SB2ZpbGEudjEiwQEKDkVucXVldWVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEjUKB2hlYWRlcnMYAiADKAsyJC5maWxhLnYxLkVucXVldWVSZXF1ZXN0LkhlYWRlcnNFbnRyeRIPCgdwYXlsb2FkGAMgASgMEigKB29wdGlvbnMYBCABKAsyFy5maWxhLnYxLkVucXVldWVPcHRpb25zGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjUKD0VucXVldWVSZXNwb25zZRISCgptZXNzYWdlX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBCKFAQoORW5xdWV1ZU9wdGlvbnMSEAoIZGVsYXlfbXMYASABKAQSLgoKZGVsaXZlcl9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoGdHRsX21zGAMgASgESACIAQESEQoJZGVkdXBfa2V5GAQgASgJQgkKB190dGxfbXMiwQEKDkVucXVldWVNZXNzYWdlEg0KBXF1ZXVlGAEgASgJEjUKB2hlYWRlcnMYAiADKAsyJC5maWxhLnYxLkVucXVldWVNZXNzYWdlLkhlYWRlcnNFbnRyeRIPCgdwYXlsb2FkGAMgASgMEigKB29wdGlvbnMYBCABKAsyFy5maWxhLnYxLkVucXVldWVPcHRpb25zGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIk8KE0VucXVldWVCYXRjaFJlcXVlc3QSDQoFcXVldWUYASABKAkSKQoIbWVzc2FnZXMYAiADKAsyFy5maWxhLnYxLkVucXVldWVNZXNzYWdlIj8KFEVucXVldWVCYXRjaFJlc3BvbnNlEicKB3Jlc3VsdHMYASADKAsyFi5maWxhLnYxLkVucXVldWVSZXN1bHQiVwoNRW5xdWV1ZVJlc3VsdBISCgptZXNzYWdlX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBBIiCgVlcnJvchgDIAEoCzITLmZpbGEudjEuSXRlbVN0YXR1cyJVChRFbnF1ZXVlU3RyZWFtUmVxdWVzdBIQCghzZXF1ZW5jZRgBIAEoBBIrCgViYXRjaBgCIAEoCzIcLmZpbGEudjEuRW5xdWV1ZUJhdGNoUmVxdWVzdCJSChVFbnF1ZXVlU3RyZWFtUmVzcG9uc2USEAoIc2VxdWVuY2UYASABKAQSJwoHcmVzdWx0cxgCIAMoCzIWLmZpbGEudjEuRW5xdWV1ZVJlc3VsdCJgCg5Db25zdW1lUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhUKDW1heF9pbl9mbGlnaHQYAyABKA0SEQoJbWF4X2JhdGNoGAQgASgNSgQIDRAQIlgKD0NvbnN1bWVSZXNwb25zZRIhCgdtZXNzYWdlGAEgASgLMhAuZmlsYS52MS5NZXNzYWdlEiIKCG1lc3NhZ2VzGAIgAygLMhAuZmlsYS52MS5NZXNzYWdlIlsKDExlYXNlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhQKDG1heF9tZXNzYWdlcxgDIAEoDRIPCgd3YWl0X21zGAQgASgNSgQIDRAQIjMKDUxlYXNlUmVzcG9uc2USIgoIbWVzc2FnZXMYASADKAsyEC5maWxhLnYxLk1lc3NhZ2UiygEKDUxpbWl0RmVlZGJhY2sSDQoFbGltaXQYASABKAkSKQoEa2luZBgCIAEoDjIbLmZpbGEudjEuTGltaXRGZWVkYmFjay5LaW5kEhYKDnJldHJ5X2FmdGVyX21zGAMgASgEEhEKCXJlbWFpbmluZxgEIAEoBBIQCghyZXNldF9tcxgFIAEoBCJCCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX0xJTUlURUQQARISCg5LSU5EX1JFTUFJTklORxACInwKCkFja1JlcXVlc3QSDQoFcXVldWUYASABKAkSEgoKbWVzc2FnZV9pZBgCIAEoCRIPCgdjaGFubmVsGAMgASgJEhAKCGxlYXNlX2lkGAQgASgEEigKCGZlZWRiYWNrGAYgAygLMhYuZmlsYS52MS5MaW1pdEZlZWRiYWNrIg0KC0Fja1Jlc3BvbnNlItYBCgtOYWNrUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRISCgptZXNzYWdlX2lkGAIgASgJEg0KBWVycm9yGAMgASgJEg8KB2NoYW5uZWwYBCABKAkSEAoIbGVhc2VfaWQYBSABKAQSFQoIZGVsYXlfbXMYBiABKARIAIgBARITCgtkZWFkX2xldHRlchgHIAEoCBIPCgdyZWxlYXNlGAggASgIEigKCGZlZWRiYWNrGAogAygLMhYuZmlsYS52MS5MaW1pdEZlZWRiYWNrQgsKCV9kZWxheV9tcyIOCgxOYWNrUmVzcG9uc2UitQEKClNldHRsZUl0ZW0SEgoKbWVzc2FnZV9pZBgBIAEoCRIQCghsZWFzZV9pZBgCIAEoBBINCgVlcnJvchgDIAEoCRIVCghkZWxheV9tcxgEIAEoBEgAiAEBEhMKC2RlYWRfbGV0dGVyGAUgASgIEg8KB3JlbGVhc2UYBiABKAgSKAoIZmVlZGJhY2sYCCADKAsyFi5maWxhLnYxLkxpbWl0RmVlZGJhY2tCCwoJX2RlbGF5X21zIlUKD0Fja0JhdGNoUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEiIKBWl0ZW1zGAMgAygLMhMuZmlsYS52MS5TZXR0bGVJdGVtIlYKEE5hY2tCYXRjaFJlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIiCgVpdGVtcxgDIAMoCzITLmZpbGEudjEuU2V0dGxlSXRlbSI7ChNTZXR0bGVCYXRjaFJlc3BvbnNlEiQKB3Jlc3VsdHMYASADKAsyEy5maWxhLnYxLkl0ZW1TdGF0dXMibQoSRXh0ZW5kTGVhc2VSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSEgoKbWVzc2FnZV9pZBgDIAEoCRIQCghsZWFzZV9pZBgEIAEoBBIRCglleHRlbmRfbXMYBSABKAQiSwoTRXh0ZW5kTGVhc2VSZXNwb25zZRI0ChBsZWFzZV9leHBpcmVzX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJmChVDYW5jZWxNZXNzYWdlc1JlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRITCgttZXNzYWdlX2lkcxgDIAMoCRISCgpkZWR1cF9rZXlzGAQgAygJSgQIDRAQIroBChZDYW5jZWxNZXNzYWdlc1Jlc3BvbnNlEjkKCG91dGNvbWVzGAEgAygOMicuZmlsYS52MS5DYW5jZWxNZXNzYWdlc1Jlc3BvbnNlLk91dGNvbWUiZQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASFQoRT1VUQ09NRV9DQU5DRUxMRUQQARITCg9PVVRDT01FX1JFVk9LRUQQAhIVChFPVVRDT01FX05PVF9GT1VORBADIq4HChVDb25zdW1lU2Vzc2lvblJlcXVlc3QSMwoEb3BlbhgBIAEoCzIjLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXF1ZXN0Lk9wZW5IABIQCgZjcmVkaXQYAiABKA1IABIeCgNhY2sYAyABKAsyDy5maWxhLnYxLlNldHRsZUgAEh8KBG5hY2sYBCABKAsyDy5maWxhLnYxLlNldHRsZUgAEjcKBmV4dGVuZBgFIAEoCzIlLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXF1ZXN0LkV4dGVuZEgAEjUKBWNsb3NlGAYgASgLMiQuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QuQ2xvc2VIABI1CgViZWd1bhgHIAEoCzIkLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXF1ZXN0LkJlZ3VuSAASNwoGd2luZG93GAggASgLMiUuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlcXVlc3QuV2luZG93SAASNQoFYWxpdmUYCSABKAsyJC5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVxdWVzdC5BbGl2ZUgAGuwBCgRPcGVuEg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSFQoNbWF4X2luX2ZsaWdodBgDIAEoDRIWCg5pbml0aWFsX2NyZWRpdBgEIAEoDRIUCgx0cmFja3NfYmVndW4YBSABKAgSDAoEbmFtZRgGIAEoCRIhChRtYXhfbGVhc2VfcmVuZXdhbF9tcxgHIAEoBEgAiAEBEjUKBnJlc3VtZRgIIAEoCzIlLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXF1ZXN0LlJlc3VtZUIXChVfbWF4X2xlYXNlX3JlbmV3YWxfbXMaMAoGUmVzdW1lEhMKC2NvbnN1bWVyX2lkGAEgASgEEhEKCWxlYXNlX2lkcxgCIAMoBBouCgZFeHRlbmQSEQoJbGVhc2VfaWRzGAEgAygEEhEKCWV4dGVuZF9tcxgCIAEoBBoYCgVDbG9zZRIPCgdyZWxlYXNlGAEgASgIGhoKBUJlZ3VuEhEKCWxlYXNlX2lkcxgBIAMoBBopCgZXaW5kb3cSDAoEc2l6ZRgBIAEoDRIRCglnaXZlX2JhY2sYAiADKAQaMwoFQWxpdmUSEAoIc2VxdWVuY2UYASABKAQSGAoQaGFuZGxpbmdfdGltZV91cxgCIAEoBEIJCgdyZXF1ZXN0SgQIDRAQIrABCgZTZXR0bGUSEAoIc2VxdWVuY2UYASABKAQSEQoJbGVhc2VfaWRzGAIgAygEEg0KBWVycm9yGAMgASgJEhUKCGRlbGF5X21zGAQgASgESACIAQESEwoLZGVhZF9sZXR0ZXIYBSABKAgSDwoHcmVsZWFzZRgGIAEoCBIoCghmZWVkYmFjaxgIIAMoCzIWLmZpbGEudjEuTGltaXRGZWVkYmFja0ILCglfZGVsYXlfbXMiwAcKFkNvbnN1bWVTZXNzaW9uUmVzcG9uc2USOAoGb3BlbmVkGAEgASgLMiYuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlLk9wZW5lZEgAEjwKCGRlbGl2ZXJ5GAIgASgLMiguZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlLkRlbGl2ZXJ5SAASOgoHc2V0dGxlZBgDIAEoCzInLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXNwb25zZS5TZXR0bGVkSAASPAoIZXh0ZW5kZWQYBCABKAsyKC5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVzcG9uc2UuRXh0ZW5kZWRIABI6CgdyZXZva2VkGAUgASgLMicuZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlLlJldm9rZWRIABI2CgVhbGl2ZRgGIAEoCzIlLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXNwb25zZS5BbGl2ZUgAGo8BCgZPcGVuZWQSEwoLY29uc3VtZXJfaWQYASABKAQSHQoVdmlzaWJpbGl0eV90aW1lb3V0X21zGAIgASgEEhsKE2Rpc2Nvbm5lY3RfZ3JhY2VfbXMYAyABKAQSHAoUbWF4X2xlYXNlX3JlbmV3YWxfbXMYBCABKAQSFgoObG9zdF9sZWFzZV9pZHMYBSADKAQaLgoIRGVsaXZlcnkSIgoIbWVzc2FnZXMYASADKAsyEC5maWxhLnYxLk1lc3NhZ2UaQAoHRmFpbHVyZRIQCghsZWFzZV9pZBgBIAEoBBIjCgZzdGF0dXMYAiABKAsyEy5maWxhLnYxLkl0ZW1TdGF0dXMaVgoHU2V0dGxlZBIQCghzZXF1ZW5jZRgBIAEoBBI5CghmYWlsdXJlcxgCIAMoCzInLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXNwb25zZS5GYWlsdXJlGo4BCghFeHRlbmRlZBIRCglsZWFzZV9pZHMYASADKAQSNAoQbGVhc2VfZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOQoIZmFpbHVyZXMYAyADKAsyJy5maWxhLnYxLkNvbnN1bWVTZXNzaW9uUmVzcG9uc2UuRmFpbHVyZRosCgdSZXZva2VkEhEKCWxlYXNlX2lkcxgBIAMoBBIOCgZyZWFzb24YAiABKAkaGQoFQWxpdmUSEAoIc2VxdWVuY2UYASABKARCCgoIcmVzcG9uc2UyyQYKC0ZpbGFTZXJ2aWNlEjwKB0VucXVldWUSFy5maWxhLnYxLkVucXVldWVSZXF1ZXN0GhguZmlsYS52MS5FbnF1ZXVlUmVzcG9uc2USSwoMRW5xdWV1ZUJhdGNoEhwuZmlsYS52MS5FbnF1ZXVlQmF0Y2hSZXF1ZXN0Gh0uZmlsYS52MS5FbnF1ZXVlQmF0Y2hSZXNwb25zZRJSCg1FbnF1ZXVlU3RyZWFtEh0uZmlsYS52MS5FbnF1ZXVlU3RyZWFtUmVxdWVzdBoeLmZpbGEudjEuRW5xdWV1ZVN0cmVhbVJlc3BvbnNlKAEwARI+CgdDb25zdW1lEhcuZmlsYS52MS5Db25zdW1lUmVxdWVzdBoYLmZpbGEudjEuQ29uc3VtZVJlc3BvbnNlMAESNgoFTGVhc2USFS5maWxhLnYxLkxlYXNlUmVxdWVzdBoWLmZpbGEudjEuTGVhc2VSZXNwb25zZRJVCg5Db25zdW1lU2Vzc2lvbhIeLmZpbGEudjEuQ29uc3VtZVNlc3Npb25SZXF1ZXN0Gh8uZmlsYS52MS5Db25zdW1lU2Vzc2lvblJlc3BvbnNlKAEwARIwCgNBY2sSEy5maWxhLnYxLkFja1JlcXVlc3QaFC5maWxhLnYxLkFja1Jlc3BvbnNlEjMKBE5hY2sSFC5maWxhLnYxLk5hY2tSZXF1ZXN0GhUuZmlsYS52MS5OYWNrUmVzcG9uc2USQgoIQWNrQmF0Y2gSGC5maWxhLnYxLkFja0JhdGNoUmVxdWVzdBocLmZpbGEudjEuU2V0dGxlQmF0Y2hSZXNwb25zZRJECglOYWNrQmF0Y2gSGS5maWxhLnYxLk5hY2tCYXRjaFJlcXVlc3QaHC5maWxhLnYxLlNldHRsZUJhdGNoUmVzcG9uc2USSAoLRXh0ZW5kTGVhc2USGy5maWxhLnYxLkV4dGVuZExlYXNlUmVxdWVzdBocLmZpbGEudjEuRXh0ZW5kTGVhc2VSZXNwb25zZRJRCg5DYW5jZWxNZXNzYWdlcxIeLmZpbGEudjEuQ2FuY2VsTWVzc2FnZXNSZXF1ZXN0Gh8uZmlsYS52MS5DYW5jZWxNZXNzYWdlc1Jlc3BvbnNlQh0KC2Rldi5maWxhLnYxQgxTZXJ2aWNlUHJvdG9QAWIGcHJvdG8z", [file_fila_v1_messages, file_google_protobuf_timestamp]);
 
 /**
  * One message to store.
@@ -450,6 +450,91 @@ export const LeaseResponseSchema: GenMessage<LeaseResponse> = /*@__PURE__*/
   messageDesc(file_fila_v1_service, 12);
 
 /**
+ * What the provider behind a limit said in answer to a message's work. It counts for limits that learn (Limit.learn),
+ * and only for those that the message names; whoever may settle may say it.
+ *
+ * @generated from message fila.v1.LimitFeedback
+ */
+export type LimitFeedback = Message<"fila.v1.LimitFeedback"> & {
+  /**
+   * A throttle key of the message; empty for each of its throttle keys whose limit learns.
+   *
+   * @generated from field: string limit = 1;
+   */
+  limit: string;
+
+  /**
+   * What was said.
+   *
+   * @generated from field: fila.v1.LimitFeedback.Kind kind = 2;
+   */
+  kind: LimitFeedback_Kind;
+
+  /**
+   * When to ask again, from now: at most 300,000 (5 min); 0 where the provider did not say.
+   *
+   * @generated from field: uint64 retry_after_ms = 3;
+   */
+  retryAfterMs: bigint;
+
+  /**
+   * How many more calls are let pass.
+   *
+   * @generated from field: uint64 remaining = 4;
+   */
+  remaining: bigint;
+
+  /**
+   * Until then, from now: at most 300,000 (5 min).
+   *
+   * @generated from field: uint64 reset_ms = 5;
+   */
+  resetMs: bigint;
+};
+
+/**
+ * Describes the message fila.v1.LimitFeedback.
+ * Use `create(LimitFeedbackSchema)` to create a new message.
+ */
+export const LimitFeedbackSchema: GenMessage<LimitFeedback> = /*@__PURE__*/
+  messageDesc(file_fila_v1_service, 13);
+
+/**
+ * What was said.
+ *
+ * @generated from enum fila.v1.LimitFeedback.Kind
+ */
+export enum LimitFeedback_Kind {
+  /**
+   * Not allowed.
+   *
+   * @generated from enum value: KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It refused: too much was asked of it (HTTP's 429). The limit closes for `retry_after_ms` and falls. A nack with it
+   * of a message whose limit learns is no failure: the message goes back to its place, uncounted.
+   *
+   * @generated from enum value: KIND_LIMITED = 1;
+   */
+  LIMITED = 1,
+
+  /**
+   * `remaining` more may come until `reset_ms` from now. The limit lets no more go, less what is in flight.
+   *
+   * @generated from enum value: KIND_REMAINING = 2;
+   */
+  REMAINING = 2,
+}
+
+/**
+ * Describes the enum fila.v1.LimitFeedback.Kind.
+ */
+export const LimitFeedback_KindSchema: GenEnum<LimitFeedback_Kind> = /*@__PURE__*/
+  enumDesc(file_fila_v1_service, 13, 0);
+
+/**
  * A message is done.
  *
  * @generated from message fila.v1.AckRequest
@@ -483,6 +568,13 @@ export type AckRequest = Message<"fila.v1.AckRequest"> & {
    * @generated from field: uint64 lease_id = 4;
    */
   leaseId: bigint;
+
+  /**
+   * What providers said meanwhile; at most 16.
+   *
+   * @generated from field: repeated fila.v1.LimitFeedback feedback = 6;
+   */
+  feedback: LimitFeedback[];
 };
 
 /**
@@ -490,7 +582,7 @@ export type AckRequest = Message<"fila.v1.AckRequest"> & {
  * Use `create(AckRequestSchema)` to create a new message.
  */
 export const AckRequestSchema: GenMessage<AckRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 13);
+  messageDesc(file_fila_v1_service, 14);
 
 /**
  * The ack is durable.
@@ -505,7 +597,7 @@ export type AckResponse = Message<"fila.v1.AckResponse"> & {
  * Use `create(AckResponseSchema)` to create a new message.
  */
 export const AckResponseSchema: GenMessage<AckResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 14);
+  messageDesc(file_fila_v1_service, 15);
 
 /**
  * A message failed.
@@ -568,6 +660,13 @@ export type NackRequest = Message<"fila.v1.NackRequest"> & {
    * @generated from field: bool release = 8;
    */
   release: boolean;
+
+  /**
+   * What providers said meanwhile; at most 16.
+   *
+   * @generated from field: repeated fila.v1.LimitFeedback feedback = 10;
+   */
+  feedback: LimitFeedback[];
 };
 
 /**
@@ -575,7 +674,7 @@ export type NackRequest = Message<"fila.v1.NackRequest"> & {
  * Use `create(NackRequestSchema)` to create a new message.
  */
 export const NackRequestSchema: GenMessage<NackRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 15);
+  messageDesc(file_fila_v1_service, 16);
 
 /**
  * The failure's decision is durable.
@@ -590,7 +689,7 @@ export type NackResponse = Message<"fila.v1.NackResponse"> & {
  * Use `create(NackResponseSchema)` to create a new message.
  */
 export const NackResponseSchema: GenMessage<NackResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 16);
+  messageDesc(file_fila_v1_service, 17);
 
 /**
  * One message to settle within a batch.
@@ -639,6 +738,13 @@ export type SettleItem = Message<"fila.v1.SettleItem"> & {
    * @generated from field: bool release = 6;
    */
   release: boolean;
+
+  /**
+   * What providers said meanwhile; at most 16.
+   *
+   * @generated from field: repeated fila.v1.LimitFeedback feedback = 8;
+   */
+  feedback: LimitFeedback[];
 };
 
 /**
@@ -646,7 +752,7 @@ export type SettleItem = Message<"fila.v1.SettleItem"> & {
  * Use `create(SettleItemSchema)` to create a new message.
  */
 export const SettleItemSchema: GenMessage<SettleItem> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 17);
+  messageDesc(file_fila_v1_service, 18);
 
 /**
  * Messages that are done.
@@ -681,7 +787,7 @@ export type AckBatchRequest = Message<"fila.v1.AckBatchRequest"> & {
  * Use `create(AckBatchRequestSchema)` to create a new message.
  */
 export const AckBatchRequestSchema: GenMessage<AckBatchRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 18);
+  messageDesc(file_fila_v1_service, 19);
 
 /**
  * Messages that failed.
@@ -716,7 +822,7 @@ export type NackBatchRequest = Message<"fila.v1.NackBatchRequest"> & {
  * Use `create(NackBatchRequestSchema)` to create a new message.
  */
 export const NackBatchRequestSchema: GenMessage<NackBatchRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 19);
+  messageDesc(file_fila_v1_service, 20);
 
 /**
  * How each item went; AckBatch and NackBatch answer alike.
@@ -737,7 +843,7 @@ export type SettleBatchResponse = Message<"fila.v1.SettleBatchResponse"> & {
  * Use `create(SettleBatchResponseSchema)` to create a new message.
  */
 export const SettleBatchResponseSchema: GenMessage<SettleBatchResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 20);
+  messageDesc(file_fila_v1_service, 21);
 
 /**
  * Hold a message longer.
@@ -786,7 +892,7 @@ export type ExtendLeaseRequest = Message<"fila.v1.ExtendLeaseRequest"> & {
  * Use `create(ExtendLeaseRequestSchema)` to create a new message.
  */
 export const ExtendLeaseRequestSchema: GenMessage<ExtendLeaseRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 21);
+  messageDesc(file_fila_v1_service, 22);
 
 /**
  * The lease as it stands now.
@@ -807,7 +913,7 @@ export type ExtendLeaseResponse = Message<"fila.v1.ExtendLeaseResponse"> & {
  * Use `create(ExtendLeaseResponseSchema)` to create a new message.
  */
 export const ExtendLeaseResponseSchema: GenMessage<ExtendLeaseResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 22);
+  messageDesc(file_fila_v1_service, 23);
 
 /**
  * Which messages to take back from one channel; at most 10,000 ids and keys together, and at least one.
@@ -849,7 +955,7 @@ export type CancelMessagesRequest = Message<"fila.v1.CancelMessagesRequest"> & {
  * Use `create(CancelMessagesRequestSchema)` to create a new message.
  */
 export const CancelMessagesRequestSchema: GenMessage<CancelMessagesRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 23);
+  messageDesc(file_fila_v1_service, 24);
 
 /**
  * What became of each message.
@@ -870,7 +976,7 @@ export type CancelMessagesResponse = Message<"fila.v1.CancelMessagesResponse"> &
  * Use `create(CancelMessagesResponseSchema)` to create a new message.
  */
 export const CancelMessagesResponseSchema: GenMessage<CancelMessagesResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 24);
+  messageDesc(file_fila_v1_service, 25);
 
 /**
  * What a call did to one message.
@@ -913,7 +1019,7 @@ export enum CancelMessagesResponse_Outcome {
  * Describes the enum fila.v1.CancelMessagesResponse.Outcome.
  */
 export const CancelMessagesResponse_OutcomeSchema: GenEnum<CancelMessagesResponse_Outcome> = /*@__PURE__*/
-  enumDesc(file_fila_v1_service, 24, 0);
+  enumDesc(file_fila_v1_service, 25, 0);
 
 /**
  * What a consumer says on its session. The first frame is `open`; within a session a lease_id alone names a message.
@@ -1006,7 +1112,7 @@ export type ConsumeSessionRequest = Message<"fila.v1.ConsumeSessionRequest"> & {
  * Use `create(ConsumeSessionRequestSchema)` to create a new message.
  */
 export const ConsumeSessionRequestSchema: GenMessage<ConsumeSessionRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25);
+  messageDesc(file_fila_v1_service, 26);
 
 /**
  * What to consume.
@@ -1080,7 +1186,7 @@ export type ConsumeSessionRequest_Open = Message<"fila.v1.ConsumeSessionRequest.
  * Use `create(ConsumeSessionRequest_OpenSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_OpenSchema: GenMessage<ConsumeSessionRequest_Open> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 0);
+  messageDesc(file_fila_v1_service, 26, 0);
 
 /**
  * What a consumer that lost its connection still holds.
@@ -1108,7 +1214,7 @@ export type ConsumeSessionRequest_Resume = Message<"fila.v1.ConsumeSessionReques
  * Use `create(ConsumeSessionRequest_ResumeSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_ResumeSchema: GenMessage<ConsumeSessionRequest_Resume> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 1);
+  messageDesc(file_fila_v1_service, 26, 1);
 
 /**
  * Hold messages longer.
@@ -1136,7 +1242,7 @@ export type ConsumeSessionRequest_Extend = Message<"fila.v1.ConsumeSessionReques
  * Use `create(ConsumeSessionRequest_ExtendSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_ExtendSchema: GenMessage<ConsumeSessionRequest_Extend> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 2);
+  messageDesc(file_fila_v1_service, 26, 2);
 
 /**
  * The consumer is leaving; the stream ends after the answers that are still due. What was not begun is returned.
@@ -1157,7 +1263,7 @@ export type ConsumeSessionRequest_Close = Message<"fila.v1.ConsumeSessionRequest
  * Use `create(ConsumeSessionRequest_CloseSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_CloseSchema: GenMessage<ConsumeSessionRequest_Close> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 3);
+  messageDesc(file_fila_v1_service, 26, 3);
 
 /**
  * These messages were handed to the program. Settling implies it, so nothing needs to be said of a message that is
@@ -1179,7 +1285,7 @@ export type ConsumeSessionRequest_Begun = Message<"fila.v1.ConsumeSessionRequest
  * Use `create(ConsumeSessionRequest_BegunSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_BegunSchema: GenMessage<ConsumeSessionRequest_Begun> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 4);
+  messageDesc(file_fila_v1_service, 26, 4);
 
 /**
  * How many messages the session may hold, and what it gives back to hold no more.
@@ -1208,7 +1314,7 @@ export type ConsumeSessionRequest_Window = Message<"fila.v1.ConsumeSessionReques
  * Use `create(ConsumeSessionRequest_WindowSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_WindowSchema: GenMessage<ConsumeSessionRequest_Window> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 5);
+  messageDesc(file_fila_v1_service, 26, 5);
 
 /**
  * The consumer lives. Every frame says so; only this one is answered, so that the consumer knows it was heard.
@@ -1236,7 +1342,7 @@ export type ConsumeSessionRequest_Alive = Message<"fila.v1.ConsumeSessionRequest
  * Use `create(ConsumeSessionRequest_AliveSchema)` to create a new message.
  */
 export const ConsumeSessionRequest_AliveSchema: GenMessage<ConsumeSessionRequest_Alive> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 25, 6);
+  messageDesc(file_fila_v1_service, 26, 6);
 
 /**
  * Leases to settle together in a session.
@@ -1285,6 +1391,13 @@ export type Settle = Message<"fila.v1.Settle"> & {
    * @generated from field: bool release = 6;
    */
   release: boolean;
+
+  /**
+   * What providers said of each of these messages; at most 16.
+   *
+   * @generated from field: repeated fila.v1.LimitFeedback feedback = 8;
+   */
+  feedback: LimitFeedback[];
 };
 
 /**
@@ -1292,7 +1405,7 @@ export type Settle = Message<"fila.v1.Settle"> & {
  * Use `create(SettleSchema)` to create a new message.
  */
 export const SettleSchema: GenMessage<Settle> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 26);
+  messageDesc(file_fila_v1_service, 27);
 
 /**
  * What the broker says on a session.
@@ -1361,7 +1474,7 @@ export type ConsumeSessionResponse = Message<"fila.v1.ConsumeSessionResponse"> &
  * Use `create(ConsumeSessionResponseSchema)` to create a new message.
  */
 export const ConsumeSessionResponseSchema: GenMessage<ConsumeSessionResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 27);
+  messageDesc(file_fila_v1_service, 28);
 
 /**
  * The session is open; always the first frame.
@@ -1411,7 +1524,7 @@ export type ConsumeSessionResponse_Opened = Message<"fila.v1.ConsumeSessionRespo
  * Use `create(ConsumeSessionResponse_OpenedSchema)` to create a new message.
  */
 export const ConsumeSessionResponse_OpenedSchema: GenMessage<ConsumeSessionResponse_Opened> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 27, 0);
+  messageDesc(file_fila_v1_service, 28, 0);
 
 /**
  * Messages for this consumer.
@@ -1432,7 +1545,7 @@ export type ConsumeSessionResponse_Delivery = Message<"fila.v1.ConsumeSessionRes
  * Use `create(ConsumeSessionResponse_DeliverySchema)` to create a new message.
  */
 export const ConsumeSessionResponse_DeliverySchema: GenMessage<ConsumeSessionResponse_Delivery> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 27, 1);
+  messageDesc(file_fila_v1_service, 28, 1);
 
 /**
  * A lease that could not be settled or extended.
@@ -1460,7 +1573,7 @@ export type ConsumeSessionResponse_Failure = Message<"fila.v1.ConsumeSessionResp
  * Use `create(ConsumeSessionResponse_FailureSchema)` to create a new message.
  */
 export const ConsumeSessionResponse_FailureSchema: GenMessage<ConsumeSessionResponse_Failure> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 27, 2);
+  messageDesc(file_fila_v1_service, 28, 2);
 
 /**
  * An ack or nack frame is durable.
@@ -1488,7 +1601,7 @@ export type ConsumeSessionResponse_Settled = Message<"fila.v1.ConsumeSessionResp
  * Use `create(ConsumeSessionResponse_SettledSchema)` to create a new message.
  */
 export const ConsumeSessionResponse_SettledSchema: GenMessage<ConsumeSessionResponse_Settled> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 27, 3);
+  messageDesc(file_fila_v1_service, 28, 3);
 
 /**
  * The answer to an extend frame; answers come in the order of the frames.
@@ -1523,7 +1636,7 @@ export type ConsumeSessionResponse_Extended = Message<"fila.v1.ConsumeSessionRes
  * Use `create(ConsumeSessionResponse_ExtendedSchema)` to create a new message.
  */
 export const ConsumeSessionResponse_ExtendedSchema: GenMessage<ConsumeSessionResponse_Extended> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 27, 4);
+  messageDesc(file_fila_v1_service, 28, 4);
 
 /**
  * Leases that ended without the consumer's doing. Unbegun messages are to be dropped, begun ones to be cancelled.
@@ -1551,7 +1664,7 @@ export type ConsumeSessionResponse_Revoked = Message<"fila.v1.ConsumeSessionResp
  * Use `create(ConsumeSessionResponse_RevokedSchema)` to create a new message.
  */
 export const ConsumeSessionResponse_RevokedSchema: GenMessage<ConsumeSessionResponse_Revoked> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 27, 5);
+  messageDesc(file_fila_v1_service, 28, 5);
 
 /**
  * The answer to `Alive`.
@@ -1572,7 +1685,7 @@ export type ConsumeSessionResponse_Alive = Message<"fila.v1.ConsumeSessionRespon
  * Use `create(ConsumeSessionResponse_AliveSchema)` to create a new message.
  */
 export const ConsumeSessionResponse_AliveSchema: GenMessage<ConsumeSessionResponse_Alive> = /*@__PURE__*/
-  messageDesc(file_fila_v1_service, 27, 6);
+  messageDesc(file_fila_v1_service, 28, 6);
 
 /**
  * Put messages in, get them out fairly, settle them.

@@ -139,7 +139,11 @@ public final class Handling implements AutoCloseable {
         }
         LOG.log(Level.DEBUG, "the handler threw; the message is nacked", failure);
         try {
-            message.nackAsync(failure.toString());
+            if (failure instanceof LimitedException refusal) {
+                message.limitedAsync(refusal);
+            } else {
+                message.nackAsync(failure.toString());
+            }
         } catch (FilaException closed) {
             LOG.log(Level.DEBUG, "the client was closed meanwhile", closed);
         }

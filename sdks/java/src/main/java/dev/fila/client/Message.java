@@ -160,6 +160,21 @@ public final class Message extends StoredMessage {
     }
 
     /**
+     * The provider behind a limit refused the call (HTTP's 429). For all workers, the limit closes
+     * for so long, at most 5 minutes, and slows down. The message did not fail: it goes back to its
+     * place, and comes when the limit lets it. Where none of its limits learns, this is a nack with
+     * that delay. A handler may throw it instead.
+     */
+    public void limited(LimitedException refusal) {
+        settle(refusal.verdict());
+    }
+
+    /** As {@link #limited}, without waiting. */
+    public CompletableFuture<Void> limitedAsync(LimitedException refusal) {
+        return settleAsync(refusal.verdict());
+    }
+
+    /**
      * Holds the message for so long from now, at most 12 h. Returns when the lease now ends, by the
      * broker's clock.
      */

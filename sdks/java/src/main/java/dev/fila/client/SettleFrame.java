@@ -41,7 +41,8 @@ final class SettleFrame {
                         .setSequence(sequence)
                         .setError(verdict.error())
                         .setDeadLetter(verdict.isDeadLetter())
-                        .setRelease(verdict.isRelease());
+                        .setRelease(verdict.isRelease())
+                        .addAllFeedback(verdict.feedback());
         if (verdict.delayMs() != null) {
             settle.setDelayMs(verdict.delayMs());
         }
@@ -60,7 +61,8 @@ final class SettleFrame {
                             .setLeaseId(item.leaseId())
                             .setError(verdict.error())
                             .setDeadLetter(verdict.isDeadLetter())
-                            .setRelease(verdict.isRelease());
+                            .setRelease(verdict.isRelease())
+                            .addAllFeedback(verdict.feedback());
             if (verdict.delayMs() != null) {
                 one.setDelayMs(verdict.delayMs());
             }

@@ -7,6 +7,7 @@ import dev.fila.client.ClientOptions;
 import dev.fila.client.ConsumeOptions;
 import dev.fila.client.FilaClient;
 import dev.fila.client.LeaseOptions;
+import dev.fila.client.LimitedException;
 import dev.fila.client.Message;
 import dev.fila.client.NewMessage;
 import dev.fila.client.Prefetch;
@@ -84,7 +85,7 @@ public final class Driver {
             }
             // Begun here, since their order counts.
             case "enqueue" -> answerLater(id, request, this::enqueue);
-            case "ack", "nack", "reject", "release" ->
+            case "ack", "nack", "reject", "release", "limited" ->
                     answerLater(id, request, any -> settle(op, request));
             default -> {
                 FutureTask<Void> task = new FutureTask<>(() -> answerNow(id, op, request), null);
@@ -186,6 +187,12 @@ public final class Driver {
                     case "ack" -> message.ackAsync();
                     case "release" -> message.releaseAsync();
                     case "reject" -> message.rejectAsync(error);
+                    case "limited" ->
+                            message.limitedAsync(
+                                    new LimitedException(
+                                            error,
+                                            request.millis("retry_after_ms").orElse(null),
+                                            request.text("throttle_key").orElse("")));
                     default -> nack(message, error, request);
                 };
         return settled.thenApply(done -> new JsonObject());
