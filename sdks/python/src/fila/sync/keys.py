@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fila.keys import LinkRight
 from fila.principals import AuditRecord, Identity, NewTenantLink, Principal, TenantLink
 from fila.settings import Duration
 from fila.sync.dead_letters import DeadLetterCalls
@@ -130,10 +131,12 @@ class KeyCalls(DeadLetterCalls):
         below that number. The newest 10,000 are kept."""
         return self._run(self._client.list_audit(before=before, limit=limit))
 
-    def create_tenant_link(self, queue: str, fairness_key: str, *, ttl: Duration = 0) -> NewTenantLink:
+    def create_tenant_link(
+        self, queue: str, fairness_key: str, *, ttl: Duration = 0, right: LinkRight = "view"
+    ) -> NewTenantLink:
         """Make a key that shows one fairness key's numbers in one queue and may do nothing else; it is told once.
         0 is 7 days, 90 days are the most. Raises QueueNotFound, Conflict (the broker asks for no keys), NotAllowed."""
-        return self._run(self._client.create_tenant_link(queue, fairness_key, ttl=ttl))
+        return self._run(self._client.create_tenant_link(queue, fairness_key, ttl=ttl, right=right))
 
     def list_tenant_links(self, queue: str = "") -> list[TenantLink]:
         """Return the links of a queue, or of all that this client may manage; those that end soonest first."""
