@@ -114,8 +114,10 @@ def test_first_in_first_out_leaves_out_every_setting_that_is_about_a_key():
     recorded = admin.QueueConfig(
         fairness_key_header="tenant", weight_header="w", weights={"acme": 3}, key_order=admin.KEY_ORDER_STRICT
     )
+    recorded.key_defaults.max_in_flight = 1
     left = Policy(fifo=True).config("orders", recorded)
-    assert not [name for name in PER_TENANT if getattr(left, name)]
+    nothing = Policy().config("orders", admin.QueueConfig())
+    assert not [name for name in PER_TENANT if getattr(left, name) != getattr(nothing, name)]
 
 
 def test_what_an_operator_set_for_a_tenant_does_not_hold_first_in_first_out():

@@ -61,6 +61,7 @@ def random_histories(seed: int) -> None:
 
 
 @pytest.mark.costly("five thousand histories of a whole core")
+@pytest.mark.timeout(300)
 def test_in_random_histories_the_twins_keys_go_and_every_interval_keeps_the_promise() -> None:
     before = bench().judged
     random_histories()

@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
     ("core: requests and frames", r"/core/(protocol|requests|threads)/"),
     (
         "core: scheduling, leases, settling",
-        r"/core/(consumers|index|lifecycle|runtime|scheduling|sinks|state|structures)/",
+        r"/core/(consumers|index|lifecycle|runtime|scheduling|search|sinks|state|structures)/",
     ),
     ("core: records and store", r"/core/(formats|maintenance|recovery|storage)/"),
     ("core: the rest", r"/fila_server/"),
