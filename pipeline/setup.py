@@ -22,6 +22,7 @@ FILES = (
     "events_pb2.py",
     "messages_pb2.py",
     "operation_pb2.py",
+    "schedule_pb2.py",
     "service_pb2.py",
     "sink_pb2.py",
     "version_pb2.py",

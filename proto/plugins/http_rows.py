@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 FILE = Path(__file__).parents[1] / "http.yaml"
 WITHOUT_BODY = ("GET", "DELETE")
-IN_PATH = frozenset({"queue", "dlq_queue", "channel"})
+IN_PATH = frozenset({"queue", "dlq_queue", "channel", "schedule"})
 """Fields that may stand in a path: their values hold no slash."""
 SCALAR_MESSAGES = frozenset({"google.protobuf.Timestamp", "google.protobuf.FieldMask"})
 """Messages that JSON writes as a text, so that they fit in a query."""

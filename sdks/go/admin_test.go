@@ -88,6 +88,23 @@ func adminCalls(ctx context.Context, c *Client) map[string]struct {
 			_, err := c.DryRunPolicy(ctx, "q", 0, MaxAttempts(1))
 			return err
 		}},
+		"CreateSchedule": {&filav1.CreateScheduleResponse{}, false, func() error {
+			_, err := c.CreateSchedule(ctx, "q", "s", &ScheduleSettings{EveryMs: 1000})
+			return err
+		}},
+		"UpdateSchedule": {&filav1.UpdateScheduleResponse{}, true, func() error {
+			_, err := c.UpdateSchedule(ctx, "q", "s", &ScheduleSettings{EveryMs: 1000})
+			return err
+		}},
+		"PauseSchedule": {&filav1.PauseScheduleResponse{}, true, func() error {
+			_, err := c.PauseSchedule(ctx, "q", "s", true)
+			return err
+		}},
+		"DeleteSchedule": {&filav1.DeleteScheduleResponse{}, false, func() error { return c.DeleteSchedule(ctx, "q", "s") }},
+		"ListSchedules": {&filav1.ListSchedulesResponse{}, true, func() error {
+			_, err := c.ListSchedules(ctx, "", 0, "")
+			return err
+		}},
 		"DropDeadLetters": {&filav1.DropDeadLettersResponse{}, true, func() error {
 			_, err := c.DropDeadLetters(ctx, "q", []uint64{1})
 			return err

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from fila_server.core.protocol import commands
 from fila_server.hooks.counters import HookCounters, HookStatus
-from fila_server.telemetry.series import HookReading, QuotaReading, TroubleReading
+from fila_server.telemetry.series import HookReading, QuotaReading, ScheduleReading, TroubleReading
 from fila_server.telemetry.snapshot import Snapshot, decode
 from tests.core.driven_engine import DrivenEngine, Refused
 
@@ -96,6 +96,7 @@ def live_a_little(engine: DrivenEngine) -> None:
 
 BACKUP_AGE_S = 90.0
 QUOTAS = [QuotaReading("shop", 3, {"streams": 0.5, "stored_bytes": 0.25})]
+SCHEDULES = [ScheduleReading("orders", 7, 2, 1)]
 TROUBLES = [
     TroubleReading("flood", "orders", "default", "acme", "", 1_700_000_000.0),
     TroubleReading("limit_behind", "", "", "", "mail", 1_700_000_001.0),

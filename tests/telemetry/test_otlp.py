@@ -20,6 +20,7 @@ from fila_server.telemetry.service import Telemetry
 from tests.telemetry.conftest import (
     BACKUP_AGE_S,
     QUOTAS,
+    SCHEDULES,
     TROUBLES,
     live_a_little,
 )
@@ -67,7 +68,12 @@ def by_name(export: Export) -> dict[str, Any]:
 async def test_every_metric_arrives_at_a_real_collector(engine, ask_of_a_long_life, hook_readings, collector):
     live_a_little(engine)
     telemetry = Telemetry(
-        ask_of_a_long_life, lambda: hook_readings, lambda: QUOTAS, lambda: TROUBLES, lambda: BACKUP_AGE_S
+        ask_of_a_long_life,
+        lambda: hook_readings,
+        lambda: QUOTAS,
+        lambda: TROUBLES,
+        lambda: BACKUP_AGE_S,
+        lambda: SCHEDULES,
     )
     telemetry.start_export(endpoint=collector[1], service_name="fila-test", interval_ms=100)
 

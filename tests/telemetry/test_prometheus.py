@@ -18,6 +18,7 @@ from fila_server.telemetry.service import Telemetry
 from tests.telemetry.conftest import (
     BACKUP_AGE_S,
     QUOTAS,
+    SCHEDULES,
     TROUBLES,
     Ask,
     live_a_little,
@@ -48,7 +49,12 @@ async def page(ask, hook_readings):
 async def test_prometheus_reads_every_metric_of_the_catalog(engine, ask_of_a_long_life, hook_readings):
     live_a_little(engine)
     telemetry = Telemetry(
-        ask_of_a_long_life, lambda: hook_readings, lambda: QUOTAS, lambda: TROUBLES, lambda: BACKUP_AGE_S
+        ask_of_a_long_life,
+        lambda: hook_readings,
+        lambda: QUOTAS,
+        lambda: TROUBLES,
+        lambda: BACKUP_AGE_S,
+        lambda: SCHEDULES,
     )
     page = await telemetry.start_page(PLACE)
 

@@ -15,6 +15,7 @@ from fila_server.telemetry.snapshot import SNAPSHOT_VERSION, Snapshot, text_of
 from tests.telemetry.conftest import (
     BACKUP_AGE_S,
     QUOTAS,
+    SCHEDULES,
     TROUBLES,
     live_a_little,
     of_a_long_life,
@@ -219,7 +220,9 @@ def test_every_metric_of_the_catalog_has_a_series_and_no_series_is_without_one(e
 
     told = [
         entry.metric
-        for entry in all_series(snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S)
+        for entry in all_series(
+            snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S, SCHEDULES
+        )
     ]
 
     assert sorted(m.name for m in told) == sorted(m.name for m in c.METRICS)
@@ -230,7 +233,7 @@ def test_every_point_has_the_attributes_the_catalog_says(engine, hook_readings):
     live_a_little(engine)
     snapshot = of_a_long_life(snapshot_of(engine))
 
-    for entry in all_series(snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S):
+    for entry in all_series(snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S, SCHEDULES):
         points = [attributes for attributes, _ in [*entry.points, *entry.histograms]]
         assert points, entry.metric.name
         assert all(tuple(attributes) == entry.metric.attributes for attributes in points), entry.metric.name

@@ -19,6 +19,9 @@
     [queues.orders.keys.acme]            # what an operator set for one fairness key: see declared_keys.py
     cap = 10
 
+    [queues.orders.schedules.daily]      # see declared_schedules.py
+    cron = "0 9 * * 1-5"
+
 The words are the flags of `fila queue create`, the values theirs too. What a queue's table leaves out is its default.
 """
 
@@ -34,14 +37,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from fila_cli.declared_keys import KeySettings, key_settings
+from fila_cli.declared_schedules import schedules_of
 from fila_cli.limits import NAMES, limit_from, terms
 from fila_cli.settings import SETTINGS, Setting, config_from, describe
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import QueueConfig
     from fila.v1.limit_pb2 import Limit
+    from fila.v1.schedule_pb2 import ScheduleSettings
 
-_CHANNELS, _PAUSED, _KEYS = "channels", "paused", "keys"
+_CHANNELS, _PAUSED, _KEYS, _SCHEDULES = "channels", "paused", "keys", "schedules"
 _SCRIPTS = ("on-enqueue", "on-failure")
 
 
@@ -56,6 +61,8 @@ class Declared:
     """Of queues, by fairness key."""
     config: dict[str, str] = field(default_factory=dict)
     limits: dict[str, Limit] = field(default_factory=dict)
+    schedules: dict[tuple[str, str], tuple[ScheduleSettings, bool]] = field(default_factory=dict)
+    """By queue and name: the settings, and whether the file says if it is paused."""
 
 
 def read(path: Path) -> Declared:
@@ -77,6 +84,8 @@ def read(path: Path) -> Declared:
                     declared.paused[queue] = settings[_PAUSED]
                 if _KEYS in settings:
                     declared.keys[queue] = key_settings(f"queues.{queue}.{_KEYS}", settings[_KEYS])
+                if _SCHEDULES in settings:
+                    declared.schedules |= schedules_of(path, queue, settings[_SCHEDULES], _wrong)
         elif name == "limits" and isinstance(table, dict):
             declared.limits = {key: _limit_of(path, key, parts) for key, parts in table.items()}
         else:
@@ -104,10 +113,10 @@ def _config_of(path: Path, queue: str, settings: Any) -> QueueConfig:
     by_name = {setting.name.split("/")[0]: setting for setting in SETTINGS}
     given: dict[str, Any] = {}
     for name, value in settings.items():
-        if name in (_CHANNELS, _PAUSED, _KEYS):
+        if name in (_CHANNELS, _PAUSED, _KEYS, _SCHEDULES):
             continue
         if name not in by_name:
-            known = ", ".join([*by_name, _CHANNELS, _PAUSED, _KEYS])
+            known = ", ".join([*by_name, _CHANNELS, _PAUSED, _KEYS, _SCHEDULES])
             raise _wrong(f"{path}: queues.{queue}.{name} is no setting; known are {known}")
         setting = by_name[name]
         given[setting.parameter.split("/")[0]] = _converted(path, queue, setting, value)

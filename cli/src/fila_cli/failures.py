@@ -100,6 +100,11 @@ _FLAG_BY_FIELD = {
     "expires_after_idle_ms": "--expires-after-idle",
     "wait_ms": "--wait",
     "kinds": "--kind",
+    "cron": "--cron",
+    "every_ms": "--every",
+    "time_zone": "--tz",
+    "missed": "--missed",
+    "ttl_ms": "--ttl",
 }
 
 
@@ -112,6 +117,7 @@ _COMMAND_BY_RPC = {
     "ListConfig": "'fila config list'",
     "ListOperations": "'fila operation list'",
     "ListQueueVersions": "'fila queue versions'",
+    "ListSchedules": "'fila schedule list'",
     "PeekMessages": "'fila queue peek'",
 }
 _RPC = re.compile(rf"\b({'|'.join(_COMMAND_BY_RPC)})\b")
@@ -127,7 +133,7 @@ def in_words_of_flags(text: str) -> str:
     field, space, rest = text.partition(" ")
     if field.endswith(":"):
         return _without_field(field[:-1], rest) or text
-    words = _words_of(field.removeprefix("config."))
+    words = _words_of(field.removeprefix("config.").removeprefix("settings."))
     if not space or words is None:
         return text
     flag, unit = words

@@ -30,6 +30,11 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "worker": ("worker", "Messages", "Run the handlers of a Python program."),
     "queue": ("queue", "Queues", "Create, watch, change, pause and delete queues."),
     "channel": ("channel", "Queues", "Independent views of one queue: add, move, delete."),
+    "schedule": (
+        "schedule",
+        "Queues",
+        "Messages that the broker enqueues by itself: a message every morning.",
+    ),
     "hook": ("hook", "Queues", "Scripts of a queue: try, show, set, disable."),
     "dlq": ("dlq", "Queues", "Dead letters: find, show, redrive, edit, drop, save."),
     "redrive": ("redrive", "Queues", "Move dead letters back: short for 'fila dlq redrive'."),

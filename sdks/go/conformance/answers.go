@@ -151,13 +151,16 @@ func plain(message proto.Message) answer {
 			told[name] = entries
 		case field.IsList():
 			items := []any{}
+			if isMoment(field) {
+				name += "_ms"
+			}
 			for i := range value.List().Len() {
 				items = append(items, plainValue(field, value.List().Get(i)))
 			}
 			told[name] = items
-		case field.Message() != nil && field.Message().FullName() == "google.protobuf.Timestamp":
+		case isMoment(field):
 			if reflected.Has(field) {
-				told[name+"_ms"] = value.Message().Interface().(*timestamppb.Timestamp).AsTime().UnixMilli()
+				told[name+"_ms"] = plainValue(field, value)
 			}
 		default:
 			told[name] = plainValue(field, value)
@@ -168,6 +171,8 @@ func plain(message proto.Message) answer {
 
 func plainValue(field protoreflect.FieldDescriptor, value protoreflect.Value) any {
 	switch {
+	case isMoment(field):
+		return moment(value.Message().Interface().(*timestamppb.Timestamp).AsTime())
 	case field.Message() != nil:
 		return plain(value.Message().Interface())
 	case field.Enum() != nil:
@@ -175,6 +180,10 @@ func plainValue(field protoreflect.FieldDescriptor, value protoreflect.Value) an
 		return strings.ToLower(strings.TrimPrefix(name, enumPrefix(string(field.Enum().Name()))))
 	}
 	return value.Interface()
+}
+
+func isMoment(field protoreflect.FieldDescriptor) bool {
+	return field.Message() != nil && field.Message().FullName() == "google.protobuf.Timestamp"
 }
 
 // enumPrefix: HookFallback begins its values with HOOK_FALLBACK_.

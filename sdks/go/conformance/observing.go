@@ -110,6 +110,25 @@ var observing = map[string]operation{
 		id, err := c.EditDeadLetter(ctx, r.Queue, *r.Offset, r.Headers, r.Payload)
 		return answer{"message_id": id}, err
 	}),
+	"create_schedule": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		told, err := c.CreateSchedule(ctx, r.Queue, r.Schedule, r.Settings.wire())
+		return plain(told), err
+	}),
+	"update_schedule": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		told, err := c.UpdateSchedule(ctx, r.Queue, r.Schedule, r.Settings.wire())
+		return plain(told), err
+	}),
+	"pause_schedule": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		told, err := c.PauseSchedule(ctx, r.Queue, r.Schedule, r.Paused == nil || *r.Paused)
+		return plain(told), err
+	}),
+	"delete_schedule": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		return answer{}, c.DeleteSchedule(ctx, r.Queue, r.Schedule)
+	}),
+	"list_schedules": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		told, err := c.ListSchedules(ctx, r.Queue, r.PageSize, r.PageToken)
+		return plain(told), err
+	}),
 	"start_operation": withClient(startOperation),
 	"watch_operation": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
 		told, err := taken(c.WatchOperation(ctx, r.Queue, r.OperationID), 0)

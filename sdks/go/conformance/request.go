@@ -98,6 +98,11 @@ type request struct {
 	Filter      *deadLetterFilter `json:"filter"`
 	OperationID string            `json:"operation_id"`
 
+	Schedule  string           `json:"schedule"`
+	Settings  scheduleSettings `json:"settings"`
+	PageSize  uint32           `json:"page_size"`
+	PageToken string           `json:"page_token"`
+
 	KeyID          string   `json:"key_id"`
 	ExpiresAfterMs int64    `json:"expires_after_ms"`
 	OverlapMs      int64    `json:"overlap_ms"`

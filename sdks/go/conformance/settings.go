@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	fila "github.com/fila-mq/fila/sdks/go"
+	filav1 "github.com/fila-mq/fila/sdks/go/v1"
 )
 
 // connectOptions translates the protocol's options to the SDK's.
@@ -183,4 +184,23 @@ var queueOptionByField = map[string]translation{
 	"paused":                field(fila.Paused),
 	"disconnect_grace_ms":   field(func(n int64) fila.QueueOption { return fila.DisconnectGrace(ms(n)) }),
 	"expires_after_idle_ms": field(func(n int64) fila.QueueOption { return fila.ExpiresAfterIdle(ms(n)) }),
+}
+
+type scheduleSettings struct {
+	Cron     string            `json:"cron"`
+	EveryMs  uint64            `json:"every_ms"`
+	TimeZone string            `json:"time_zone"`
+	Payload  []byte            `json:"payload"`
+	Headers  map[string]string `json:"headers"`
+	TTLMs    uint64            `json:"ttl_ms"`
+	Missed   string            `json:"missed"`
+	Paused   bool              `json:"paused"`
+}
+
+func (s *scheduleSettings) wire() *fila.ScheduleSettings {
+	rules := map[string]filav1.MissedRule{"one": fila.MissedOne, "all": fila.MissedAll, "skip": fila.MissedSkip}
+	return &fila.ScheduleSettings{
+		Cron: s.Cron, EveryMs: s.EveryMs, TimeZone: s.TimeZone, Payload: s.Payload, Headers: s.Headers, TtlMs: s.TTLMs,
+		Missed: rules[s.Missed], Paused: s.Paused,
+	}
 }

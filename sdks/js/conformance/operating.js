@@ -25,6 +25,10 @@ function filterOf({ died_from_ms, died_before_ms, ...texts }) {
   };
 }
 
+function scheduleOf({ payload, ...others }) {
+  return { ...settings(others), ...given({ payload: payload && Buffer.from(payload, 'base64') }) };
+}
+
 function rightsOf({ produce, consume, manage, view, cancel, admin, ...others }) {
   return [given({ produce, consume, manage, view, cancel, admin }), others];
 }
@@ -87,6 +91,30 @@ export const operating = (named) => ({
     const asked = options(others, ['headers'], signal);
     const bytes = Buffer.from(payload, 'base64');
     return { message_id: await named(client).editDeadLetter(queue, offset, bytes, asked) };
+  },
+
+  async create_schedule({ client, queue, schedule, settings: asked, ...unknown }, signal) {
+    const signalled = options(unknown, [], signal);
+    return plain(await named(client).createSchedule(queue, schedule, scheduleOf(asked), signalled));
+  },
+
+  async update_schedule({ client, queue, schedule, settings: asked, ...unknown }, signal) {
+    const signalled = options(unknown, [], signal);
+    return plain(await named(client).updateSchedule(queue, schedule, scheduleOf(asked), signalled));
+  },
+
+  async pause_schedule({ client, queue, schedule, paused, ...unknown }, signal) {
+    return plain(await named(client).pauseSchedule(queue, schedule, paused, options(unknown, [], signal)));
+  },
+
+  async delete_schedule({ client, queue, schedule, ...unknown }, signal) {
+    await named(client).deleteSchedule(queue, schedule, options(unknown, [], signal));
+    return {};
+  },
+
+  async list_schedules({ client, queue, ...others }, signal) {
+    const asked = options(others, ['page_size', 'page_token'], signal);
+    return plain(await named(client).listSchedules(queue, asked));
   },
 
   async start_operation({ client, queue, kind, filter, ...others }, signal) {

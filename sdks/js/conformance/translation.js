@@ -110,8 +110,10 @@ export function plain(answer) {
   if (answer instanceof Map) return Object.fromEntries(answer);
   if (Array.isArray(answer)) return answer.map(plain);
   if (typeof answer !== 'object' || answer === null) return answer;
+  if (answer instanceof Uint8Array) return Buffer.from(answer).toString('base64');
   return Object.fromEntries(
     Object.entries(answer).map(([name, value]) => {
+      if (name === 'nextAt') return ['next_at_ms', value.map((each) => each.getTime())];
       if (value instanceof Date) return [`${toSnake(name)}_ms`, value.getTime()];
       return [toSnake(name), USERS_KEYS.has(name) ? value : plain(value)];
     }),

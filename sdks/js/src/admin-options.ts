@@ -182,6 +182,35 @@ export interface OperationOptions extends SignalOption {
   readonly ratePerSecond?: number;
 }
 
+/** When a schedule fires, and what it enqueues; exactly one of `cron` and `everyMs` is given. */
+export interface ScheduleSettings {
+  /** Five fields: minute, hour, day of month, month, day of week, such as `0 9 * * 1-5`. */
+  readonly cron?: string;
+  /** From one firing to the next, at least 1,000; counted from when the schedule was made. */
+  readonly everyMs?: number;
+  /** Whose clocks `cron` means, such as `Europe/Berlin`; UTC when left out. */
+  readonly timeZone?: string;
+  readonly payload?: Uint8Array | string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** How long a message waits for its delivery before it expires; for ever when left out. */
+  readonly ttlMs?: number;
+  /**
+   * What becomes of moments at which the broker could not fire: one message for all, the default; one for each, at
+   * most 100; none.
+   */
+  readonly missed?: 'one' | 'all' | 'skip';
+  /** It does not fire; default false. */
+  readonly paused?: boolean;
+}
+
+/** How many schedules to list, and behind which. */
+export interface SchedulesOptions extends SignalOption {
+  /** At most so many, up to 1,000; default 100. */
+  readonly pageSize?: number;
+  /** An earlier page's `nextPageToken`. */
+  readonly pageToken?: string;
+}
+
 /** How long a new key is valid, and whose messages it sends. */
 export interface CreateKeyOptions extends SignalOption {
   /** For ever when left out. */

@@ -53,6 +53,9 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.listOperations,
   admin.cancelOperation,
   admin.dryRunPolicy,
+  admin.updateSchedule,
+  admin.pauseSchedule,
+  admin.listSchedules,
   admin.previewKeyPolicy,
   // They are named by offsets that are never given again.
   admin.dropDeadLetters,

@@ -22,6 +22,7 @@ import type {
 import type { Right } from './gen/fila/v1/auth_pb.js';
 import type { DiskLevel, Forecast_Unknown, LateKey_Cause } from './gen/fila/v1/events_pb.js';
 import type { Operation_State, StartOperationRequest_Kind } from './gen/fila/v1/operation_pb.js';
+import type { MissedRule } from './gen/fila/v1/schedule_pb.js';
 import type { CancelMessagesResponse_Outcome } from './gen/fila/v1/service_pb.js';
 import type { KeyState_State } from './gen/fila/v1/watch_pb.js';
 import { toDate } from './times.js';
@@ -55,7 +56,9 @@ type Word<T> = T extends Durability
                           ? Lowercase<keyof typeof GetMessageResponse_State>
                           : T extends CancelMessagesResponse_Outcome
                             ? Lowercase<keyof typeof CancelMessagesResponse_Outcome>
-                            : number;
+                            : T extends MissedRule
+                              ? Lowercase<keyof typeof MissedRule>
+                              : number;
 
 /** In `number`, and in no enum. */
 type AnyNumber = 999_999;

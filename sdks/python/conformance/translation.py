@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -129,8 +129,8 @@ def admin_arguments(operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
         arguments.setdefault("channel", None)
         at_ms = arguments.pop("time_ms", None)
         arguments["target"] = arguments.pop("offset") if at_ms is None else from_moment(at_ms)
-    elif operation in ABOUT_DEAD_LETTERS:
-        letter_arguments(arguments)
+    elif (translate := TRANSLATIONS.get(operation)) is not None:
+        translate(arguments)
     elif operation in ("create_key", "rotate_key"):
         for name in ("expires_after", "overlap"):
             arguments[name] = arguments.pop(f"{name}_ms", 0)
@@ -145,17 +145,6 @@ def admin_arguments(operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-ABOUT_DEAD_LETTERS = {
-    "redrive",
-    "drop_dead_letters",
-    "edit_dead_letter",
-    "start_operation",
-    "watch_operation",
-    "list_operations",
-    "cancel_operation",
-}
-
-
 def letter_arguments(arguments: dict[str, Any]) -> None:
     """Make of the protocol's arguments about dead letters the SDK's."""
     arguments["dlq"] = arguments.pop("queue", "")
@@ -163,6 +152,25 @@ def letter_arguments(arguments: dict[str, Any]) -> None:
         arguments["payload"] = base64.b64decode(arguments["payload"])
     if "filter" in arguments:
         arguments["filter"] = dead_letter_filter(arguments["filter"])
+
+
+def schedule_arguments(arguments: dict[str, Any]) -> None:
+    """Make of the protocol's settings of a schedule the SDK's keywords."""
+    arguments |= arguments.pop("settings")
+    if "payload" in arguments:
+        arguments["payload"] = base64.b64decode(arguments["payload"])
+
+
+TRANSLATIONS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "drop_dead_letters": letter_arguments,
+    "edit_dead_letter": letter_arguments,
+    "start_operation": letter_arguments,
+    "watch_operation": letter_arguments,
+    "list_operations": letter_arguments,
+    "cancel_operation": letter_arguments,
+    "create_schedule": schedule_arguments,
+    "update_schedule": schedule_arguments,
+}
 
 
 def dead_letter_filter(given: Mapping[str, Any]) -> DeadLetterFilter:
@@ -184,14 +192,18 @@ def plain(answer: Any) -> Any:
     if isinstance(answer, WireMessage):
         return plain_wire(answer)
     if dataclasses.is_dataclass(answer) and not isinstance(answer, type):
-        result = {}
+        result: dict[str, Any] = {}
         for member in dataclasses.fields(answer):
             value = getattr(answer, member.name)
             if isinstance(value, datetime):
                 result[f"{member.name}_ms"] = moment(value)
+            elif member.name == "next_at":
+                result[f"{member.name}_ms"] = [moment(each) for each in value]
             else:
                 result[member.name] = plain(value)
         return result
+    if isinstance(answer, bytes):
+        return base64.b64encode(answer).decode()
     if isinstance(answer, Mapping):
         return {key: plain(value) for key, value in answer.items()}
     if isinstance(answer, Sequence) and not isinstance(answer, (str, bytes)):

@@ -35,6 +35,8 @@ KINDS = (
     "consumer.joined", "consumer.left",
     "dead_letters.made", "dead_letters.redriven", "dead_letters.dropped_by_hand", "dead_letters.edited",
     "operation.started", "operation.ended",
+    "schedule.created", "schedule.updated", "schedule.paused", "schedule.resumed", "schedule.deleted",
+    "schedule.missed", "schedule.failed",
     "message.keeps_returning",
     "hook.failed", "hook.circuit_opened", "hook.circuit_closed",
     "access.key_created", "access.key_rotated", "access.key_revoked", "access.granted", "access.grant_revoked",

@@ -45,7 +45,6 @@ from fila_server.operations.scripts import start_with_hooks
 from fila_server.operations.start_access import new_admission, start_access
 from fila_server.operations.trouble_facts import Circuit
 from fila_server.operations.trouble_survey import TroubleSurvey
-from fila_server.operations.troubles import Troubles
 from fila_server.telemetry.series import HookReading
 from fila_server.telemetry.service import Telemetry
 from fila_server.version import commit, version
@@ -88,10 +87,11 @@ async def serve(
     try:
         await start_access(admission, settings)
         await quotas.look()
+        await edge.schedules.start()
     except errors.FilaServerError:
         await broker.stop()
         raise
-    telemetry = _telemetry(broker, hooks, quotas, edge.troubles, Path(settings.server.data_dir))
+    telemetry = _telemetry(broker, hooks, quotas, edge, Path(settings.server.data_dir))
     redis, metrics_port = await _listen(edge, telemetry, broker, settings, descriptors, admission, loading)
     if settings.auth.enabled:  # without keys nobody has rights that could end, nor quotas
         admission.start()
@@ -187,7 +187,7 @@ def _asking(broker: Broker) -> Callable[[], Awaitable[bytes]]:
 
 
 def _telemetry(
-    broker: Broker, hooks: HookStage, quotas: Quotas, troubles: Troubles, data_dir: Path
+    broker: Broker, hooks: HookStage, quotas: Quotas, edge: EdgeServer, data_dir: Path
 ) -> Telemetry:
     def readings() -> list[HookReading]:
         return [HookReading(queue, status) for queue in hooks.queues() for status in hooks.status(queue)]
@@ -195,7 +195,8 @@ def _telemetry(
     def backup() -> float | None:
         return backup_age_s(data_dir, time.time_ns() // 1_000_000)
 
-    return Telemetry(_asking(broker), readings, quotas.readings, troubles.readings, backup)
+    schedules = edge.schedules.firing.readings
+    return Telemetry(_asking(broker), readings, quotas.readings, edge.troubles.readings, backup, schedules)
 
 
 def _calm_the_collector() -> None:

@@ -11,6 +11,7 @@ import click
 
 from fila_cli.arguments import limits_there, without_doubles
 from fila_cli.colors import Meaning, paint
+from fila_cli.commands.schedule import listed_schedules
 from fila_cli.declared import (
     Declared,
     Difference,
@@ -22,6 +23,7 @@ from fila_cli.declared import (
     read,
 )
 from fila_cli.declared_keys import lines_of, policies, request_of, text_of, value_of
+from fila_cli.declared_schedules import WORDS, schedule_lines
 from fila_cli.failures import reason_of
 from fila_cli.output import counted, printable, show
 from fila_cli.session import Command, Session
@@ -51,7 +53,7 @@ class Change(NamedTuple):
     """One thing that differs."""
 
     what: str
-    """`create`, `update`, `channel`, `key`, `config` or `limit`."""
+    """`create`, `update`, `channel`, `key`, `config`, `limit`, `schedule` (a new one) or `reschedule`."""
     name: str
     fields: list[str]
     """Of the contract's QueueConfig, as an update's mask names them."""
@@ -122,7 +124,13 @@ def export(session: Session, queues: tuple[str, ...], *, keys: bool) -> None:
         ).config
         del config.channels[:]
         config.channels.extend(_channels(session, name))
-        print(as_toml({name: config}, {}), end="\n" if name != names[-1] or keys else "")
+        schedules = listed_schedules(session, name)
+        print(as_toml({name: config}, {}), end="\n" if name != names[-1] or keys or schedules else "")
+        for each in schedules:
+            print(f"[queues.{quoted(name)}.schedules.{quoted(each.schedule)}]")
+            print(
+                *(f"{word} = {value}" for word, value in schedule_lines(each.settings, quoted)), "", sep="\n"
+            )
         for policy in policies(session.admin, name, session.timeout_s) if keys else ():
             if lines := lines_of(policy):
                 heading = f"[queues.{quoted(name)}.keys.{quoted(policy.fairness_key)}]"
@@ -170,6 +178,35 @@ def _changes(session: Session, declared: Declared) -> list[Change]:
             each = policies(session.admin, queue, session.timeout_s)
             set_now = {policy.fairness_key: policy for policy in each if policy.fairness_key in named}
             changes += _keys_differing(declared, queue, set_now)
+    return changes + _schedule_changes(
+        session, declared, {each.name for each in changes if each.what == "create"}
+    )
+
+
+def _schedule_changes(session: Session, declared: Declared, new: set[str]) -> list[Change]:
+    """Of the schedules that the file names; all of a queue that is new are."""
+    changes = []
+    there = {
+        (queue, each.schedule): each.settings
+        for queue in dict.fromkeys(queue for queue, _ in declared.schedules)
+        if queue not in new
+        for each in listed_schedules(session, queue)
+    }
+    for key, (wanted, says_paused) in declared.schedules.items():
+        name = "/".join(key)
+        if key not in there:
+            changes.append(Change("schedule", name, [], []))
+            continue
+        if not says_paused:
+            wanted.paused = there[key].paused
+        old, wished = dict(schedule_lines(there[key], quoted)), dict(schedule_lines(wanted, quoted))
+        differ = [
+            Difference(word, old.get(word, ""), wished.get(word, ""))
+            for word in WORDS
+            if old.get(word) != wished.get(word)
+        ]
+        if differ:
+            changes.append(Change("reschedule", name, [], differ))
     return changes
 
 
@@ -198,7 +235,7 @@ def _differing(wanted: QueueConfig, there: QueueConfig, *, says_paused: bool) ->
 
 
 def _carry_out(session: Session, declared: Declared, change: Change) -> None:
-    from fila.v1 import admin_pb2, limit_pb2
+    from fila.v1 import admin_pb2, limit_pb2, schedule_pb2
 
     request: Any
     if change.what == "config":
@@ -219,6 +256,15 @@ def _carry_out(session: Session, declared: Declared, change: Change) -> None:
         names = [each.name for each in change.settings]
         request = request_of(queue, key, declared.keys[queue][key], names)
         session.admin.SetKeyPolicy(request, timeout=session.timeout_s)
+    elif change.what in ("schedule", "reschedule"):
+        queue, _, schedule = change.name.partition("/")
+        settings, _ = declared.schedules[queue, schedule]
+        request = schedule_pb2.UpdateScheduleRequest(queue=queue, schedule=schedule, settings=settings)
+        if change.what == "schedule":
+            request = schedule_pb2.CreateScheduleRequest(queue=queue, schedule=schedule, settings=settings)
+            session.admin.CreateSchedule(request, timeout=session.timeout_s)
+        else:
+            session.admin.UpdateSchedule(request, timeout=session.timeout_s)
     else:
         queue, _, channel = change.name.partition("/")
         request = admin_pb2.CreateChannelRequest(queue=queue, channel=channel, head=True)
@@ -233,6 +279,7 @@ def _show(session: Session, changes: list[Change], verb: str) -> None:
         ]
     }
     signs = {"create": "+", "channel": "+", "update": "~", "key": "~", "config": "~", "limit": "~"}
+    signs |= {"schedule": "+", "reschedule": "~"}
     lines = [
         f"{paint(signs[change.what], Meaning.GOOD)} {change.what} {change.name} {_told(change)}".rstrip()
         for change in changes

@@ -1,7 +1,7 @@
 # Generated from proto/ by `make gen`; do not edit.
 """Every route of `fila http`, as proto/http.yaml says."""
 
-from fila.v1 import admin_pb2, auth_pb2, events_pb2, limit_pb2, operation_pb2, service_pb2, sink_pb2, version_pb2, watch_pb2
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, limit_pb2, operation_pb2, schedule_pb2, service_pb2, sink_pb2, version_pb2, watch_pb2
 from fila_http.route import Events, Route
 
 ROUTES = (
@@ -267,6 +267,51 @@ ROUTES = (
         request=admin_pb2.DryRunPolicyRequest,
         response=admin_pb2.DryRunPolicyResponse,
         in_path=('queue',),
+    ),
+    Route(
+        name='CreateSchedule',
+        verb='POST',
+        path='/v1/queues/{queue}/schedules',
+        call='/fila.v1.FilaAdmin/CreateSchedule',
+        request=schedule_pb2.CreateScheduleRequest,
+        response=schedule_pb2.CreateScheduleResponse,
+        in_path=('queue',),
+    ),
+    Route(
+        name='UpdateSchedule',
+        verb='PUT',
+        path='/v1/queues/{queue}/schedules/{schedule}',
+        call='/fila.v1.FilaAdmin/UpdateSchedule',
+        request=schedule_pb2.UpdateScheduleRequest,
+        response=schedule_pb2.UpdateScheduleResponse,
+        in_path=('queue', 'schedule'),
+        body='settings',
+    ),
+    Route(
+        name='DeleteSchedule',
+        verb='DELETE',
+        path='/v1/queues/{queue}/schedules/{schedule}',
+        call='/fila.v1.FilaAdmin/DeleteSchedule',
+        request=schedule_pb2.DeleteScheduleRequest,
+        response=schedule_pb2.DeleteScheduleResponse,
+        in_path=('queue', 'schedule'),
+    ),
+    Route(
+        name='PauseSchedule',
+        verb='POST',
+        path='/v1/queues/{queue}/schedules/{schedule}/pause',
+        call='/fila.v1.FilaAdmin/PauseSchedule',
+        request=schedule_pb2.PauseScheduleRequest,
+        response=schedule_pb2.PauseScheduleResponse,
+        in_path=('queue', 'schedule'),
+    ),
+    Route(
+        name='ListSchedules',
+        verb='GET',
+        path='/v1/schedules',
+        call='/fila.v1.FilaAdmin/ListSchedules',
+        request=schedule_pb2.ListSchedulesRequest,
+        response=schedule_pb2.ListSchedulesResponse,
     ),
     Route(
         name='SetConfig',

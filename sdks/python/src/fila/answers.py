@@ -408,7 +408,7 @@ def _value(hint: Any, described: Any, message: Message, name: str) -> Any:
     if (origin := typing.get_origin(hint)) is dict:
         return dict(value)
     if origin is list:
-        return [answer(inner[0], item) if isinstance(item, Message) else item for item in value]
+        return [_item(inner[0], item) for item in value]
     if isinstance(value, Timestamp):
         return to_datetime(value)
     if dataclasses.is_dataclass(hint):
@@ -416,6 +416,12 @@ def _value(hint: Any, described: Any, message: Message, name: str) -> Any:
     if described.enum_type is not None:
         return _word(described.enum_type, value)
     return value
+
+
+def _item(hint: Any, item: Any) -> Any:
+    if isinstance(item, Timestamp):
+        return to_datetime(item)
+    return answer(hint, item) if isinstance(item, Message) else item
 
 
 def _word(enum: Any, number: int) -> str:

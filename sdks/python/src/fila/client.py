@@ -32,6 +32,7 @@ from fila.observing import ObservingCalls
 from fila.options import ClientOptions, OptionFields, check_prefetch
 from fila.prefetch import Prefetch
 from fila.producer import Producer, travels_alone
+from fila.schedules import ScheduleCalls
 from fila.session import MakeMessage, Session, SessionPlan
 from fila.settle import Settler
 from fila.v1.service_pb2 import EnqueueMessage, EnqueueRequest, LeaseRequest
@@ -102,7 +103,9 @@ def _check_connected(connection: object) -> None:
         )
 
 
-class FilaClient(AdminCalls, MessageCalls, WatchCalls, DeadLetterCalls, KeyCalls, ObservingCalls):
+class FilaClient(
+    AdminCalls, MessageCalls, WatchCalls, DeadLetterCalls, ScheduleCalls, KeyCalls, ObservingCalls
+):
     """A client of one broker.
 
         client = await FilaClient.connect("localhost:5555")

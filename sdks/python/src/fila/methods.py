@@ -18,6 +18,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import auth_pb2 as auth
 from fila.v1 import events_pb2 as events
 from fila.v1 import operation_pb2 as operation
+from fila.v1 import schedule_pb2 as schedule
 from fila.v1 import service_pb2 as service
 from fila.v1 import version_pb2 as version
 from fila.v1 import watch_pb2 as watch
@@ -132,6 +133,22 @@ LIST_QUEUE_VERSIONS = _admin(
 )
 GET_QUEUE_VERSION = _admin(
     "GetQueueVersion", version.GetQueueVersionRequest, admin.GetQueueVersionResponse, repeatable=True
+)
+# A second one would find the first one's.
+CREATE_SCHEDULE = _admin(
+    "CreateSchedule", schedule.CreateScheduleRequest, schedule.CreateScheduleResponse, repeatable=False
+)
+UPDATE_SCHEDULE = _admin(
+    "UpdateSchedule", schedule.UpdateScheduleRequest, schedule.UpdateScheduleResponse, repeatable=True
+)
+PAUSE_SCHEDULE = _admin(
+    "PauseSchedule", schedule.PauseScheduleRequest, schedule.PauseScheduleResponse, repeatable=True
+)
+DELETE_SCHEDULE = _admin(
+    "DeleteSchedule", schedule.DeleteScheduleRequest, schedule.DeleteScheduleResponse, repeatable=False
+)
+LIST_SCHEDULES = _admin(
+    "ListSchedules", schedule.ListSchedulesRequest, schedule.ListSchedulesResponse, repeatable=True
 )
 # A second start would find the first one running, or begin another.
 START_OPERATION = _admin(

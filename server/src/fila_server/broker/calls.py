@@ -184,6 +184,22 @@ class Broker:
             await self._hooks.route(parsed)
         return await self._submit_parsed(parsed)
 
+    async def routed(self, kind: int, frame: bytes) -> ParsedFrame:
+        """A frame of messages that the broker itself enqueues, past its scripts. `send` takes it."""
+        self._check_open()
+        parsed = self._parse(kind, frame, None)
+        if self._hooks.concerns(parsed):
+            await self._hooks.route(parsed)
+        return parsed
+
+    def check_frame(self, kind: int, frame: bytes) -> None:
+        """Raise what the parse of a frame of messages finds wrong with it."""
+        self._parse(kind, frame, None)
+
+    def send(self, parsed: ParsedFrame) -> Awaitable[bytes]:
+        """Hand over what `routed` gave; the awaitable is as `call`'s."""
+        return self._submit_parsed(parsed)
+
     async def route(self, token: int, parsed: ParsedFrame) -> None:
         """Send a frame past its scripts and hand it over under `token`, whose answer is for another outbox.
 

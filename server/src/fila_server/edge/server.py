@@ -73,7 +73,7 @@ class EdgeServer:
             tls.at_change(partial(self._encrypt, tls))
         identity = Identity(admission, encrypted=tls.is_on, certificates=tls.asks_for_certificates)
         self._services = Services(broker, config, identity)
-        self.troubles = self._services.troubles
+        self.troubles, self.schedules = self._services.troubles, self._services.schedules
         self._calls = PythonCalls(
             self._edge,
             broker,

@@ -35,13 +35,14 @@ MS = 1_000_000
 PASSES_MAX = 100_000
 """Of a clock that stands still: the core always comes to rest sooner."""
 
-ENQUEUES = range(commands.ENQUEUE, commands.ENQUEUE_ATOMIC + 1)
+ENQUEUES = (*range(commands.ENQUEUE, commands.ENQUEUE_ATOMIC + 1), commands.FIRE)
 SINK_CALLS = range(commands.OPEN_SINK, commands.MOVE_STAGED + 1)
 AS_RECORDED = frozenset(
     [
         *(commands.LISTENED, commands.DELETE_QUEUE, commands.PURGE_QUEUE, commands.CREATE_CHANNEL),
         *(commands.DELETE_CHANNEL, commands.SEEK_CHANNEL, commands.PURGE_CHANNEL, commands.REDRIVE_MOVE),
         commands.SKIP_MESSAGE,
+        commands.SCHEDULE_CHANGE,
     ]
 )
 OF_CONSUMERS = frozenset(

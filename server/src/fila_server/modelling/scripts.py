@@ -79,7 +79,8 @@ class Scripts:
         if kind == commands.ENQUEUE_STREAM:
             batch = service_pb2.EnqueueStreamRequest.FromString(request).batch
         else:
-            batch = service_pb2.EnqueueBatchRequest.FromString(request)
+            asked = seam_frames.Firing.FromString(request).batch if kind == commands.FIRE else request
+            batch = service_pb2.EnqueueBatchRequest.FromString(asked)
         return any((message.queue or batch.queue).encode() in self._on_enqueue for message in batch.messages)
 
     def route(self, parsed: ParsedFrame) -> None:

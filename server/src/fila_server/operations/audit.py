@@ -33,7 +33,7 @@ _READS = frozenset(
         "ListLimits",
     )
 )
-_HIDDEN_FIELDS = frozenset(("value", "on_enqueue_script", "on_failure_script"))
+_HIDDEN_FIELDS = frozenset(("value", "payload", "on_enqueue_script", "on_failure_script"))
 
 Call = Callable[[int, bytes], Awaitable[bytes]]
 

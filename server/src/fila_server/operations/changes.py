@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fila.v1 import admin_pb2, events_pb2, limit_pb2
+from fila.v1 import admin_pb2, events_pb2, limit_pb2, schedule_pb2
 from fila_server.access.admission import Caller
 from fila_server.events import emit
 from fila_server.operations.audit import Call, carry_out, words_of
@@ -24,6 +24,10 @@ REQUEST_BY_METHOD: dict[str, Any] = {
     "SetLimit": limit_pb2.SetLimitRequest,
     "DeleteLimit": limit_pb2.DeleteLimitRequest,
     "ResetLimit": limit_pb2.ResetLimitRequest,
+    **{
+        name: getattr(schedule_pb2, f"{name}Request")
+        for name in ("CreateSchedule", "UpdateSchedule", "PauseSchedule", "DeleteSchedule")
+    },
 }  # fmt: skip
 """The calls that change something."""
 
@@ -44,6 +48,10 @@ _KIND_BY_METHOD = {
     "SetLimit": "limit.set",
     "DeleteLimit": "limit.deleted",
     "ResetLimit": "limit.reset",
+    "CreateSchedule": "schedule.created",
+    "UpdateSchedule": "schedule.updated",
+    "PauseSchedule": "schedule.paused",
+    "DeleteSchedule": "schedule.deleted",
 }
 
 
@@ -76,12 +84,14 @@ def report(method: str, request: Any, peer: str, principal: str = "", reply: byt
             about[field.name] = value
         elif field.name == "update_mask":
             details["changed"] = ",".join(value.paths)
-        elif field.name == "config":
+        elif field.name in ("config", "settings"):
             details["settings"] = ",".join(inner.name for inner, _ in value.ListFields())
         else:
             details[_REPORTED_AS.get(field.name, field.name)] = _shown(field.name, value)
     if method == "SetConfig" and not request.value:
         kind = "config.deleted"
+    if method == "PauseSchedule" and not request.paused:
+        kind = "schedule.resumed"
     emit(kind, **about, peer=peer, principal=principal, count=count, **details)
 
 

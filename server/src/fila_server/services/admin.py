@@ -19,7 +19,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from fila.v1 import admin_pb2 as pb
-from fila.v1 import events_pb2, limit_pb2, operation_pb2, version_pb2, watch_pb2
+from fila.v1 import events_pb2, limit_pb2, operation_pb2, schedule_pb2, version_pb2, watch_pb2
 from fila_server.access.admission import Admission, Caller
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE
 from fila_server.access.table import KEYS, RPCS, Need
@@ -37,6 +37,7 @@ from fila_server.operations.explain import Explaining
 from fila_server.operations.limits import LimitCalls
 from fila_server.operations.queues import Queues, on_channel
 from fila_server.operations.requests import AdminRules
+from fila_server.operations.schedules import Schedules
 from fila_server.operations.series import RecentSeries
 from fila_server.operations.series_calls import SeriesCalls
 from fila_server.operations.status import Status
@@ -80,6 +81,7 @@ def handlers(
     identity: Identity,
     recent: RecentSeries,
     troubles: Troubles,
+    schedules: Schedules,
 ) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     check = AdminRules(limits)
@@ -87,7 +89,7 @@ def handlers(
     admission = identity.admission
     queues = Queues(broker, limits, check, durability, admission)
     dead_letters = DeadLetterCalls(broker, limits, check, admission)
-    answers = _of_queues(queues) | _of_dead_letters(queues, dead_letters)
+    answers = _of_queues(queues) | _of_dead_letters(queues, dead_letters) | _of_schedules(schedules)
     status = Status(broker, data_dir, troubles)
     limit_calls = LimitCalls(broker, limits)
     answers["SetLimit"] = (limit_pb2.SetLimitRequest, limit_calls.set)
@@ -155,6 +157,17 @@ def _of_queues(queues: Queues) -> dict[str, tuple[type[Message], Answer]]:
         "SetKeyPolicy": (pb.SetKeyPolicyRequest, queues.set_key_policy),
         "ListKeyPolicies": (events_pb2.ListKeyPoliciesRequest, queues.key_policies),
         "PreviewKeyPolicy": (pb.PreviewKeyPolicyRequest, queues.preview_key_policy),
+    }
+
+
+def _of_schedules(schedules: Schedules) -> dict[str, tuple[type[Message], Answer]]:
+    """Messages that the broker enqueues by itself."""
+    return {
+        "CreateSchedule": (schedule_pb2.CreateScheduleRequest, schedules.create),
+        "UpdateSchedule": (schedule_pb2.UpdateScheduleRequest, schedules.update),
+        "PauseSchedule": (schedule_pb2.PauseScheduleRequest, schedules.pause),
+        "DeleteSchedule": (schedule_pb2.DeleteScheduleRequest, schedules.delete),
+        "ListSchedules": (schedule_pb2.ListSchedulesRequest, schedules.list),
     }
 
 

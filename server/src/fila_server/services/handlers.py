@@ -24,6 +24,7 @@ from fila_server.config.kinds import MIB
 from fila_server.config.schema import Config
 from fila_server.operations.forgetting import Forgetting, keep_forgetting
 from fila_server.operations.keyring import Keyring
+from fila_server.operations.schedules import Schedules
 from fila_server.operations.series import RecentSeries, record
 from fila_server.operations.troubles import Troubles
 from fila_server.services import admin, auth, sinks
@@ -54,6 +55,7 @@ class Services:
         self._broker = broker
         self._recent_series = RecentSeries()
         self.troubles = Troubles()
+        self.schedules = Schedules(broker, config.limits, identity.admission)
         keyring = Keyring(broker, identity.admission, config.limits)
         self._forgetting = Forgetting(identity.admission, keyring)
         self._working: list[asyncio.Future[None]] = []
@@ -66,6 +68,7 @@ class Services:
                 identity,
                 self._recent_series,
                 self.troubles,
+                self.schedules,
             ),
             auth.handlers(broker, config, identity, keyring, self._forgetting),
             sinks.handlers(broker, config, identity),

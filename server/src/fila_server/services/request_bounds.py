@@ -22,7 +22,7 @@ PARTS_MAX = WEIGHTS_MAX + CHANNELS_MAX + 1_000
 """Of a queue's settings: every weight, every channel, and everything else."""
 
 _WITH_SETTINGS = ("CreateQueue", "UpdateQueue", "DryRunPolicy")
-_WITH_MESSAGE = "EditDeadLetter"
+_WITH_MESSAGE = ("CreateSchedule", "UpdateSchedule", "EditDeadLetter")
 
 _CONFIG_FIELD, _LEN, _FIXED64, _FIXED32 = 2, 2, 1, 5
 
@@ -36,9 +36,12 @@ class RequestBounds:
         self._bytes_max_by_method = {
             **dict.fromkeys(_WITH_SETTINGS, MIB + 4 * limits.script_bytes_max),
             "SetConfig": PLAIN_BYTES_MAX + value_bytes,
-            _WITH_MESSAGE: 2 * PLAIN_BYTES_MAX
-            + limits.payload_bytes_max
-            + limits.headers_max * (limits.header_key_bytes_max + limits.header_value_bytes_max),
+            **dict.fromkeys(
+                _WITH_MESSAGE,
+                2 * PLAIN_BYTES_MAX
+                + limits.payload_bytes_max
+                + limits.headers_max * (limits.header_key_bytes_max + limits.header_value_bytes_max),
+            ),
         }
 
     def check_bytes(self, method: str, frame: bytes) -> None:
@@ -51,11 +54,11 @@ class RequestBounds:
 
     def may_have_many_parts(self, method: str, frame: bytes) -> bool:
         """Whether the request is for check_parts: of the others none has a list or a map."""
-        return len(frame) > ENTRIES_FROM_BYTES and method in (*_WITH_SETTINGS, _WITH_MESSAGE)
+        return len(frame) > ENTRIES_FROM_BYTES and method in _WITH_SETTINGS + _WITH_MESSAGE
 
     def check_parts(self, method: str, frame: bytes) -> None:
         """Raise LimitExceeded when the request has more entries than any that is right."""
-        if _has_more_parts_than(PARTS_MAX, frame, is_nested=method != _WITH_MESSAGE):
+        if _has_more_parts_than(PARTS_MAX, frame, is_nested=method != "EditDeadLetter"):
             raise LimitExceeded("request", f"must have at most {PARTS_MAX} entries of all kinds together")
 
 

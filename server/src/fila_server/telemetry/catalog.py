@@ -283,6 +283,15 @@ QUOTA_USE = _gauge(
     QUOTA,
 )
 
+# --- schedules --------------------------------------------------------------------------------------------------
+SCHEDULE_FIRED = _counter("fila.schedule.fired", "{message}", "Messages that schedules enqueued.", QUEUE)
+SCHEDULE_MISSED = _counter(
+    "fila.schedule.missed", "{moment}", "Moments of schedules that passed without a message.", QUEUE
+)
+SCHEDULE_FAILED = _counter(
+    "fila.schedule.failed", "{try}", "Tries to enqueue a schedule's message that were refused.", QUEUE
+)
+
 # --- what is wrong ----------------------------------------------------------------------------------------------
 TROUBLE_SINCE = _gauge(
     "fila.trouble.since",

@@ -102,6 +102,18 @@ class TroubleReading(NamedTuple):
 
 TroubleReader = Callable[[], Sequence[TroubleReading]]
 
+
+class ScheduleReading(NamedTuple):
+    """What the schedules of a queue did since the start."""
+
+    queue: str
+    fired: int
+    missed: int
+    failed: int
+
+
+ScheduleReader = Callable[[], Sequence[ScheduleReading]]
+
 BackupReader = Callable[[], float | None]
 """Seconds since the last good backup began; None where none is known."""
 
@@ -163,6 +175,7 @@ def all_series(
     quotas: Sequence[QuotaReading] = (),
     troubles: Sequence[TroubleReading] = (),
     backup_age_s: float | None = None,
+    schedules: Sequence[ScheduleReading] = (),
 ) -> Iterator[Series]:
     """Every metric of the catalog that has something to say."""
     yield from _queues(snapshot)
@@ -172,6 +185,7 @@ def all_series(
     yield from _hooks(hooks)
     yield from _quotas(quotas)
     yield from _troubles(troubles)
+    yield from _schedules(schedules)
     if backup_age_s is not None:
         yield _one(c.BACKUP_AGE, backup_age_s)
     yield from _core(snapshot)
@@ -356,6 +370,12 @@ def _troubles(readings: Sequence[TroubleReading]) -> Iterator[Series]:
         points.setdefault(each[:-1], each.since_s)
     named = [(dict(zip(names, about, strict=True)), since_s) for about, since_s in points.items()]
     yield _plain(c.TROUBLE_SINCE, named)
+
+
+def _schedules(readings: Sequence[ScheduleReading]) -> Iterator[Series]:
+    yield _plain(c.SCHEDULE_FIRED, [({c.QUEUE: each.queue}, each.fired) for each in readings])
+    yield _plain(c.SCHEDULE_MISSED, [({c.QUEUE: each.queue}, each.missed) for each in readings])
+    yield _plain(c.SCHEDULE_FAILED, [({c.QUEUE: each.queue}, each.failed) for each in readings])
 
 
 # --- the core -----------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from fila_server.telemetry.series import (
     HookReader,
     OtherKeys,
     QuotaReader,
+    ScheduleReader,
     Series,
     TroubleReader,
     all_series,
@@ -46,13 +47,15 @@ class Telemetry:
         quotas: QuotaReader = tuple,
         troubles: TroubleReader = tuple,
         backup: BackupReader = lambda: None,
+        schedules: ScheduleReader = tuple,
     ) -> None:
         """`ask` sends METRICS to the core and gives the answer. Call on the loop."""
         self._hooks = hooks
         self._quotas = quotas
         self._troubles = troubles
         self._backup = backup
-        self._source = SnapshotSource(ask, hooks, quotas, troubles, backup)
+        self._schedules = schedules
+        self._source = SnapshotSource(ask, hooks, quotas, troubles, backup, schedules)
         self._page: MetricsPage | None = None
         self._exports: list[OtlpExport | SpanExport] = []
 
@@ -71,9 +74,8 @@ class Telemetry:
         others = OtherKeys()
 
         def series(snapshot: Snapshot) -> Iterator[Series]:
-            return all_series(
-                snapshot, others, self._hooks(), self._quotas(), self._troubles(), self._backup()
-            )
+            readings = self._hooks(), self._quotas(), self._troubles()
+            return all_series(snapshot, others, *readings, self._backup(), self._schedules())
 
         try:
             sockets = loading.hand_over() if loading is not None else bound(address)

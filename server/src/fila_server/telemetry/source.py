@@ -13,6 +13,8 @@ from fila_server.telemetry.series import (
     OtherKeys,
     QuotaReader,
     QuotaReading,
+    ScheduleReader,
+    ScheduleReading,
     Series,
     TroubleReader,
     TroubleReading,
@@ -35,12 +37,14 @@ class SnapshotSource:
         quotas: QuotaReader = tuple,
         troubles: TroubleReader = tuple,
         backup: BackupReader = lambda: None,
+        schedules: ScheduleReader = tuple,
     ) -> None:
         self._ask = ask
         self._hooks = hooks
         self._quotas = quotas
         self._troubles = troubles
         self._backup = backup
+        self._schedules = schedules
         self._others = OtherKeys()
         self._loop = asyncio.get_running_loop()
         self._asking: asyncio.Task[bytes] | None = None
@@ -53,17 +57,26 @@ class SnapshotSource:
         """Return every point, for another thread; none when the core does not answer, because it is stopping."""
         asked = asyncio.run_coroutine_threadsafe(self._reading(), self._loop)
         try:
-            packed, hooks, quotas, troubles = asked.result(SNAPSHOT_S_MAX + 1)
+            packed, hooks, quotas, troubles, schedules = asked.result(SNAPSHOT_S_MAX + 1)
         except (errors.FilaServerError, TimeoutError, asyncio.CancelledError):
             asked.cancel()
             return []
         # Here and not on the loop, which has better things to do for these milliseconds.
-        return list(all_series(decode(packed), self._others, hooks, quotas, troubles, self._backup()))
+        backup_age_s = self._backup()
+        return list(
+            all_series(decode(packed), self._others, hooks, quotas, troubles, backup_age_s, schedules)
+        )
 
     async def _reading(
         self,
-    ) -> tuple[bytes, Sequence[HookReading], Sequence[QuotaReading], Sequence[TroubleReading]]:
-        return await self._packed(), self._hooks(), self._quotas(), self._troubles()
+    ) -> tuple[
+        bytes,
+        Sequence[HookReading],
+        Sequence[QuotaReading],
+        Sequence[TroubleReading],
+        Sequence[ScheduleReading],
+    ]:
+        return await self._packed(), self._hooks(), self._quotas(), self._troubles(), self._schedules()
 
     async def _packed(self) -> bytes:
         """Ask the core, or wait with those who asked already."""

@@ -3,6 +3,7 @@ from fila.v1 import events_pb2 as _events_pb2
 from fila.v1 import limit_pb2 as _limit_pb2
 from fila.v1 import messages_pb2 as _messages_pb2
 from fila.v1 import operation_pb2 as _operation_pb2
+from fila.v1 import schedule_pb2 as _schedule_pb2
 from fila.v1 import version_pb2 as _version_pb2
 from fila.v1 import watch_pb2 as _watch_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2

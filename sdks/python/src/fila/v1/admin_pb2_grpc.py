@@ -7,6 +7,7 @@ from fila.v1 import admin_pb2 as fila_dot_v1_dot_admin__pb2
 from fila.v1 import events_pb2 as fila_dot_v1_dot_events__pb2
 from fila.v1 import limit_pb2 as fila_dot_v1_dot_limit__pb2
 from fila.v1 import operation_pb2 as fila_dot_v1_dot_operation__pb2
+from fila.v1 import schedule_pb2 as fila_dot_v1_dot_schedule__pb2
 from fila.v1 import version_pb2 as fila_dot_v1_dot_version__pb2
 from fila.v1 import watch_pb2 as fila_dot_v1_dot_watch__pb2
 
@@ -241,6 +242,31 @@ class FilaAdminStub(object):
                 '/fila.v1.FilaAdmin/ResetLimit',
                 request_serializer=fila_dot_v1_dot_limit__pb2.ResetLimitRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_limit__pb2.ResetLimitResponse.FromString,
+                )
+        self.CreateSchedule = channel.unary_unary(
+                '/fila.v1.FilaAdmin/CreateSchedule',
+                request_serializer=fila_dot_v1_dot_schedule__pb2.CreateScheduleRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_schedule__pb2.CreateScheduleResponse.FromString,
+                )
+        self.UpdateSchedule = channel.unary_unary(
+                '/fila.v1.FilaAdmin/UpdateSchedule',
+                request_serializer=fila_dot_v1_dot_schedule__pb2.UpdateScheduleRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_schedule__pb2.UpdateScheduleResponse.FromString,
+                )
+        self.DeleteSchedule = channel.unary_unary(
+                '/fila.v1.FilaAdmin/DeleteSchedule',
+                request_serializer=fila_dot_v1_dot_schedule__pb2.DeleteScheduleRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_schedule__pb2.DeleteScheduleResponse.FromString,
+                )
+        self.PauseSchedule = channel.unary_unary(
+                '/fila.v1.FilaAdmin/PauseSchedule',
+                request_serializer=fila_dot_v1_dot_schedule__pb2.PauseScheduleRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_schedule__pb2.PauseScheduleResponse.FromString,
+                )
+        self.ListSchedules = channel.unary_unary(
+                '/fila.v1.FilaAdmin/ListSchedules',
+                request_serializer=fila_dot_v1_dot_schedule__pb2.ListSchedulesRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_schedule__pb2.ListSchedulesResponse.FromString,
                 )
 
 
@@ -558,6 +584,41 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateSchedule(self, request, context):
+        """Make a schedule: messages that the broker enqueues by itself, by a cron line or at an interval.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateSchedule(self, request, context):
+        """Give a schedule other settings.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteSchedule(self, request, context):
+        """Delete a schedule; messages that it has enqueued stay.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PauseSchedule(self, request, context):
+        """Pause a schedule, or let it go on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSchedules(self, request, context):
+        """List schedules with their next five moments.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -780,6 +841,31 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.ResetLimit,
                     request_deserializer=fila_dot_v1_dot_limit__pb2.ResetLimitRequest.FromString,
                     response_serializer=fila_dot_v1_dot_limit__pb2.ResetLimitResponse.SerializeToString,
+            ),
+            'CreateSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateSchedule,
+                    request_deserializer=fila_dot_v1_dot_schedule__pb2.CreateScheduleRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_schedule__pb2.CreateScheduleResponse.SerializeToString,
+            ),
+            'UpdateSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateSchedule,
+                    request_deserializer=fila_dot_v1_dot_schedule__pb2.UpdateScheduleRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_schedule__pb2.UpdateScheduleResponse.SerializeToString,
+            ),
+            'DeleteSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteSchedule,
+                    request_deserializer=fila_dot_v1_dot_schedule__pb2.DeleteScheduleRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_schedule__pb2.DeleteScheduleResponse.SerializeToString,
+            ),
+            'PauseSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseSchedule,
+                    request_deserializer=fila_dot_v1_dot_schedule__pb2.PauseScheduleRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_schedule__pb2.PauseScheduleResponse.SerializeToString,
+            ),
+            'ListSchedules': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSchedules,
+                    request_deserializer=fila_dot_v1_dot_schedule__pb2.ListSchedulesRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_schedule__pb2.ListSchedulesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1538,5 +1624,90 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/ResetLimit',
             fila_dot_v1_dot_limit__pb2.ResetLimitRequest.SerializeToString,
             fila_dot_v1_dot_limit__pb2.ResetLimitResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def CreateSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/CreateSchedule',
+            fila_dot_v1_dot_schedule__pb2.CreateScheduleRequest.SerializeToString,
+            fila_dot_v1_dot_schedule__pb2.CreateScheduleResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def UpdateSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/UpdateSchedule',
+            fila_dot_v1_dot_schedule__pb2.UpdateScheduleRequest.SerializeToString,
+            fila_dot_v1_dot_schedule__pb2.UpdateScheduleResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def DeleteSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/DeleteSchedule',
+            fila_dot_v1_dot_schedule__pb2.DeleteScheduleRequest.SerializeToString,
+            fila_dot_v1_dot_schedule__pb2.DeleteScheduleResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def PauseSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/PauseSchedule',
+            fila_dot_v1_dot_schedule__pb2.PauseScheduleRequest.SerializeToString,
+            fila_dot_v1_dot_schedule__pb2.PauseScheduleResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListSchedules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/ListSchedules',
+            fila_dot_v1_dot_schedule__pb2.ListSchedulesRequest.SerializeToString,
+            fila_dot_v1_dot_schedule__pb2.ListSchedulesResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -12,6 +12,7 @@ from fila.v1 import admin_pb2 as _admin_pb2
 from fila.v1 import events_pb2 as _events_pb2
 from fila.v1 import limit_pb2 as _limit_pb2
 from fila.v1 import operation_pb2 as _operation_pb2
+from fila.v1 import schedule_pb2 as _schedule_pb2
 from fila.v1 import version_pb2 as _version_pb2
 from fila.v1 import watch_pb2 as _watch_pb2
 from grpc import aio as _aio
@@ -134,6 +135,16 @@ class FilaAdminStub:
     """List limits and how they are."""
     ResetLimit: _grpc.UnaryUnaryMultiCallable[_limit_pb2.ResetLimitRequest, _limit_pb2.ResetLimitResponse]
     """Say how much of its budget a throttle key has used."""
+    CreateSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_pb2.CreateScheduleRequest, _schedule_pb2.CreateScheduleResponse]
+    """Make a schedule: messages that the broker enqueues by itself, by a cron line or at an interval."""
+    UpdateSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_pb2.UpdateScheduleRequest, _schedule_pb2.UpdateScheduleResponse]
+    """Give a schedule other settings."""
+    DeleteSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_pb2.DeleteScheduleRequest, _schedule_pb2.DeleteScheduleResponse]
+    """Delete a schedule; messages that it has enqueued stay."""
+    PauseSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_pb2.PauseScheduleRequest, _schedule_pb2.PauseScheduleResponse]
+    """Pause a schedule, or let it go on."""
+    ListSchedules: _grpc.UnaryUnaryMultiCallable[_schedule_pb2.ListSchedulesRequest, _schedule_pb2.ListSchedulesResponse]
+    """List schedules with their next five moments."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -232,6 +243,16 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """List limits and how they are."""
     ResetLimit: _aio.UnaryUnaryMultiCallable[_limit_pb2.ResetLimitRequest, _limit_pb2.ResetLimitResponse]  # type: ignore[assignment]
     """Say how much of its budget a throttle key has used."""
+    CreateSchedule: _aio.UnaryUnaryMultiCallable[_schedule_pb2.CreateScheduleRequest, _schedule_pb2.CreateScheduleResponse]  # type: ignore[assignment]
+    """Make a schedule: messages that the broker enqueues by itself, by a cron line or at an interval."""
+    UpdateSchedule: _aio.UnaryUnaryMultiCallable[_schedule_pb2.UpdateScheduleRequest, _schedule_pb2.UpdateScheduleResponse]  # type: ignore[assignment]
+    """Give a schedule other settings."""
+    DeleteSchedule: _aio.UnaryUnaryMultiCallable[_schedule_pb2.DeleteScheduleRequest, _schedule_pb2.DeleteScheduleResponse]  # type: ignore[assignment]
+    """Delete a schedule; messages that it has enqueued stay."""
+    PauseSchedule: _aio.UnaryUnaryMultiCallable[_schedule_pb2.PauseScheduleRequest, _schedule_pb2.PauseScheduleResponse]  # type: ignore[assignment]
+    """Pause a schedule, or let it go on."""
+    ListSchedules: _aio.UnaryUnaryMultiCallable[_schedule_pb2.ListSchedulesRequest, _schedule_pb2.ListSchedulesResponse]  # type: ignore[assignment]
+    """List schedules with their next five moments."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     """Make, watch, change and clean up.
@@ -591,5 +612,45 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_limit_pb2.ResetLimitResponse, _abc.Awaitable[_limit_pb2.ResetLimitResponse]]:
         """Say how much of its budget a throttle key has used."""
+
+    @_abc_1.abstractmethod
+    def CreateSchedule(
+        self,
+        request: _schedule_pb2.CreateScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_pb2.CreateScheduleResponse, _abc.Awaitable[_schedule_pb2.CreateScheduleResponse]]:
+        """Make a schedule: messages that the broker enqueues by itself, by a cron line or at an interval."""
+
+    @_abc_1.abstractmethod
+    def UpdateSchedule(
+        self,
+        request: _schedule_pb2.UpdateScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_pb2.UpdateScheduleResponse, _abc.Awaitable[_schedule_pb2.UpdateScheduleResponse]]:
+        """Give a schedule other settings."""
+
+    @_abc_1.abstractmethod
+    def DeleteSchedule(
+        self,
+        request: _schedule_pb2.DeleteScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_pb2.DeleteScheduleResponse, _abc.Awaitable[_schedule_pb2.DeleteScheduleResponse]]:
+        """Delete a schedule; messages that it has enqueued stay."""
+
+    @_abc_1.abstractmethod
+    def PauseSchedule(
+        self,
+        request: _schedule_pb2.PauseScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_pb2.PauseScheduleResponse, _abc.Awaitable[_schedule_pb2.PauseScheduleResponse]]:
+        """Pause a schedule, or let it go on."""
+
+    @_abc_1.abstractmethod
+    def ListSchedules(
+        self,
+        request: _schedule_pb2.ListSchedulesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_pb2.ListSchedulesResponse, _abc.Awaitable[_schedule_pb2.ListSchedulesResponse]]:
+        """List schedules with their next five moments."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -20,14 +20,16 @@ from fila_server.core.history.changes cimport (
 )
 from fila_server.core.index.keys cimport key_drop_if_idle, key_intern
 from fila_server.core.index.policy cimport queue_configure
+from fila_server.core.index.schedules cimport schedule_put, schedule_remove
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.lifecycle.queues cimport channel_new, number_next, queue_new
 from fila_server.core.lifecycle.seek cimport channel_seek, channel_start
 from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport (
     ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION,
-    GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, RESET_LIMIT,
-    SEEK_CHANNEL, SET_CONFIG, SET_KEY_POLICY, SET_LIMIT, SKIP_MESSAGE, UPDATE_QUEUE,
+    GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE,
+    RESET_LIMIT, SCHEDULE_CHANGE, SEEK_CHANNEL, SET_CONFIG, SET_KEY_POLICY, SET_LIMIT, SKIP_MESSAGE,
+    UPDATE_QUEUE,
 )
 from fila_server.core.protocol.protobuf cimport (
     QUEUE_FIELD, Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field,
@@ -119,6 +121,8 @@ cdef void _at_once(Core* core, Command* command, Fields* fields) noexcept nogil:
         _set_key_policy(core, command, fields, queue)
     elif command.kind == SKIP_MESSAGE:
         skip_message(core, command, fields, queue)
+    elif command.kind == SCHEDULE_CHANGE:
+        _schedule_change(core, command, fields, queue)
     elif command.kind == CREATE_CHANNEL:
         _create_channel(core, command, fields, queue)
     else:
@@ -395,4 +399,19 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
             key_record_delete(core, key)
         key_drop_if_idle(core, key)
     operation_records_put(core, command)
+    answer(core, command.token, OK, &buffer, True)
+
+
+# --- schedules -------------------------------------------------------------------------------
+
+cdef void _schedule_change(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
+    """The records say everything; the core keeps the next moment, against which it holds each firing."""
+    cdef Slice name = fields.text[seam.SCHEDULE_CHANGE_SCHEDULE]
+    cdef Buffer buffer
+    if fields.number[seam.SCHEDULE_CHANGE_GONE]:
+        schedule_remove(queue, name)
+    else:
+        schedule_put(queue, name, fields.number[seam.SCHEDULE_CHANGE_DUE_MS])
+    operation_records_put(core, command)
+    buffer_init(&buffer)
     answer(core, command.token, OK, &buffer, True)

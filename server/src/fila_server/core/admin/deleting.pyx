@@ -17,6 +17,7 @@ from fila_server.core.index.frames cimport frame_finish, frame_free, frame_recou
 from fila_server.core.index.keys cimport key_drop_if_idle
 from fila_server.core.index.leases cimport groups_unlink
 from fila_server.core.index.policy cimport policy_free
+from fila_server.core.index.schedules cimport schedules_drop
 from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.lifecycle.answers cimport answers_forget
 from fila_server.core.lifecycle.ending cimport settled_flush, slot_stop
@@ -66,6 +67,7 @@ cdef void queue_delete(Core* core, Queue* queue) noexcept nogil:
     core.live_bytes -= queue.visited_bytes
     queue.visited_bytes = 0
     queue_records_delete(core, queue)
+    schedules_drop(core, queue)
     textmap_remove(&core.queues, &queue.text)
     map64_remove(&core.queues_by_number, queue.number)
     queue.gone_cursor = 0

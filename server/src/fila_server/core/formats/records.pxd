@@ -35,7 +35,8 @@
              "access"                                the last record of ACCESS, once more
     ACCESS   as fila_server/access says              keys, principals; "!" counts and sums them up
     AUDIT    number                                  wall clock, then as fila_server/operations says
-    KEPT     as fila_server/operations says          versions of queues' settings, long operations
+    KEPT     as fila_server/operations says          versions of queues' settings, long operations,
+                                                     schedules (index/schedules.pxd)
 
 `queue`, `channel` and `sink` are their numbers (u64), never used twice, so a deleted queue's records
 can't be taken for those of a new one of the same name. A queue's and a channel's own records
@@ -127,6 +128,9 @@ cdef void queue_records_delete(Core* core, Queue* queue) noexcept nogil
 cdef void key_record_put(Core* core, rocksdb_writebatch_t* batch, Key* key) noexcept nogil
 cdef void key_record_delete(Core* core, Key* key) noexcept nogil
 cdef void dedup_record_put(Core* core, rocksdb_writebatch_t* batch, Queue* queue, Dedup* row) noexcept nogil
+# A schedule's next moment, with the new messages; both records of all schedules of a queue, with all else.
+cdef void schedule_due_put(Core* core, Queue* queue, Slice name, Slice record) noexcept nogil
+cdef void schedule_records_delete(Core* core, Queue* queue) noexcept nogil
 cdef void dedup_record_delete(Core* core, Queue* queue, Dedup* row) noexcept nogil
 cdef void meta_record_put(Core* core, const char* name, uint64_t value) noexcept nogil
 # The same for what is written seldom and must outlive a damaged block of the log.

@@ -12,7 +12,7 @@ from fila_server.core.state.paths cimport (
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Entry
 from fila_server.core.storage.families cimport (
-    AUDIT, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES,
+    AUDIT, DEDUP, FRAMES, INDEX, KEPT, KEYS, LEASES, META, QUEUES, SETTLED, STATES,
 )
 from fila_server.core.storage.store cimport batch_delete, batch_delete_range, batch_put, batch_put_parts
 from fila_server.core.structures.buffer cimport (
@@ -22,6 +22,7 @@ from fila_server.core.structures.buffer cimport (
 cdef enum:
     ROUTINGS_REMEMBERED = 64
     DEDUP_VERSION = 2
+    PREFIX_BYTES_MAX = 288          # of a schedule, before its name
 
 
 cdef inline void _key16(char* key, uint64_t a, uint64_t b) noexcept nogil:
@@ -340,7 +341,7 @@ cdef void _delete_prefix_in(
         Core* core, rocksdb_writebatch_t* batch, int family, const char* prefix,
         size_t length) noexcept nogil:
     """Everything whose key starts with these big-endian numbers: up to the number after."""
-    cdef char end[16]
+    cdef char end[PREFIX_BYTES_MAX]
     cdef size_t i = length
     memcpy(end, prefix, length)
     while i > 0:
@@ -477,3 +478,23 @@ cdef void reservation_record_put(Core* core, const char* name, uint64_t value) n
     write_u64be(bytes + 1, value)
     batch_put(core.store, core.apart, META, name, strlen(name), bytes, 9)
     batch_put(core.store, core.apart, SETTLED, name, strlen(name), bytes, 9)
+
+
+cdef void _schedule_key(Buffer* b, const char* kind, Queue* queue) noexcept nogil:
+    b.length = 0
+    put_bytes(b, kind, strlen(kind))
+    put_bytes(b, queue.text.bytes, queue.text.length)
+    put_u8(b, 0x2F)
+
+
+cdef void schedule_due_put(Core* core, Queue* queue, Slice name, Slice record) noexcept nogil:
+    _schedule_key(&core.tail, b"due/", queue)
+    put_bytes(&core.tail, name.at, name.length)
+    batch_put(core.store, core.enqueues, KEPT, core.tail.data, core.tail.length, record.at, record.length)
+
+
+cdef void schedule_records_delete(Core* core, Queue* queue) noexcept nogil:
+    _schedule_key(&core.tail, b"due/", queue)
+    _delete_prefix(core, KEPT, core.tail.data, core.tail.length)
+    _schedule_key(&core.tail, b"schedule/", queue)
+    _delete_prefix(core, KEPT, core.tail.data, core.tail.length)

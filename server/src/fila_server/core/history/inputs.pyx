@@ -5,8 +5,8 @@ from libc.stdint cimport uint32_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
 from fila_server.core.history.decisions cimport decisions_reported
-from fila_server.core.protocol cimport v1
-from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, STAGE
+from fila_server.core.protocol cimport seam, v1
+from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, FIRE, STAGE
 from fila_server.core.protocol.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
 from fila_server.core.protocol.protobuf cimport LEN, MAP_KEY, MAP_VALUE, Fields, fields_parse, next_field
 from fila_server.core.state.paths cimport queue_find
@@ -300,6 +300,8 @@ cdef void _cut_command(Core* core, Cutter* cutter, Command* command, uint32_t wi
         if command.kind == ENQUEUE_STREAM and fields_parse(&fields, whole.at, whole.length):
             batch = fields.text[v1.ENQUEUE_STREAM_REQUEST_BATCH]
             whole = batch if batch.length else whole
+        elif command.kind == FIRE and fields_parse(&fields, whole.at, whole.length):
+            whole = fields.text[seam.FIRING_BATCH]
         _cut_batch(core, cutter, command, whole)
 
 
@@ -351,7 +353,7 @@ cdef void _command(Core* core, Command* command) noexcept nogil:
     cdef uint32_t routings
     cdef size_t at
     _cutter_begin(core, &cutter, command.bytes)
-    if ENQUEUE <= command.kind <= ENQUEUE_ATOMIC or command.kind == STAGE:
+    if ENQUEUE <= command.kind <= ENQUEUE_ATOMIC or command.kind == STAGE or command.kind == FIRE:
         routings = _put_routings(out, command)
         at = out.length
         if routings:                    # their count stands before them

@@ -10,6 +10,7 @@ from fila_server.core.history.traces cimport enqueue_traced, enqueue_written_tra
 from fila_server.core.index.dedup cimport dedup_add, dedup_find, dedup_forget
 from fila_server.core.index.frames cimport frame_free
 from fila_server.core.index.keys cimport key_release
+from fila_server.core.index.schedules cimport schedule_written
 from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.lifecycle.answers cimport answer, answer_enqueued, reveal_later
 from fila_server.core.lifecycle.building cimport (
@@ -17,7 +18,7 @@ from fila_server.core.lifecycle.building cimport (
 )
 from fila_server.core.lifecycle.routing cimport route, route_plainly, weight_brought, weights_written
 from fila_server.core.protocol cimport v1
-from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, MOVE_STAGED
+from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, FIRE, MOVE_STAGED
 from fila_server.core.protocol.protobuf cimport (
     BY_AN_EARLIER, LEN, Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,
 )
@@ -28,7 +29,7 @@ from fila_server.core.protocol.refusals cimport (
 from fila_server.core.scheduling.throttle cimport set_release
 from fila_server.core.state.directory cimport directory_remove
 from fila_server.core.state.paths cimport queue_find
-from fila_server.core.state.pending cimport Dedup
+from fila_server.core.state.pending cimport Dedup, Schedule
 from fila_server.core.state.state cimport Builder, Building, Frame, Queue
 from fila_server.core.structures.buffer cimport (
     Buffer, Slice, buffer_init, put_bytes, put_u8, put_varint, varint_size,
@@ -270,6 +271,8 @@ cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil:
         if command.kind == MOVE_STAGED:     # nobody waits for its answer but sinks/moving.pyx
             _move_written(core, command, refused)
         else:
+            if command.firing != NULL:
+                schedule_written(<Schedule*> command.firing, refused != 0)
             _answer(core, command, refused)
             command_free(command)
         command = next_command
@@ -302,7 +305,7 @@ cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
         if command.items[i].refused:
             core.counters.refused += 1
             core.counters.refused_by[command.items[i].refused] += 1
-    if command.kind == ENQUEUE:
+    if command.kind == ENQUEUE or command.kind == FIRE:
         item = command.items
         if item.refused:
             refusal_text_of(item.refused, item.queue, &core.limits, text, sizeof(text))

@@ -43,6 +43,7 @@ cdef Queue* queue_new(Core* core, Slice name, uint64_t number) noexcept nogil:
     textmap_init(&queue.keys)
     textmap_init(&queue.channels_by_name)
     textmap_init(&queue.dedup)
+    textmap_init(&queue.schedules)
     textmap_init(&queue.policy.weights)
     map64_init(&queue.expiries)
     queue.building.queue = queue

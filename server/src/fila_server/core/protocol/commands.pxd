@@ -69,6 +69,8 @@ cdef enum CommandKind:
     LIST_LIMITS = 86
     RESET_LIMIT = 87
     HOLDERS = 80
+    FIRE = 110
+    SCHEDULE_CHANGE = 111
 
 cdef enum ReplyKind:
     REPLY = 0

@@ -91,6 +91,9 @@ SET_LIMIT: Final = 84  # SetLimitRequest, validated and complete -> SetLimitResp
 DELETE_LIMIT: Final = 85
 LIST_LIMITS: Final = 86
 RESET_LIMIT: Final = 87
+# Schedules: core/index/schedules.pxd.
+FIRE: Final = 110  # seam_frames.Firing -> EnqueueResponse
+SCHEDULE_CHANGE: Final = 111  # seam_frames.ScheduleChange -> empty, once durable
 HOLDERS: Final = 80  # seam_frames.Holders -> seam_frames.Held: messages in flight by principal, their bounds
 
 # What drain() returns.

@@ -46,6 +46,7 @@ cdef enum Refused:                  # why one message of a frame is not taken
     REFUSED_NEIGHBOUR
     REFUSED_RESERVED
     REFUSED_NO_RIGHT
+    REFUSED_FIRED
 
 cdef int32_t refusal_code(uint8_t refused) noexcept nogil
 cdef const char* refusal_reason(uint8_t refused) noexcept nogil

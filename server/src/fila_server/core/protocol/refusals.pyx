@@ -20,7 +20,7 @@ cdef int32_t refusal_code(uint8_t refused) noexcept nogil:
         REFUSED_DEDUP_FULL,
     ):
         return RESOURCE_EXHAUSTED
-    if refused == REFUSED_NEIGHBOUR:
+    if refused == REFUSED_NEIGHBOUR or refused == REFUSED_FIRED:
         return FAILED_PRECONDITION
     if refused == REFUSED_NO_RIGHT:
         return PERMISSION_DENIED
@@ -47,6 +47,8 @@ cdef const char* refusal_reason(uint8_t refused) noexcept nogil:
         return b"NEIGHBOUR_REFUSED"
     if refused == REFUSED_NO_RIGHT:
         return b"PERMISSION_DENIED"
+    if refused == REFUSED_FIRED:
+        return b"SCHEDULE_MOVED"
     return b"INVALID_FIELD"
 
 
@@ -72,6 +74,8 @@ cdef const char* _state_text(uint8_t refused) noexcept nogil:
         return b"another message of this all-or-nothing batch was refused, so nothing was stored"
     if refused == REFUSED_NO_RIGHT:
         return b"produce: this key has no such right here; an admin gives it with fila auth grant"
+    if refused == REFUSED_FIRED:
+        return b"due_ms: the schedule fires at another moment, or is gone; read it again"
     return b"refused"
 
 

@@ -206,6 +206,30 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (12, "prefixes" + _REPEATED, _BYTES),
         (13, "records" + _REPEATED, "AccessRecord"),
     ),
+    # One message of a schedule, and what becomes of the schedule with it. `due_ms` is the moment that it stands for.
+    "Firing": (
+        (1, "schedule", _BYTES),
+        # An EnqueueBatchRequest of one message.
+        (2, "batch", _BYTES),
+        (3, "due_ms", _UINT64),
+        (4, "next_ms", _UINT64),
+        # The record that follows, which says `next_ms`, too.
+        (5, "record", _BYTES),
+    ),
+    # A schedule is made, changed, or gone. The fields of an OperationRecordsChange follow.
+    "ScheduleChange": (
+        (1, "queue", _BYTES),
+        (2, "schedule", _BYTES),
+        (3, "due_ms", _UINT64),
+        (4, "gone", _BOOL),
+    ),
+    # The record of a schedule's next moment; the core reads the first field. 0 = none.
+    "ScheduleDue": (
+        (1, "due_ms", _UINT64),
+        (2, "last_ms", _UINT64),
+        (3, "fired", _UINT64),
+        (4, "missed", _UINT64),
+    ),
     "OperationRecordsPage": ((1, "prefix", _BYTES), (2, "below", _BYTES), (3, "most", _UINT32)),
     "OperationRecords": ((1, "records" + _REPEATED, "AccessRecord"),),
     "WaitingLongestChannel": ((1, "channel", _BYTES), (2, "count", _UINT64)),
@@ -354,6 +378,9 @@ Held: Final[Any] = _classes_by_name["Held"]
 MetricsAsked: Final[Any] = _classes_by_name["MetricsAsked"]
 SeekPart: Final[Any] = _classes_by_name["SeekPart"]
 SeekCount: Final[Any] = _classes_by_name["SeekCount"]
+Firing: Final[Any] = _classes_by_name["Firing"]
+ScheduleChange: Final[Any] = _classes_by_name["ScheduleChange"]
+ScheduleDue: Final[Any] = _classes_by_name["ScheduleDue"]
 OperationRecordsChange: Final[Any] = _classes_by_name["OperationRecordsChange"]
 OperationRecordsPage: Final[Any] = _classes_by_name["OperationRecordsPage"]
 OperationRecords: Final[Any] = _classes_by_name["OperationRecords"]

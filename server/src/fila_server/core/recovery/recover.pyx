@@ -7,7 +7,7 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
-from libc.string cimport memset
+from libc.string cimport memcmp, memset
 
 from fila_server.core.admin.limits cimport limit_recover
 from fila_server.core.admin.runtime_config cimport config_apply
@@ -21,6 +21,7 @@ from fila_server.core.index.dedup cimport dedup_read, dedup_sort
 from fila_server.core.index.frames cimport frame_finish, frame_recount, frame_retained
 from fila_server.core.index.keys cimport key_intern, key_recover
 from fila_server.core.index.policy cimport queue_configure
+from fila_server.core.index.schedules cimport schedule_recover
 from fila_server.core.lifecycle.queues cimport channel_new, queue_new
 from fila_server.core.recovery.frames cimport frame_record_read, frame_take, queue_place
 from fila_server.core.recovery.notes cimport Notes, note_lease, note_settled, note_state
@@ -34,7 +35,8 @@ from fila_server.core.state.directory cimport directory_after, directory_first
 from fila_server.core.state.paths cimport channel_find
 from fila_server.core.state.state cimport Channel, Flow, Frame, Key, Queue, ThrottleKey
 from fila_server.core.storage.families cimport (
-    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, QUEUES, SETTLED, SINKS, STATES, Store, only_returns,
+    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEPT, KEYS, LEASES, QUEUES, SETTLED, SINKS, STATES, Store,
+    only_returns,
 )
 from fila_server.core.storage.past_damage cimport (
     DamageScan, damage_scan_begin, damage_scan_end, damage_scan_from, damage_scan_next, damage_scan_valid,
@@ -42,7 +44,8 @@ from fila_server.core.storage.past_damage cimport (
 from fila_server.core.storage.status cimport STORE_OK
 from fila_server.core.storage.store cimport batch_delete, scan_key, scan_value
 from fila_server.core.structures.buffer cimport (
-    Cursor, Slice, must_malloc, read_u64be, take_slice, take_u8, take_varint,
+    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_bytes, read_u64be, take_slice,
+    take_u8, take_varint,
 )
 from fila_server.core.structures.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_put, textmap_get, textmap_next,
@@ -275,6 +278,31 @@ cdef int _scan_index(Core* core) noexcept nogil:
     return _gaps(core, INDEX, &scan)
 
 
+cdef int _scan_schedules(Core* core) noexcept nogil:
+    """When each is due. Of a queue that damage took both records go: a new one of its name begins without."""
+    cdef DamageScan scan
+    cdef const char* key
+    cdef const char* value
+    cdef size_t length, value_length
+    cdef Buffer definition
+    buffer_init(&definition)
+    damage_scan_from(&scan, core.store, KEPT, b"due/", 4)
+    while damage_scan_valid(&scan):
+        key = scan_key(scan.iterator, &length)
+        if length < 4 or memcmp(key, b"due/", 4) != 0:
+            break
+        value = scan_value(scan.iterator, &value_length)
+        if not schedule_recover(core, key + 4, length - 4, value, value_length):
+            definition.length = 0
+            put_bytes(&definition, b"schedule/", 9)
+            put_bytes(&definition, key + 4, length - 4)
+            batch_delete(core.store, core.settles, KEPT, key, length)
+            batch_delete(core.store, core.settles, KEPT, definition.data, definition.length)
+        damage_scan_next(&scan)
+    buffer_free(&definition)
+    return _gaps(core, KEPT, &scan)
+
+
 cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
     cdef Channel* channel = queue.channels
     cdef Frame* frame
@@ -335,6 +363,8 @@ cdef int recover_core(Core* core) noexcept nogil:
             status = _scan(core, families[i], &dlq_of)
     if status == STORE_OK:
         status = _scan_index(core)
+    if status == STORE_OK:
+        status = _scan_schedules(core)
     while status == STORE_OK:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
         if queue == NULL:

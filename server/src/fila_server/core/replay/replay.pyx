@@ -21,7 +21,7 @@ from fila_server.core.history.inputs cimport (
     INPUT_COMMAND, INPUT_LOAD, INPUT_PASS, INPUT_WRITE, LOAD_IS_STAGED,
 )
 from fila_server.core.protocol cimport v1
-from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
+from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, FIRE, STAGE
 from fila_server.core.protocol.problem cimport Problem
 from fila_server.core.protocol.protobuf cimport LEN
 from fila_server.core.requests.parse cimport command_parse
@@ -249,7 +249,7 @@ cdef class Replay(CoreEngine):
         if command == NULL:
             raise NotReplayable(
                 f"pass {self.number}: a command is none: {problem.text.decode('utf-8', 'replace')}")
-        if ENQUEUE <= kind <= ENQUEUE_ATOMIC or kind == STAGE:
+        if ENQUEUE <= kind <= ENQUEUE_ATOMIC or kind == STAGE or kind == FIRE:
             self._route(command, &routings, count)
         if command.stage != NULL:
             command.stage.checksum = <uint32_t> checksum

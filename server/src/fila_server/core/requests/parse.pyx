@@ -7,10 +7,10 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.protocol cimport v1
+from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport (
     ACK, ACK_BATCH, CANCEL_MESSAGES, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_BATCH, ENQUEUE_STREAM,
-    EXTEND_LEASE, LEASE, NACK, NACK_BATCH, SESSION, SESSION_OPEN, STAGE,
+    EXTEND_LEASE, FIRE, LEASE, NACK, NACK_BATCH, SESSION, SESSION_OPEN, STAGE,
 )
 from fila_server.core.protocol.feedback cimport Feedbacks, feedback_checked, feedback_in
 from fila_server.core.protocol.problem cimport name_checked, problem_is, release_alone
@@ -336,6 +336,12 @@ cdef Command* _parsed(Command* command, const Limits* limits, Problem* problem) 
             if batch.length == 0:
                 batch.at = command.bytes
             good = _parse_batch(command, batch, limits, problem)
+    elif kind == FIRE:
+        good = fields_parse(&fields, command.bytes, command.length)
+        good = good and _parse_batch(command, fields.text[seam.FIRING_BATCH], limits, problem)
+        if good and command.count != 1:
+            problem_is(problem, b"INVALID_FIELD", b"batch: a schedule fires one message", 0)
+            good = False
     elif kind in (ACK, NACK, ACK_BATCH, NACK_BATCH, EXTEND_LEASE):
         good = _check_settle(command, limits, problem)
     elif kind == CANCEL_MESSAGES:

@@ -4,7 +4,7 @@ where their sender hears of it; everything else waits its turn."""
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from fila_server import errors
-from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
+from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, FIRE, STAGE
 from fila_server.core.requests.parse cimport command_parse, command_parse_adopted
 from fila_server.core.requests.rights cimport RightsTable, rights_admit, rights_judge
 from fila_server.core.storage.disk cimport DISK_CRITICAL
@@ -33,7 +33,7 @@ cdef Command* request_parse_adopted(
 cdef Posted request_post(Core* core, Command* command) noexcept nogil:
     if (
         flag_load(&core.shared.blocked) and atomic_load(&core.shared.disk_level) == DISK_CRITICAL
-        and (ENQUEUE <= command.kind <= ENQUEUE_ATOMIC or command.kind == STAGE)
+        and (ENQUEUE <= command.kind <= ENQUEUE_ATOMIC or command.kind == STAGE or command.kind == FIRE)
     ):
         return DISK_FULL                # the scheduler waits for room itself and would let it wait unseen
     return POSTED if mailbox_post(core.mailbox, command) else MAILBOX_FULL

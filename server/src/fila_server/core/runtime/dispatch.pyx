@@ -16,10 +16,11 @@ from fila_server.core.consumers.sessions cimport pull_cancel, session_command
 from fila_server.core.lifecycle.answers cimport answer_refused
 from fila_server.core.lifecycle.enqueue cimport enqueue_command
 from fila_server.core.lifecycle.failure cimport decide
+from fila_server.core.lifecycle.firing cimport fire_command
 from fila_server.core.lifecycle.settle cimport settle_command
 from fila_server.core.protocol.commands cimport (
     ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CANCEL_MESSAGES, CONSUMER_CLOSE, CONSUME_OPEN,
-    DECIDE, DROP_STAGED, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_MESSAGE,
+    DECIDE, DROP_STAGED, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, FIRE, GET_MESSAGE,
     GET_STATS, HOLDERS, KEY_POLICIES, LEASE,
     LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, LIST_SINKS, METRICS, OPEN_SINK,
     OPERATION_RECORDS_CHANGE, OPERATION_RECORDS_READ, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW,
@@ -65,8 +66,8 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         return not _search(core, command)
     elif kind == DECIDE:
         decide(core, command)
-    elif kind == STAGE:
-        return stage(core, command)
+    elif kind == STAGE or kind == FIRE:
+        return stage(core, command) if kind == STAGE else fire_command(core, command)
     elif kind == OPEN_SINK:
         sink_open(core, command)
     elif kind == PUBLISH:

@@ -27,7 +27,7 @@ from fila_server.core.lifecycle.seek cimport channel_rebuild
 from fila_server.core.lifecycle.sending cimport deliveries_loaded, pull_answer
 from fila_server.core.maintenance.retention cimport housekeeping, idle_expire, message_expired
 from fila_server.core.protocol.commands cimport (
-    DELETE_CHANNEL, DELETE_QUEUE, LISTENED, METRICS, STORED_BYTES, TROUBLES_PAGE, WATCH_ROWS,
+    DELETE_CHANNEL, DELETE_QUEUE, LISTENED, METRICS, SCHEDULE_CHANGE, STORED_BYTES, TROUBLES_PAGE, WATCH_ROWS,
 )
 from fila_server.core.runtime.commit cimport pass_write
 from fila_server.core.runtime.dispatch cimport command_run
@@ -69,8 +69,8 @@ cdef bint _drain(Core* core) noexcept nogil:
         if command != NULL and core.history != NULL:
             commands_taken(core, command)
     while command != NULL and stage_goes_on(core):
-        if (command.kind == DELETE_QUEUE or command.kind == DELETE_CHANNEL) and count:
-            # What this pass holds of the queue is half built: written first, then deleted.
+        if command.kind in (DELETE_QUEUE, DELETE_CHANNEL, SCHEDULE_CHANGE) and count:
+            # What this pass holds of the queue is half built: written first, then deleted or changed.
             break
         following = command.next
         count += 1

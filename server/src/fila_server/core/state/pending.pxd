@@ -149,6 +149,12 @@ cdef struct Dedup:
     int64_t  expires_ms
     int64_t  due_ns                 # on the monotonic clock, which decides while the server runs; 0 = over
 
+cdef struct Schedule:               # its definition is Python's; see index/schedules.pxd
+    Text     text                   # first
+    uint64_t due_ms                 # the moment it fires next, on the wall clock; 0 = none
+    uint64_t next_ms                # the moment after, while `is_firing`
+    bint     is_firing              # its message is taken and not written yet
+
 cdef struct ConfigRow:
     Text     text                   # first
     uint32_t length

@@ -369,7 +369,7 @@ cdef struct Queue:
     Chore*   chore                  # the change to it that is being carried out, and those that wait for it
     Queue*   dlq                    # NULL for a DLQ
     bint     is_dlq, owns_dlq, is_recovered, copied     # the last: recovery, its record is in both families
-    TextMap  keys, channels_by_name, dedup
+    TextMap  keys, channels_by_name, dedup, schedules
     Channel* channels
     Channel* gone                   # channels that are being taken apart,
     uint64_t gone_offset            # the first of them without the frames below,

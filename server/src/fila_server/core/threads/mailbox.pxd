@@ -48,6 +48,7 @@ cdef struct Command:
     uint8_t  verdict
     uint8_t  sees_a_part            # its sender may see a part of the queue: its answer tells no offset,
                                     # which counts everybody's messages, and names no other channel
+    void*    firing                 # of a FIRE: the Schedule whose moment it took
     HookRoutings* routings                # behind the items' routings
     int64_t  shown_ns, routed_ns    # for spans: from when to when its scripts had it; 0 = not told
     Command* next

@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
  * Dead letters by the handful and by the thousand: dropped, edited, moved back by the broker
  * itself.
  */
-public abstract sealed class DeadLetterCalls extends ObservingCalls permits KeyCalls {
+public abstract sealed class DeadLetterCalls extends ObservingCalls permits ScheduleCalls {
     DeadLetterCalls(Connection connection) {
         super(connection);
     }

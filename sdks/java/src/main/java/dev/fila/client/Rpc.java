@@ -11,12 +11,16 @@ import dev.fila.v1.CreateKeyRequest;
 import dev.fila.v1.CreateKeyResponse;
 import dev.fila.v1.CreateQueueRequest;
 import dev.fila.v1.CreateQueueResponse;
+import dev.fila.v1.CreateScheduleRequest;
+import dev.fila.v1.CreateScheduleResponse;
 import dev.fila.v1.CreateTenantLinkRequest;
 import dev.fila.v1.CreateTenantLinkResponse;
 import dev.fila.v1.DeleteChannelRequest;
 import dev.fila.v1.DeleteChannelResponse;
 import dev.fila.v1.DeleteQueueRequest;
 import dev.fila.v1.DeleteQueueResponse;
+import dev.fila.v1.DeleteScheduleRequest;
+import dev.fila.v1.DeleteScheduleResponse;
 import dev.fila.v1.DropDeadLettersRequest;
 import dev.fila.v1.DropDeadLettersResponse;
 import dev.fila.v1.DryRunPolicyRequest;
@@ -76,9 +80,13 @@ import dev.fila.v1.ListQueueVersionsRequest;
 import dev.fila.v1.ListQueueVersionsResponse;
 import dev.fila.v1.ListQueuesRequest;
 import dev.fila.v1.ListQueuesResponse;
+import dev.fila.v1.ListSchedulesRequest;
+import dev.fila.v1.ListSchedulesResponse;
 import dev.fila.v1.ListTenantLinksRequest;
 import dev.fila.v1.ListTenantLinksResponse;
 import dev.fila.v1.NackBatchRequest;
+import dev.fila.v1.PauseScheduleRequest;
+import dev.fila.v1.PauseScheduleResponse;
 import dev.fila.v1.PeekMessagesRequest;
 import dev.fila.v1.PeekMessagesResponse;
 import dev.fila.v1.PreviewKeyPolicyRequest;
@@ -112,6 +120,8 @@ import dev.fila.v1.StartOperationRequest;
 import dev.fila.v1.StartOperationResponse;
 import dev.fila.v1.UpdateQueueRequest;
 import dev.fila.v1.UpdateQueueResponse;
+import dev.fila.v1.UpdateScheduleRequest;
+import dev.fila.v1.UpdateScheduleResponse;
 import dev.fila.v1.WhoAmIRequest;
 import dev.fila.v1.WhoAmIResponse;
 import io.grpc.MethodDescriptor;
@@ -211,6 +221,16 @@ record Rpc<Q, A>(MethodDescriptor<Q, A> method, boolean repeatable) {
             repeatable(FilaAdminGrpc.getGetQueueVersionMethod());
     static final Rpc<DryRunPolicyRequest, DryRunPolicyResponse> DRY_RUN_POLICY =
             repeatable(FilaAdminGrpc.getDryRunPolicyMethod());
+    static final Rpc<CreateScheduleRequest, CreateScheduleResponse> CREATE_SCHEDULE =
+            once(FilaAdminGrpc.getCreateScheduleMethod());
+    static final Rpc<UpdateScheduleRequest, UpdateScheduleResponse> UPDATE_SCHEDULE =
+            repeatable(FilaAdminGrpc.getUpdateScheduleMethod());
+    static final Rpc<PauseScheduleRequest, PauseScheduleResponse> PAUSE_SCHEDULE =
+            repeatable(FilaAdminGrpc.getPauseScheduleMethod());
+    static final Rpc<DeleteScheduleRequest, DeleteScheduleResponse> DELETE_SCHEDULE =
+            once(FilaAdminGrpc.getDeleteScheduleMethod());
+    static final Rpc<ListSchedulesRequest, ListSchedulesResponse> LIST_SCHEDULES =
+            repeatable(FilaAdminGrpc.getListSchedulesMethod());
 
     // They are named by offsets that are never given again.
     static final Rpc<DropDeadLettersRequest, DropDeadLettersResponse> DROP_DEAD_LETTERS =

@@ -5,6 +5,7 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonNull;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
+import com.google.protobuf.ByteString;
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.MessageOrBuilder;
 import com.google.protobuf.Timestamp;
@@ -65,6 +66,8 @@ final class Answers {
             JsonArray array = new JsonArray();
             items.forEach(item -> array.add(json(item)));
             return array;
+        } else if (value instanceof ByteString bytes) {
+            return new JsonPrimitive(Base64.getEncoder().encodeToString(bytes.toByteArray()));
         } else if (value instanceof Number number) {
             return new JsonPrimitive(number);
         } else if (value instanceof Boolean flag) {
@@ -83,6 +86,8 @@ final class Answers {
                             field.getName() + "_ms",
                             time.getSeconds() * 1000 + time.getNanos() / 1_000_000);
                 }
+            } else if (isMoments(field)) {
+                object.add(field.getName() + "_ms", moments((Collection<?>) value));
             } else if (field.isMapField()) {
                 object.add(field.getName(), entries((Collection<?>) value));
             } else if (field.getJavaType() == FieldDescriptor.JavaType.ENUM) {
@@ -95,6 +100,21 @@ final class Answers {
             }
         }
         return object;
+    }
+
+    private static boolean isMoments(FieldDescriptor field) {
+        return field.isRepeated()
+                && field.getJavaType() == FieldDescriptor.JavaType.MESSAGE
+                && field.getMessageType().equals(Timestamp.getDescriptor());
+    }
+
+    private static JsonArray moments(Collection<?> moments) {
+        JsonArray array = new JsonArray();
+        for (Object moment : moments) {
+            Timestamp time = (Timestamp) moment;
+            array.add(time.getSeconds() * 1000 + time.getNanos() / 1_000_000);
+        }
+        return array;
     }
 
     private static JsonObject entries(Collection<?> entries) {

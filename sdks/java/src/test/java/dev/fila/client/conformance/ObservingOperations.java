@@ -2,13 +2,16 @@ package dev.fila.client.conformance;
 
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
+import com.google.protobuf.ByteString;
 import com.google.protobuf.MessageOrBuilder;
 import dev.fila.client.EventFilter;
 import dev.fila.client.FilaClient;
 import dev.fila.client.OperationOptions;
 import dev.fila.client.StatsWatch;
 import dev.fila.client.Watch;
+import dev.fila.v1.MissedRule;
 import dev.fila.v1.Operation;
+import dev.fila.v1.ScheduleSettings;
 import dev.fila.v1.StartOperationRequest;
 import dev.fila.v1.WatchStatsRequest;
 import java.util.Base64;
@@ -92,6 +95,34 @@ final class ObservingOperations {
                                     request.needNumber("offset"),
                                     request.texts("headers"),
                                     Base64.getDecoder().decode(request.needText("payload"))));
+            case "create_schedule" ->
+                    Answers.wire(
+                            client.createSchedule(
+                                    queue(request),
+                                    request.needText("schedule"),
+                                    schedule(request.object("settings").orElseThrow())));
+            case "update_schedule" ->
+                    Answers.wire(
+                            client.updateSchedule(
+                                    queue(request),
+                                    request.needText("schedule"),
+                                    schedule(request.object("settings").orElseThrow())));
+            case "pause_schedule" ->
+                    Answers.wire(
+                            client.pauseSchedule(
+                                    queue(request),
+                                    request.needText("schedule"),
+                                    request.flag("paused").orElse(true)));
+            case "delete_schedule" -> {
+                client.deleteSchedule(queue(request), request.needText("schedule"));
+                yield new JsonObject();
+            }
+            case "list_schedules" ->
+                    Answers.wire(
+                            client.listSchedules(
+                                    request.text("queue").orElse(null),
+                                    request.integer("page_size").orElse(0),
+                                    request.text("page_token").orElse("")));
             case "start_operation" -> Answers.wire(startOperation(client, request));
             case "watch_operation" ->
                     Answers.object(
@@ -170,6 +201,24 @@ final class ObservingOperations {
                             filter.checkAllSeen();
                         });
         return client.startOperation(queue(request), kind, options.build());
+    }
+
+    private static ScheduleSettings schedule(Request asked) {
+        ScheduleSettings.Builder settings = ScheduleSettings.newBuilder();
+        asked.text("cron").ifPresent(settings::setCron);
+        asked.number("every_ms").ifPresent(settings::setEveryMs);
+        asked.text("time_zone").ifPresent(settings::setTimeZone);
+        asked.text("payload")
+                .map(payload -> ByteString.copyFrom(Base64.getDecoder().decode(payload)))
+                .ifPresent(settings::setPayload);
+        settings.putAllHeaders(asked.texts("headers"));
+        asked.number("ttl_ms").ifPresent(settings::setTtlMs);
+        asked.text("missed")
+                .map(word -> MissedRule.valueOf("MISSED_RULE_" + upper(word)))
+                .ifPresent(settings::setMissed);
+        asked.flag("paused").ifPresent(settings::setPaused);
+        asked.checkAllSeen();
+        return settings.build();
     }
 
     private static String upper(String word) {
