@@ -6,24 +6,26 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp
 
+from fila_server.core.formats.records cimport schedule_due_put
 from fila_server.core.history.traces cimport enqueue_traced, enqueue_written_traced
 from fila_server.core.index.dedup cimport dedup_add, dedup_find, dedup_forget
 from fila_server.core.index.frames cimport frame_free
 from fila_server.core.index.keys cimport key_release
-from fila_server.core.index.schedules cimport schedule_written
+from fila_server.core.index.schedules cimport schedule_find, schedule_written
 from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.lifecycle.answers cimport answer, answer_enqueued, reveal_later
 from fila_server.core.lifecycle.building cimport (
     MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish,
 )
 from fila_server.core.lifecycle.routing cimport route, route_plainly, weight_brought, weights_written
-from fila_server.core.protocol cimport v1
+from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, FIRE, MOVE_STAGED
 from fila_server.core.protocol.protobuf cimport (
-    BY_AN_EARLIER, LEN, Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,
+    BY_AN_EARLIER, LEN, Fields, Item, Options, fields_parse, put_number_field, put_status, put_status_field,
+    put_tag, put_uuid,
 )
 from fila_server.core.protocol.refusals cimport (
-    REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
+    REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_FIRED, REFUSED_NEIGHBOUR,
     REFUSED_QUEUE_UNKNOWN, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text_of,
 )
 from fila_server.core.scheduling.throttle cimport set_release
@@ -167,6 +169,40 @@ cdef void enqueue_command(Core* core, Command* command) noexcept nogil:
         _take(core, queue, command, i)
     if command.kind == ENQUEUE_ATOMIC and queue != NULL:
         _all_or_nothing(core, queue, command, before)
+
+
+# --- a schedule fires ---------------------------------------------------------------------------
+# The batch of new messages is written whole or not at all, so message and next moment are. Only then does the
+# schedule stand there in memory, too: what the disk refuses is due as before. No change of a schedule, and no
+# deletion of its queue, runs in a pass behind a firing (runtime/passes.pyx): their records are written first.
+
+cdef Schedule* _due(Queue* queue, Slice name, uint64_t due_ms) noexcept nogil:
+    """The schedule, where this is its moment and nobody took it in this pass."""
+    cdef Schedule* schedule = schedule_find(queue, name)
+    if schedule == NULL or schedule.is_firing or due_ms == 0 or schedule.due_ms != due_ms:
+        return NULL
+    return schedule
+
+
+cdef bint fire_command(Core* core, Command* command) noexcept nogil:
+    cdef Fields fields
+    cdef Schedule* schedule = NULL
+    cdef Slice name = command.items[0].queue
+    cdef Queue* queue = queue_find(core, name) if name.length else NULL
+    fields_parse(&fields, command.bytes, command.length - command.rewritten)    # the parse has read it once
+    if queue != NULL:
+        schedule = _due(queue, fields.text[seam.FIRING_SCHEDULE], fields.number[seam.FIRING_DUE_MS])
+        if schedule == NULL and not command.items[0].refused:
+            command.items[0].refused = REFUSED_FIRED
+    if schedule != NULL:
+        schedule.next_ms = fields.number[seam.FIRING_NEXT_MS]
+    enqueue_command(core, command)
+    if schedule != NULL and not command.items[0].refused:
+        schedule.is_firing = True
+        command.firing = schedule
+        # The command's bytes stay where they are until the frame is built.
+        schedule_due_put(core, queue, fields.text[seam.FIRING_SCHEDULE], fields.text[seam.FIRING_RECORD])
+    return False
 
 
 cdef inline Queue* _queue_of(Core* core, Item* item, Slice* last, Queue* queue) noexcept nogil:

@@ -14,9 +14,8 @@ from fila_server.core.consumers.joining cimport consumer_open
 from fila_server.core.consumers.leaving cimport consumer_command, listened
 from fila_server.core.consumers.sessions cimport pull_cancel, session_command
 from fila_server.core.lifecycle.answers cimport answer_refused
-from fila_server.core.lifecycle.enqueue cimport enqueue_command
+from fila_server.core.lifecycle.enqueue cimport enqueue_command, fire_command
 from fila_server.core.lifecycle.failure cimport decide
-from fila_server.core.lifecycle.firing cimport fire_command
 from fila_server.core.lifecycle.settle cimport settle_command
 from fila_server.core.protocol.commands cimport (
     ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CANCEL_MESSAGES, CONSUMER_CLOSE, CONSUME_OPEN,
