@@ -207,6 +207,17 @@ def test_python_and_compiled_code_agree_on_every_command_number():
     assert in_core.items() <= (in_python | status_codes).items()
 
 
+def test_no_two_commands_have_one_number():
+    """Two branches that each take the next free number would merge without a conflict."""
+    enums = re.findall(
+        r"cdef enum (\w+):\n((?: +.*\n)+)", (CORE / "protocol/commands.pxd").read_text() + "\n"
+    )
+    numbers = {name: re.findall(r"^ +\w+ = (\d+)$", body, re.MULTILINE) for name, body in enums}
+    assert len(numbers["CommandKind"]) > 50
+    for name, given in numbers.items():
+        assert [n for n in given if given.count(n) > 1] == [], f"{name} gives these numbers twice"
+
+
 def test_generated_code_says_so_to_people_and_to_git():
     code = files(SOURCES)
     marked = [path for path in code if GENERATED_MARK.search(path.read_text()[:2000])]

@@ -6170,7 +6170,7 @@ var File_fila_v1_admin_proto protoreflect.FileDescriptor
 
 const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x13fila/v1/admin.proto\x12\afila.v1\x1a\x14fila/v1/events.proto\x1a\x13fila/v1/limit.proto\x1a\x16fila/v1/messages.proto\x1a\x17fila/v1/operation.proto\x1a\x15fila/v1/version.proto\x1a\x13fila/v1/watch.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"V\n" +
+	"\x13fila/v1/admin.proto\x12\afila.v1\x1a\x14fila/v1/events.proto\x1a\x13fila/v1/limit.proto\x1a\x16fila/v1/messages.proto\x1a\x17fila/v1/operation.proto\x1a\x16fila/v1/schedule.proto\x1a\x15fila/v1/version.proto\x1a\x13fila/v1/watch.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"V\n" +
 	"\x12CreateQueueRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\"Q\n" +
@@ -6692,7 +6692,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xec\x19\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\x85\x1d\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -6745,7 +6745,12 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"ListLimits\x12\x1a.fila.v1.ListLimitsRequest\x1a\x1b.fila.v1.ListLimitsResponse\x12E\n" +
 	"\n" +
-	"ResetLimit\x12\x1a.fila.v1.ResetLimitRequest\x1a\x1b.fila.v1.ResetLimitResponseB\x1b\n" +
+	"ResetLimit\x12\x1a.fila.v1.ResetLimitRequest\x1a\x1b.fila.v1.ResetLimitResponse\x12Q\n" +
+	"\x0eCreateSchedule\x12\x1e.fila.v1.CreateScheduleRequest\x1a\x1f.fila.v1.CreateScheduleResponse\x12Q\n" +
+	"\x0eUpdateSchedule\x12\x1e.fila.v1.UpdateScheduleRequest\x1a\x1f.fila.v1.UpdateScheduleResponse\x12Q\n" +
+	"\x0eDeleteSchedule\x12\x1e.fila.v1.DeleteScheduleRequest\x1a\x1f.fila.v1.DeleteScheduleResponse\x12N\n" +
+	"\rPauseSchedule\x12\x1d.fila.v1.PauseScheduleRequest\x1a\x1e.fila.v1.PauseScheduleResponse\x12N\n" +
+	"\rListSchedules\x12\x1d.fila.v1.ListSchedulesRequest\x1a\x1e.fila.v1.ListSchedulesResponseB\x1b\n" +
 	"\vdev.fila.v1B\n" +
 	"AdminProtoP\x01b\x06proto3"
 
@@ -6871,24 +6876,34 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*DeleteLimitRequest)(nil),        // 104: fila.v1.DeleteLimitRequest
 	(*ListLimitsRequest)(nil),         // 105: fila.v1.ListLimitsRequest
 	(*ResetLimitRequest)(nil),         // 106: fila.v1.ResetLimitRequest
-	(*GetStatusResponse)(nil),         // 107: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 108: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 109: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 110: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 111: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 112: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 113: fila.v1.WatchStatsResponse
-	(*GetSeriesResponse)(nil),         // 114: fila.v1.GetSeriesResponse
-	(*ListQueueVersionsResponse)(nil), // 115: fila.v1.ListQueueVersionsResponse
-	(*StartOperationResponse)(nil),    // 116: fila.v1.StartOperationResponse
-	(*WatchOperationResponse)(nil),    // 117: fila.v1.WatchOperationResponse
-	(*ListOperationsResponse)(nil),    // 118: fila.v1.ListOperationsResponse
-	(*CancelOperationResponse)(nil),   // 119: fila.v1.CancelOperationResponse
-	(*EditDeadLetterResponse)(nil),    // 120: fila.v1.EditDeadLetterResponse
-	(*SetLimitResponse)(nil),          // 121: fila.v1.SetLimitResponse
-	(*DeleteLimitResponse)(nil),       // 122: fila.v1.DeleteLimitResponse
-	(*ListLimitsResponse)(nil),        // 123: fila.v1.ListLimitsResponse
-	(*ResetLimitResponse)(nil),        // 124: fila.v1.ResetLimitResponse
+	(*CreateScheduleRequest)(nil),     // 107: fila.v1.CreateScheduleRequest
+	(*UpdateScheduleRequest)(nil),     // 108: fila.v1.UpdateScheduleRequest
+	(*DeleteScheduleRequest)(nil),     // 109: fila.v1.DeleteScheduleRequest
+	(*PauseScheduleRequest)(nil),      // 110: fila.v1.PauseScheduleRequest
+	(*ListSchedulesRequest)(nil),      // 111: fila.v1.ListSchedulesRequest
+	(*GetStatusResponse)(nil),         // 112: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 113: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 114: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 115: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 116: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 117: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 118: fila.v1.WatchStatsResponse
+	(*GetSeriesResponse)(nil),         // 119: fila.v1.GetSeriesResponse
+	(*ListQueueVersionsResponse)(nil), // 120: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 121: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 122: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 123: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 124: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 125: fila.v1.EditDeadLetterResponse
+	(*SetLimitResponse)(nil),          // 126: fila.v1.SetLimitResponse
+	(*DeleteLimitResponse)(nil),       // 127: fila.v1.DeleteLimitResponse
+	(*ListLimitsResponse)(nil),        // 128: fila.v1.ListLimitsResponse
+	(*ResetLimitResponse)(nil),        // 129: fila.v1.ResetLimitResponse
+	(*CreateScheduleResponse)(nil),    // 130: fila.v1.CreateScheduleResponse
+	(*UpdateScheduleResponse)(nil),    // 131: fila.v1.UpdateScheduleResponse
+	(*DeleteScheduleResponse)(nil),    // 132: fila.v1.DeleteScheduleResponse
+	(*PauseScheduleResponse)(nil),     // 133: fila.v1.PauseScheduleResponse
+	(*ListSchedulesResponse)(nil),     // 134: fila.v1.ListSchedulesResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	9,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
@@ -7009,52 +7024,62 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	104, // 115: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
 	105, // 116: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
 	106, // 117: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
-	8,   // 118: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	15,  // 119: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	23,  // 120: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	25,  // 121: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	45,  // 122: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	27,  // 123: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	29,  // 124: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	38,  // 125: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	31,  // 126: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	33,  // 127: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	35,  // 128: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	43,  // 129: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	48,  // 130: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	50,  // 131: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	52,  // 132: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	55,  // 133: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	57,  // 134: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	59,  // 135: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	61,  // 136: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	63,  // 137: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	67,  // 138: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
-	69,  // 139: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	72,  // 140: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
-	74,  // 141: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	107, // 142: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	108, // 143: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	109, // 144: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	110, // 145: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	111, // 146: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	112, // 147: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	113, // 148: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	114, // 149: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	115, // 150: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	16,  // 151: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	116, // 152: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	117, // 153: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	118, // 154: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	119, // 155: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	120, // 156: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	19,  // 157: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	121, // 158: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
-	122, // 159: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
-	123, // 160: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
-	124, // 161: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
-	118, // [118:162] is the sub-list for method output_type
-	74,  // [74:118] is the sub-list for method input_type
+	107, // 118: fila.v1.FilaAdmin.CreateSchedule:input_type -> fila.v1.CreateScheduleRequest
+	108, // 119: fila.v1.FilaAdmin.UpdateSchedule:input_type -> fila.v1.UpdateScheduleRequest
+	109, // 120: fila.v1.FilaAdmin.DeleteSchedule:input_type -> fila.v1.DeleteScheduleRequest
+	110, // 121: fila.v1.FilaAdmin.PauseSchedule:input_type -> fila.v1.PauseScheduleRequest
+	111, // 122: fila.v1.FilaAdmin.ListSchedules:input_type -> fila.v1.ListSchedulesRequest
+	8,   // 123: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	15,  // 124: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	23,  // 125: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	25,  // 126: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	45,  // 127: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	27,  // 128: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	29,  // 129: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	38,  // 130: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	31,  // 131: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	33,  // 132: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	35,  // 133: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	43,  // 134: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	48,  // 135: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	50,  // 136: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	52,  // 137: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	55,  // 138: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	57,  // 139: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	59,  // 140: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	61,  // 141: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	63,  // 142: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	67,  // 143: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
+	69,  // 144: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	72,  // 145: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
+	74,  // 146: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	112, // 147: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	113, // 148: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	114, // 149: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	115, // 150: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	116, // 151: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	117, // 152: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	118, // 153: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	119, // 154: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	120, // 155: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	16,  // 156: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	121, // 157: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	122, // 158: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	123, // 159: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	124, // 160: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	125, // 161: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	19,  // 162: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	126, // 163: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
+	127, // 164: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
+	128, // 165: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
+	129, // 166: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
+	130, // 167: fila.v1.FilaAdmin.CreateSchedule:output_type -> fila.v1.CreateScheduleResponse
+	131, // 168: fila.v1.FilaAdmin.UpdateSchedule:output_type -> fila.v1.UpdateScheduleResponse
+	132, // 169: fila.v1.FilaAdmin.DeleteSchedule:output_type -> fila.v1.DeleteScheduleResponse
+	133, // 170: fila.v1.FilaAdmin.PauseSchedule:output_type -> fila.v1.PauseScheduleResponse
+	134, // 171: fila.v1.FilaAdmin.ListSchedules:output_type -> fila.v1.ListSchedulesResponse
+	123, // [123:172] is the sub-list for method output_type
+	74,  // [74:123] is the sub-list for method input_type
 	74,  // [74:74] is the sub-list for extension type_name
 	74,  // [74:74] is the sub-list for extension extendee
 	0,   // [0:74] is the sub-list for field type_name
@@ -7069,6 +7094,7 @@ func file_fila_v1_admin_proto_init() {
 	file_fila_v1_limit_proto_init()
 	file_fila_v1_messages_proto_init()
 	file_fila_v1_operation_proto_init()
+	file_fila_v1_schedule_proto_init()
 	file_fila_v1_version_proto_init()
 	file_fila_v1_watch_proto_init()
 	file_fila_v1_admin_proto_msgTypes[2].OneofWrappers = []any{}
