@@ -90,7 +90,8 @@ def _in_its_own_process(tree: Path, words: tuple[str, ...]) -> float:
     from fila_bench.server import Server
 
     with Server(program=tree / ".venv" / "bin" / "fila-server") as server:
-        command = [tree / ".venv" / "bin" / "python", __file__, "--child", server.address, *words]
+        python = tree / ".venv" / "bin" / "python"
+        command: list[str | Path] = [python, __file__, "--child", server.address, *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{words} in {tree} failed:\n{done.stderr}")

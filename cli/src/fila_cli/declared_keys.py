@@ -81,7 +81,8 @@ def value_of(policy: KeyPolicy | None, name: str) -> float | bool:
     """What an operator set of one setting; 0 and false where nothing was set, and the queue's default holds."""
     if policy is None or name in _by_default(policy):
         return False if name == "paused" else 0
-    return getattr(policy, FIELDS[name])
+    value: float | bool = getattr(policy, FIELDS[name])
+    return value
 
 
 def _by_default(policy: KeyPolicy) -> tuple[str, ...]:
