@@ -72,9 +72,7 @@ class Judge:
 
 def snapshot(**totals: int) -> Snapshot:
     empty: dict[str, Any] = dict.fromkeys(Snapshot.__struct_fields__, 0)
-    lists: dict[str, Any] = {
-        name: [] for name in ("refused", "sync_us", "batch", "queues", "keys", "limits")
-    }
+    lists: dict[str, Any] = {name: [] for name in ("refused", "sync_us", "batch", "queues", "keys", "limits")}
     counted = Totals(**(dict.fromkeys(Totals.__struct_fields__, 0) | totals))
     return Snapshot(**(empty | lists | {"totals": counted}))
 
