@@ -103,7 +103,7 @@ function plainValue(field: DescField, value: unknown): unknown {
       return (value as unknown[]).map((item) => {
         if (field.listKind === 'message') return plainMessage(field.message, item as Message);
         if (field.listKind === 'enum') return word(field.enum, item as number);
-        return field.listKind === 'scalar' && isWide(field.scalar) ? Number(item) : item;
+        return isWide(field.scalar) ? Number(item) : item;
       });
     case 'map': {
       const wide = field.mapKind === 'scalar' && isWide(field.scalar);

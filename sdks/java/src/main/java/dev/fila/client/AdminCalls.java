@@ -395,10 +395,8 @@ public abstract sealed class AdminCalls permits ObservingCalls {
      * Says where one message is: it waits, is delayed or leased, failed, is dead, or is not known
      * any more. Throws QueueNotFoundException, ChannelNotFoundException, InvalidException.
      */
-    public GetMessageResponse getMessage(
-            String queue, @Nullable String channel, String messageId) {
-        return getMessage(
-                GetMessageRequest.newBuilder().setMessageId(messageId), queue, channel);
+    public GetMessageResponse getMessage(String queue, @Nullable String channel, String messageId) {
+        return getMessage(GetMessageRequest.newBuilder().setMessageId(messageId), queue, channel);
     }
 
     /** Says the same of a message that was enqueued with this dedup key. */

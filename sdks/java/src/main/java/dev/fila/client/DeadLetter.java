@@ -7,8 +7,8 @@ import java.time.Instant;
  *
  * @param sourceQueue the queue it failed in; a redrive sends it back there
  * @param sourceChannel the channel it failed in
- * @param reason {@code max_attempts}, {@code on_failure}, {@code ttl},
- *     {@code rejected} or {@code skipped}
+ * @param reason {@code max_attempts}, {@code on_failure}, {@code ttl}, {@code rejected} or {@code
+ *     skipped}
  * @param lastError the last nack's error, or that its lease expired
  * @param attempts how often a delivery of it was begun and failed
  * @param at when it was given up

@@ -99,7 +99,8 @@ final class AdminOperations {
     private static GetMessageResponse getMessage(FilaClient client, Request request) {
         String dedupKey = request.text("dedup_key").orElse("");
         return dedupKey.isEmpty()
-                ? client.getMessage(queue(request), request.channel(), request.needText("message_id"))
+                ? client.getMessage(
+                        queue(request), request.channel(), request.needText("message_id"))
                 : client.getMessageByDedupKey(queue(request), request.channel(), dedupKey);
     }
 
