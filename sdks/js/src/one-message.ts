@@ -54,12 +54,7 @@ export abstract class MessageCalls extends AdminCalls {
     requireTexts('messageIds', messageIds);
     requireTexts('dedupKeys', dedupKeys);
     const request = { queue, channel, messageIds: [...messageIds], dedupKeys: [...dedupKeys] };
-    const answer = await this.ask(
-      FilaService.method.cancelMessages,
-      request,
-      known(queue, channel),
-      options,
-    );
+    const answer = await this.ask(FilaService.method.cancelMessages, request, known(queue, channel), options);
     return plain(CancelMessagesResponseSchema, answer).outcomes;
   }
 }

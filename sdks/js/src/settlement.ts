@@ -23,7 +23,13 @@ export interface Verdict {
   readonly key: string;
 }
 
-const PLAIN = { error: '', delayMs: undefined, deadLetter: false, release: false, feedback: [] as LimitFeedback[] } as const;
+const PLAIN = {
+  error: '',
+  delayMs: undefined,
+  deadLetter: false,
+  release: false,
+  feedback: [] as LimitFeedback[],
+} as const;
 
 /** The message is done. */
 export const ACK: Verdict = { ...PLAIN, kind: 'ack', key: 'ack' };

@@ -53,7 +53,7 @@ test('reject makes a dead letter, release counts nothing', async (t) => {
   );
 });
 
-test('a provider\'s refusal travels with its nack', async (t) => {
+test("a provider's refusal travels with its nack", async (t) => {
   const { session, messages } = await inHand(t, 2);
   session.settleAll();
   await messages[0]?.limited({ retryAfterMs: 3_600_000, limit: 'openai', error: '429' });
