@@ -20,6 +20,7 @@ UNPACKED = HERE / "src/pyspark_fila/wire_v1"
 FILES = (
     "admin_pb2.py",
     "events_pb2.py",
+    "limit_pb2.py",
     "messages_pb2.py",
     "operation_pb2.py",
     "schedule_pb2.py",
