@@ -26,6 +26,7 @@ from fila_server.core.scheduling.throttle cimport (
 )
 from fila_server.core.scheduling.tokens cimport bucket_set, bucket_used, bucket_wake
 from fila_server.core.state.limits cimport Limit, LimitTerms
+from fila_server.core.state.paths cimport budget_clock_ms
 from fila_server.core.state.state cimport ThrottleKey
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, must_malloc, put_bytes
@@ -139,7 +140,7 @@ cdef void _put_key(Core* core, Buffer* b, const LimitTerms* terms, ThrottleKey* 
         if key != NULL and key.parts != NULL:
             ledger = key.parts.ledger
         else:
-            ledger_init(&ledger, terms.amount, terms.period_ms, terms.anchor_ms, core.wall_ms)
+            ledger_init(&ledger, terms.amount, terms.period_ms, terms.anchor_ms, budget_clock_ms(core))
         put_double_field(b, v1.LIMIT_STATE_SPENT, ledger.spent)
         put_timestamp_field(b, v1.LIMIT_STATE_PERIOD_ENDS_AT, ledger_ends_ms(&ledger))
     if key != NULL and key_follows(key):

@@ -18,6 +18,9 @@ cdef void limit_read(Slice message, Slice* name, LimitTerms* terms) noexcept nog
 cdef void limit_record_put(Core* core, Limit* limit) noexcept nogil
 cdef void limit_record_delete(Core* core, Limit* limit) noexcept nogil
 
+# The clock of budgets, as a forgotten throttle key left it.
+cdef void clock_record_read(Core* core, Slice record) noexcept nogil
+
 cdef void bucket_record_put(Core* core, ThrottleKey* key) noexcept nogil
 cdef void bucket_record_delete(Core* core, ThrottleKey* key) noexcept nogil
 # Its levels as they were, plus what has flowed in since. A clock that was set back adds nothing.

@@ -12,13 +12,14 @@ from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
 )
 from fila_server.core.state.limits cimport RATES_MAX, LimitRate
+from fila_server.core.state.paths cimport budget_clock_ms
 from fila_server.core.storage.families cimport BUCKETS
 from fila_server.core.storage.store cimport batch_delete, batch_put
 from fila_server.core.structures.bucket cimport Bucket, bucket_refill
 from fila_server.core.structures.buffer cimport (
     Cursor, buffer_free, buffer_init, put_bytes, put_u8, put_zigzag, take_slice, take_u8, take_zigzag,
 )
-from fila_server.core.structures.ledger cimport ledger_recover
+from fila_server.core.structures.ledger cimport Ledger, ledger_recover, ledger_starts_ms
 
 cdef int64_t AWAY_MAX_MS = 366 * 86400000LL
 
@@ -140,6 +141,35 @@ cdef void limit_record_delete(Core* core, Limit* limit) noexcept nogil:
         limit.recorded = False
 
 
+# --- the clock of budgets ----------------------------------------------------------------------
+# Under LIMIT_NAMES and no name, which a Fila that knows no such record passes over.
+
+cdef void _clock_record_put(Core* core, const Ledger* ledger) noexcept nogil:
+    """What says that its period has begun is deleted. Otherwise a clock set back and a restart together would
+    begin the one before again."""
+    cdef Limit nameless
+    cdef Buffer value
+    if core.limit_table.recorded_ms >= ledger_starts_ms(ledger):
+        return
+    core.limit_table.recorded_ms = budget_clock_ms(core)
+    buffer_init(&value)
+    put_u8(&value, VERSION_LIMIT)
+    put_zigzag(&value, core.limit_table.recorded_ms)
+    nameless.text.length = 0
+    _limit_key(&core.tail, &nameless)
+    batch_put(core.store, core.settles, BUCKETS, core.tail.data, core.tail.length, value.data, value.length)
+    buffer_free(&value)
+
+
+cdef void clock_record_read(Core* core, Slice record) noexcept nogil:
+    cdef Cursor c
+    c.at, c.end, c.bad = record.at, record.at + record.length, False
+    take_u8(&c)
+    core.limit_table.recorded_ms = take_zigzag(&c)
+    if not c.bad:
+        core.limit_table.newest_ms = max(core.limit_table.newest_ms, core.limit_table.recorded_ms)
+
+
 # --- what is used of them ----------------------------------------------------------------------
 
 cdef inline Bucket* _rate(ThrottleKey* key, uint32_t i) noexcept nogil:
@@ -186,6 +216,8 @@ cdef void bucket_record_put(Core* core, ThrottleKey* key) noexcept nogil:
 
 
 cdef void bucket_record_delete(Core* core, ThrottleKey* key) noexcept nogil:
+    if key.parts != NULL and key.parts.terms.amount > 0:
+        _clock_record_put(core, &key.parts.ledger)
     batch_delete(core.store, core.settles, BUCKETS, key.text.bytes, key.text.length)
     key.recorded = False
 
@@ -226,7 +258,7 @@ cdef void bucket_record_read(Core* core, ThrottleKey* key, const char* value, si
         period = take_zigzag(&c)
         if not c.bad and key.parts != NULL and key.parts.terms.amount > 0:
             memcpy(&spent, level.at, 8)
-            ledger_recover(&key.parts.ledger, period, spent, core.wall_ms)
+            ledger_recover(&key.parts.ledger, period, spent, budget_clock_ms(core))
     if key.parts != NULL and key.parts.terms.most > 0 and c.at < c.end:
         _learned_read(core, key, &c)
 

@@ -78,7 +78,7 @@ cdef enum:
     WITH_ONLY = 4
     BUCKET_BYTES = 17
     VERSION_PARTS = 2               # BUCKETS: of a limit with several parts
-    VERSION_LIMIT = 3               # BUCKETS: a limit itself
+    VERSION_LIMIT = 3               # BUCKETS: a limit itself; of no name, the clock of budgets
     LIMIT_NAMES = 0xFF              # what its key begins with: no throttle key does, since all are UTF-8
     DEDUP_BYTES = 41
     DEDUP_BYTES_OF_BEFORE = 33      # version 1: without the window's beginning

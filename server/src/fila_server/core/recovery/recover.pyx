@@ -11,7 +11,7 @@ from libc.string cimport memcmp, memset
 
 from fila_server.core.admin.limits cimport limit_recover
 from fila_server.core.admin.runtime_config cimport config_apply
-from fila_server.core.formats.limit_records cimport bucket_record_read
+from fila_server.core.formats.limit_records cimport bucket_record_read, clock_record_read
 from fila_server.core.formats.records cimport (
     DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, KEY_BYTES, KEY_PAUSED_BYTES, KEY_RATED_BYTES, LIMIT_NAMES, Times,
     channel_record_put, queue_record_put,
@@ -189,7 +189,10 @@ cdef int _scan_limits(Core* core) noexcept nogil:
         value = scan_value(scan.iterator, &length)
         name.at, name.length = key + 1, <uint32_t> (key_length - 1)
         record.at, record.length = value, <uint32_t> length
-        limit_recover(core, name, record)
+        if name.length:
+            limit_recover(core, name, record)
+        else:
+            clock_record_read(core, record)
         damage_scan_next(&scan)
     damage_scan_end(&scan)
     return STORE_OK

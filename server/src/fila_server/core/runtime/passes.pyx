@@ -224,6 +224,7 @@ cdef int64_t _pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     core.mono_ns = mono_ns if mono_ns > core.mono_ns else core.mono_ns
     core.mono_ms = <uint32_t> (core.mono_ns // 1000000)
     core.wall_ms = wall_ms
+    core.limit_table.newest_ms = max(core.limit_table.newest_ms, wall_ms)
     core.counters.passes += 1
     core.counters.stirs += core.disk_level != <int> atomic_load(&core.shared.disk_level)
     core.disk_level = <int> atomic_load(&core.shared.disk_level)

@@ -9,6 +9,7 @@ from fila_server.core.scheduling.following cimport (
     following_configure, following_waits, key_follows, terms_follow,
 )
 from fila_server.core.state.limits cimport LimitRate, Parts
+from fila_server.core.state.paths cimport budget_clock_ms
 from fila_server.core.structures.bucket cimport (
     Bucket, bucket_amount_due_ns, bucket_configure, bucket_give_back_amount, bucket_has_amount, bucket_init,
     bucket_refill, bucket_take_amount,
@@ -42,7 +43,7 @@ cdef void parts_refill(Core* core, ThrottleKey* key) noexcept nogil:
     for i in range(terms.rate_count):
         bucket_refill(_rate(key, i), core.mono_ns, key.waiters != NULL)
     if terms.amount > 0:
-        ledger_turn(&key.parts.ledger, core.wall_ms)
+        ledger_turn(&key.parts.ledger, budget_clock_ms(core))
     if key.waiting and key_follows(key):
         following_waits(core, key)
 
@@ -139,9 +140,10 @@ cdef void parts_configure(Core* core, ThrottleKey* key, const LimitTerms* terms)
         else:
             bucket_init(bucket, rate.per_second, rate.burst, core.mono_ns)
     if terms.amount > 0 and parts.terms.amount > 0 and parts.terms.budget_in_cost == terms.budget_in_cost:
-        ledger_configure(&parts.ledger, terms.amount, terms.period_ms, terms.anchor_ms, core.wall_ms)
+        ledger_configure(
+            &parts.ledger, terms.amount, terms.period_ms, terms.anchor_ms, budget_clock_ms(core))
     elif terms.amount > 0:
-        ledger_init(&parts.ledger, terms.amount, terms.period_ms, terms.anchor_ms, core.wall_ms)
+        ledger_init(&parts.ledger, terms.amount, terms.period_ms, terms.anchor_ms, budget_clock_ms(core))
     before = parts.terms
     parts.terms = terms[0]
     if terms_follow(terms):

@@ -62,4 +62,6 @@ cdef struct LimitTable:
     Limit    none                   # of throttle keys without a limit
     void     *idle_newest, *idle_oldest             # ThrottleKeys that are kept only for what they used
     uint64_t idle_count
+    int64_t  newest_ms              # that the wall clock ever read; and up to where a restart knows that
+    int64_t  recorded_ms
     uint64_t tickets                # the last one given

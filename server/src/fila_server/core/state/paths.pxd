@@ -161,3 +161,7 @@ cdef inline bint lease_is_gone(Lease* lease) noexcept nogil:
 
 # The channel a call means, an empty name `default`; NULL: there is none. Asking never makes one.
 cdef Channel* channel_find(Queue* queue, Slice name) noexcept nogil
+
+# The clock of budgets, which is never set back: what was forgotten of a period that is over stays over.
+cdef inline int64_t budget_clock_ms(Core* core) noexcept nogil:
+    return max(core.limit_table.newest_ms, core.wall_ms)

@@ -32,4 +32,5 @@ cdef bint ledger_has(Ledger* ledger, double cost, double before) noexcept nogil
 cdef void ledger_take(Ledger* ledger, double cost) noexcept nogil
 cdef void ledger_give_back(Ledger* ledger, double cost) noexcept nogil      # down to nothing spent
 cdef void ledger_reset(Ledger* ledger, double spent) noexcept nogil
+cdef int64_t ledger_starts_ms(const Ledger* ledger) noexcept nogil          # when the newest one began
 cdef int64_t ledger_ends_ms(Ledger* ledger) noexcept nogil                  # when the next period begins

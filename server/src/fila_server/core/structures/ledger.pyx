@@ -57,6 +57,10 @@ cdef void ledger_reset(Ledger* ledger, double spent) noexcept nogil:
     ledger.spent = spent
 
 
+cdef int64_t ledger_starts_ms(const Ledger* ledger) noexcept nogil:
+    return ledger.anchor_ms + ledger.period * ledger.period_ms
+
+
 cdef int64_t ledger_ends_ms(Ledger* ledger) noexcept nogil:
     """The newest period's end, also while the clock reads less."""
     return ledger.anchor_ms + (ledger.period + 1) * ledger.period_ms
