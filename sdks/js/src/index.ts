@@ -25,6 +25,7 @@ export type {
   QueueInfo,
   QueueStats,
   SeekPreview,
+  SkippedMessage,
 } from './admin.js';
 export { AdminCalls } from './admin.js';
 export { type CancelOutcome, MessageCalls, type MessageStatus } from './one-message.js';

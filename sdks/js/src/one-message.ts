@@ -4,18 +4,14 @@ import { AdminCalls } from './admin.js';
 import type { ChannelOption, MessageName, MessageNames } from './admin-options.js';
 import { requireText, requireTexts } from './arguments.js';
 import { FilaAdmin, type GetMessageResponse, GetMessageResponseSchema } from './gen/fila/v1/admin_pb.js';
-import {
-  type CancelMessagesResponse,
-  CancelMessagesResponseSchema,
-  FilaService,
-} from './gen/fila/v1/service_pb.js';
+import { CancelMessagesResponseSchema, FilaService } from './gen/fila/v1/service_pb.js';
 import { type Plain, plain } from './plain.js';
 import { known, requireNames } from './request-fields.js';
 
 /** Where one message is, and what it waits for. */
 export interface MessageStatus extends Plain<GetMessageResponse> {}
 /** What a cancel did to one message. */
-export type CancelOutcome = Plain<CancelMessagesResponse>['outcomes'][number];
+export type CancelOutcome = 'cancelled' | 'revoked' | 'not_found' | 'unspecified';
 
 const { method } = FilaAdmin;
 
