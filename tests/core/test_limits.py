@@ -1,4 +1,4 @@
-"""Limits: rates in messages and in costs, slots, budgets, on a name or on all names that begin alike, taken as one."""
+"""The parts of a limit: rates in messages and in costs, slots, budgets, a shadow; taken as one."""
 
 from __future__ import annotations
 
@@ -9,75 +9,26 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import limit_pb2 as pb
-from fila.v1 import service_pb2 as service
-from fila_server.core.protocol import commands
-from tests.core.driven_engine import DrivenEngine, Refused
-
-DAY_MS = 24 * 3600 * 1000
-COST, MESSAGES = pb.Limit.UNIT_COST, pb.Limit.UNIT_MESSAGES
+from fila_server.core.protocol import commands, seam_frames
+from tests.core.driven_engine import DrivenEngine
+from tests.core.limit_calls import (
+    COST,
+    budget,
+    limited_engine,
+    put,
+    rate,
+    restart,
+    send,
+    state,
+    went,
+)
 
 
 @pytest.fixture
 def engine() -> Iterator[DrivenEngine]:
-    made = DrivenEngine()
-    for queue in ("q", "r"):
-        made.create_queue(
-            queue,
-            fairness_key_header="k",
-            cost_header="c",
-            throttle_key_headers=["t", "u"],
-            visibility_timeout_ms=3_600_000,
-        )
+    made = limited_engine()
     yield made
     made.remove()
-
-
-def rate(per_second: float, burst: float = 1, unit: pb.Limit.Unit = MESSAGES) -> pb.Rate:
-    return pb.Rate(per_second=per_second, burst=burst, unit=unit)
-
-
-def budget(
-    amount: float, period_ms: int = DAY_MS, anchor_ms: int = 0, unit: pb.Limit.Unit = MESSAGES
-) -> pb.Budget:
-    return pb.Budget(amount=amount, period_ms=period_ms, anchor_ms=anchor_ms, unit=unit)
-
-
-def put(engine: DrivenEngine, name: str, **terms: Any) -> pb.Limit:
-    request = pb.SetLimitRequest(limit=pb.Limit(name=name, **terms))
-    return engine.call(commands.SET_LIMIT, request, pb.SetLimitResponse).limit
-
-
-def delete(engine: DrivenEngine, name: str) -> None:
-    engine.call(commands.DELETE_LIMIT, pb.DeleteLimitRequest(limit_name=name), pb.DeleteLimitResponse)
-
-
-def listed(engine: DrivenEngine, **asked: Any) -> list[pb.LimitState]:
-    return list(
-        engine.call(commands.LIST_LIMITS, pb.ListLimitsRequest(**asked), pb.ListLimitsResponse).limits
-    )
-
-
-def state(engine: DrivenEngine, key: str) -> pb.LimitState:
-    (found,) = listed(engine, throttle_key=key)
-    return found
-
-
-def send(
-    engine: DrivenEngine, count: int, key: str = "b", queue: str = "q", cost: float = 1, **headers: str
-) -> None:
-    sent = service.EnqueueBatchRequest()
-    for _ in range(count):
-        sent.messages.add(queue=queue, headers={"k": "x", "t": key, "c": str(cost)} | headers)
-    engine.call(commands.ENQUEUE_BATCH, sent, service.EnqueueBatchResponse)
-
-
-def restart(engine: DrivenEngine) -> None:
-    engine.kill()
-    engine.reopen()
-
-
-def went(engine: DrivenEngine, queue: str = "q") -> int:
-    return len(engine.lease(queue, most=1000))
 
 
 # --- the parts ------------------------------------------------------------------------------
@@ -268,188 +219,106 @@ def test_what_waits_for_one_limit_holds_nothing_of_the_other(engine: DrivenEngin
     assert went(engine) == 1, "those that wait for the first limit keep nobody from the second"
 
 
-# --- patterns ---------------------------------------------------------------------------------
+# --- those that need several ------------------------------------------------------------------
 
 
-def test_every_name_of_a_pattern_has_a_limit_of_its_own(engine: DrivenEngine) -> None:
-    put(engine, "tenant:*", rates=[rate(1, 2)])
+@pytest.mark.parametrize("needs", ["rates", "a rate and slots", "slots"])
+def test_nobody_starves_who_needs_two_limits_that_others_always_use_up(
+    engine: DrivenEngine, needs: str
+) -> None:
+    """Tokens of both come at other moments, and others take each as it comes."""
+    terms: list[dict[str, Any]] = {
+        "rates": [{"rates": [rate(5)]}, {"rates": [rate(3)]}],
+        "a rate and slots": [{"rates": [rate(5)]}, {"max_in_flight": 1}],
+        "slots": [{"max_in_flight": 1}, {"max_in_flight": 1}],
+    }[needs]
+    put(engine, "b", **terms[0])
+    put(engine, "other", **terms[1])
+    send(engine, 1500, key="b", k="first")
+    send(engine, 1500, key="other", k="second")
+    total: dict[str, int] = {}
+    held = [(2, message) for message in engine.lease("q", most=100)]
+    send(engine, 30, key="b", u="other", k="both")
+    for step in range(1200):
+        engine.sleep(50)
+        for message in engine.lease("q", most=100):
+            held.append((step + 2 + step % 3, message))
+            total[message.metadata.fairness_key] = total.get(message.metadata.fairness_key, 0) + 1
+        over = [message for end, message in held if end <= step]
+        held = [each for each in held if each[0] > step]
+        if over:
+            engine.ack("q", over)
+    assert total["both"] == 30, total
+    assert total["first"] > 60, total
+    assert total["second"] > 60, total
+
+
+def test_who_keeps_something_gives_it_back_when_it_may_not_go_any_more(engine: DrivenEngine) -> None:
+    put(engine, "b", rates=[rate(1)])
+    put(engine, "other", rates=[rate(0.1)])
+    send(engine, 1, key="other")
+    send(engine, 1, key="b")
+    assert went(engine) == 2
+    send(engine, 5, key="other", k="others")
+    send(engine, 5, key="b", u="other", k="both")
+    send(engine, 50, key="b", k="single")
+    engine.sleep(9_000, step_ms=100)
+    pause = admin.SetKeyPolicyRequest(queue="q", fairness_key="both", paused=True)
+    engine.call(commands.SET_KEY_POLICY, pause, admin.SetKeyPolicyResponse)
+    for _ in range(5):
+        engine.sleep(1001)
+        assert went(engine) >= 1, "nobody keeps a token of the first limit"
+
+
+def test_a_budget_is_told_at_four_fifths_and_when_it_is_spent_ten_times_a_second_at_most(
+    engine: DrivenEngine,
+) -> None:
+    put(engine, "tenant:*", budget=budget(10))
     for tenant in range(20):
-        send(engine, 5, key=f"tenant:{tenant}", k=str(tenant))
-    send(engine, 5, key="elsewhere")
-
-    assert went(engine) == 20 * 2 + 5
-    engine.sleep(1001)
-    assert went(engine) == 20
-
-
-def test_the_nearest_limit_wins(engine: DrivenEngine) -> None:
-    put(engine, "*", rates=[rate(1, 1)])
-    put(engine, "tenant:*", rates=[rate(1, 2)])
-    put(engine, "tenant:a*", rates=[rate(1, 3)])
-    put(engine, "tenant:acme", rates=[rate(1, 4)])
-    for key in ("x", "tenant:b", "tenant:ab", "tenant:acme"):
-        send(engine, 9, key=key, k=key)
-
-    assert went(engine) == 1 + 2 + 3 + 4
-    assert [s.limit.name for s in listed(engine)] == ["*", "tenant:*", "tenant:a*", "tenant:acme"]
-    assert state(engine, "tenant:abc").limit.name == "tenant:a*"
+        send(engine, 10, key=f"tenant:{tenant}")
+    engine.others.clear()
+    assert went(engine) == 200
+    told = notices(engine)
+    assert len(told) == 10
+    assert told[0] == (6, b"tenant:0", b"tenant:*", 80, 0)
+    engine.sleep(1100)
+    send(engine, 10, key="tenant:last")
+    engine.others.clear()
+    assert went(engine) == 10
+    assert notices(engine) == [
+        (6, b"tenant:last", b"tenant:*", 80, 30),
+        (6, b"tenant:last", b"tenant:*", 100, 0),
+    ]
 
 
-@pytest.mark.parametrize("gone", ["tenant:acme", "tenant:a*", "tenant:*"])
-def test_where_a_limit_goes_the_next_shorter_one_holds(engine: DrivenEngine, gone: str) -> None:
-    names = ["tenant:acme", "tenant:a*", "tenant:*"]
-    for i, name in enumerate(names):
-        put(engine, name, rates=[rate(0, 1 + i)])
-    send(engine, 50, key="tenant:acme")
-    assert went(engine) == 1
-
-    delete(engine, gone)
-    assert state(engine, "tenant:acme").limit.name == next(name for name in names if name != gone)
-    engine.settle_down()
-    for name in names:
-        if name != gone:
-            delete(engine, name)
-    engine.settle_down()
-    assert went(engine) == 49, "without a limit what waited goes"
-
-
-def test_a_new_pattern_reaches_the_names_that_are_there_and_wait(engine: DrivenEngine) -> None:
-    send(engine, 5, key="tenant:a")
-    put(engine, "tenant:*", rates=[rate(1, 1)])
-    assert went(engine) == 1
-    put(engine, "tenant:*", rates=[rate(1, 1)], max_in_flight=3)
-    put(engine, "tenant:*", rates=[rate(1000, 1000)], max_in_flight=3)
-    engine.sleep(100)
-    assert went(engine) == 2
-
-
-def test_a_changed_pattern_reaches_many_names_over_several_passes(engine: DrivenEngine) -> None:
-    put(engine, "tenant:*", rates=[rate(0, 1)])
-    for tenant in range(3000):
-        send(engine, 2, key=f"tenant:{tenant}", k=str(tenant))
-    total = 0
-    while count := went(engine):
-        total += count
-    assert total == 3000
-    put(engine, "tenant:*", rates=[rate(0, 1)], shadow=True)
-    while count := went(engine):
-        total += count
-    assert total == 6000
-
-
-def test_a_name_is_forgotten_when_it_is_full_and_nothing_names_it(engine: DrivenEngine) -> None:
-    put(engine, "tenant:*", rates=[rate(1, 2)])
-    for tenant in range(100):
-        send(engine, 1, key=f"tenant:{tenant}")
-    held = engine.lease("q", most=1000)
-    assert len(held) == 100
-    engine.ack("q", held)
-    (told,) = listed(engine)
-    assert told.throttle_keys == 100, "each has used a token"
-
-    engine.sleep(3000, step_ms=500)
-    (told,) = listed(engine)
-    assert (told.throttle_keys, told.passed_total) == (0, 100)
-
-
-def test_what_a_name_has_used_is_not_forgotten_with_a_kill(engine: DrivenEngine) -> None:
-    put(engine, "tenant:*", rates=[rate(0.001, 2)])
-    send(engine, 2, key="tenant:a")
-    held = engine.lease("q")
-    engine.ack("q", held)
-    engine.commit()
-
-    restart(engine)
-
-    send(engine, 2, key="tenant:a")
-    assert went(engine) == 0
-
-
-# --- the record -------------------------------------------------------------------------------
-
-
-def test_a_limit_and_its_short_form_are_one_record(engine: DrivenEngine) -> None:
-    put(engine, "b", rates=[rate(10, 20)], max_in_flight=5, budget=budget(100))
-    assert value(engine, "throttle.b") == "10,20"
-    engine.set_config("throttle.b", "3,4")
-
-    told = state(engine, "b").limit
-    assert (told.rates[0].per_second, told.rates[0].burst) == (3, 4)
-    assert (told.max_in_flight, told.budget.amount) == (5, 100)
-    restart(engine)
-    assert state(engine, "b").limit == told
-    engine.set_config("throttle.b", "")
-    assert not state(engine, "b").limit.rates
-    restart(engine)
-    assert state(engine, "b").limit.max_in_flight == 5
-    delete(engine, "b")
-    restart(engine)
-    assert listed(engine) == []
-
-
-def test_a_short_form_makes_one_rate_of_many(engine: DrivenEngine) -> None:
-    put(engine, "b", rates=[rate(10, 20), rate(5, 5, COST)])
-    with pytest.raises(Refused, match="CONFIG_KEY_NOT_FOUND"):
-        value(engine, "throttle.b")
-    engine.set_config("throttle.b", "3,4")
-
-    assert len(state(engine, "b").limit.rates) == 1
-    restart(engine)
-    assert len(state(engine, "b").limit.rates) == 1
-    put(engine, "b", rates=[rate(10, 20), rate(5, 5, COST)])
-    restart(engine)
-    assert len(state(engine, "b").limit.rates) == 2
-
-
-def value(engine: DrivenEngine, key: str) -> str:
-    return engine.call(commands.GET_CONFIG, admin.GetConfigRequest(key=key), admin.GetConfigResponse).value
-
-
-def test_patterns_come_back_with_what_their_names_used(engine: DrivenEngine) -> None:
-    put(engine, "tenant:*", rates=[rate(0.001, 5), rate(0.001, 50, COST)], budget=budget(40, unit=COST))
-    send(engine, 3, key="tenant:a", cost=10)
-    assert went(engine) == 3
-    engine.commit()
-    restart(engine)
-
-    told = state(engine, "tenant:a")
-    assert told.limit.name == "tenant:*"
-    assert list(told.tokens) == pytest.approx([2, 20], abs=0.01)
-    assert told.spent == 30
-
-
-def test_a_list_comes_in_pages(engine: DrivenEngine) -> None:
-    names = sorted(f"n{i}" for i in range(30))
-    for name in names:
-        put(engine, name, rates=[rate(1, 1)])
-    found: list[str] = []
-    while True:
-        asked = pb.ListLimitsRequest(prefix="n", after=found[-1] if found else "", max_limits=7)
-        page = engine.call(commands.LIST_LIMITS, asked, pb.ListLimitsResponse)
-        found += [s.limit.name for s in page.limits]
-        if not page.more:
-            break
-    assert found == names
-
-
-def test_a_reset_lets_what_waits_go(engine: DrivenEngine) -> None:
-    put(engine, "b", budget=budget(2))
-    send(engine, 5)
-    assert went(engine) == 2
-    request = pb.ResetLimitRequest(throttle_key="b", spent=1)
-    assert engine.call(commands.RESET_LIMIT, request, pb.ResetLimitResponse).limit.spent == 1
-    assert went(engine) == 1
+def notices(engine: DrivenEngine) -> list[tuple[int, bytes, bytes, int, int]]:
+    frames = [
+        seam_frames.Notice.FromString(payload)
+        for _, kind, _, payload in engine.others
+        if kind == commands.NOTICE
+    ]
+    return [(n.what, n.queue, n.channel, n.number, n.unreported) for n in frames]
 
 
 @pytest.mark.parametrize(
-    ("kind", "request_", "why"),
+    ("terms", "part", "knows_when"),
     [
-        (commands.DELETE_LIMIT, pb.DeleteLimitRequest(limit_name="no"), "LIMIT_NOT_FOUND"),
-        (commands.RESET_LIMIT, pb.ResetLimitRequest(throttle_key="no"), "LIMIT_NOT_FOUND"),
-        (commands.RESET_LIMIT, pb.ResetLimitRequest(throttle_key="rated"), "LIMIT_WITHOUT_BUDGET"),
+        ({"rates": [rate(1)]}, pb.LIMIT_PART_RATE, True),
+        ({"rates": [rate(1), rate(100, 100, COST)]}, pb.LIMIT_PART_RATE, True),
+        ({"max_in_flight": 1}, pb.LIMIT_PART_SLOTS, False),
+        ({"budget": budget(1)}, pb.LIMIT_PART_BUDGET, True),
     ],
 )
-def test_what_is_not_there_is_said(engine: DrivenEngine, kind: int, request_: Any, why: str) -> None:
-    put(engine, "rated", rates=[rate(1, 1)])
-    with pytest.raises(Refused, match=why):
-        engine.call(kind, request_, pb.DeleteLimitResponse)
+def test_explain_says_which_part_holds_a_key(
+    engine: DrivenEngine, terms: dict[str, Any], part: int, knows_when: bool
+) -> None:
+    put(engine, "b", **terms)
+    send(engine, 3)
+    assert went(engine) == 1
+    assert went(engine) == 0
+    asked = admin.ExplainKeyRequest(queue="q", fairness_key="x")
+    told = engine.call(commands.EXPLAIN_KEY, asked, admin.ExplainKeyResponse)
+
+    assert told.state == admin.ExplainKeyResponse.STATE_THROTTLED
+    assert (told.blocking_bucket, told.blocking_part) == ("b", part)
+    assert told.HasField("until") == knows_when

@@ -39,7 +39,7 @@ _UNKNOWN = {
     "UNKNOWN_PAUSED": "not before it is resumed",
     "UNKNOWN_DELAYED": "when its delay is over",
     "UNKNOWN_NO_CONSUMER": "nobody can say: nothing was served of late",
-    "UNKNOWN_NO_TOKENS": "never, until its bucket gets a rate",
+    "UNKNOWN_NO_TOKENS": "when its limit lets it: nobody can say",
     "UNKNOWN_NOT_WATCHED": "not known yet; the broker has not watched this channel for long enough",
 }
 

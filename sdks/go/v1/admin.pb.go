@@ -5351,6 +5351,8 @@ type ExplainKeyResponse struct {
 	ByDefault bool `protobuf:"varint,17,opt,name=by_default,json=byDefault,proto3" json:"by_default,omitempty"`
 	// What the key's other messages wait for, where `key_order` is strict and one of it is leased or failed.
 	WaitsFor *KeyHead `protobuf:"bytes,20,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
+	// Which part of the limit of `blocking_bucket` holds it back.
+	BlockingPart LimitPart `protobuf:"varint,21,opt,name=blocking_part,json=blockingPart,proto3,enum=fila.v1.LimitPart" json:"blocking_part,omitempty"`
 	// Of `blocking_bucket`, if its limit learns: messages a second that it lets go now.
 	LearnedPerSecond float64 `protobuf:"fixed64,22,opt,name=learned_per_second,json=learnedPerSecond,proto3" json:"learned_per_second,omitempty"`
 	// When a provider last refused there; absent where none has since the broker started.
@@ -5513,6 +5515,13 @@ func (x *ExplainKeyResponse) GetWaitsFor() *KeyHead {
 		return x.WaitsFor
 	}
 	return nil
+}
+
+func (x *ExplainKeyResponse) GetBlockingPart() LimitPart {
+	if x != nil {
+		return x.BlockingPart
+	}
+	return LimitPart_LIMIT_PART_UNSPECIFIED
 }
 
 func (x *ExplainKeyResponse) GetLearnedPerSecond() float64 {
@@ -6565,7 +6574,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x11ExplainKeyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
-	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xdd\b\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\x96\t\n" +
 	"\x12ExplainKeyResponse\x127\n" +
 	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.ExplainKeyResponse.StateR\x05state\x12'\n" +
 	"\x0fblocking_bucket\x18\x02 \x01(\tR\x0eblockingBucket\x120\n" +
@@ -6586,7 +6595,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\rtail_forecast\x18\x10 \x01(\v2\x11.fila.v1.ForecastR\ftailForecast\x12\x1d\n" +
 	"\n" +
 	"by_default\x18\x11 \x01(\bR\tbyDefault\x12-\n" +
-	"\twaits_for\x18\x14 \x01(\v2\x10.fila.v1.KeyHeadR\bwaitsFor\x12,\n" +
+	"\twaits_for\x18\x14 \x01(\v2\x10.fila.v1.KeyHeadR\bwaitsFor\x127\n" +
+	"\rblocking_part\x18\x15 \x01(\x0e2\x12.fila.v1.LimitPartR\fblockingPart\x12,\n" +
 	"\x12learned_per_second\x18\x16 \x01(\x01R\x10learnedPerSecond\x129\n" +
 	"\n" +
 	"refused_at\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\trefusedAt\"\xe8\x01\n" +
@@ -6856,54 +6866,55 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*WaitCauses)(nil),                // 84: fila.v1.WaitCauses
 	(*ServedMeanwhile)(nil),           // 85: fila.v1.ServedMeanwhile
 	(*ChannelConsumers)(nil),          // 86: fila.v1.ChannelConsumers
-	(*DeadLetter)(nil),                // 87: fila.v1.DeadLetter
-	(*GetStatusRequest)(nil),          // 88: fila.v1.GetStatusRequest
-	(*WatchEventsRequest)(nil),        // 89: fila.v1.WatchEventsRequest
-	(*ListLateRequest)(nil),           // 90: fila.v1.ListLateRequest
-	(*ListKeyPoliciesRequest)(nil),    // 91: fila.v1.ListKeyPoliciesRequest
-	(*DropDeadLettersRequest)(nil),    // 92: fila.v1.DropDeadLettersRequest
-	(*FindKeysRequest)(nil),           // 93: fila.v1.FindKeysRequest
-	(*WatchStatsRequest)(nil),         // 94: fila.v1.WatchStatsRequest
-	(*GetSeriesRequest)(nil),          // 95: fila.v1.GetSeriesRequest
-	(*ListQueueVersionsRequest)(nil),  // 96: fila.v1.ListQueueVersionsRequest
-	(*GetQueueVersionRequest)(nil),    // 97: fila.v1.GetQueueVersionRequest
-	(*StartOperationRequest)(nil),     // 98: fila.v1.StartOperationRequest
-	(*WatchOperationRequest)(nil),     // 99: fila.v1.WatchOperationRequest
-	(*ListOperationsRequest)(nil),     // 100: fila.v1.ListOperationsRequest
-	(*CancelOperationRequest)(nil),    // 101: fila.v1.CancelOperationRequest
-	(*EditDeadLetterRequest)(nil),     // 102: fila.v1.EditDeadLetterRequest
-	(*SetLimitRequest)(nil),           // 103: fila.v1.SetLimitRequest
-	(*DeleteLimitRequest)(nil),        // 104: fila.v1.DeleteLimitRequest
-	(*ListLimitsRequest)(nil),         // 105: fila.v1.ListLimitsRequest
-	(*ResetLimitRequest)(nil),         // 106: fila.v1.ResetLimitRequest
-	(*CreateScheduleRequest)(nil),     // 107: fila.v1.CreateScheduleRequest
-	(*UpdateScheduleRequest)(nil),     // 108: fila.v1.UpdateScheduleRequest
-	(*DeleteScheduleRequest)(nil),     // 109: fila.v1.DeleteScheduleRequest
-	(*PauseScheduleRequest)(nil),      // 110: fila.v1.PauseScheduleRequest
-	(*ListSchedulesRequest)(nil),      // 111: fila.v1.ListSchedulesRequest
-	(*GetStatusResponse)(nil),         // 112: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 113: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 114: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 115: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 116: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 117: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 118: fila.v1.WatchStatsResponse
-	(*GetSeriesResponse)(nil),         // 119: fila.v1.GetSeriesResponse
-	(*ListQueueVersionsResponse)(nil), // 120: fila.v1.ListQueueVersionsResponse
-	(*StartOperationResponse)(nil),    // 121: fila.v1.StartOperationResponse
-	(*WatchOperationResponse)(nil),    // 122: fila.v1.WatchOperationResponse
-	(*ListOperationsResponse)(nil),    // 123: fila.v1.ListOperationsResponse
-	(*CancelOperationResponse)(nil),   // 124: fila.v1.CancelOperationResponse
-	(*EditDeadLetterResponse)(nil),    // 125: fila.v1.EditDeadLetterResponse
-	(*SetLimitResponse)(nil),          // 126: fila.v1.SetLimitResponse
-	(*DeleteLimitResponse)(nil),       // 127: fila.v1.DeleteLimitResponse
-	(*ListLimitsResponse)(nil),        // 128: fila.v1.ListLimitsResponse
-	(*ResetLimitResponse)(nil),        // 129: fila.v1.ResetLimitResponse
-	(*CreateScheduleResponse)(nil),    // 130: fila.v1.CreateScheduleResponse
-	(*UpdateScheduleResponse)(nil),    // 131: fila.v1.UpdateScheduleResponse
-	(*DeleteScheduleResponse)(nil),    // 132: fila.v1.DeleteScheduleResponse
-	(*PauseScheduleResponse)(nil),     // 133: fila.v1.PauseScheduleResponse
-	(*ListSchedulesResponse)(nil),     // 134: fila.v1.ListSchedulesResponse
+	(LimitPart)(0),                    // 87: fila.v1.LimitPart
+	(*DeadLetter)(nil),                // 88: fila.v1.DeadLetter
+	(*GetStatusRequest)(nil),          // 89: fila.v1.GetStatusRequest
+	(*WatchEventsRequest)(nil),        // 90: fila.v1.WatchEventsRequest
+	(*ListLateRequest)(nil),           // 91: fila.v1.ListLateRequest
+	(*ListKeyPoliciesRequest)(nil),    // 92: fila.v1.ListKeyPoliciesRequest
+	(*DropDeadLettersRequest)(nil),    // 93: fila.v1.DropDeadLettersRequest
+	(*FindKeysRequest)(nil),           // 94: fila.v1.FindKeysRequest
+	(*WatchStatsRequest)(nil),         // 95: fila.v1.WatchStatsRequest
+	(*GetSeriesRequest)(nil),          // 96: fila.v1.GetSeriesRequest
+	(*ListQueueVersionsRequest)(nil),  // 97: fila.v1.ListQueueVersionsRequest
+	(*GetQueueVersionRequest)(nil),    // 98: fila.v1.GetQueueVersionRequest
+	(*StartOperationRequest)(nil),     // 99: fila.v1.StartOperationRequest
+	(*WatchOperationRequest)(nil),     // 100: fila.v1.WatchOperationRequest
+	(*ListOperationsRequest)(nil),     // 101: fila.v1.ListOperationsRequest
+	(*CancelOperationRequest)(nil),    // 102: fila.v1.CancelOperationRequest
+	(*EditDeadLetterRequest)(nil),     // 103: fila.v1.EditDeadLetterRequest
+	(*SetLimitRequest)(nil),           // 104: fila.v1.SetLimitRequest
+	(*DeleteLimitRequest)(nil),        // 105: fila.v1.DeleteLimitRequest
+	(*ListLimitsRequest)(nil),         // 106: fila.v1.ListLimitsRequest
+	(*ResetLimitRequest)(nil),         // 107: fila.v1.ResetLimitRequest
+	(*CreateScheduleRequest)(nil),     // 108: fila.v1.CreateScheduleRequest
+	(*UpdateScheduleRequest)(nil),     // 109: fila.v1.UpdateScheduleRequest
+	(*DeleteScheduleRequest)(nil),     // 110: fila.v1.DeleteScheduleRequest
+	(*PauseScheduleRequest)(nil),      // 111: fila.v1.PauseScheduleRequest
+	(*ListSchedulesRequest)(nil),      // 112: fila.v1.ListSchedulesRequest
+	(*GetStatusResponse)(nil),         // 113: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 114: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 115: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 116: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 117: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 118: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 119: fila.v1.WatchStatsResponse
+	(*GetSeriesResponse)(nil),         // 120: fila.v1.GetSeriesResponse
+	(*ListQueueVersionsResponse)(nil), // 121: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 122: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 123: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 124: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 125: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 126: fila.v1.EditDeadLetterResponse
+	(*SetLimitResponse)(nil),          // 127: fila.v1.SetLimitResponse
+	(*DeleteLimitResponse)(nil),       // 128: fila.v1.DeleteLimitResponse
+	(*ListLimitsResponse)(nil),        // 129: fila.v1.ListLimitsResponse
+	(*ResetLimitResponse)(nil),        // 130: fila.v1.ResetLimitResponse
+	(*CreateScheduleResponse)(nil),    // 131: fila.v1.CreateScheduleResponse
+	(*UpdateScheduleResponse)(nil),    // 132: fila.v1.UpdateScheduleResponse
+	(*DeleteScheduleResponse)(nil),    // 133: fila.v1.DeleteScheduleResponse
+	(*PauseScheduleResponse)(nil),     // 134: fila.v1.PauseScheduleResponse
+	(*ListSchedulesResponse)(nil),     // 135: fila.v1.ListSchedulesResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	9,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
@@ -6967,122 +6978,123 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	83,  // 58: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
 	83,  // 59: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
 	70,  // 60: fila.v1.ExplainKeyResponse.waits_for:type_name -> fila.v1.KeyHead
-	79,  // 61: fila.v1.ExplainKeyResponse.refused_at:type_name -> google.protobuf.Timestamp
-	79,  // 62: fila.v1.KeyHead.leased_at:type_name -> google.protobuf.Timestamp
-	79,  // 63: fila.v1.KeyHead.retry_at:type_name -> google.protobuf.Timestamp
-	6,   // 64: fila.v1.GetMessageResponse.state:type_name -> fila.v1.GetMessageResponse.State
-	79,  // 65: fila.v1.GetMessageResponse.enqueued_at:type_name -> google.protobuf.Timestamp
-	5,   // 66: fila.v1.GetMessageResponse.cause:type_name -> fila.v1.ExplainKeyResponse.State
-	79,  // 67: fila.v1.GetMessageResponse.until:type_name -> google.protobuf.Timestamp
-	83,  // 68: fila.v1.GetMessageResponse.forecast:type_name -> fila.v1.Forecast
-	79,  // 69: fila.v1.GetMessageResponse.leased_at:type_name -> google.protobuf.Timestamp
-	79,  // 70: fila.v1.GetMessageResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
-	87,  // 71: fila.v1.GetMessageResponse.dead_letter:type_name -> fila.v1.DeadLetter
-	75,  // 72: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	79,  // 73: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	7,   // 74: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	14,  // 75: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	17,  // 76: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	24,  // 77: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	44,  // 78: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	26,  // 79: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	28,  // 80: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	37,  // 81: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	30,  // 82: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	32,  // 83: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	34,  // 84: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	42,  // 85: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	47,  // 86: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	49,  // 87: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	51,  // 88: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	54,  // 89: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	56,  // 90: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	58,  // 91: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	60,  // 92: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	62,  // 93: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
-	66,  // 94: fila.v1.FilaAdmin.SkipMessage:input_type -> fila.v1.SkipMessageRequest
-	68,  // 95: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	71,  // 96: fila.v1.FilaAdmin.GetMessage:input_type -> fila.v1.GetMessageRequest
-	73,  // 97: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	88,  // 98: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	89,  // 99: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	90,  // 100: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	91,  // 101: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	92,  // 102: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	93,  // 103: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	94,  // 104: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	95,  // 105: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
-	96,  // 106: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
-	97,  // 107: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	98,  // 108: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
-	99,  // 109: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
-	100, // 110: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
-	101, // 111: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
-	102, // 112: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
-	18,  // 113: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
-	103, // 114: fila.v1.FilaAdmin.SetLimit:input_type -> fila.v1.SetLimitRequest
-	104, // 115: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
-	105, // 116: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
-	106, // 117: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
-	107, // 118: fila.v1.FilaAdmin.CreateSchedule:input_type -> fila.v1.CreateScheduleRequest
-	108, // 119: fila.v1.FilaAdmin.UpdateSchedule:input_type -> fila.v1.UpdateScheduleRequest
-	109, // 120: fila.v1.FilaAdmin.DeleteSchedule:input_type -> fila.v1.DeleteScheduleRequest
-	110, // 121: fila.v1.FilaAdmin.PauseSchedule:input_type -> fila.v1.PauseScheduleRequest
-	111, // 122: fila.v1.FilaAdmin.ListSchedules:input_type -> fila.v1.ListSchedulesRequest
-	8,   // 123: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	15,  // 124: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	23,  // 125: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	25,  // 126: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	45,  // 127: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	27,  // 128: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	29,  // 129: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	38,  // 130: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	31,  // 131: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	33,  // 132: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	35,  // 133: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	43,  // 134: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	48,  // 135: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	50,  // 136: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	52,  // 137: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	55,  // 138: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	57,  // 139: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	59,  // 140: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	61,  // 141: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	63,  // 142: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	67,  // 143: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
-	69,  // 144: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	72,  // 145: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
-	74,  // 146: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	112, // 147: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	113, // 148: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	114, // 149: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	115, // 150: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	116, // 151: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	117, // 152: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	118, // 153: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	119, // 154: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	120, // 155: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	16,  // 156: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	121, // 157: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	122, // 158: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	123, // 159: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	124, // 160: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	125, // 161: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	19,  // 162: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	126, // 163: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
-	127, // 164: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
-	128, // 165: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
-	129, // 166: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
-	130, // 167: fila.v1.FilaAdmin.CreateSchedule:output_type -> fila.v1.CreateScheduleResponse
-	131, // 168: fila.v1.FilaAdmin.UpdateSchedule:output_type -> fila.v1.UpdateScheduleResponse
-	132, // 169: fila.v1.FilaAdmin.DeleteSchedule:output_type -> fila.v1.DeleteScheduleResponse
-	133, // 170: fila.v1.FilaAdmin.PauseSchedule:output_type -> fila.v1.PauseScheduleResponse
-	134, // 171: fila.v1.FilaAdmin.ListSchedules:output_type -> fila.v1.ListSchedulesResponse
-	123, // [123:172] is the sub-list for method output_type
-	74,  // [74:123] is the sub-list for method input_type
-	74,  // [74:74] is the sub-list for extension type_name
-	74,  // [74:74] is the sub-list for extension extendee
-	0,   // [0:74] is the sub-list for field type_name
+	87,  // 61: fila.v1.ExplainKeyResponse.blocking_part:type_name -> fila.v1.LimitPart
+	79,  // 62: fila.v1.ExplainKeyResponse.refused_at:type_name -> google.protobuf.Timestamp
+	79,  // 63: fila.v1.KeyHead.leased_at:type_name -> google.protobuf.Timestamp
+	79,  // 64: fila.v1.KeyHead.retry_at:type_name -> google.protobuf.Timestamp
+	6,   // 65: fila.v1.GetMessageResponse.state:type_name -> fila.v1.GetMessageResponse.State
+	79,  // 66: fila.v1.GetMessageResponse.enqueued_at:type_name -> google.protobuf.Timestamp
+	5,   // 67: fila.v1.GetMessageResponse.cause:type_name -> fila.v1.ExplainKeyResponse.State
+	79,  // 68: fila.v1.GetMessageResponse.until:type_name -> google.protobuf.Timestamp
+	83,  // 69: fila.v1.GetMessageResponse.forecast:type_name -> fila.v1.Forecast
+	79,  // 70: fila.v1.GetMessageResponse.leased_at:type_name -> google.protobuf.Timestamp
+	79,  // 71: fila.v1.GetMessageResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
+	88,  // 72: fila.v1.GetMessageResponse.dead_letter:type_name -> fila.v1.DeadLetter
+	75,  // 73: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	79,  // 74: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	7,   // 75: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	14,  // 76: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	17,  // 77: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	24,  // 78: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	44,  // 79: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	26,  // 80: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	28,  // 81: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	37,  // 82: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	30,  // 83: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	32,  // 84: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	34,  // 85: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	42,  // 86: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	47,  // 87: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	49,  // 88: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	51,  // 89: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	54,  // 90: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	56,  // 91: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	58,  // 92: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	60,  // 93: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	62,  // 94: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
+	66,  // 95: fila.v1.FilaAdmin.SkipMessage:input_type -> fila.v1.SkipMessageRequest
+	68,  // 96: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	71,  // 97: fila.v1.FilaAdmin.GetMessage:input_type -> fila.v1.GetMessageRequest
+	73,  // 98: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	89,  // 99: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	90,  // 100: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	91,  // 101: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	92,  // 102: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	93,  // 103: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	94,  // 104: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	95,  // 105: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	96,  // 106: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
+	97,  // 107: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	98,  // 108: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	99,  // 109: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
+	100, // 110: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
+	101, // 111: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
+	102, // 112: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
+	103, // 113: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
+	18,  // 114: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
+	104, // 115: fila.v1.FilaAdmin.SetLimit:input_type -> fila.v1.SetLimitRequest
+	105, // 116: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
+	106, // 117: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
+	107, // 118: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
+	108, // 119: fila.v1.FilaAdmin.CreateSchedule:input_type -> fila.v1.CreateScheduleRequest
+	109, // 120: fila.v1.FilaAdmin.UpdateSchedule:input_type -> fila.v1.UpdateScheduleRequest
+	110, // 121: fila.v1.FilaAdmin.DeleteSchedule:input_type -> fila.v1.DeleteScheduleRequest
+	111, // 122: fila.v1.FilaAdmin.PauseSchedule:input_type -> fila.v1.PauseScheduleRequest
+	112, // 123: fila.v1.FilaAdmin.ListSchedules:input_type -> fila.v1.ListSchedulesRequest
+	8,   // 124: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	15,  // 125: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	23,  // 126: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	25,  // 127: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	45,  // 128: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	27,  // 129: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	29,  // 130: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	38,  // 131: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	31,  // 132: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	33,  // 133: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	35,  // 134: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	43,  // 135: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	48,  // 136: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	50,  // 137: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	52,  // 138: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	55,  // 139: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	57,  // 140: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	59,  // 141: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	61,  // 142: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	63,  // 143: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	67,  // 144: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
+	69,  // 145: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	72,  // 146: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
+	74,  // 147: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	113, // 148: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	114, // 149: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	115, // 150: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	116, // 151: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	117, // 152: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	118, // 153: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	119, // 154: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	120, // 155: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	121, // 156: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	16,  // 157: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	122, // 158: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	123, // 159: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	124, // 160: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	125, // 161: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	126, // 162: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	19,  // 163: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	127, // 164: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
+	128, // 165: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
+	129, // 166: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
+	130, // 167: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
+	131, // 168: fila.v1.FilaAdmin.CreateSchedule:output_type -> fila.v1.CreateScheduleResponse
+	132, // 169: fila.v1.FilaAdmin.UpdateSchedule:output_type -> fila.v1.UpdateScheduleResponse
+	133, // 170: fila.v1.FilaAdmin.DeleteSchedule:output_type -> fila.v1.DeleteScheduleResponse
+	134, // 171: fila.v1.FilaAdmin.PauseSchedule:output_type -> fila.v1.PauseScheduleResponse
+	135, // 172: fila.v1.FilaAdmin.ListSchedules:output_type -> fila.v1.ListSchedulesResponse
+	124, // [124:173] is the sub-list for method output_type
+	75,  // [75:124] is the sub-list for method input_type
+	75,  // [75:75] is the sub-list for extension type_name
+	75,  // [75:75] is the sub-list for extension extendee
+	0,   // [0:75] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }

@@ -250,7 +250,7 @@ const (
 	Forecast_UNKNOWN_DELAYED Forecast_Unknown = 3
 	// Nobody consumes the channel, or nothing was served of late.
 	Forecast_UNKNOWN_NO_CONSUMER Forecast_Unknown = 4
-	// The token bucket it waits for never refills.
+	// What it waits for never refills, or is a slot or a period's budget: nobody can say.
 	Forecast_UNKNOWN_NO_TOKENS Forecast_Unknown = 5
 	// The broker has not watched this channel for long enough: some seconds of service.
 	Forecast_UNKNOWN_NOT_WATCHED Forecast_Unknown = 6

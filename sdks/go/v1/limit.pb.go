@@ -24,6 +24,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What of a limit holds a message.
+type LimitPart int32
+
+const (
+	// Nothing does, or it is not known.
+	LimitPart_LIMIT_PART_UNSPECIFIED LimitPart = 0
+	// One of its rates.
+	LimitPart_LIMIT_PART_RATE LimitPart = 1
+	// As many messages are in flight as may be.
+	LimitPart_LIMIT_PART_SLOTS LimitPart = 2
+	// What it may use of this period is used.
+	LimitPart_LIMIT_PART_BUDGET LimitPart = 3
+)
+
+// Enum value maps for LimitPart.
+var (
+	LimitPart_name = map[int32]string{
+		0: "LIMIT_PART_UNSPECIFIED",
+		1: "LIMIT_PART_RATE",
+		2: "LIMIT_PART_SLOTS",
+		3: "LIMIT_PART_BUDGET",
+	}
+	LimitPart_value = map[string]int32{
+		"LIMIT_PART_UNSPECIFIED": 0,
+		"LIMIT_PART_RATE":        1,
+		"LIMIT_PART_SLOTS":       2,
+		"LIMIT_PART_BUDGET":      3,
+	}
+)
+
+func (x LimitPart) Enum() *LimitPart {
+	p := new(LimitPart)
+	*p = x
+	return p
+}
+
+func (x LimitPart) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LimitPart) Descriptor() protoreflect.EnumDescriptor {
+	return file_fila_v1_limit_proto_enumTypes[0].Descriptor()
+}
+
+func (LimitPart) Type() protoreflect.EnumType {
+	return &file_fila_v1_limit_proto_enumTypes[0]
+}
+
+func (x LimitPart) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LimitPart.Descriptor instead.
+func (LimitPart) EnumDescriptor() ([]byte, []int) {
+	return file_fila_v1_limit_proto_rawDescGZIP(), []int{0}
+}
+
 // What a part counts.
 type Limit_Unit int32
 
@@ -61,11 +118,11 @@ func (x Limit_Unit) String() string {
 }
 
 func (Limit_Unit) Descriptor() protoreflect.EnumDescriptor {
-	return file_fila_v1_limit_proto_enumTypes[0].Descriptor()
+	return file_fila_v1_limit_proto_enumTypes[1].Descriptor()
 }
 
 func (Limit_Unit) Type() protoreflect.EnumType {
-	return &file_fila_v1_limit_proto_enumTypes[0]
+	return &file_fila_v1_limit_proto_enumTypes[1]
 }
 
 func (x Limit_Unit) Number() protoreflect.EnumNumber {
@@ -1001,7 +1058,12 @@ const file_fila_v1_limit_proto_rawDesc = "" +
 	"\fthrottle_key\x18\x01 \x01(\tR\vthrottleKey\x12\x14\n" +
 	"\x05spent\x18\x02 \x01(\x01R\x05spent\"?\n" +
 	"\x12ResetLimitResponse\x12)\n" +
-	"\x05limit\x18\x01 \x01(\v2\x13.fila.v1.LimitStateR\x05limitB\x1b\n" +
+	"\x05limit\x18\x01 \x01(\v2\x13.fila.v1.LimitStateR\x05limit*i\n" +
+	"\tLimitPart\x12\x1a\n" +
+	"\x16LIMIT_PART_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fLIMIT_PART_RATE\x10\x01\x12\x14\n" +
+	"\x10LIMIT_PART_SLOTS\x10\x02\x12\x15\n" +
+	"\x11LIMIT_PART_BUDGET\x10\x03B\x1b\n" +
 	"\vdev.fila.v1B\n" +
 	"LimitProtoP\x01b\x06proto3"
 
@@ -1017,39 +1079,40 @@ func file_fila_v1_limit_proto_rawDescGZIP() []byte {
 	return file_fila_v1_limit_proto_rawDescData
 }
 
-var file_fila_v1_limit_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_fila_v1_limit_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_fila_v1_limit_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_fila_v1_limit_proto_goTypes = []any{
-	(Limit_Unit)(0),               // 0: fila.v1.Limit.Unit
-	(*Limit)(nil),                 // 1: fila.v1.Limit
-	(*Learn)(nil),                 // 2: fila.v1.Learn
-	(*Rate)(nil),                  // 3: fila.v1.Rate
-	(*Budget)(nil),                // 4: fila.v1.Budget
-	(*LimitState)(nil),            // 5: fila.v1.LimitState
-	(*SetLimitRequest)(nil),       // 6: fila.v1.SetLimitRequest
-	(*SetLimitResponse)(nil),      // 7: fila.v1.SetLimitResponse
-	(*DeleteLimitRequest)(nil),    // 8: fila.v1.DeleteLimitRequest
-	(*DeleteLimitResponse)(nil),   // 9: fila.v1.DeleteLimitResponse
-	(*ListLimitsRequest)(nil),     // 10: fila.v1.ListLimitsRequest
-	(*ListLimitsResponse)(nil),    // 11: fila.v1.ListLimitsResponse
-	(*ResetLimitRequest)(nil),     // 12: fila.v1.ResetLimitRequest
-	(*ResetLimitResponse)(nil),    // 13: fila.v1.ResetLimitResponse
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(LimitPart)(0),                // 0: fila.v1.LimitPart
+	(Limit_Unit)(0),               // 1: fila.v1.Limit.Unit
+	(*Limit)(nil),                 // 2: fila.v1.Limit
+	(*Learn)(nil),                 // 3: fila.v1.Learn
+	(*Rate)(nil),                  // 4: fila.v1.Rate
+	(*Budget)(nil),                // 5: fila.v1.Budget
+	(*LimitState)(nil),            // 6: fila.v1.LimitState
+	(*SetLimitRequest)(nil),       // 7: fila.v1.SetLimitRequest
+	(*SetLimitResponse)(nil),      // 8: fila.v1.SetLimitResponse
+	(*DeleteLimitRequest)(nil),    // 9: fila.v1.DeleteLimitRequest
+	(*DeleteLimitResponse)(nil),   // 10: fila.v1.DeleteLimitResponse
+	(*ListLimitsRequest)(nil),     // 11: fila.v1.ListLimitsRequest
+	(*ListLimitsResponse)(nil),    // 12: fila.v1.ListLimitsResponse
+	(*ResetLimitRequest)(nil),     // 13: fila.v1.ResetLimitRequest
+	(*ResetLimitResponse)(nil),    // 14: fila.v1.ResetLimitResponse
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 }
 var file_fila_v1_limit_proto_depIdxs = []int32{
-	3,  // 0: fila.v1.Limit.rates:type_name -> fila.v1.Rate
-	4,  // 1: fila.v1.Limit.budget:type_name -> fila.v1.Budget
-	2,  // 2: fila.v1.Limit.learn:type_name -> fila.v1.Learn
-	0,  // 3: fila.v1.Rate.unit:type_name -> fila.v1.Limit.Unit
-	0,  // 4: fila.v1.Budget.unit:type_name -> fila.v1.Limit.Unit
-	1,  // 5: fila.v1.LimitState.limit:type_name -> fila.v1.Limit
-	14, // 6: fila.v1.LimitState.period_ends_at:type_name -> google.protobuf.Timestamp
-	14, // 7: fila.v1.LimitState.closed_until:type_name -> google.protobuf.Timestamp
-	14, // 8: fila.v1.LimitState.refused_at:type_name -> google.protobuf.Timestamp
-	1,  // 9: fila.v1.SetLimitRequest.limit:type_name -> fila.v1.Limit
-	1,  // 10: fila.v1.SetLimitResponse.limit:type_name -> fila.v1.Limit
-	5,  // 11: fila.v1.ListLimitsResponse.limits:type_name -> fila.v1.LimitState
-	5,  // 12: fila.v1.ResetLimitResponse.limit:type_name -> fila.v1.LimitState
+	4,  // 0: fila.v1.Limit.rates:type_name -> fila.v1.Rate
+	5,  // 1: fila.v1.Limit.budget:type_name -> fila.v1.Budget
+	3,  // 2: fila.v1.Limit.learn:type_name -> fila.v1.Learn
+	1,  // 3: fila.v1.Rate.unit:type_name -> fila.v1.Limit.Unit
+	1,  // 4: fila.v1.Budget.unit:type_name -> fila.v1.Limit.Unit
+	2,  // 5: fila.v1.LimitState.limit:type_name -> fila.v1.Limit
+	15, // 6: fila.v1.LimitState.period_ends_at:type_name -> google.protobuf.Timestamp
+	15, // 7: fila.v1.LimitState.closed_until:type_name -> google.protobuf.Timestamp
+	15, // 8: fila.v1.LimitState.refused_at:type_name -> google.protobuf.Timestamp
+	2,  // 9: fila.v1.SetLimitRequest.limit:type_name -> fila.v1.Limit
+	2,  // 10: fila.v1.SetLimitResponse.limit:type_name -> fila.v1.Limit
+	6,  // 11: fila.v1.ListLimitsResponse.limits:type_name -> fila.v1.LimitState
+	6,  // 12: fila.v1.ResetLimitResponse.limit:type_name -> fila.v1.LimitState
 	13, // [13:13] is the sub-list for method output_type
 	13, // [13:13] is the sub-list for method input_type
 	13, // [13:13] is the sub-list for extension type_name
@@ -1067,7 +1130,7 @@ func file_fila_v1_limit_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_limit_proto_rawDesc), len(file_fila_v1_limit_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,

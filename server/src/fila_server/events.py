@@ -30,7 +30,7 @@ KINDS = (
     "queue.created", "queue.updated", "queue.deleted", "queue.purged", "queue.expired", "queue.dead_letters_dropped",
     "channel.created", "channel.deleted", "channel.moved", "channel.purged", "channel.expired",
     "config.set", "config.deleted",
-    "limit.set", "limit.deleted", "limit.reset", "limit.closed", "limit.learned",
+    "limit.set", "limit.deleted", "limit.reset", "limit.closed", "limit.learned", "limit.budget",
     "key.policy_set", "key.message_skipped", "key.throttled", "key.starved", "key.released",
     "consumer.joined", "consumer.left",
     "dead_letters.made", "dead_letters.redriven", "dead_letters.dropped_by_hand", "dead_letters.edited",

@@ -20,6 +20,7 @@ KEEPS_RETURNING: Final = 4
 SINK_LOST: Final = 5
 LIMIT_CLOSED: Final = 6
 LIMIT_LEARNED: Final = 7
+LIMIT_BUDGET: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Notice:
     queue: str
     channel: str
     number: int
+    unreported: int = 0
+    """Others of its kind since the last one that was reported."""
 
     @classmethod
     def of(cls, payload: bytes) -> Notice:
@@ -40,6 +43,7 @@ class Notice:
             queue=reported.queue.decode(),
             channel=reported.channel.decode(),
             number=reported.number,
+            unreported=reported.unreported,
         )
 
     @property
@@ -70,6 +74,14 @@ class Notice:
                 offset=self.number,
                 detail="it was delivered ten times and came back before anybody had begun it; look at its "
                 "consumers (fila consumer list), or take it out by hand",
+            )
+        elif self.what == LIMIT_BUDGET:
+            emit(
+                "limit.budget",
+                throttle_key=self.queue,
+                limit=self.channel,
+                spent_percent=self.number,
+                unreported=self.unreported,
             )
         elif self.what == SINK_LOST:
             emit(

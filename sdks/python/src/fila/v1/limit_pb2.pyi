@@ -7,6 +7,10 @@ from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+LIMIT_PART_BUDGET: LimitPart
+LIMIT_PART_RATE: LimitPart
+LIMIT_PART_SLOTS: LimitPart
+LIMIT_PART_UNSPECIFIED: LimitPart
 
 class Budget(_message.Message):
     __slots__ = ["amount", "anchor_ms", "period_ms", "unit"]
@@ -146,3 +150,6 @@ class SetLimitResponse(_message.Message):
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     limit: Limit
     def __init__(self, limit: _Optional[_Union[Limit, _Mapping]] = ...) -> None: ...
+
+class LimitPart(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []

@@ -2,7 +2,7 @@
 for, from its clock.
 """
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 
 from fila_server.core.admin.forecast cimport put_forecast, tokens_before
 from fila_server.core.admin.key_head cimport delay_due_ms, first_delay, put_head
@@ -20,12 +20,15 @@ from fila_server.core.scheduling.clocks cimport (
 from fila_server.core.scheduling.eligibility cimport rate_limit_due_ms
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.scheduling.following cimport key_follows
+from fila_server.core.scheduling.parts cimport (
+    RATE_PART, Counted, parts_due_ns, parts_holding, parts_refill,
+)
 from fila_server.core.state.kinds cimport (
     PARKED_CAPPED, PARKED_IN_ORDER, PARKED_RATE_LIMITED, PARKED_THROTTLED,
 )
 from fila_server.core.state.paths cimport (
-    cap_is_default, channel_find, flow_retrying, frame_of, frame_offset, key_rate_limit, key_weight,
-    rate_is_default, slot_returns, subqueue_waits,
+    cap_is_default, channel_find, entry_of, flow_retrying, frame_of, frame_offset, key_rate_limit,
+    key_weight, rate_is_default, slot_returns, subqueue_waits,
 )
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport (
@@ -96,11 +99,19 @@ cdef Subqueue* _first_waiting(Flow* flow, StepBudget* steps) noexcept nogil:
 
 
 cdef int64_t _token_due_ms(Core* core, Subqueue* sub, StepBudget* steps) noexcept nogil:
-    """When a token can be its, if those whose turns come before take theirs, channels in turn; 0 = never."""
+    """When a token can be its, if those whose turns come before take theirs, channels in turn; 0 = never, or
+    nobody knows. Of a limit of several parts: when these have enough for its message, if nobody takes any."""
     cdef ThrottleKey* bucket = sub.waiter.waiters.bucket
     cdef Waiters* waiters = bucket.waiters
+    cdef Counted nobody
     cdef uint32_t channels = 0
     cdef double before, wait_s
+    cdef int64_t due_ns
+    if bucket.parts != NULL:
+        nobody.messages = nobody.cost = 0
+        parts_refill(core, bucket)
+        due_ns = parts_due_ns(core, bucket, entry_of(<Slot*> fifo_first(&sub.fifo)).cost, nobody)
+        return 0 if due_ns == INT64_MAX else core.wall_ms + (due_ns - core.mono_ns) // 1000000
     if bucket.bucket.rate <= 0 or bucket.bucket.burst < 1:
         return 0
     before = tokens_before(core, sub.waiter, steps)
@@ -114,6 +125,17 @@ cdef int64_t _token_due_ms(Core* core, Subqueue* sub, StepBudget* steps) noexcep
         before * max(channels, <uint32_t> 1) + 1 - bucket_level_at(&bucket.bucket, core.mono_ns)
     ) / bucket.bucket.rate
     return core.wall_ms + <int64_t> (min(max(wait_s, 0.0), LONGEST_S) * 1000)
+
+
+cdef int _part_of(Core* core, Subqueue* sub) noexcept nogil:
+    """What holds its first message at the limit in whose line it stands."""
+    cdef ThrottleKey* bucket = sub.waiter.waiters.bucket
+    cdef Counted nobody
+    if bucket.parts == NULL:
+        return RATE_PART
+    nobody.messages = nobody.cost = 0
+    parts_refill(core, bucket)
+    return parts_holding(core, bucket, entry_of(<Slot*> fifo_first(&sub.fifo)).cost, nobody)
 
 
 cdef Holding flow_holding(
@@ -267,6 +289,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     if held.bucket != NULL:
         name.at, name.length = held.bucket.text.bytes, held.bucket.text.length
         put_text_field(&b, v1.EXPLAIN_KEY_RESPONSE_BLOCKING_BUCKET, name)
+        put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_BLOCKING_PART, <uint64_t> _part_of(core, held.sub))
         if key_follows(held.bucket):
             put_double_field(
                 &b, v1.EXPLAIN_KEY_RESPONSE_LEARNED_PER_SECOND, held.bucket.parts.learned.rate)

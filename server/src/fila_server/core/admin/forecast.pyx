@@ -9,13 +9,16 @@ from fila_server.core.index.holders cimport holder_room
 from fila_server.core.lifecycle.deliver cimport consumer_room
 from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.protobuf cimport put_double_field, put_nested, put_number_field
+from fila_server.core.scheduling.parts cimport (
+    BUDGET_PART, SLOTS_PART, Counted, parts_holding, parts_refill,
+)
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport (
     entry_of, flow_is_in_order, flow_leased, key_cap, key_rate_limit, waiter_first,
 )
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Consumer, Slot, ThrottleKey, Waiters
-from fila_server.core.structures.bucket cimport bucket_level_at, bucket_refill
+from fila_server.core.structures.bucket cimport Bucket, bucket_level_at, bucket_refill
 from fila_server.core.structures.buffer cimport buffer_free, buffer_init
 from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.maps cimport map64_get
@@ -259,6 +262,37 @@ cdef uint64_t _rounds_of(Waiter* waiter) noexcept nogil:
     return _rounds_to_save(&waiter.waiters.ring, &waiter.turn, cost)
 
 
+cdef void _put_tokens(
+        Core* core, Buffer* row, ThrottleKey* bucket, Waiter* waiter, double own_cost) noexcept nogil:
+    """How fast the limit lets messages go, and how many at once; nothing where a slot or a period decides,
+    since nobody knows when leases end. A rate in costs is told as one in messages like those of the key."""
+    cdef Bucket* rate
+    cdef Counted nobody
+    cdef double per_second = bucket.bucket.rate
+    cdef double level = bucket_level_at(&bucket.bucket, core.mono_ns)
+    cdef double each
+    cdef uint32_t i
+    cdef int part
+    if bucket.parts == NULL:
+        bucket_refill(&bucket.bucket, core.mono_ns, True)
+        level = bucket_level_at(&bucket.bucket, core.mono_ns)
+    else:
+        parts_refill(core, bucket)
+        nobody.messages = nobody.cost = 0
+        part = parts_holding(
+            core, bucket, entry_of(<Slot*> fifo_first(&waiter_first(waiter).fifo)).cost, nobody)
+        if part == SLOTS_PART or part == BUDGET_PART or bucket.parts.terms.rate_count == 0:
+            return
+        for i in range(bucket.parts.terms.rate_count):
+            rate = &bucket.bucket if i == 0 else &bucket.parts.more[i - 1]
+            each = own_cost / 1000 if bucket.parts.terms.rates[i].in_cost else 1.0
+            per_second = rate.rate / each if i == 0 else min(per_second, rate.rate / each)
+            own_level = bucket_level_at(rate, core.mono_ns) / each
+            level = own_level if i == 0 else min(level, own_level)
+    put_double_field(row, seam.WAITERS_RATE, per_second)
+    put_double_field(row, seam.WAITERS_LEVEL, level)
+
+
 cdef void _put_waiters(
         Core* core, Buffer* b, Waiter* waiter, Flow* apart, double own_cost,
         StepBudget* steps) noexcept nogil:
@@ -279,10 +313,8 @@ cdef void _put_waiters(
     if apart != NULL and apart.subqueues != NULL:
         aside = <Waiter*> map64_get(&apart.subqueues.waiter_by_bucket, <uint64_t> bucket)
     rivals = _rivals(&ring, waiter.flow, apart, steps)
-    bucket_refill(&bucket.bucket, core.mono_ns, True)
     buffer_init(&row)
-    put_double_field(&row, seam.WAITERS_RATE, bucket.bucket.rate)
-    put_double_field(&row, seam.WAITERS_LEVEL, bucket_level_at(&bucket.bucket, core.mono_ns))
+    _put_tokens(core, &row, bucket, waiter, own_cost)
     put_number_field(&row, seam.WAITERS_CHANNELS, channels)
     put_double_field(&row, seam.WAITERS_WEIGHT, waiter.turn.weight * ring.ring.quantum / own_cost)
     put_double_field(

@@ -30,6 +30,8 @@ cdef enum Notice:
                                     # queue; the sink's name stands for the queue's
     LIMIT_CLOSED = 6                # number: milliseconds; the throttle key's name stands for the queue's
     LIMIT_LEARNED = 7               # number: the rate, in thousandths a second; the same
+    LIMIT_BUDGET = 8                # number: 80 or 100, the percents of a budget that are spent; the throttle
+                                    # key's name stands for the queue's, and its limit's for the channel's
 
 cdef void notice_of(Core* core, int what, Slice name, uint64_t number) noexcept nogil
 cdef void notice(Core* core, int what, Queue* queue, Channel* channel, uint64_t number) noexcept nogil

@@ -7,7 +7,9 @@ from fila_server.core.lifecycle.answers cimport emit
 from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport FRAME, NOTICE, OK
 from fila_server.core.protocol.protobuf cimport put_nested, put_number_field, put_text_field
-from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, put_varint
+from fila_server.core.structures.buffer cimport (
+    Buffer, Cursor, buffer_free, buffer_init, put_varint, take_slice, take_varint,
+)
 
 
 cdef void lease_revoke(Core* core, Lease* lease) noexcept nogil:
@@ -58,10 +60,28 @@ cdef void revoked_report(Core* core, Consumer* consumer) noexcept nogil:
 cdef void revoked_flush(Core* core) noexcept nogil:
     cdef Consumer* consumer = core.reported
     core.reported = NULL
+    if core.limit_table.crossed.length:
+        _budgets_report(core)
     while consumer != NULL:
         consumer.reported = False
         revoked_report(core, consumer)
         consumer = consumer.next_reported
+
+
+cdef void _budgets_report(Core* core) noexcept nogil:
+    cdef Buffer* crossed = &core.limit_table.crossed
+    cdef Cursor c
+    cdef Buffer payload
+    c.at, c.end, c.bad = crossed.data, crossed.data + crossed.length, False
+    while c.at < c.end and not c.bad:
+        buffer_init(&payload)
+        put_number_field(&payload, seam.NOTICE_WHAT, LIMIT_BUDGET)
+        put_number_field(&payload, seam.NOTICE_NUMBER, take_varint(&c))
+        put_number_field(&payload, seam.NOTICE_UNREPORTED, take_varint(&c))
+        put_text_field(&payload, seam.NOTICE_QUEUE, take_slice(&c, take_varint(&c)))
+        put_text_field(&payload, seam.NOTICE_CHANNEL, take_slice(&c, take_varint(&c)))
+        emit(core, 0, NOTICE, OK, &payload, False)
+    crossed.length = 0
 
 
 cdef void revoked_forget(Core* core, Consumer* consumer) noexcept nogil:

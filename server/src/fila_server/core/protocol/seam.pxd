@@ -307,6 +307,7 @@ cdef enum:
     NOTICE_QUEUE = 2
     NOTICE_CHANNEL = 3
     NOTICE_NUMBER = 4
+    NOTICE_UNREPORTED = 5
 
 cdef enum:
     AUDITED_AUDIT = 14

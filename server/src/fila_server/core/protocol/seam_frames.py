@@ -286,7 +286,13 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (15, "with_forecast", _BOOL),
     ),
     "Explained": ((100, "forecast", "Forecast"),),
-    "Notice": ((1, "what", _UINT32), (2, "queue", _BYTES), (3, "channel", _BYTES), (4, "number", _UINT64)),
+    "Notice": (
+        (1, "what", _UINT32),
+        (2, "queue", _BYTES),
+        (3, "channel", _BYTES),
+        (4, "number", _UINT64),
+        (5, "unreported", _UINT64),
+    ),
     # What Python adds behind an operator's request: it is written with the change, to the log of what operators did.
     "Audited": ((14, "audit", _BYTES),),
     # What the edge adds behind a request that opens a consumer: its principal, how many messages may be in flight

@@ -68,7 +68,8 @@ cdef enum:
 HEADERS_KEPT = ("none", "policy", "all")        # in the order of HeadersKept
 
 # Grows when the same inputs lead to other decisions. 2: lines before buckets are rings. 3: no second burst.
-DECISION_RULES = 3
+# 4: who needs several limits keeps what it was given of one.
+DECISION_RULES = 4
 
 _hash_seed = None
 _STORE_ERRORS = {

@@ -6,8 +6,11 @@ from libc.string cimport memset
 
 from fila_server.core.scheduling.clocks cimport clock_begin, clock_end, clock_note
 from fila_server.core.scheduling.eligibility cimport flow_join, flow_park, flow_rest, flow_stopped, key_extras
+from fila_server.core.scheduling.keeping cimport keep_ends
 from fila_server.core.scheduling.throttle cimport set_release
-from fila_server.core.scheduling.tokens cimport bucket_refusing, set_wake, subqueue_leave, subqueue_wait
+from fila_server.core.scheduling.tokens cimport (
+    bucket_refusing, set_wake, subqueue_keeps_nothing, subqueue_leave, subqueue_wait,
+)
 from fila_server.core.scheduling.waiters cimport subqueue_rank, waiters_leave
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
 from fila_server.core.state.paths cimport flow_retrying, key_weight
@@ -136,6 +139,7 @@ cdef Subqueue* subqueue_of(Core* core, Flow* flow, ThrottleSet* set) noexcept no
 cdef void subqueue_free(Core* core, Subqueue* sub) noexcept nogil:
     cdef Flow* flow = sub.flow
     subqueue_leave(core, sub)
+    subqueue_keeps_nothing(core, sub)
     if sub.node.in_heap:
         flow.subqueues.eligible = heap_remove(flow.subqueues.eligible, &sub.node)
     if sub.sibling != NULL:
@@ -165,6 +169,7 @@ cdef void _stand_down(Core* core, Flow* flow) noexcept nogil:
         if sub.waiter != NULL:
             gave_up |= waiters_leave(core, sub)
             subqueue_rank(sub)
+        gave_up |= keep_ends(core, sub)
         sub = sub.sibling
     sub = flow.subqueues.first if gave_up else NULL
     while sub != NULL:

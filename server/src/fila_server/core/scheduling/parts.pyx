@@ -64,24 +64,52 @@ cdef bint parts_have(ThrottleKey* key, uint64_t cost, Counted before) noexcept n
     return True
 
 
-cdef void parts_take(ThrottleKey* key, uint64_t cost) noexcept nogil:
+cdef void parts_rates_take(ThrottleKey* key, uint64_t cost) noexcept nogil:
     cdef LimitTerms* terms = &key.parts.terms
     cdef uint32_t i
     for i in range(terms.rate_count):
         bucket_take_amount(_rate(key, i), _amount(terms.rates[i].in_cost, cost))
-    if terms.amount > 0:
-        ledger_take(&key.parts.ledger, _amount(terms.budget_in_cost, cost))
 
 
-cdef void parts_give_back(ThrottleKey* key, uint64_t cost) noexcept nogil:
+cdef void parts_rates_give_back(ThrottleKey* key, uint64_t cost) noexcept nogil:
     cdef LimitTerms* terms = &key.parts.terms
     cdef uint32_t i
     for i in range(terms.rate_count):
         if i == 0 and key_follows(key) and key.bucket.level <= 0:
             continue                                # it may be closed, and nothing may go
         bucket_give_back_amount(_rate(key, i), _amount(terms.rates[i].in_cost, cost))
-    if terms.amount > 0:
-        ledger_give_back(&key.parts.ledger, _amount(terms.budget_in_cost, cost))
+
+
+cdef void parts_rates_settle(ThrottleKey* key, uint64_t taken, uint64_t cost) noexcept nogil:
+    cdef LimitTerms* terms = &key.parts.terms
+    cdef uint32_t i
+    for i in range(terms.rate_count if cost != taken else 0):
+        if terms.rates[i].in_cost:
+            bucket_take_amount(_rate(key, i), (<double> cost - <double> taken) / 1000.0)
+
+
+cdef bint parts_budget_has(Core* core, ThrottleKey* key, uint64_t cost) noexcept nogil:
+    cdef LimitTerms* terms = &key.parts.terms
+    if terms.amount == 0:
+        return True
+    ledger_turn(&key.parts.ledger, core.wall_ms)
+    return ledger_has(&key.parts.ledger, _amount(terms.budget_in_cost, cost), 0)
+
+
+cdef void parts_spend(ThrottleKey* key, uint64_t cost) noexcept nogil:
+    if key.parts.terms.amount > 0:
+        ledger_take(&key.parts.ledger, _amount(key.parts.terms.budget_in_cost, cost))
+
+
+cdef void parts_take(ThrottleKey* key, uint64_t cost) noexcept nogil:
+    parts_rates_take(key, cost)
+    parts_spend(key, cost)
+
+
+cdef void parts_give_back(ThrottleKey* key, uint64_t cost) noexcept nogil:
+    parts_rates_give_back(key, cost)
+    if key.parts.terms.amount > 0:
+        ledger_give_back(&key.parts.ledger, _amount(key.parts.terms.budget_in_cost, cost))
 
 
 cdef int64_t _period_ends_ns(Core* core, ThrottleKey* key) noexcept nogil:
@@ -104,6 +132,17 @@ cdef int64_t parts_due_ns(Core* core, ThrottleKey* key, uint64_t cost, Counted b
     ):
         due_ns = max(due_ns, _period_ends_ns(core, key))
     return due_ns
+
+
+cdef int parts_holding(Core* core, ThrottleKey* key, uint64_t cost, Counted before) noexcept nogil:
+    cdef LimitTerms* terms = &key.parts.terms
+    if terms.slots and key.in_flight + before.messages >= <int64_t> terms.slots:
+        return SLOTS_PART
+    if terms.amount > 0 and not ledger_has(
+        &key.parts.ledger, _amount(terms.budget_in_cost, cost), _before(terms.budget_in_cost, before)
+    ):
+        return BUDGET_PART
+    return NO_PART if parts_have(key, cost, before) else RATE_PART
 
 
 # --- what it is made of ------------------------------------------------------------------------

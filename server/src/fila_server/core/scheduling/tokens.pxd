@@ -12,6 +12,8 @@ from fila_server.core.state.state cimport Channel, Core, Flow, Slot, Subqueue, T
 cdef ThrottleKey* bucket_refusing(Core* core, Subqueue* sub) noexcept nogil
 # Step into the line of the bucket that refused; who stands there already wants a token anew.
 cdef void subqueue_wait(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept nogil
+# It goes, or may not go whatever its limits say: what it kept of them is others'.
+cdef void subqueue_keeps_nothing(Core* core, Subqueue* sub) noexcept nogil
 # It stands in no line any more, nor among those that may go: subqueue_rank puts it there.
 cdef void subqueue_leave(Core* core, Subqueue* sub) noexcept nogil
 # A message came into its fifo or left it, and it has some.

@@ -9,6 +9,9 @@ from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from fila_server.core.scheduling.clocks cimport channel_room
 from fila_server.core.scheduling.eligibility cimport flow_join, rate_limit_refund
 from fila_server.core.scheduling.following cimport following_takes, key_follows
+from fila_server.core.scheduling.keeping cimport (
+    is_kept, keep, keep_ends, keeper_at, rest_has, rest_pay, ticket_take,
+)
 from fila_server.core.scheduling.parts cimport (
     Counted, parts_due_ns, parts_give_back, parts_have, parts_refill, parts_take,
 )
@@ -17,13 +20,16 @@ from fila_server.core.scheduling.waiters cimport (
     subqueue_rank, waiter_changed, waiter_spend, waiter_withdraw, waiters_join, waiters_leave, waiters_speak,
     waiters_turn,
 )
+from fila_server.core.state.limits cimport LimitTable
 from fila_server.core.state.paths cimport entry_of, key_rate_limit, share_of, waiter_first
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Flow, ThrottleSet, Waiter, Waiters
 from fila_server.core.structures.bucket cimport (
     bucket_give_back, bucket_has, bucket_refill, bucket_take, bucket_tokens,
 )
+from fila_server.core.structures.buffer cimport put_bytes, put_varint
 from fila_server.core.structures.fifo cimport fifo_first
+from fila_server.core.structures.ledger cimport Ledger
 from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.structures.ring cimport (
     DEFERRED, Turn, ring_afford, ring_again, ring_charge, ring_refund, ring_turn, ring_yield,
@@ -32,6 +38,10 @@ from fila_server.core.structures.timers cimport timer_cancel, timer_set
 
 cdef double LONGEST_WAIT_NS = 86400e9
 cdef double FOR_EVER_S = 1e300
+cdef double NEARLY_ALL = 1 - 1e-9       # sums of costs are rounded
+
+cdef enum:
+    EVENTS_A_SECOND = 10
 
 # What a token costs a channel of its turns at a bucket: one turn.
 cdef int64_t TOKEN_COST = 1000
@@ -80,9 +90,13 @@ cdef ThrottleKey* bucket_refusing(Core* core, Subqueue* sub) noexcept nogil:
         bucket = set.members[i]
         if not bucket.limited:
             continue
-        _refill(core, bucket)
-        if _has_for(bucket, sub):
-            continue
+        if is_kept(sub, i):
+            if rest_has(core, sub, i, _first_cost(sub)):
+                continue
+        else:
+            _refill(core, bucket)
+            if _has_for(bucket, sub):
+                continue
         wait = _wait_s(core, bucket, sub)
         if wait > longest or worst == NULL:
             longest = wait
@@ -98,6 +112,9 @@ cdef inline void _refill(Core* core, ThrottleKey* bucket) noexcept nogil:
 
 
 cdef void subqueue_wait(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept nogil:
+    ticket_take(core, sub)
+    if sub.waiter != NULL and sub.waiter.waiters.bucket != bucket:
+        keep(core, sub, bucket)
     if sub.waiter != NULL and sub.waiter.waiters.bucket == bucket:
         waiter_withdraw(core, sub.waiter)
     else:
@@ -130,23 +147,61 @@ cdef void slot_pay(Core* core, Slot* slot) noexcept nogil:
     cdef Subqueue* sub = <Subqueue*> slot.owner
     cdef ThrottleSet* set
     cdef ThrottleKey* bucket
+    cdef double spent
     cdef uint32_t i
     if sub == NULL:
         return
     set = sub.set
     if sub.waiter != NULL:
         waiter_spend(core, sub.waiter, entry_of(slot).cost)
+    sub.ticket = 0
     for i in range(set.count):
         bucket = set.members[i]
         if bucket.charged:
-            if bucket.parts == NULL:
+            spent = bucket.parts.ledger.spent if bucket.parts != NULL else 0
+            if is_kept(sub, i):
+                rest_pay(core, sub, i, entry_of(slot).cost)
+                bucket.in_flight -= 1           # which it had kept, too
+            elif bucket.parts == NULL:
                 bucket_take(&bucket.bucket)
             else:
                 _parts_pay(core, bucket, entry_of(slot).cost)
+            if bucket.parts != NULL and bucket.parts.terms.amount > 0:
+                _budget_looked_at(core, bucket, spent)
             bucket.passed += 1
             bucket.limit.passed += 1
             bucket_used(core, bucket)
         bucket.in_flight += 1
+    if core.limit_table.keeper == sub:
+        keep_ends(core, sub)
+
+
+cdef void _budget_crossed(Core* core, ThrottleKey* bucket, uint64_t percent) noexcept nogil:
+    """Reported at most EVENTS_A_SECOND times a second, whatever a thousand customers do; others are
+    counted."""
+    cdef LimitTable* table = &core.limit_table
+    if core.mono_ns // 1000000 - table.counted_from_ms >= 1000 or table.counted_from_ms == 0:
+        table.counted_from_ms, table.reported = core.mono_ns // 1000000, 0
+    if table.reported >= EVENTS_A_SECOND:
+        table.unreported += 1
+        return
+    table.reported += 1
+    put_varint(&table.crossed, percent)
+    put_varint(&table.crossed, table.unreported)
+    put_varint(&table.crossed, bucket.text.length)
+    put_bytes(&table.crossed, bucket.text.bytes, bucket.text.length)
+    put_varint(&table.crossed, bucket.limit.text.length)
+    put_bytes(&table.crossed, bucket.limit.text.bytes, bucket.limit.text.length)
+    table.unreported = 0
+
+
+cdef void _budget_looked_at(Core* core, ThrottleKey* bucket, double before) noexcept nogil:
+    """Something more of it is spent than `before`."""
+    cdef Ledger* ledger = &bucket.parts.ledger
+    if before < ledger.amount * 0.8 <= ledger.spent:
+        _budget_crossed(core, bucket, 80)
+    if before < ledger.amount * NEARLY_ALL <= ledger.spent:
+        _budget_crossed(core, bucket, 100)
 
 
 cdef void _parts_pay(Core* core, ThrottleKey* bucket, uint64_t cost) noexcept nogil:
@@ -383,7 +438,15 @@ cdef void channel_full(Core* core, Channel* channel) noexcept nogil:
         waiters = following
 
 
+cdef void subqueue_keeps_nothing(Core* core, Subqueue* sub) noexcept nogil:
+    if keep_ends(core, sub):
+        set_wake(core, sub.set)
+
+
 cdef void bucket_set(Core* core, ThrottleKey* bucket, Limit* limit) noexcept nogil:
+    cdef Subqueue* keeper = keeper_at(core, bucket)
+    if keeper != NULL:
+        subqueue_keeps_nothing(core, keeper)
     throttle_key_belongs(core, bucket, limit)
     bucket_used(core, bucket)
     if bucket.limited:

@@ -10,6 +10,7 @@ It exists while messages name it, leases of such run, or something of it is used
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.structures.bucket cimport Bucket
+from fila_server.core.structures.buffer cimport Buffer
 from fila_server.core.structures.learned_rate cimport LearnedRate
 from fila_server.core.structures.ledger cimport Ledger
 from fila_server.core.structures.maps cimport Text, TextMap
@@ -65,3 +66,8 @@ cdef struct LimitTable:
     int64_t  newest_ms              # that the wall clock ever read; and up to where a restart knows that
     int64_t  recorded_ms
     uint64_t tickets                # the last one given
+    void*    keeper                 # a Subqueue; see scheduling/keeping
+    uint64_t cost_then[16]          # what its message cost when it was kept, by place in its set
+    Buffer   crossed                # budgets of which much is spent now: reported with this pass
+    int64_t  counted_from_ms        # when the second began in which so many were reported, and others not
+    uint64_t reported, unreported

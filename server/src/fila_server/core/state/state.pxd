@@ -140,8 +140,9 @@ cdef struct Key:                    # a fairness key of one queue
 cdef struct Subqueue:               # a flow's ready messages that share one set of throttle keys
     HeapNode node                   # first
     Fifo     fifo
-    uint32_t count                  # of its fifo
+    uint32_t count, kept            # of its fifo; bits: the keys of its set of which it keeps something
     uint32_t waiting_since_ms, waiting_ms # while it stands in a line, and what that adds up to
+    uint64_t ticket                 # of when it first had to wait since a message of it went; 0 = it had not
     uint64_t cost, held, held_cost  # history: of all; messages told to be held; of those
     ThrottleKey* held_by            # history: the bucket that was told
     Flow*    flow
@@ -464,11 +465,10 @@ cdef struct Core:
     uint32_t pages_count
     Lookups  lookups                # messages that calls name
     uint64_t loads_taken            # answers of the reader thread
-    Queue    *gone, *gone_last      # deleted, and being taken apart; oldest first
+    Queue    *gone, *gone_last, *revealing, *revealing_last     # taken apart; in turn to become visible
     Chore    *chores, *chores_last  # changes that are carried out in pieces, each in its turn
     KeyDefaulting key_defaulting
     uint64_t stage_end              # see budget.pxd
-    Queue    *revealing, *revealing_last    # queues whose frames need more than one stage, in turn
     char**   moved_bytes            # bytes of moved messages, until their frame is built
     uint32_t moved_bytes_count, moved_bytes_capacity
     Frame    *stored, *stored_last  # frames of this pass, oldest first, until it is written

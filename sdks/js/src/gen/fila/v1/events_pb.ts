@@ -1191,7 +1191,7 @@ export enum Forecast_Unknown {
   NO_CONSUMER = 4,
 
   /**
-   * The token bucket it waits for never refills.
+   * What it waits for never refills, or is a slot or a period's budget: nobody can say.
    *
    * @generated from enum value: UNKNOWN_NO_TOKENS = 5;
    */

@@ -1,0 +1,89 @@
+"""What is kept is taken from the limit, so everybody else counts without it."""
+
+from fila_server.core.scheduling.parts cimport (
+    Counted, parts_budget_has, parts_have, parts_rates_give_back, parts_rates_settle, parts_rates_take,
+    parts_refill, parts_spend,
+)
+from fila_server.core.state.paths cimport entry_of
+from fila_server.core.state.state cimport Slot
+from fila_server.core.structures.bucket cimport bucket_give_back, bucket_has, bucket_refill, bucket_take
+from fila_server.core.structures.fifo cimport fifo_first
+
+
+cdef inline bint _has_slots(ThrottleKey* key) noexcept nogil:
+    return key.parts != NULL and key.parts.terms.slots > 0
+
+
+cdef bint _has(Core* core, ThrottleKey* key, uint64_t cost) noexcept nogil:
+    cdef Counted before
+    if key.parts == NULL:
+        bucket_refill(&key.bucket, core.mono_ns, True)
+        return bucket_has(&key.bucket)
+    before.messages = before.cost = 0
+    parts_refill(core, key)
+    return parts_have(key, cost, before)
+
+
+cdef void keep(Core* core, Subqueue* sub, ThrottleKey* refusing) noexcept nogil:
+    cdef Subqueue* keeper = <Subqueue*> core.limit_table.keeper
+    cdef ThrottleKey* key = sub.waiter.waiters.bucket
+    cdef uint64_t cost = entry_of(<Slot*> fifo_first(&sub.fifo)).cost
+    cdef uint32_t i = 0
+    if keeper != NULL and keeper != sub:
+        if keeper.ticket < sub.ticket:
+            return
+        keep_ends(core, keeper)
+    while sub.set.members[i] != key:
+        i += 1
+    if is_kept(sub, i) or (_has_slots(key) and not _has_slots(refusing)) or not _has(core, key, cost):
+        return
+    core.limit_table.keeper = sub
+    core.limit_table.cost_then[i] = cost
+    sub.kept |= 1 << i
+    key.in_flight += 1
+    if key.parts == NULL:
+        bucket_take(&key.bucket)
+    else:
+        parts_rates_take(key, cost)
+
+
+cdef bint rest_has(Core* core, Subqueue* sub, uint32_t member, uint64_t cost) noexcept nogil:
+    return sub.set.members[member].parts == NULL or parts_budget_has(core, sub.set.members[member], cost)
+
+
+cdef void rest_pay(Core* core, Subqueue* sub, uint32_t member, uint64_t cost) noexcept nogil:
+    cdef ThrottleKey* key = sub.set.members[member]
+    if key.parts != NULL:
+        parts_rates_settle(key, core.limit_table.cost_then[member], cost)
+        parts_spend(key, cost)
+    sub.kept &= ~(<uint32_t> 1 << member)
+
+
+cdef bint keep_ends(Core* core, Subqueue* sub) noexcept nogil:
+    cdef ThrottleKey* key
+    cdef uint32_t i
+    cdef bint came_back = sub.kept != 0
+    if core.limit_table.keeper == sub:
+        core.limit_table.keeper = NULL
+    for i in range(sub.set.count if came_back else 0):
+        if not is_kept(sub, i):
+            continue
+        key = sub.set.members[i]
+        key.in_flight -= 1
+        if key.parts == NULL:
+            bucket_give_back(&key.bucket)
+        else:
+            parts_rates_give_back(key, core.limit_table.cost_then[i])
+    sub.kept = 0
+    return came_back
+
+
+cdef Subqueue* keeper_at(Core* core, ThrottleKey* key) noexcept nogil:
+    cdef Subqueue* keeper = <Subqueue*> core.limit_table.keeper
+    cdef uint32_t i
+    if keeper == NULL:
+        return NULL
+    for i in range(keeper.set.count):
+        if keeper.set.members[i] == key and is_kept(keeper, i):
+            return keeper
+    return NULL
