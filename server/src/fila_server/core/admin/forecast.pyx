@@ -269,8 +269,8 @@ cdef void _put_tokens(
     cdef Bucket* rate
     cdef Counted nobody
     cdef double per_second = bucket.bucket.rate
-    cdef double level = bucket_level_at(&bucket.bucket, core.mono_ns)
-    cdef double each
+    cdef double level = 0
+    cdef double own_level, each
     cdef uint32_t i
     cdef int part
     if bucket.parts == NULL:

@@ -37,10 +37,11 @@ cdef void parts_give_back(ThrottleKey* key, uint64_t cost) noexcept nogil
 # The same of its rates alone, and of its budget.
 cdef void parts_rates_take(ThrottleKey* key, uint64_t cost) noexcept nogil
 cdef void parts_rates_give_back(ThrottleKey* key, uint64_t cost) noexcept nogil
-cdef void parts_rates_settle(ThrottleKey* key, uint64_t taken, uint64_t cost) noexcept nogil   # it cost otherwise
+cdef void parts_rates_settle(ThrottleKey* key, uint64_t taken, uint64_t cost) noexcept nogil  # cost otherwise
 cdef bint parts_budget_has(Core* core, ThrottleKey* key, uint64_t cost) noexcept nogil
 cdef void parts_spend(ThrottleKey* key, uint64_t cost) noexcept nogil
-# Which of them has not enough for a message behind what is counted on: a Part; of several, what lasts longest.
+# Which of them has not enough for a message behind what is counted on: a Part; of several, what lasts
+# longest.
 cdef int parts_holding(Core* core, ThrottleKey* key, uint64_t cost, Counted before) noexcept nogil
 # When they will have enough, on the monotonic clock, if nothing is taken meanwhile; INT64_MAX: nobody can
 # know, since a lease must end, or nothing refills it.
