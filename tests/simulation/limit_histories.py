@@ -46,10 +46,15 @@ class Oracle:
     went: list[Went] = field(default_factory=list)
     newest_period: int = 0
 
-    def goes(self, at_s: float, wall_ms: int, cost: float) -> None:
+    def sees(self, wall_ms: int) -> None:
+        """The clock reads this; the newest period that it was ever in is what counts."""
         if self.terms.HasField("budget"):
             budget = self.terms.budget
             self.newest_period = max(self.newest_period, (wall_ms - budget.anchor_ms) // budget.period_ms)
+
+    def goes(self, at_s: float, wall_ms: int, cost: float) -> None:
+        """A message went."""
+        self.sees(wall_ms)
         self.went.append(Went(at_s, cost, self.newest_period))
         for rate in self.terms.rates:
             self._judge_rate(rate)
@@ -152,6 +157,8 @@ class History:
         ms = chance.choice([0, 50, 400, 3_000])
         self.engine.sleep(ms)
         self.elapsed_s += ms / 1000
+        for oracle in self.oracles.values():
+            oracle.sees(self.engine.wall_ms)
 
     def _settle(self) -> None:
         for queue, held in self.leased.items():

@@ -18,10 +18,12 @@ def test_no_part_of_a_limit_gives_more_than_it_may(first: int) -> None:
 
 def test_the_oracle_finds_a_rate_and_a_budget_that_give_too_much() -> None:
     generous = Oracle(pb.Limit(name="b", rates=[pb.Rate(per_second=1, burst=1)]))
-    with pytest.raises(Wrong, match="the bound is"):
-        for _ in range(5):
-            generous.goes(0.0, 0, 1.0)
     spent = Oracle(pb.Limit(name="b", budget=pb.Budget(amount=2, period_ms=1000)))
+    for _ in range(2):
+        generous.goes(0.0, 0, 1.0)
+        spent.goes(0.0, 0, 1.0)
+    generous.goes(0.0, 0, 1.0)
+    with pytest.raises(Wrong, match="the bound is"):
+        generous.goes(0.0, 0, 1.0)
     with pytest.raises(Wrong, match="in one period"):
-        for _ in range(3):
-            spent.goes(0.0, 0, 1.0)
+        spent.goes(0.0, 0, 1.0)
