@@ -270,6 +270,25 @@ def test_who_keeps_something_gives_it_back_when_it_may_not_go_any_more(engine: D
         assert went(engine) >= 1, "nobody keeps a token of the first limit"
 
 
+def test_who_waits_for_the_budget_of_a_limit_keeps_no_slot_of_it(engine: DrivenEngine) -> None:
+    """It would wait for the slot that it keeps itself."""
+    put(engine, "b", max_in_flight=1, budget=budget(2, period_ms=60_000, anchor_ms=engine.wall_ms))
+    put(engine, "other", max_in_flight=1)
+    send(engine, 1, key="other", k="others")
+    send(engine, 1, key="b", k="single")
+    held = engine.lease("q", most=10)
+    assert len(held) == 2
+    send(engine, 1, key="b", u="other", k="both")
+    engine.ack("q", [message for message in held if message.metadata.fairness_key == "single"])
+    assert went(engine) == 0
+    reset = pb.ResetLimitRequest(throttle_key="b", spent=2)
+    engine.call(commands.RESET_LIMIT, reset, pb.ResetLimitResponse)
+    engine.ack("q", [message for message in held if message.metadata.fairness_key == "others"])
+    assert went(engine) == 0, "the budget is spent"
+    engine.sleep(61_000, step_ms=1000)
+    assert went(engine) == 1
+
+
 def test_a_budget_is_told_at_four_fifths_and_when_it_is_spent_ten_times_a_second_at_most(
     engine: DrivenEngine,
 ) -> None:
@@ -280,14 +299,14 @@ def test_a_budget_is_told_at_four_fifths_and_when_it_is_spent_ten_times_a_second
     assert went(engine) == 200
     told = notices(engine)
     assert len(told) == 10
-    assert told[0] == (6, b"tenant:0", b"tenant:*", 80, 0)
+    assert told[0] == (8, b"tenant:0", b"tenant:*", 80, 0)
     engine.sleep(1100)
     send(engine, 10, key="tenant:last")
     engine.others.clear()
     assert went(engine) == 10
     assert notices(engine) == [
-        (6, b"tenant:last", b"tenant:*", 80, 30),
-        (6, b"tenant:last", b"tenant:*", 100, 0),
+        (8, b"tenant:last", b"tenant:*", 80, 30),
+        (8, b"tenant:last", b"tenant:*", 100, 0),
     ]
 
 

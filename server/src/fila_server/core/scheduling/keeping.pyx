@@ -1,5 +1,6 @@
 """What is kept is taken from the limit, so everybody else counts without it."""
 
+from fila_server.core.scheduling.following cimport following_takes, key_follows
 from fila_server.core.scheduling.parts cimport (
     Counted, parts_budget_has, parts_have, parts_rates_give_back, parts_rates_settle, parts_rates_take,
     parts_refill, parts_spend,
@@ -48,7 +49,10 @@ cdef void keep(Core* core, Subqueue* sub, ThrottleKey* refusing) noexcept nogil:
 
 
 cdef bint rest_has(Core* core, Subqueue* sub, uint32_t member, uint64_t cost) noexcept nogil:
-    return sub.set.members[member].parts == NULL or parts_budget_has(core, sub.set.members[member], cost)
+    cdef ThrottleKey* key = sub.set.members[member]
+    if key_follows(key) and key.parts.learned.open_ns > core.mono_ns:
+        return False
+    return key.parts == NULL or parts_budget_has(core, key, cost)
 
 
 cdef void rest_pay(Core* core, Subqueue* sub, uint32_t member, uint64_t cost) noexcept nogil:
@@ -56,6 +60,8 @@ cdef void rest_pay(Core* core, Subqueue* sub, uint32_t member, uint64_t cost) no
     if key.parts != NULL:
         parts_rates_settle(key, core.limit_table.cost_then[member], cost)
         parts_spend(key, cost)
+    if key_follows(key):
+        following_takes(core, key)
     sub.kept &= ~(<uint32_t> 1 << member)
 
 

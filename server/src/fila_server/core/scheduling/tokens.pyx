@@ -113,6 +113,8 @@ cdef inline void _refill(Core* core, ThrottleKey* bucket) noexcept nogil:
 
 cdef void subqueue_wait(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept nogil:
     ticket_take(core, sub)
+    if keeper_at(core, bucket) == sub:          # it would wait there for what it keeps itself
+        subqueue_keeps_nothing(core, sub)
     if sub.waiter != NULL and sub.waiter.waiters.bucket != bucket:
         keep(core, sub, bucket)
     if sub.waiter != NULL and sub.waiter.waiters.bucket == bucket:
