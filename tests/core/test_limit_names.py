@@ -130,6 +130,29 @@ def test_what_a_name_has_used_is_not_forgotten_with_a_kill(engine: DrivenEngine)
     assert went(engine) == 0
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_clock_that_is_set_back_opens_no_period_again_for_a_forgotten_name(
+    engine: DrivenEngine, killed: bool
+) -> None:
+    put(engine, "tenant:*", budget=budget(2, period_ms=60_000, anchor_ms=engine.wall_ms))
+    send(engine, 2, key="tenant:a")
+    engine.ack("q", engine.lease("q", most=10))
+    engine.sleep(62_000, step_ms=1000)
+    (told,) = listed(engine)
+    assert told.throttle_keys == 0
+
+    engine.wall_ns -= 50_000 * 1_000_000
+    if killed:
+        engine.commit()
+        restart(engine)
+    send(engine, 5, key="tenant:a")
+    assert went(engine) == 2, "of the second period"
+    engine.sleep(50_000, step_ms=1000)
+    assert went(engine) == 0, "the clock is back in the second period, which is spent"
+    engine.sleep(59_000, step_ms=1000)
+    assert went(engine) == 2, "the third one has begun"
+
+
 # --- the record -------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from fila.v1 import limit_pb2 as pb
 from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
-from tests.core.limit_calls import COST, MESSAGES, limited_engine, put, restart, send
+from tests.core.limit_calls import COST, MESSAGES, limited_engine, put, restart, send, state
 
 NAMES = ("tenant:a", "tenant:b", "tenant:c", "shared", "spare")
 LATE_S = 0.011
@@ -49,8 +49,19 @@ class Oracle:
     def sees(self, wall_ms: int) -> None:
         """The clock reads this; the newest period that it was ever in is what counts."""
         if self.terms.HasField("budget"):
-            budget = self.terms.budget
-            self.newest_period = max(self.newest_period, (wall_ms - budget.anchor_ms) // budget.period_ms)
+            self.newest_period = max(self.newest_period, self._period(wall_ms))
+
+    def _period(self, wall_ms: int) -> int:
+        return (wall_ms - self.terms.budget.anchor_ms) // self.terms.budget.period_ms
+
+    def begins(self, ends_ms: int, wall_ms: int, newest_ms: int) -> None:
+        """The broker says by which period it counts: of a new limit, or started again. It may have forgotten one
+        in which nothing went, and none that was used."""
+        told = self._period(ends_ms) - 1
+        used = max((each.period for each in self.went), default=self._period(wall_ms))
+        if not max(used, self._period(wall_ms)) <= told <= self._period(newest_ms):
+            raise Wrong(f"{self.terms.name}: counts by period {told}, and {used} was used")
+        self.newest_period = told
 
     def goes(self, at_s: float, wall_ms: int, cost: float) -> None:
         """A message went."""
@@ -95,6 +106,7 @@ class History:
         self.chance = random.Random(seed)
         self.engine: DrivenEngine = limited_engine()
         self.elapsed_s = 0.0
+        self.newest_ms = self.engine.wall_ms
         self.limits: dict[str, pb.Limit] = {}
         self.oracles: dict[str, Oracle] = {}
         self.leased: dict[str, dict[str, tuple[str, Any]]] = defaultdict(dict)
@@ -132,6 +144,7 @@ class History:
         for key in NAMES:
             if self._limit_of(key) is self.limits[name]:
                 self.oracles[key] = Oracle(self.limits[name])
+                self._begins(key)
 
     def _limit_of(self, key: str) -> pb.Limit | None:
         return self.limits.get("tenant:*" if key.startswith("tenant:") else key)
@@ -152,13 +165,21 @@ class History:
         elif what < 0.88:
             self.engine.commit()
             restart(self.engine)
+            for key in self.oracles:
+                self._begins(key)
         elif what < 0.92:
             self.engine.wall_ns -= chance.randrange(30_000) * 1_000_000
         ms = chance.choice([0, 50, 400, 3_000])
         self.engine.sleep(ms)
         self.elapsed_s += ms / 1000
+        self.newest_ms = max(self.newest_ms, self.engine.wall_ms)
         for oracle in self.oracles.values():
             oracle.sees(self.engine.wall_ms)
+
+    def _begins(self, key: str) -> None:
+        if self.oracles[key].terms.HasField("budget"):
+            ends_ms = state(self.engine, key).period_ends_at.ToMilliseconds()
+            self.oracles[key].begins(ends_ms, self.engine.wall_ms, self.newest_ms)
 
     def _settle(self) -> None:
         for queue, held in self.leased.items():

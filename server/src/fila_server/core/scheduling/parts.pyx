@@ -92,7 +92,7 @@ cdef bint parts_budget_has(Core* core, ThrottleKey* key, uint64_t cost) noexcept
     cdef LimitTerms* terms = &key.parts.terms
     if terms.amount == 0:
         return True
-    ledger_turn(&key.parts.ledger, core.wall_ms)
+    ledger_turn(&key.parts.ledger, budget_clock_ms(core))
     return ledger_has(&key.parts.ledger, _amount(terms.budget_in_cost, cost), 0)
 
 
