@@ -124,7 +124,7 @@ def test_keys_are_ranked_by_how_long_they_wait_with_their_cause(server):
         server.admin.CreateQueue(pb.CreateQueueRequest(name=queue, config=config))
     server.admin.SetKeyPolicy(pb.SetKeyPolicyRequest(queue="late-two", fairness_key="held", paused=True))
     enqueue(server, "late-one", tenant="first")
-    time.sleep(0.05)
+    time.sleep(0.1)
     enqueue(server, "late-two", tenant="held")
 
     listed = server.admin.ListLate(ev.ListLateRequest(max_keys=1_000))

@@ -162,6 +162,7 @@ def schedule_arguments(arguments: dict[str, Any]) -> None:
 
 
 TRANSLATIONS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "redrive": letter_arguments,
     "drop_dead_letters": letter_arguments,
     "edit_dead_letter": letter_arguments,
     "start_operation": letter_arguments,

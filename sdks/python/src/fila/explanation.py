@@ -132,6 +132,8 @@ class KeyExplanation:
     """`no_consumer`, `not_its_turn`, `throttled`, `delayed`, `leased`, `paused`, `capped`, `rate_limited`, `in_order`
     or `empty`."""
     blocking_bucket: str = ""
+    blocking_part: str = ""
+    """What of that bucket's limit holds it back: `rate`, `slots` or `budget`."""
     learned_per_second: float = 0.0
     """Of that bucket, if its limit learns: messages a second that it lets go now."""
     refused_at: datetime | None = None
