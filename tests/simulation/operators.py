@@ -174,8 +174,11 @@ class Operators(ChannelOperators):
             world.model.buckets[key] = BucketModel(asked.notes["rate"], burst, burst + unseen, wall, wall)
         else:
             bucket.refill(world.engine.wall_ms, unseen)
+            # A full bucket that no message names is forgotten, so it begins full under its new limit.
+            may_be_forgotten = bucket.level >= bucket.burst
             bucket.rate, bucket.burst = asked.notes["rate"], asked.notes["burst"]
-            bucket.level = min(bucket.level, bucket.burst + unseen)
+            full = bucket.burst + unseen
+            bucket.level = full if may_be_forgotten else min(bucket.level, full)
             bucket.since_ms = world.engine.wall_ms
 
     def key_policy(self) -> None:
