@@ -84,12 +84,14 @@ class Cancels:
             return NOT_FOUND
         same = channel.notes.get(note.entry.token, [])
         if same != [note] or not self._is_plain(channel, note):  # sought, redriven, or failed since
-            for other in same:
-                other.maybe = True
+            self._nobody_knows(channel, note)
             return None
         outcome = _EXPECTED[note.state]
         if note.state == DONE:
-            return None if note.ended_ms >= 0 else outcome
+            if note.ended_ms >= 0:
+                self._nobody_knows(channel, note)
+                return None
+            return outcome
         # Somebody may have it who was not seen to get it, or had it and died unseen.
         unsure = note.maybe or bool(world.unseen) or world.lost_leases() > 0 or world.cold
         if note.state == LEASED:
@@ -97,6 +99,14 @@ class Cancels:
         note.state, note.acked = DONE, not unsure
         note.ended_ms = world.engine.wall_ms if unsure else -1
         return None if unsure else outcome
+
+    @staticmethod
+    def _nobody_knows(channel: ChannelModel, note: Note) -> None:
+        """The cancel may have met the message before it died in the same pass: then there is no dead letter of it."""
+        letters = channel.queue.dlq.channels.values() if channel.queue.dlq is not None else ()
+        for place in (channel, *letters):
+            for other in place.notes.get(note.entry.token, []):
+                other.maybe = True
 
     def _answered(self, asked: Asked, status: int, payload: bytes) -> None:
         if status != (0 if asked.notes["expected"] else 5):

@@ -74,7 +74,7 @@ class Deliveries:
         for bucket in self.model.buckets.values():
             bucket.refill(self.engine.wall_ms, len(self.unseen))
             if not self.unseen:
-                bucket.level = min(bucket.level, bucket.full)
+                bucket.level = min(bucket.level, bucket.full + bucket.KEPT)
 
     def _count(self, name: str) -> int:
         count = self.engine.core.counters()[name]

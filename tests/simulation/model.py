@@ -259,6 +259,9 @@ class BucketModel:
     since_ms: int = 0  # when the limits were set
 
     LATENESS_S = 0.010
+    KEPT = (
+        1.0  # what the oldest message that needs several limits may have kept while the bucket filled again
+    )
 
     @property
     def full(self) -> float:
@@ -267,7 +270,7 @@ class BucketModel:
 
     def refill(self, now_ms: int, unseen: int) -> None:
         earned = self.rate * max(0, now_ms - self.at_ms) / 1000
-        self.level = min(max(self.level, self.full + unseen), self.level + earned)
+        self.level = min(max(self.level, self.full + self.KEPT + unseen), self.level + earned)
         self.at_ms = now_ms
 
 

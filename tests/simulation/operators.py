@@ -177,7 +177,7 @@ class Operators(ChannelOperators):
             # A full bucket that no message names is forgotten, so it begins full under its new limit.
             may_be_forgotten = bucket.level >= bucket.burst
             bucket.rate, bucket.burst = asked.notes["rate"], asked.notes["burst"]
-            full = bucket.burst + unseen
+            full = bucket.burst + bucket.KEPT + unseen
             bucket.level = full if may_be_forgotten else min(bucket.level, full)
             bucket.since_ms = world.engine.wall_ms
 
