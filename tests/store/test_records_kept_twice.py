@@ -46,14 +46,19 @@ def told(engine: DrivenEngine) -> dict[str, object]:
     return seen
 
 
-def stop_and_damage(engine: DrivenEngine, family: str, at: int) -> None:
-    """Close the store with everything in tables, and flip a bit in each that holds `family`."""
-    engine.stop()
+def flush(engine: DrivenEngine) -> frozenset[Path]:
+    """Write everything into tables, and tell which there are; the store is closed."""
     probe = StoreProbe(str(engine.directory))
     for each in range(FAMILY_COUNT):
         probe.flush(each)
     probe.close()
-    tables = [path for path in engine.directory.rglob("*.sst") if holds(path, family)]
+    return frozenset(engine.directory.rglob("*.sst"))
+
+
+def stop_and_damage(engine: DrivenEngine, family: str, at: int, older: frozenset[Path] = frozenset()) -> None:
+    """Close the store with everything in tables, and flip a bit in each that holds `family`; not in `older`."""
+    engine.stop()
+    tables = [path for path in flush(engine) - older if holds(path, family)]
     assert tables, family
     for path in tables:
         content = bytearray(path.read_bytes())
@@ -84,6 +89,27 @@ def test_a_queue_outlives_damage_to_either_of_its_records(engine: DrivenEngine, 
         engine.kill()
         engine.reopen()
         assert told(engine) == after
+
+
+@pytest.mark.parametrize("family", ["queues", "settled"])
+@pytest.mark.parametrize("at", [20, -4], ids=["a damaged block", "a lost table"])
+def test_an_older_record_that_comes_to_light_gives_no_offset_twice(family: str, at: int) -> None:
+    engine = DrivenEngine()
+    engine.create_queue("q")
+    engine.kill()
+    older = flush(engine)
+    engine.reopen()
+    given = [engine.enqueue("q")]
+    engine.ack("q", engine.lease("q"))
+    stop_and_damage(engine, family, at, older)
+
+    for _ in range(3):
+        engine.reopen()
+        given.append(engine.enqueue("q"))
+        engine.ack("q", engine.lease("q"))
+        engine.kill()
+    assert given == sorted(set(given))
+    engine.remove()
 
 
 def test_a_store_of_before_gets_its_second_records_at_its_first_start(engine: DrivenEngine) -> None:

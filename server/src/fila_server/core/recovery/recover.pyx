@@ -54,35 +54,67 @@ from fila_server.core.structures.maps cimport (
 
 # --- small families --------------------------------------------------------------------------
 
-cdef void _queue_read(Core* core, uint64_t number, Cursor* c, Map64* dlq_of) noexcept nogil:
-    cdef Slice name
-    cdef Slice config
-    cdef Queue* queue
-    cdef uint64_t created, reserved, dlq
-    cdef uint8_t flags
+cdef struct QueueRecord:
+    Slice name
+    Slice config
+    uint64_t created
+    uint64_t reserved
+    uint64_t dlq
+    uint64_t appended
+    uint8_t flags
+
+
+cdef bint _queue_record_read(Core* core, Cursor* c, QueueRecord* record) noexcept nogil:
     take_u8(c)
-    name = take_slice(c, take_varint(c))
-    created = take_varint(c)
-    reserved = take_varint(c)
-    dlq = take_varint(c)
-    flags = take_u8(c)
-    config = take_slice(c, take_varint(c))
+    record.name = take_slice(c, take_varint(c))
+    record.created = take_varint(c)
+    record.reserved = take_varint(c)
+    record.dlq = take_varint(c)
+    record.flags = take_u8(c)
+    record.config = take_slice(c, take_varint(c))
     if c.bad:
         core.counters.lost_ranges += 1
+        return False
+    record.appended = take_varint(c)
+    return True
+
+
+cdef void _queue_takes(Core* core, Queue* queue, QueueRecord* record, Map64* dlq_of) noexcept nogil:
+    queue_configure(core, queue, record.config)
+    queue.created_ms = <int64_t> record.created
+    queue.is_dlq = record.flags & 1
+    queue.owns_dlq = record.flags & 2
+    queue.appended_ms = <int64_t> record.appended
+    if record.dlq:
+        map64_put(dlq_of, queue.number, <void*> record.dlq)
+
+
+cdef void _queue_read(Core* core, uint64_t number, Cursor* c, Map64* dlq_of) noexcept nogil:
+    cdef QueueRecord record
+    cdef Queue* queue
+    if not _queue_record_read(core, c, &record):
         return
-    if textmap_get(&core.queues, name.at, name.length) != NULL:
+    if textmap_get(&core.queues, record.name.at, record.name.length) != NULL:
         return                          # a copy that damage kept alive; its name is another's now
-    queue = queue_new(core, name, number)
-    queue_configure(core, queue, config)
+    queue = queue_new(core, record.name, number)
+    _queue_takes(core, queue, &record, dlq_of)
     queue.is_recovered = True
-    queue.created_ms = <int64_t> created
-    queue.offset_reserved = reserved
-    queue.next_offset = reserved if reserved else 1
-    queue.is_dlq = flags & 1
-    queue.owns_dlq = flags & 2
-    queue.appended_ms = max(<int64_t> take_varint(c), <int64_t> core.id_ms)
-    if dlq:
-        map64_put(dlq_of, number, <void*> dlq)
+    queue.offset_reserved = record.reserved
+    queue.next_offset = record.reserved if record.reserved else 1
+
+
+cdef void _queue_copy_read(Core* core, Queue* queue, Cursor* c, Map64* dlq_of) noexcept nogil:
+    """The second record of a queue whose first was read. They differ only where damage took the newer one of
+    either and an older one of it came to light. The later append tells the newer record. Offsets
+    go on from the higher number, so that none is given twice: a clean stop writes a lower one than a kill leaves."""
+    cdef QueueRecord record
+    if not _queue_record_read(core, c, &record):
+        return
+    queue.copied = record.reserved == queue.offset_reserved and <int64_t> record.appended == queue.appended_ms
+    if <int64_t> record.appended > queue.appended_ms:
+        _queue_takes(core, queue, &record, dlq_of)
+    if record.reserved > queue.offset_reserved:
+        queue.offset_reserved = queue.next_offset = record.reserved
 
 
 cdef void _channel_read(Core* core, uint64_t queue_number, uint64_t number, Cursor* c) noexcept nogil:
@@ -124,7 +156,7 @@ cdef void _copy_read(Core* core, const char* key, size_t key_length, Cursor* c, 
     if key_length == 8 and queue == NULL:
         _queue_read(core, number, c, dlq_of)
     elif key_length == 8:
-        queue.copied = True
+        _queue_copy_read(core, queue, c, dlq_of)
     elif queue != NULL:
         number = read_u64be(key + 8)
         channel = queue.channels
@@ -315,6 +347,7 @@ cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
     cdef Flow* flow
     if dlq:
         queue.dlq = <Queue*> map64_get(&core.queues_by_number, dlq)
+    queue.appended_ms = max(queue.appended_ms, <int64_t> core.id_ms)
     if not queue.copied:
         queue_record_put(core, queue)
     while channel != NULL:
