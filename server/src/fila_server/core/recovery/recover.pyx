@@ -105,8 +105,8 @@ cdef void _queue_read(Core* core, uint64_t number, Cursor* c, Map64* dlq_of) noe
 
 cdef void _queue_copy_read(Core* core, Queue* queue, Cursor* c, Map64* dlq_of) noexcept nogil:
     """The second record of a queue whose first was read. They differ only where damage took the newer one of
-    either and an older one of it came to light. The later append tells the newer record. Offsets
-    go on from the higher number, so that none is given twice: a clean stop writes a lower one than a kill leaves."""
+    either and an older one of it came to light. The later append tells the newer record. Offsets go on from
+    the higher number, so that none is given twice: a clean stop writes a lower one than a kill leaves."""
     cdef QueueRecord record
     if not _queue_record_read(core, c, &record):
         return
