@@ -59,7 +59,8 @@ test-all: build
 	$(MAKE) --no-print-directory test-alone && exit $$others
 
 test-python: build $(VENV)/.dev ## Run the tests of the broker, the Python SDK, the CLI and the console, but for test-alone
-	FILA_COSTS=$(CURDIR)/build/costs/python.jsonl $(PYTEST) -n 3 --dist loadfile -m 'not alone'
+	FILA_COSTS=$(CURDIR)/build/costs/python.jsonl $(PYTEST) -n 3 --dist loadfile \
+		--no-loadscope-reorder -m 'not alone'
 
 test-alone: build $(VENV)/.dev ## Run the tests that nothing may run beside: they judge a pace, or what a machine bears
 	FILA_COSTS=$(CURDIR)/build/costs/alone.jsonl \

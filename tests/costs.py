@@ -2,7 +2,8 @@
 
 A plugin of pytest. Where FILA_COSTS names a file, each test's row is added to it, and a test that takes more than
 CPU_S_MAX fails, unless its marker says why: `@pytest.mark.costly("nine servers start")`. What a
-fixture of a module or of all tests takes is a row of its own, and no test's.
+fixture of a module or of all tests takes is a row of its own, and no test's. The files that took longest last time
+(docs/proof/durations.tsv) are run first, so that no process is left alone with a long one at the end.
 
     python -m tests.costs        what `make test` measured last (build/costs), into docs/proof/durations.tsv
 """
@@ -83,6 +84,19 @@ def _judge(item: Any, cpu: float) -> None:
             "make it cheaper, move it to make soak, or say why it must be so with @pytest.mark.costly(why)",
             pytrace=False,
         )
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """Every process of pytest-xdist finds the same order, as it must, since the table is part of the tree."""
+    if "FILA_COSTS" in os.environ:
+        took = seconds_of(TABLE.read_text().splitlines())
+        items.sort(key=lambda item: -took.get(item.nodeid.partition("::")[0], 0.0))
+
+
+def seconds_of(lines: list[str]) -> dict[str, float]:
+    """Of each line of the table: a file's seconds, or a test's."""
+    fields = [line.split("\t") for line in lines[1:]]
+    return {name: float(clock) for _, clock, _, name in fields}
 
 
 @pytest.hookimpl(wrapper=True)

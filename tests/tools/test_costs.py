@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -83,3 +84,15 @@ def test_the_table_has_a_line_a_file_and_the_costliest_tests(tmp_path, monkeypat
         "1.0\t1.0\t1\ttests/a.py: server",
         "0.5\t1.5\t1\ttests/a.py::test_x[a: b]",
     ]
+
+
+def test_the_files_that_took_longest_last_time_are_run_first_each_in_its_own_order(tmp_path, monkeypatch):
+    (tmp_path / "table").write_text(
+        "cpu_s\tseconds\ttests\tof\n9.0\t2.0\t2\ttests/a.py\n1.0\t30.0\t2\ttests/c.py\n"
+    )
+    monkeypatch.setattr(costs, "TABLE", tmp_path / "table")
+    monkeypatch.setenv("FILA_COSTS", str(tmp_path / "costs"))
+    names = ["tests/a.py::x", "tests/a.py::w", "tests/new.py::x", "tests/c.py::x[a::b]", "tests/c.py::a"]
+    items = [SimpleNamespace(nodeid=name) for name in names]
+    costs.pytest_collection_modifyitems(items)
+    assert [item.nodeid for item in items] == [*names[3:], *names[:3]]
