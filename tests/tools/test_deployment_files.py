@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from click.testing import CliRunner
 
@@ -118,6 +119,27 @@ def test_every_metric_of_an_alert_is_told_by_the_server():
     assert used
     assert {OF_HISTOGRAMS.sub("", name) for name in used} <= METRICS
     assert all({"summary", "do"} <= rule["annotations"].keys() for rule in group["rules"])
+
+
+@pytest.mark.parametrize("name", ["console", "http"])
+def test_a_unit_starts_console_and_gateway_with_options_they_take_beside_the_broker(name: str):
+    unit = (DEPLOY / f"fila-{name}.service").read_text()
+    [started] = re.findall(r"^ExecStart=/opt/fila/bin/fila (.*)$", unit, re.MULTILINE)
+    [broker] = re.findall(r"^Environment=FILA_ADDR=(.*)$", unit, re.MULTILINE)
+
+    assert started.split()[0] == name
+    assert CliRunner().invoke(commands, [*started.split(), "--help"]).exit_code == 0
+    assert "--listen 127.0.0.1:" in started
+    assert broker == "http://127.0.0.1:5555"
+
+
+def test_the_units_of_broker_console_and_gateway_have_one_sandbox():
+    def sandbox(name: str) -> list[str]:
+        lines = (DEPLOY / name).read_text().partition("# The file system")[2].splitlines()[1:]
+        assert len(lines) > 20
+        return lines
+
+    assert sandbox("fila.service") == sandbox("fila-console.service") == sandbox("fila-http.service")
 
 
 def test_whoever_stops_the_server_waits_for_its_drain():

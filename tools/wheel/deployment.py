@@ -26,20 +26,21 @@ def main() -> None:
         _say(promtool, "check", "rules", str(DEPLOY / "alerts.yml"))
         # From the root of the repository: the states in which they must cry, or be silent, are staged by tests.
         _say(sys.executable, "-m", "tests.tools.alert_rules", promtool)
-        _check_unit(Path(scratch))
+        for unit in sorted(DEPLOY.glob("*.service")):
+            _check_unit(unit, Path(scratch))
 
 
-def _check_unit(scratch: Path) -> None:
-    unit = scratch / "fila.service"
+def _check_unit(source: Path, scratch: Path) -> None:
+    unit = scratch / source.name
     # A program that is there: whether it exists is all that the checker wants to know of it.
-    unit.write_text((DEPLOY / "fila.service").read_text().replace("/opt/fila/bin/fila-server", "/bin/true"))
+    unit.write_text(re.sub(r"/opt/fila/bin/fila\S*", "/bin/true", source.read_text()))
     complaints = _say("systemd-analyze", "verify", str(unit))
-    about_ours = [line for line in complaints.splitlines() if "fila.service" in line]
+    about_ours = [line for line in complaints.splitlines() if unit.name in line]
     assert not about_ours, about_ours
     told = _say("systemd-analyze", "security", "--offline=yes", f"--threshold={EXPOSURE_MAX}", str(unit))
-    exposure = re.search(r"Overall exposure level for fila.service: ([\d.]+ \w+)", told)
+    exposure = re.search(rf"Overall exposure level for {re.escape(unit.name)}: ([\d.]+ \w+)", told)
     assert exposure is not None, told
-    print(f"exposure of the unit: {exposure[1]}")
+    print(f"exposure of {unit.name}: {exposure[1]}")
 
 
 def _unpacked_promtool(scratch: Path) -> str:
