@@ -28,6 +28,21 @@ ALERTS = {
 }
 """Of a staged state: its alert, a minute at which it is not there yet, and one by which it must be."""
 OURS = tuple(alert for alert, _, _ in ALERTS.values())
+OLD = {
+    "a message that waits": (
+        "fila_queue_oldest_age_seconds{messaging_destination_name='orders'}",
+        600,
+        "FilaQueueLate",
+    ),
+    "a letter a month old": (
+        "fila_queue_oldest_age_seconds{messaging_destination_name='a.dlq'}",
+        2_592_000,
+        "",
+    ),
+    "no backup for two nights": ("fila_backup_age_seconds{instance='a'}", 170_000, "FilaBackupOld"),
+    "a backup of last night": ("fila_backup_age_seconds{instance='a'}", 80_000, ""),
+}
+"""Of a state: a series that grows with the time, what it begins with, and the alert that must be there in the end."""
 NAMES = (catalog.TROUBLE, catalog.QUEUE, catalog.CHANNEL, catalog.FAIRNESS_KEY, catalog.THROTTLE_KEY)
 
 
@@ -66,11 +81,31 @@ def of_state(name: str, state: State) -> dict[str, Any]:
     return {"name": name, "interval": "1m", "input_series": series_of(state), "promql_expr_test": asked}
 
 
+def of_age(name: str, series: str, begins_s: int, expected: str) -> dict[str, Any]:
+    """A test of promtool: after some minutes its alert is there, or none."""
+    asked = [
+        {
+            "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)',
+            "eval_time": f"{MINUTES}m",
+            "exp_samples": [{"labels": "{}", "value": int(alert == expected)}],
+        }
+        for alert in ("FilaQueueLate", "FilaBackupOld")
+    ]
+    values = f"{begins_s}+60x{MINUTES}"
+    return {
+        "name": name,
+        "interval": "1m",
+        "input_series": [{"series": series, "values": values}],
+        "promql_expr_test": asked,
+    }
+
+
 def tests() -> dict[str, Any]:
     """What promtool is given."""
     staged = [of_state(state.__name__, state) for state in STAGED]
+    aged = [of_age(name, *told) for name, told in OLD.items()]
     healthy = [of_state(name, state) for name, state in HEALTHY.items()]
-    return {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [*staged, *healthy]}
+    return {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [*staged, *healthy, *aged]}
 
 
 def main() -> None:
