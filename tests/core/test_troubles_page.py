@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fila.v1 import admin_pb2 as admin
+from fila.v1 import limit_pb2
 from fila.v1 import service_pb2 as service
 from fila_server.core.protocol import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine
@@ -214,6 +215,33 @@ def test_a_bucket_is_told_with_all_messages_that_wait_for_it_and_where(engine: D
         engine.lease("mail")
         engine.sleep(1000)
     assert not limits(engine)
+
+
+def set_limit(engine: DrivenEngine, name: str, **parts: Any) -> None:
+    asked = limit_pb2.SetLimitRequest(limit=limit_pb2.Limit(name=name, **parts))
+    engine.call(commands.SET_LIMIT, asked, limit_pb2.SetLimitResponse)
+
+
+def test_a_limit_of_several_parts_is_told_with_the_part_that_holds_and_what_lasts_longest(
+    engine: DrivenEngine,
+) -> None:
+    day_ms = 24 * HOUR_MS
+    set_limit(engine, "full", max_in_flight=1, budget=limit_pb2.Budget(amount=2, period_ms=day_ms))
+    enqueue(engine, 5, "a", "full")
+    [first] = engine.lease("q", 1)
+    engine.lease("q", 1)
+    row = limits(engine)[b"full"]
+    assert (row.is_compound, row.part, row.slots) == (True, limit_pb2.LIMIT_PART_SLOTS, 1)
+    assert (row.amount, row.in_cost, row.period_ms, row.messages) == (2.0, False, day_ms, 4)
+
+    engine.ack("q", [first])
+    engine.lease("q", 1)
+    row = limits(engine)[b"full"]
+    assert row.part == limit_pb2.LIMIT_PART_BUDGET, "its slot is taken, too, and comes back sooner"
+    assert row.ends_ms == (engine.wall_ms // day_ms + 1) * day_ms
+    engine.sleep(day_ms)
+    row = limits(engine)[b"full"]
+    assert row.part != limit_pb2.LIMIT_PART_BUDGET
 
 
 def test_messages_that_end_while_they_wait_for_a_bucket_leave_its_count(engine: DrivenEngine) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fila.v1 import events_pb2 as pb
+from fila.v1.limit_pb2 import LIMIT_PART_BUDGET, LIMIT_PART_SLOTS
 from fila_server.operations.trouble_facts import (
     Circuit,
     Disk,
@@ -122,6 +123,25 @@ def limit(s: float) -> Facts:
     return Facts(limits=[Limit("sendgrid", 2.0, 2.0, int(2 * s), messages, places)] if messages > 5 else [])
 
 
+def slots(s: float) -> Facts:
+    """Both slots are taken, by work of 40 s; one comes every ten seconds."""
+    messages = int(s / 10) - int(s / 20)
+    places = (("render", "default", messages),)
+    row = Limit("gpu", 0, 0, int(s / 20), messages, places, is_compound=True, part=LIMIT_PART_SLOTS, slots=2)
+    return Facts(limits=[row] if messages else [])
+
+
+def budget(_s: float) -> Facts:
+    """All of the day is spent; it ends in five hours."""
+    places = (("mail", "default", 30), ("sms", "default", 10))
+    row = Limit(
+        "openai", 0, 0, 1000, 40, places,
+        is_compound=True, part=LIMIT_PART_BUDGET, amount=1000, period_ms=86_400_000,
+        ends_ms=START_MS + 5 * 3_600_000,
+    )  # fmt: skip
+    return Facts(limits=[row])
+
+
 def channel(**numbers: Any) -> Channel:
     given: dict[str, Any] = dict.fromkeys(Channel.__struct_fields__, 0)
     return Channel(**(given | {"name": b"default", "waited_ms": (0.0,) * 5, "consumers": 2, **numbers}))
@@ -205,6 +225,18 @@ ALONE: dict[str, tuple[State, float, str, str, str]] = {
          "360 messages wait in mail, sms."),
         "fila config set throttle.sendgrid 5,5",
     ),
+    "a limit whose slots are taken": (
+        slots, 700, "LIMIT_BEHIND",
+        ("gpu has fallen behind for 10 min: 0.1 a second need it, and it lets 0.067 through, with its 2 slots in use; "
+         "35 messages wait in render."),
+        "fila limit show gpu",
+    ),
+    "a budget that is spent": (
+        budget, 720, "BUDGET_SPENT",
+        ("openai has spent its budget of 1,000 messages in 24 h 0 min for 12 min: 40 messages wait in mail, sms for "
+         "the next one, in 4 h 48 min."),
+        "fila limit show openai",
+    ),
     "a flood": (
         flood, 90, "FLOOD",
         ("acme has flooded orders for 1 min: 3,600 messages, 99% of what waits; 50 a second come and 10 are delivered; "
@@ -223,7 +255,7 @@ ALONE: dict[str, tuple[State, float, str, str, str]] = {
 }  # fmt: skip
 
 
-STAGED = (lost, damaged, disk, circuit, nobody, poison, paused_key, limit, flood)
+STAGED = (lost, damaged, disk, circuit, nobody, poison, paused_key, limit, budget, flood)
 
 
 def rolling_restart(s: float) -> Facts:
@@ -257,6 +289,33 @@ def limit_that_is_used_up(s: float) -> Facts:
     return Facts(
         limits=[Limit("sendgrid", 10.0, 10.0, int(10 * s), 100 + int(s) % 7, (("mail", "default", 100),))]
     )
+
+
+def slots_with_long_work(s: float) -> Facts:
+    """Two hundred wait behind five slots, which each takes for two minutes, and no more come."""
+    passed = 5 * int(s // 120)
+    waiting = max(200 - passed, 0)
+    places = (("render", "default", waiting),)
+    row = Limit("gpu", 0, 0, passed, waiting, places, is_compound=True, part=LIMIT_PART_SLOTS, slots=5)
+    return Facts(limits=[row] if waiting else [])
+
+
+def budget_of_seconds(s: float) -> Facts:
+    """What may go in each half minute is spent in its first seconds, and goes in the next one."""
+    if s % 30 < 2:
+        return Facts()
+    row = Limit(
+        "openai", 0, 0, 10 * int(s // 30), 5, (("mail", "default", 5),),
+        is_compound=True, part=LIMIT_PART_BUDGET, amount=10, period_ms=30_000,
+        ends_ms=START_MS + 30_000 * (int(s // 30) + 1),
+    )  # fmt: skip
+    return Facts(limits=[row])
+
+
+def budget_as_short_as_a_look(s: float) -> Facts:
+    """At each look a new period is spent already."""
+    row = budget(s).limits[0]
+    return Facts(limits=[row._replace(period_ms=1000, ends_ms=START_MS + int(s * 1000) + 500)])
 
 
 def slowed_flooder(s: float) -> Facts:
@@ -375,6 +434,9 @@ HEALTHY: dict[str, State] = {
     "a dead letter now and then": one_dead_letter_a_minute,
     "a burst that a limit lets through in some minutes": burst_at_a_limit,
     "a limit that is just used up": limit_that_is_used_up,
+    "slots that are taken for minutes": slots_with_long_work,
+    "a budget of half a minute": budget_of_seconds,
+    "a budget that is spent anew at each look": budget_as_short_as_a_look,
     "a flooder that was slowed": slowed_flooder,
     "a flooder that was slowed, and another who waits": slowed_beside_one_who_waits,
     "others wait for tokens of their own": others_wait_for_tokens,

@@ -31,6 +31,7 @@ from tests.edge.staged_states import (
     START_MS,
     Stage,
     State,
+    budget,
     damaged,
     flood,
     limit,
@@ -78,7 +79,7 @@ def test_four_are_told_by_harm_and_the_rest_is_counted() -> None:
     report = Stage().run(200, merged(*reversed(STAGED[2:]))).report()
 
     assert [trouble.kind for trouble in report.troubles] == [3, 4, 5, 6]
-    assert report.more_troubles == 3
+    assert report.more_troubles == 4
     assert report.well == ""
 
 
@@ -107,7 +108,12 @@ def test_a_healthy_state_is_told_to_be_well_at_every_look_of_an_hour(name: str, 
 
 @pytest.mark.parametrize(
     ("state", "kind", "after_s"),
-    [(nobody, kinds.NOBODY_CONSUMES, 120), (limit, kinds.LIMIT_BEHIND, 122), (flood, kinds.FLOOD, 26)],
+    [
+        (nobody, kinds.NOBODY_CONSUMES, 120),
+        (limit, kinds.LIMIT_BEHIND, 122),
+        (budget, kinds.BUDGET_SPENT, 60),
+        (flood, kinds.FLOOD, 26),
+    ],
 )
 def test_what_may_pass_by_itself_is_told_after_its_time(
     state: State, kind: kinds.Kind, after_s: float
@@ -160,6 +166,25 @@ def test_a_limit_that_works_its_backlog_off_is_told_until_little_is_left() -> No
         "sendgrid has fallen behind for 3 min: 0 a second need it, and it lets 2 through"
     )
     stage.run(50, draining)
+    assert stage.texts == []
+
+
+def test_a_limit_whose_budget_is_spent_is_told_as_that_alone() -> None:
+    def spent(s: float) -> Facts:
+        fields = {
+            name: getattr(budget(s).limits[0], name) for name in ("part", "amount", "period_ms", "ends_ms")
+        }
+        return Facts(limits=[row._replace(is_compound=True, **fields) for row in limit(s).limits])
+
+    assert [trouble.kind for trouble in Stage().run(200, spent).report().troubles] == [
+        kinds.BUDGET_SPENT.number
+    ]
+
+
+def test_a_spent_budget_is_over_with_its_period() -> None:
+    stage = Stage().run(120, budget)
+    assert len(stage.texts) == 1
+    stage.run(2, lambda s: Facts(limits=[budget(s).limits[0]._replace(ends_ms=START_MS + 86_400_000)]))
     assert stage.texts == []
 
 
@@ -249,6 +274,9 @@ def test_of_a_limit_of_several_queues_others_are_neither_named_nor_counted() -> 
     assert (trouble.waiting, trouble.queue, trouble.throttle_key) == (5, "sms", "sendgrid")
     [whole] = stage.report().troubles
     assert (whole.waiting, whole.queue) == (360, "")
+    [budgeted] = Stage().run(200, budget).report(only("sms")).troubles
+    assert " 10 messages wait in sms for " in budgeted.text
+    assert "mail" not in str(budgeted)
 
 
 def test_a_caller_asks_for_one_queue_and_leaves_out_the_pauses_of_other_keys() -> None:
@@ -266,7 +294,8 @@ def test_a_caller_asks_for_one_queue_and_leaves_out_the_pauses_of_other_keys() -
         (kinds.PAUSED.number, "globex"),
         (kinds.FLOOD.number, "acme"),
     ]
-    assert [each.throttle_key for each in stage.report(queue="sms").troubles] == ["sendgrid"]
+    of_sms = stage.report(queue="sms").troubles
+    assert [each.throttle_key for each in of_sms] == ["sendgrid", "openai"]
 
 
 def test_nothing_is_called_well_before_the_first_look_or_long_after_the_last() -> None:

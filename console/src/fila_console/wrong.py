@@ -10,7 +10,9 @@ from fila_console.wording import shown
 SENTENCES = 4
 """As many places a page has for them."""
 DLQ = ".dlq"
-_TONES = {"lost": "lost", "damaged": "lost", "disk": "lost", "circuit_open": "lost", "paused": "paused"}
+_TONES = {"lost": "lost", "damaged": "lost", "disk": "lost", "circuit_open": "lost"} | dict.fromkeys(
+    ("paused", "budget_spent"), "paused"
+)
 
 
 def sentences(broker: str, status: BrokerStatus) -> dict[str, Cell]:
@@ -47,5 +49,5 @@ def _lever_path(broker: str, trouble: BrokerTrouble) -> str:
         return key_path(broker, queue, key, trouble.channel) + "#rate"
     if trouble.kind == "paused" and key:
         return key_path(broker, queue, key)
-    tab = {"nobody_consumes": "#consumers", "limit_behind": "#buckets"}
+    tab = {"nobody_consumes": "#consumers", "limit_behind": "#buckets", "budget_spent": "#buckets"}
     return queue_path(broker, queue) + tab.get(trouble.kind, "")

@@ -102,8 +102,10 @@ const (
 	Trouble_KIND_FAILING Trouble_Kind = 6
 	// Messages wait because a queue or a fairness key is paused.
 	Trouble_KIND_PAUSED Trouble_Kind = 7
-	// More messages need a throttle's tokens than its rate lets through.
+	// More messages need a throttle than its limit lets through.
 	Trouble_KIND_LIMIT_BEHIND Trouble_Kind = 8
+	// The budget of a throttle is spent, and messages wait for its next period.
+	Trouble_KIND_BUDGET_SPENT Trouble_Kind = 10
 	// One fairness key fills a channel, and others wait for it.
 	Trouble_KIND_FLOOD Trouble_Kind = 9
 )
@@ -111,16 +113,17 @@ const (
 // Enum value maps for Trouble_Kind.
 var (
 	Trouble_Kind_name = map[int32]string{
-		0: "KIND_UNSPECIFIED",
-		1: "KIND_LOST",
-		2: "KIND_DAMAGED",
-		3: "KIND_DISK",
-		4: "KIND_CIRCUIT_OPEN",
-		5: "KIND_NOBODY_CONSUMES",
-		6: "KIND_FAILING",
-		7: "KIND_PAUSED",
-		8: "KIND_LIMIT_BEHIND",
-		9: "KIND_FLOOD",
+		0:  "KIND_UNSPECIFIED",
+		1:  "KIND_LOST",
+		2:  "KIND_DAMAGED",
+		3:  "KIND_DISK",
+		4:  "KIND_CIRCUIT_OPEN",
+		5:  "KIND_NOBODY_CONSUMES",
+		6:  "KIND_FAILING",
+		7:  "KIND_PAUSED",
+		8:  "KIND_LIMIT_BEHIND",
+		10: "KIND_BUDGET_SPENT",
+		9:  "KIND_FLOOD",
 	}
 	Trouble_Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED":     0,
@@ -132,6 +135,7 @@ var (
 		"KIND_FAILING":         6,
 		"KIND_PAUSED":          7,
 		"KIND_LIMIT_BEHIND":    8,
+		"KIND_BUDGET_SPENT":    10,
 		"KIND_FLOOD":           9,
 	}
 )
@@ -410,8 +414,8 @@ type GetStatusResponse struct {
 	Cpus uint32 `protobuf:"varint,18,opt,name=cpus,proto3" json:"cpus,omitempty"`
 	// Memory it may use: of its machine, or its container's bound where that is less. 0 where nobody can say.
 	MemoryBytesMax uint64 `protobuf:"varint,19,opt,name=memory_bytes_max,json=memoryBytesMax,proto3" json:"memory_bytes_max,omitempty"`
-	// What is wrong, of what the caller may know, by harm: kinds in the order of Trouble.Kind, and of a kind those first
-	// for which most messages wait. docs/operations/troubles.md says when each begins and ends.
+	// What is wrong, of what the caller may know, by harm: kinds in the order in which Trouble.Kind lists them, and of a
+	// kind those first for which most messages wait. docs/operations/troubles.md says when each begins and ends.
 	Troubles []*Trouble `protobuf:"bytes,20,rep,name=troubles,proto3" json:"troubles,omitempty"`
 	// How many more there are.
 	MoreTroubles uint64 `protobuf:"varint,21,opt,name=more_troubles,json=moreTroubles,proto3" json:"more_troubles,omitempty"`
@@ -1940,7 +1944,7 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\x10memory_bytes_max\x18\x13 \x01(\x04R\x0ememoryBytesMax\x12,\n" +
 	"\btroubles\x18\x14 \x03(\v2\x10.fila.v1.TroubleR\btroubles\x12#\n" +
 	"\rmore_troubles\x18\x15 \x01(\x04R\fmoreTroubles\x12\x12\n" +
-	"\x04well\x18\x16 \x01(\tR\x04well\"\x84\x04\n" +
+	"\x04well\x18\x16 \x01(\tR\x04well\"\x9b\x04\n" +
 	"\aTrouble\x12)\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x15.fila.v1.Trouble.KindR\x04kind\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x120\n" +
@@ -1952,7 +1956,7 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\awaiting\x18\b \x01(\x04R\awaiting\x12\x14\n" +
 	"\x05lever\x18\t \x01(\tR\x05lever\x12\x18\n" +
 	"\acommand\x18\n" +
-	" \x01(\tR\acommand\"\xc7\x01\n" +
+	" \x01(\tR\acommand\"\xde\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tKIND_LOST\x10\x01\x12\x10\n" +
@@ -1962,7 +1966,9 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\x14KIND_NOBODY_CONSUMES\x10\x05\x12\x10\n" +
 	"\fKIND_FAILING\x10\x06\x12\x0f\n" +
 	"\vKIND_PAUSED\x10\a\x12\x15\n" +
-	"\x11KIND_LIMIT_BEHIND\x10\b\x12\x0e\n" +
+	"\x11KIND_LIMIT_BEHIND\x10\b\x12\x15\n" +
+	"\x11KIND_BUDGET_SPENT\x10\n" +
+	"\x12\x0e\n" +
 	"\n" +
 	"KIND_FLOOD\x10\t\"\xa2\x01\n" +
 	"\x12WatchEventsRequest\x12\x14\n" +

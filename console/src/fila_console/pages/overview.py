@@ -288,6 +288,7 @@ _STATES = {
     "failing": ("▲ failing", "late"),
     "paused": ("‖ paused", "paused"),
     "limit_behind": ("▲ limit falls behind", "late"),
+    "budget_spent": ("‖ budget spent", "paused"),
     "flood": ("▲ flooded", "late"),
 }
 

@@ -12,7 +12,8 @@ class BrokerTrouble:
     """Something that somebody should look at; docs/operations/troubles.md of the broker tells the kinds."""
 
     kind: str
-    """`lost`, `damaged`, `disk`, `circuit_open`, `nobody_consumes`, `failing`, `paused`, `limit_behind` or `flood`."""
+    """`lost`, `damaged`, `disk`, `circuit_open`, `nobody_consumes`, `failing`, `paused`, `limit_behind`, `budget_spent`
+    or `flood`."""
     text: str
     """A sentence: the cause, since when, and whom it hurts."""
     since: datetime | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from fila.v1.limit_pb2 import LIMIT_PART_RATE
 from fila_server.telemetry.snapshot import Channel, Key
 
 ACKNOWLEDGED = "loss.acknowledged"
@@ -72,15 +73,27 @@ class Failing(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A throttle's bucket that messages wait for."""
+    """A throttle whose limit messages wait for."""
 
     throttle_key: str
     rate: float
     burst: float
+    """Both of its first rate."""
     passed: int
     messages: int
     places: tuple[tuple[str, str, int], ...]
     """Where most of them wait: queue, channel, messages."""
+    is_compound: bool = False
+    """It is more than one rate in messages."""
+    part: int = LIMIT_PART_RATE
+    """What of it holds them, a v1.LimitPart."""
+    slots: int = 0
+    amount: float = 0
+    """Of its budget; `in_cost`, or in messages."""
+    in_cost: bool = False
+    period_ms: int = 0
+    ends_ms: int = 0
+    """When the period ends, on the wall clock."""
 
 
 @dataclass(slots=True)

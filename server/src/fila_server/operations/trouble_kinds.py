@@ -25,7 +25,7 @@ class Kind(NamedTuple):
     """One kind. `begins_s`: for how long it must be so before it is told; `ends_s`: no more before it is over."""
 
     number: int
-    """Of v1.Trouble.Kind; the lower, the more harm."""
+    """Of v1.Trouble.Kind."""
     name: str
     begins: str
     begins_s: float
@@ -65,9 +65,18 @@ PAUSED = Kind(
 LIMIT_BEHIND = Kind(
     8,
     "limit_behind",
-    f"what waits for a throttle needs more than {LIMIT_WAIT_S:.0f} s at its rate, and grows",
+    f"what waits for a throttle needs more than {LIMIT_WAIT_S:.0f} s at the rate that its limit lets through, "
+    "and grows",
     60,
-    f"what waits needs less than {LIMIT_WAIT_ENDS_S:.0f} s",
+    f"what waits needs less than {LIMIT_WAIT_ENDS_S:.0f} s, or waits for its budget",
+    0,
+)
+BUDGET_SPENT = Kind(
+    10,
+    "budget_spent",
+    "the budget of a throttle is spent for this period, and messages wait for the next one",
+    60,
+    "the next period begins, more is allowed, or none waits",
     0,
 )
 FLOOD = Kind(
@@ -80,4 +89,10 @@ FLOOD = Kind(
     20,
 )
 
-KINDS = (LOST, DAMAGED, DISK, CIRCUIT_OPEN, NOBODY_CONSUMES, FAILING, PAUSED, LIMIT_BEHIND, FLOOD)
+KINDS = (
+    *(LOST, DAMAGED, DISK, CIRCUIT_OPEN, NOBODY_CONSUMES),
+    *(FAILING, PAUSED, LIMIT_BEHIND, BUDGET_SPENT, FLOOD),
+)
+"""The worst first."""
+OF_THROTTLES = (LIMIT_BEHIND, BUDGET_SPENT)
+"""What these are about waits in several queues."""

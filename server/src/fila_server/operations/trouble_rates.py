@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
+from fila.v1.limit_pb2 import LIMIT_PART_BUDGET, LIMIT_PART_SLOTS
 from fila_server.operations import trouble_kinds as kinds
 from fila_server.operations.trouble_facts import Facts, Failing, Limit
 from fila_server.telemetry.snapshot import WAIT_CAUSES, Channel, Key
@@ -39,10 +40,14 @@ class FailingNow(NamedTuple):
 
 class LimitNow(NamedTuple):
     rate: float
+    """A second: its rate where it is nothing else, otherwise what it let through of late."""
     burst: float
     needed: float
     """A second; what came to the bucket of late."""
     places: tuple[tuple[str, str, int], ...]
+    is_compound: bool = False
+    slots: int = 0
+    """All of them taken; 0: something else holds what waits."""
 
 
 class FloodNow(NamedTuple):
@@ -120,18 +125,24 @@ class _Bucket:
         while self._rows[0][0] <= at_s - kinds.LIMIT_GROWS_S - LEVEL_S:
             self._rows.popleft()
 
-    def of_late(self, now_s: float) -> tuple[Limit, float, bool]:
-        """The row with most messages of late, how many came to the bucket a second, and whether what waits grows."""
+    def of_late(self, now_s: float) -> tuple[Limit, LimitNow, bool] | None:
+        """The row with most messages of late, what comes to the bucket and goes, and whether what waits grows. None: a
+        budget holds it, or it is looked at for too short a time."""
+        newest = self._rows[-1][1]
         most = self._most(now_s)
         then_s = now_s - kinds.LIMIT_GROWS_S
         before = [(at_s, row) for at_s, row in self._rows if at_s <= then_s]
-        if not before:
-            return most, 0.0, False
+        if newest.part == LIMIT_PART_BUDGET or not before:
+            return None
         at_s, first = before[-1]
         waited = max(row.messages for _, row in before)
-        came = self._rows[-1][1].passed - first.passed + most.messages - waited
-        needed = max(came / (now_s - at_s), 0.0)
-        return most, needed, most.messages > waited or most.rate <= 0
+        passed = newest.passed - first.passed
+        rate = passed / (now_s - at_s) if newest.is_compound else most.rate
+        needed = max((passed + most.messages - waited) / (now_s - at_s), 0.0)
+        slots = newest.slots if newest.part == LIMIT_PART_SLOTS else 0
+        now = LimitNow(rate, most.burst, needed, most.places, newest.is_compound, slots)
+        # Who has the slots may work for long, so that none goes for a while is no sign.
+        return most, now, most.messages > waited or (rate <= 0 and not slots)
 
     def _most(self, now_s: float) -> Limit:
         late = [row for at_s, row in self._rows if at_s > now_s - LEVEL_S]
@@ -175,11 +186,14 @@ class Rates:
         for name in [name for name, bucket in self._limits.items() if bucket.newest_s <= now_s - LEVEL_S]:
             del self._limits[name]
         for name, bucket in self._limits.items():
-            row, needed, grows = bucket.of_late(now_s)
+            late = bucket.of_late(now_s)
+            if late is None:
+                continue
+            row, now, grows = late
             is_known = is_reported(name)
             wait_s = kinds.LIMIT_WAIT_ENDS_S if is_known else kinds.LIMIT_WAIT_S
-            if row.messages > wait_s * row.rate and (is_known or grows):
-                yield row, LimitNow(row.rate, row.burst, needed, row.places)
+            if row.messages > wait_s * now.rate and (is_known or grows):
+                yield row, now
 
     def floods(self, facts: Facts, now_s: float) -> Iterator[tuple[Key, FloodNow]]:
         """The keys that fill a channel while others wait for it."""

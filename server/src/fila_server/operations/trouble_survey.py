@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from fila.v1.limit_pb2 import LIMIT_PART_RATE
 from fila_server.broker.calls import Broker
 from fila_server.core.protocol import commands, seam_frames
 from fila_server.operations import pauses
@@ -124,6 +125,8 @@ class _Round:
                 Limit(
                     text_of(row.throttle_key), row.rate, row.burst, row.passed, row.messages,
                     tuple((text_of(at.queue), text_of(at.channel), at.messages) for at in row.places),
+                    row.is_compound, row.part or LIMIT_PART_RATE, row.slots,
+                    row.amount, row.in_cost, row.period_ms, row.ends_ms,
                 )
                 for row in rows["limits"]
             ],

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from fila_server.broker.mirror import DEFAULT_CHANNEL, DLQ_SUFFIX
 from fila_server.operations import trouble_kinds as kinds
-from fila_server.operations.trouble_facts import ACKNOWLEDGED, Circuit, Disk, Found, Pause
+from fila_server.operations.trouble_facts import ACKNOWLEDGED, Circuit, Disk, Found, Limit, Pause
 from fila_server.operations.trouble_kinds import Kind
 from fila_server.operations.trouble_rates import FailingNow, FloodNow, LimitNow
 
@@ -61,6 +61,8 @@ def words(about: About, fact: Any, waiting: int, since_ms: int, now_ms: int) -> 
         return _of_pause(about, fact, waiting, age)
     if kind is kinds.LIMIT_BEHIND:
         return _of_limit(about, fact, waiting, age)
+    if kind is kinds.BUDGET_SPENT:
+        return _of_budget(fact, waiting, age, now_ms)
     return _of_flood(about, fact, waiting, age)
 
 
@@ -118,16 +120,29 @@ def _of_pause(about: About, pause: Pause, waiting: int, age: str) -> Words:
 
 def _of_limit(about: About, now: LimitNow, waiting: int, age: str) -> Words:
     bucket = about.throttle_key
-    queues = _listed(sorted({queue for queue, _, _ in now.places}))
+    slots = f", with its {_counted(now.slots, 'slot')} in use" if now.slots else ""
     text = (
         f"{bucket} has fallen behind for {age}: {_rate(now.needed)} a second need it, and it lets {_rate(now.rate)} "
-        f"through; {_wait(waiting)} in {queues}."
+        f"through{slots}; {_wait(waiting)} in {_queues(now.places)}."
     )
+    if now.is_compound:  # a limit is set as a whole, and which part of it may be more is for people to say
+        return Words(text, f"Raise the limit of {bucket}", f"fila limit show {_quoted(bucket)}")
     wanted = math.ceil(max(now.needed, now.rate) * 1.2)
     value = f"{wanted:g},{max(now.burst, wanted):g}"
     return Words(
         text, f"Raise the rate of {bucket}", f"fila config set {_quoted('throttle.' + bucket)} {value}"
     )
+
+
+def _of_budget(row: Limit, waiting: int, age: str, now_ms: int) -> Words:
+    bucket = row.throttle_key
+    amount = f"{row.amount:,.0f}" if row.amount == int(row.amount) else f"{row.amount:,.10g}"
+    allowed = f"cost {amount}" if row.in_cost else f"{amount} messages"
+    text = (
+        f"{bucket} has spent its budget of {allowed} in {age_text(row.period_ms)} for {age}: {_wait(waiting)} in "
+        f"{_queues(row.places)} for the next one, in {age_text(row.ends_ms - now_ms)}."
+    )
+    return Words(text, f"Raise the budget of {bucket}, or wait", f"fila limit show {_quoted(bucket)}")
 
 
 def _of_flood(about: About, now: FloodNow, waiting: int, age: str) -> Words:
@@ -172,7 +187,11 @@ def _wait(messages: int) -> str:
 
 
 def _rate(a_second: float) -> str:
-    return f"{a_second:,.0f}" if a_second >= 10 else f"{a_second:.1f}".removesuffix(".0")
+    return f"{a_second:,.0f}" if a_second >= 10 else f"{a_second:.2g}"
+
+
+def _queues(places: Sequence[tuple[str, str, int]]) -> str:
+    return _listed(sorted({queue for queue, _, _ in places}))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fila.v1 import events_pb2 as pb
+from fila.v1.limit_pb2 import LIMIT_PART_BUDGET
 from fila_server.events import emit
 from fila_server.operations import trouble_kinds as kinds
 from fila_server.operations import trouble_words as words
@@ -65,7 +66,7 @@ class Trouble:
     @property
     def rank(self) -> tuple[Any, ...]:
         """By harm; of a kind by the messages that wait."""
-        return (self.about.kind.number, -self.seen.waiting, self.since_ms, self.about[1:])
+        return (kinds.KINDS.index(self.about.kind), -self.seen.waiting, self.since_ms, self.about[1:])
 
 
 class Troubles:
@@ -123,6 +124,7 @@ class Troubles:
                 about = about._replace(part=THE_QUEUE)
             yield _Seen(about, pause, pause.ready, pause.since_ms, ((pause.queue, ""),))
         yield from self._limits(facts, now_s)
+        yield from self._budgets(facts)
         for key, flood in self._rates.floods(facts, now_s):
             place = (text_of(key.queue), text_of(key.channel))
             yield _Seen(About(kinds.FLOOD, *place, text_of(key.fairness_key)), flood, key.pending)
@@ -146,6 +148,16 @@ class Troubles:
             places = tuple((queue, channel) for queue, channel, _ in row.places)
             about = About(kinds.LIMIT_BEHIND, throttle_key=row.throttle_key)
             yield _Seen(about, now, row.messages, places=places)
+
+    def _budgets(self, facts: Facts) -> Iterator[_Seen]:
+        for row in facts.limits:
+            about = About(kinds.BUDGET_SPENT, throttle_key=row.throttle_key)
+            before = self._kept.get(about)
+            # A period as short as a look would seem to be spent all the time: each one begins anew.
+            is_same = before is None or before.seen.fact.ends_ms == row.ends_ms
+            if row.part == LIMIT_PART_BUDGET and is_same:
+                places = tuple((queue, channel) for queue, channel, _ in row.places)
+                yield _Seen(about, row, row.messages, places=places)
 
     def _is_reported(self, about: About) -> bool:
         trouble = self._kept.get(about)
@@ -216,7 +228,7 @@ def _as_seen(seen: _Seen, sees: Sees) -> _Seen | None:
     about = seen.about
     if not about.queue and not seen.places:
         return None  # the broker's own, for those that see all
-    if about.kind is not kinds.LIMIT_BEHIND:
+    if about.kind not in kinds.OF_THROTTLES:
         place = seen.places[0] if seen.places else (about.queue, about.channel)
         return seen if sees(*place) else None
     mine = tuple(place for place in seen.fact.places if sees(*place[:2]))

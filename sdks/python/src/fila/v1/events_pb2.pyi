@@ -277,6 +277,7 @@ class Trouble(_message.Message):
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    KIND_BUDGET_SPENT: Trouble.Kind
     KIND_CIRCUIT_OPEN: Trouble.Kind
     KIND_DAMAGED: Trouble.Kind
     KIND_DISK: Trouble.Kind

@@ -10,11 +10,15 @@ from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field,
 )
-from fila_server.core.state.paths cimport FAILURES_QUIET_S
+from fila_server.core.scheduling.parts cimport BUDGET_PART, Counted, parts_budget_has, parts_holding
+from fila_server.core.state.limits cimport LimitTerms
+from fila_server.core.state.paths cimport FAILURES_QUIET_S, entry_of, waiter_first
 from fila_server.core.state.pending cimport KeyExtras
-from fila_server.core.state.state cimport Channel, Flow, Key, Queue, ThrottleKey, Waiters
+from fila_server.core.state.state cimport Channel, Flow, Key, Queue, Slot, ThrottleKey, Waiters
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
+from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.heap cimport HeapNode
+from fila_server.core.structures.ledger cimport ledger_ends_ms
 from fila_server.core.structures.maps cimport Text, TextMap, textmap_next
 
 cdef enum:
@@ -151,7 +155,26 @@ cdef uint32_t _queue(Core* core, Buffer* b, Queue* queue, StepBudget* steps) noe
     return count
 
 
-cdef uint32_t _limit(Buffer* b, ThrottleKey* bucket, StepBudget* steps) noexcept nogil:
+cdef void _put_parts(Core* core, Buffer* row, ThrottleKey* bucket) noexcept nogil:
+    """What holds the first message of its first line. A spent budget lasts longer than taken slots."""
+    cdef LimitTerms* terms = &bucket.parts.terms
+    cdef uint64_t cost = entry_of(<Slot*> fifo_first(&waiter_first(bucket.waiters.first).fifo)).cost
+    cdef Counted nobody
+    cdef int part = BUDGET_PART
+    nobody.messages = nobody.cost = 0
+    if parts_budget_has(core, bucket, cost):
+        part = parts_holding(core, bucket, cost, nobody)
+    put_number_field(row, seam.LIMIT_ROW_IS_COMPOUND, 1)
+    put_number_field(row, seam.LIMIT_ROW_PART, <uint64_t> part)
+    put_number_field(row, seam.LIMIT_ROW_SLOTS, terms.slots)
+    if terms.amount > 0:
+        put_double_field(row, seam.LIMIT_ROW_AMOUNT, terms.amount)
+        put_number_field(row, seam.LIMIT_ROW_IN_COST, terms.budget_in_cost)
+        put_number_field(row, seam.LIMIT_ROW_PERIOD_MS, <uint64_t> terms.period_ms)
+        put_number_field(row, seam.LIMIT_ROW_ENDS_MS, <uint64_t> ledger_ends_ms(&bucket.parts.ledger))
+
+
+cdef uint32_t _limit(Core* core, Buffer* b, ThrottleKey* bucket, StepBudget* steps) noexcept nogil:
     cdef Waiters* waiters = bucket.waiters
     cdef uint64_t messages = 0
     cdef uint32_t places = 0
@@ -164,6 +187,8 @@ cdef uint32_t _limit(Buffer* b, ThrottleKey* bucket, StepBudget* steps) noexcept
     put_double_field(&row, seam.LIMIT_ROW_RATE, bucket.bucket.rate)
     put_double_field(&row, seam.LIMIT_ROW_BURST, bucket.bucket.burst)
     put_number_field(&row, seam.LIMIT_ROW_PASSED, bucket.passed)
+    if bucket.parts != NULL:
+        _put_parts(core, &row, bucket)
     while waiters != NULL and may_step(steps):
         messages += waiters.messages
         if waiters.messages and places < PLACES_MAX:
@@ -206,7 +231,7 @@ cdef void troubles_page(Core* core, Command* command) noexcept nogil:
         if of_queues:
             count += _queue(core, &b, <Queue*> found, &steps)
         else:
-            count += _limit(&b, <ThrottleKey*> found, &steps)
+            count += _limit(core, &b, <ThrottleKey*> found, &steps)
     steps_end(core, &steps)
     put_number_field(&b, seam.TROUBLES_FOUND_CURSOR, cursor if cursor < table.capacity else 0)
     put_number_field(&b, seam.TROUBLES_FOUND_CAPACITY, table.capacity)

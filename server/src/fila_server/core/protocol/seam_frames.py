@@ -172,6 +172,15 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (4, "passed", _UINT64),
         (5, "messages", _UINT64),
         (6, "places" + _REPEATED, "LimitPlace"),
+        # It is more than one rate in messages; then what holds its first message, a fila.v1.LimitPart.
+        (7, "is_compound", _BOOL),
+        (8, "part", _UINT32),
+        (9, "slots", _UINT32),
+        # Its budget, and when the period ends.
+        (10, "amount", _DOUBLE),
+        (11, "in_cost", _BOOL),
+        (12, "period_ms", _UINT64),
+        (13, "ends_ms", _UINT64),
     ),
     "TroublesFound": (
         (1, "unserved" + _REPEATED, "UnservedRow"),
