@@ -125,7 +125,11 @@ async def test_more_series_than_the_sdks_own_limit_arrive_unlumped(engine, ask, 
 
     many = Series(catalog.KEY_PENDING, [({"fila.fairness_key": f"k{i}"}, i) for i in range(6000)], [])
     monkeypatch.setattr("fila_server.telemetry.source.all_series", lambda *_: iter([many]))
-    for bound in ("otlp.EXPORT_S_MAX", "otlp.STOP_S_MAX", "service.STOP_S_MAX"):  # of a machine that does much else
+    for bound in (
+        "otlp.EXPORT_S_MAX",
+        "otlp.STOP_S_MAX",
+        "service.STOP_S_MAX",
+    ):  # of a machine that does much else
         monkeypatch.setattr(f"fila_server.telemetry.{bound}", 30.0)
     telemetry = Telemetry(ask)
     telemetry.start_export(endpoint=collector[1], service_name="fila", interval_ms=60_000)
