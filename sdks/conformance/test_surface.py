@@ -41,10 +41,6 @@ WITHOUT_METHOD = {
     "FilaSink/Publish": "as OpenSink",
     "FilaSink/Drop": "as OpenSink",
     "FilaSink/ListSinks": "operators of sinks have `fila sink list`",
-    "FilaAdmin/SetLimit": "operators of limits have `fila limit`, and programs HTTP's /v1/limits",
-    "FilaAdmin/DeleteLimit": "as SetLimit",
-    "FilaAdmin/ListLimits": "as SetLimit",
-    "FilaAdmin/ResetLimit": "as SetLimit",
 }
 """Calls that no SDK has a method for, on purpose."""
 
@@ -54,6 +50,7 @@ WITHOUT_ARGUMENT = {
     "Redrive.after_offset": "for page after page; StartOperation and WatchOperation tell how far they are",
     "Redrive.up_to_offset": "as after_offset",
     "ListKeyPolicies.after": "for page after page of a file that `fila export --keys` writes",
+    "ListLimits.throttle_key": "get_limit asks by it",
     "UpdateQueue.update_mask": "made of the settings that are given",
     "DryRunPolicy.update_mask": "made of the settings that are given",
 }
@@ -83,6 +80,8 @@ ARGUMENTS = {
     "RevokeGrant.permissions": "produce",
     "PreviewKeyPolicy.policy": "fairness_key weight paused max_in_flight rate_per_second burst"
     " cap_by_default rate_by_default",
+    "SetLimit.limit": "name rates max_in_flight budget learn shadow",
+    "DeleteLimit.limit_name": "name",
     "SetQuotas.quotas": "messages_per_second bytes_per_second connections streams in_flight stored_bytes",
 }
 """What the protocol calls a field, where it has another name there."""

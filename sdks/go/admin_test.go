@@ -105,6 +105,13 @@ func adminCalls(ctx context.Context, c *Client) map[string]struct {
 			_, err := c.ListSchedules(ctx, "", 0, "")
 			return err
 		}},
+		"SetLimit": {&filav1.SetLimitResponse{}, true, func() error {
+			_, err := c.SetLimit(ctx, &LimitSettings{Name: "k", MaxInFlight: 1})
+			return err
+		}},
+		"ListLimits":  {&filav1.ListLimitsResponse{}, true, func() error { _, err := c.GetLimit(ctx, "k"); return err }},
+		"DeleteLimit": {&filav1.DeleteLimitResponse{}, false, func() error { return c.DeleteLimit(ctx, "k") }},
+		"ResetLimit":  {&filav1.ResetLimitResponse{}, false, func() error { _, err := c.ResetLimit(ctx, "k", 0); return err }},
 		"DropDeadLetters": {&filav1.DropDeadLettersResponse{}, true, func() error {
 			_, err := c.DropDeadLetters(ctx, "q", []uint64{1})
 			return err

@@ -46,6 +46,10 @@ CALLS: list[tuple[str, Call]] = [
     ("dlq must be str, got int", lambda c: c.redrive(5)),  # type: ignore[arg-type]
     ("value must be str, got int", lambda c: c.set_config("k", 5)),  # type: ignore[arg-type]
     ("fairness_key must be str, got int", lambda c: c.set_key_policy("q", 5)),  # type: ignore[arg-type]
+    ("name must be str, got int", lambda c: c.set_limit(5, max_in_flight=1)),  # type: ignore[arg-type]
+    ("rates[0]: per_second must be a number, got str", lambda c: c.set_limit("k", rates=[{"per_second": "5"}])),  # type: ignore[typeddict-item]
+    ("rates[0]: unit must be messages or cost", lambda c: c.set_limit("k", rates=[{"per_second": 1, "unit": "x"}])),  # type: ignore[typeddict-item]
+    ("budget.period_ms: ", lambda c: c.set_limit("k", budget={"amount": 1, "period_ms": "a day"})),
 ]  # fmt: skip
 
 

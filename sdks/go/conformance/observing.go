@@ -129,6 +129,28 @@ var observing = map[string]operation{
 		told, err := c.ListSchedules(ctx, r.Queue, r.PageSize, r.PageToken)
 		return plain(told), err
 	}),
+	"set_limit": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		told, err := c.SetLimit(ctx, r.limit())
+		return plain(told), err
+	}),
+	"get_limit": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		told, err := c.GetLimit(ctx, r.ThrottleKey)
+		if told == nil {
+			return answer{"limit": nil}, err
+		}
+		return answer{"limit": plain(told)}, err
+	}),
+	"list_limits": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		told, err := c.ListLimits(ctx, r.Prefix, r.After, r.MaxLimits)
+		return plain(told), err
+	}),
+	"delete_limit": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		return answer{}, c.DeleteLimit(ctx, *r.Name)
+	}),
+	"reset_limit": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		told, err := c.ResetLimit(ctx, r.ThrottleKey, r.Spent)
+		return plain(told), err
+	}),
 	"start_operation": withClient(startOperation),
 	"watch_operation": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
 		told, err := taken(c.WatchOperation(ctx, r.Queue, r.OperationID), 0)

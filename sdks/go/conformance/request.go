@@ -103,6 +103,14 @@ type request struct {
 	PageSize  uint32           `json:"page_size"`
 	PageToken string           `json:"page_token"`
 
+	Rates     []limitPart `json:"rates"`
+	Budget    *limitPart  `json:"budget"`
+	Learn     *limitPart  `json:"learn"`
+	Shadow    bool        `json:"shadow"`
+	After     string      `json:"after"`
+	MaxLimits uint32      `json:"max_limits"`
+	Spent     float64     `json:"spent"`
+
 	KeyID          string   `json:"key_id"`
 	ExpiresAfterMs int64    `json:"expires_after_ms"`
 	OverlapMs      int64    `json:"overlap_ms"`

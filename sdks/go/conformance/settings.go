@@ -204,3 +204,36 @@ func (s *scheduleSettings) wire() *fila.ScheduleSettings {
 		Missed: rules[s.Missed], Paused: s.Paused,
 	}
 }
+
+// limitPart is a rate, a budget or the bounds of one that learns.
+type limitPart struct {
+	PerSecond float64 `json:"per_second"`
+	Burst     float64 `json:"burst"`
+	Amount    float64 `json:"amount"`
+	PeriodMs  uint64  `json:"period_ms"`
+	AnchorMs  int64   `json:"anchor_ms"`
+	Unit      string  `json:"unit"`
+	Min       float64 `json:"min"`
+	Max       float64 `json:"max"`
+}
+
+func (r *request) limit() *fila.LimitSettings {
+	units := map[string]filav1.Limit_Unit{"messages": fila.UnitMessages, "cost": fila.UnitCost}
+	limit := &fila.LimitSettings{Name: *r.Name, Shadow: r.Shadow}
+	if r.MaxInFlight != nil {
+		limit.MaxInFlight = *r.MaxInFlight
+	}
+	for _, rate := range r.Rates {
+		given := &fila.LimitRate{PerSecond: rate.PerSecond, Burst: rate.Burst, Unit: units[rate.Unit]}
+		limit.Rates = append(limit.Rates, given)
+	}
+	if given := r.Budget; given != nil {
+		limit.Budget = &fila.LimitBudget{
+			Amount: given.Amount, PeriodMs: given.PeriodMs, AnchorMs: given.AnchorMs, Unit: units[given.Unit],
+		}
+	}
+	if r.Learn != nil {
+		limit.Learn = &fila.LimitLearn{Min: r.Learn.Min, Max: r.Learn.Max}
+	}
+	return limit
+}

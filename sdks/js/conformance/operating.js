@@ -117,6 +117,29 @@ export const operating = (named) => ({
     return plain(await named(client).listSchedules(queue, asked));
   },
 
+  async set_limit({ client, name, rates, ...parts }, signal) {
+    const asked = { ...settings(parts), ...given({ rates: rates?.map(settings) }) };
+    return plain(await named(client).setLimit(name, asked, { signal }));
+  },
+
+  async get_limit({ client, throttle_key, ...unknown }, signal) {
+    const limit = await named(client).getLimit(throttle_key, options(unknown, [], signal));
+    return { limit: limit === undefined ? null : plain(limit) };
+  },
+
+  async list_limits({ client, prefix, ...others }, signal) {
+    return plain(await named(client).listLimits(prefix, options(others, ['after', 'max_limits'], signal)));
+  },
+
+  async delete_limit({ client, name, ...unknown }, signal) {
+    await named(client).deleteLimit(name, options(unknown, [], signal));
+    return {};
+  },
+
+  async reset_limit({ client, throttle_key, spent, ...unknown }, signal) {
+    return plain(await named(client).resetLimit(throttle_key, spent, options(unknown, [], signal)));
+  },
+
   async start_operation({ client, queue, kind, filter, ...others }, signal) {
     const asked = options(others, ['rate_per_second'], signal);
     if (filter !== undefined) asked.filter = filterOf(filter);

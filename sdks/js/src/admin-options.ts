@@ -211,6 +211,52 @@ export interface SchedulesOptions extends SignalOption {
   readonly pageToken?: string;
 }
 
+/** A limit's parts; at least one of rates, slots and a budget. */
+export interface LimitSettings {
+  /** At most 4. */
+  readonly rates?: readonly LimitRateSettings[];
+  /** Slots: most messages in flight at once, over all queues; any number when left out. */
+  readonly maxInFlight?: number;
+  readonly budget?: LimitBudgetSettings;
+  /**
+   * Follow the provider from the first rate on, between so many messages a second, as workers tell of it
+   * (`Message.limited`).
+   */
+  readonly learn?: { readonly min: number; readonly max: number };
+  /** Judge and count, and hold nothing; default false. */
+  readonly shadow?: boolean;
+}
+
+/** A token bucket of a limit. */
+export interface LimitRateSettings {
+  /** From 0 (nothing goes) to 1e9; 60 a minute are 1. */
+  readonly perSecond: number;
+  /** How much may go at once after a pause, from 1 to 1e9; one second's worth when left out. */
+  readonly burst?: number;
+  /** What it counts: each message as 1, the default, or as its cost. */
+  readonly unit?: 'messages' | 'cost';
+}
+
+/** So much within each of periods of one length, which follow each other. */
+export interface LimitBudgetSettings {
+  /** Above 0, up to 1e12. */
+  readonly amount: number;
+  /** From 1,000 to 31,622,400,000, which are 366 days. */
+  readonly periodMs: number;
+  /** When a period begins, in milliseconds since 1970 in UTC; default 0. */
+  readonly anchorMs?: number;
+  /** What it counts: each message as 1, the default, or as its cost. */
+  readonly unit?: 'messages' | 'cost';
+}
+
+/** How many limits to list, and behind which. */
+export interface LimitsOptions extends SignalOption {
+  /** Only those behind this name, in the order of their bytes. */
+  readonly after?: string;
+  /** At most so many, up to 1,000; default 100. */
+  readonly maxLimits?: number;
+}
+
 /** How long a new key is valid, and whose messages it sends. */
 export interface CreateKeyOptions extends SignalOption {
   /** For ever when left out. */

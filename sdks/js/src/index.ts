@@ -41,6 +41,8 @@ export type { AuditRecord, Identity, NewKey, NewTenantLink, Principal, TenantLin
 export { KeyCalls } from './keys.js';
 export type { Operation } from './dead-letters.js';
 export { DeadLetterCalls } from './dead-letters.js';
+export type { Limit, LimitPage, LimitState } from './limits.js';
+export { LimitCalls } from './limits.js';
 export type { Schedule, SchedulePage } from './schedules.js';
 export { ScheduleCalls } from './schedules.js';
 export type { DeadLetter, LimitedOptions, NackOptions, WaitOptions } from './message.js';

@@ -26,7 +26,7 @@ import {
   type WhoAmIResponse,
   WhoAmIResponseSchema,
 } from './gen/fila/v1/auth_pb.js';
-import { ScheduleCalls } from './schedules.js';
+import { LimitCalls } from './limits.js';
 import { type Plain, plain } from './plain.js';
 
 /** Who the broker takes this client for, and what it may do. */
@@ -62,7 +62,7 @@ const LINK_RIGHTS: ReadonlyMap<string, Right> = new Map([
 ]);
 
 /** The calls of FilaAuth, as methods of a client. */
-export abstract class KeyCalls extends ScheduleCalls {
+export abstract class KeyCalls extends LimitCalls {
   /** Who the broker takes this client for, and what it may do; also while it asks for no keys. */
   async whoAmI(options: SignalOption = {}): Promise<Identity> {
     return plain(WhoAmIResponseSchema, await this.ask(auth.whoAmI, {}, {}, options));

@@ -56,6 +56,8 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.updateSchedule,
   admin.pauseSchedule,
   admin.listSchedules,
+  admin.setLimit,
+  admin.listLimits,
   admin.previewKeyPolicy,
   // They are named by offsets that are never given again.
   admin.dropDeadLetters,

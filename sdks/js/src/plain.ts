@@ -21,7 +21,7 @@ import type {
 } from './gen/fila/v1/admin_pb.js';
 import type { Right } from './gen/fila/v1/auth_pb.js';
 import type { DiskLevel, Forecast_Unknown, LateKey_Cause } from './gen/fila/v1/events_pb.js';
-import type { LimitPart } from './gen/fila/v1/limit_pb.js';
+import type { Limit_Unit, LimitPart } from './gen/fila/v1/limit_pb.js';
 import type { Operation_State, StartOperationRequest_Kind } from './gen/fila/v1/operation_pb.js';
 import type { MissedRule } from './gen/fila/v1/schedule_pb.js';
 import type { CancelMessagesResponse_Outcome } from './gen/fila/v1/service_pb.js';
@@ -61,7 +61,9 @@ type Word<T> = T extends Durability
                               ? Lowercase<keyof typeof MissedRule>
                               : T extends LimitPart
                                 ? Lowercase<keyof typeof LimitPart>
-                                : number;
+                                : T extends Limit_Unit
+                                  ? Lowercase<keyof typeof Limit_Unit>
+                                  : number;
 
 /** In `number`, and in no enum. */
 type AnyNumber = 999_999;

@@ -243,6 +243,7 @@ WRAPPED = {
     "create_channel": "start_offset",
     "seek_channel": "offset",
     "get_config": "value",
+    "get_limit": "limit",
     "list_config": "entries",
     "update_queue": "config",
     "list_consumers": "consumers",
@@ -268,7 +269,7 @@ LOOPS = {
 
 def admin_answer(operation: str, answer: Any) -> dict[str, Any]:
     """An answer as the protocol writes it."""
-    if answer is None:
+    if answer is None and operation != "get_limit":
         return {}
     if operation in ("create_key", "rotate_key"):
         return {"key": answer, "key_id": answer.split("_")[1]}

@@ -25,6 +25,7 @@ from fila.errors import FilaError, SomeFailed
 from fila.holding import MessageT
 from fila.keys import KeyCalls
 from fila.leases import LeaseMemory, LostLeases
+from fila.limits import LimitCalls
 from fila.messages import LeasedMessage, Message, MessageId, NewMessage, encode_options
 from fila.methods import ENQUEUE, LEASE
 from fila.nack import Nack
@@ -104,7 +105,14 @@ def _check_connected(connection: object) -> None:
 
 
 class FilaClient(
-    AdminCalls, MessageCalls, WatchCalls, DeadLetterCalls, ScheduleCalls, KeyCalls, ObservingCalls
+    AdminCalls,
+    MessageCalls,
+    WatchCalls,
+    DeadLetterCalls,
+    ScheduleCalls,
+    LimitCalls,
+    KeyCalls,
+    ObservingCalls,
 ):
     """A client of one broker.
 

@@ -17,6 +17,7 @@ from google.protobuf.message import Message
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import auth_pb2 as auth
 from fila.v1 import events_pb2 as events
+from fila.v1 import limit_pb2 as limit
 from fila.v1 import operation_pb2 as operation
 from fila.v1 import schedule_pb2 as schedule
 from fila.v1 import service_pb2 as service
@@ -150,6 +151,11 @@ DELETE_SCHEDULE = _admin(
 LIST_SCHEDULES = _admin(
     "ListSchedules", schedule.ListSchedulesRequest, schedule.ListSchedulesResponse, repeatable=True
 )
+SET_LIMIT = _admin("SetLimit", limit.SetLimitRequest, limit.SetLimitResponse, repeatable=True)
+DELETE_LIMIT = _admin("DeleteLimit", limit.DeleteLimitRequest, limit.DeleteLimitResponse, repeatable=False)
+LIST_LIMITS = _admin("ListLimits", limit.ListLimitsRequest, limit.ListLimitsResponse, repeatable=True)
+# A second one would forget what was spent since the first.
+RESET_LIMIT = _admin("ResetLimit", limit.ResetLimitRequest, limit.ResetLimitResponse, repeatable=False)
 # A second start would find the first one running, or begin another.
 START_OPERATION = _admin(
     "StartOperation", operation.StartOperationRequest, operation.StartOperationResponse, repeatable=False

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from fila.keys import LinkRight
 from fila.principals import AuditRecord, Identity, NewTenantLink, Principal, TenantLink
 from fila.settings import Duration
-from fila.sync.schedules import ScheduleCalls
+from fila.sync.limits import LimitCalls
 
 
-class KeyCalls(ScheduleCalls):
+class KeyCalls(LimitCalls):
     """The calls of FilaAuth, as methods of a client."""
 
     def create_key(self, name: str, *, expires_after: Duration = 0, as_tenant: str = "") -> str:

@@ -32,7 +32,7 @@ import org.jspecify.annotations.Nullable;
  * Keys and rights: what admins do, and what everybody may ask about themselves. All but {@link
  * #whoAmI()}, the look at one's own principal and tenants' links need the right {@code admin}.
  */
-public abstract sealed class KeyCalls extends ScheduleCalls permits FilaClient {
+public abstract sealed class KeyCalls extends LimitCalls permits FilaClient {
     KeyCalls(Connection connection) {
         super(connection);
     }

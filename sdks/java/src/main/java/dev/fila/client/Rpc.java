@@ -17,6 +17,8 @@ import dev.fila.v1.CreateTenantLinkRequest;
 import dev.fila.v1.CreateTenantLinkResponse;
 import dev.fila.v1.DeleteChannelRequest;
 import dev.fila.v1.DeleteChannelResponse;
+import dev.fila.v1.DeleteLimitRequest;
+import dev.fila.v1.DeleteLimitResponse;
 import dev.fila.v1.DeleteQueueRequest;
 import dev.fila.v1.DeleteQueueResponse;
 import dev.fila.v1.DeleteScheduleRequest;
@@ -72,6 +74,8 @@ import dev.fila.v1.ListKeyPoliciesRequest;
 import dev.fila.v1.ListKeyPoliciesResponse;
 import dev.fila.v1.ListLateRequest;
 import dev.fila.v1.ListLateResponse;
+import dev.fila.v1.ListLimitsRequest;
+import dev.fila.v1.ListLimitsResponse;
 import dev.fila.v1.ListOperationsRequest;
 import dev.fila.v1.ListOperationsResponse;
 import dev.fila.v1.ListPrincipalsRequest;
@@ -97,6 +101,8 @@ import dev.fila.v1.PurgeQueueRequest;
 import dev.fila.v1.PurgeQueueResponse;
 import dev.fila.v1.RedriveRequest;
 import dev.fila.v1.RedriveResponse;
+import dev.fila.v1.ResetLimitRequest;
+import dev.fila.v1.ResetLimitResponse;
 import dev.fila.v1.RevokeGrantRequest;
 import dev.fila.v1.RevokeGrantResponse;
 import dev.fila.v1.RevokeKeyRequest;
@@ -111,6 +117,8 @@ import dev.fila.v1.SetConfigRequest;
 import dev.fila.v1.SetConfigResponse;
 import dev.fila.v1.SetKeyPolicyRequest;
 import dev.fila.v1.SetKeyPolicyResponse;
+import dev.fila.v1.SetLimitRequest;
+import dev.fila.v1.SetLimitResponse;
 import dev.fila.v1.SetQuotasRequest;
 import dev.fila.v1.SetQuotasResponse;
 import dev.fila.v1.SettleBatchResponse;
@@ -231,6 +239,16 @@ record Rpc<Q, A>(MethodDescriptor<Q, A> method, boolean repeatable) {
             once(FilaAdminGrpc.getDeleteScheduleMethod());
     static final Rpc<ListSchedulesRequest, ListSchedulesResponse> LIST_SCHEDULES =
             repeatable(FilaAdminGrpc.getListSchedulesMethod());
+
+    static final Rpc<SetLimitRequest, SetLimitResponse> SET_LIMIT =
+            repeatable(FilaAdminGrpc.getSetLimitMethod());
+    static final Rpc<DeleteLimitRequest, DeleteLimitResponse> DELETE_LIMIT =
+            once(FilaAdminGrpc.getDeleteLimitMethod());
+    static final Rpc<ListLimitsRequest, ListLimitsResponse> LIST_LIMITS =
+            repeatable(FilaAdminGrpc.getListLimitsMethod());
+    // A second one would forget what was spent since the first.
+    static final Rpc<ResetLimitRequest, ResetLimitResponse> RESET_LIMIT =
+            once(FilaAdminGrpc.getResetLimitMethod());
 
     // They are named by offsets that are never given again.
     static final Rpc<DropDeadLettersRequest, DropDeadLettersResponse> DROP_DEAD_LETTERS =

@@ -11,7 +11,7 @@ import dev.fila.v1.UpdateScheduleRequest;
 import org.jspecify.annotations.Nullable;
 
 /** Schedules: messages that the broker enqueues by itself, by a cron line or at an interval. */
-public abstract sealed class ScheduleCalls extends DeadLetterCalls permits KeyCalls {
+public abstract sealed class ScheduleCalls extends DeadLetterCalls permits LimitCalls {
     ScheduleCalls(Connection connection) {
         super(connection);
     }

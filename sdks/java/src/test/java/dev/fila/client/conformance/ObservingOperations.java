@@ -9,8 +9,12 @@ import dev.fila.client.FilaClient;
 import dev.fila.client.OperationOptions;
 import dev.fila.client.StatsWatch;
 import dev.fila.client.Watch;
+import dev.fila.v1.Budget;
+import dev.fila.v1.Learn;
+import dev.fila.v1.Limit;
 import dev.fila.v1.MissedRule;
 import dev.fila.v1.Operation;
+import dev.fila.v1.Rate;
 import dev.fila.v1.ScheduleSettings;
 import dev.fila.v1.StartOperationRequest;
 import dev.fila.v1.WatchStatsRequest;
@@ -123,6 +127,26 @@ final class ObservingOperations {
                                     request.text("queue").orElse(null),
                                     request.integer("page_size").orElse(0),
                                     request.text("page_token").orElse("")));
+            case "set_limit" -> Answers.wire(client.setLimit(limit(request)));
+            case "get_limit" ->
+                    Answers.object(
+                            "limit",
+                            client.getLimit(request.needText("throttle_key")).orElse(null));
+            case "list_limits" ->
+                    Answers.wire(
+                            client.listLimits(
+                                    request.text("prefix").orElse(""),
+                                    request.text("after").orElse(""),
+                                    request.integer("max_limits").orElse(0)));
+            case "delete_limit" -> {
+                client.deleteLimit(request.needText("name"));
+                yield new JsonObject();
+            }
+            case "reset_limit" ->
+                    Answers.wire(
+                            client.resetLimit(
+                                    request.needText("throttle_key"),
+                                    request.real("spent").orElse(0.0)));
             case "start_operation" -> Answers.wire(startOperation(client, request));
             case "watch_operation" ->
                     Answers.object(
@@ -219,6 +243,44 @@ final class ObservingOperations {
         asked.flag("paused").ifPresent(settings::setPaused);
         asked.checkAllSeen();
         return settings.build();
+    }
+
+    private static Limit limit(Request asked) {
+        Limit.Builder limit = Limit.newBuilder().setName(asked.needText("name"));
+        for (Request rate : asked.objects("rates")) {
+            Rate.Builder given = limit.addRatesBuilder();
+            rate.real("per_second").ifPresent(given::setPerSecond);
+            rate.real("burst").ifPresent(given::setBurst);
+            rate.text("unit").map(ObservingOperations::unit).ifPresent(given::setUnit);
+            rate.checkAllSeen();
+        }
+        asked.integer("max_in_flight").ifPresent(limit::setMaxInFlight);
+        asked.object("budget")
+                .ifPresent(
+                        budget -> {
+                            Budget.Builder given = limit.getBudgetBuilder();
+                            budget.real("amount").ifPresent(given::setAmount);
+                            budget.number("period_ms").ifPresent(given::setPeriodMs);
+                            budget.number("anchor_ms").ifPresent(given::setAnchorMs);
+                            budget.text("unit")
+                                    .map(ObservingOperations::unit)
+                                    .ifPresent(given::setUnit);
+                            budget.checkAllSeen();
+                        });
+        asked.object("learn")
+                .ifPresent(
+                        learn -> {
+                            Learn.Builder given = limit.getLearnBuilder();
+                            learn.real("min").ifPresent(given::setMin);
+                            learn.real("max").ifPresent(given::setMax);
+                            learn.checkAllSeen();
+                        });
+        asked.flag("shadow").ifPresent(limit::setShadow);
+        return limit.build();
+    }
+
+    private static Limit.Unit unit(String word) {
+        return Limit.Unit.valueOf("UNIT_" + upper(word));
     }
 
     private static String upper(String word) {
