@@ -9,6 +9,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
 from fila_server.core.protocol import commands
+from fila_server.telemetry.snapshot import decode
 from tests.core.driven_engine import DrivenEngine, Refused
 
 STRICT = admin.KEY_ORDER_STRICT
@@ -42,6 +43,14 @@ def update(engine: DrivenEngine, **changes: Any) -> None:
     config = admin.QueueConfig(**{**SETTINGS, "channels": ["default"], **changes})
     request = admin.UpdateQueueRequest(queue="q", config=config)
     engine.call(commands.UPDATE_QUEUE, request, admin.UpdateQueueResponse)
+
+
+def counted(engine: DrivenEngine) -> tuple[int, int]:
+    """Failures that kept their place, and messages that an operator skipped."""
+    token = engine.submit(commands.METRICS)
+    engine.others += engine.settle_down()
+    queue = next(queue for queue in decode(engine.answer_of(token)[1]).queues if queue.name == b"q")
+    return queue.counts.retried_in_place, queue.counts.skipped
 
 
 def drained(engine: DrivenEngine, failing: frozenset[int] = frozenset()) -> list[int]:
@@ -398,3 +407,19 @@ def test_a_skip_is_refused_where_it_has_no_sense(engine: DrivenEngine) -> None:
     update(engine, key_order=admin.KEY_ORDER_RELAXED)
     with pytest.raises(Refused, match="key_order is relaxed"):
         skip(engine)
+
+
+def test_what_order_does_is_counted(engine: DrivenEngine) -> None:
+    enqueue(engine, 0, 1)
+    engine.nack("q", engine.lease("q"), delay_ms=60_000)
+    assert counted(engine) == (1, 0)
+    skip(engine)
+    engine.nack("q", engine.lease("q"))
+    assert counted(engine) == (2, 1)
+
+
+def test_a_failure_of_a_relaxed_queue_is_not_counted_as_one_that_kept_its_place(engine: DrivenEngine) -> None:
+    update(engine, key_order=admin.KEY_ORDER_RELAXED)
+    enqueue(engine, 0)
+    engine.nack("q", engine.lease("q"))
+    assert counted(engine) == (0, 0)

@@ -79,7 +79,7 @@ FAULTS = (
     Fault(
         "a-failed-message-loses-its-place-in-its-key",
         "lifecycle/failure.pyx",
-        "    if channel.queue.policy.in_order:\n",
+        "    if channel.queue.policy.in_order:\n        channel.queue.counters.retried_in_place += 1\n",
         "    if False:\n",
         (IN_ORDER, IN_ORDER_SIMULATED),
     ),

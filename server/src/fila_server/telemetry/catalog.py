@@ -128,6 +128,20 @@ CANCELLED = _counter(
     QUEUE,
     core="cancelled",
 )
+SKIPPED = _counter(
+    "fila.messages.skipped",
+    "{message}",
+    "First messages of keys in order that an operator made dead letters.",
+    QUEUE,
+    core="skipped",
+)
+RETRIED_IN_PLACE = _counter(
+    "fila.messages.retried_in_place",
+    "{message}",
+    "Failures of keys in order: the message keeps its place, and its key waits for the retry.",
+    QUEUE,
+    core="retried_in_place",
+)
 TTL_DROPPED = _counter(
     "fila.messages.ttl_expired",
     "{message}",

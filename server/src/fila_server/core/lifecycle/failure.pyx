@@ -89,6 +89,7 @@ cdef void _retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) 
     """Ready again at the back, now or later; where keys are in order, in its old place."""
     cdef Channel* channel = share_of(slot).channel
     if channel.queue.policy.in_order:
+        channel.queue.counters.retried_in_place += 1
         state_record_retry(core, slot, max(delay_ms, <int64_t> 0), last_lease)
         if delay_ms > 0:
             slot_delay_retry(core, slot, core.wall_ms + delay_ms, delay_ms)
@@ -146,6 +147,7 @@ cdef void lease_reject(Core* core, Lease* lease, Slice error, OpenReply* reply) 
 cdef void slot_skip(Core* core, Slot* slot, OpenReply* reply) noexcept nogil:
     cdef Slice error
     error.at, error.length = b"skipped by an operator", 22
+    share_of(slot).channel.queue.counters.skipped += 1
     slot_detach(core, slot)             # its bytes may have to be read back first
     slot_count(core, slot, DECIDING)
     _dead_letter(core, slot, b"skipped", error, NULL, reply)

@@ -28,6 +28,8 @@ cdef struct QueueCounters:
     uint64_t returned
     uint64_t dead_dropped
     uint64_t cancelled
+    uint64_t skipped                # by an operator: these are dead-lettered too
+    uint64_t retried_in_place       # failures whose message stays where it stands in its key
 
 cdef struct Failures:               # of a queue, since the first after a quiet time
     int64_t  began_ns, last_ns      # on the monotonic clock; 0 = none yet
