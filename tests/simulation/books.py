@@ -164,13 +164,27 @@ class Books:
                         and note not in unseen
                         and not key.paused
                         and not (key.cap and held >= key.cap)
+                        and not (queue.in_order and self._may_wait_for_another(channel, note))
                         and (queue.is_dlq or all(levels.get(t, 9) >= 1 for t in note.entry.throttles))
                     ):
                         raise Broken(f"{note} could go, somebody has room, and it does not; levels {levels}")
 
     @staticmethod
     def _held(channel: ChannelModel, key: str) -> int:
-        return sum(1 for n in channel.all_notes() if n.state in (LEASED, DECIDING) and n.entry.key == key)
+        return sum(1 for n in channel.all_notes() if n.holds_its_key and n.entry.key == key)
+
+    def _may_wait_for_another(self, channel: ChannelModel, note: Note) -> bool:
+        """Where keys are in order: whether an earlier message of its key may be there."""
+        if channel.queue.ghosts or self.world.lost_leases():
+            return True
+        others = [
+            other
+            for other in channel.all_notes()
+            if other is not note and other.entry.key == note.entry.key and other.state != DONE
+        ]
+        return any(
+            other.maybe or (other.state == READY and _may_stand_before(other, note)) for other in others
+        )
 
     def _has_room(self, queue: QueueModel, channel: ChannelModel) -> bool:
         for consumer in self.world.model.consumers.values():
@@ -182,3 +196,7 @@ class Books:
             if consumer.kind != "pull" and len(consumer.unwritten) == 0 and held < consumer.limit:
                 return True
         return False
+
+
+def _may_stand_before(one: Note, other: Note) -> bool:
+    return one.place is None or other.place is None or one.place <= other.place

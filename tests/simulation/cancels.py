@@ -21,7 +21,13 @@ CANCELLED, REVOKED, NOT_FOUND = (
     service.CancelMessagesResponse.OUTCOME_NOT_FOUND,
 )
 MOST = 3
-_EXPECTED = {READY: CANCELLED, DELAYED: CANCELLED, LEASED: REVOKED, DONE: NOT_FOUND}
+_EXPECTED = {
+    READY: CANCELLED,
+    DELAYED: CANCELLED,
+    DECIDING: CANCELLED,
+    LEASED: REVOKED,
+    DONE: NOT_FOUND,
+}
 
 
 class Cancels:
@@ -56,11 +62,10 @@ class Cancels:
 
     @staticmethod
     def _is_plain(channel: ChannelModel, note: Note) -> bool:
-        """Answered, never moved, not being decided about, and the only one of its id."""
+        """Answered, never moved, and the only one of its id."""
         return (
             bool(note.entry.id and note.entry.offset)
             and note.entry.only is None
-            and note.state != DECIDING
             and len(channel.notes[note.entry.token]) == 1
         )
 
@@ -120,5 +125,7 @@ class Cancels:
             asked.notes["chosen"], asked.notes["expected"], outcomes, strict=True
         ):
             self.judged += expected is not None
+            if note is not None and expected is not None and outcome in (CANCELLED, REVOKED):
+                self.world.one_end.ended(note, "a cancel")
             if expected is not None and outcome != expected:
                 raise Broken(f"a cancel of {note} was answered {outcome}, not {expected}")

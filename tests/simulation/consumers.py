@@ -246,6 +246,7 @@ class Consumers:
                 and current.channel.queue is queue
             )
             expected.append(good)
+            asked.notes.setdefault("meant", []).append(current if good else None)
             if not good or current is None:
                 continue
             world.end_lease(current)
@@ -275,6 +276,9 @@ class Consumers:
             raise Broken(f"a nack was answered while its failures were being decided: {asked.notes['open']}")
         if any(codes):
             self.world.check_synced(asked)
+        for note, was_taken in zip(asked.notes.get("meant", []), codes, strict=False):
+            if note is not None and was_taken and asked.notes["ack"]:
+                self.world.one_end.ended(note, "an ack")
         if codes != asked.notes["expected"] and not any(n.maybe for n, _, _ in asked.notes["items"]):
             ids = [(lease_id, note.entry.token) for note, lease_id, _ in asked.notes["items"]]
             raise Broken(f"settles {ids} were answered {codes}, not {asked.notes['expected']}")

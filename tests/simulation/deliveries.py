@@ -27,7 +27,16 @@ from tests.simulation.model import (
     QueueModel,
     Routed,
 )
-from tests.simulation.oracles import Broken, InOrder, Kept, OnCurve, OneHolder
+from tests.simulation.oracles import (
+    Broken,
+    InOrder,
+    Kept,
+    OnCurve,
+    OneAtATime,
+    OneEnd,
+    OneFiring,
+    OneHolder,
+)
 
 LONGEST_LEASE_MS = 30_000  # of those that nobody extends
 
@@ -44,6 +53,7 @@ class Deliveries:
         self.taking: list[tuple[int, ConsumerModel, messages.Message, list[Note]]] = []
         self.model = Model()
         self.kept, self.one_holder, self.in_order = Kept(), OneHolder(), InOrder()
+        self.one_at_a_time, self.one_end, self.one_firing = OneAtATime(), OneEnd(), OneFiring()
         self.fair, self.on_curve = FairShare(), OnCurve()
         self.pass_number = 0
         self.next_lease_id = 0  # when this pass began
@@ -163,9 +173,11 @@ class Deliveries:
             raise Broken(f"{what} has id {message.id}, it was stored as {entry.id}")
         entry.id, entry.offset = message.id, meta.offset
         self.kept.placed(entry)
+        self.one_firing.seen(self.model.fired, entry.headers, entry.id)
         self._check_fields(note, message, what)
         if not early:  # else what held then can't be judged now
             self._check_ready(note, what)
+            self.one_at_a_time.picked(note, hidden=self.cold or self.missed or bool(self.lost_leases()))
             if clear:
                 self.in_order.picked(note, self.pass_number)
         self.one_holder.leased(note, meta.lease_id, mono)

@@ -77,7 +77,10 @@ class Failures(Deliveries):
         else:
             low = high = delay_ms
         if high > 0:
-            note.delay((wall + low, wall + high), wall, self.engine.mono_ns // MS)
+            due_ms = (wall + low, wall + high)
+            note.delay(due_ms, wall, self.engine.mono_ns // MS, keeps_place=note.in_order)
+        elif note.in_order:
+            note.state = READY
         else:
             note.state, note.place = READY, self.place(note, place)
 
@@ -194,7 +197,8 @@ class Failures(Deliveries):
         unseen = 0
         for note in self.model.all_notes():
             if note.state == DECIDING and not note.lease_id:
-                note.state, note.decision, note.place, note.holder = READY, None, None, 0
+                note.state, note.decision, note.holder = READY, None, 0
+                note.place = note.place if note.in_order else None
                 note.attempts = note.attempts - 1 if note.attempts is not None else None
                 unseen += 1
             elif note.state == DECIDING:

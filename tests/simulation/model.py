@@ -85,17 +85,32 @@ class Note:
     delayed_at_ms: int = 0  # DELAYED: since when, by the monotonic clock
     stored_due_ms: tuple[int, int] = (0, 0)  # DELAYED: `due_ms` as it began,
     delayed_from_ms: int = 0  # and when that was by the wall clock
+    keeps_place: bool = False  # DELAYED: it failed where keys are in order, and its key waits for it
     returned_pass: int = 0  # by a consumer that left: the core takes it back at the end of that pass
     ended_ms: int = -1  # DONE other than by an ack: a cold delivery may have leased it before that
     acked: bool = False
     buried: "list[Note]" = field(default_factory=list)  # its dead letters
     holder: int = 0  # LEASED: the stream's token, 0 = a pull
     decision: "Decision | None" = None  # DECIDING
+    ended_by: str = ""  # what was answered of its end
 
-    def delay(self, due_ms: tuple[int, int], wall_ms: int, mono_ms: int) -> None:
+    def delay(
+        self, due_ms: tuple[int, int], wall_ms: int, mono_ms: int, *, keeps_place: bool = False
+    ) -> None:
         self.state, self.due_ms, self.stored_due_ms = DELAYED, due_ms, due_ms
         self.delayed_from_ms, self.delayed_at_ms = wall_ms, mono_ms
-        self.place = None  # it takes a new one; with jitter nobody sees when
+        self.keeps_place = keeps_place
+        if not keeps_place:
+            self.place = None  # it takes a new one; with jitter nobody sees when
+
+    @property
+    def in_order(self) -> bool:
+        return self.channel.queue.in_order
+
+    @property
+    def holds_its_key(self) -> bool:
+        """It counts to its key's cap; where keys are in order, a failed one does until it is leased again."""
+        return self.state in (LEASED, DECIDING) or (self.state == DELAYED and self.keeps_place)
 
     def delay_resumes(self, wall_ms: int, mono_ms: int) -> None:
         """After a restart: of a clock that was set back, nothing has passed, and no more than all is left."""
@@ -153,11 +168,14 @@ class KeyModel:
     changes: int = 0  # of the weight
     newest: "Entry | None" = None  # the enqueue that gave the weight
     paused: bool = False
+    in_order: bool = False
     own_cap: int | None = None  # an operator's; 0 is no cap, whatever the queue's default
     default_cap: int = 0
 
     @property
     def cap(self) -> int:
+        if self.in_order:
+            return 1
         return self.default_cap if self.own_cap is None else self.own_cap
 
     @property
@@ -216,6 +234,17 @@ class Headers:
 
 
 @dataclass(eq=False)
+class ScheduleModel:
+    """What the core must know of a schedule, and the firing that is on its way."""
+
+    due_ms: int
+    last_ms: int = 0  # the moment that fired last
+    firing: "Entry | None" = None  # carried out, and not answered
+    moment_ms: int = 0  # its moment,
+    next_ms: int = 0  # and the one that follows
+
+
+@dataclass(eq=False)
 class QueueModel:
     name: str
     config: dict[str, int]
@@ -236,11 +265,16 @@ class QueueModel:
     # Dedup keys that were over before the clock was set back: the core may have dropped them by then.
     over_once: dict[str, tuple[Entry, int]] = field(default_factory=dict)
     number: int = 0  # of the incarnation
+    schedules: "dict[str, ScheduleModel]" = field(default_factory=dict)
+
+    @property
+    def in_order(self) -> bool:
+        return bool(self.config.get("in_order"))
 
     def key(self, name: str) -> KeyModel:
         if name not in self.keys:
             table_weight, cap = self.weights.get(name, 0), self.config.get("key_cap", 0)
-            self.keys[name] = KeyModel(table_weight=table_weight, default_cap=cap)
+            self.keys[name] = KeyModel(table_weight=table_weight, default_cap=cap, in_order=self.in_order)
         return self.keys[name]
 
 
@@ -297,6 +331,7 @@ class Model:
     config: dict[str, str] = field(default_factory=dict)
     leases: dict[int, Note] = field(default_factory=dict)
     consumers: dict[int, ConsumerModel] = field(default_factory=dict)
+    fired: dict[tuple[str, str], str] = field(default_factory=dict)  # ids of messages, by schedule and moment
 
     def pending(self, queue: QueueModel) -> list[Note]:
         return [n for c in queue.channels.values() for n in c.all_notes() if n.state in (READY, DELAYED)]

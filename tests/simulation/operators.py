@@ -38,6 +38,7 @@ class Operators(ChannelOperators):
             "jitter": int(rnd.random() < 0.3),
             "soft": rnd.choice([0, 0, LONG_MS]),
             "key_cap": 0,
+            "in_order": int(rnd.random() < 0.3),
         }
         if world.policy:
             config["on_failure"] = int(rnd.random() < 0.5)
@@ -82,6 +83,7 @@ class Operators(ChannelOperators):
             ttl_to_dlq=bool(config["ttl_to_dlq"]),
             retention=admin.Retention(soft_period_ms=config["soft"]),
             channels=channels,
+            key_order=admin.KEY_ORDER_STRICT if config["in_order"] else admin.KEY_ORDER_UNSPECIFIED,
             key_defaults=admin.KeyDefaults(max_in_flight=config["key_cap"]) if config["key_cap"] else None,
         )
 
@@ -98,7 +100,7 @@ class Operators(ChannelOperators):
         dlq.number = queue.number + 1
         # Of its own settings a DLQ takes over two; the rest are defaults.
         dlq.config.update(retry_base_ms=100, retry_cap_ms=60000, retry_fixed=0, jitter=1, ttl_to_dlq=0)
-        dlq.config.update(on_failure=0, dedup_window_ms=300000, key_cap=0)
+        dlq.config.update(on_failure=0, dedup_window_ms=300000, key_cap=0, in_order=0)
         dlq.headers = Headers("", "", "", ())
         dlq.channels["default"] = ChannelModel("default", dlq)
         queue.dlq, dlq.origin = dlq, queue

@@ -3,7 +3,11 @@
 Kept       no answered message is lost, nothing acked or deleted comes back, ids and offsets are never repeated, and a
            new id is above all that the store still has, or that were answered under fsync
 OneHolder  one live lease a message and channel, lease ids never repeat, nobody holds more than agreed
-InOrder    within a key, channel and set of throttle keys, positions go out in order
+InOrder    within a key, channel and set of throttle keys, positions go out in order; where a queue's keys are in order,
+           within a key and channel
+OneAtATime where keys are in order, nothing of a key goes while another of it is in flight or waits for its retry
+OneEnd     what ended a message in a channel, and was answered, is the last that ends it there
+OneFiring  a moment of a schedule has one message
 OnCurve    no bucket gives more than its curve
 FairShare, in fair_share.py: two backlogged keys that are not throttled, or wait for the same one bucket, stay within
            the bounds of docs/fairness.md
@@ -13,7 +17,7 @@ Books, in books.py: nothing that could go is left lying while somebody has room 
 Each counts how often it judged: a run in which one judged too little shows nothing, and fails.
 """
 
-from tests.simulation.model import LEASED, READY, BucketModel, Entry, Model, Note
+from tests.simulation.model import DELAYED, LEASED, READY, BucketModel, Entry, Model, Note
 
 
 class Broken(AssertionError):
@@ -105,13 +109,58 @@ class InOrder:
                 and not other.maybe
                 and other.returned_pass != now_pass
                 and other.entry.key == note.entry.key
-                and (note.entry.queue.is_dlq or other.entry.throttles == note.entry.throttles)
+                and (
+                    note.entry.queue.is_dlq or note.in_order or other.entry.throttles == note.entry.throttles
+                )
                 and other.place < note.place
             ):
                 raise Broken(
                     f"message {note.entry.token} at {note.place} went before {other.entry.token} at {other.place}"
                     f" in {note.entry.queue.name}/{note.channel.name} key {note.entry.key}"
                 )
+
+
+class OneAtATime:
+    def __init__(self) -> None:
+        self.judged = 0
+
+    def picked(self, note: Note, *, hidden: bool) -> None:
+        """Called before the note changes its state. Where something is hidden, what waits may have ended unseen."""
+        if not note.in_order:
+            return
+        self.judged += 1
+        for other in note.channel.all_notes():
+            if other is note or other.entry.key != note.entry.key or not other.holds_its_key:
+                continue
+            if other.state == DELAYED and (hidden or other.maybe):
+                continue
+            raise Broken(f"{note} was picked while {other} held its key")
+
+
+class OneEnd:
+    def __init__(self) -> None:
+        self.judged = 0
+
+    def ended(self, note: Note, how: str) -> None:
+        """Its end was answered."""
+        self.judged += 1
+        if note.ended_by:
+            raise Broken(f"{note} ended by {how}, and it had ended by {note.ended_by}")
+        note.ended_by = how
+
+
+class OneFiring:
+    def __init__(self) -> None:
+        self.judged = 0
+
+    def seen(self, fired: dict[tuple[str, str], str], headers: dict[str, str], message_id: str) -> None:
+        """`fired`: what was seen of all moments before."""
+        moment = (headers.get("fila-schedule", ""), headers.get("fila-schedule-moment", ""))
+        if not moment[0]:
+            return
+        self.judged += 1
+        if fired.setdefault(moment, message_id) != message_id:
+            raise Broken(f"{moment} has the messages {fired[moment]} and {message_id}")
 
 
 class OnCurve:

@@ -67,7 +67,7 @@ class Producers:
     def may_refuse(self, queue: QueueModel) -> bool:
         return bool(queue.config["max_depth"]) or (self.world.policy and queue.name in BOUNDED)
 
-    def _headers(self, queue: QueueModel) -> dict[str, str]:
+    def some_headers(self, queue: QueueModel) -> dict[str, str]:
         rnd = self.random
         headers = {"k": rnd.choice(FAIRNESS_KEYS)} if rnd.random() < 0.9 else {}
         if rnd.random() < 0.2 and not self.may_refuse(queue):  # refused messages change no weight
@@ -83,7 +83,7 @@ class Producers:
     def _message(self, queue: QueueModel) -> tuple[service.EnqueueMessage, Entry]:
         world, rnd = self.world, self.random
         world.messages += 1
-        headers = self._headers(queue)
+        headers = self.some_headers(queue)
         key, weight, cost, throttles = self.routed(queue, headers)
         entry = Entry(world.messages, queue, headers, key, weight, cost, throttles)
         size = rnd.choice([0, 10, 200, 2000])
@@ -146,8 +146,8 @@ class Producers:
         self.world.ask(
             shape,
             request,
-            self._enqueued,
-            self._answered,
+            self.enqueued,
+            self.answered,
             parsed=parsed,
             name=queue.name,
             entries=[entry for _, entry in items if entry is not None],
@@ -155,7 +155,7 @@ class Producers:
             newest=self.world.kept.newest_id,
         )
 
-    def _enqueued(self, asked: Asked) -> None:
+    def enqueued(self, asked: Asked) -> None:
         """Carried out: routed and accepted, to be seen when it is answered."""
         world = self.world
         queue = world.model.queues.get(asked.notes["name"])
@@ -195,10 +195,10 @@ class Producers:
             )
             queue.key(entry.key).enqueued(entry)
 
-    def _answered(self, asked: Asked, status: int, payload: bytes) -> None:
+    def answered(self, asked: Asked, status: int, payload: bytes) -> None:
         queue = asked.notes["queue"]
         results: list[tuple[int, str, int]]
-        if asked.kind == commands.ENQUEUE:
+        if asked.kind in (commands.ENQUEUE, commands.FIRE):
             one = service.EnqueueResponse.FromString(payload) if status == 0 else service.EnqueueResponse()
             results = [(status, one.message_id, one.offset)]
         else:

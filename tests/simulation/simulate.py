@@ -4,14 +4,18 @@ With `--policy` settings change meanwhile and hooks decide; FILA_SIM_TRACE=1 sho
 failed, or when an oracle judged too little (tests/simulation/seeds.py).
 """
 
+import logging
 import os
 import random
 import sys
 from collections import Counter
 from functools import partial
 
+import structlog
+
 from fila.v1 import admin_pb2 as admin
 from fila_server.core.protocol import commands
+from fila_server.operations.firing import DEFINITIONS, DUES
 from tests.simulation.books import Books
 from tests.simulation.cancels import Cancels
 from tests.simulation.consumers import Consumers
@@ -21,6 +25,7 @@ from tests.simulation.operators import Operators
 from tests.simulation.oracles import Broken
 from tests.simulation.policies import PolicyOperators
 from tests.simulation.producers import THROTTLE_KEYS, Producers
+from tests.simulation.schedules import Schedules
 from tests.simulation.seeds import run_seeds
 from tests.simulation.world import World
 
@@ -43,6 +48,7 @@ class Simulation:
         self.cancels = Cancels(self.world)
         self.operators = Operators(self.world, self.producers)
         self.books = Books(self.world)
+        self.schedules = Schedules(self.world, self.producers)
         self.crashes = rnd.random() < 0.6
         calm = rnd.random() < 0.3
         rare = 0 if calm else 1
@@ -63,9 +69,19 @@ class Simulation:
             (self.operators.key_policy, 1),
             (self.operators.redrive, 0.5),
             (self.cancels.cancel, rnd.choice([0, 1, 3])),
+            (self.schedules.create, 0.5),
+            (self.schedules.pause, 0.2),
+            (self.schedules.delete, 0.2 * rare),
+            (self.schedules.jump, 0.5 * rare),
+            (self.schedules.turn, rnd.choice([0.5, 2])),
         ]
         self.hooks = Hooks(self.world, self.producers)
-        self.actions_near_a_crash = [self.producers.enqueue, self.consumers.settle, self.consumers.open]
+        self.actions_near_a_crash = [
+            self.producers.enqueue,
+            self.consumers.settle,
+            self.consumers.open,
+            self.schedules.begin,
+        ]
         if policy:
             self.operators.one_channel = rnd.random() < 0.3
             policies = PolicyOperators(self.world, self.operators)
@@ -86,6 +102,11 @@ class Simulation:
                 "no answered message is lost or comes back": world.kept.judged,
                 "one lease a message": world.one_holder.judged,
                 "order within a key": world.in_order.judged,
+                "one at a time of a key in order": world.one_at_a_time.judged,
+                "one end a message": world.one_end.judged,
+                "one firing a moment": world.one_firing.judged,
+                "a message and its next moment agree": self.schedules.judged_crashes,
+                "no moment that is over stays due": self.schedules.judged_turns,
                 "no bucket over its curve": world.on_curve.judged,
                 "keys stay within the bound": world.fair.judged,
                 "keys share a limit within the bound": world.fair.judged_limits,
@@ -132,6 +153,7 @@ class Simulation:
         if how == "clean":
             self.hooks.forget()
             world.clean_restart(away_ms)
+            self.schedules.take_up()
             return
         if how == "power" and not world.plan_power_cut():
             return
@@ -142,6 +164,7 @@ class Simulation:
             world.run_pass()
         self.hooks.forget()
         world.crash(how == "power", away_ms)
+        self.schedules.take_up()
 
     # --- the end --------------------------------------------------------------------------------
 
@@ -166,7 +189,8 @@ class Simulation:
         for consumer in list(world.model.consumers.values()):
             self._leave(consumer)
         world.quiet()
-        for _ in range(60):
+        # Where keys are in order, each round brings one message a key.
+        for _ in range(60 + len(world.model.all_notes())):
             self.hooks.decide_all()
             for queue in world.model.queues.values():
                 for channel in queue.channels:
@@ -178,7 +202,10 @@ class Simulation:
             if all(n.state == DONE or n.maybe for n in world.model.all_notes()):
                 break
             world.engine.advance(1000)
-        for _ in range(3):  # what only may be there, and what was leased for somebody who never saw it
+        hidden = sum(note.maybe and note.state != DONE and note.in_order for note in world.model.all_notes())
+        hidden += sum(len(queue.ghosts) for queue in world.model.queues.values() if queue.in_order)
+        # What only may be there, and what was leased for somebody who never saw it.
+        for _ in range(3 + hidden):
             world.engine.advance(70_000)
             if self.world.policy:
                 world.quiet()  # what failed meanwhile is told
@@ -233,6 +260,8 @@ class Simulation:
                 raise Broken(f"{queue.name} was drained, and still has {stats.stored_bytes} bytes")
         for name in [q.name for q in world.model.queues.values() if not q.is_dlq]:
             self._sure(commands.DELETE_QUEUE, admin.DeleteQueueRequest(queue=name))
+        if self.schedules.records(DUES) or self.schedules.records(DEFINITIONS):
+            raise Broken("the queues are gone, and not their schedules")
         counters = world.engine.core.counters()
         left = {
             name: counters[name]
@@ -267,6 +296,8 @@ def simulate(seed: int, policy: bool = False) -> Counter[str]:
 
 
 def main() -> int:
+    # Schedules that fail or miss moments say so, and here that is no news.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     arguments = [argument for argument in sys.argv[1:] if argument != POLICY]
     if len(arguments) < len(sys.argv) - 1:
         return run_seeds("policy", partial(simulate, policy=True), arguments)

@@ -33,7 +33,7 @@ COMMANDS_PER_PASS = 64
 FRAMES_REBUILT_PER_PASS = 64
 # A copy of the model goes from message to message, over leases, consumers and dead letters: some thousand calls deep.
 sys.setrecursionlimit(50_000)
-DELETIONS = (commands.DELETE_QUEUE, commands.DELETE_CHANNEL)
+FIRST_IN_A_PASS = (commands.DELETE_QUEUE, commands.DELETE_CHANNEL, commands.SCHEDULE_CHANGE)
 
 
 class World(Failures):
@@ -162,13 +162,14 @@ class World(Failures):
         return loaded
 
     def _next_commands(self, ran: int, work: int) -> list[Asked]:
-        """A pass takes a handful from the mailbox, and stops before a deletion that is not its first command. Where
+        """A pass takes a handful from the mailbox, and stops before a deletion, and a change of a
+        schedule, that is not its first command. Where
         a command touches much, as the deletion of a large queue does, the rest waits for the next pass: after which
         one that is, the core says by how many it `ran`."""
         if not self.taken:
             self.taken = [self.mailbox.popleft() for _ in range(min(COMMANDS_PER_PASS, len(self.mailbox)))]
         stop = next(
-            (i for i, asked in enumerate(self.taken) if i and asked.kind in DELETIONS), len(self.taken)
+            (i for i, asked in enumerate(self.taken) if i and asked.kind in FIRST_IN_A_PASS), len(self.taken)
         )
         if ran != stop and not (0 < ran < stop and work >= WORK_PER_STAGE):
             raise Broken(f"a pass ran {ran} commands, and not {stop}")
@@ -206,7 +207,7 @@ class World(Failures):
                 when = max(mono - (wall - note.due_ms[1]), note.delayed_at_ms)
                 due.append((when, lambda n=note: self._ready(n)))  # type: ignore[misc]
             elif state == DELAYED and note.due_ms[1] <= wall:
-                note.state, note.place = READY, None
+                note.state, note.place = READY, note.place if note.keeps_place else None
         for when, happen in sorted(due, key=lambda item: item[0]):
             self._due_place: Place = (self.pass_number, 2, when)
             happen()
@@ -221,7 +222,9 @@ class World(Failures):
                     note.state, note.ended_ms = DONE, wall
 
     def _ready(self, note: Note) -> None:
-        note.state, note.place = READY, self.place(note, self._due_place)
+        note.state = READY
+        if not note.keeps_place:
+            note.place = self.place(note, self._due_place)
 
     def _expire(self, note: Note) -> None:
         self.say(f"lease {note.lease_id} of {note.entry.token} expired")
@@ -324,7 +327,7 @@ class World(Failures):
                 note.due_mono_ms = mono + left
             elif note.state == DELAYED:
                 note.delay_resumes(wall, mono)
-            if self.always_cold and note.state in (READY, DELAYED):
+            if self.always_cold and note.state in (READY, DELAYED) and not note.in_order:
                 # It may have been leased for somebody while its bytes were being read back.
                 note.place = None
         self._timers()  # opening runs a pass of its own
