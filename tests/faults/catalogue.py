@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from tests.faults.durability import DURABILITY
 from tests.faults.fault import SIMULATED, Fault
+from tests.faults.order import ORDER
 
 SHARED = "simulation/test_shared_limits.py"
-IN_ORDER, IN_ORDER_SIMULATED = "core/test_key_order.py", "simulation/test_key_order.py"
 LYING = "simulation/test_planted_faults.py::test_a_core_that_lies_is_found_out"
 
 
 FAULTS = (
     *DURABILITY,
+    *ORDER,
     # --- fairness
     Fault(
         "a-turn-forgets-its-deficit",
@@ -74,35 +75,6 @@ FAULTS = (
         "    if holder.stopped != NULL and holder.most:\n",
         "    if False:\n",
         ("core/test_holders.py",),
-    ),
-    # --- order of a key
-    Fault(
-        "a-failed-message-loses-its-place-in-its-key",
-        "lifecycle/failure.pyx",
-        "    if channel.queue.policy.in_order:\n        channel.queue.counters.retried_in_place += 1\n",
-        "    if False:\n",
-        (IN_ORDER, IN_ORDER_SIMULATED),
-    ),
-    Fault(
-        "a-retry-that-is-due-holds-its-key-for-ever",
-        "index/delays.pyx",
-        "    (<Delay*> slot.owner).keeps_place = True\n",
-        "    (<Delay*> slot.owner).keeps_place = False\n",
-        (IN_ORDER, IN_ORDER_SIMULATED),
-    ),
-    Fault(
-        "a-retry-goes-to-the-back-over-a-restart",
-        "formats/records.pyx",
-        "    _state_later(core, slot, STATE_RETRY, delay_ms, last_lease)\n",
-        "    _state_later(core, slot, STATE_DELAYED, delay_ms, last_lease)\n",
-        (IN_ORDER, IN_ORDER_SIMULATED),
-    ),
-    Fault(
-        "a-message-overtakes-the-first-of-its-key-that-waits-for-a-token",
-        "scheduling/flows.pyx",
-        "            and (plain == NULL or waiter.held.rank < plain.position)\n",
-        "            and plain == NULL\n",
-        (IN_ORDER,),
     ),
     # --- limits
     Fault(
@@ -254,20 +226,6 @@ FAULTS = (
         ("core/test_sessions_in_time.py",),
     ),
     # --- leases
-    Fault(
-        "a-cancel-is-not-recorded",
-        "lifecycle/ending.pyx",
-        '    core.revoking = b"CANCELLED"\n    slot_done(core, slot)\n',
-        '    core.revoking = b"CANCELLED"\n    slot_stop(core, slot)\n',
-        ("core/test_cancelled.py", "crash/test_kills.py"),
-    ),
-    Fault(
-        "a-cancel-tells-no-session",
-        "lifecycle/revoked.pyx",
-        "    if core.revoking != NULL:\n        why = core.revoking\n",
-        "    if core.revoking != NULL and core.revoking[0] == c'C':\n        return\n",
-        ("core/test_cancelled.py",),
-    ),
     Fault(
         "an-ack-settles-whatever-the-lease-names",
         "lifecycle/settle.pyx",
