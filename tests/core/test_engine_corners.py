@@ -378,7 +378,7 @@ def test_a_batch_of_nacks_with_an_error_that_is_no_text_is_refused(engine: Drive
 def test_a_throttle_with_a_star_is_refused_with_what_to_do(opened: Make, key: str, value: str) -> None:
     engine = opened()
 
-    with pytest.raises(Refused, match=r"no pattern; SetLimit limits every key that begins alike"):
+    with pytest.raises(Refused, match=r"no pattern; fila limit set"):
         engine.set_config(key, value)
 
     engine.set_config(key, "")  # one of before can be taken away

@@ -21,6 +21,9 @@ from fila_server.core.structures.buffer cimport (
 )
 from fila_server.core.structures.maps cimport Text, textmap_get, textmap_next, textmap_put, textmap_remove
 
+cdef enum:
+    PATTERN_SHOWN_MAX = 200         # bytes of a throttle's name in a sentence
+
 
 cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:
     cdef Slice s
@@ -279,6 +282,16 @@ cdef void _throttle_set(
         limit_keep(core, limit)
 
 
+cdef void _refuse_pattern(Core* core, Command* command, Slice bucket) noexcept nogil:
+    cdef char text[PATTERN_SHOWN_MAX + 256]
+    snprintf(
+        text, sizeof(text),
+        b"key: a throttle limits one throttle key, and a * in it is no pattern; fila limit set '%.*s' "
+        b"--rate 5/s (SetLimit) limits every key that begins so, each for itself",
+        <int> min(bucket.length, <uint32_t> PATTERN_SHOWN_MAX), bucket.at)
+    answer_status(core, command.token, INVALID_ARGUMENT, text, b"INVALID_FIELD")
+
+
 cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogil:
     cdef Slice name = fields.text[v1.SET_CONFIG_REQUEST_KEY]
     cdef Slice value = fields.text[v1.SET_CONFIG_REQUEST_VALUE]
@@ -298,10 +311,7 @@ cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogi
             b"other keys must not start with \"throttle.\" or \"throttle:\"", b"INVALID_FIELD")
         return
     if form and value.length and _has_star(bucket):
-        answer_status(
-            core, command.token, INVALID_ARGUMENT,
-            b"key: a throttle limits one throttle key, and a * in it is no pattern; SetLimit limits every "
-            b"key that begins alike, each for itself", b"INVALID_FIELD")
+        _refuse_pattern(core, command, bucket)
         return
     if not good:
         answer_status(
