@@ -206,6 +206,24 @@ def test_explain_says_which_bucket_and_where_the_hour_went(fila, broker: FakeBro
     assert_golden("explain.txt", fila("explain", "orders", "acme").out)
 
 
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("LIMIT_PART_RATE", "throttled by tenant:acme"),
+        ("LIMIT_PART_SLOTS", "throttled by tenant:acme, whose slots are all taken"),
+        ("LIMIT_PART_BUDGET", "throttled by tenant:acme, whose budget for this period is spent"),
+    ],
+)
+def test_explain_says_which_part_of_a_limit_holds_the_key(fila, broker: FakeBroker, part: Any, words: str):
+    broker.answers["ExplainKey"] = admin_pb2.ExplainKeyResponse(
+        state="STATE_THROTTLED", blocking_bucket="tenant:acme", blocking_part=part, pending=1, weight=1
+    )
+
+    told = fila("explain", "orders", "acme").out
+
+    assert [line.split(maxsplit=2)[2] for line in told.splitlines() if "waits because" in line] == [words]
+
+
 def test_an_explanation_without_shares_tells_none(fila, broker: FakeBroker):
     # As a tenant's key is answered: its own numbers, and nothing that others make up.
     broker.answers["ExplainKey"] = admin_pb2.ExplainKeyResponse(

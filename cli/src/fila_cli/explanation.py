@@ -34,6 +34,11 @@ _SENTENCE_BY_DEFAULT = {
     "STATE_RATE_LIMITED": "it has used up the queue's rate for each key ('key-rate'); 'fila key rate' sets its own",
 }
 
+_WORDS_BY_PART = {
+    "LIMIT_PART_SLOTS": ", whose slots are all taken",
+    "LIMIT_PART_BUDGET": ", whose budget for this period is spent",
+}
+
 _UNKNOWN = {
     "UNKNOWN_NOTHING_PENDING": "nothing is pending",
     "UNKNOWN_PAUSED": "not before it is resumed",
@@ -125,7 +130,7 @@ def _due(answer: ExplainKeyResponse) -> str:
 
 
 def _sentence(answer: ExplainKeyResponse) -> str:
-    from fila.v1 import admin_pb2
+    from fila.v1 import admin_pb2, limit_pb2
 
     state = admin_pb2.ExplainKeyResponse.State.Name(answer.state)
     sentence = _SENTENCE_BY_STATE.get(state, state)
@@ -138,7 +143,8 @@ def _sentence(answer: ExplainKeyResponse) -> str:
     if state == "STATE_IN_ORDER" and answer.HasField("waits_for"):
         return _waits_for(answer.waits_for)
     if answer.blocking_bucket:
-        sentence += f" by {answer.blocking_bucket}{_learned(answer)}"
+        part = limit_pb2.LimitPart.Name(answer.blocking_part)
+        sentence += f" by {answer.blocking_bucket}{_WORDS_BY_PART.get(part, '')}{_learned(answer)}"
     return sentence + _until(answer)
 
 

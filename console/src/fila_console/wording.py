@@ -135,7 +135,7 @@ def moment(at: datetime | None, *, milliseconds: bool = False) -> str:
 _CAUSES = {
     "no_consumer": "no consumer has room",
     "not_its_turn": "other keys are served first",
-    "throttled": "its rate limit is used up",
+    "throttled": "its limit is used up",
     "paused": "paused",
     "rate_limited": "its rate is used up",
     "capped": "at its cap of messages in hand",

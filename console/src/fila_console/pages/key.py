@@ -47,10 +47,11 @@ BY_DEFAULT = ", by the queue's default"
 WAIT_COLUMNS = ("Cause", ">>Waited in all", ">>Part")
 MEANWHILE_COLUMNS = ("Key", ">>Part of what was served")
 MEANWHILE_SHOWN = 6
+_WAITS_FOR_PART = {"slots": "a free slot of", "budget": "the next period of the budget of"}
 _WAITS = (
     ("no_consumer_ms", "nobody with room consumed the channel"),
     ("share_ms", "other keys had their turn"),
-    ("throttle_ms", "a rate limit was used up"),
+    ("throttle_ms", "a limit was used up"),
     ("delay_ms", "a delay or a backoff was running"),
     ("held_ms", "paused, at its cap or out of its rate"),
 )
@@ -141,8 +142,8 @@ def _headline(key: str, told: KeyExplanation) -> dict[str, Cell]:
     elif told.state == "capped":
         text = f"{name} is at its cap, {counted(told.in_flight, 'message')} in hand: {waiting} behind it."
     elif told.state == "throttled":
-        limit = brief(told.blocking_bucket, 60)
-        text = f"{name} waits for its rate limit {limit}: {waiting}, the oldest {age(told.oldest_age_ms)}."
+        limit = f"{_WAITS_FOR_PART.get(told.blocking_part, 'its rate limit')} {brief(told.blocking_bucket, 60)}"
+        text = f"{name} waits for {limit}: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "rate_limited":
         text = f"{name} waits for its rate: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "in_order":
