@@ -253,7 +253,7 @@ func TestEveryQueueOptionSetsAFieldThatTheMaskNames(t *testing.T) {
 		RetryExponential(1, 1), RetryJitter(1), HoldOnHookFailure(true), KeepFor(1), KeepBytes(1), DropAfter(1), DropBeyond(1),
 		Channels("x"), DedupWindow(1), TTLToDLQ(true), Paused(true), DisconnectGrace(1), ExpiresAfterIdle(1),
 		IntakeHeaders("x"), IntakeDedupHeaders("x"),
-		KeyRateDefault(1), KeyBurstDefault(1), KeyCapDefault(1), StrictKeyOrder(true),
+		KeyRateDefault(1), KeyBurstDefault(1), KeyCapDefault(1), StrictKeyOrder(true), KeyLimit("x"),
 	}
 	s := settingsOf(all)
 	if !s.mask().IsValid(&s.config) {

@@ -246,6 +246,13 @@ func keyDefaultOption(path string, set func(*filav1.KeyDefaults)) QueueOption {
 	})
 }
 
+// KeyLimit is, with a message's fairness key behind it, the name of a limit that the message needs, too, whoever sent it:
+// with "tenant:", messages of the key "acme" need the limit "tenant:acme" beside those of their throttle keys. At most 64
+// bytes, without "*"; empty for none.
+func KeyLimit(beginning string) QueueOption {
+	return queueOption("key_limit", func(c *filav1.QueueConfig) { c.KeyLimit = beginning })
+}
+
 // KeyRateDefault is how many messages of a fairness key are delivered a second at most, over all channels, until an
 // operator sets something else for the key; 0 for no rate.
 func KeyRateDefault(perSecond float64) QueueOption {

@@ -25,6 +25,7 @@ intake-dedup-header = ["x-delivery"]
 key-rate = 2.5
 key-burst = 5
 key-cap = 4
+key-limit = "tenant:"
 visibility-timeout = "5m"
 on-enqueue = "@route.lua"
 channels = ["default", "audit"]
@@ -58,6 +59,7 @@ def test_a_queue_that_is_missing_is_made_as_the_file_says(fila, broker: FakeBrok
     assert list(config.intake.dedup_headers) == ["x-delivery"]
     each_key = config.key_defaults
     assert (each_key.rate_per_second, each_key.burst, each_key.max_in_flight) == (2.5, 5, 4)
+    assert config.key_limit == "tenant:"
     assert config.on_enqueue_script.startswith("function on_enqueue")
     assert list(config.channels) == ["default", "audit"]
     assert broker.request("SetConfig").value == "100,200"
@@ -100,6 +102,7 @@ def test_diff_says_what_would_become_of_what_in_the_words_of_the_file(fila, brok
         'key-rate unset -> "2.5"',
         "key-burst unset -> 5",
         "key-cap unset -> 4",
+        'key-limit unset -> "tenant:"',
         "on-enqueue 1 line of Lua -> 1 other line of Lua",
         'visibility-timeout 0 -> "5m"',
         "max-attempts 3 -> 5",

@@ -32,6 +32,7 @@ HEADERS = [
     {"tenant": "delta", "w": "nan", "c": "-1", "to": "sms", "also": "sms"},
     {"tenant": "echo", "fila-tenant": "bound", "w": "9", "to": "mail"},
     {"tenant": "fox", "w": "2.9", "c": "2.0005"},
+    {"tenant": "ail", "to": "mail"},
 ]
 DECLARED = {
     "fairness_key_header": "tenant",
@@ -64,7 +65,20 @@ def shown(routing: pb.DryRunRouting):
     return (routing.fairness_key, routing.weight, routing.cost, list(routing.throttle_keys))
 
 
-@pytest.mark.parametrize("settings", [DECLARED, {**DECLARED, "on_enqueue_script": SCRIPT}, {}])
+LIMITED = {**DECLARED, "key_limit": "m"}
+"""With its key `ail`, a message names `mail` once, whatever its headers say."""
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        DECLARED,
+        {**DECLARED, "on_enqueue_script": SCRIPT},
+        {},
+        LIMITED,
+        {**LIMITED, "on_enqueue_script": SCRIPT},
+    ],
+)
 def test_what_a_dry_run_says_is_what_an_enqueue_does(server, queue, settings):
     enqueue(server, queue)
     before = routed(server, queue)
@@ -94,7 +108,7 @@ def test_what_a_dry_run_says_is_what_an_enqueue_does(server, queue, settings):
 
 def test_dead_letters_are_judged_by_the_new_script(server, queue):
     enqueue(server, queue)
-    leased = server.service.Lease(service_pb2.LeaseRequest(queue=queue, max_messages=8)).messages
+    leased = server.service.Lease(service_pb2.LeaseRequest(queue=queue, max_messages=9)).messages
     items = [
         service_pb2.SettleItem(
             message_id=each.id, lease_id=each.metadata.lease_id, dead_letter=True, error="gone"
@@ -117,7 +131,7 @@ def test_dead_letters_are_judged_by_the_new_script(server, queue):
         )
     )
     said = sorted((each.action, each.delay_ms, bool(each.error)) for each in told.dead_letters)
-    assert said == sorted([("retry", 700, False), ("", 0, True), *[("dlq", 0, False)] * 6])
+    assert said == sorted([("retry", 700, False), ("", 0, True), *[("dlq", 0, False)] * 7])
 
 
 def test_what_is_wrong_with_a_dry_run_is_said(server, queue):

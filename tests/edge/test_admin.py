@@ -92,6 +92,15 @@ BAD_CONFIGS = [
     ({"key_defaults": {"rate_per_second": -1, "burst": 1}}, "config.key_defaults.rate_per_second must be 0"),
     ({"key_defaults": {"rate_per_second": 1, "burst": 1e300}}, "config.key_defaults.burst must be 0, or"),
     ({"key_defaults": {"burst": 5}}, "config.key_defaults.burst needs a rate: give config.key_defaults.rate"),
+    (
+        {"key_limit": "tenant:*"},
+        "must have no *, because a fairness key goes on behind it, got 'tenant:*': give what the names begin",
+    ),
+    ({"key_limit": "é" * 33}, "config.key_limit must be at most 64 bytes, got 66: choose a shorter one"),
+    (
+        {"key_limit": "tenant:", "throttle_key_headers": [f"h{i}" for i in range(16)]},
+        "config.key_limit names one limit more beside the 16 of config.throttle_key_headers, and a message",
+    ),
     ({"intake": {"headers": ["x"] * 33}}, "config.intake.headers must be at most 32 names, got 33"),
     (
         {"intake": {"dedup_headers": [f"x{i}" for i in range(33)]}},

@@ -115,6 +115,7 @@ def test_first_in_first_out_leaves_out_every_setting_that_is_about_a_key():
         fairness_key_header="tenant", weight_header="w", weights={"acme": 3}, key_order=admin.KEY_ORDER_STRICT
     )
     recorded.key_defaults.max_in_flight = 1
+    recorded.key_limit = "tenant:"
     left = Policy(fifo=True).config("orders", recorded)
     nothing = Policy().config("orders", admin.QueueConfig())
     assert not [name for name in PER_TENANT if getattr(left, name) != getattr(nothing, name)]

@@ -32,3 +32,23 @@ def test_a_limit_that_learned_from_what_was_settled_learns_the_same_again():
     outcome = replaying.verify([inputs], [decisions])
     assert outcome.difference is None
     assert outcome.messages_delivered > 50
+
+
+def test_the_limit_of_each_key_is_named_again_from_what_is_kept_of_headers():
+    engine = RecordedEngine({"history.headers": "policy"})
+    engine.create_queue("orders", fairness_key_header="tenant", key_limit="tenant:")
+    rate = limits.Rate(per_second=2, burst=2, unit=limits.Limit.UNIT_MESSAGES)
+    limit = limits.Limit(name="tenant:*", rates=[rate], max_in_flight=3)
+    engine.call(commands.SET_LIMIT, limits.SetLimitRequest(limit=limit), limits.SetLimitResponse)
+    for i in range(60):
+        engine.enqueue("orders", headers={"tenant": f"t{i % 3}", "secret": "kept by nobody"})
+    for _ in range(20):
+        engine.ack("orders", engine.lease("orders", most=5))
+        engine.sleep(1000, 100)
+    inputs, decisions = engine.table(columns.INPUTS), engine.table(columns.DECISIONS)
+    engine.remove()
+
+    outcome = replaying.verify([inputs], [decisions])
+    assert outcome.difference is None
+    assert outcome.messages_delivered == 60
+    assert {tuple(keys) for keys in decisions["throttle_keys"].to_pylist() if keys} >= {("tenant:t1",)}

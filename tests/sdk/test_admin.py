@@ -114,6 +114,7 @@ def test_settings_become_the_wires() -> None:
         "durability": "os",
         "hook_fallback": "hold",
         "key_order": "strict",
+        "key_limit": "tenant:",
         "weights": {"acme": 3},
         "throttle_key_headers": ["provider"],
         "retry": {"kind": "fixed", "base_ms": 1000, "jitter": 0.5},
@@ -125,6 +126,7 @@ def test_settings_become_the_wires() -> None:
     assert config.durability == admin_pb2.DURABILITY_OS
     assert config.hook_fallback == admin_pb2.HOOK_FALLBACK_HOLD
     assert config.key_order == admin_pb2.KEY_ORDER_STRICT
+    assert config.key_limit == "tenant:"
     assert config.retry.kind == admin_pb2.RetryPolicy.KIND_FIXED
     assert config.HasField("max_attempts"), "0 means no cap, not the default"
     assert not encode_settings({}).HasField("max_attempts")

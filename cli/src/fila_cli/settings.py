@@ -15,6 +15,7 @@ import click
 from fila_cli.help import ThemedOption
 from fila_cli.output import counted
 from fila_cli.values import (
+    BEGINNING,
     DURATION,
     RETRY,
     SIZE,
@@ -63,7 +64,7 @@ class Setting:
 _THEMES = {
     "Who is served": (
         "fairness_key_header", "key_order", "weights", "weight_header", "cost_header", "throttle_key_headers",
-        "key_defaults",
+        "key_defaults", "key_limit",
     ),
     "Scripts": ("on_enqueue_script", "on_failure_script", "hook_fallback"),
     "Leases and failures": (
@@ -125,6 +126,13 @@ SETTINGS = (
         _COUNT,
         "Most messages of such a key leased at once in a channel, 0 for no cap",
         metavar="N",
+    ),
+    Setting(
+        "--key-limit",
+        "key_limit",
+        BEGINNING,
+        "Each message also needs the limit whose name is this and its fairness key: tenant: for tenant:acme",
+        metavar="BEGINNING",
     ),
     Setting("--on-enqueue", "on_enqueue_script", SOURCE, "Lua that defines on_enqueue(msg)"),
     Setting("--on-failure", "on_failure_script", SOURCE, "Lua that defines on_failure(msg, attempts)"),
@@ -342,6 +350,7 @@ def describe(config: QueueConfig) -> list[tuple[str, str]]:
         ("key-rate", _number(each_key.rate_per_second) if each_key.rate_per_second else ""),
         ("key-burst", _number(each_key.burst) if each_key.burst else ""),
         ("key-cap", str(each_key.max_in_flight or "")),
+        ("key-limit", config.key_limit),
         ("on-enqueue", _script(config.on_enqueue_script)),
         ("on-failure", _script(config.on_failure_script)),
         ("hook-fallback", "hold" if config.hook_fallback == admin_pb2.HOOK_FALLBACK_HOLD else ""),

@@ -98,6 +98,22 @@ class Weight(click.ParamType[tuple[str, int]]):
         return key, int(weight)
 
 
+class Beginning(click.ParamType[str]):
+    """What the names of limits begin with. An empty one, such as that of a variable that is not set, is none."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value:
+            self.fail(
+                "it is empty; give what the names of the limits begin with, such as tenant:, or leave it out "
+                "('fila queue update' takes it away with --reset key-limit)",
+                param,
+                ctx,
+            )
+        return str(value)
+
+
 class Reason(click.Choice[str]):
     """Why messages are given up."""
 
@@ -279,6 +295,7 @@ REASON = Reason()
 SIZE, PAIR, WEIGHT, SOURCE, PAYLOAD = Size(), Pair(), Weight(), Source(), Payload()
 RETRY, MOMENT, POSITION, RATE = RetryType(), Moment(), Position(), Rate()
 MOMENT_AHEAD = Moment(is_ahead=True)
+BEGINNING = Beginning()
 
 
 def duration_text(ms: int) -> str:

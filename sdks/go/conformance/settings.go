@@ -159,6 +159,7 @@ var queueOptionByField = map[string]translation{
 		"hold":   func() fila.QueueOption { return fila.HoldOnHookFailure(true) },
 		"policy": func() fila.QueueOption { return fila.HoldOnHookFailure(false) },
 	}),
+	"key_limit": field(fila.KeyLimit),
 	"key_order": word(map[string]func() fila.QueueOption{
 		"strict":  func() fila.QueueOption { return fila.StrictKeyOrder(true) },
 		"relaxed": func() fila.QueueOption { return fila.StrictKeyOrder(false) },

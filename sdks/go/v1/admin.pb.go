@@ -614,6 +614,10 @@ type QueueConfig struct {
 	Intake *Intake `protobuf:"bytes,22,opt,name=intake,proto3" json:"intake,omitempty"`
 	// In which order messages of one fairness key go.
 	KeyOrder KeyOrder `protobuf:"varint,23,opt,name=key_order,json=keyOrder,proto3,enum=fila.v1.KeyOrder" json:"key_order,omitempty"`
+	// With a message's fairness key behind it, the name of a limit that the message needs, too, whoever sent it: with
+	// `tenant:`, messages of the key `acme` name `tenant:acme`, beside their throttle keys. At most 64 bytes, without `*`;
+	// empty for none.
+	KeyLimit string `protobuf:"bytes,29,opt,name=key_limit,json=keyLimit,proto3" json:"key_limit,omitempty"`
 	// What holds for every fairness key that no operator set otherwise, new ones included.
 	KeyDefaults   *KeyDefaults `protobuf:"bytes,30,opt,name=key_defaults,json=keyDefaults,proto3" json:"key_defaults,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -809,6 +813,13 @@ func (x *QueueConfig) GetKeyOrder() KeyOrder {
 		return x.KeyOrder
 	}
 	return KeyOrder_KEY_ORDER_UNSPECIFIED
+}
+
+func (x *QueueConfig) GetKeyLimit() string {
+	if x != nil {
+		return x.KeyLimit
+	}
+	return ""
 }
 
 func (x *QueueConfig) GetKeyDefaults() *KeyDefaults {
@@ -6186,7 +6197,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x13CreateQueueResponse\x12\x19\n" +
 	"\bqueue_id\x18\x01 \x01(\tR\aqueueId\x12\x1f\n" +
 	"\vadopted_dlq\x18\x02 \x01(\bR\n" +
-	"adoptedDlq\"\x88\t\n" +
+	"adoptedDlq\"\xa5\t\n" +
 	"\vQueueConfig\x12*\n" +
 	"\x11on_enqueue_script\x18\x01 \x01(\tR\x0fonEnqueueScript\x12*\n" +
 	"\x11on_failure_script\x18\x02 \x01(\tR\x0fonFailureScript\x122\n" +
@@ -6215,7 +6226,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x15expires_after_idle_ms\x18\x14 \x01(\x04R\x12expiresAfterIdleMs\x12\x16\n" +
 	"\x06paused\x18\x15 \x01(\bR\x06paused\x12'\n" +
 	"\x06intake\x18\x16 \x01(\v2\x0f.fila.v1.IntakeR\x06intake\x12.\n" +
-	"\tkey_order\x18\x17 \x01(\x0e2\x11.fila.v1.KeyOrderR\bkeyOrder\x127\n" +
+	"\tkey_order\x18\x17 \x01(\x0e2\x11.fila.v1.KeyOrderR\bkeyOrder\x12\x1b\n" +
+	"\tkey_limit\x18\x1d \x01(\tR\bkeyLimit\x127\n" +
 	"\fkey_defaults\x18\x1e \x01(\v2\x14.fila.v1.KeyDefaultsR\vkeyDefaults\x1a:\n" +
 	"\fWeightsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +

@@ -97,6 +97,11 @@ export interface QueueSettings {
   readonly intake?: IntakeSettings;
   /** What holds for every fairness key, new ones included, until an operator sets something else for it. */
   readonly keyDefaults?: KeyDefaultsSettings;
+  /**
+   * With a message's fairness key behind it, the name of a limit that the message needs, too: `tenant:`. At most
+   * 64 bytes, without `*`; empty for none.
+   */
+  readonly keyLimit?: string;
 }
 
 /** The settings as the wire has them. Throws TypeError or RangeError, naming what is wrong. */

@@ -28,6 +28,11 @@ TEXTS = (
     ("weight_header", "Weight", "the header whose value is the key's weight"),
     ("cost_header", "Cost", "the header whose value is the message's cost"),
     ("throttle_key_headers", "Throttle keys", "headers whose values name buckets, with commas between"),
+    (
+        "key_limit",
+        "Limit of each key",
+        "what its name begins with, such as tenant:, and the key goes on; empty: none",
+    ),
 )
 NUMBERS = (
     ("visibility_timeout_ms", "A lease lasts", "milliseconds"),

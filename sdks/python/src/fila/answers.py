@@ -87,6 +87,7 @@ class QueueConfig:
     expires_after_idle_ms: int = 0
     intake: Intake | None = None
     key_defaults: KeyDefaults | None = None
+    key_limit: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

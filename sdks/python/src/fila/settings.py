@@ -112,6 +112,9 @@ class QueueSettings(TypedDict, total=False):
     intake: IntakeSettings
     key_defaults: KeyDefaultsSettings
     """What holds for every fairness key, new ones included, until an operator sets something else for it."""
+    key_limit: str
+    """With a message's fairness key behind it, the name of a limit that the message needs, too: `tenant:`; "" for
+    none."""
 
 
 _WORDS_BY_FIELD = {

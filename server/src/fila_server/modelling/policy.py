@@ -31,7 +31,7 @@ from fila_server.operations import rules
 FIXED = ("channels", "expires_after_idle_ms")
 """Settings that a queue keeps from its making."""
 
-PER_TENANT = ("fairness_key_header", "weight_header", "weights", "key_order", "key_defaults")
+PER_TENANT = ("fairness_key_header", "weight_header", "weights", "key_order", "key_defaults", "key_limit")
 """Settings by which a queue tells its tenants apart: first in, first out has none of them."""
 
 _FIELDS = admin_pb2.QueueConfig.DESCRIPTOR.fields_by_name

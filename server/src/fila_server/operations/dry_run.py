@@ -116,6 +116,8 @@ class DryRun:
         if router is not None:
             hooked, reported.error = self._ask(router, queue, message)
         self._route(reported.after, dict(message.headers), hooked)
+        refused = self._name_key_limit(reported.after)
+        reported.error = reported.error or refused
 
     def _ask(self, router: OnEnqueue, queue: str, message: Message) -> tuple[Routing | None, str]:
         headers = {name.encode(): value.encode() for name, value in message.headers.items()}
@@ -154,6 +156,24 @@ class DryRun:
         reported.throttle_keys.extend(sorted(keys, key=str.encode))
         if tenant:
             reported.fairness_key = tenant
+
+    def _name_key_limit(self, reported: pb.DryRunRouting) -> str:
+        """Add the limit that the queue has for the fairness key; what the core would refuse the message for, or
+        nothing."""
+        if not self._config.key_limit:
+            return ""
+        most, name = self._key_limits, self._config.key_limit + reported.fairness_key
+        keys = {*reported.throttle_keys, name}
+        if len(name.encode()) > most.throttle_key_bytes:
+            return (
+                f"refused: the fairness key and key_limit are {len(name.encode())} bytes together, and may be "
+                f"{most.throttle_key_bytes}"
+            )
+        if len(keys) > most.throttle_keys:
+            return f"refused: with that of key_limit it names more throttle keys than {most.throttle_keys}"
+        del reported.throttle_keys[:]
+        reported.throttle_keys.extend(sorted(keys, key=str.encode))
+        return ""
 
     async def _judge_dead_letters(self, reported: pb.DryRunPolicyResponse, queue: str, last: int) -> None:
         judge = OnFailure(

@@ -41,6 +41,7 @@ WEIGHT_MAX = 1000
 WEIGHTS_MAX = 10_000
 CHANNELS_MAX = 1_000
 INTAKE_HEADERS_MAX = 32
+KEY_LIMIT_BYTES_MAX = 64
 RATE_MIN = 1e-6
 RATE_MAX = 1e9
 """Messages a second; below the least a token would take more than twelve days."""
@@ -80,6 +81,7 @@ def complete(config: _Config, limits: Limits, *, default_channel: bool = True) -
         _check_channels,
         _check_intake,
         _check_key_defaults,
+        _check_key_limit,
     ):
         check(full, limits)
     if not full.visibility_timeout_ms:
@@ -264,6 +266,31 @@ def _check_key_defaults(config: _Config, _limits: Limits) -> None:
     if defaults.burst and not defaults.rate_per_second:
         raise Invalid(
             "config.key_defaults.burst", "needs a rate: give config.key_defaults.rate_per_second, too"
+        )
+
+
+def _check_key_limit(config: _Config, limits: Limits) -> None:
+    prefix, field = config.key_limit, "config.key_limit"
+    if not prefix:
+        return
+    if "*" in prefix:
+        raise Invalid(
+            field,
+            f"must have no *, because a fairness key goes on behind it, got {prefix[:64]!r}: "
+            f"give what the names begin with, and set a limit named {prefix.partition('*')[0][:64] + '*'!r}",
+        )
+    size, bytes_max = len(prefix.encode()), min(KEY_LIMIT_BYTES_MAX, limits.throttle_key_bytes_max - 1)
+    if size > bytes_max:
+        raise LimitExceeded(
+            field,
+            f"must be at most {bytes_max} bytes, got {size}: choose a shorter one, because with the fairness key "
+            f"behind it a name has at most {limits.throttle_key_bytes_max} (limits.throttle_key_bytes_max)",
+        )
+    if len(config.throttle_key_headers) >= limits.throttle_keys_max:
+        raise LimitExceeded(
+            field,
+            f"names one limit more beside the {len(config.throttle_key_headers)} of config.throttle_key_headers, "
+            f"and a message has at most {limits.throttle_keys_max}: leave out one of the headers, or key_limit",
         )
 
 

@@ -740,7 +740,7 @@ class PurgeQueueResponse(_message.Message):
     def __init__(self, purged: _Optional[int] = ...) -> None: ...
 
 class QueueConfig(_message.Message):
-    __slots__ = ["channels", "cost_header", "dedup_window_ms", "disconnect_grace_ms", "durability", "expires_after_idle_ms", "fairness_key_header", "hook_fallback", "intake", "key_defaults", "key_order", "max_attempts", "max_bytes", "max_depth", "on_enqueue_script", "on_failure_script", "paused", "retention", "retry", "throttle_key_headers", "ttl_to_dlq", "visibility_timeout_ms", "weight_header", "weights"]
+    __slots__ = ["channels", "cost_header", "dedup_window_ms", "disconnect_grace_ms", "durability", "expires_after_idle_ms", "fairness_key_header", "hook_fallback", "intake", "key_defaults", "key_limit", "key_order", "max_attempts", "max_bytes", "max_depth", "on_enqueue_script", "on_failure_script", "paused", "retention", "retry", "throttle_key_headers", "ttl_to_dlq", "visibility_timeout_ms", "weight_header", "weights"]
     class WeightsEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -758,6 +758,7 @@ class QueueConfig(_message.Message):
     HOOK_FALLBACK_FIELD_NUMBER: _ClassVar[int]
     INTAKE_FIELD_NUMBER: _ClassVar[int]
     KEY_DEFAULTS_FIELD_NUMBER: _ClassVar[int]
+    KEY_LIMIT_FIELD_NUMBER: _ClassVar[int]
     KEY_ORDER_FIELD_NUMBER: _ClassVar[int]
     MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -782,6 +783,7 @@ class QueueConfig(_message.Message):
     hook_fallback: HookFallback
     intake: Intake
     key_defaults: KeyDefaults
+    key_limit: str
     key_order: KeyOrder
     max_attempts: int
     max_bytes: int
@@ -796,7 +798,7 @@ class QueueConfig(_message.Message):
     visibility_timeout_ms: int
     weight_header: str
     weights: _containers.ScalarMap[str, int]
-    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ..., paused: bool = ..., intake: _Optional[_Union[Intake, _Mapping]] = ..., key_order: _Optional[_Union[KeyOrder, str]] = ..., key_defaults: _Optional[_Union[KeyDefaults, _Mapping]] = ...) -> None: ...
+    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ..., paused: bool = ..., intake: _Optional[_Union[Intake, _Mapping]] = ..., key_order: _Optional[_Union[KeyOrder, str]] = ..., key_limit: _Optional[str] = ..., key_defaults: _Optional[_Union[KeyDefaults, _Mapping]] = ...) -> None: ...
 
 class QueueInfo(_message.Message):
     __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "dead_lettered_total", "delivered_total", "depth", "enqueued_total", "in_flight", "leader_node_id", "name", "oldest_age_ms", "oldest_lease_age_ms", "paused", "totals_since"]

@@ -105,6 +105,8 @@ cdef void _routing(Policy* policy, uint32_t field, Slice text) noexcept nogil:
     elif field == v1.QUEUE_CONFIG_THROTTLE_KEY_HEADERS and policy.throttle_header_count < 16:
         policy.throttle_headers[policy.throttle_header_count] = text
         policy.throttle_header_count += 1
+    elif field == v1.QUEUE_CONFIG_KEY_LIMIT:
+        policy.key_limit = text
     elif field == v1.QUEUE_CONFIG_WEIGHTS:
         _weight(policy, text)
 

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint16_t, uint64_t
 from libc.stdlib cimport free, strtod
-from libc.string cimport memcpy, strlen
+from libc.string cimport memcmp, memcpy, strlen
 
 from fila_server.core.formats.records cimport key_record_put
 from fila_server.core.index.keys cimport key_intern
@@ -10,7 +10,9 @@ from fila_server.core.protocol.packed_routing cimport (
     GIVEN_COST, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_BYTES_MAX, take_routing,
 )
 from fila_server.core.protocol.protobuf cimport header_find
-from fila_server.core.protocol.refusals cimport REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS
+from fila_server.core.protocol.refusals cimport (
+    REFUSED_KEY_LIMIT, REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS,
+)
 from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.scheduling.throttle cimport set_intern
 from fila_server.core.state.settings cimport Policy
@@ -19,6 +21,7 @@ from fila_server.core.structures.buffer cimport Cursor, Slice, must_realloc
 
 cdef enum:
     COST_ONE = 1000
+    NAME_BYTES_MAX = 4096           # the most that limits.throttle_key_bytes_max may say
     BROUGHT_KEPT_MAX = 4096         # of a pass that brought many weights; the array is not kept for the next
 
 
@@ -69,6 +72,7 @@ cdef struct Chosen:                 # what a message is shared and limited by, b
     uint32_t throttle_count
     uint32_t weight
     uint32_t cost
+    char     key_limit[NAME_BYTES_MAX]      # a name among `throttle`, where the queue has a key_limit
 
 
 cdef bint _hooked(Item* item, Routing* hooked) noexcept nogil:
@@ -97,10 +101,13 @@ cdef uint8_t route_check(Core* core, Queue* queue, Command* command, Item* item)
 
 
 cdef void route_plainly(Core* core, Queue* queue, Building* b) noexcept nogil:
-    cdef Slice key
-    key.at, key.length = b"default", 7
-    b.key = key_intern(core, queue, key)
+    cdef Chosen chosen
+    chosen.key.at, chosen.key.length = b"default", 7
+    chosen.throttle_count = 0
+    b.key = key_intern(core, queue, chosen.key)
     b.set = NULL
+    if queue.policy.key_limit.length and _name_key_limit(core, &queue.policy, &chosen) == 0:
+        b.set = set_intern(core, chosen.throttle, chosen.throttle_count)
     b.cost, b.weight = COST_ONE, b.key.weight
     queue.counters.clamped += 1
 
@@ -145,6 +152,27 @@ cdef void _choose_by_headers(
             queue.counters.clamped += 1
 
 
+cdef uint8_t _name_key_limit(Core* core, Policy* policy, Chosen* chosen) noexcept nogil:
+    """Names the limit that the queue has for the fairness key, unless it is named already; 0, or why not.
+    Not more are named than `throttle_keys_max` (at most 16)."""
+    cdef uint32_t length = policy.key_limit.length + chosen.key.length
+    cdef Slice* name = &chosen.throttle[chosen.throttle_count]
+    cdef uint32_t i
+    if length > min(core.limits.throttle_key_bytes_max, <uint32_t> NAME_BYTES_MAX):
+        return REFUSED_KEY_LIMIT
+    memcpy(chosen.key_limit, policy.key_limit.at, policy.key_limit.length)
+    memcpy(chosen.key_limit + policy.key_limit.length, chosen.key.at, chosen.key.length)
+    for i in range(chosen.throttle_count):
+        if chosen.throttle[i].length == length:
+            if memcmp(chosen.throttle[i].at, chosen.key_limit, length) == 0:
+                return 0
+    if chosen.throttle_count == core.limits.throttle_keys_max:
+        return REFUSED_THROTTLE_KEYS
+    name.at, name.length = chosen.key_limit, length
+    chosen.throttle_count += 1
+    return 0
+
+
 cdef uint8_t _choose(
         Core* core, Queue* queue, Command* command, Item* item, const Routing* hooked,
         Chosen* chosen) noexcept nogil:
@@ -181,7 +209,7 @@ cdef uint8_t _choose(
         return REFUSED_THROTTLE_KEYS
     if chosen.key.length > core.limits.fairness_key_bytes_max:
         return REFUSED_ROUTING_KEY
-    return 0
+    return _name_key_limit(core, policy, chosen) if policy.key_limit.length else 0
 
 
 # --- what a key weighs by its messages -------------------------------------------------------

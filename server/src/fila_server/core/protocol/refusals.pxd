@@ -35,6 +35,7 @@ cdef enum Refused:                  # why one message of a frame is not taken
     REFUSED_DEDUP_KEY
     REFUSED_ROUTING_KEY
     REFUSED_THROTTLE_KEYS
+    REFUSED_KEY_LIMIT
     REFUSED_QUEUE_UNKNOWN
     REFUSED_DEPTH
     REFUSED_BYTES

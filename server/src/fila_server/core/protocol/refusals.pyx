@@ -40,7 +40,7 @@ cdef const char* refusal_reason(uint8_t refused) noexcept nogil:
         return b"OVERLOADED"
     if refused in (
         REFUSED_PAYLOAD, REFUSED_HEADER_COUNT, REFUSED_HEADER_KEY, REFUSED_HEADER_VALUE, REFUSED_DEDUP_KEY,
-        REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS,
+        REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS, REFUSED_KEY_LIMIT,
     ):
         return b"LIMIT_EXCEEDED"
     if refused == REFUSED_NEIGHBOUR:
@@ -117,8 +117,16 @@ cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t
         form = b"headers: a fairness or throttle key taken from a header is at most %llu bytes"
         bound = limits.fairness_key_bytes_max
     elif refused == REFUSED_THROTTLE_KEYS:
-        form = b"throttle_keys: at most %llu a message"
+        form = (
+            b"throttle_keys: at most %llu a message, together with that of the queue's key_limit; name fewer"
+        )
         bound = limits.throttle_keys_max
+    elif refused == REFUSED_KEY_LIMIT:
+        form = (
+            b"headers: the fairness key and the queue's key_limit before it are at most %llu bytes together; "
+            b"send a shorter key, or raise limits.throttle_key_bytes_max"
+        )
+        bound = limits.throttle_key_bytes_max
     elif refused == REFUSED_RESERVED:
         form = b"queue: names starting with _fila are the broker's own"
     else:

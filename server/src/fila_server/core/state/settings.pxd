@@ -25,6 +25,7 @@ cdef struct Policy:                 # a queue's settings, parsed
     Slice    cost_header
     Slice    throttle_headers[16]
     uint32_t throttle_header_count
+    Slice    key_limit              # with a fairness key behind it the name of a limit; empty = none
     TextMap  weights                # of WeightRow
     uint64_t retry_base_ms
     uint64_t retry_cap_ms

@@ -123,6 +123,16 @@ public final class QueueSettings {
             return throttleKeyHeaders(List.of(value));
         }
 
+        /**
+         * With a message's fairness key behind it, the name of a limit that the message needs, too,
+         * whoever sent it: {@code tenant:} for {@code tenant:acme}. At most 64 bytes, without {@code
+         * *}; empty for none.
+         */
+        public Builder keyLimit(String value) {
+            config.setKeyLimit(value);
+            return said("key_limit");
+        }
+
         /** How long a failed message waits before it is ready again. */
         public Builder retry(RetrySettings value) {
             config.setRetry(value.wire());

@@ -285,6 +285,7 @@ final class AdminOperations {
         config.millis("disconnect_grace_ms").ifPresent(settings::disconnectGrace);
         config.millis("expires_after_idle_ms").ifPresent(settings::expiresAfterIdle);
         config.object("intake").ifPresent(intake -> takeIn(intake, settings));
+        config.text("key_limit").ifPresent(settings::keyLimit);
         config.object("key_defaults").ifPresent(defaults -> keyDefaults(defaults, settings));
         config.checkAllSeen();
         return settings.build();
