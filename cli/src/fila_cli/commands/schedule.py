@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from fila_cli.arguments import complete_queue, yes_option
 from fila_cli.declared_schedules import duration_or_cron, rule_called, rule_of
@@ -26,6 +28,12 @@ _queue_option = click.option(
 )
 
 
+def _payload(context: click.Context, option: click.Parameter, payload: bytes | None) -> bytes | None:
+    """What comes from stdin, where `-` was given: that is not the same as nothing."""
+    is_given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+    return sys.stdin.buffer.read() if payload is None and is_given else payload
+
+
 def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(
         (
@@ -41,7 +49,13 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 metavar="ZONE",
                 help="Whose clocks --cron means, as Europe/Berlin [default: UTC]",
             ),
-            click.option("--payload", type=PAYLOAD, metavar="TEXT|@FILE|-", help="What each message carries"),
+            click.option(
+                "--payload",
+                type=PAYLOAD,
+                callback=_payload,
+                metavar="TEXT|@FILE|-",
+                help="What each message carries; - reads stdin",
+            ),
             click.option(
                 "-H", "--header", "headers", type=PAIR, multiple=True, help="A header; repeat for more"
             ),
