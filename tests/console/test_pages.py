@@ -38,6 +38,8 @@ def orders(client):
         "orders", [NewMessage(headers={"tenant": "acme"}, payload=b'{"n": 1}') for _ in range(3)]
     )
     client.set_key_policy("orders", "umbrella", paused=True)
+    client.create_schedule("orders", "nightly", cron="0 2 * * *", time_zone="Europe/Berlin")
+    client.create_schedule("orders", "resting", every_ms=60_000, paused=True)
     client.enqueue("orders", b"held", {"tenant": "umbrella"})
     for number in range(6):
         (message,) = client.lease("orders")
@@ -54,6 +56,7 @@ PAGES = {
     "log": "queues/orders/log",
     "message": "queues/orders/message",
     "events": "events",
+    "schedules": "schedules",
     "no such queue": "queues/none",
 }
 PARTS = {"dead letters": ("#letter dd", "#letter .edit"), "policy": ("[aria-label='Versions, table'] a",)}

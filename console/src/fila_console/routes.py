@@ -28,6 +28,7 @@ from fila_console.pages import (
     overview,
     policy,
     queue,
+    schedules,
     search,
     tenant,
     versions,
@@ -58,6 +59,8 @@ PAGES: dict[str, Handler] = {
     "queues/{queue}/log": log.page,
     "queues/{queue}/log/preview": log.preview,
     "queues/{queue}/message": message.page,
+    "schedules": schedules.page,
+    "schedules/line": schedules.preview,
     "events": events.page,
     "search": search.page,
 }
@@ -75,6 +78,9 @@ CHANGES: dict[str, Handler] = {
     "queues/{queue}/policy/back": versions.back,
     "queues/{queue}/log/seek": log.seek,
     "queues/{queue}/message/cancel": message.cancel,
+    "schedules/create": schedules.create,
+    "schedules/pause": schedules.pause,
+    "schedules/delete": schedules.delete,
 }
 """What is posted, below /b/BROKER/: each with the token of a page of ours. --read-only refuses all of it."""
 

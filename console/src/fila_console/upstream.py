@@ -36,6 +36,7 @@ from fila.methods import WHO_AM_I
 from fila.observations import BrokerStatus, Event, KeyPolicyState, LateKeys
 from fila.options import ClientOptions
 from fila.principals import Identity
+from fila.schedules import Schedule, ScheduleOptions, SchedulePage
 from fila.tried import DryRun
 from fila.v1.auth_pb2 import WhoAmIRequest
 from fila.watched import Series, StatsChange
@@ -214,6 +215,11 @@ class Upstream:
         client = await self.connect()
         return await self._told(client.explain_key(queue, key, channel=channel or None))
 
+    async def schedules(self, queue: str, page_token: str = "") -> SchedulePage:
+        """Schedules with their next moments, of one queue or of all that the key may manage."""
+        client = await self.connect()
+        return await self._told(client.list_schedules(queue, page_token=page_token))
+
     async def message(
         self, queue: str, message_id: str, dedup_key: str = "", channel: str = ""
     ) -> MessageStatus:
@@ -322,6 +328,21 @@ class Upstream:
         """Make the first message of a key a dead letter."""
         client = await self.connect()
         return await self._told(client.skip_message(queue, key, channel=channel or None))
+
+    async def create_schedule(self, queue: str, name: str, settings: ScheduleOptions) -> Schedule:
+        """Make a schedule."""
+        client = await self.connect()
+        return await self._told(client.create_schedule(queue, name, **settings))
+
+    async def pause_schedule(self, queue: str, name: str, *, paused: bool) -> Schedule:
+        """Let a schedule rest, or go on."""
+        client = await self.connect()
+        return await self._told(client.pause_schedule(queue, name, paused=paused))
+
+    async def delete_schedule(self, queue: str, name: str) -> None:
+        """Delete a schedule."""
+        client = await self.connect()
+        await self._told(client.delete_schedule(queue, name))
 
     async def update_queue(self, queue: str, **settings: Any) -> QueueConfig:
         """Change settings of a queue."""
