@@ -72,10 +72,12 @@ CRASHES = {
 AT_LENGTH = (
     "access/test_keyring.py",
     "crash/test_begun_over_crashes.py",
+    "crash/test_ends_over_kills.py",
     "crash/test_order_over_kills.py",
     "simulation/test_key_order.py",
     "crash/test_sink_kills.py",
     "core/test_sinks_random.py",
+    "core/test_schedules.py",
     *(f"core/test_{name}.py" for name in ("maps", "heap", "timers", "drr", "bucket", "parsed_frame")),
     "redis/test_random_pipelines.py",
     "e2e/test_redis_load.py",

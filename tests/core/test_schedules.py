@@ -224,12 +224,13 @@ def test_at_most_a_hundred_missed_moments_are_made_up(
     assert kept.last_ms == engine.wall_ms
 
 
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_many_schedules_due_at_one_moment_fire_in_pieces(
-    engine: DrivenEngine, schedules: DrivenSchedules
+    engine: DrivenEngine, schedules: DrivenSchedules, count: int
 ) -> None:
-    for number in range(300):
-        schedules.create(f"s{number}", every_ms=MINUTE)
-    engine.advance(MINUTE)
+    for number in range(count):
+        schedules.create(f"s{number}", cron="0 0 * * *")
+    engine.advance(schedules.firing.kept["q", "s0"].due_ms - engine.wall_ms)
     begun: list[int] = []
     before = schedules.firing.begin_due
 
@@ -241,7 +242,8 @@ def test_many_schedules_due_at_one_moment_fire_in_pieces(
     schedules.firing.begin_due = counted  # type: ignore[method-assign]
     schedules.turn()
     assert max(begun) <= 32
-    assert engine.stats("q").depth == 300
+    assert engine.stats("q").depth == count
+    assert len({message.headers["fila-schedule"] for message in engine.lease("q", count)}) == count
     work = engine.core.counters()["pass_work_max"]
     assert isinstance(work, int)
     assert work < 1_000
