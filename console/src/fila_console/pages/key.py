@@ -142,7 +142,8 @@ def _headline(key: str, told: KeyExplanation) -> dict[str, Cell]:
     elif told.state == "capped":
         text = f"{name} is at its cap, {counted(told.in_flight, 'message')} in hand: {waiting} behind it."
     elif told.state == "throttled":
-        limit = f"{_WAITS_FOR_PART.get(told.blocking_part, 'its rate limit')} {brief(told.blocking_bucket, 60)}"
+        of_what = _WAITS_FOR_PART.get(told.blocking_part, "its rate limit")
+        limit = f"{of_what} {brief(told.blocking_bucket, 60)}"
         text = f"{name} waits for {limit}: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "rate_limited":
         text = f"{name} waits for its rate: {waiting}, the oldest {age(told.oldest_age_ms)}."
