@@ -43,6 +43,7 @@ class Provider:
             raise Limited("429", retry_after=wait_s)
 
 
+@pytest.mark.timeout(SECONDS + 120)
 @pytest.mark.soak
 @pytest.mark.alone
 @pytest.mark.parametrize("start", [0.5, 2.0])
