@@ -80,6 +80,8 @@ def test_status_prints_the_head_as_the_broker_hashes_it(history, capsys):
 def test_verify_is_the_brokers_own_word_and_exit_code(history, capfd):
     assert main.run(["history", "verify", str(history)]) == 0
     assert "its files form no chain; nothing could be replayed" in capfd.readouterr().out
+    assert main.run(["history", "verify", str(history), "--against", "reference"]) == 0
+    assert "not judged: waits, and how long messages were held" in capfd.readouterr().out
     (history / "decisions/date=2026-03-02/hour=14/r-000001.parquet").unlink()
     assert main.run(["history", "verify", str(history)]) == 3
     assert "r-000001.parquet is listed, and missing" in capfd.readouterr().out

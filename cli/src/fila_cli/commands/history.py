@@ -112,19 +112,26 @@ def ls(session: Session, directory: Path) -> None:
     examples="""
     fila history verify /var/lib/fila/history
     fila history verify /var/lib/fila/history --head 5f1c...
+    fila history verify /var/lib/fila/history --against reference
     """,
 )
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--head", default="", metavar="HASH", help="An entry that must be there: what status printed earlier"
 )
-def verify(directory: Path, head: str) -> int:
+@click.option(
+    "--against",
+    type=click.Choice(["core", "reference"]),
+    default="core",
+    show_default=True,
+    help="core: replay every decision through the broker's own. reference: judge each delivery by what is promised",
+)
+def verify(directory: Path, head: str, against: str) -> int:
     """Check that no file was changed, cut or swapped, and that every decision follows; exit code 3 if not."""
     _listed(directory)
     command = [sys.executable, "-m", "fila_server.main", "history", "verify", str(directory)]
-    done = subprocess.run(  # noqa: S603 - our own program
-        [*command, *(["--head", head] if head else [])], check=False, stderr=subprocess.PIPE, text=True
-    )
+    command += [*(["--head", head] if head else []), "--against", against]
+    done = subprocess.run(command, check=False, stderr=subprocess.PIPE, text=True)  # noqa: S603 - our own program
     if "No module named" in done.stderr and "fila_server" in done.stderr:
         raise click.ClickException(_ELSEWHERE)
     sys.stderr.write(done.stderr)

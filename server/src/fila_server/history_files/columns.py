@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf import json_format
 
 from fila.v1 import admin_pb2
-from fila_server.core.history.tap import RecordedBlock
+
+if TYPE_CHECKING:
+    from fila_server.core.history.tap import RecordedBlock
 
 VERSION = 2
 DECISIONS, CHANGES, INPUTS = "decisions", "changes", "inputs"

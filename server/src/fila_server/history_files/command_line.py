@@ -28,17 +28,27 @@ def group() -> None:
     metavar="HASH",
     help="An entry that must be there, as fila history status printed it.",
 )
-def verify(directory: Path, head: str) -> None:
+@click.option(
+    "--against",
+    type=click.Choice(["core", "reference"]),
+    default="core",
+    show_default=True,
+    help="core: replay through the broker's own. reference: judge each delivery by what is promised.",
+)
+def verify(directory: Path, head: str, against: str) -> None:
     """Check the chain of a history's files, and replay what they hold through the core.
 
-    Exit code 3: something was changed, cut or added, or a decision does not follow.
+    Exit code 3: something was changed, cut or added, a decision does not follow, or a promise was broken.
 
     \b
     Example:
       fila-server history verify /var/lib/fila/history
     """
     try:
-        from fila_server.history_files import chain, upkeep, verifying
+        from fila_server.history_files import chain, upkeep
+
+        if against == "core":
+            from fila_server.history_files import verifying
     except ModuleNotFoundError as missing:
         raise click.UsageError(
             f"reading a history's files needs {missing.name}: pip install {missing.name}"
@@ -50,6 +60,11 @@ def verify(directory: Path, head: str) -> None:
         click.echo(f"wrong: {said}")
     for said in found.noted:
         click.echo(f"note: {said}")
+    if against == "reference":
+        is_wrong = _judged(directory, found)
+        if found.wrong or is_wrong:
+            sys.exit(EXIT_DIFFERS)
+        return
     verdicts = verifying.verify_all(directory, upkeep.entries(directory))
     for verdict in verdicts:
         since = f", from the checkpoint of {verdict.since} on" if verdict.since else ""
@@ -61,14 +76,37 @@ def verify(directory: Path, head: str) -> None:
         sys.exit(EXIT_DIFFERS)
 
 
+def _judged(directory: Path, found: chain.Found) -> bool:
+    """Say what the slow judge makes of it; True: a promise was broken."""
+    from fila_server.history_files import judging, upkeep
+
+    judged = judging.judge_all(directory, upkeep.entries(directory))
+    for each in judged:
+        said = f" ({each.said})" if each.said else ""
+        counts = f"{each.judgement.deliveries:,} deliveries, the turn of {each.judgement.turns:,} judged"
+        click.echo(f"{each.run}: {each.outcome}, {counts}{said}")
+        for wrong in each.judgement.wrong:
+            click.echo(f"broken: {wrong}")
+    for said in judging.not_judged(judged):
+        click.echo(f"not judged: {said}")
+    click.echo(_changed(found) or judging.answer(judged))
+    return any(each.outcome == judging.BROKEN for each in judged)
+
+
+def _changed(found: chain.Found) -> str:
+    if not found.wrong:
+        return ""
+    more = f", and {len(found.wrong) - 1} more" if len(found.wrong) > 1 else ""
+    return f"This history was changed: {found.wrong[0]}{more}."
+
+
 def answer(found: chain.Found, verdicts: list[verifying.Verdict]) -> str:
     """Return the verdict in a sentence or two."""
     from fila_server.history_files import verifying
 
     wrong = [verdict for verdict in verdicts if verdict.outcome in verifying.WRONG]
     if found.wrong:
-        more = f", and {len(found.wrong) - 1} more" if len(found.wrong) > 1 else ""
-        return f"This history was changed: {found.wrong[0]}{more}."
+        return _changed(found)
     if wrong:
         return f"This history does not follow. {wrong[0].run}: {wrong[0].said}."
     same = [verdict for verdict in verdicts if verdict.outcome == verifying.SAME]

@@ -1,8 +1,8 @@
 """Slow, obvious twins of the compiled structures; the judges in tests/core.
 
 Each does what its compiled brother promises in the way that is easiest to see right: the ring walks every round,
-the bucket counts in exact fractions, the timers and the heap look at everything. Nothing in the server imports
-this module.
+the bucket counts in exact fractions, the timers and the heap look at everything. In the server only the judge of
+histories imports this module (history_files/judge.py).
 """
 
 from dataclasses import dataclass

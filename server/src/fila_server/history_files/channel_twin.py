@@ -1,0 +1,270 @@
+"""Whose turn it is in one channel, by docs/fairness.md: a slow ring that is told what became ready and what went.
+
+A recording does not say all that the broker knew, so each flow is one of three:
+
+    sure        all that happened to it was recorded: its turn is judged, delivery by delivery
+    loose       it came to the line at a moment that is known to the pass alone. Where it stands is judged once it has
+                been served where it was expected
+    unsure      it may have been kept from its turn unseen (a limit, a cap, a pause, a hook), so it stands in no line
+                here until it has no messages left
+
+A flow's order beside others does not depend on flows that are left out: these only make rounds pass, which moves those
+that save for a message. So these are loose when one that is unsure was served meanwhile.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from fila_server.core.structures.reference import DEFERRED, IDLE, ReferenceFlow, ReferenceRing
+
+READY, LEASED, DELAYED, UNKNOWN, OVER = "ready", "leased", "delayed", "unknown", "over"
+"""UNKNOWN: it came or failed, and nothing says yet what becomes of it."""
+
+NOWHERE = 0
+"""The place of a message whose place nobody knows; others count from 1."""
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """One message in one channel. Costs are in thousandths."""
+
+    offset: int
+    flow: Flow
+    cost: int
+    state: str = UNKNOWN
+    failures: int = 0
+    place: int = NOWHERE
+    """Those of one key go in the order of their places."""
+    since_pass: int = 0
+    """In which it took that place."""
+    was_delayed: bool = False
+    """It took it by itself, at a moment of that pass which nobody recorded."""
+    due_ns: int = 0
+    is_limited: bool = False
+    throttle_keys: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Flow:
+    """One fairness key in one channel."""
+
+    key: str
+    number: int
+    weight: int = 1
+    is_sure: bool = True
+    is_loose: bool = False
+    is_held: bool = False
+    """Its key has a cap, a rate or a pause."""
+    reweighed_in: int = -1
+    ready: int = 0
+    unknown: int = 0
+    """Messages that may be ready or not."""
+    named: set[str] = field(default_factory=set)
+    """Throttle keys of its messages, since it had none left."""
+    newest: Message | None = None
+    """Of those that took a place at the back."""
+    line: list[tuple[int, int, Message]] = field(default_factory=list)
+    """A heap by place; those that are not ready any more, or stand elsewhere now, are passed over."""
+
+
+class ChannelTwin:
+    """The twin of one channel. Messages say what happens to them; `goes` judges."""
+
+    def __init__(self, quantum: int) -> None:
+        self._ring = ReferenceRing(quantum, 0)
+        self._by_key: dict[str, Flow] = {}
+        self._flows: list[Flow] = []
+        self._place = NOWHERE
+        self._some_save = False
+        self.ended_early = False
+        """The last delivery may have looked at the turn of more than it took: who joins before the next is loose."""
+
+    def flow(self, key: str, weight: int) -> Flow:
+        """The flow of a key; a new one has this weight."""
+        flow = self._by_key.get(key)
+        if flow is None:
+            flow = self._by_key[key] = Flow(key, len(self._flows))
+            self._flows.append(flow)
+            self._ring.flows.append(ReferenceFlow(flow.number))
+            self.weighs(flow, weight, -1)
+        return flow
+
+    def __iter__(self) -> Iterator[Flow]:
+        return iter(self._flows)
+
+    def weighs(self, flow: Flow, weight: int, in_pass: int) -> None:
+        """Its key's weight is another from now on."""
+        flow.weight, flow.reweighed_in = weight, in_pass
+        self._ring.reweigh(flow.number, weight)
+
+    def becomes_ready(
+        self, message: Message, in_pass: int, *, old_place: bool = False, was_delayed: bool = False
+    ) -> None:
+        """It may go from now on: behind all others of its key, or where it stood before.
+
+        was_delayed: by itself, at a moment of the pass which nobody recorded.
+        """
+        flow = message.flow
+        flow.unknown -= message.state == UNKNOWN
+        message.state = READY
+        if not old_place:
+            self._place += 1
+            message.place, message.since_pass, message.was_delayed = self._place, in_pass, was_delayed
+            newest, flow.newest = flow.newest, message
+            if newest is not None and newest.cost != message.cost and _same_moment(newest, message):
+                self.is_unsure(flow)  # what its next turn pays for, nobody knows
+        self._some_save |= message.cost > self._ring.quantum
+        heapq.heappush(flow.line, (message.place, message.offset, message))
+        flow.ready += 1
+        if message.is_limited or flow.is_held:
+            self.is_unsure(flow)
+        if not flow.is_sure:
+            return
+        if self._ring.place(flow.number) == IDLE:
+            self._ring.join(flow.number)
+            flow.is_loose = self.ended_early
+        elif old_place:
+            self._ring.again(flow.number)
+
+    def delay_ends(self, message: Message, in_pass: int) -> None:
+        """It is ready again in this pass, nobody knows when in it."""
+        flow = message.flow
+        was_idle = flow.ready == 0
+        self.becomes_ready(message, in_pass, was_delayed=True)
+        flow.is_loose |= was_idle and flow.is_sure
+
+    def comes_back(self, message: Message, in_pass: int) -> None:
+        """A delivery that does not count: back to its place, and what it cost too, up to one grant."""
+        flow = message.flow
+        self.becomes_ready(message, in_pass, old_place=True)
+        if flow.reweighed_in == in_pass or message.place == NOWHERE:
+            self.is_unsure(flow)
+        elif flow.is_sure:
+            self._ring.refund(flow.number, message.cost)
+
+    def leaves(self, message: Message) -> None:
+        """It is not ready any more, and nobody took it: it expired, or was purged."""
+        flow = message.flow
+        was_first = self.first(flow) is message
+        message.state = OVER
+        flow.ready -= 1
+        if flow.is_sure and was_first and self._ring.place(flow.number) == DEFERRED:
+            self._ring.again(flow.number)
+        self._emptied(flow)
+
+    def goes(self, message: Message) -> str | None:
+        """It was delivered: what is wrong about that, "" for nothing, None where this cannot be said."""
+        flow = message.flow
+        wrong = self._judged(message) if flow.is_sure else None
+        message.state = LEASED
+        flow.ready -= 1
+        if not flow.is_sure:
+            self._others_were_passed()
+        self._emptied(flow)
+        self.ended_early = False
+        return wrong
+
+    def is_unsure(self, flow: Flow) -> None:
+        """Nobody knows any more where it stands."""
+        flow.is_sure = flow.is_loose = False
+        self._ring.leave(flow.number)
+
+    def all_unsure(self) -> None:
+        """Begin anew with each flow once it has no messages left."""
+        for flow in self._flows:
+            if flow.ready or flow.unknown:
+                self.is_unsure(flow)
+
+    def _others_were_passed(self) -> None:
+        """One that stands in no line here was served. Whoever had the turn before had no more to spend, and whoever
+        saves for a message may have had a turn."""
+        granted = self._ring.granted
+        if granted is not None:
+            next_one = self.first(self._flows[granted.number])
+            if next_one is not None:
+                self._ring.afford(granted.number, next_one.cost)
+        if not self._some_save:
+            return
+        for flow in self._flows:
+            next_one = self.first(flow) if flow.is_sure else None
+            spends = self._ring.deficit(flow.number) + flow.weight * self._ring.quantum
+            if next_one is not None and (next_one.cost > spends or self._ring.place(flow.number) == DEFERRED):
+                flow.is_loose = True
+
+    def is_unknown(self, message: Message) -> None:
+        """It came, or its lease ended, and what becomes of it is told by its next row."""
+        message.state = UNKNOWN
+        message.flow.unknown += 1
+
+    def is_known(self, message: Message, state: str) -> None:
+        """It is not ready, but in this state."""
+        flow = message.flow
+        flow.unknown -= message.state == UNKNOWN
+        message.state = state
+        self._emptied(flow)
+
+    def goes_unseen(self, message: Message) -> None:
+        """It was delivered, and nobody saw it become ready, so nobody knows its place."""
+        flow = message.flow
+        message.place = NOWHERE
+        self.is_known(message, LEASED)
+        if flow.ready or flow.unknown:
+            self.is_unsure(flow)
+
+    def _emptied(self, flow: Flow) -> None:
+        if flow.ready == 0 and flow.unknown == 0:
+            self._ring.leave(flow.number)
+            flow.is_sure, flow.is_loose = not flow.is_held, False
+            flow.line.clear()
+            flow.named.clear()
+        elif flow.ready == 0:
+            self._ring.leave(flow.number)
+
+    def first(self, flow: Flow) -> Message | None:
+        """The message of a key that goes next."""
+        while flow.line:
+            place, _, message = flow.line[0]
+            if message.state == READY and message.place == place:
+                return message
+            heapq.heappop(flow.line)
+        return None
+
+    def _judged(self, message: Message) -> str | None:
+        flow = message.flow
+        first = self.first(flow)
+        if first is not None and first.place < message.place and not _same_moment(first, message):
+            self.is_unsure(flow)
+            return f"offset {first.offset} of the same key was ready before it"
+        while True:
+            number = self._ring.turn()
+            assert number is not None, "the flow of what was delivered is in line"
+            at_turn = self._flows[number]
+            next_one = message if at_turn is flow else self.first(at_turn)
+            assert next_one is not None, "a flow in line has a message"
+            deficit = self._ring.deficit(number)
+            if not self._ring.afford(number, next_one.cost):
+                continue
+            if at_turn is flow:
+                self._ring.charge(number, message.cost)
+                flow.is_loose = False
+                return ""
+            if at_turn.is_loose:
+                self.is_unsure(at_turn)
+                continue
+            if flow.is_loose:
+                self.is_unsure(flow)
+                return None
+            said = (
+                f"it was the turn of key {at_turn.key!r} of weight {at_turn.weight}, which had "
+                f"{deficit / 1000:g} to spend and offset {next_one.offset} of cost {next_one.cost / 1000:g} ready"
+            )
+            self.all_unsure()
+            return said
+
+
+def _same_moment(one: Message, other: Message) -> bool:
+    """Whether nobody can say which of the two became ready first."""
+    return one.since_pass == other.since_pass and (one.was_delayed or other.was_delayed)
