@@ -95,6 +95,21 @@ def test_a_consumer_that_has_it_is_told_and_its_ack_is_refused(engine: DrivenEng
     assert engine.stats("q").in_flight == 0
 
 
+def test_of_two_sessions_each_is_told_of_what_it_had_and_of_nothing_else(engine: DrivenEngine) -> None:
+    ids = put_many(engine, 4)
+    sessions = [DrivenSession(engine, max_in_flight=2) for _ in range(2)]
+    held = [session.lease_ids(0, 1) for session in sessions]
+
+    assert cancel(engine, ids[1], ids[2]) == [REVOKED, REVOKED]
+    for session in sessions:
+        session.read()
+
+    assert [session.revoked for session in sessions] == [
+        [("CANCELLED", [held[0][1]])],
+        [("CANCELLED", [held[1][0]])],
+    ]
+
+
 def test_a_pulled_message_is_gone_for_its_holder(engine: DrivenEngine) -> None:
     message_id = put(engine)
     leased = engine.lease("q")
