@@ -31,6 +31,7 @@ from tools.release.commands import DIST
 from tools.release.image import why_no_image
 from tools.release.make import SUMS, sums
 from tools.release.versions import TREE
+from tools.wheel.image import NEWER_SUITE, NEWER_WHEEL
 
 START_S_MAX = 30
 STOP_S_MAX = 20
@@ -266,6 +267,13 @@ def check_image(_bench: Bench) -> None:
     run(sys.executable, "-m", "tools.release.image_check", cwd=TREE)
 
 
+def check_newer(_bench: Bench) -> None:
+    """The server's wheel for the next Debian, in one of its own."""
+    if why := why_no_image():
+        sys.exit(f"newer: {why}")
+    run(sys.executable, "-m", "tools.wheel.check", NEWER_SUITE, f"dist/{NEWER_WHEEL}", cwd=TREE)
+
+
 def check_chart(_bench: Bench) -> None:
     """The Helm chart, without a cluster."""
     if why := why_no_image():
@@ -322,6 +330,7 @@ CHECKS: dict[str, Callable[[Bench], None]] = {
     "spark": check_spark,
     "deb": check_deb,
     "image": check_image,
+    "newer": check_newer,
     "chart": check_chart,
 }
 

@@ -6,15 +6,13 @@ As root, with debootstrap, lintian and a network: `make release-check ONLY=deb`.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 from tools.release.commands import ASIDE, DIST
-from tools.wheel.image import Image, bare_debian, passed_on
+from tools.wheel.image import Image, bare_debian, in_own_mounts, passed_on
 
 PORTS = {f"FILA_{name}__LISTEN_ADDR": "127.0.0.1:0" for name in ("SERVER", "REDIS", "METRICS")}
 START_S_MAX = 60
@@ -23,9 +21,7 @@ NEWER = "99.0.0"
 
 def main() -> None:
     """Check it, or fail with what is wrong."""
-    if "FILA_OWN_MOUNTS" not in os.environ:
-        again = ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", __spec__.name]
-        os.execvpe(again[0], again, os.environ | {"FILA_OWN_MOUNTS": "1"})
+    in_own_mounts(__spec__.name)
     [package] = DIST.glob("*.deb")
     told = subprocess.run(["lintian", str(package)], capture_output=True, text=True, check=False).stdout
     errors = [line for line in told.splitlines() if line.startswith("E: ")]

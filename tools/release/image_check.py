@@ -10,14 +10,13 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from tools.release.commands import ASIDE, DIST
 from tools.release.image import Store
-from tools.wheel.image import Image
+from tools.wheel.image import Image, in_own_mounts
 
 PORTS = {f"FILA_{name}__LISTEN_ADDR": "127.0.0.1:0" for name in ("SERVER", "REDIS", "METRICS")}
 """Ports that the system chooses: the root has the machine's network."""
@@ -49,9 +48,7 @@ class Container(Image):
 
 def main() -> None:
     """Check it, or fail with what is wrong."""
-    if "FILA_OWN_MOUNTS" not in os.environ:
-        again = ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", __spec__.name]
-        os.execvpe(again[0], again, os.environ | {"FILA_OWN_MOUNTS": "1"})
+    in_own_mounts(__spec__.name)
     [archive] = DIST.glob("*_oci.tar")
     mb = archive.stat().st_size / 1e6
     assert mb <= MB_MAX, f"the image has {mb:.0f} MB, and {MB_MAX} at most are promised"

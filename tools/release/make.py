@@ -3,7 +3,7 @@
     make release VERSION=0.1.0
     make release-check              installs each from dist/ alone, and runs the first program of each README
 
-    *.whl, *.tar.gz, server.txt     the Python parts, their sources, the server's libraries with their hashes
+    *.whl, *.tar.gz, server.txt     the Python parts (the server's for two Debians), their sources, hashes
     fila-mq-client-*.tgz            the JavaScript SDK, as npm packs it
     *.deb                           the server as a package of the Debian that this is made on
     fila-*.tgz                      the Helm chart
@@ -32,6 +32,7 @@ from tools.release.commands import ASIDE, DIST, run
 from tools.release.deb import deb, why_no_package
 from tools.release.image import image, why_no_image
 from tools.release.versions import TREE
+from tools.wheel.image import NEWER_SUITE, NEWER_WHEEL
 
 SUMS = "SHA256SUMS"
 GO_TOOLS = TREE / "tools/release/modulezip"
@@ -54,6 +55,7 @@ def main() -> None:
     deb(made, version)
     image(made, version)
     chart(made)
+    newer(made)
     shutil.copy(TREE / "tools/release/install.sh", made)
     (made / "RELEASE.md").write_text(note, encoding="utf-8")
     (made / SUMS).write_text(sums(made), encoding="ascii")
@@ -91,15 +93,29 @@ def python_parts(made: Path) -> None:
     out = ("--output-file", made / "sbom/fila-server.cdx.json")
     run(listed, "requirements", lock, "--pyproject", TREE / "pyproject.toml", "--output-reproducible", *out)
     [wheel] = made.glob("fila_server-*.whl")
-    with zipfile.ZipFile(wheel) as packed:
-        [inside] = [name for name in packed.namelist() if name.endswith("/sboms/auditwheel.cdx.json")]
-        (made / "sbom/fila-server-libraries.cdx.json").write_bytes(packed.read(inside))
+    libraries_of(wheel, made / "sbom/fila-server-libraries.cdx.json")
     for name, part in {"fila-mq": "sdks/python", "fila-cli": "cli", "fila-spark": "pipeline"}.items():
         wanted = ASIDE / f"{name}.txt"
         wanted.write_text("\n".join(dependencies(TREE / part)), encoding="ascii")
         out = ("--output-file", made / f"sbom/{name}.cdx.json")
         pyproject = TREE / part / "pyproject.toml"
         run(listed, "requirements", wanted, "--pyproject", pyproject, "--output-reproducible", *out)
+
+
+def libraries_of(wheel: Path, listed: Path) -> None:
+    """What auditwheel packed into it, as it says itself."""
+    with zipfile.ZipFile(wheel) as packed:
+        [inside] = [name for name in packed.namelist() if name.endswith("/sboms/auditwheel.cdx.json")]
+        listed.write_bytes(packed.read(inside))
+
+
+def newer(made: Path) -> None:
+    """The server's wheel for the next Debian, its Python and its libraries."""
+    folder = ASIDE / NEWER_SUITE
+    run(sys.executable, "-m", "tools.wheel.newer", NEWER_SUITE, folder, cwd=TREE)
+    [wheel] = folder.glob(NEWER_WHEEL)
+    libraries_of(wheel, made / f"sbom/fila-server-libraries-{NEWER_SUITE}.cdx.json")
+    shutil.move(wheel, made)
 
 
 def dependencies(part: Path) -> list[str]:

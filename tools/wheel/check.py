@@ -11,7 +11,6 @@ with no more than the systemd unit leaves it; SDK and command line work in an en
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -21,7 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from tools.wheel import sandbox
-from tools.wheel.image import OWN_SUITE, TREE, Image, passed_on
+from tools.wheel.image import (
+    NEWER_WHEEL,
+    OWN_SUITE,
+    OWN_WHEEL,
+    TREE,
+    Image,
+    in_own_mounts,
+    passed_on,
+)
 from tools.wheel.newer import build_in
 
 START_S_MAX = 60
@@ -36,13 +43,13 @@ LISTENS = {
 
 def main() -> None:
     """Check all of it, or say what is wrong and fail."""
-    if "FILA_OWN_MOUNTS" not in os.environ:
-        again = ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", "tools.wheel.check"]
-        os.execvpe(again[0], [*again, *sys.argv[1:]], os.environ | {"FILA_OWN_MOUNTS": "1"})
+    in_own_mounts("tools.wheel.check")
     suite = sys.argv[1] if len(sys.argv) > 1 else OWN_SUITE
-    if suite != OWN_SUITE:
-        build_in(suite)
-    image = Image(suite)
+    wheel = sys.argv[2] if len(sys.argv) > 2 else OWN_WHEEL  # a release has one for the next Debian already
+    if suite != OWN_SUITE and len(sys.argv) == 2:
+        build_in(suite, TREE / "dist" / suite)
+        wheel = f"dist/{suite}/{NEWER_WHEEL}"
+    image = Image(suite, wheel)
     image.build()
     _check_version(image)
     _check_console(image)

@@ -7,11 +7,17 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[2]
 OWN_SUITE = "bookworm"
 """The Debian that wheels are made on, and that the Containerfile names."""
+OWN_WHEEL = "dist/fila_server-*-cp311-*.whl"
+NEWER_SUITE = "trixie"
+NEWER_WHEEL = "fila_server-*-cp313-*.whl"
+"""Of the next Debian, which a release has a wheel for, too."""
+OWN_MOUNTS = "FILA_OWN_MOUNTS"
 # What a step may need of the machine it runs on: how to reach packages.
 PASSED_ON = re.compile(r"PIP_(INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)|\w+_(proxy|PROXY)")
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
@@ -19,10 +25,12 @@ INSIDE = "/etc/ssl/certs-of-the-machine.crt"
 
 
 class Image:
-    """A directory that grows as the Containerfile says, from `suite` and with the wheel that was made there."""
+    """A directory that grows as the Containerfile says, from `suite` and with the server's `wheel`, a path of the
+    tree."""
 
-    def __init__(self, suite: str = OWN_SUITE) -> None:
+    def __init__(self, suite: str = OWN_SUITE, wheel: str = OWN_WHEEL) -> None:
         self.suite = suite
+        self._wheel = wheel
         self.root = TREE / f"build/wheel-{suite}/root"
         self.environ = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
         self.user = "root"
@@ -61,11 +69,7 @@ class Image:
                 self.run("/bin/sh", "-c", rest, **passed_on())
             case "COPY":
                 *sources, target = rest.split()
-                if self.suite != OWN_SUITE:
-                    sources = [
-                        source.replace("dist/fila_server", f"dist/{self.suite}/fila_server")
-                        for source in sources
-                    ]
+                sources = [self._wheel if source == OWN_WHEEL else source for source in sources]
                 copied = [found for source in sources for found in TREE.glob(source)]
                 assert len(copied) == len(sources), f"{sources} are {copied}; run make wheel"
                 (self.root / target.lstrip("/")).mkdir(parents=True, exist_ok=True)
@@ -81,6 +85,13 @@ class Image:
                 pass
             case _:
                 raise SystemExit(f"the Containerfile has {word}, which this does not know")
+
+
+def in_own_mounts(module: str) -> None:
+    """Start `python -m module` again where what it mounts is seen by nobody else, and goes with it."""
+    if OWN_MOUNTS not in os.environ:
+        again = ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", module]
+        os.execvpe(again[0], [*again, *sys.argv[1:]], os.environ | {OWN_MOUNTS: "1"})
 
 
 def passed_on() -> dict[str, str]:

@@ -2,15 +2,18 @@
 
 What it takes is installed there once; the tree is HEAD's, and the recipe is the one that people are told
 (docs/install.md).
+
+    python -m tools.wheel.newer trixie FOLDER       as root, with debootstrap and a network
 """
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
-from tools.wheel.image import TREE, Image, bare_debian, passed_on
+from tools.wheel.image import TREE, Image, bare_debian, in_own_mounts, passed_on
 
 PACKAGES = (
     "ccache gcc g++ libc6-dev make librocksdb-dev libnghttp2-dev libssl-dev zlib1g-dev"
@@ -19,8 +22,14 @@ PACKAGES = (
 INSTALLED = "opt/build/installed"
 
 
-def build_in(suite: str) -> None:
-    """Leave the wheel in dist/<suite>/. The caller has mounts of its own."""
+def main() -> None:
+    """Build it, in mounts of its own."""
+    in_own_mounts("tools.wheel.newer")
+    build_in(sys.argv[1], Path(sys.argv[2]))
+
+
+def build_in(suite: str, made: Path) -> None:
+    """Leave the wheel, and no older one, in `made`. The caller has mounts of its own."""
     builder = Image(suite)
     builder.root = builder.root.with_name("builder")
     if (builder.root / INSTALLED).exists():
@@ -36,7 +45,6 @@ def build_in(suite: str) -> None:
     environ = {"PYTHON": "/opt/build/bin/python", "FILA_COMMIT": head, "PATH": path, "HOME": "/root"}
     print(builder.run("/tree/tools/wheel/build", **environ), flush=True)
     subprocess.run(["umount", str(builder.root / "proc")], check=True)
-    made = TREE / "dist" / suite
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
     for wheel in (builder.root / "tree/dist").glob("fila_server-*.whl"):
@@ -65,3 +73,7 @@ def _copy_the_tree(into: Path) -> None:
     subprocess.run(["tar", "-x", "-C", str(into)], input=archive, check=True)
     # What `make setup-console` brought: no Node is needed there.
     shutil.copytree(TREE / "console/node_modules", into / "console/node_modules", symlinks=True)
+
+
+if __name__ == "__main__":
+    main()
