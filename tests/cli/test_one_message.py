@@ -63,3 +63,48 @@ def test_a_message_is_named_by_its_id_or_its_dedup_key(fila, broker: FakeBroker)
     assert fila("message", "show", "orders", "m", "--dedup-key", "d").code == 2
     assert fila("cancel", "orders").code == 2
     assert broker.asked == []
+
+
+def test_a_life_is_where_it_is_now_and_what_the_history_has(fila, broker: FakeBroker):
+    answer = admin_pb2.GetMessageResponse(
+        state=admin_pb2.GetMessageResponse.STATE_WAITING,
+        message_id="m",
+        offset=42,
+        cause=admin_pb2.ExplainKeyResponse.STATE_NOT_ITS_TURN,
+    )
+    for kind, more in (
+        ("enqueued", {}),
+        ("delivered", {"consumer_id": 7, "waited_ms": 12_000}),
+        ("nacked", {"consumer_id": 7, "held_ms": 1_000, "reason": "no\x1b route"}),
+    ):
+        answer.past.events.add(kind=kind, **more).at.FromSeconds(1_700_000_000)
+    answer.past.until.FromSeconds(1_700_000_060)
+    broker.answers["GetMessage"] = answer
+
+    ran = fila("trace", "orders", "m", "--channel", "audit")
+
+    assert broker.request("GetMessage") == admin_pb2.GetMessageRequest(
+        queue="orders", message_id="m", channel="audit", with_past=True
+    )
+    assert "waiting: ready; other keys are served before its turn" in ran.out
+    assert "fila queue peek orders --after 41 --count 1 -o json --channel audit" in ran.out
+    listed = [line.split() for line in ran.out.splitlines() if line.startswith("2023-")]
+    assert [line[1:] for line in listed] == [
+        ["enqueued", "-", "-", "-"],
+        ["delivered", "7", "12s", "-"],
+        ["nacked", "7", "1s", "no\\x1b", "route"],
+    ]
+    assert ran.out.endswith("recorded up to 2023-11-14T22:14:20Z\n")
+
+
+def test_a_life_that_was_not_recorded_is_no_empty_list(fila, broker: FakeBroker):
+    past = admin_pb2.MessagePast(missing="not recorded: history is off")
+    broker.answers["GetMessage"] = admin_pb2.GetMessageResponse(
+        state=admin_pb2.GetMessageResponse.STATE_NOT_KNOWN, past=past
+    )
+
+    ran = fila("trace", "orders", "--dedup-key", "trial-4711")
+
+    assert ran.out.endswith("\n\nbefore that: not recorded: history is off\n")
+    assert "peek" not in ran.out, "it is not there to be looked at"
+    assert fila("trace", "orders").code == 2

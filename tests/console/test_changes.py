@@ -404,6 +404,7 @@ def test_a_delayed_message_is_seen_and_taken_back(console, client, page):
     page.get_by_label("Its id").fill(str(reminder))
     page.get_by_role("button", name="Show").click()
     until(lambda: "delayed until" in page.locator("tbody").inner_text())
+    assert "What happened before: not recorded: history is off." in page.locator("main").inner_text()
     page.get_by_label("It shall not be delivered").check()
     page.get_by_role("button", name="Take it back").click()
     until(lambda: "it waited, and is gone" in page.locator("#said").inner_text())

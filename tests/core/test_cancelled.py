@@ -49,8 +49,12 @@ def cancel(
     return list(engine.call(commands.CANCEL_MESSAGES, request, service.CancelMessagesResponse).outcomes)
 
 
-def found(engine: DrivenEngine, message_id: str = "", *, queue: str = "q", **named: str) -> State:
-    request = admin.GetMessageRequest(queue=queue, message_id=message_id, **named)
+def found(
+    engine: DrivenEngine, message_id: str = "", *, queue: str = "q", channel: str = "", dedup_key: str = ""
+) -> State:
+    request = admin.GetMessageRequest(
+        queue=queue, message_id=message_id, channel=channel, dedup_key=dedup_key
+    )
     return engine.call(commands.GET_MESSAGE, request, admin.GetMessageResponse)
 
 

@@ -122,6 +122,29 @@ def test_files_are_closed_while_the_broker_runs(start_server: StartServer, histo
     assert counted(history, "orders")["enqueued"] == 301
 
 
+def test_a_broker_tells_of_a_message_that_is_done_what_its_files_have(
+    start_server: StartServer, history: Path
+) -> None:
+    server = start_server(**recording(history, FILA_HISTORY__ROLL_MS="1000"))
+    server.admin.CreateQueue(admin.CreateQueueRequest(name="orders"))
+    message_id = server.service.Enqueue(service.EnqueueRequest(queue="orders", payload=b"p")).message_id
+    [leased] = server.service.Lease(service.LeaseRequest(queue="orders", max_messages=1)).messages
+    item = {"message_id": message_id, "lease_id": leased.metadata.lease_id}
+    server.service.AckBatch(service.AckBatchRequest(queue="orders", items=[item]))
+    asked = admin.GetMessageRequest(queue="orders", message_id=message_id, with_past=True)
+
+    until_s = time.monotonic() + 30
+    while (told := server.admin.GetMessage(asked)).past.missing:
+        assert time.monotonic() < until_s, told
+        assert told.past.missing.startswith("nothing of it is recorded")
+        time.sleep(0.2)
+    assert told.state == admin.GetMessageResponse.STATE_NOT_KNOWN
+    assert [event.kind for event in told.past.events] == ["enqueued", "delivered", "acked"]
+    assert told.past.offset == leased.metadata.offset
+    asked.with_past = False
+    assert not server.admin.GetMessage(asked).HasField("past")
+
+
 def test_a_broker_that_is_killed_leaves_whole_files_and_a_gap(
     start_server: StartServer, history: Path, tmp_path: Path
 ) -> None:

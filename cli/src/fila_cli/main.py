@@ -25,6 +25,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "nack": ("settle", "Messages", "Settle leased messages as failed."),
     "extend": ("settle", "Messages", "Hold a leased message longer."),
     "message": ("message", "Messages", "Say where one message is, and what it waits for."),
+    "trace": ("trace", "Messages", "One message's life: each delivery, failure, and where it is now."),
     "cancel": ("settle", "Messages", "Take messages back, by id or dedup key."),
     "log": ("log", "Messages", "What a queue's log holds, read without leasing."),
     "worker": ("worker", "Messages", "Run the handlers of a Python program."),

@@ -223,10 +223,12 @@ class Upstream:
     async def message(
         self, queue: str, message_id: str, dedup_key: str = "", channel: str = ""
     ) -> MessageStatus:
-        """Where one message is."""
+        """Where one message is, and what happened to it."""
         client = await self.connect()
         return await self._told(
-            client.get_message(queue, message_id, dedup_key=dedup_key, channel=channel or None)
+            client.get_message(
+                queue, message_id, dedup_key=dedup_key, channel=channel or None, with_past=True
+            )
         )
 
     async def preview_key_policy(

@@ -5659,7 +5659,12 @@ type GetMessageRequest struct {
 	// Its id. Not together with `dedup_key`.
 	MessageId string `protobuf:"bytes,3,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
 	// Its dedup key, at most 128 bytes; the broker knows it for the queue's `dedup_window_ms`.
-	DedupKey      string `protobuf:"bytes,4,opt,name=dedup_key,json=dedupKey,proto3" json:"dedup_key,omitempty"`
+	DedupKey string `protobuf:"bytes,4,opt,name=dedup_key,json=dedupKey,proto3" json:"dedup_key,omitempty"`
+	// Tell also what happened to it, as far as the broker's history has it.
+	WithPast bool `protobuf:"varint,5,opt,name=with_past,json=withPast,proto3" json:"with_past,omitempty"`
+	// For `with_past`: its position in the queue's log, where the broker does not hold it any more and several messages
+	// came at about the time of its id.
+	Offset        uint64 `protobuf:"varint,6,opt,name=offset,proto3" json:"offset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5722,6 +5727,20 @@ func (x *GetMessageRequest) GetDedupKey() string {
 	return ""
 }
 
+func (x *GetMessageRequest) GetWithPast() bool {
+	if x != nil {
+		return x.WithPast
+	}
+	return false
+}
+
+func (x *GetMessageRequest) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
 // Where one message is in one channel. What does not apply is left out.
 type GetMessageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5763,7 +5782,9 @@ type GetMessageResponse struct {
 	// Whether its consumer said that it works on it, or says nothing of the kind.
 	Begun bool `protobuf:"varint,18,opt,name=begun,proto3" json:"begun,omitempty"`
 	// Why it is dead, and since when.
-	DeadLetter    *DeadLetter `protobuf:"bytes,19,opt,name=dead_letter,json=deadLetter,proto3" json:"dead_letter,omitempty"`
+	DeadLetter *DeadLetter `protobuf:"bytes,19,opt,name=dead_letter,json=deadLetter,proto3" json:"dead_letter,omitempty"`
+	// What happened to it; only where it is asked for.
+	Past          *MessagePast `protobuf:"bytes,20,opt,name=past,proto3" json:"past,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5931,6 +5952,214 @@ func (x *GetMessageResponse) GetDeadLetter() *DeadLetter {
 	return nil
 }
 
+func (x *GetMessageResponse) GetPast() *MessagePast {
+	if x != nil {
+		return x.Past
+	}
+	return nil
+}
+
+// What the broker's history has of one message in one channel.
+type MessagePast struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why there is nothing of it, in words; otherwise empty.
+	Missing string `protobuf:"bytes,1,opt,name=missing,proto3" json:"missing,omitempty"`
+	// What was decided about it, oldest first; at most 1,000. Of a message that the broker does not hold in this queue any
+	// more, up to its end.
+	Events []*PastEvent `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
+	// Its position in the queue's log; 0 for a key that is bound to a tenant.
+	Offset uint64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	// Up to when the files that were read tell: what happened since may stand in a file that is not closed yet.
+	Until *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
+	// The history goes on behind that, and is too long to read for one answer.
+	More          bool `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MessagePast) Reset() {
+	*x = MessagePast{}
+	mi := &file_fila_v1_admin_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MessagePast) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MessagePast) ProtoMessage() {}
+
+func (x *MessagePast) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MessagePast.ProtoReflect.Descriptor instead.
+func (*MessagePast) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *MessagePast) GetMissing() string {
+	if x != nil {
+		return x.Missing
+	}
+	return ""
+}
+
+func (x *MessagePast) GetEvents() []*PastEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *MessagePast) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *MessagePast) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *MessagePast) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+// Something that was decided about a message.
+type PastEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When.
+	At *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// What, by the names of docs/history.md: `enqueued`, `delivered`, `nacked`, `acked`, ...
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Its fairness key then.
+	FairnessKey string `protobuf:"bytes,3,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// Who had it; 0 where nobody had, and for a key that is bound to a tenant.
+	ConsumerId uint64 `protobuf:"varint,4,opt,name=consumer_id,json=consumerId,proto3" json:"consumer_id,omitempty"`
+	// The throttle key that held it or let it go; empty for a key that is bound to a tenant.
+	Bucket string `protobuf:"bytes,5,opt,name=bucket,proto3" json:"bucket,omitempty"`
+	// Why: a nack's error, or the reason of its end. An error may quote the message, so it needs the right to consume.
+	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Attempts that failed before.
+	Attempts uint32 `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	// How long it was held by a consumer or by a throttle, or will be delayed.
+	HeldMs uint64 `protobuf:"varint,8,opt,name=held_ms,json=heldMs,proto3" json:"held_ms,omitempty"`
+	// Of a delivery: how long it had waited, for whatever it was.
+	WaitedMs      uint64 `protobuf:"varint,9,opt,name=waited_ms,json=waitedMs,proto3" json:"waited_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PastEvent) Reset() {
+	*x = PastEvent{}
+	mi := &file_fila_v1_admin_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PastEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PastEvent) ProtoMessage() {}
+
+func (x *PastEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PastEvent.ProtoReflect.Descriptor instead.
+func (*PastEvent) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *PastEvent) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *PastEvent) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *PastEvent) GetFairnessKey() string {
+	if x != nil {
+		return x.FairnessKey
+	}
+	return ""
+}
+
+func (x *PastEvent) GetConsumerId() uint64 {
+	if x != nil {
+		return x.ConsumerId
+	}
+	return 0
+}
+
+func (x *PastEvent) GetBucket() string {
+	if x != nil {
+		return x.Bucket
+	}
+	return ""
+}
+
+func (x *PastEvent) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *PastEvent) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *PastEvent) GetHeldMs() uint64 {
+	if x != nil {
+		return x.HeldMs
+	}
+	return 0
+}
+
+func (x *PastEvent) GetWaitedMs() uint64 {
+	if x != nil {
+		return x.WaitedMs
+	}
+	return 0
+}
+
 // Whose consumers to list.
 type ListConsumersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5944,7 +6173,7 @@ type ListConsumersRequest struct {
 
 func (x *ListConsumersRequest) Reset() {
 	*x = ListConsumersRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[66]
+	mi := &file_fila_v1_admin_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5956,7 +6185,7 @@ func (x *ListConsumersRequest) String() string {
 func (*ListConsumersRequest) ProtoMessage() {}
 
 func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[66]
+	mi := &file_fila_v1_admin_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5969,7 +6198,7 @@ func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersRequest.ProtoReflect.Descriptor instead.
 func (*ListConsumersRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{66}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListConsumersRequest) GetQueue() string {
@@ -5997,7 +6226,7 @@ type ListConsumersResponse struct {
 
 func (x *ListConsumersResponse) Reset() {
 	*x = ListConsumersResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[67]
+	mi := &file_fila_v1_admin_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6009,7 +6238,7 @@ func (x *ListConsumersResponse) String() string {
 func (*ListConsumersResponse) ProtoMessage() {}
 
 func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[67]
+	mi := &file_fila_v1_admin_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6022,7 +6251,7 @@ func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersResponse.ProtoReflect.Descriptor instead.
 func (*ListConsumersResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{67}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ListConsumersResponse) GetConsumers() []*ConsumerInfo {
@@ -6067,7 +6296,7 @@ type ConsumerInfo struct {
 
 func (x *ConsumerInfo) Reset() {
 	*x = ConsumerInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[68]
+	mi := &file_fila_v1_admin_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6079,7 +6308,7 @@ func (x *ConsumerInfo) String() string {
 func (*ConsumerInfo) ProtoMessage() {}
 
 func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[68]
+	mi := &file_fila_v1_admin_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6092,7 +6321,7 @@ func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerInfo.ProtoReflect.Descriptor instead.
 func (*ConsumerInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{68}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ConsumerInfo) GetConsumerId() uint64 {
@@ -6634,13 +6863,15 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\vconsumer_id\x18\x05 \x01(\x04R\n" +
 	"consumerId\x12#\n" +
 	"\rconsumer_name\x18\x06 \x01(\tR\fconsumerName\x125\n" +
-	"\bretry_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aretryAt\"\x7f\n" +
+	"\bretry_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aretryAt\"\xb4\x01\n" +
 	"\x11GetMessageRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x03 \x01(\tR\tmessageId\x12\x1b\n" +
-	"\tdedup_key\x18\x04 \x01(\tR\bdedupKey\"\xc9\a\n" +
+	"\tdedup_key\x18\x04 \x01(\tR\bdedupKey\x12\x1b\n" +
+	"\twith_past\x18\x05 \x01(\bR\bwithPast\x12\x16\n" +
+	"\x06offset\x18\x06 \x01(\x04R\x06offset\"\xf3\a\n" +
 	"\x12GetMessageResponse\x127\n" +
 	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.GetMessageResponse.StateR\x05state\x12\x1d\n" +
 	"\n" +
@@ -6666,7 +6897,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x10lease_expires_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\x12\x14\n" +
 	"\x05begun\x18\x12 \x01(\bR\x05begun\x124\n" +
 	"\vdead_letter\x18\x13 \x01(\v2\x13.fila.v1.DeadLetterR\n" +
-	"deadLetter\"\x8f\x01\n" +
+	"deadLetter\x12(\n" +
+	"\x04past\x18\x14 \x01(\v2\x14.fila.v1.MessagePastR\x04past\"\x8f\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_WAITING\x10\x01\x12\x11\n" +
@@ -6675,7 +6907,24 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0eSTATE_DECIDING\x10\x04\x12\x0e\n" +
 	"\n" +
 	"STATE_DEAD\x10\x05\x12\x13\n" +
-	"\x0fSTATE_NOT_KNOWN\x10\x06\"F\n" +
+	"\x0fSTATE_NOT_KNOWN\x10\x06\"\xb1\x01\n" +
+	"\vMessagePast\x12\x18\n" +
+	"\amissing\x18\x01 \x01(\tR\amissing\x12*\n" +
+	"\x06events\x18\x02 \x03(\v2\x12.fila.v1.PastEventR\x06events\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x04R\x06offset\x120\n" +
+	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x12\n" +
+	"\x04more\x18\x05 \x01(\bR\x04more\"\x91\x02\n" +
+	"\tPastEvent\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12!\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\x12\x1f\n" +
+	"\vconsumer_id\x18\x04 \x01(\x04R\n" +
+	"consumerId\x12\x16\n" +
+	"\x06bucket\x18\x05 \x01(\tR\x06bucket\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x1a\n" +
+	"\battempts\x18\a \x01(\rR\battempts\x12\x17\n" +
+	"\aheld_ms\x18\b \x01(\x04R\x06heldMs\x12\x1b\n" +
+	"\twaited_ms\x18\t \x01(\x04R\bwaitedMs\"F\n" +
 	"\x14ListConsumersRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\"L\n" +
@@ -6789,7 +7038,7 @@ func file_fila_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
+var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
 var file_fila_v1_admin_proto_goTypes = []any{
 	(Durability)(0),                   // 0: fila.v1.Durability
 	(HookFallback)(0),                 // 1: fila.v1.HookFallback
@@ -6864,74 +7113,76 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*KeyHead)(nil),                   // 70: fila.v1.KeyHead
 	(*GetMessageRequest)(nil),         // 71: fila.v1.GetMessageRequest
 	(*GetMessageResponse)(nil),        // 72: fila.v1.GetMessageResponse
-	(*ListConsumersRequest)(nil),      // 73: fila.v1.ListConsumersRequest
-	(*ListConsumersResponse)(nil),     // 74: fila.v1.ListConsumersResponse
-	(*ConsumerInfo)(nil),              // 75: fila.v1.ConsumerInfo
-	nil,                               // 76: fila.v1.QueueConfig.WeightsEntry
-	nil,                               // 77: fila.v1.HookStats.LastErrorHeadersEntry
-	nil,                               // 78: fila.v1.HookStats.IgnoredFieldsEntry
-	(*timestamppb.Timestamp)(nil),     // 79: google.protobuf.Timestamp
-	(*QueueVersion)(nil),              // 80: fila.v1.QueueVersion
-	(*fieldmaskpb.FieldMask)(nil),     // 81: google.protobuf.FieldMask
-	(*Message)(nil),                   // 82: fila.v1.Message
-	(*Forecast)(nil),                  // 83: fila.v1.Forecast
-	(*WaitCauses)(nil),                // 84: fila.v1.WaitCauses
-	(*ServedMeanwhile)(nil),           // 85: fila.v1.ServedMeanwhile
-	(*ChannelConsumers)(nil),          // 86: fila.v1.ChannelConsumers
-	(LimitPart)(0),                    // 87: fila.v1.LimitPart
-	(*DeadLetter)(nil),                // 88: fila.v1.DeadLetter
-	(*GetStatusRequest)(nil),          // 89: fila.v1.GetStatusRequest
-	(*WatchEventsRequest)(nil),        // 90: fila.v1.WatchEventsRequest
-	(*ListLateRequest)(nil),           // 91: fila.v1.ListLateRequest
-	(*ListKeyPoliciesRequest)(nil),    // 92: fila.v1.ListKeyPoliciesRequest
-	(*DropDeadLettersRequest)(nil),    // 93: fila.v1.DropDeadLettersRequest
-	(*FindKeysRequest)(nil),           // 94: fila.v1.FindKeysRequest
-	(*WatchStatsRequest)(nil),         // 95: fila.v1.WatchStatsRequest
-	(*GetSeriesRequest)(nil),          // 96: fila.v1.GetSeriesRequest
-	(*ListQueueVersionsRequest)(nil),  // 97: fila.v1.ListQueueVersionsRequest
-	(*GetQueueVersionRequest)(nil),    // 98: fila.v1.GetQueueVersionRequest
-	(*StartOperationRequest)(nil),     // 99: fila.v1.StartOperationRequest
-	(*WatchOperationRequest)(nil),     // 100: fila.v1.WatchOperationRequest
-	(*ListOperationsRequest)(nil),     // 101: fila.v1.ListOperationsRequest
-	(*CancelOperationRequest)(nil),    // 102: fila.v1.CancelOperationRequest
-	(*EditDeadLetterRequest)(nil),     // 103: fila.v1.EditDeadLetterRequest
-	(*SetLimitRequest)(nil),           // 104: fila.v1.SetLimitRequest
-	(*DeleteLimitRequest)(nil),        // 105: fila.v1.DeleteLimitRequest
-	(*ListLimitsRequest)(nil),         // 106: fila.v1.ListLimitsRequest
-	(*ResetLimitRequest)(nil),         // 107: fila.v1.ResetLimitRequest
-	(*CreateScheduleRequest)(nil),     // 108: fila.v1.CreateScheduleRequest
-	(*UpdateScheduleRequest)(nil),     // 109: fila.v1.UpdateScheduleRequest
-	(*DeleteScheduleRequest)(nil),     // 110: fila.v1.DeleteScheduleRequest
-	(*PauseScheduleRequest)(nil),      // 111: fila.v1.PauseScheduleRequest
-	(*ListSchedulesRequest)(nil),      // 112: fila.v1.ListSchedulesRequest
-	(*GetStatusResponse)(nil),         // 113: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 114: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 115: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 116: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 117: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 118: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 119: fila.v1.WatchStatsResponse
-	(*GetSeriesResponse)(nil),         // 120: fila.v1.GetSeriesResponse
-	(*ListQueueVersionsResponse)(nil), // 121: fila.v1.ListQueueVersionsResponse
-	(*StartOperationResponse)(nil),    // 122: fila.v1.StartOperationResponse
-	(*WatchOperationResponse)(nil),    // 123: fila.v1.WatchOperationResponse
-	(*ListOperationsResponse)(nil),    // 124: fila.v1.ListOperationsResponse
-	(*CancelOperationResponse)(nil),   // 125: fila.v1.CancelOperationResponse
-	(*EditDeadLetterResponse)(nil),    // 126: fila.v1.EditDeadLetterResponse
-	(*SetLimitResponse)(nil),          // 127: fila.v1.SetLimitResponse
-	(*DeleteLimitResponse)(nil),       // 128: fila.v1.DeleteLimitResponse
-	(*ListLimitsResponse)(nil),        // 129: fila.v1.ListLimitsResponse
-	(*ResetLimitResponse)(nil),        // 130: fila.v1.ResetLimitResponse
-	(*CreateScheduleResponse)(nil),    // 131: fila.v1.CreateScheduleResponse
-	(*UpdateScheduleResponse)(nil),    // 132: fila.v1.UpdateScheduleResponse
-	(*DeleteScheduleResponse)(nil),    // 133: fila.v1.DeleteScheduleResponse
-	(*PauseScheduleResponse)(nil),     // 134: fila.v1.PauseScheduleResponse
-	(*ListSchedulesResponse)(nil),     // 135: fila.v1.ListSchedulesResponse
+	(*MessagePast)(nil),               // 73: fila.v1.MessagePast
+	(*PastEvent)(nil),                 // 74: fila.v1.PastEvent
+	(*ListConsumersRequest)(nil),      // 75: fila.v1.ListConsumersRequest
+	(*ListConsumersResponse)(nil),     // 76: fila.v1.ListConsumersResponse
+	(*ConsumerInfo)(nil),              // 77: fila.v1.ConsumerInfo
+	nil,                               // 78: fila.v1.QueueConfig.WeightsEntry
+	nil,                               // 79: fila.v1.HookStats.LastErrorHeadersEntry
+	nil,                               // 80: fila.v1.HookStats.IgnoredFieldsEntry
+	(*timestamppb.Timestamp)(nil),     // 81: google.protobuf.Timestamp
+	(*QueueVersion)(nil),              // 82: fila.v1.QueueVersion
+	(*fieldmaskpb.FieldMask)(nil),     // 83: google.protobuf.FieldMask
+	(*Message)(nil),                   // 84: fila.v1.Message
+	(*Forecast)(nil),                  // 85: fila.v1.Forecast
+	(*WaitCauses)(nil),                // 86: fila.v1.WaitCauses
+	(*ServedMeanwhile)(nil),           // 87: fila.v1.ServedMeanwhile
+	(*ChannelConsumers)(nil),          // 88: fila.v1.ChannelConsumers
+	(LimitPart)(0),                    // 89: fila.v1.LimitPart
+	(*DeadLetter)(nil),                // 90: fila.v1.DeadLetter
+	(*GetStatusRequest)(nil),          // 91: fila.v1.GetStatusRequest
+	(*WatchEventsRequest)(nil),        // 92: fila.v1.WatchEventsRequest
+	(*ListLateRequest)(nil),           // 93: fila.v1.ListLateRequest
+	(*ListKeyPoliciesRequest)(nil),    // 94: fila.v1.ListKeyPoliciesRequest
+	(*DropDeadLettersRequest)(nil),    // 95: fila.v1.DropDeadLettersRequest
+	(*FindKeysRequest)(nil),           // 96: fila.v1.FindKeysRequest
+	(*WatchStatsRequest)(nil),         // 97: fila.v1.WatchStatsRequest
+	(*GetSeriesRequest)(nil),          // 98: fila.v1.GetSeriesRequest
+	(*ListQueueVersionsRequest)(nil),  // 99: fila.v1.ListQueueVersionsRequest
+	(*GetQueueVersionRequest)(nil),    // 100: fila.v1.GetQueueVersionRequest
+	(*StartOperationRequest)(nil),     // 101: fila.v1.StartOperationRequest
+	(*WatchOperationRequest)(nil),     // 102: fila.v1.WatchOperationRequest
+	(*ListOperationsRequest)(nil),     // 103: fila.v1.ListOperationsRequest
+	(*CancelOperationRequest)(nil),    // 104: fila.v1.CancelOperationRequest
+	(*EditDeadLetterRequest)(nil),     // 105: fila.v1.EditDeadLetterRequest
+	(*SetLimitRequest)(nil),           // 106: fila.v1.SetLimitRequest
+	(*DeleteLimitRequest)(nil),        // 107: fila.v1.DeleteLimitRequest
+	(*ListLimitsRequest)(nil),         // 108: fila.v1.ListLimitsRequest
+	(*ResetLimitRequest)(nil),         // 109: fila.v1.ResetLimitRequest
+	(*CreateScheduleRequest)(nil),     // 110: fila.v1.CreateScheduleRequest
+	(*UpdateScheduleRequest)(nil),     // 111: fila.v1.UpdateScheduleRequest
+	(*DeleteScheduleRequest)(nil),     // 112: fila.v1.DeleteScheduleRequest
+	(*PauseScheduleRequest)(nil),      // 113: fila.v1.PauseScheduleRequest
+	(*ListSchedulesRequest)(nil),      // 114: fila.v1.ListSchedulesRequest
+	(*GetStatusResponse)(nil),         // 115: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 116: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 117: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 118: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 119: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 120: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 121: fila.v1.WatchStatsResponse
+	(*GetSeriesResponse)(nil),         // 122: fila.v1.GetSeriesResponse
+	(*ListQueueVersionsResponse)(nil), // 123: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 124: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 125: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 126: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 127: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 128: fila.v1.EditDeadLetterResponse
+	(*SetLimitResponse)(nil),          // 129: fila.v1.SetLimitResponse
+	(*DeleteLimitResponse)(nil),       // 130: fila.v1.DeleteLimitResponse
+	(*ListLimitsResponse)(nil),        // 131: fila.v1.ListLimitsResponse
+	(*ResetLimitResponse)(nil),        // 132: fila.v1.ResetLimitResponse
+	(*CreateScheduleResponse)(nil),    // 133: fila.v1.CreateScheduleResponse
+	(*UpdateScheduleResponse)(nil),    // 134: fila.v1.UpdateScheduleResponse
+	(*DeleteScheduleResponse)(nil),    // 135: fila.v1.DeleteScheduleResponse
+	(*PauseScheduleResponse)(nil),     // 136: fila.v1.PauseScheduleResponse
+	(*ListSchedulesResponse)(nil),     // 137: fila.v1.ListSchedulesResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	9,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
 	0,   // 1: fila.v1.QueueConfig.durability:type_name -> fila.v1.Durability
-	76,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
+	78,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
 	12,  // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
 	1,   // 4: fila.v1.QueueConfig.hook_fallback:type_name -> fila.v1.HookFallback
 	13,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
@@ -6940,19 +7191,19 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	10,  // 8: fila.v1.QueueConfig.key_defaults:type_name -> fila.v1.KeyDefaults
 	4,   // 9: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
 	9,   // 10: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
-	79,  // 11: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
-	80,  // 12: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
+	81,  // 11: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
+	82,  // 12: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
 	9,   // 13: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
 	9,   // 14: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
-	81,  // 15: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
+	83,  // 15: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
 	9,   // 16: fila.v1.DryRunPolicyRequest.config:type_name -> fila.v1.QueueConfig
-	81,  // 17: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	83,  // 17: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
 	20,  // 18: fila.v1.DryRunPolicyResponse.messages:type_name -> fila.v1.DryRunMessage
 	22,  // 19: fila.v1.DryRunPolicyResponse.dead_letters:type_name -> fila.v1.DryRunDeadLetter
 	21,  // 20: fila.v1.DryRunMessage.before:type_name -> fila.v1.DryRunRouting
 	21,  // 21: fila.v1.DryRunMessage.after:type_name -> fila.v1.DryRunRouting
 	9,   // 22: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
-	82,  // 23: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
+	84,  // 23: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
 	36,  // 24: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
 	40,  // 25: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
 	41,  // 26: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
@@ -6960,153 +7211,157 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	3,   // 28: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
 	39,  // 29: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
 	13,  // 30: fila.v1.GetStatsResponse.retention:type_name -> fila.v1.Retention
-	79,  // 31: fila.v1.GetStatsResponse.totals_since:type_name -> google.protobuf.Timestamp
+	81,  // 31: fila.v1.GetStatsResponse.totals_since:type_name -> google.protobuf.Timestamp
 	3,   // 32: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
-	79,  // 33: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
-	77,  // 34: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
-	78,  // 35: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
+	81,  // 33: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	79,  // 34: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
+	80,  // 35: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
 	46,  // 36: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
 	3,   // 37: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
-	79,  // 38: fila.v1.QueueInfo.totals_since:type_name -> google.protobuf.Timestamp
-	79,  // 39: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	81,  // 38: fila.v1.QueueInfo.totals_since:type_name -> google.protobuf.Timestamp
+	81,  // 39: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
 	53,  // 40: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	79,  // 41: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	79,  // 42: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	79,  // 43: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	79,  // 44: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	82,  // 45: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	81,  // 41: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	81,  // 42: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	81,  // 43: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	81,  // 44: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	84,  // 45: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
 	60,  // 46: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
 	64,  // 47: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
 	64,  // 48: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
 	65,  // 49: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
-	83,  // 50: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
-	83,  // 51: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
+	85,  // 50: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
+	85,  // 51: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
 	64,  // 52: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
 	5,   // 53: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	79,  // 54: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	84,  // 55: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	85,  // 56: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
-	86,  // 57: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
-	83,  // 58: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
-	83,  // 59: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
+	81,  // 54: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	86,  // 55: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	87,  // 56: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
+	88,  // 57: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
+	85,  // 58: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
+	85,  // 59: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
 	70,  // 60: fila.v1.ExplainKeyResponse.waits_for:type_name -> fila.v1.KeyHead
-	87,  // 61: fila.v1.ExplainKeyResponse.blocking_part:type_name -> fila.v1.LimitPart
-	79,  // 62: fila.v1.ExplainKeyResponse.refused_at:type_name -> google.protobuf.Timestamp
-	79,  // 63: fila.v1.KeyHead.leased_at:type_name -> google.protobuf.Timestamp
-	79,  // 64: fila.v1.KeyHead.retry_at:type_name -> google.protobuf.Timestamp
+	89,  // 61: fila.v1.ExplainKeyResponse.blocking_part:type_name -> fila.v1.LimitPart
+	81,  // 62: fila.v1.ExplainKeyResponse.refused_at:type_name -> google.protobuf.Timestamp
+	81,  // 63: fila.v1.KeyHead.leased_at:type_name -> google.protobuf.Timestamp
+	81,  // 64: fila.v1.KeyHead.retry_at:type_name -> google.protobuf.Timestamp
 	6,   // 65: fila.v1.GetMessageResponse.state:type_name -> fila.v1.GetMessageResponse.State
-	79,  // 66: fila.v1.GetMessageResponse.enqueued_at:type_name -> google.protobuf.Timestamp
+	81,  // 66: fila.v1.GetMessageResponse.enqueued_at:type_name -> google.protobuf.Timestamp
 	5,   // 67: fila.v1.GetMessageResponse.cause:type_name -> fila.v1.ExplainKeyResponse.State
-	79,  // 68: fila.v1.GetMessageResponse.until:type_name -> google.protobuf.Timestamp
-	83,  // 69: fila.v1.GetMessageResponse.forecast:type_name -> fila.v1.Forecast
-	79,  // 70: fila.v1.GetMessageResponse.leased_at:type_name -> google.protobuf.Timestamp
-	79,  // 71: fila.v1.GetMessageResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
-	88,  // 72: fila.v1.GetMessageResponse.dead_letter:type_name -> fila.v1.DeadLetter
-	75,  // 73: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	79,  // 74: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	7,   // 75: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	14,  // 76: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	17,  // 77: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	24,  // 78: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	44,  // 79: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	26,  // 80: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	28,  // 81: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	37,  // 82: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	30,  // 83: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	32,  // 84: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	34,  // 85: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	42,  // 86: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	47,  // 87: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	49,  // 88: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	51,  // 89: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	54,  // 90: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	56,  // 91: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	58,  // 92: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	60,  // 93: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	62,  // 94: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
-	66,  // 95: fila.v1.FilaAdmin.SkipMessage:input_type -> fila.v1.SkipMessageRequest
-	68,  // 96: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	71,  // 97: fila.v1.FilaAdmin.GetMessage:input_type -> fila.v1.GetMessageRequest
-	73,  // 98: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	89,  // 99: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	90,  // 100: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	91,  // 101: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	92,  // 102: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	93,  // 103: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	94,  // 104: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	95,  // 105: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	96,  // 106: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
-	97,  // 107: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
-	98,  // 108: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	99,  // 109: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
-	100, // 110: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
-	101, // 111: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
-	102, // 112: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
-	103, // 113: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
-	18,  // 114: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
-	104, // 115: fila.v1.FilaAdmin.SetLimit:input_type -> fila.v1.SetLimitRequest
-	105, // 116: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
-	106, // 117: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
-	107, // 118: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
-	108, // 119: fila.v1.FilaAdmin.CreateSchedule:input_type -> fila.v1.CreateScheduleRequest
-	109, // 120: fila.v1.FilaAdmin.UpdateSchedule:input_type -> fila.v1.UpdateScheduleRequest
-	110, // 121: fila.v1.FilaAdmin.DeleteSchedule:input_type -> fila.v1.DeleteScheduleRequest
-	111, // 122: fila.v1.FilaAdmin.PauseSchedule:input_type -> fila.v1.PauseScheduleRequest
-	112, // 123: fila.v1.FilaAdmin.ListSchedules:input_type -> fila.v1.ListSchedulesRequest
-	8,   // 124: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	15,  // 125: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	23,  // 126: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	25,  // 127: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	45,  // 128: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	27,  // 129: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	29,  // 130: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	38,  // 131: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	31,  // 132: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	33,  // 133: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	35,  // 134: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	43,  // 135: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	48,  // 136: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	50,  // 137: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	52,  // 138: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	55,  // 139: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	57,  // 140: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	59,  // 141: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	61,  // 142: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	63,  // 143: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	67,  // 144: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
-	69,  // 145: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	72,  // 146: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
-	74,  // 147: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	113, // 148: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	114, // 149: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	115, // 150: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	116, // 151: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	117, // 152: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	118, // 153: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	119, // 154: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	120, // 155: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	121, // 156: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	16,  // 157: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	122, // 158: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	123, // 159: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	124, // 160: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	125, // 161: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	126, // 162: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	19,  // 163: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	127, // 164: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
-	128, // 165: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
-	129, // 166: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
-	130, // 167: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
-	131, // 168: fila.v1.FilaAdmin.CreateSchedule:output_type -> fila.v1.CreateScheduleResponse
-	132, // 169: fila.v1.FilaAdmin.UpdateSchedule:output_type -> fila.v1.UpdateScheduleResponse
-	133, // 170: fila.v1.FilaAdmin.DeleteSchedule:output_type -> fila.v1.DeleteScheduleResponse
-	134, // 171: fila.v1.FilaAdmin.PauseSchedule:output_type -> fila.v1.PauseScheduleResponse
-	135, // 172: fila.v1.FilaAdmin.ListSchedules:output_type -> fila.v1.ListSchedulesResponse
-	124, // [124:173] is the sub-list for method output_type
-	75,  // [75:124] is the sub-list for method input_type
-	75,  // [75:75] is the sub-list for extension type_name
-	75,  // [75:75] is the sub-list for extension extendee
-	0,   // [0:75] is the sub-list for field type_name
+	81,  // 68: fila.v1.GetMessageResponse.until:type_name -> google.protobuf.Timestamp
+	85,  // 69: fila.v1.GetMessageResponse.forecast:type_name -> fila.v1.Forecast
+	81,  // 70: fila.v1.GetMessageResponse.leased_at:type_name -> google.protobuf.Timestamp
+	81,  // 71: fila.v1.GetMessageResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
+	90,  // 72: fila.v1.GetMessageResponse.dead_letter:type_name -> fila.v1.DeadLetter
+	73,  // 73: fila.v1.GetMessageResponse.past:type_name -> fila.v1.MessagePast
+	74,  // 74: fila.v1.MessagePast.events:type_name -> fila.v1.PastEvent
+	81,  // 75: fila.v1.MessagePast.until:type_name -> google.protobuf.Timestamp
+	81,  // 76: fila.v1.PastEvent.at:type_name -> google.protobuf.Timestamp
+	77,  // 77: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	81,  // 78: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	7,   // 79: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	14,  // 80: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	17,  // 81: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	24,  // 82: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	44,  // 83: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	26,  // 84: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	28,  // 85: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	37,  // 86: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	30,  // 87: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	32,  // 88: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	34,  // 89: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	42,  // 90: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	47,  // 91: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	49,  // 92: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	51,  // 93: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	54,  // 94: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	56,  // 95: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	58,  // 96: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	60,  // 97: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	62,  // 98: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
+	66,  // 99: fila.v1.FilaAdmin.SkipMessage:input_type -> fila.v1.SkipMessageRequest
+	68,  // 100: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	71,  // 101: fila.v1.FilaAdmin.GetMessage:input_type -> fila.v1.GetMessageRequest
+	75,  // 102: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	91,  // 103: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	92,  // 104: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	93,  // 105: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	94,  // 106: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	95,  // 107: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	96,  // 108: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	97,  // 109: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	98,  // 110: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
+	99,  // 111: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	100, // 112: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	101, // 113: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
+	102, // 114: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
+	103, // 115: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
+	104, // 116: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
+	105, // 117: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
+	18,  // 118: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
+	106, // 119: fila.v1.FilaAdmin.SetLimit:input_type -> fila.v1.SetLimitRequest
+	107, // 120: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
+	108, // 121: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
+	109, // 122: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
+	110, // 123: fila.v1.FilaAdmin.CreateSchedule:input_type -> fila.v1.CreateScheduleRequest
+	111, // 124: fila.v1.FilaAdmin.UpdateSchedule:input_type -> fila.v1.UpdateScheduleRequest
+	112, // 125: fila.v1.FilaAdmin.DeleteSchedule:input_type -> fila.v1.DeleteScheduleRequest
+	113, // 126: fila.v1.FilaAdmin.PauseSchedule:input_type -> fila.v1.PauseScheduleRequest
+	114, // 127: fila.v1.FilaAdmin.ListSchedules:input_type -> fila.v1.ListSchedulesRequest
+	8,   // 128: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	15,  // 129: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	23,  // 130: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	25,  // 131: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	45,  // 132: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	27,  // 133: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	29,  // 134: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	38,  // 135: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	31,  // 136: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	33,  // 137: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	35,  // 138: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	43,  // 139: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	48,  // 140: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	50,  // 141: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	52,  // 142: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	55,  // 143: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	57,  // 144: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	59,  // 145: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	61,  // 146: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	63,  // 147: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	67,  // 148: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
+	69,  // 149: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	72,  // 150: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
+	76,  // 151: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	115, // 152: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	116, // 153: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	117, // 154: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	118, // 155: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	119, // 156: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	120, // 157: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	121, // 158: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	122, // 159: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	123, // 160: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	16,  // 161: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	124, // 162: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	125, // 163: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	126, // 164: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	127, // 165: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	128, // 166: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	19,  // 167: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	129, // 168: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
+	130, // 169: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
+	131, // 170: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
+	132, // 171: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
+	133, // 172: fila.v1.FilaAdmin.CreateSchedule:output_type -> fila.v1.CreateScheduleResponse
+	134, // 173: fila.v1.FilaAdmin.UpdateSchedule:output_type -> fila.v1.UpdateScheduleResponse
+	135, // 174: fila.v1.FilaAdmin.DeleteSchedule:output_type -> fila.v1.DeleteScheduleResponse
+	136, // 175: fila.v1.FilaAdmin.PauseSchedule:output_type -> fila.v1.PauseScheduleResponse
+	137, // 176: fila.v1.FilaAdmin.ListSchedules:output_type -> fila.v1.ListSchedulesResponse
+	128, // [128:177] is the sub-list for method output_type
+	79,  // [79:128] is the sub-list for method input_type
+	79,  // [79:79] is the sub-list for extension type_name
+	79,  // [79:79] is the sub-list for extension extendee
+	0,   // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }
@@ -7141,7 +7396,7 @@ func file_fila_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_admin_proto_rawDesc), len(file_fila_v1_admin_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   72,
+			NumMessages:   74,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

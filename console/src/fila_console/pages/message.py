@@ -1,4 +1,4 @@
-"""One message: where it is, what it waits for, and taking it back."""
+"""One message's life: what happened to it, where it is now, what it waits for, and taking it back."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 from starlette.responses import Response
 
-from fila.whereabouts import MessageStatus
+from fila.whereabouts import MessagePast, MessageStatus
 from fila_console.trouble import Trouble
 from fila_console.visit import Visit
-from fila_console.wording import brief, cause, clock, count, counted, forecast_said, moment, named
+from fila_console.wording import age, brief, cause, clock, count, counted, forecast_said, moment, named
 
 _CAN_BE_CANCELLED = ("waiting", "delayed", "leased", "deciding")
 _DONE = {
@@ -35,6 +35,8 @@ async def page(visit: Visit) -> Response:
         message_id=told.message_id if told else "",
         key=told.fairness_key if told else "",
         facts=_facts(told) if told else [],
+        past=_past(told.past) if told and told.past else [],
+        past_said=_past_said(told.past) if told and told.past else "",
         can_cancel=told is not None and told.state in _CAN_BE_CANCELLED,
     )
 
@@ -56,6 +58,34 @@ def _facts(told: MessageStatus) -> list[tuple[str, str]]:
         said = f", the last time with: {brief(told.last_error, 256)}" if told.last_error else ""
         listed.append(("Failed", counted(told.attempts, "time") + said))
     return listed
+
+
+_WORDS = {"dead_lettered": "given up, a dead letter", "returned": "came back, not begun"}
+
+
+def _past(past: MessagePast) -> list[tuple[str, str, str, str]]:
+    """When, what, after how long, and by whom or why."""
+    rows = []
+    for event in past.events:
+        who = f"consumer {event.consumer_id}" if event.consumer_id else ""
+        ms = event.waited_ms if event.kind == "delivered" else event.held_ms
+        why = ", ".join(each for each in (who, event.bucket, event.reason) if each)
+        rows.append(
+            (
+                moment(event.at) if event.at else "",
+                _WORDS.get(event.kind, event.kind),
+                age(ms) if ms else "",
+                brief(why, 256),
+            )
+        )
+    return rows
+
+
+def _past_said(past: MessagePast) -> str:
+    if past.missing:
+        return f"What happened before: {past.missing}."
+    until = f"Recorded up to {moment(past.until)}" if past.until else "Recorded"
+    return f"{until}; there is more behind that." if past.more else f"{until}."
 
 
 def _doing(told: MessageStatus) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from fila import methods
@@ -14,6 +14,41 @@ from fila.explanation import Forecast
 from fila.messages import DeadLetter
 from fila.v1 import admin_pb2 as wire
 from fila.v1 import service_pb2 as wire_service
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastEvent:
+    """Something that was decided about a message."""
+
+    at: datetime | None = None
+    kind: str = ""
+    """By the names of docs/history.md of the broker: `enqueued`, `delivered`, `nacked`, `acked`, ..."""
+    fairness_key: str = ""
+    consumer_id: int = 0
+    bucket: str = ""
+    """The throttle key that held it or let it go."""
+    reason: str = ""
+    attempts: int = 0
+    """Attempts that failed before."""
+    held_ms: int = 0
+    """How long a consumer or a throttle held it, or it will be delayed."""
+    waited_ms: int = 0
+    """Of a delivery: how long it had waited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagePast:
+    """What the broker's history has of one message."""
+
+    missing: str = ""
+    """Why nothing of it is told; otherwise empty."""
+    events: list[PastEvent] = field(default_factory=list)
+    """The oldest first."""
+    offset: int = 0
+    until: datetime | None = None
+    """Up to when the files that were read tell."""
+    more: bool = False
+    """The history goes on behind that, too long to read for one answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +81,8 @@ class MessageStatus:
     lease_expires_at: datetime | None = None
     begun: bool = False
     dead_letter: DeadLetter | None = None
+    past: MessagePast | None = None
+    """What happened to it; only where that was asked for."""
 
 
 class MessageCalls:
@@ -54,16 +91,24 @@ class MessageCalls:
     _connection: Connection
 
     async def get_message(
-        self, queue: str, message_id: str = "", *, dedup_key: str = "", channel: str | None = None
+        self,
+        queue: str,
+        message_id: str = "",
+        *,
+        dedup_key: str = "",
+        channel: str | None = None,
+        with_past: bool = False,
     ) -> MessageStatus:
         """Say where one message is, named by its id or its dedup key: it waits, is delayed or leased, failed, is dead,
-        or is not known any more. Raises QueueNotFound, ChannelNotFound, Invalid."""
+        or is not known any more. `with_past`: also what happened to it, as far as the broker's history has it.
+        Raises QueueNotFound, ChannelNotFound, Invalid."""
         request = make(
             wire.GetMessageRequest,
             queue=queue,
             channel=channel or "",
             message_id=message_id,
             dedup_key=dedup_key,
+            with_past=with_past,
         )
         known = {"queue": queue, "channel": channel or "default"}
         told = await self._connection.call(methods.GET_MESSAGE, request, known)

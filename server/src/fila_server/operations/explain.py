@@ -17,6 +17,7 @@ from fila_server.broker.mirror import DEFAULT_CHANNEL, DLQ_SUFFIX
 from fila_server.broker.speed import Speeds
 from fila_server.core.protocol import commands, seam_frames
 from fila_server.operations.forecast import Interval, Rivals, Situation, Unknown, Waiters, forecast
+from fila_server.operations.past import Past
 from fila_server.operations.requests import AdminRules, check_own_key
 from fila_server.telemetry.snapshot import text_of
 
@@ -33,8 +34,9 @@ _ASIDE = (
 class Explaining:
     """Answers from the core's tables and from what `broker.speeds` saw."""
 
-    def __init__(self, broker: Broker, check: AdminRules) -> None:
+    def __init__(self, broker: Broker, check: AdminRules, past: Past) -> None:
         self._broker = broker
+        self._past = past
         self._check = check
         self._messages = Gate("GetMessage calls", at_once=16)
 
@@ -62,6 +64,8 @@ class Explaining:
                 reported = pb.GetMessageResponse(state=pb.GetMessageResponse.STATE_NOT_KNOWN)
             if reported.state == pb.GetMessageResponse.STATE_WAITING:
                 await self._put_wait(request, reported)
+        if request.with_past:
+            reported.past.CopyFrom(await self._past.of(request, reported, caller.tenant, quotes=quotes))
         if caller.tenant:
             for field in ("offset", "blocking_bucket", "consumer_id", "consumer_name"):
                 reported.ClearField(field)

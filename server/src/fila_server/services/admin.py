@@ -27,7 +27,7 @@ from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
-from fila_server.config.schema import Limits
+from fila_server.config.schema import History, Limits
 from fila_server.core.protocol import commands
 from fila_server.errors import ChannelNotFound, FilaServerError, Overloaded
 from fila_server.operations import changes
@@ -35,6 +35,7 @@ from fila_server.operations.audit import carry_out
 from fila_server.operations.dead_letter_calls import DeadLetterCalls
 from fila_server.operations.explain import Explaining
 from fila_server.operations.limits import LimitCalls
+from fila_server.operations.past import Past
 from fila_server.operations.queues import Queues, on_channel
 from fila_server.operations.requests import AdminRules
 from fila_server.operations.schedules import Schedules
@@ -82,6 +83,7 @@ def handlers(
     recent: RecentSeries,
     troubles: Troubles,
     schedules: Schedules,
+    history: History,
 ) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     check = AdminRules(limits)
@@ -93,7 +95,7 @@ def handlers(
     status = Status(broker, data_dir, troubles)
     limit_calls = LimitCalls(broker, limits)
     answers["SetLimit"] = (limit_pb2.SetLimitRequest, limit_calls.set)
-    answers |= _views(admission, Explaining(broker, check), WaitingLongest(broker), status)
+    answers |= _views(admission, Explaining(broker, check, Past(history)), WaitingLongest(broker), status)
     answers["GetSeries"] = (watch_pb2.GetSeriesRequest, SeriesCalls(broker, admission, check, recent).series)
     calls = {
         method: _plain(method, broker, admission, kind, request_type, row_check)

@@ -69,6 +69,7 @@ class Services:
                 self._recent_series,
                 self.troubles,
                 self.schedules,
+                config.history,
             ),
             auth.handlers(broker, config, identity, keyring, self._forgetting),
             sinks.handlers(broker, config, identity),

@@ -318,11 +318,22 @@ class AdminCalls:
         )
 
     def get_message(
-        self, queue: str, message_id: str = "", *, dedup_key: str = "", channel: str | None = None
+        self,
+        queue: str,
+        message_id: str = "",
+        *,
+        dedup_key: str = "",
+        channel: str | None = None,
+        with_past: bool = False,
     ) -> MessageStatus:
         """Say where one message is, named by its id or its dedup key: it waits, is delayed or leased, failed, is dead,
-        or is not known any more. Raises QueueNotFound, ChannelNotFound, Invalid."""
-        return self._run(self._client.get_message(queue, message_id, dedup_key=dedup_key, channel=channel))
+        or is not known any more. `with_past`: also what happened to it, as far as the broker's history has it.
+        Raises QueueNotFound, ChannelNotFound, Invalid."""
+        return self._run(
+            self._client.get_message(
+                queue, message_id, dedup_key=dedup_key, channel=channel, with_past=with_past
+            )
+        )
 
     def cancel_messages(
         self,

@@ -301,19 +301,23 @@ class GetConfigResponse(_message.Message):
     def __init__(self, value: _Optional[str] = ...) -> None: ...
 
 class GetMessageRequest(_message.Message):
-    __slots__ = ["channel", "dedup_key", "message_id", "queue"]
+    __slots__ = ["channel", "dedup_key", "message_id", "offset", "queue", "with_past"]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     DEDUP_KEY_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
+    WITH_PAST_FIELD_NUMBER: _ClassVar[int]
     channel: str
     dedup_key: str
     message_id: str
+    offset: int
     queue: str
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., message_id: _Optional[str] = ..., dedup_key: _Optional[str] = ...) -> None: ...
+    with_past: bool
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., message_id: _Optional[str] = ..., dedup_key: _Optional[str] = ..., with_past: bool = ..., offset: _Optional[int] = ...) -> None: ...
 
 class GetMessageResponse(_message.Message):
-    __slots__ = ["attempts", "begun", "blocking_bucket", "cause", "consumer_id", "consumer_name", "dead_letter", "enqueued_at", "fairness_key", "forecast", "last_error", "lease_expires_at", "leased_at", "message_id", "offset", "place", "place_is_estimated", "state", "until"]
+    __slots__ = ["attempts", "begun", "blocking_bucket", "cause", "consumer_id", "consumer_name", "dead_letter", "enqueued_at", "fairness_key", "forecast", "last_error", "lease_expires_at", "leased_at", "message_id", "offset", "past", "place", "place_is_estimated", "state", "until"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
@@ -331,6 +335,7 @@ class GetMessageResponse(_message.Message):
     LEASE_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
+    PAST_FIELD_NUMBER: _ClassVar[int]
     PLACE_FIELD_NUMBER: _ClassVar[int]
     PLACE_IS_ESTIMATED_FIELD_NUMBER: _ClassVar[int]
     STATE_DEAD: GetMessageResponse.State
@@ -357,11 +362,12 @@ class GetMessageResponse(_message.Message):
     leased_at: _timestamp_pb2.Timestamp
     message_id: str
     offset: int
+    past: MessagePast
     place: int
     place_is_estimated: bool
     state: GetMessageResponse.State
     until: _timestamp_pb2.Timestamp
-    def __init__(self, state: _Optional[_Union[GetMessageResponse.State, str]] = ..., message_id: _Optional[str] = ..., offset: _Optional[int] = ..., fairness_key: _Optional[str] = ..., enqueued_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., last_error: _Optional[str] = ..., place: _Optional[int] = ..., place_is_estimated: bool = ..., cause: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., consumer_id: _Optional[int] = ..., consumer_name: _Optional[str] = ..., leased_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., lease_expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., begun: bool = ..., dead_letter: _Optional[_Union[_messages_pb2.DeadLetter, _Mapping]] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[GetMessageResponse.State, str]] = ..., message_id: _Optional[str] = ..., offset: _Optional[int] = ..., fairness_key: _Optional[str] = ..., enqueued_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., last_error: _Optional[str] = ..., place: _Optional[int] = ..., place_is_estimated: bool = ..., cause: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., consumer_id: _Optional[int] = ..., consumer_name: _Optional[str] = ..., leased_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., lease_expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., begun: bool = ..., dead_letter: _Optional[_Union[_messages_pb2.DeadLetter, _Mapping]] = ..., past: _Optional[_Union[MessagePast, _Mapping]] = ...) -> None: ...
 
 class GetQueueRequest(_message.Message):
     __slots__ = ["queue"]
@@ -616,6 +622,42 @@ class ListQueuesResponse(_message.Message):
     queues: _containers.RepeatedCompositeFieldContainer[QueueInfo]
     tenant: str
     def __init__(self, queues: _Optional[_Iterable[_Union[QueueInfo, _Mapping]]] = ..., cluster_node_count: _Optional[int] = ..., tenant: _Optional[str] = ...) -> None: ...
+
+class MessagePast(_message.Message):
+    __slots__ = ["events", "missing", "more", "offset", "until"]
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    events: _containers.RepeatedCompositeFieldContainer[PastEvent]
+    missing: str
+    more: bool
+    offset: int
+    until: _timestamp_pb2.Timestamp
+    def __init__(self, missing: _Optional[str] = ..., events: _Optional[_Iterable[_Union[PastEvent, _Mapping]]] = ..., offset: _Optional[int] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., more: bool = ...) -> None: ...
+
+class PastEvent(_message.Message):
+    __slots__ = ["at", "attempts", "bucket", "consumer_id", "fairness_key", "held_ms", "kind", "reason", "waited_ms"]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    HELD_MS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    WAITED_MS_FIELD_NUMBER: _ClassVar[int]
+    at: _timestamp_pb2.Timestamp
+    attempts: int
+    bucket: str
+    consumer_id: int
+    fairness_key: str
+    held_ms: int
+    kind: str
+    reason: str
+    waited_ms: int
+    def __init__(self, at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[str] = ..., fairness_key: _Optional[str] = ..., consumer_id: _Optional[int] = ..., bucket: _Optional[str] = ..., reason: _Optional[str] = ..., attempts: _Optional[int] = ..., held_ms: _Optional[int] = ..., waited_ms: _Optional[int] = ...) -> None: ...
 
 class PeekMessagesRequest(_message.Message):
     __slots__ = ["after_offset", "channel", "fairness_key", "max_messages", "queue"]
