@@ -38,6 +38,8 @@ def orders(client):
         "orders", [NewMessage(headers={"tenant": "acme"}, payload=b'{"n": 1}') for _ in range(3)]
     )
     client.set_key_policy("orders", "umbrella", paused=True)
+    client.set_limit("customer:*", rates=[{"per_second": 1}], budget={"amount": 500, "period_ms": "24h"})
+    client.set_limit("trial:*", max_in_flight=2, shadow=True)
     client.create_schedule("orders", "nightly", cron="0 2 * * *", time_zone="Europe/Berlin")
     client.create_schedule("orders", "resting", every_ms=60_000, paused=True)
     client.enqueue("orders", b"held", {"tenant": "umbrella"})
@@ -57,6 +59,7 @@ PAGES = {
     "message": "queues/orders/message",
     "events": "events",
     "schedules": "schedules",
+    "limits": "limits?key=customer:acme",
     "no such queue": "queues/none",
 }
 PARTS = {"dead letters": ("#letter dd", "#letter .edit"), "policy": ("[aria-label='Versions, table'] a",)}

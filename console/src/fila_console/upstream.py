@@ -32,6 +32,7 @@ from fila.answers import (
 from fila.connection import Connection
 from fila.dead_letters import DeadLetterFilter, Operation
 from fila.explanation import KeyExplanation, KeyPolicyPreview, SkippedMessage
+from fila.limits import LimitPage, LimitState
 from fila.methods import WHO_AM_I
 from fila.observations import BrokerStatus, Event, KeyPolicyState, LateKeys
 from fila.options import ClientOptions
@@ -214,6 +215,16 @@ class Upstream:
         """What holds a key's next message."""
         client = await self.connect()
         return await self._told(client.explain_key(queue, key, channel=channel or None))
+
+    async def limits(self, prefix: str = "", after: str = "") -> LimitPage:
+        """Limits and how they are; for admins."""
+        client = await self.connect()
+        return await self._told(client.list_limits(prefix, after=after))
+
+    async def limit_of(self, throttle_key: str) -> LimitState | None:
+        """What messages meet that name this throttle key; for admins."""
+        client = await self.connect()
+        return await self._told(client.get_limit(throttle_key))
 
     async def schedules(self, queue: str, page_token: str = "") -> SchedulePage:
         """Schedules with their next moments, of one queue or of all that the key may manage."""
