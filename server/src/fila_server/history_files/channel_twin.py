@@ -186,6 +186,11 @@ class ChannelTwin:
             next_one = self.first(self._flows[granted.number])
             if next_one is not None:
                 self._ring.afford(granted.number, next_one.cost)
+        self._rounds_are_unknown()
+
+    def _rounds_are_unknown(self) -> None:
+        """More or fewer rounds may have passed than here, so whoever saves for a message may have its turn at another
+        moment."""
         if not self._some_save:
             return
         for flow in self._flows:
@@ -249,10 +254,13 @@ class ChannelTwin:
                 continue
             if at_turn is flow:
                 self._ring.charge(number, message.cost)
+                if flow.is_loose:
+                    self._rounds_are_unknown()
                 flow.is_loose = False
                 return ""
             if at_turn.is_loose:
                 self.is_unsure(at_turn)
+                self._rounds_are_unknown()
                 continue
             if flow.is_loose:
                 self.is_unsure(flow)
