@@ -74,6 +74,7 @@ AT_LENGTH = (
     "crash/test_begun_over_crashes.py",
     "crash/test_ends_over_kills.py",
     "crash/test_order_over_kills.py",
+    "crash/test_limits_over_kills.py",
     "simulation/test_key_order.py",
     "crash/test_sink_kills.py",
     "core/test_sinks_random.py",

@@ -11,6 +11,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import limit_pb2 as pb
 from fila_server.core.protocol import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine
+from tests.core.driven_session import DrivenSession
 from tests.core.limit_calls import (
     COST,
     budget,
@@ -229,6 +230,53 @@ def test_nobody_starves_who_needs_two_limits_that_others_always_use_up(
     assert total["both"] == 30, total
     assert total["first"] > 60, total
     assert total["second"] > 60, total
+
+
+@pytest.mark.parametrize(
+    "other", [{"rates": [rate(3)]}, {"max_in_flight": 1}], ids=["rates", "a rate and slots"]
+)
+def test_of_many_who_need_two_limits_the_one_that_waits_for_longest_comes_first(
+    engine: DrivenEngine, other: dict[str, Any]
+) -> None:
+    """A younger one that keeps something gives way, and one that is younger than the keeper keeps nothing."""
+    put(engine, "b", rates=[rate(5)])
+    put(engine, "other", **other)
+    send(engine, 1500, key="b", k="first")
+    send(engine, 1500, key="other", k="second")
+    held = [(2, message) for message in engine.lease("q", most=100)]
+    for number in range(12):
+        send(engine, 4, key="b", u="other", k=f"both {number}")
+    total: dict[str, int] = {}
+    for step in range(500):
+        engine.sleep(50)
+        for message in engine.lease("q", most=100):
+            held.append((step + 2 + step % 3, message))
+            total[message.metadata.fairness_key] = total.get(message.metadata.fairness_key, 0) + 1
+        over = [message for end, message in held if end <= step]
+        held = [each for each in held if each[0] > step]
+        if over:
+            engine.ack("q", over)
+    assert [total.get(f"both {number}", 0) for number in range(12)] == [4] * 12, total
+
+
+@pytest.mark.parametrize("part", ["a rate", "a budget"])
+def test_a_delivery_that_was_never_written_gives_back_once_what_it_took(
+    engine: DrivenEngine, part: str
+) -> None:
+    put(engine, "b", rates=[rate(0.001, 10)], budget=budget(10))
+    send(engine, 3)
+    assert went(engine) == 3
+    session = DrivenSession(engine, "q", tracks_begun=False, max_in_flight=10)
+    send(engine, 2)
+    session.read(written=False)
+    taken = state(engine, "b")
+    session.breaks()
+    engine.settle_down()
+    back = state(engine, "b")
+    if part == "a rate":
+        assert [round(each.tokens[0], 2) for each in (taken, back)] == [5, 7]
+    else:
+        assert [each.spent for each in (taken, back)] == [5, 3]
 
 
 def test_who_keeps_something_gives_it_back_when_it_may_not_go_any_more(engine: DrivenEngine) -> None:

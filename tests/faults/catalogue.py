@@ -168,6 +168,28 @@ FAULTS = (
         "turn, TOKEN_COST):\n            ring_charge(bucket.turns, turn, 0)\n",
         (SHARED,),
     ),
+    Fault(
+        "who-had-to-wait-gets-no-ticket",
+        "scheduling/tokens.pyx",
+        "    ticket_take(core, sub)\n",
+        "    pass\n",
+        ("core/test_limits.py",),
+    ),
+    Fault(
+        "a-delivery-that-was-never-written-gives-back-twice",
+        "scheduling/tokens.pyx",
+        "            parts_give_back(bucket, entry_of(slot).cost)\n",
+        "            parts_give_back(bucket, 2 * entry_of(slot).cost)\n"
+        "            parts_give_back(bucket, entry_of(slot).cost)\n",
+        ("core/test_limits.py", SIMULATED),
+    ),
+    Fault(
+        "a-restart-forgets-who-holds-slots",
+        "recovery/frames.pyx",
+        "        set_held(entry_of(slot).set)\n",
+        "        pass\n",
+        ("core/test_limits.py", SIMULATED),
+    ),
     # --- attempts, retries, dead letters
     Fault(
         "a-failure-counts-no-attempt",

@@ -1,5 +1,6 @@
 """What the core says it has, against what the model has, while the clock stands still."""
 
+from collections.abc import Callable
 from functools import partial
 
 from fila.v1 import admin_pb2 as admin
@@ -8,6 +9,7 @@ from fila_server.core.protocol import commands
 from tests.core.test_bounded_work import PASS_WORK_MAX, count
 from tests.native.coreprobe import wrong_ages
 from tests.simulation.asked import Asked
+from tests.simulation.limit_model import NAMES
 from tests.simulation.model import (
     DECIDING,
     DELAYED,
@@ -34,6 +36,8 @@ class Books:
         self.judged = 0
         self.judged_idle = 0
         self.judged_work = 0
+        self.lets: Callable[[Note], bool] = lambda _note: True
+        """Whether all limits that it names have enough for it."""
 
     def check(self) -> None:
         """GetStats against the model; the clock stands still and nothing is under way."""
@@ -165,7 +169,11 @@ class Books:
                         and not key.paused
                         and not (key.cap and held >= key.cap)
                         and not (queue.in_order and self._may_wait_for_another(channel, note))
-                        and (queue.is_dlq or all(levels.get(t, 9) >= 1 for t in note.entry.throttles))
+                        and (
+                            queue.is_dlq
+                            or all(levels.get(t, 9) >= 1 for t in note.entry.throttles - {*NAMES})
+                        )
+                        and (queue.is_dlq or self.lets(note))
                     ):
                         raise Broken(f"{note} could go, somebody has room, and it does not; levels {levels}")
 

@@ -1,5 +1,6 @@
 """Consumers at random: they open, settle, extend, write, leave; each act predicts its own effect on the model."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from fila.v1 import service_pb2 as service
@@ -21,12 +22,19 @@ from tests.simulation.world import World
 ANYWHERE = 1 << 63  # the offset of an entry that was not seen yet
 
 
+def fits(said: Iterable[service.LimitFeedback], note: Note) -> bool:
+    """It is about limits that the message names."""
+    return all(each.limit in ("", *note.entry.throttles) for each in said)
+
+
 class Consumers:
     """Streams, sessions and pulls; acks, nacks, extensions; those who leave without a word."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.random = world.random
+        self.feedback: Callable[[Iterable[str]], list[service.LimitFeedback]] = lambda _names: []
+        """What is told of providers with a settle of a message that names these throttle keys."""
 
     def _place(self) -> tuple[QueueModel, ChannelModel] | None:
         queues = [q for q in self.world.model.queues.values() if q.channels]
@@ -139,9 +147,10 @@ class Consumers:
     def _settle_one(
         self, note: Note, queue: str, channel: str, ack: bool, lease_id: int, delay: int | None
     ) -> None:
+        said = self.feedback(note.entry.throttles)
         if ack:
             request: Any = service.AckRequest(
-                queue=queue, channel=channel, message_id=note.entry.id, lease_id=lease_id
+                queue=queue, channel=channel, message_id=note.entry.id, lease_id=lease_id, feedback=said
             )
         else:
             request = service.NackRequest(
@@ -151,6 +160,7 @@ class Consumers:
                 lease_id=lease_id,
                 error="no",
                 delay_ms=delay,
+                feedback=said,
             )
         self.world.ask(
             commands.ACK if ack else commands.NACK,
@@ -158,6 +168,7 @@ class Consumers:
             self._settled,
             self._settle_answered,
             items=[(note, lease_id, note.entry.id)],
+            said=[said],
             ack=ack,
             delay=delay,
             fsync=note.channel.queue.config["fsync"],
@@ -181,8 +192,13 @@ class Consumers:
         if sessions and rnd.random() < 0.7:
             world.engine.tokens += 1
             sequence = world.engine.tokens
+            said = self.feedback(frozenset().union(*(n.entry.throttles for n in some)))
             settle = service.Settle(
-                sequence=sequence, lease_ids=[n.lease_id for n in some], error="no", delay_ms=delay
+                sequence=sequence,
+                lease_ids=[n.lease_id for n in some],
+                error="no",
+                delay_ms=delay,
+                feedback=said,
             )
             request = (
                 service.ConsumeSessionRequest(ack=settle)
@@ -194,12 +210,15 @@ class Consumers:
                 commands.SESSION, request, self._settled, None, token=session.token, session=session, **notes
             )
             asked.answered = self._session_settled
-            asked.notes["sequence"] = sequence
+            asked.notes["sequence"], asked.notes["said"] = sequence, [said] * len(some)
             world.unanswered[sequence] = asked
             return
+        notes["said"] = [self.feedback(n.entry.throttles) for n in some]
         items = [
-            service.SettleItem(message_id=n.entry.id, lease_id=n.lease_id, error="no", delay_ms=delay)
-            for n in some
+            service.SettleItem(
+                message_id=n.entry.id, lease_id=n.lease_id, error="no", delay_ms=delay, feedback=said
+            )
+            for n, said in zip(some, notes["said"], strict=True)
         ]
         kind, batch = (
             (commands.ACK_BATCH, service.AckBatchRequest)
@@ -245,18 +264,31 @@ class Consumers:
                 and (current.channel.queue.name, current.channel.name) == asked.notes["where"]
                 and current.channel.queue is queue
             )
+            said = asked.notes["said"][position]
+            good = good and current is not None and fits(said, current)
             expected.append(good)
             asked.notes.setdefault("meant", []).append(current if good else None)
             if not good or current is None:
                 continue
+            was_limited = world.hears(said, current)
             world.end_lease(current)
             if asked.notes["ack"]:
                 current.state, current.acked = DONE, True
+            elif was_limited:
+                self._back_in_its_place(current)
             else:
                 place = (world.pass_number, 1, asked.index, position)
                 world.fail(current, asked.notes["delay"], place, "no", nack)
         results = [(item[1], code) for item, code in zip(asked.notes["items"], expected, strict=True)]
         world.say(f"{'ack' if asked.notes['ack'] else 'nack'} {results}")
+
+    def _back_in_its_place(self, note: Note) -> None:
+        """Its provider refused it, which is no failure: it goes back uncounted, and gives back none of its tokens."""
+        world = self.world
+        note.state, note.returned_pass = READY, world.pass_number
+        world.fair.given_back(note)
+        if 0 < note.entry.expires_ms <= world.engine.wall_ms:
+            world.drop(note)
 
     def _settle_answered(self, asked: Asked, status: int, payload: bytes) -> None:
         if asked.kind in (commands.ACK, commands.NACK):
@@ -411,4 +443,5 @@ class Consumers:
         for name in note.entry.throttles:
             if name in world.model.buckets and not note.channel.queue.is_dlq:
                 world.on_curve.given_back(world.model.buckets[name], len(world.unseen))
+        world.within_limits.given_back(world.model, note)
         world.fair.given_back(note)

@@ -7,6 +7,7 @@ this one; and a pull that was answered before the marker behind it was served in
 
 import copy
 import random
+from collections.abc import Iterable
 from typing import Any
 
 from fila.v1 import messages_pb2 as messages
@@ -14,6 +15,7 @@ from fila.v1 import service_pb2 as service
 from tests.core.driven_engine import MS, DrivenEngine
 from tests.simulation.asked import Snapshot
 from tests.simulation.fair_share import FairShare
+from tests.simulation.limit_model import NAMES
 from tests.simulation.model import (
     DECIDING,
     DELAYED,
@@ -37,6 +39,7 @@ from tests.simulation.oracles import (
     OneFiring,
     OneHolder,
 )
+from tests.simulation.within_limits import WithinLimits
 
 LONGEST_LEASE_MS = 30_000  # of those that nobody extends
 
@@ -54,7 +57,7 @@ class Deliveries:
         self.model = Model()
         self.kept, self.one_holder, self.in_order = Kept(), OneHolder(), InOrder()
         self.one_at_a_time, self.one_end, self.one_firing = OneAtATime(), OneEnd(), OneFiring()
-        self.fair, self.on_curve = FairShare(), OnCurve()
+        self.fair, self.on_curve, self.within_limits = FairShare(), OnCurve(), WithinLimits()
         self.pass_number = 0
         self.next_lease_id = 0  # when this pass began
         self.loaded = 0  # since the core was opened
@@ -74,6 +77,17 @@ class Deliveries:
     def cold(self) -> bool:
         return self.always_cold or self.hazy
 
+    def hears(self, said: Iterable[service.LimitFeedback], note: Note) -> bool:
+        """Whether limits that learn were told of a refusal: they close for as long as it says."""
+        limits, refused = self.model.limits, False
+        for each in said if not note.channel.queue.is_dlq else ():
+            for key in note.entry.throttles if each.limit == "" else (each.limit,):
+                if each.kind == service.LimitFeedback.KIND_LIMITED and limits.learns(key):
+                    until_s = limits.clock_s + each.retry_after_ms / 1000
+                    limits.closed_until_s[key] = max(limits.closed_until_s.get(key, 0.0), until_s)
+                    refused = True
+        return refused
+
     # --- leases given, and seen -----------------------------------------------------------------
 
     def _leases_given(self) -> None:
@@ -85,6 +99,14 @@ class Deliveries:
             bucket.refill(self.engine.wall_ms, len(self.unseen))
             if not self.unseen:
                 bucket.level = min(bucket.level, bucket.full + bucket.KEPT)
+        self.model.limits.ticks(self.engine.wall_ms, self.engine.mono_ns // MS)
+        if hazy:
+            self.within_limits.unseen(self.model)
+
+    def _throttled(self) -> set[str]:
+        """Throttle keys at which a message may have to wait."""
+        limits = self.model.limits
+        return set(self.model.buckets) | {key for key in NAMES if limits.holds(key, self.pass_number)}
 
     def _count(self, name: str) -> int:
         count = self.engine.core.counters()[name]
@@ -106,7 +128,7 @@ class Deliveries:
     def _take_all(self, weights_known: bool) -> None:
         """What was delivered, in the order of lease ids: that is the order in which it was picked."""
         self.fair.buckets = self.model.buckets
-        self.fair.limited |= set(self.model.buckets)
+        self.fair.limited |= self._throttled()
         for _, consumer, message, notes in sorted(self.taking, key=lambda item: item[0]):
             notes.append(self._take_one(consumer, message, weights_known))
         for _, consumer, _, _ in self.taking:
@@ -189,6 +211,7 @@ class Deliveries:
             # What was picked in an earlier pass may have paid under other limits.
             if bucket is not None and not (early and leased_ms <= bucket.since_ms):
                 self.on_curve.taken(bucket, name, wall, len(self.unseen))
+        self.within_limits.taken(self.model, note, self.pass_number, is_seen=clear and not early)
         self.fair.picked(note, in_order=weights_known and clear)
         return note
 

@@ -12,90 +12,15 @@ from __future__ import annotations
 import random
 import sys
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import Any
 
 from fila.v1 import limit_pb2 as pb
 from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
 from tests.core.limit_calls import COST, MESSAGES, limited_engine, put, restart, send, state
+from tests.simulation.limit_oracle import Oracle, Wrong
 
 NAMES = ("tenant:a", "tenant:b", "tenant:c", "shared", "spare")
-LATE_S = 0.011
-"""A token whose taker was late is not lost: so much of a rate comes on top of a burst."""
-
-
-class Wrong(AssertionError):
-    """A part gave more than it may."""
-
-
-@dataclass
-class Went:
-    """One message of a throttle key."""
-
-    at_s: float
-    cost: float
-    period: int
-
-
-@dataclass
-class Oracle:
-    """Of one throttle key, under terms that have not changed since."""
-
-    terms: pb.Limit
-    went: list[Went] = field(default_factory=list)
-    newest_period: int = 0
-
-    def sees(self, wall_ms: int) -> None:
-        """The clock reads this; the newest period that it was ever in is what counts."""
-        if self.terms.HasField("budget"):
-            self.newest_period = max(self.newest_period, self._period(wall_ms))
-
-    def _period(self, wall_ms: int) -> int:
-        return (wall_ms - self.terms.budget.anchor_ms) // self.terms.budget.period_ms
-
-    def begins(self, ends_ms: int, wall_ms: int, newest_ms: int) -> None:
-        """The broker says by which period it counts: of a new limit, or started again. It may have forgotten one
-        in which nothing went, and none that was used."""
-        told = self._period(ends_ms) - 1
-        used = max((each.period for each in self.went), default=self._period(wall_ms))
-        if not max(used, self._period(wall_ms)) <= told <= self._period(newest_ms):
-            raise Wrong(f"{self.terms.name}: counts by period {told}, and {used} was used")
-        self.newest_period = told
-
-    def goes(self, at_s: float, wall_ms: int, cost: float) -> None:
-        """A message went."""
-        self.sees(wall_ms)
-        self.went.append(Went(at_s, cost, self.newest_period))
-        for rate in self.terms.rates:
-            self._judge_rate(rate)
-        if self.terms.HasField("budget"):
-            self._judge_budget()
-
-    def _judge_rate(self, rate: pb.Rate) -> None:
-        """Every interval that ends now: burst, what came in, the lateness, and one message that was kept or dear."""
-        end = self.went[-1].at_s
-        amount = 0.0
-        dearest = 1.0
-        for each in reversed(self.went):
-            cost = each.cost if rate.unit == COST else 1.0
-            amount += cost
-            dearest = max(dearest, cost)
-            bound = rate.burst + rate.per_second * (end - each.at_s + LATE_S) + 2 * dearest
-            if amount > bound + 1e-6:
-                raise Wrong(
-                    f"{self.terms.name}: {amount} within {end - each.at_s:.3f} s, the bound is {bound}"
-                )
-
-    def _judge_budget(self) -> None:
-        budget = self.terms.budget
-        costs = [
-            each.cost if budget.unit == COST else 1.0
-            for each in self.went
-            if each.period == self.newest_period
-        ]
-        if sum(costs) > max(budget.amount, costs[0]) + 1e-6:
-            raise Wrong(f"{self.terms.name}: {sum(costs)} of a budget of {budget.amount} in one period")
 
 
 class History:

@@ -8,6 +8,7 @@ A note that may or may not be there (its frame may have been reclaimed, its enqu
 from dataclasses import dataclass, field
 
 from fila_server.hooks.packed import Routing
+from tests.simulation.limit_model import LimitModel
 
 Place = tuple[int, ...]
 
@@ -328,6 +329,7 @@ class Model:
 
     queues: dict[str, QueueModel] = field(default_factory=dict)
     buckets: dict[str, BucketModel] = field(default_factory=dict)
+    limits: LimitModel = field(default_factory=LimitModel)
     config: dict[str, str] = field(default_factory=dict)
     leases: dict[int, Note] = field(default_factory=dict)
     consumers: dict[int, ConsumerModel] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from fila_server.hooks.packed import Routing
 from tests.core.driven_engine import MS
 from tests.simulation.asked import Asked
 from tests.simulation.ghosts import is_another
+from tests.simulation.limit_model import NAMES
 from tests.simulation.model import (
     Entry,
     Note,
@@ -78,6 +79,16 @@ class Producers:
             headers["t1"] = rnd.choice(THROTTLE_KEYS)
             if rnd.random() < 0.3:
                 headers["t2"] = rnd.choice(THROTTLE_KEYS)
+        return headers | self.limited()
+
+    def limited(self) -> dict[str, str]:
+        """Headers that name one limit, or two."""
+        chance = self.world.limit_chance
+        if chance.random() >= self.world.limited_share:
+            return {}
+        headers = {"t1": chance.choice(NAMES)}
+        if chance.random() < 0.5:
+            headers["t2"] = chance.choice(NAMES)
         return headers
 
     def _message(self, queue: QueueModel) -> tuple[service.EnqueueMessage, Entry]:

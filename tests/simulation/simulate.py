@@ -20,6 +20,7 @@ from tests.simulation.books import Books
 from tests.simulation.cancels import Cancels
 from tests.simulation.consumers import Consumers
 from tests.simulation.hooks import Hooks
+from tests.simulation.limit_operators import Limits
 from tests.simulation.model import DONE, ConsumerModel
 from tests.simulation.operators import Operators
 from tests.simulation.oracles import Broken
@@ -75,6 +76,10 @@ class Simulation:
             (self.schedules.jump, 0.5 * rare),
             (self.schedules.turn, rnd.choice([0.5, 2])),
         ]
+        self.limits = Limits(self.world, self.operators, self.world.limit_chance)
+        if self.limits.random.random() < 0.5:
+            self.world.limited_share = self.limits.random.choice([0.3, 0.9])
+            self.consumers.feedback, self.books.lets = self.limits.feedback, self.limits.lets
         self.hooks = Hooks(self.world, self.producers)
         self.actions_near_a_crash = [
             self.producers.enqueue,
@@ -108,6 +113,9 @@ class Simulation:
                 "a message and its next moment agree": self.schedules.judged_crashes,
                 "no moment that is over stays due": self.schedules.judged_turns,
                 "no bucket over its curve": world.on_curve.judged,
+                "no limit gives more than it may": world.within_limits.judged,
+                "nobody waits at limits that have enough": self.limits.judged,
+                "limits that are whole let somebody go": self.limits.judged_in_time,
                 "keys stay within the bound": world.fair.judged,
                 "keys share a limit within the bound": world.fair.judged_limits,
                 "what is cancelled ends once, and is never delivered": self.cancels.judged,
@@ -122,6 +130,10 @@ class Simulation:
         for _ in range(2):
             self.operators.create_queue()
         world.quiet()
+        if world.limited_share:
+            for _ in range(3):
+                self.limits.set()
+            self.actions += [(self.limits.set, 1), (self.limits.delete, 0.3), (self.limits.reset, 0.3)]
         does = [action for action, _ in self.actions]
         weights = [weight for _, weight in self.actions]
         for _ in range(STEPS):
@@ -171,6 +183,7 @@ class Simulation:
     def _drain(self) -> None:
         """Lift every limit, let everybody leave, and take what is there until nothing comes any more."""
         world = self.world
+        self.consumers.feedback = lambda _names: []
         world.quiet()
         for key in THROTTLE_KEYS:
             removal = admin.SetConfigRequest(key=f"throttle.{key}", value="")
@@ -189,16 +202,11 @@ class Simulation:
         for consumer in list(world.model.consumers.values()):
             self._leave(consumer)
         world.quiet()
+        self.limits.wait_out(self._take_and_ack)
+        self.limits.lift()
         # Where keys are in order, each round brings one message a key.
         for _ in range(60 + len(world.model.all_notes())):
-            self.hooks.decide_all()
-            for queue in world.model.queues.values():
-                for channel in queue.channels:
-                    self._take_all(queue.name, channel)
-            world.quiet()
-            for note in list(world.model.leases.values()):
-                self.consumers._settle_many([note], note.channel.queue.name, note.channel.name, True, None)
-            world.quiet()
+            self._take_and_ack()
             if all(n.state == DONE or n.maybe for n in world.model.all_notes()):
                 break
             world.engine.advance(1000)
@@ -209,17 +217,22 @@ class Simulation:
             world.engine.advance(70_000)
             if self.world.policy:
                 world.quiet()  # what failed meanwhile is told
-                self.hooks.decide_all()
-            for queue in world.model.queues.values():
-                for channel in queue.channels:
-                    self._take_all(queue.name, channel)
-            world.quiet()
-            for note in list(world.model.leases.values()):
-                self.consumers._settle_many([note], note.channel.queue.name, note.channel.name, True, None)
-            world.quiet()
+            self._take_and_ack()
         world.kept.drained(world.model)
         if world.unanswered:
             raise Broken(f"never answered: {list(world.unanswered.values())}")
+
+    def _take_and_ack(self) -> None:
+        """All that may go now, of every channel."""
+        world = self.world
+        self.hooks.decide_all()
+        for queue in world.model.queues.values():
+            for channel in queue.channels:
+                self._take_all(queue.name, channel)
+        world.quiet()
+        for note in list(world.model.leases.values()):
+            self.consumers._settle_many([note], note.channel.queue.name, note.channel.name, True, None)
+        world.quiet()
 
     def _leave(self, consumer: ConsumerModel) -> None:
         if not consumer.closing:

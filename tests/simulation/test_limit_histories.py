@@ -3,7 +3,8 @@
 import pytest
 
 from fila.v1 import limit_pb2 as pb
-from tests.simulation.limit_histories import History, Oracle, Wrong
+from tests.simulation.limit_histories import History
+from tests.simulation.limit_oracle import Oracle, Wrong
 
 
 @pytest.mark.parametrize("first", [1, 1_001, 2_001])

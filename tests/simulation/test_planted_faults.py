@@ -204,7 +204,10 @@ class Keeping(Liar):
         (OldHeaders, "is routed as|went before"),
         (Roomy, "accepted, and"),
         (Cramped, "refused for want of room"),
-        (Forgetful, "failures were being decided|its failure is being decided|in_flight of"),
+        (
+            Forgetful,
+            "failures were being decided|its failure is being decided|in_flight of|and the cap is",
+        ),
         (Miscounting, "is not known"),
         (Bareheaded, "has headers"),
         (Silent, "never answered"),

@@ -1,6 +1,7 @@
 """The core, its model and its judges side by side: an effect is predicted when a pass carries the command out."""
 
 import copy
+import random
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -47,6 +48,8 @@ class World(Failures):
         self.clean_passes = True
         self.ended_by_us: set[int] = set()
         self.throttled_share = 0.0
+        self.limited_share = 0.0
+        self.limit_chance = random.Random(f"limits {seed}")  # of its own: a run without limits is as it was
         self.messages = 0
 
     # --- asking -----------------------------------------------------------------------------
@@ -82,7 +85,7 @@ class World(Failures):
         self.pass_number += 1
         self.next_lease_id = self._count("next_lease_id")
         self.was_cold = self.cold or self._count("loads") > self.loaded
-        self.fair.limited = set(self.model.buckets)
+        self.fair.limited = self._throttled()
         ran, work = self._count("commands"), self._count("work")
         self.next_pass_ns = self.engine.run_pass()
         executed = self._next_commands(self._count("commands") - ran, self._count("work") - work)
@@ -319,6 +322,7 @@ class World(Failures):
         for bucket in self.model.buckets.values():
             bucket.level = min(bucket.burst, bucket.level + bucket.rate * max(0, wall - bucket.at_ms) / 1000)
             bucket.at_ms = wall
+        self.model.limits.starts_again(wall, mono)
         if self.always_cold:
             self._dead_that_waited(wall)
         for note in self.model.all_notes():

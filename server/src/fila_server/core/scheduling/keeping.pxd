@@ -21,8 +21,9 @@ cdef inline void ticket_take(Core* core, Subqueue* sub) noexcept nogil:
         core.limit_table.tickets += 1
         sub.ticket = core.limit_table.tickets
 
-# Its turn came in its line, and `refusing`, another limit, has not enough.
-cdef void keep(Core* core, Subqueue* sub, ThrottleKey* refusing) noexcept nogil
+# Its turn came in its line, and `refusing`, another limit, has not enough. Who kept something until now, and
+# does no more, or NULL: its limits are to be woken.
+cdef Subqueue* keep(Core* core, Subqueue* sub, ThrottleKey* refusing) noexcept nogil
 cdef inline bint is_kept(Subqueue* sub, uint32_t member) noexcept nogil:
     return sub.kept >> member & 1
 

@@ -25,19 +25,21 @@ cdef bint _has(Core* core, ThrottleKey* key, uint64_t cost) noexcept nogil:
     return parts_have(key, cost, before)
 
 
-cdef void keep(Core* core, Subqueue* sub, ThrottleKey* refusing) noexcept nogil:
+cdef Subqueue* keep(Core* core, Subqueue* sub, ThrottleKey* refusing) noexcept nogil:
     cdef Subqueue* keeper = <Subqueue*> core.limit_table.keeper
     cdef ThrottleKey* key = sub.waiter.waiters.bucket
     cdef uint64_t cost = entry_of(<Slot*> fifo_first(&sub.fifo)).cost
     cdef uint32_t i = 0
-    if keeper != NULL and keeper != sub:
+    if keeper == sub:
+        keeper = NULL
+    elif keeper != NULL:
         if keeper.ticket < sub.ticket:
-            return
+            return NULL
         keep_ends(core, keeper)
     while sub.set.members[i] != key:
         i += 1
     if is_kept(sub, i) or (_has_slots(key) and not _has_slots(refusing)) or not _has(core, key, cost):
-        return
+        return keeper
     core.limit_table.keeper = sub
     core.limit_table.cost_then[i] = cost
     sub.kept |= 1 << i
@@ -46,6 +48,7 @@ cdef void keep(Core* core, Subqueue* sub, ThrottleKey* refusing) noexcept nogil:
         bucket_take(&key.bucket)
     else:
         parts_rates_take(key, cost)
+    return keeper
 
 
 cdef bint rest_has(Core* core, Subqueue* sub, uint32_t member, uint64_t cost) noexcept nogil:

@@ -112,17 +112,20 @@ cdef inline void _refill(Core* core, ThrottleKey* bucket) noexcept nogil:
 
 
 cdef void subqueue_wait(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept nogil:
+    cdef Subqueue* kept = NULL
     ticket_take(core, sub)
     if keeper_at(core, bucket) == sub:          # it would wait there for what it keeps itself
         subqueue_keeps_nothing(core, sub)
     if sub.waiter != NULL and sub.waiter.waiters.bucket != bucket:
-        keep(core, sub, bucket)
+        kept = keep(core, sub, bucket)
     if sub.waiter != NULL and sub.waiter.waiters.bucket == bucket:
         waiter_withdraw(core, sub.waiter)
     else:
         subqueue_leave(core, sub)
         waiters_join(core, sub, bucket)
     bucket_wake(core, bucket)
+    if kept != NULL:
+        set_wake(core, kept.set)
 
 
 cdef void subqueue_leave(Core* core, Subqueue* sub) noexcept nogil:
