@@ -8,7 +8,7 @@ from typing import Self
 
 import grpc
 
-from fila.v1 import admin_pb2, admin_pb2_grpc, messages_pb2, service_pb2, service_pb2_grpc
+from fila.v1 import admin_pb2, admin_pb2_grpc, limit_pb2, messages_pb2, service_pb2, service_pb2_grpc
 
 _CALL_TIMEOUT_S = 60
 _BATCH_MESSAGES = 1_000
@@ -36,6 +36,14 @@ class Admin:
 
     def set_config(self, key: str, value: str) -> None:
         self._admin.SetConfig(admin_pb2.SetConfigRequest(key=key, value=value), timeout=_CALL_TIMEOUT_S)
+
+    def set_limit(self, limit: limit_pb2.Limit) -> None:
+        self._admin.SetLimit(limit_pb2.SetLimitRequest(limit=limit), timeout=_CALL_TIMEOUT_S)
+
+    def limit_state(self, name: str) -> limit_pb2.LimitState:
+        """Of all its throttle keys together."""
+        request = limit_pb2.ListLimitsRequest(prefix=name, max_limits=1)
+        return self._admin.ListLimits(request, timeout=_CALL_TIMEOUT_S).limits[0]
 
     def stats(self, queue: str, *, max_keys: int = 1) -> admin_pb2.GetStatsResponse:
         request = admin_pb2.GetStatsRequest(queue=queue, max_keys=max_keys)

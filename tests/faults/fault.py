@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 SIMULATED = "simulation/test_simulation.py"
+LYING = "simulation/test_planted_faults.py::test_a_core_that_lies_is_found_out"
 
 
 class Fault(NamedTuple):

@@ -90,7 +90,6 @@ class Limits:
         if limit is None:
             asked.notes["expected"] = 0 if name in limits.by_name else 5
         self.world.say(f"limit {name}: {limit}".replace("\n", " "))
-        limits.ticks(self.world.engine.wall_ms)
         limits.changes(name, limit, self.world.pass_number)
 
     def reset(self) -> None:
@@ -107,7 +106,6 @@ class Limits:
         asked.notes["expected"] = 5 if nearest is None else 0 if nearest.HasField("budget") else 9
         self.world.say(f"reset {key} to {asked.notes['spent']}: {asked.notes['expected']}")
         if asked.notes["expected"] == 0:
-            limits.ticks(self.world.engine.wall_ms)
             limits.is_reset(key, asked.notes["spent"])
 
     def _answered(self, asked: Asked, status: int, _payload: bytes) -> None:

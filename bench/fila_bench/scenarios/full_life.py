@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fila_bench.admin import Admin
 from fila_bench.load import Load, Steady
@@ -31,6 +31,7 @@ class Life:
     keys: int = 10
     reach: float | None = None
     window_frames: int = 8
+    extra_headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def case(self) -> str:
@@ -121,6 +122,7 @@ def producer_plan(life: Life, address: str) -> ProducerPlan:
         batch=life.batch,
         keys=life.keys,
         window_frames=life.window_frames,
+        extra_headers=dict(life.extra_headers),
     )
 
 
@@ -129,17 +131,20 @@ def measure_life(
     budget: Budget,
     *,
     queue_config: dict[str, object] | None = None,
+    prepare: Callable[[Server], None] | None = None,
     look: Callable[[Server], None] | None = None,
     beside: Callable[[Server], AbstractContextManager[object]] | None = None,
     **server_settings: str | int,
 ) -> tuple[Steady, float]:
     """Run one load; return what was steady and the server's CPU microseconds per acked message.
 
-    `look` is called at the end, while the server is still there and still loaded; what `beside` makes is entered before
-    anything is measured.
+    `prepare` is called before the queue is made. `look` is called at the end, while the server is still there and still
+    loaded; what `beside` makes is entered before anything is measured.
     """
     config: dict[str, object] = {"fairness_key_header": "tenant", **(queue_config or {})}
     with Server(durability=life.durability, **server_settings) as server:  # type: ignore[arg-type]
+        if prepare is not None:
+            prepare(server)
         with Admin(server.address) as admin:
             admin.create(QUEUE, **config)
         consumer = ConsumerPlan(address=server.address, queue=QUEUE)
