@@ -11,7 +11,6 @@ from tests.faults.fault import LYING, SIMULATED, Fault
 from tests.faults.limits import LIMITS
 from tests.faults.order import ORDER
 
-
 FAULTS = (
     *DURABILITY,
     *ORDER,
