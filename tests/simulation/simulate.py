@@ -77,9 +77,7 @@ class Simulation:
             (self.schedules.turn, rnd.choice([0.5, 2])),
         ]
         self.limits = Limits(self.world, self.operators, self.world.limit_chance)
-        if self.limits.random.random() < 0.5:
-            self.world.limited_share = self.limits.random.choice([0.3, 0.9])
-            self.consumers.feedback, self.books.lets = self.limits.feedback, self.limits.lets
+        self._meets_limits()
         self.hooks = Hooks(self.world, self.producers)
         self.actions_near_a_crash = [
             self.producers.enqueue,
@@ -97,6 +95,12 @@ class Simulation:
                 (self.hooks.decide, rnd.choice([1, 10])),
             ]
             self.actions_near_a_crash += [policies.update, self.hooks.submit, self.hooks.decide]
+
+    def _meets_limits(self) -> None:
+        """Half of the runs have limits; the others are as they were without them."""
+        if self.limits.random.random() < 0.5:
+            self.world.limited_share = self.limits.random.choice([0.3, 0.9])
+            self.consumers.feedback, self.books.lets = self.limits.feedback, self.limits.lets
 
     def judged(self) -> Counter[str]:
         """How often each oracle judged."""
