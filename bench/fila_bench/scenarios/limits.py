@@ -30,8 +30,13 @@ def _limit(name: str) -> limit_pb2.Limit:
     if name == "slots":
         return limit_pb2.Limit(name=name, max_in_flight=1_000_000)
     if name == "budget":
-        return limit_pb2.Limit(name=name, budget=limit_pb2.Budget(amount=1e12, period_ms=86_400_000, unit=1))
-    return limit_pb2.Limit(name=name, rates=[limit_pb2.Rate(per_second=1e9, burst=1e9, unit=1)])
+        return limit_pb2.Limit(
+            name=name,
+            budget=limit_pb2.Budget(amount=1e12, period_ms=86_400_000, unit=limit_pb2.Limit.UNIT_MESSAGES),
+        )
+    return limit_pb2.Limit(
+        name=name, rates=[limit_pb2.Rate(per_second=1e9, burst=1e9, unit=limit_pb2.Limit.UNIT_MESSAGES)]
+    )
 
 
 @benchmark("limits", "server CPU a message that names four limits, and of one that names one")
@@ -132,7 +137,10 @@ def flood(budget: Budget) -> Iterator[Finding]:
     with Server() as server:
         with Admin(server.address) as admin:
             admin.set_limit(
-                limit_pb2.Limit(name="k*", rates=[limit_pb2.Rate(per_second=0.1, burst=1_000, unit=1)])
+                limit_pb2.Limit(
+                    name="k*",
+                    rates=[limit_pb2.Rate(per_second=0.1, burst=1_000, unit=limit_pb2.Limit.UNIT_MESSAGES)],
+                )
             )
             admin.create(QUEUE, fairness_key_header="tenant", throttle_key_headers=["tenant"])
             plan = ProducerPlan(address=server.address, queue=QUEUE, payload_bytes=64, keys=names, batch=100)
