@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	filav1 "github.com/fila-mq/fila/sdks/go/v1"
@@ -50,6 +51,17 @@ func settingsOf(opts []QueueOption) *queueSettings {
 }
 
 func (s *queueSettings) mask() *fieldmaskpb.FieldMask { return &fieldmaskpb.FieldMask{Paths: s.paths} }
+
+// Settings are those of a message of the API, for a program that has them so: in CreateQueue all of them, in UpdateQueue
+// those at the paths, such as "max_attempts" or "retry.base_ms", and what is left out there has its default again. It
+// replaces what options before it say.
+func Settings(config *filav1.QueueConfig, paths ...string) QueueOption {
+	return func(s *queueSettings) {
+		proto.Reset(&s.config)
+		proto.Merge(&s.config, config)
+		s.paths = slices.Clone(paths)
+	}
+}
 
 // OnEnqueueScript is Lua source that defines on_enqueue(msg); at most 64 KiB.
 func OnEnqueueScript(lua string) QueueOption {

@@ -281,6 +281,12 @@ def check_chart(_bench: Bench) -> None:
     run(sys.executable, "-m", "tools.charts.check", cwd=TREE)
 
 
+def check_terraform(bench: Bench) -> None:
+    """The provider, through a life of what docs/deploy/terraform.md makes."""
+    programs = bench.environment("terraform", "fila_mq-*.whl", "fila_cli-*.whl")
+    run(sys.executable, "-m", "tools.terraform.check", bench.address, programs / "fila", cwd=TREE)
+
+
 def digest(file: Path) -> str:
     """Return its sum."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
@@ -332,6 +338,7 @@ CHECKS: dict[str, Callable[[Bench], None]] = {
     "image": check_image,
     "newer": check_newer,
     "chart": check_chart,
+    "terraform": check_terraform,
 }
 
 if __name__ == "__main__":

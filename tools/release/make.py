@@ -7,6 +7,7 @@
     fila-mq-client-*.tgz            the JavaScript SDK, as npm packs it
     *.deb                           the server as a package of the Debian that this is made on
     fila-*.tgz                      the Helm chart
+    terraform/                      the provider for Terraform and OpenTofu
     *_oci.tar                       the server as an image, which docker, podman and containerd load
     maven/                          the Java SDK with its sources, its javadoc and its pom, as a Maven repository
     go/                             the Go SDK, as a module proxy serves it: GOPROXY=file://.../dist/go
@@ -56,6 +57,7 @@ def main() -> None:
     image(made, version)
     chart(made)
     newer(made)
+    terraform(made, version)
     shutil.copy(TREE / "tools/release/install.sh", made)
     (made / "RELEASE.md").write_text(note, encoding="utf-8")
     (made / SUMS).write_text(sums(made), encoding="ascii")
@@ -165,6 +167,21 @@ def chart(made: Path) -> None:
         "-d",
         made,
     )
+
+
+def terraform(made: Path, version: str) -> None:
+    """The provider as Terraform takes it: a zip with one program, of one system and machine."""
+    source, name = TREE / "sdks/terraform", f"terraform-provider-fila_{version}"
+    program = ASIDE / f"terraform-provider-fila_v{version}"
+    words = ("build", "-trimpath", "-ldflags=-s -w", "-o", program, ".")
+    run("go", *words, cwd=source, CGO_ENABLED="0", GOOS="linux", GOARCH="amd64")
+    inside = zipfile.ZipInfo(program.name)
+    inside.external_attr = 0o100755 << 16
+    (made / "terraform").mkdir()
+    with zipfile.ZipFile(made / f"terraform/{name}_linux_amd64.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr(inside, program.read_bytes(), zipfile.ZIP_DEFLATED)
+    out = ("-json", "-output", made / "sbom/terraform-provider-fila.cdx.json")
+    run("go", "tool", "cyclonedx-gomod", "mod", *out, ASIDE / "clone/sdks/terraform", cwd=GO_TOOLS)
 
 
 def sums(folder: Path) -> str:
