@@ -51,6 +51,8 @@ WITHOUT_ARGUMENT = {
     "Redrive.up_to_offset": "as after_offset",
     "ListKeyPolicies.after": "for page after page of a file that `fila export --keys` writes",
     "ListLimits.throttle_key": "get_limit asks by it",
+    "GetMessage.with_past": "of a broker with a history: fila trace, the gateway, the console and Python's SDK ask it",
+    "GetMessage.offset": "as with_past",
     "UpdateQueue.update_mask": "made of the settings that are given",
     "DryRunPolicy.update_mask": "made of the settings that are given",
 }
