@@ -89,7 +89,7 @@ def pattern(budget: Budget) -> Iterator[Finding]:
         with Server() as server:
             with Admin(server.address) as admin:
                 each = limit_pb2.Rate(
-                    per_second=rate_per_s / keys, burst=max(1.0, rate_per_s / keys / 10), unit=1
+                    per_second=rate_per_s / keys, burst=max(1.0, rate_per_s / keys / 10), unit="UNIT_MESSAGES"
                 )
                 for name in ["k*"] if keys == many else map(key_text, range(keys)):
                     admin.set_limit(limit_pb2.Limit(name=name, rates=[each]))
