@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from fila_server.history_files import columns, judging
+from fila_server.history_files.channel_twin import ChannelTwin, Flow, Message
 from fila_server.history_files.command_line import group
 from fila_server.history_files.judge import NOT_JUDGED, UNSURE, Judgement
 from tests.core import driven_engine
@@ -231,3 +232,20 @@ def test_verify_says_what_was_judged_and_what_was_not(tmp_path):
     assert done.exit_code == 3
     assert f"A promise was broken. {RUNS[0]}: delivered of orders/default" in done.output
     assert "two leases at a time" in done.output
+
+
+def test_rounds_that_a_limited_key_makes_pass_unseen_put_nobody_in_the_wrong():
+    twin = ChannelTwin(1000)
+    noisy, hooli, umbrella = (twin.flow(key, 1) for key in ("noisy", "hooli", "umbrella"))
+
+    def ready(offset: int, flow: Flow, cost: int, *, is_limited: bool = False) -> Message:
+        message = Message(offset, flow, cost, is_limited=is_limited)
+        twin.is_unknown(message)
+        twin.becomes_ready(message, in_pass=offset)
+        return message
+
+    first, second = ready(1, noisy, 5000), ready(2, noisy, 3000)
+    assert twin.goes(ready(3, hooli, 1000, is_limited=True)) is None
+    ready(4, umbrella, 6000)
+    assert twin.goes(first) == ""
+    assert twin.goes(second) == ""
