@@ -243,6 +243,10 @@ func TestAnUpdateNamesExactlyWhatWasGiven(t *testing.T) {
 		if !proto.Equal(got, want) || len(got.GetUpdateMask().GetPaths()) != 3 || got.GetUpdateMask().GetPaths()[1] != "retry.base_ms" {
 			t.Errorf("got %v", got)
 		}
+		settings := Settings(want.GetConfig(), want.GetUpdateMask().GetPaths()...)
+		if _, err := client.UpdateQueue(t.Context(), "q", settings); err != nil || !proto.Equal(got, want) {
+			t.Errorf("settings as a message: got %v, %v", got, err)
+		}
 	})
 }
 

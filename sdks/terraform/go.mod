@@ -6,6 +6,7 @@ require (
 	github.com/fila-mq/fila/sdks/go v0.0.0
 	github.com/hashicorp/terraform-plugin-framework v1.19.0
 	github.com/hashicorp/terraform-plugin-go v0.31.0
+	google.golang.org/grpc v1.80.0
 	google.golang.org/protobuf v1.36.12
 )
 
@@ -36,7 +37,6 @@ require (
 	golang.org/x/sys v0.40.0 // indirect
 	golang.org/x/text v0.33.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260120221211-b8f7ae30c516 // indirect
-	google.golang.org/grpc v1.80.0 // indirect
 )
 
 replace github.com/fila-mq/fila/sdks/go => ../go

@@ -28,6 +28,9 @@ BUILT = TREE / "build/terraform"
 PROVIDER = "terraform-provider-fila"
 KEY = r"fila_[A-Za-z0-9]+_[A-Za-z0-9]{20}"
 COMMAND_S_MAX = 120
+# Lines of the page that the check changes.
+ATTEMPTS = "max_attempts        = 5"
+BUDGET = "budget = { amount = 1000, period_ms = 3600000 }"
 PAGE = TREE / "docs/deploy/terraform.md"
 HEAD = 'terraform {\n  required_providers {\n    fila = { source = "fila-mq/fila" }\n  }\n}\n'
 # The run's own key opens a second connection.
@@ -48,6 +51,8 @@ REFUSED = (
     ("queue", 'name = "bad"\n max_attempts = -1', ("max_attempts", "from 0 to 4294967295")),
     ("queue", 'name = "bad"\n weights = { a = 5000000000 }', ("weights", "4294967295")),
     ("queue", 'name = "bad"\n visibility_timeout_ms = 5', ("visibility_timeout_ms", "1000")),
+    ("config", 'key = "terraform.there"\n value = "mine"', ('Import it with the id "terraform.there"',)),
+    ("principal", 'name = "bad"\n quotas = { stored_bytes = 5 }', ("quotas", "bound to a tenant")),
     ("config", 'key = "bad"\n value = ""', ("value", "empty")),
     ("grant", 'name = "bad"\n right = "rule"', ("right", "produce")),
     ("limit", 'name = "bad"\n rates = [{ per_second = -1 }]', ("rates", "1e+09")),
@@ -156,7 +161,8 @@ def check(address: str, provider: Path, fila: Path) -> None:
         )
         run.main.write_text(written + WITH_KEY)
         check_life(run, [str(fila), "--addr", address])
-        check_refusals(run)
+        check_budget(run)
+        check_refusals(run, [str(fila), "--addr", address])
         run.main.write_text(written)
         check_import(run)
         assert "Destroy complete" in run.run("destroy", "-auto-approve")
@@ -192,19 +198,37 @@ def check_life(run: Tofu, fila: list[str]) -> None:
     run.apply()
 
 
-def check_refusals(run: Tofu) -> None:
-    """Each bad value is refused by a sentence that names the field and what it may be, and nothing is made."""
+def check_budget(run: Tofu) -> None:
+    """A budget of nothing takes a limit's budget away, and it comes back."""
+    kept = run.main.read_text()
+    for program, amount in ((kept.replace(BUDGET, "budget = { amount = 0 }"), 0), (kept, 1000)):
+        run.main.write_text(program)
+        assert "1 changed" in run.apply()
+        assert "No changes" in run.plan()
+        assert f'"amount": {amount}' in run.state()
+
+
+def check_refusals(run: Tofu, fila: list[str]) -> None:
+    """Each bad value is refused by a sentence with the field and its bounds, and nothing is made."""
+    command(fila, "config", "set", "terraform.there", "theirs")
     kept = run.main.read_text()
     for kind, program, words in REFUSED:
         run.main.write_text(f'{kept}\nresource "fila_{kind}" "bad" {{\n {program}\n}}\n')
         said = run.run("apply", "-auto-approve", good=(1,))
         assert all(word in said for word in words), said
-    changed = kept.replace("max_attempts        = 5", "max_attempts        = 5\n  visibility_timeout_ms = 7")
-    assert changed != kept
-    run.main.write_text(changed)
-    said = run.run("plan", good=(1,))
-    assert "visibility_timeout_ms must be from 1000" in said, said
+    # Of a queue that is there, the plan knows what the server knows.
+    for line, words in {
+        "visibility_timeout_ms = 7": "visibility_timeout_ms must be from 1000",
+        'on_enqueue_script = "function ("': "on_enqueue_script",
+    }.items():
+        run.main.write_text(kept.replace(ATTEMPTS, f"{ATTEMPTS}\n  {line}"))
+        said = run.run("plan", good=(1,))
+        assert "Cannot plan fila_queue" in said, said
+        assert words in said, said
     run.main.write_text(kept)
+    assert "theirs" in command(fila, "config", "get", "terraform.there")
+    command(fila, "config", "delete", "terraform.there")
+    assert '"bad"' not in command(fila, "auth", "list", "-o", "json")
 
 
 def check_import(run: Tofu) -> None:

@@ -35,6 +35,11 @@ type kind struct {
 	// derived are those that the server may change with another one.
 	derived []string
 
+	// always: each is there, with its defaults before anything is set.
+	always bool
+	// stays: one of which the server drops a setting is not deleted again, because it may hold what was there before.
+	stays bool
+
 	// refuse says what is wrong with a plan before anything is done; the state is empty where one is to be made.
 	refuse func(planned, state object) *unfit
 	// try asks the server the same of one that is there; nil where the server has no call for it.

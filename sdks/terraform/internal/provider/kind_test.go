@@ -3,15 +3,12 @@ package provider
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"google.golang.org/protobuf/proto"
 
-	fila "github.com/fila-mq/fila/sdks/go"
 	filav1 "github.com/fila-mq/fila/sdks/go/v1"
 )
 
@@ -42,7 +39,9 @@ func TestSettingsComeBackAsTheyWereWritten(t *testing.T) {
 			Rates:  []*filav1.Rate{{PerSecond: 0.1, Unit: filav1.Limit_UNIT_COST}, {}},
 			Budget: &filav1.Budget{Amount: 5, AnchorMs: -7}, Shadow: true,
 		},
-		&schedules: &filav1.ScheduleSettings{Cron: "0 9 * * *", Payload: []byte("x"), Missed: filav1.MissedRule_MISSED_RULE_ALL},
+		&schedules: &filav1.ScheduleSettings{
+			Cron: "0 9 * * *", Payload: []byte("x"), Missed: filav1.MissedRule_MISSED_RULE_ALL,
+		},
 	}
 	for k, settings := range written {
 		value := k.object(make([]string, len(k.keys)), settings, typeOfSchema(k))
@@ -61,14 +60,6 @@ func TestAnUpdateNamesOnlyWhatThePlanKnowsAndChanges(t *testing.T) {
 	planned["max_bytes"] = tftypes.NewValue(tftypes.Number, tftypes.UnknownValue)
 	if got := fmt.Sprint(queues.changes(planned, state)); got != "[max_depth retry.base_ms]" {
 		t.Errorf("the mask is %s", got)
-	}
-}
-
-func TestAServerThatLacksACallIsToldWithTheVersionThatHasIt(t *testing.T) {
-	var said diag.Diagnostics
-	limits.report(&said, "create", fmt.Errorf("%w: SetLimit", fila.ErrNotSupported))
-	if sentence := said[0].Detail(); !strings.Contains(sentence, "fila_limit needs a server of version "+fila.Version) {
-		t.Error(sentence)
 	}
 }
 

@@ -22,6 +22,7 @@ var queues = kind{
 	about:    "A queue with its dead-letter queue. Destroying it destroys the messages in both.",
 	keys:     []string{"name"},
 	settings: &filav1.QueueConfig{},
+	stays:    true, // a dead-letter queue of its name may have been there with its letters
 	get: func(ctx context.Context, c *fila.Client, key []string) (proto.Message, error) {
 		answer, err := c.GetQueue(ctx, key[0])
 		return answer.GetConfig(), err
@@ -82,6 +83,7 @@ var keyPolicies = kind{
 	settings: &filav1.SetKeyPolicyRequest{},
 	only:     []string{"weight", "paused", "max_in_flight", "rate_per_second", "burst"},
 	derived:  []string{"burst"},
+	always:   true,
 	get: func(ctx context.Context, c *fila.Client, key []string) (proto.Message, error) {
 		policies, err := c.ListKeyPolicies(ctx, key[0], fila.FairnessKey(key[1]))
 		for _, each := range policies {
@@ -173,12 +175,6 @@ var principals = kind{
 		return answer, err
 	},
 	create: func(ctx context.Context, c *fila.Client, key []string, settings proto.Message) error {
-		if _, err := c.GetPrincipal(ctx, key[0]); !errors.Is(err, fila.ErrNotFound) {
-			if err == nil {
-				err = fmt.Errorf("%s is there already: import it with the id %[1]s", key[0])
-			}
-			return err
-		}
 		// A name comes into being with a key or a right. This key is taken away before anybody has it.
 		wanted := settings.(*filav1.Principal)
 		made, err := c.CreateKey(ctx, key[0], fila.AsTenant(wanted.GetTenant()))
@@ -188,7 +184,10 @@ var principals = kind{
 		if err := c.RevokeKey(ctx, made.GetKeyId()); err != nil || wanted.GetQuotas() == nil {
 			return err
 		}
-		_, err = c.SetQuotas(ctx, key[0], wanted.GetQuotas())
+		if _, err = c.SetQuotas(ctx, key[0], wanted.GetQuotas()); err != nil {
+			// Refused quotas leave no name behind, which the next apply would find.
+			_, _ = c.ForgetPrincipal(ctx, key[0])
+		}
 		return err
 	},
 	update: func(ctx context.Context, c *fila.Client, key []string, settings proto.Message, _ []string) error {

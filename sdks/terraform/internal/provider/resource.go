@@ -50,7 +50,9 @@ func (k *kind) found(ctx context.Context, c *fila.Client, key []string, of tftyp
 }
 
 // ModifyPlan refuses what can be known to fail before anything is done.
-func (m *managed) ModifyPlan(ctx context.Context, asked resource.ModifyPlanRequest, answer *resource.ModifyPlanResponse) {
+func (m *managed) ModifyPlan(
+	ctx context.Context, asked resource.ModifyPlanRequest, answer *resource.ModifyPlanResponse,
+) {
 	if asked.Plan.Raw.IsNull() || asked.Plan.Raw.Equal(asked.State.Raw) {
 		return
 	}
@@ -84,11 +86,29 @@ func (k *kind) changes(planned, state object) []string {
 
 func (m *managed) Create(ctx context.Context, asked resource.CreateRequest, answer *resource.CreateResponse) {
 	planned := objectOf(asked.Plan.Raw)
-	if err := m.create(ctx, m.client, m.keyOf(planned), m.settingsOf(planned)); err != nil {
+	key := m.keyOf(planned)
+	there, err := m.found(ctx, m.client, key, asked.Plan.Raw.Type())
+	if err == nil && !there.IsNull() && !m.always {
+		err = fmt.Errorf("it is there already, and not in the state. Import it with the id %q, or make one with "+
+			"another %s", strings.Join(key, ","), m.keys[len(m.keys)-1])
+	}
+	if err == nil {
+		err = m.create(ctx, m.client, key, m.settingsOf(planned))
+	}
+	if err != nil {
 		m.report(&answer.Diagnostics, "create", err)
 		return
 	}
-	m.keep(ctx, "create", asked.Plan, &answer.State, &answer.Diagnostics)
+	if !m.keep(ctx, "create", asked.Plan, &answer.State, &answer.Diagnostics) && !m.always {
+		// In the state it would be replaced by the next apply, with all that came into it meanwhile.
+		answer.State.RemoveResource(ctx)
+		if m.stays {
+			answer.Diagnostics.AddWarning("It stays on the server", "It is not in the state. Leave the setting out, "+
+				"and import it with the id "+strings.Join(key, ",")+"; or delete it.")
+		} else if err := m.remove(ctx, m.client, key); err != nil {
+			m.report(&answer.Diagnostics, "take back", err)
+		}
+	}
 }
 
 func (m *managed) Update(ctx context.Context, asked resource.UpdateRequest, answer *resource.UpdateResponse) {
@@ -103,10 +123,10 @@ func (m *managed) Update(ctx context.Context, asked resource.UpdateRequest, answ
 	m.keep(ctx, "update", asked.Plan, &answer.State, &answer.Diagnostics)
 }
 
-// keep puts what the server has now into the state, and says what it did not take.
+// keep puts what the server has now into the state. It says what the server did not take, and returns false then.
 func (m *managed) keep(
 	ctx context.Context, doing string, plan tfsdk.Plan, state *tfsdk.State, said *diag.Diagnostics,
-) {
+) (taken bool) {
 	planned := objectOf(plan.Raw)
 	now, err := m.found(ctx, m.client, m.keyOf(planned), plan.Raw.Type())
 	if err == nil && now.IsNull() {
@@ -114,16 +134,18 @@ func (m *managed) keep(
 	}
 	if err != nil {
 		m.report(said, doing, err)
-		return
+		return true
 	}
-	state.Raw = now
+	state.Raw, taken = now, true
 	has := objectOf(now)
 	for name, value := range planned {
 		if !keeps(value, has[name]) {
+			taken = false
 			m.report(said, doing, &unfit{name, fmt.Sprintf("%s was sent, and the server has another value now. A server "+
 				"older than %s may not know this setting; or somebody changed it meanwhile.", name, fila.Version)})
 		}
 	}
+	return taken
 }
 
 func (m *managed) Read(ctx context.Context, asked resource.ReadRequest, answer *resource.ReadResponse) {
