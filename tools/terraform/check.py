@@ -217,14 +217,14 @@ def check_refusals(run: Tofu, fila: list[str]) -> None:
         said = run.run("apply", "-auto-approve", good=(1,))
         assert all(word in said for word in words), said
     # Of a queue that is there, the plan knows what the server knows.
-    for line, words in {
+    for line, wrong in {
         "visibility_timeout_ms = 7": "visibility_timeout_ms must be from 1000",
         'on_enqueue_script = "function ("': "on_enqueue_script",
     }.items():
         run.main.write_text(kept.replace(ATTEMPTS, f"{ATTEMPTS}\n  {line}"))
         said = run.run("plan", good=(1,))
         assert "Cannot plan fila_queue" in said, said
-        assert words in said, said
+        assert wrong in said, said
     run.main.write_text(kept)
     assert "theirs" in command(fila, "config", "get", "terraform.there")
     command(fila, "config", "delete", "terraform.there")
