@@ -80,6 +80,41 @@ def test_one_command_runs_broker_console_and_gateway_and_a_signal_stops_them(
 
 
 @pytest.mark.e2e
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="another system does not tell a child that its parent is gone"
+)
+def test_a_kill_takes_broker_console_and_gateway_along(tmp_path: Path, ports: list[int]) -> None:
+    up = _up(tmp_path, ports)
+    _wait_until_all_answer(ports)
+
+    up.kill()
+    said = up.communicate(timeout=30)[1]  # until the last of them closed it
+
+    assert '"event":"server.stopped"' in said
+    for port in ports:
+        socket.create_server(("127.0.0.1", port)).close()
+
+
+@pytest.mark.parametrize("taken", ["broker", "console", "http"])
+def test_a_port_that_is_taken_is_named_before_anything_starts(
+    tmp_path: Path, ports: list[int], taken: str
+) -> None:
+    port = ports[("broker", "console", "http").index(taken)]
+    with socket.create_server(("127.0.0.1", port)):
+        up = _up(tmp_path, ports)
+        said = up.communicate(timeout=START_S_MAX)[1]
+
+    assert up.returncode == 1
+    assert f"--{taken}: nothing can listen at 127.0.0.1:{port} (Address already in use)" in said
+    assert not (tmp_path / "data").exists()
+
+
+def test_one_port_for_two_of_them_is_refused(tmp_path: Path, ports: list[int]) -> None:
+    up = _up(tmp_path, [ports[0], ports[0], *ports[2:]])
+    assert f"--console: nothing can listen at 127.0.0.1:{ports[0]}" in up.communicate(timeout=START_S_MAX)[1]
+
+
+@pytest.mark.e2e
 def test_a_broker_that_ends_is_named_and_nothing_stays(tmp_path: Path, ports: list[int]) -> None:
     with socket.create_server(("127.0.0.1", ports[3])):
         up = _up(tmp_path, ports)

@@ -381,3 +381,21 @@ def test_who_asks_why_a_key_waits_hears_what_its_limit_learned(engine: DrivenEng
     assert answer.learned_per_second == pytest.approx(92.15)
     assert answer.refused_at.ToMilliseconds() == engine.wall_ms - 4_000
     assert 0 <= answer.until.ToMilliseconds() - closed_until_ms < 100
+
+
+def test_a_first_rate_of_0_stops_what_learns_until_it_is_set_again(engine: DrivenEngine) -> None:
+    learns(engine, least=5)
+    send(engine, 20)
+    stop = admin.SetConfigRequest(key="throttle.b", value="0,0")
+    engine.call(commands.SET_CONFIG, stop, admin.SetConfigResponse)
+    for _ in range(5):
+        engine.advance(1_000)
+        assert engine.lease("q") == []
+    assert not state(engine).HasField("closed_until")
+    assert state(engine).learned_per_second == 0
+
+    learns(engine, per_second=10, least=5)
+    assert state(engine).learned_per_second == 10
+    engine.advance(1_000)
+    engine.run_pass()
+    assert engine.lease("q") or engine.lease("q")

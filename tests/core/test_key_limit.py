@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fila.v1 import admin_pb2 as admin
@@ -227,6 +227,7 @@ def lived(seed: int, *, by_header: bool) -> list[Any]:
     return seen
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 10_000))
 def test_a_queue_decides_as_if_each_message_named_the_limit_in_a_header(seed: int) -> None:
     assert lived(seed, by_header=False) == lived(seed, by_header=True)

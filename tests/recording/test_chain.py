@@ -386,3 +386,22 @@ def test_a_directory_that_is_no_history_is_refused(tmp_path: Path):
     code, said = verified(tmp_path)
     assert code == 2
     assert "holds no history: it has no folder _list" in said
+
+
+def test_a_list_that_was_emptied_is_no_history_that_follows(history: Path):
+    for path in (history / "_list").iterdir():
+        path.unlink()
+    code, said = verified(history)
+    assert code == 3
+    assert "files lie there and no entry lists them: _list was emptied" in said
+
+
+def test_a_history_of_which_nothing_is_left_is_not_called_consistent(history: Path):
+    for path in [*history.rglob("*.parquet"), *(history / "_list").iterdir()]:
+        path.unlink()
+    code, said = verified(history)
+    assert code == 1
+    assert (
+        "lists no file: its broker has closed none yet, or all of it was removed; nothing was verified"
+        in said
+    )

@@ -131,8 +131,8 @@ def pattern(budget: Budget) -> Iterator[Finding]:
     "a pattern that meets more than a million names a minute: memory, and a quiet caller's wait",
 )
 def flood(budget: Budget) -> Iterator[Finding]:
-    """Each message names the next of many names, which come round again, and is acked at once. A name has used some of its rate, so the broker keeps it
-    until it is full again: here for ten seconds."""
+    """Each message names the next of many names, which come round again, and is acked at once. A name has used some of
+    its rate, so the broker keeps it until it is full again: here for ten seconds."""
     seconds = 6 * budget.seconds
     names = int(_NAMES_A_SECOND * _FLOOD_FACTOR * (seconds + budget.warm_up_s))
     with Server() as server:

@@ -168,6 +168,9 @@ def run(arguments: list[str] | None = None) -> int:
     try:
         # Anything a command returns is its exit code; most return nothing.
         words = _as_flags(sys.argv[1:] if arguments is None else arguments)
+        for number, word in enumerate(words, 1):
+            if not _is_text(word):
+                return _fail(f"argument {number}, {word!a}, is not UTF-8, and every argument must be", 2)
         return _exit_code(fila.main(words, prog_name="fila", standalone_mode=False, obj=session))
     except click.exceptions.NoArgsIsHelpError as error:
         # Somebody who types `fila queue` wants to know what may follow.
@@ -181,6 +184,15 @@ def run(arguments: list[str] | None = None) -> int:
         return _fail("stopped", 130)
     finally:
         session.close()
+
+
+def _is_text(word: str) -> bool:
+    """Bytes of a command line that are no UTF-8 stand in it as half surrogates."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _as_flags(words: list[str]) -> list[str]:

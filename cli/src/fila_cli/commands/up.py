@@ -1,15 +1,19 @@
 """`fila up`: a broker, its console and its HTTP gateway, for one laptop.
 
-Each is the process that its own command starts. This one starts all three, and stops all when one ends.
+Each is the process that its own command starts. This one starts all three, and stops all when one ends. On Linux they
+are stopped when this one is gone, too, also by kill -9.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from importlib.util import find_spec
 
 import click
@@ -21,6 +25,8 @@ START_S_MAX = 60.0
 STOP_S_MAX = 15.0
 """A broker drains for up to ten seconds."""
 LOOK_EVERY_S = 0.05
+PR_SET_PDEATHSIG = 1
+"""Of Linux's prctl: which signal comes when the parent is gone."""
 FILA = "from fila_cli.main import main; main()"
 
 
@@ -61,6 +67,7 @@ def up(
     """Run a broker, its console and its HTTP gateway on this machine until Ctrl-C."""
     if find_spec("fila_server") is None:
         raise click.ClickException("the server is not installed beside this command: install fila-server")
+    _all_free({"--broker": broker, "--console": console, "--http": http})
     address = _text(broker)
     directory = ["--data-dir", data_dir] if data_dir else []
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -79,10 +86,30 @@ def up(
         _stop(running)
 
 
+def _all_free(places: dict[str, tuple[str, int]]) -> None:
+    """Or a broker that is there already would be taken for the one that is to start."""
+    with ExitStack() as held:
+        for option, place in places.items():
+            try:
+                family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+                held.enter_context(socket.create_server(place, family=family))
+            except OSError as error:
+                why = f"{option}: nothing can listen at {_text(place)} ({os.strerror(error.errno or 0)})"
+                raise click.ClickException(f"{why}; stop what does, or give another address") from None
+
+
 def _start(*words: str) -> subprocess.Popen[bytes]:
     # In a group of its own: Ctrl-C in a terminal reaches this process alone, which stops the others in order.
-    command = [sys.executable, *words]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - our own
+    return subprocess.Popen(  # noqa: S603 - our own
+        [sys.executable, *words],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=_goes_with_its_parent if sys.platform == "linux" else None,  # noqa: PLW1509 - no other thread runs
+    )
+
+
+def _goes_with_its_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _wait_for(place: tuple[str, int], broker: subprocess.Popen[bytes]) -> None:

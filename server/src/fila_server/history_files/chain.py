@@ -83,6 +83,8 @@ def check(directory: Path, head: str = "") -> Found:
     replaced = {file for entry in entries for file in entry.get("replaces") or ()}
     for entry in entries:
         _file(directory, entry, replaced, found)
+    if not entries:
+        _unlisted(directory, found)
     if head and head not in hashes:
         found.wrong.append(
             f"no entry has the head {head[:16]}...: what led up to it was cut off or replaced since somebody kept it"
@@ -102,6 +104,13 @@ def _read(directory: Path, found: Found) -> list[Entry]:
             continue
         entries.append(entry | {"_name": path.name})
     return entries
+
+
+def _unlisted(directory: Path, found: Found) -> None:
+    """Of a broker that has closed no file yet there is none, but what was open when it was killed."""
+    files = [path for path in directory.glob("*/date=*/hour=*/*.parquet") if not path.name.startswith("_")]
+    if files and not any((directory / LIST).glob("_*.open")):
+        found.wrong.append(f"{len(files):,} files lie there and no entry lists them: {LIST} was emptied")
 
 
 def _links(entries: Sequence[Entry], hashes: Sequence[str], found: Found) -> None:

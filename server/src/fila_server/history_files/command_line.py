@@ -58,6 +58,10 @@ def verify(directory: Path, head: str, against: str) -> None:
     found = chain.check(directory, head)
     for said in found.wrong:
         click.echo(f"wrong: {said}")
+    if not (found.wrong or upkeep.entries(directory)):
+        raise click.ClickException(
+            f"{directory} lists no file: its broker has closed none yet, or all of it was removed; nothing was verified"
+        )
     for said in found.noted:
         click.echo(f"note: {said}")
     if against == "reference":

@@ -155,11 +155,11 @@ class Judge:
         elif kind == "queue_deleted":
             for channel in self._channels.values():
                 if channel.queue == queue:
-                    _blur(channel)
+                    self._blur(channel)
             self._made_here.discard(queue)
             self._allowed.queue_deleted(queue)
         elif kind in ("channel_deleted", "channel_sought"):
-            _blur(self._channel(queue, change["channel"]))
+            self._blur(self._channel(queue, change["channel"]))
         elif kind in ("consumer_joined", "consumer_room"):
             said = json.loads(change["value"])
             self._room[said["consumer"]] = said["room"]
@@ -266,7 +266,7 @@ class Judge:
 
     def _comes(self, channel: Channel, row: Row, following: str) -> None:
         if row.kind == "rewound":
-            _blur(channel)
+            self._blur(channel)
             return
         if row.offset in channel.messages:
             self._fault(row, "it is in the channel already")
@@ -380,6 +380,17 @@ class Judge:
             channel.turns.is_known(message, OVER)
         del channel.messages[row.offset]
 
+    def _blur(self, channel: Channel) -> None:
+        """Messages of before and after have the same names from here on. Nobody tells how what was leased ends, so it
+        counts as given back now."""
+        channel.is_blurred = True
+        for message in channel.messages.values():
+            if message.state == LEASED:
+                at = (channel.queue, channel.name, message.flow.key)
+                self._allowed.ended(at, message.throttle_keys, message.cost, back=True)
+        channel.messages.clear()
+        channel.delays.clear()
+
     # --- the end of a pass ---------------------------------------------------------------------
 
     def _deliveries_end(self, delivered: Mapping[int, int]) -> None:
@@ -412,10 +423,3 @@ def _what_follows(rows: list[Row]) -> list[str]:
         found.append(newest.get(at, HAS_NO_ROW_YET))
         newest[at] = row.kind
     return found[::-1]
-
-
-def _blur(channel: Channel) -> None:
-    """Messages of before and after have the same names from here on."""
-    channel.is_blurred = True
-    channel.messages.clear()
-    channel.delays.clear()

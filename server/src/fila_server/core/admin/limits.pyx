@@ -18,7 +18,7 @@ from fila_server.core.protocol.protobuf cimport (
     FIXED64, put_double_field, put_nested, put_number_field, put_tag, put_text_field,
     put_timestamp_field,
 )
-from fila_server.core.scheduling.following cimport following_open_ms, key_follows
+from fila_server.core.scheduling.following cimport following_open_ms, key_follows, terms_follow
 from fila_server.core.scheduling.limits cimport limit_find, limit_of, limit_says_something, limit_set
 from fila_server.core.scheduling.parts cimport parts_refill
 from fila_server.core.scheduling.throttle cimport (
@@ -145,7 +145,7 @@ cdef void _put_key(Core* core, Buffer* b, const LimitTerms* terms, ThrottleKey* 
         put_timestamp_field(b, v1.LIMIT_STATE_PERIOD_ENDS_AT, ledger_ends_ms(&ledger))
     if key != NULL and key_follows(key):
         _put_learned(core, b, key)
-    elif terms.most > 0:
+    elif terms_follow(terms):
         put_double_field(
             b, v1.LIMIT_STATE_LEARNED_PER_SECOND,
             max(terms.least, min(terms.most, terms.rates[0].per_second)))

@@ -10,7 +10,8 @@ from fila_server.core.state.limits cimport LimitTerms
 from fila_server.core.state.state cimport Core, ThrottleKey
 
 cdef inline bint terms_follow(const LimitTerms* terms) noexcept nogil:
-    return terms.most > 0
+    """A first rate of 0 is an operator's stop: nothing that a provider says opens it."""
+    return terms.most > 0 and terms.rates[0].per_second > 0
 
 cdef inline bint key_follows(const ThrottleKey* key) noexcept nogil:
     return key.parts != NULL and terms_follow(&key.parts.terms)

@@ -1,6 +1,6 @@
 """A rate that follows what its provider says: it falls when calls are refused, and probes back within bounds.
 
-    refused     at once to 0.96 of what it was; further, down to the accepted part, while more of what left
+    refused     at once to 0.92 of what it was; further, down to the accepted part, while more of what left
                 before is refused. What left before a decrease never counts for another one
     waited for  back to where it was refused, fast at first and slowly near it: the limit should be there
     beyond      ever faster: the limit must have moved

@@ -14,7 +14,6 @@ cdef int64_t STEP_NS = 100_000_000
 cdef double LONGEST_STEP_S = 1                      # or a message's time: less often asked, nobody waited
 cdef double QUIET_S = 2                             # or 1.5 messages' time: behind a refusal it does not grow
 
-cdef double DECREASE = 0.96
 cdef double OF_ACCEPTED = 0.97
 cdef double LOWEST_PART = 0.45                      # of what was in force is left by one decrease
 cdef double WEIGHT_OF_ONE = 0.05                    # of an answer in `share`
@@ -66,7 +65,7 @@ cdef void learned_refused(
     learned.waited_s = learned.beyond_s = 0
     learned.share += WEIGHT_OF_ONE * (1 - learned.share)
     part = max(LOWEST_PART, 1 - learned.share)
-    learned.rate = _within(learned, min(learned.rate, learned.before * min(DECREASE, OF_ACCEPTED * part)))
+    learned.rate = _within(learned, min(learned.rate, learned.before * OF_ACCEPTED * part))
     learned.near = learned.before
     if learned.share > MOVED_SHARE:
         learned.near = learned.before * part

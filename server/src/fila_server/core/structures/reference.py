@@ -302,7 +302,7 @@ class ReferenceLearnedRate:
         self.quiet_since_ns = now_ns
         self.steps_s, self.steps_beyond_s = [], []
         accepted_part = max(0.45, 1 - self._share())
-        self.rate = self._within(min(self.rate, self.before * 0.96, self.before * accepted_part * 0.97))
+        self.rate = self._within(min(self.rate, self.before * accepted_part * 0.97))
         self.refused_at_s = self.before * accepted_part if self._share() > 0.4 else self.before
         if self.rate == self.least:
             self.refused_at_s = None
