@@ -239,6 +239,7 @@ class Consumers:
         asked.notes["expected"] = expected = []
         if session is not None and (session.ended or session.token not in world.model.consumers):
             world.unanswered.pop(asked.notes["sequence"], None)
+            world.settled_late.add(asked.notes["sequence"])
             return
         where = world.model.queues.get(asked.notes["where"][0])
         asked.notes["fsync"] = where.config["fsync"] if where is not None else 0

@@ -44,6 +44,8 @@ class World(Failures):
         self.mailbox: deque[Asked] = deque()
         self.taken: list[Asked] = []
         self.unanswered: dict[int, Asked] = {}
+        self.settled_late: set[int] = set()
+        """Settlements of sessions that had ended: of a queue that is going, one may still be answered, and refused."""
         self.next_pass_ns: int | None = None
         self.clean_passes = True
         self.ended_by_us: set[int] = set()
@@ -243,6 +245,8 @@ class World(Failures):
     def _session_answer(self, payload: bytes) -> None:
         response = service.ConsumeSessionResponse.FromString(payload)
         if response.HasField("settled"):
+            if response.settled.sequence in self.settled_late and response.settled.failures:
+                return
             self._answer(response.settled.sequence, 0, payload)
 
     # --- commits, crashes, quiet ----------------------------------------------------------------
