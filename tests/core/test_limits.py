@@ -9,6 +9,7 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import limit_pb2 as pb
+from fila.v1 import messages_pb2 as messages
 from fila_server.core.protocol import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine
 from tests.core.driven_session import DrivenSession
@@ -200,6 +201,21 @@ def test_what_waits_for_one_limit_holds_nothing_of_the_other(engine: DrivenEngin
 # --- those that need several ------------------------------------------------------------------
 
 
+def work(
+    engine: DrivenEngine, held: list[tuple[int, messages.Message]], total: dict[str, int], *, steps: int
+) -> None:
+    """Steps of 50 ms: take what goes, count it by its fairness key, and ack each after two to four of them."""
+    for step in range(steps):
+        engine.sleep(50)
+        for message in engine.lease("q", most=100):
+            held.append((step + 2 + step % 3, message))
+            total[message.metadata.fairness_key] = total.get(message.metadata.fairness_key, 0) + 1
+        over = [message for end, message in held if end <= step]
+        held[:] = [each for each in held if each[0] > step]
+        if over:
+            engine.ack("q", over)
+
+
 @pytest.mark.parametrize("needs", ["rates", "a rate and slots", "slots"])
 def test_nobody_starves_who_needs_two_limits_that_others_always_use_up(
     engine: DrivenEngine, needs: str
@@ -218,15 +234,7 @@ def test_nobody_starves_who_needs_two_limits_that_others_always_use_up(
     total: dict[str, int] = {}
     held = [(2, message) for message in engine.lease("q", most=100)]
     send(engine, 30, key="b", u="other", k="both")
-    for step in range(1200):
-        engine.sleep(50)
-        for message in engine.lease("q", most=100):
-            held.append((step + 2 + step % 3, message))
-            total[message.metadata.fairness_key] = total.get(message.metadata.fairness_key, 0) + 1
-        over = [message for end, message in held if end <= step]
-        held = [each for each in held if each[0] > step]
-        if over:
-            engine.ack("q", over)
+    work(engine, held, total, steps=1200)
     assert total["both"] == 30, total
     assert total["first"] > 60, total
     assert total["second"] > 60, total
@@ -247,15 +255,7 @@ def test_of_many_who_need_two_limits_the_one_that_waits_for_longest_comes_first(
     for number in range(12):
         send(engine, 4, key="b", u="other", k=f"both {number}")
     total: dict[str, int] = {}
-    for step in range(500):
-        engine.sleep(50)
-        for message in engine.lease("q", most=100):
-            held.append((step + 2 + step % 3, message))
-            total[message.metadata.fairness_key] = total.get(message.metadata.fairness_key, 0) + 1
-        over = [message for end, message in held if end <= step]
-        held = [each for each in held if each[0] > step]
-        if over:
-            engine.ack("q", over)
+    work(engine, held, total, steps=500)
     assert [total.get(f"both {number}", 0) for number in range(12)] == [4] * 12, total
 
 
