@@ -144,6 +144,10 @@ $(VENV)/.system-dev: $(VENV)/.system-build
 	@PYTHON=$(PYTHON) tools/system-packages dev
 	@touch $@
 
+$(VENV)/.system-release: $(VENV)/.system-dev
+	@PYTHON=$(PYTHON) tools/system-packages release
+	@touch $@
+
 $(VENV)/.build: $(VENV)/.system-build requirements/build.txt
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/build.txt
 	@touch $@

@@ -3,7 +3,7 @@
 CONSOLE := console
 CONSOLE_INSTALLED := $(CONSOLE)/node_modules/.installed
 
-.PHONY: setup-console console check-console shots
+.PHONY: setup-console console check-console shots screens
 
 SETUP += setup-console
 CHECK += check-console
@@ -21,6 +21,9 @@ test-python: setup-console
 
 shots: build setup-console $(VENV)/.dev ## Photograph every page of the console into docs/images
 	python tests/console/shots.py docs/images
+
+screens: build setup-console $(VENV)/.dev ## Photograph every page of the console in both themes at 390, 1280 and 1920 px into dist/screens
+	python tests/console/screens.py dist/screens
 
 $(CONSOLE_INSTALLED): $(CONSOLE)/package.json $(CONSOLE)/package-lock.json $(VENV)/.system-dev
 	npm ci --prefix $(CONSOLE) --no-fund --no-audit --ignore-scripts --loglevel=error

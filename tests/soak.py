@@ -35,6 +35,7 @@ from pathlib import Path
 
 from tests import ledger
 from tests.faults.catalogue import FAULTS
+from tests.faults.judged import JUDGED as JUDGED_FAULTS
 from tests.ledger import RUNS, Run, Standing, standing
 from tests.simulation import usual
 
@@ -48,6 +49,8 @@ SEEDS, SEEDS_A_SLICE = 5_000, 50
 LIVES, LIVES_A_SLICE = 1_000, 25
 HISTORIES, HISTORIES_A_SLICE = 1_000_000, 20_000
 PROVIDERS, PROVIDERS_A_SLICE = 100, 10
+INTERLEAVINGS, INTERLEAVINGS_A_SLICE = 20_000, 500
+GROUPS, GROUPS_A_SLICE = 10_000, 1_000
 SANITIZED_SEEDS = 500
 WORLDS = {
     "plain": ("tests.simulation.simulate",),
@@ -76,7 +79,9 @@ AT_LENGTH = (
     "crash/test_order_over_kills.py",
     "crash/test_limits_over_kills.py",
     "simulation/test_key_order.py",
+    "simulation/test_replacing.py",
     "crash/test_sink_kills.py",
+    "log/test_reading.py",
     "core/test_sinks_random.py",
     "core/test_schedules.py",
     *(f"core/test_{name}.py" for name in ("maps", "heap", "timers", "drr", "bucket", "parsed_frame")),
@@ -86,6 +91,7 @@ AT_LENGTH = (
     "e2e/test_tutorials.py",
     "grpc_edge/test_floods_over_tls.py",
     "http/test_openapi.py",
+    "http/test_generated_clients.py",
     "simulation/test_forecast.py",
     "simulation/test_preview.py",
     *(f"simulation/test_{name}.py" for name in ("simulation", "session_simulation", "hardships")),
@@ -99,7 +105,7 @@ PATIENT = {"FILA_TESTS_START_S_MAX": "600"}
 """How long a server may take to start where the long runs get what others leave of the machine."""
 AT_LEISURE = ("-q", "-s", "--timeout", "0", "-o", "faulthandler_timeout=0")
 """What pytest is told where a test may take hours."""
-BUILD_A_COPY = ("faults", "sanitized", "fuzz", "threads")
+BUILD_A_COPY = ("faults", "judged", "sanitized", "fuzz", "threads")
 WITH_TWO_THREADS = ("e2e", "grpc_edge", "access")
 
 
@@ -142,6 +148,12 @@ def slices() -> Iterator[Slice]:
     for first in range(1, PROVIDERS + 1, PROVIDERS_A_SLICE):
         command = ("-m", "tests.simulation.providers", str(first), str(PROVIDERS_A_SLICE))
         yield Slice("providers", f"{first:03}", command, CORE, units=PROVIDERS_A_SLICE)
+    for first in range(1, INTERLEAVINGS + 1, INTERLEAVINGS_A_SLICE):
+        command = ("-m", "tests.simulation.log_interleavings", str(first), str(INTERLEAVINGS_A_SLICE))
+        yield Slice("log", f"{first:05}", command, CORE, units=INTERLEAVINGS_A_SLICE)
+    for first in range(1, GROUPS + 1, GROUPS_A_SLICE):
+        command = ("-m", "tests.simulation.group_world", str(first), str(GROUPS_A_SLICE))
+        yield Slice("group", f"{first:05}", command, CORE, units=GROUPS_A_SLICE)
     for kind, test in CRASHES.items():
         for number in range(LIVES // LIVES_A_SLICE):
             durability = ("fsync", "os")[number % 2]
@@ -150,6 +162,8 @@ def slices() -> Iterator[Slice]:
             yield Slice(kind, f"{number + 1:02}-{durability}", _tests(path), SERVER, environ, LIVES_A_SLICE)
     for fault in FAULTS:
         yield Slice("faults", fault.name, ("-m", "tests.faults.plant", fault.name), CORE)
+    for name in JUDGED_FAULTS:
+        yield Slice("judged", name, ("-m", "tests.faults.judged", name), CORE)
     for path in SANITIZED:
         command = ("-m", "tests.sanitized", "pytest", *AT_LEISURE, f"tests/{path}")
         yield Slice("sanitized", path, command, CORE)

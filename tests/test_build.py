@@ -111,6 +111,7 @@ def test_a_module_that_moved_leaves_no_library_no_c_file_and_no_folder_that_can_
     assert tree.c_files() == {"low.c", "highest.c", "alone.c"}
 
 
+@pytest.mark.costly("it compiles modules")
 def test_every_module_that_does_not_compile_is_named_and_the_others_are_built(tree):
     before = tree.library("core/room/high").read_bytes()
     tree.write("core/low.pyx", "cdef int low() noexcept:\n    return nothing_of_this_name()\n")

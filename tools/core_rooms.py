@@ -19,6 +19,7 @@ PACKAGE = "fila_server.core."
 ROOMS = (
     "structures",  # small structures that know nothing of messages
     "protocol",  # what bytes on the wire mean
+    "log",  # the log that copies share, and the rule by which it is read
     "storage",  # RocksDB and its directory
     "threads",  # from thread to thread
     "state",  # what there is: structs and tables, no decision
@@ -38,9 +39,9 @@ ROOMS = (
     "replay",  # a recorded run followed again
 )
 MODULES_A_ROOM_MAX = 20
-# Some hundred names, and none of them written by us: RocksDB's, and the generated numbers of fields, which a module
-# takes as one and calls by it: `from fila_server.core.protocol cimport v1`, then `v1.MESSAGE_ID`.
-WHOLE = {PACKAGE + "storage.rocksdb", PACKAGE + "protocol.v1", PACKAGE + "protocol.seam"}
+# Some hundred names, and none of them written by us: RocksDB's, librdkafka's, and the generated numbers of fields,
+# which a module takes as one and calls by it: `from fila_server.core.protocol cimport v1`, then `v1.MESSAGE_ID`.
+WHOLE = {PACKAGE + name for name in ("storage.rocksdb", "log.librdkafka", "protocol.v1", "protocol.seam")}
 # Numbers that Python has too, repeated whole: the seam's and the history's.
 REPEATED = {PACKAGE + "protocol.commands", PACKAGE + "history.decisions", PACKAGE + "history.inputs"}
 EDGES = CORE.parent / "edge"

@@ -17,8 +17,9 @@ STOP_S_MAX = 30.0
 
 
 @contextlib.contextmanager
-def serving(module: str, *arguments: str) -> Iterator[int]:
-    """Run `python -m module` with a data directory of its own; the gRPC port. Exits where it does not start."""
+def serving(module: str, *arguments: str, python: Path = Path(sys.executable), **more: str) -> Iterator[int]:
+    """Run `python -m module` with a data directory of its own and `more` of an environment; the gRPC port. Exits where
+    it does not start."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "server.log"
         environ = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
@@ -27,9 +28,9 @@ def serving(module: str, *arguments: str) -> Iterator[int]:
             "FILA_REDIS__ENABLED": "false",
             "FILA_METRICS__LISTEN_ADDR": "",
             "FILA_DATA_DIR": str(Path(folder) / "data"),
-        }
+        } | more
         with log.open("wb") as stderr:
-            server = subprocess.Popen([sys.executable, "-m", module, *arguments], env=environ, stderr=stderr)
+            server = subprocess.Popen([python, "-m", module, *arguments], env=environ, stderr=stderr)
         try:
             yield _port(server, log)
         finally:

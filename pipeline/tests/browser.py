@@ -26,8 +26,6 @@ def browsed(page: Path, profile: Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=100).stdout
 
 
-def plots_drawn(seen: str) -> list[bool]:
-    """For each plot of a page whether it is there: one that failed leaves its container empty, and a container that
-    did not has several drawings, so that counting them all tells nothing.
-    """
-    return ['class="main-svg"' in container for container in seen.split('<div id="')[1:]]
+def plots_drawn(seen: str) -> list[int]:
+    """How many lines, bars and points with numbers each plot of a page has."""
+    return [plot.partition("</svg>")[0].count("<title>") for plot in seen.split('<svg class="plot"')[1:]]

@@ -97,10 +97,11 @@ def test_the_page_says_in_one_sentence_who_waits_less_and_who_longer():
 
 def test_the_picture_has_first_in_first_out_and_fair_turns_and_each_policy_and_their_ranges():
     (shown,) = page(frame()).figures
-    assert [bars.name for bars in shown.plot.data] == ["first in, first out", "fair turns", "new"]
-    assert list(shown.plot.data[1].x) == ["flood", "acme"]
-    assert list(shown.plot.data[1].y) == [75, 1]
-    assert (shown.plot.data[1].error_y.array[1], shown.plot.data[1].error_y.arrayminus[1]) == (0.5, 0.5)
+    bars = shown.plot.series
+    assert [each.name for each in bars] == ["first in, first out", "fair turns", "new"]
+    assert bars[1].x == ["flood", "acme"]
+    assert bars[1].y == [75, 1]
+    assert (bars[1].least[1], bars[1].most[1]) == (0.5, 1.5)
 
 
 def test_of_an_imported_log_the_page_says_what_was_assumed_and_shows_nothing_as_recorded():
@@ -115,7 +116,7 @@ def test_the_page_has_its_sentence_and_its_picture_before_what_they_rest_on():
     seen = html.partition("<body>")[2]
     assert (
         seen.index('class="answer"')
-        < seen.index("plotly-graph-div")
+        < seen.index('<svg class="plot"')
         < seen.index("3 workers.")
         < seen.index("<table>")
     )

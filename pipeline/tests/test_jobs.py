@@ -149,7 +149,7 @@ def test_dead_letters_are_no_arrivals_and_are_told_and_drawn_with_their_queue():
     page = anomalies_page(pd.concat([odd[1:], failures]), arrivals)
     assert "umbrella's dead letters in conv.dlq from 00:18 on (1 window)" in page.answer
     assert "umbrella's failures in conv from 00:10 on" in page.answer
-    line, circles = page.figures[0].plot.data
+    line, circles = page.figures[0].plot.series
     assert line.name == "umbrella in conv.dlq"
     assert (max(line.y), list(circles.y)) == (90, [90]), "one queue alone, and no circle for failures"
 

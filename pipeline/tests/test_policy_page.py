@@ -30,8 +30,8 @@ def test_the_range_of_a_forecast_is_that_of_slower_and_faster_consumers():
     (row,) = compared().itertuples()
     assert (row.policy_p99_ms, row.policy_p99_least_ms, row.policy_p99_most_ms) == (1000, 400, 1500)
     (plot,) = (figure.plot for figure in policy_page(compared(), 3, 0, 0, 0, 0).figures)
-    bars = plot.data[0].error_x
-    assert (bars.array[0], bars.arrayminus[0]) == (0.5, 0.6)
+    bars = plot.series[0]
+    assert (bars.y, bars.least, bars.most) == ([1.0], [0.4], [1.5])
 
 
 def test_the_page_shows_p95_and_the_middle_fifth_and_no_single_median():

@@ -20,15 +20,24 @@ from pyspark.sql.datasource import (
 from pyspark_fila.filters import OFFSET_END, take_over
 from pyspark_fila.ranges import MESSAGES_PER_TASK_MIN, LogRange, _Gaps, split
 
+STRETCH = st.tuples(st.integers(1, 10**9), st.integers(0, 10**7))
 
-@given(st.integers(1, 10**9), st.integers(0, 10**7), st.integers(1, 200))
-def test_parts_cover_the_range_once_and_are_even(start, length, tasks):
-    parts = split(LogRange(start, start + length, "acme"), tasks)
-    edges = [part.start for part in parts] + [start + length]
-    assert [part.end for part in parts] == edges[1:]
-    assert all(part.fairness_key == "acme" for part in parts)
+
+@given(st.lists(STRETCH, max_size=6), st.integers(1, 200))
+def test_parts_cover_the_ranges_once_and_are_even(stretches, tasks):
+    wholes = [
+        LogRange(start, start + length, "acme", queue=str(i)) for i, (start, length) in enumerate(stretches)
+    ]
+    parts = split(wholes, tasks)
+    cut = [each for part in parts for each in part.ranges]
+    assert all(each.fairness_key == "acme" and each.start < each.end for each in cut)
+    for whole in wholes:
+        of_it = [each for each in cut if each.queue == whole.queue]
+        edges = [each.start for each in of_it] + [whole.end]
+        assert edges[0] == whole.start
+        assert [each.end for each in of_it] == edges[1:]
     if parts:
-        sizes = [part.end - part.start for part in parts]
+        sizes = [sum(each.end - each.start for each in part.ranges) for part in parts]
         assert max(sizes) - min(sizes) <= 1
         assert len(parts) == 1 or min(sizes) >= MESSAGES_PER_TASK_MIN
         assert len(parts) <= tasks

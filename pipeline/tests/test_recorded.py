@@ -6,6 +6,7 @@ import json
 import time
 import zipfile
 from datetime import datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -215,9 +216,10 @@ def test_every_command_takes_and_writes_urls_of_another_file_system(
         browsed(tmp_path / "out" / page / "index.html", tmp_path / "profile")
         for page in (".", "verdict", "verdict/policy")
     )
-    assert index.count("<a href=") == 2
+    assert index.count('/index.html">By itself</a>') == 2
     assert "The core decided the same again" in verdict
-    assert plots_drawn(policy) == [True]
+    (bars,) = plots_drawn(policy)
+    assert bars
     assert printed.count(f": {SAME}, ") == 3
     assert list((directory / "checkpoints").glob("*.checkpoint"))
 
@@ -283,6 +285,35 @@ def test_a_delivery_that_the_core_would_not_make_is_printed_and_ends_the_command
     assert f": {DIFFERENT}, " in printed
     assert "recorded delivered of orders/default key 'flood'" in printed
     assert "It does not follow." in (tmp_path / "out/index.html").read_text()
+
+
+def test_the_reference_judges_what_the_broker_recorded_and_names_what_it_does_not(
+    spark: SparkSession, recorded, tmp_path: Path, address_of, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a head its files are hashed too: here, or where Spark reads them."""
+    from fila_server.history_files import chain, judge
+
+    directory = _copied(recorded[0], tmp_path / "history")
+    asked = ["backtest", "--against", "reference", "--head", chain.check(directory).head]
+    asked += ["--history", address_of(directory), "--out", str(tmp_path / "out")]
+    assert _run(spark, _parser().parse_args(asked)) == 0
+    printed = capsys.readouterr().out
+    assert ": promises kept, " in printed
+    assert "backtest: Consistent: " in printed
+    page = (tmp_path / "out/index.html").read_text()
+    for said in judge.NOT_JUDGED:
+        assert f"not judged: {said}" in printed
+        assert escape(said) in page
+
+    def twice(rows: list[dict[str, Any]]) -> None:
+        at = [row["kind"] for row in rows].index(schema.DELIVERED)
+        rows.insert(at + 1, rows[at])
+
+    _rewritten(directory, schema.DECISIONS, twice)
+    assert _run(spark, _parser().parse_args(asked)) == 3
+    printed = capsys.readouterr().out
+    assert "broken: delivered of orders/default" in printed
+    assert "was changed: its hash is not the one that was listed" in printed
 
 
 def test_a_history_without_its_beginning_cannot_be_replayed(
@@ -358,7 +389,9 @@ def rolled(tmp_path: Path) -> Path:
     def work(broker: BrokerProcess, directory: Path) -> None:
         some_work(broker)
         # The recorder's thread has the lowest priority: on a busy machine it closes a file late.
-        while not list((directory / schema.LIST).glob("[!_]*.json")):
+        while schema.INPUTS not in {
+            json.loads(path.read_text()).get("table") for path in (directory / schema.LIST).glob("[!_]*.json")
+        }:
             time.sleep(0.05)
         more_work(broker)
 

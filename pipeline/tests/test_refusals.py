@@ -23,7 +23,41 @@ from pyspark_fila.options import parse_options
             "option colour: is not known. The options are acceptGap, address, batchSize",
         ),
         ({"queue": "a", "apiKey": "b"}, "option apiKey: .*which Spark redacts, or its file as tokenFile"),
-        ({"subscribe": "a"}, "option subscribe: is called queue: one source reads one queue"),
+        ({"subscribe": "a"}, "option subscribe: is called queue, or queues where it names several"),
+        ({"subscribePattern": "a.*"}, "option subscribePattern: is called queues, in which"),
+        ({"queue": "a", "minOffsetsPerTrigger": "1"}, "is called minMessagesPerTrigger"),
+        ({"queue": "a", "txnVersion": "1"}, "option txnVersion: is called sinkVersion"),
+        (
+            {"queues": "a", "queue": "b"},
+            "option queues: the queue is named twice, by the option queue and by",
+        ),
+        ({"queues": "a,,b"}, "option queues: must be names of queues with commas between them"),
+        ({"queues": "a,b c"}, "option queues: must be names of queues with commas between them"),
+        ({"queues": "a*", "channel": "c"}, "option channel: belongs to one queue, and queues names several"),
+        (
+            {"queues": "a*", "startingOffset": "7"},
+            "option startingOffset: is a number, which each queue counts",
+        ),
+        ({"queues": "a*", "endingOffset": "7"}, "option endingOffset: is a number, which each queue counts"),
+        (
+            {"queue": "a", "maxTriggerDelay": "1m"},
+            "option maxTriggerDelay: says nothing without minMessagesPerTrigger",
+        ),
+        (
+            {"queue": "a", "minMessagesPerTrigger": "9", "maxTriggerDelay": "25h"},
+            "must be a time up to 24h, such as 30s or 15m",
+        ),
+        (
+            {"queue": "a", "minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "8"},
+            "option minMessagesPerTrigger: is 9, above maxMessagesPerTrigger 8",
+        ),
+        ({"queue": "a", "maxBytesPerTrigger": "10MB"}, "maxBytesPerTrigger: must be a whole number"),
+        ({"queue": "a", "view": "leased"}, "option view: must be log or pending, got 'leased'"),
+        (
+            {"queue": "a", "view": "pending", "startingOffset": "3"},
+            "option startingOffset: has no meaning where view is pending; remove it",
+        ),
+        ({"queue": "a", "sinkVersion": "3"}, "option sinkVersion: says nothing without sinkId; give both"),
         ({"queue": "a", "startingOffsets": "latest"}, "option startingOffsets: is called startingOffset"),
         ({"queue": "a", "maxOffsetsPerTrigger": "1"}, "is called maxMessagesPerTrigger"),
         (
@@ -104,6 +138,7 @@ def test_a_schema_that_does_not_fit_is_refused(spark, broker, schema, said):
     [
         ("'x' as payload", {"adress": "a:1"}, "option adress: is not known; did you mean address"),
         ("'x' as payload", {"acceptGap": "true"}, "option acceptGap: has no meaning in a batch write"),
+        ("'x' as payload", {"sinkVersion": "1"}, "option sinkVersion: says nothing without sinkId"),
         (
             "'x' as payload, 1 as tenant",
             {},
@@ -146,6 +181,7 @@ def last_words(error: BaseException) -> str:
     ("schema", "options", "said"),
     [
         (None, {"endingOffset": "5"}, "option endingOffset: has no meaning in a streaming read"),
+        (None, {"view": "pending"}, "option view: has no meaning in a streaming read"),
         ("offset bigint, tenant string", {}, "column tenant is not known"),
         ("offset bigint", {"queue": ""}, "option queue: must be 1 to 255"),
     ],

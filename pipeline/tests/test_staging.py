@@ -66,7 +66,12 @@ def staged(monkeypatch: pytest.MonkeyPatch, broker: Broker, count: int) -> Any:
     monkeypatch.setattr(writing.TaskContext, "get", staticmethod(lambda: context))
     monkeypatch.setattr(writing, "BrokerSink", lambda *_: broker)
     options = WriteOptions(
-        Connection("broker:5555", 1000), queue="q", batch_size=10, sink_id="", accept_gap=False
+        Connection("broker:5555", 1000),
+        queue="q",
+        batch_size=10,
+        sink_id="",
+        sink_version=None,
+        accept_gap=False,
     )
     rows = pa.RecordBatch.from_pydict({"payload": [str(number).encode() for number in range(count)]})
     return writing._Task(options, "s", 1, 0).stage_all(iter([rows]))

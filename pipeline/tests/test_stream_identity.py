@@ -7,8 +7,8 @@ from told_log import Clock, ToldLog, at, progress
 
 from pyspark_fila.errors import DataLoss, OptionInvalid
 from pyspark_fila.options import parse_options
+from pyspark_fila.queue_progress import CHANNEL_MOVES_S
 from pyspark_fila.ranges import LogRange, _check_nothing_was_taken, _Gaps
-from pyspark_fila.stream import CHANNEL_MOVES_S
 
 OLD = {"offset": 11, "lost": 0}
 """As checkpoints of older versions have it: without a queue."""
@@ -148,7 +148,7 @@ def test_a_stream_that_would_begin_behind_the_log_is_refused():
 def test_a_task_that_has_read_another_queue_than_was_planned_fails_whatever_is_allowed(allowed):
     log = ToldLog(range(1, 101))
     options = parse_options({"queue": "orders", "failOnDataLoss": allowed})
-    planned = LogRange(1, 51, creation="1")
+    planned = LogRange(1, 51, creation="1", queue="orders")
     _check_nothing_was_taken(log, options, planned, _Gaps(1))
     log.make_anew(range(1, 101))
     with pytest.raises(

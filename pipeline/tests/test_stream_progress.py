@@ -8,7 +8,7 @@ import pytest
 from told_log import HOUR_MS, Clock, ToldLog, at, progress
 
 from pyspark_fila.errors import DataLoss, OptionInvalid
-from pyspark_fila.stream import CHANNEL_MOVES_S
+from pyspark_fila.queue_progress import CHANNEL_MOVES_S
 
 
 def test_a_micro_batch_ends_after_the_limit_or_at_the_head():

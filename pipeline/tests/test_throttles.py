@@ -93,6 +93,6 @@ def test_limits_that_change_are_in_the_tables_and_drawn_and_edges_of_minutes_hav
         [begins + 40, begins + 80, 5.0, 9.0],
     ]
     page = throttles_page(buckets, larger, minutes, limits)
-    taken, limit = page.figures[0].plot.data
+    taken, limit = page.figures[0].plot.series
     assert set(taken.y) == {4}
     assert list(limit.y) == [8, 8, 5, 5]

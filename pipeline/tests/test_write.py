@@ -73,6 +73,36 @@ def test_a_job_that_is_run_again_writes_again_unless_it_names_its_sink(spark, br
     assert payloads(broker, queue + "-once") == list(range(10))
 
 
+def test_a_version_of_a_sink_is_written_once_and_one_may_be_left_out(spark, broker, queue):
+    broker.create(queue)
+    for version, first in ((3, 0), (3, 100), (2, 200), (7, 300), (6, 400)):
+        numbers = spark.range(first, first + 10).selectExpr("cast(id as string) as payload")
+        write(numbers, broker, queue, sinkId=queue, sinkVersion=version)
+    assert payloads(broker, queue) == [*range(10), *range(300, 310)]
+
+
+def test_what_foreach_batch_publishes_is_there_once_although_its_query_forgot_it(
+    spark, broker, queue, tmp_path
+):
+    broker.create(queue)
+    expected = files(tmp_path, 3, 10)
+
+    def publish(rows, number):
+        rows.selectExpr("value as payload").write.format("fila").mode("append").options(
+            address=broker.address, sinkId=queue, sinkVersion=number
+        ).save(queue)
+
+    for checkpoint in ("one", "two"):
+        stream = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(str(tmp_path / "in"))
+        writer = stream.writeStream.foreachBatch(publish).option(
+            "checkpointLocation", str(tmp_path / checkpoint)
+        )
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination(100)
+        assert query.exception() is None
+    assert payloads(broker, queue) == expected
+
+
 def test_a_job_that_fails_writes_nothing(spark, broker, queue):
     broker.create(queue)
     frame = spark.sql(

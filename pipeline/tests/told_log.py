@@ -1,12 +1,14 @@
-"""A log told what it holds, at told times, for tests of where a stream goes on."""
+"""Logs told what they hold, at told times, for tests of where a stream goes on."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pyspark_fila.broker import Keeping, LogBounds
+from pyspark_fila.errors import QueueNotFound
 from pyspark_fila.options import parse_options
-from pyspark_fila.stream import _Progress
+from pyspark_fila.query_progress import QueryProgress
+from pyspark_fila.queue_progress import QueueProgress
 
 HOUR_MS = 3_600_000
 
@@ -19,12 +21,23 @@ class ToldLog:
         self.head = head or (self.offsets[-1] + 1 if self.offsets else 1)
         self.kept = Keeping(soft_ms, 0, 0, 0)
         self.creation = "1"
+        self.stored_bytes = 0
+        self.sizes: dict[int, int] = {}
         self.channels: dict[str, int] = {}
         self.calls: list[str] = []
 
     def bounds(self) -> LogBounds:
         self.calls.append("bounds")
-        return LogBounds(self.offsets[0] if self.offsets else self.head, self.head, self.creation)
+        oldest = self.offsets[0] if self.offsets else self.head
+        return LogBounds(oldest, self.head, self.creation, self.stored_bytes)
+
+    def fill(self, *offsets: int) -> None:
+        self.offsets.extend(offsets)
+        self.head = self.offsets[-1] + 1
+
+    def size_at(self, offset: int) -> int:
+        self.calls.append(f"size {offset}")
+        return self.sizes.get(offset, 0)
 
     def make_anew(self, *offsets: range) -> None:
         """Delete the queue, and make another one of its name that holds `offsets`."""
@@ -58,9 +71,41 @@ class Clock:
         return self.now
 
 
-def progress(log: ToldLog, clock: Clock | None = None, **options: object) -> _Progress:
+class Gone:
+    """A queue that is not there."""
+
+    def bounds(self) -> LogBounds:
+        raise QueueNotFound("no such queue")
+
+
+class ToldBroker(dict[str, ToldLog]):
+    """Logs by the names of their queues."""
+
+    def __call__(self, queue: str) -> Any:
+        return ToldQueue(self, queue) if queue else self
+
+    def queue_names(self) -> list[str]:
+        return sorted(self)
+
+
+class ToldQueue:
+    """The log that has a name when it is asked."""
+
+    def __init__(self, broker: ToldBroker, name: str) -> None:
+        self._broker, self._name = broker, name
+
+    def __getattr__(self, what: str) -> Any:
+        return getattr(self._broker.get(self._name, Gone()), what)
+
+
+def progress(log: ToldLog, clock: Clock | None = None, **options: object) -> QueueProgress:
     given = {"queue": "orders", **{name: str(value) for name, value in options.items()}}
-    return _Progress(parse_options(given), log, clock or Clock())
+    return QueueProgress(parse_options(given), log, clock or Clock())
+
+
+def of_query(broker: ToldBroker, clock: Clock | None = None, **options: object) -> QueryProgress:
+    given = {name: str(value) for name, value in options.items()}
+    return QueryProgress(parse_options(given), broker, clock or Clock())
 
 
 def at(

@@ -2,6 +2,7 @@
 
 routes.py       the table of routes, which the gateway turns requests by
 openapi.yaml    the same for people and their tools
+openapi-3.0.yaml    that in the form of before, for generators of clients that ask for it
 promises.txt    what was ever promised, so that /v1 only grows
 """
 
@@ -9,11 +10,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import yaml
 from google.protobuf.compiler import plugin_pb2
 
 from http_openapi import Document
+from http_openapi_3_0 import as_3_0
 from http_promises import grown
 from http_rows import BadRow, Row, pool_of, read_rows
 from proto_comments import comments_of
@@ -82,14 +85,20 @@ def generate(request: plugin_pb2.CodeGeneratorRequest) -> plugin_pb2.CodeGenerat
         response.error = f"proto/http.yaml: {error}"
         return response
     comments = {name: text for file in ours for name, text in comments_of(file).items()}
-    document = yaml.safe_dump(Document(comments).write(rows), sort_keys=False, width=110, allow_unicode=True)
+    document = Document(comments).write(rows)
     for name, content in (
         ("routes.py", routes(rows)),
-        ("openapi.yaml", MARK + document),
+        ("openapi.yaml", MARK + _as_text(document)),
+        ("openapi-3.0.yaml", MARK + _as_text(as_3_0(document))),
         ("promises.txt", promised),
     ):
         response.file.add(name=f"{OUT}/{name}", content=content)
     return response
+
+
+def _as_text(document: dict[str, Any]) -> str:
+    text: str = yaml.safe_dump(document, sort_keys=False, width=110, allow_unicode=True)
+    return text
 
 
 if __name__ == "__main__":

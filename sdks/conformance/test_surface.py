@@ -51,6 +51,7 @@ WITHOUT_ARGUMENT = {
     "Redrive.up_to_offset": "as after_offset",
     "ListKeyPolicies.after": "for page after page of a file that `fila export --keys` writes",
     "ListLimits.throttle_key": "get_limit asks by it",
+    "ListPending.before_offset": "for tasks that share a listing, as Spark's do; a program turns pages",
     "GetMessage.with_past": "of a broker with a history: fila trace, the gateway, the console and Python's SDK ask it",
     "GetMessage.offset": "as with_past",
     "UpdateQueue.update_mask": "made of the settings that are given",
@@ -81,7 +82,7 @@ ARGUMENTS = {
     "Grant.permissions": "produce consume manage view cancel admin",
     "RevokeGrant.permissions": "produce",
     "PreviewKeyPolicy.policy": "fairness_key weight paused max_in_flight rate_per_second burst"
-    " cap_by_default rate_by_default",
+    " cap_by_default rate_by_default committed_per_second committed_by_default",
     "SetLimit.limit": "name rates max_in_flight budget learn shadow",
     "DeleteLimit.limit_name": "name",
     "SetQuotas.quotas": "messages_per_second bytes_per_second connections streams in_flight stored_bytes",

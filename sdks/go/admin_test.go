@@ -74,7 +74,11 @@ func adminCalls(ctx context.Context, c *Client) map[string]struct {
 			_, err := c.ListKeyPolicies(ctx, "q")
 			return err
 		}},
-		"FindKeys":  {&filav1.FindKeysResponse{}, true, func() error { _, err := c.FindKeys(ctx, "q", ""); return err }},
+		"FindKeys": {&filav1.FindKeysResponse{}, true, func() error { _, err := c.FindKeys(ctx, "q", ""); return err }},
+		"ListPending": {&filav1.ListPendingResponse{}, true, func() error {
+			_, err := c.ListPending(ctx, "q", 3, Channel("c"), FairnessKey("k"), AfterOffset(7))
+			return err
+		}},
 		"GetSeries": {&filav1.GetSeriesResponse{}, true, func() error { _, err := c.GetSeries(ctx, "q"); return err }},
 		"ListQueueVersions": {&filav1.ListQueueVersionsResponse{}, true, func() error {
 			_, err := c.ListQueueVersions(ctx, "q")
@@ -101,6 +105,10 @@ func adminCalls(ctx context.Context, c *Client) map[string]struct {
 			return err
 		}},
 		"DeleteSchedule": {&filav1.DeleteScheduleResponse{}, false, func() error { return c.DeleteSchedule(ctx, "q", "s") }},
+		"GetSchedule": {&filav1.GetScheduleResponse{}, true, func() error {
+			_, err := c.GetSchedule(ctx, "q", "s")
+			return err
+		}},
 		"ListSchedules": {&filav1.ListSchedulesResponse{}, true, func() error {
 			_, err := c.ListSchedules(ctx, "", 0, "")
 			return err
@@ -253,11 +261,13 @@ func TestAnUpdateNamesExactlyWhatWasGiven(t *testing.T) {
 func TestEveryQueueOptionSetsAFieldThatTheMaskNames(t *testing.T) {
 	all := []QueueOption{
 		OnEnqueueScript("x"), OnFailureScript("x"), VisibilityTimeout(1), MaxAttempts(0), DurableFsync(), MaxDepth(1), MaxBytes(1),
-		FairnessKeyHeader("x"), WeightHeader("x"), Weights(map[string]uint32{"a": 1}), CostHeader("x"), ThrottleKeyHeaders("x"),
+		FairnessKeyHeader("x"), WeightHeader("x"), Weights(map[string]uint32{"a": 1}), CostHeader("x"), PriorityHeader("x"), ThrottleKeyHeaders("x"),
 		RetryExponential(1, 1), RetryJitter(1), HoldOnHookFailure(true), KeepFor(1), KeepBytes(1), DropAfter(1), DropBeyond(1),
 		Channels("x"), DedupWindow(1), TTLToDLQ(true), Paused(true), DisconnectGrace(1), ExpiresAfterIdle(1),
 		IntakeHeaders("x"), IntakeDedupHeaders("x"),
-		KeyRateDefault(1), KeyBurstDefault(1), KeyCapDefault(1), StrictKeyOrder(true), KeyLimit("x"),
+		KeyRateDefault(1), KeyBurstDefault(1), KeyCapDefault(1), KeyCommittedDefault(1), StrictKeyOrder(true), KeyLimit("x"),
+		PausedChannels("x"),
+		AllowProducerRouting(true),
 	}
 	s := settingsOf(all)
 	if !s.mask().IsValid(&s.config) {

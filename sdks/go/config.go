@@ -88,6 +88,24 @@ func KeyRateByDefault() KeyPolicyOption {
 	return func(r *filav1.SetKeyPolicyRequest) { r.RateByDefault = true }
 }
 
+// KeyCommitted is how many messages of the key go, a second, before those of keys that are not within theirs, over all
+// channels; 0 for none, also where the queue has a KeyCommittedDefault.
+func KeyCommitted(perSecond float64) KeyPolicyOption {
+	return func(r *filav1.SetKeyPolicyRequest) { r.CommittedPerSecond = &perSecond }
+}
+
+// KeyCommittedByDefault takes the operator's committed rate back: the queue's KeyCommittedDefault holds for the key
+// again.
+func KeyCommittedByDefault() KeyPolicyOption {
+	return func(r *filav1.SetKeyPolicyRequest) { r.CommittedByDefault = true }
+}
+
+// KeyComment says why the policy is changed, in at most 1,024 bytes. It is kept in the audit, and with the pause where
+// the key is paused.
+func KeyComment(text string) KeyPolicyOption {
+	return func(r *filav1.SetKeyPolicyRequest) { r.Comment = text }
+}
+
 // SetKeyPolicy weighs, pauses, resumes, caps or slows one fairness key; what is not given stays. It returns the
 // key's policy now.
 func (c *Client) SetKeyPolicy(

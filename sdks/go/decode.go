@@ -169,8 +169,11 @@ func decodeHeader(entry []byte, m *Message, known *recurring) error {
 	return f.err()
 }
 
+// usualPriority is left out on the wire.
+const usualPriority = 1
+
 func decodeMetadata(metadata []byte, m *Message, known *recurring) error {
-	m.Cost = 0
+	m.Cost, m.Priority = 0, usualPriority
 	f := fields{rest: metadata}
 	for f.next() {
 		switch f.number {
@@ -202,6 +205,8 @@ func decodeMetadata(metadata []byte, m *Message, known *recurring) error {
 			m.Redelivered = f.value != 0
 		case 12:
 			m.CameBack = f.value != 0
+		case 13:
+			m.Priority = int(f.value)
 		}
 	}
 	return f.err()
@@ -262,10 +267,13 @@ func newMessage(wire *filav1.Message) *Message {
 			Queue: metadata.GetQueueId(), Channel: metadata.GetChannel(), Offset: metadata.GetOffset(),
 			FairnessKey: metadata.GetFairnessKey(), Weight: int(metadata.GetWeight()), Cost: metadata.GetCost(),
 			ThrottleKeys: metadata.GetThrottleKeys(), AttemptCount: int(metadata.GetAttemptCount()),
-			Redelivered: metadata.GetRedelivered(), CameBack: metadata.GetCameBack(),
+			Redelivered: metadata.GetRedelivered(), CameBack: metadata.GetCameBack(), Priority: usualPriority,
 			EnqueuedAt: timestamps.GetEnqueuedAt().AsTime(), AppendedAt: timestamps.GetAppendedAt().AsTime(),
 		},
 		LeaseID: metadata.GetLeaseId(),
+	}
+	if metadata != nil && metadata.Priority != nil {
+		m.Priority = int(metadata.GetPriority())
 	}
 	if timestamps.GetLeasedAt() != nil {
 		m.LeasedAt, m.LeaseExpiresAt = timestamps.GetLeasedAt().AsTime(), timestamps.GetLeaseExpiresAt().AsTime()

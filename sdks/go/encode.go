@@ -2,6 +2,7 @@ package fila
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -12,6 +13,8 @@ import (
 // Enqueues as bytes. A frame of enqueues is encoded as its messages come, so that nothing is built twice.
 // Field numbers are those of proto/fila/v1/service.proto; a test holds them and the generated code together.
 
+const onDuplicateReplace = 2
+
 // outgoing is one message as it will be sent.
 type outgoing struct {
 	NewMessage
@@ -20,11 +23,20 @@ type outgoing struct {
 	bytes int // of payload and headers
 }
 
+// mayRepeat: sent twice it is stored once. One that replaces others could replace a newer one.
+func (m *outgoing) mayRepeat() bool { return m.DedupKey != "" && !m.Replace }
+
 // newOutgoing refuses what cannot be sent.
 func newOutgoing(ctx context.Context, message NewMessage) (outgoing, error) {
 	m := outgoing{NewMessage: message, trace: tracedBy(ctx, message.Headers), bytes: len(message.Payload)}
 	if m.Delay < 0 {
 		return m, invalidField("delay_ms", "Delay must not be negative, got %v", m.Delay)
+	}
+	if m.MaxWait < 0 {
+		return m, invalidField("max_wait_ms", "MaxWait must not be negative, got %v", m.MaxWait)
+	}
+	if !utf8.ValidString(m.FairnessKey) {
+		return m, invalidField("fairness_key", "FairnessKey must be UTF-8, got %.40q", m.FairnessKey)
 	}
 	if !utf8.ValidString(m.DedupKey) {
 		return m, invalidField("dedup_key", "DedupKey must be UTF-8, got %.40q", m.DedupKey)
@@ -121,7 +133,24 @@ func appendOptions(to []byte, m *outgoing) []byte {
 	if m.TTL != 0 {
 		to = appendNumber(to, 3, milliseconds(max(0, m.TTL)))
 	}
-	return appendText(to, 4, m.DedupKey)
+	to = appendText(to, 4, m.DedupKey)
+	if m.Replace {
+		to = appendNumber(to, 5, onDuplicateReplace)
+	}
+	if m.MaxWait > 0 {
+		to = appendNumber(to, 6, milliseconds(m.MaxWait))
+	}
+	if m.Priority != nil {
+		to = appendNumber(to, 7, uint64(*m.Priority))
+	}
+	to = appendText(to, 8, m.FairnessKey)
+	if m.Weight != 0 {
+		to = appendNumber(to, 9, uint64(m.Weight))
+	}
+	if m.Cost != 0 {
+		to = protowire.AppendFixed64(protowire.AppendTag(to, 10, protowire.Fixed64Type), math.Float64bits(m.Cost))
+	}
+	return to
 }
 
 // milliseconds rounds up: a wait is never shorter than asked for.

@@ -24,6 +24,8 @@ func TestAFrameOfEnqueuesIsAnEnqueueStreamRequest(t *testing.T) {
 		{},
 		{Payload: []byte("päyload"), Headers: map[string]string{"ключ": "значение", "empty": ""}},
 		{Payload: bytes.Repeat([]byte{0xff}, 1<<20), Delay: 1500 * time.Microsecond, DedupKey: "key"},
+		{DedupKey: "key", Replace: true, MaxWait: time.Minute, FairnessKey: "acme", Weight: 300, Cost: 2.5,
+			Priority: new(uint32)},
 		{DeliverAt: moment, TTL: time.Minute},
 	}
 	f := newFrame("q", frameSizes{}, 0, time.Time{})
@@ -31,6 +33,10 @@ func TestAFrameOfEnqueuesIsAnEnqueueStreamRequest(t *testing.T) {
 		{Payload: []byte{}},
 		{Payload: []byte("päyload"), Headers: map[string]string{"ключ": "значение", "empty": "", "traceparent": "00-1"}, Queue: "other"},
 		{Payload: messages[2].Payload, Options: &filav1.EnqueueOptions{DelayMs: 2, DedupKey: "key"}},
+		{Options: &filav1.EnqueueOptions{
+			DedupKey: "key", OnDuplicate: filav1.EnqueueOptions_ON_DUPLICATE_REPLACE, MaxWaitMs: 60_000,
+			FairnessKey: "acme", Weight: 300, Cost: 2.5, Priority: new(uint32),
+		}},
 		{Options: &filav1.EnqueueOptions{DeliverAt: timestamppb.New(moment), TtlMs: &ttl}},
 	}}}
 	for i, message := range messages {
@@ -48,10 +54,10 @@ func TestAFrameOfEnqueuesIsAnEnqueueStreamRequest(t *testing.T) {
 		t.Errorf("got %v", &got)
 	}
 	var part filav1.EnqueueStreamRequest
-	if err := proto.Unmarshal(f.part([]int{1, 3}).encode(5).Materialize(), &part); err != nil {
+	if err := proto.Unmarshal(f.part([]int{1, 4}).encode(5).Materialize(), &part); err != nil {
 		t.Fatal(err)
 	}
-	want.Sequence, want.Batch.Messages = 5, []*filav1.EnqueueMessage{want.Batch.Messages[1], want.Batch.Messages[3]}
+	want.Sequence, want.Batch.Messages = 5, []*filav1.EnqueueMessage{want.Batch.Messages[1], want.Batch.Messages[4]}
 	if !proto.Equal(&part, want) {
 		t.Errorf("a part is %v", &part)
 	}
@@ -98,7 +104,7 @@ func TestADeliveryIsReadAsTheGeneratedCodeReadsIt(t *testing.T) {
 		Id: "0193", Headers: map[string]string{"tenant": "acme", "ключ": ""}, Payload: []byte{0, 1, 2},
 		Metadata: &filav1.MessageMetadata{
 			FairnessKey: "acme", Weight: 3, ThrottleKeys: []string{"a", "b"}, AttemptCount: 2, QueueId: "q", Offset: 1 << 50,
-			LeaseId: 1 << 60, Cost: 2.5, Channel: "audit", Redelivered: true, CameBack: true,
+			LeaseId: 1 << 60, Cost: 2.5, Channel: "audit", Redelivered: true, CameBack: true, Priority: new(uint32),
 			DeadLetter: &filav1.DeadLetter{SourceQueue: "s", SourceChannel: "c", Reason: "rejected", LastError: "no", Attempts: 4, At: at(9)},
 		},
 		Timestamps: &filav1.MessageTimestamps{EnqueuedAt: at(1), LeasedAt: at(2), LeaseExpiresAt: at(3), AppendedAt: at(4)},
@@ -119,6 +125,7 @@ func TestADeliveryIsReadAsTheGeneratedCodeReadsIt(t *testing.T) {
 	if got.ID != want.ID || !bytes.Equal(got.Payload, want.Payload) || len(got.Headers) != 2 || got.Headers["tenant"] != "acme" ||
 		got.Queue != "q" || got.Channel != "audit" || got.Offset != want.Offset || got.LeaseID != want.LeaseID ||
 		got.FairnessKey != "acme" || got.Weight != 3 || got.Cost != 2.5 || len(got.ThrottleKeys) != 2 || got.AttemptCount != 2 ||
+		got.Priority != 0 || want.Priority != 0 ||
 		!got.Redelivered || !got.CameBack || !got.EnqueuedAt.Equal(want.EnqueuedAt) || !got.AppendedAt.Equal(want.AppendedAt) ||
 		!got.LeasedAt.Equal(want.LeasedAt) || !got.LeaseExpiresAt.Equal(want.LeaseExpiresAt) || got.LeasedAt.Unix() != 2 {
 		t.Errorf("got %+v, want %+v", got, want)

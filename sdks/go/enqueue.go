@@ -49,13 +49,43 @@ func DedupKey(key string) EnqueueOption {
 	return enqueueOption(func(m *NewMessage) { m.DedupKey = key })
 }
 
+// Replace: the latest wins. An earlier message with this [DedupKey] that is not delivered yet gives way to this one,
+// which has its place, or begins its own delay. If the earlier one is leased, this one waits until that lease ends.
+func Replace() EnqueueOption {
+	return enqueueOption(func(m *NewMessage) { m.Replace = true })
+}
+
+// MaxWait goes with [Replace]: however often a message is replaced, its delay ends at the latest so long after the
+// first of them was accepted.
+func MaxWait(d time.Duration) EnqueueOption {
+	return enqueueOption(func(m *NewMessage) { m.MaxWait = d })
+}
+
+func (o FairnessKeyOption) applyToEnqueue(m *NewMessage) { m.FairnessKey = string(o) }
+
+// Weight is the weight of the message's fairness key, 1 to 1000, where the queue has [AllowProducerRouting].
+func Weight(weight uint32) EnqueueOption {
+	return enqueueOption(func(m *NewMessage) { m.Weight = weight })
+}
+
+// Cost is what a delivery of the message costs its fairness key, 0.001 to 1,000,000, where the queue has
+// [AllowProducerRouting].
+func Cost(cost float64) EnqueueOption {
+	return enqueueOption(func(m *NewMessage) { m.Cost = cost })
+}
+
+// Priority is the message's priority among those of its fairness key: 0 to 3, where 3 goes first and 1 is usual.
+func Priority(priority uint32) EnqueueOption {
+	return enqueueOption(func(m *NewMessage) { m.Priority = &priority })
+}
+
 // Enqueue stores one message, and returns its id once it is as durable as the queue asks for. Calls of many
 // goroutines travel together; a call alone is sent at once.
 //
 // It fails with ErrQueueNotFound, ErrInvalid, ErrOverloaded; with ErrUnavailable when the message was
 // certainly not sent, and with ErrAnswerLost when it was sent and no answer came. An enqueue whose answer was
-// lost is never repeated by the client, unless it has a DedupKey: it could be stored twice. When ctx ends
-// before the message was sent, it is not sent any more.
+// lost is never repeated by the client, unless it has a DedupKey and no Replace: it could be stored twice. When
+// ctx ends before the message was sent, it is not sent any more.
 func (c *Client) Enqueue(
 	ctx context.Context, queue string, headers map[string]string, payload []byte, opts ...EnqueueOption,
 ) (string, error) {
@@ -106,16 +136,23 @@ func (c *Client) enqueueAlone(ctx context.Context, queue string, m *outgoing) (R
 			request.Headers[header.key] = header.value
 		}
 	}
-	plan := callPlan{about: subject{queue: queue}, repeatable: m.DedupKey != ""}
+	plan := callPlan{about: subject{queue: queue}, repeatable: m.mayRepeat()}
 	answer, err := call(ctx, c.connection, plan, request, c.connection.service.Enqueue)
 	return Receipt{ID: answer.GetMessageId(), Offset: answer.GetOffset()}, err
 }
 
 func (m *outgoing) wireOptions() *filav1.EnqueueOptions {
-	if m.Delay == 0 && m.DeliverAt.IsZero() && m.TTL == 0 && m.DedupKey == "" {
+	if m.Delay == 0 && m.DeliverAt.IsZero() && m.TTL == 0 && m.DedupKey == "" && !m.Replace && m.MaxWait == 0 &&
+		m.FairnessKey == "" && m.Weight == 0 && m.Cost == 0 && m.Priority == nil {
 		return nil
 	}
-	options := &filav1.EnqueueOptions{DelayMs: milliseconds(m.Delay), DedupKey: m.DedupKey}
+	options := &filav1.EnqueueOptions{
+		DelayMs: milliseconds(m.Delay), DedupKey: m.DedupKey, MaxWaitMs: milliseconds(m.MaxWait),
+		FairnessKey: m.FairnessKey, Weight: m.Weight, Cost: m.Cost, Priority: m.Priority,
+	}
+	if m.Replace {
+		options.OnDuplicate = filav1.EnqueueOptions_ON_DUPLICATE_REPLACE
+	}
 	if !m.DeliverAt.IsZero() {
 		options.DeliverAt = timestamppb.New(m.DeliverAt)
 	}

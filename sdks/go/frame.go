@@ -21,11 +21,11 @@ type frame struct {
 }
 
 type frameItem struct {
-	end    int  // where the message ends in body
-	hasKey bool // it carries a dedup key, so sending it twice stores it once
-	queue  string
-	asker  asker
-	index  int // the asker's own number for the message
+	end       int  // where the message ends in body
+	mayRepeat bool // sending it twice stores it once
+	queue     string
+	asker     asker
+	index     int // the asker's own number for the message
 }
 
 // An asker waits for the outcome of messages. Its methods are called without locks held, but gone and sent
@@ -76,7 +76,7 @@ func (f *frame) add(m *outgoing, queue string, to asker, index int) {
 	}
 	f.body = appendMessage(f.body, m)
 	f.items = append(f.items, frameItem{
-		end: len(f.body), hasKey: m.DedupKey != "", queue: queue, asker: to, index: index,
+		end: len(f.body), mayRepeat: m.mayRepeat(), queue: queue, asker: to, index: index,
 	})
 }
 

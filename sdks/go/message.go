@@ -28,6 +28,18 @@ type NewMessage struct {
 	TTL time.Duration
 	// DedupKey: a second enqueue with this key within the queue's window answers the first one's id.
 	DedupKey string
+	// Replace: the latest wins. An earlier message with this DedupKey that is not delivered yet gives way to this one.
+	Replace bool
+	// MaxWait, with Replace: however often it is replaced, its delay ends at the latest so long after the first.
+	MaxWait time.Duration
+	// FairnessKey, where the queue has AllowProducerRouting; empty: its headers and the queue decide.
+	FairnessKey string
+	// Weight of that key, 1 to 1000, in the same way; 0: as the queue says.
+	Weight uint32
+	// Cost of a delivery, 0.001 to 1,000,000, in the same way; 0: as the queue says.
+	Cost float64
+	// Priority among the messages of its fairness key, 0 to 3, where 3 goes first; nil: as the queue says.
+	Priority *uint32
 }
 
 // StoredMessage is a message as it is peeked at or read from the log: nobody's lease, nothing to settle.
@@ -38,12 +50,14 @@ type StoredMessage struct {
 	// small payload for long, keep a copy.
 	Payload []byte
 
-	Queue        string
-	Channel      string
-	Offset       uint64
-	FairnessKey  string
-	Weight       int
-	Cost         float64
+	Queue       string
+	Channel     string
+	Offset      uint64
+	FairnessKey string
+	Weight      int
+	Cost        float64
+	// Priority among the messages of its fairness key, 0 to 3, where 3 goes first and 1 is usual.
+	Priority     int
 	ThrottleKeys []string
 	// AttemptCount is how many earlier deliveries in this channel were begun and failed.
 	AttemptCount int

@@ -51,7 +51,7 @@ func (p *producer) loseInFlight(failure *Error) {
 		var again []int
 		patient := p.closed == nil && time.Since(f.firstAt) < p.settings.retryFor
 		for i, item := range f.items {
-			if item.hasKey && patient && failure.Is(ErrUnavailable) {
+			if item.mayRepeat && patient && failure.Is(ErrUnavailable) {
 				again = append(again, i)
 				continue
 			}

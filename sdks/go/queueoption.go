@@ -124,6 +124,12 @@ func CostHeader(name string) QueueOption {
 	return queueOption("cost_header", func(c *filav1.QueueConfig) { c.CostHeader = name })
 }
 
+// PriorityHeader names the header whose value is the message's priority among those of its fairness key, 0 to 3. A queue
+// has none while its order is strict.
+func PriorityHeader(name string) QueueOption {
+	return queueOption("priority_header", func(c *filav1.QueueConfig) { c.PriorityHeader = name })
+}
+
 // ThrottleKeyHeaders names the headers whose values are the message's throttle keys.
 func ThrottleKeyHeaders(names ...string) QueueOption {
 	return queueOption("throttle_key_headers", func(c *filav1.QueueConfig) { c.ThrottleKeyHeaders = names })
@@ -265,6 +271,11 @@ func KeyLimit(beginning string) QueueOption {
 	return queueOption("key_limit", func(c *filav1.QueueConfig) { c.KeyLimit = beginning })
 }
 
+// AllowProducerRouting lets producers say a message's fairness key, weight and cost: [FairnessKey], [Weight], [Cost].
+func AllowProducerRouting(yes bool) QueueOption {
+	return queueOption("allow_producer_routing", func(c *filav1.QueueConfig) { c.AllowProducerRouting = yes })
+}
+
 // KeyRateDefault is how many messages of a fairness key are delivered a second at most, over all channels, until an
 // operator sets something else for the key; 0 for no rate.
 func KeyRateDefault(perSecond float64) QueueOption {
@@ -280,6 +291,12 @@ func KeyBurstDefault(messages float64) QueueOption {
 // KeyCapDefault is how many messages of such a key are leased at once in a channel at most; 0 for no cap.
 func KeyCapDefault(messages uint32) QueueOption {
 	return keyDefaultOption("max_in_flight", func(d *filav1.KeyDefaults) { d.MaxInFlight = messages })
+}
+
+// KeyCommittedDefault is how many messages of such a key go, a second, before those of keys that are not within theirs,
+// over all channels; 0 for none.
+func KeyCommittedDefault(perSecond float64) QueueOption {
+	return keyDefaultOption("committed_per_second", func(d *filav1.KeyDefaults) { d.CommittedPerSecond = perSecond })
 }
 
 // Channels are made with the queue; `default` when none is named. Only for CreateQueue.
@@ -300,6 +317,11 @@ func TTLToDLQ(yes bool) QueueOption {
 // Paused delivers nothing of the queue until it is false again; enqueues, acks and what is leased already go on.
 func Paused(yes bool) QueueOption {
 	return queueOption("paused", func(c *filav1.QueueConfig) { c.Paused = yes })
+}
+
+// PausedChannels delivers nothing in these channels until they are named no more; the others go on.
+func PausedChannels(names ...string) QueueOption {
+	return queueOption("paused_channels", func(c *filav1.QueueConfig) { c.PausedChannels = names })
 }
 
 // DisconnectGrace is how long after a broken connection a consumer may come back before what it held is given

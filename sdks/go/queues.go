@@ -65,9 +65,30 @@ func (c *Client) DeleteQueue(ctx context.Context, queue string, force ...ForceOp
 	return err
 }
 
-// ListQueues returns every queue, dead-letter queues included, sorted by name.
-func (c *Client) ListQueues(ctx context.Context) ([]*filav1.QueueInfo, error) {
+// ListQueuesOption says which queues to list.
+type ListQueuesOption func(*filav1.ListQueuesRequest)
+
+// QueuesFrom lists only queues whose names begin so, in letters of either case.
+func QueuesFrom(prefix string) ListQueuesOption {
+	return func(r *filav1.ListQueuesRequest) { r.Prefix = prefix }
+}
+
+// QueuesContaining lists only queues whose names have this in them, in letters of either case.
+func QueuesContaining(part string) ListQueuesOption {
+	return func(r *filav1.ListQueuesRequest) { r.Containing = part }
+}
+
+// QueuesPage lists at most so many queues, up to 1,000, behind the name; an empty name for the first page.
+func QueuesPage(size uint32, after string) ListQueuesOption {
+	return func(r *filav1.ListQueuesRequest) { r.PageSize, r.PageToken = size, after }
+}
+
+// ListQueues returns every queue, dead-letter queues included, sorted by name, or those that options ask for.
+func (c *Client) ListQueues(ctx context.Context, options ...ListQueuesOption) ([]*filav1.QueueInfo, error) {
 	request, plan := &filav1.ListQueuesRequest{}, callPlan{repeatable: repeatable}
+	for _, option := range options {
+		option(request)
+	}
 	answer, err := call(ctx, c.connection, plan, request, c.connection.admin.ListQueues)
 	return answer.GetQueues(), err
 }
@@ -114,7 +135,8 @@ func (o ChannelOption) applyToPurge(p *purgePlan) {
 // FairnessKeyOption is what [FairnessKey] returns.
 type FairnessKeyOption string
 
-// FairnessKey narrows a call to the messages of one fairness key.
+// FairnessKey narrows a call to the messages of one fairness key. Of an enqueue: the message's fairness key, where the
+// queue has [AllowProducerRouting].
 func FairnessKey(key string) FairnessKeyOption { return FairnessKeyOption(key) }
 
 func (o FairnessKeyOption) applyToPurge(p *purgePlan) {
@@ -139,7 +161,7 @@ func (c *Client) Purge(ctx context.Context, queue string, opts ...PurgeOption) (
 	return answer.GetPurged(), err
 }
 
-// A PeekOption says more about Peek: a [Channel], a [FairnessKey], or [AfterOffset].
+// A PeekOption says more about Peek and ListPending: a [Channel], a [FairnessKey], or [AfterOffset].
 type PeekOption interface {
 	applyToPeek(*filav1.PeekMessagesRequest)
 }
@@ -173,6 +195,28 @@ func (c *Client) Peek(
 		return nil, err
 	}
 	return storedMessages(answer.GetMessages()), nil
+}
+
+// ListPending lists up to max messages that are not done (at most 1,000) in offset order: what each is doing and since
+// when, without headers and payload. The right to view is enough. Takes the options of Peek.
+func (c *Client) ListPending(
+	ctx context.Context, queue string, max int, opts ...PeekOption,
+) ([]*filav1.PendingMessage, error) {
+	if max < 1 {
+		return nil, invalidField("max_messages", "max must be at least 1, got %d", max)
+	}
+	asked := &filav1.PeekMessagesRequest{}
+	for _, opt := range opts {
+		opt.applyToPeek(asked)
+	}
+	request := &filav1.ListPendingRequest{
+		Queue: queue, Channel: asked.Channel, MaxMessages: uint32(max),
+		AfterOffset: asked.AfterOffset, FairnessKey: asked.FairnessKey,
+	}
+	about := subject{queue: queue, channel: channelOrDefault(request.GetChannel())}
+	answer, err := call(ctx, c.connection, callPlan{about: about, repeatable: repeatable}, request,
+		c.connection.admin.ListPending)
+	return answer.GetMessages(), err
 }
 
 func storedMessages(wire []*filav1.Message) []*StoredMessage {

@@ -3,9 +3,12 @@
 package fila
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -62,6 +65,29 @@ func TestABrokenStreamIsResumedWithWhatIsHeld(t *testing.T) {
 			t.Errorf("%d leases lost, but the consumer held one of those", leasesLost)
 		}
 	})
+}
+
+func TestWhereTheProgramAsksForNoEventsAnOutageIsLogged(t *testing.T) {
+	var lines bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&lines, nil)))
+	defer slog.SetDefault(before)
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		consume(t, broker, client, Prefetch(10))
+		broker.network.cut(false)
+		session := <-broker.sessions
+		session.accept(1)
+		synctest.Wait()
+	})
+	for _, said := range []string{
+		`level=WARN msg="a consumer of Fila lost its stream, reopening it" queue=`,
+		`level=WARN msg="a consumer of Fila has its stream back" queue=`,
+	} {
+		if !strings.Contains(lines.String(), said) {
+			t.Errorf("logged %q, without %q", lines.String(), said)
+		}
+	}
 }
 
 func TestNothingIsHandedOutWhileTheStreamIsDown(t *testing.T) {

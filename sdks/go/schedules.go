@@ -41,12 +41,23 @@ func (c *Client) UpdateSchedule(
 	return answer.GetSchedule(), err
 }
 
+// PauseOption says more of a pause.
+type PauseOption func(*filav1.PauseScheduleRequest)
+
+// PauseComment says why, in at most 1,024 bytes; it is kept with the pause.
+func PauseComment(comment string) PauseOption {
+	return func(r *filav1.PauseScheduleRequest) { r.Comment = comment }
+}
+
 // PauseSchedule pauses a schedule, or lets it go on with the first moment that comes. It fails with ErrQueueNotFound,
 // ErrNotFound.
 func (c *Client) PauseSchedule(
-	ctx context.Context, queue, schedule string, paused bool,
+	ctx context.Context, queue, schedule string, paused bool, options ...PauseOption,
 ) (*filav1.Schedule, error) {
 	request := &filav1.PauseScheduleRequest{Queue: queue, Schedule: schedule, Paused: paused}
+	for _, option := range options {
+		option(request)
+	}
 	plan := callPlan{about: subject{queue: queue}, repeatable: repeatable}
 	answer, err := call(ctx, c.connection, plan, request, c.connection.admin.PauseSchedule)
 	return answer.GetSchedule(), err
@@ -58,6 +69,14 @@ func (c *Client) DeleteSchedule(ctx context.Context, queue, schedule string) err
 	plan := callPlan{about: subject{queue: queue}, repeatable: once}
 	_, err := call(ctx, c.connection, plan, request, c.connection.admin.DeleteSchedule)
 	return err
+}
+
+// GetSchedule returns how a schedule stands, with its next five moments. It fails with ErrQueueNotFound, ErrNotFound.
+func (c *Client) GetSchedule(ctx context.Context, queue, schedule string) (*filav1.Schedule, error) {
+	request := &filav1.GetScheduleRequest{Queue: queue, Schedule: schedule}
+	plan := callPlan{about: subject{queue: queue}, repeatable: repeatable}
+	answer, err := call(ctx, c.connection, plan, request, c.connection.admin.GetSchedule)
+	return answer.GetSchedule(), err
 }
 
 // ListSchedules returns schedules with their next five moments, of one queue or, where the name is empty, of all:

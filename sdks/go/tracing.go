@@ -46,6 +46,29 @@ func (m *StoredMessage) TraceContext(ctx context.Context) context.Context {
 	return otel.GetTextMapPropagator().Extract(ctx, propagation.MapCarrier(m.Headers))
 }
 
+// A TracedOption says how a consumer's span belongs to the producer's.
+type TracedOption bool
+
+// TraceParent makes the consumer's span a child of the producer's, in one trace.
+const TraceParent TracedOption = true
+
+// Traced returns what a span begins with that works on the message: a link to the producer's span, and with
+// [TraceParent] a context that makes it its child.
+//
+//	ctx, producer := m.Traced(ctx)
+//	ctx, span := tracer.Start(ctx, "process orders", producer)
+func (m *StoredMessage) Traced(ctx context.Context, opts ...TracedOption) (context.Context, trace.SpanStartOption) {
+	link, carried := m.TraceLink()
+	switch {
+	case !carried:
+		return ctx, trace.WithLinks()
+	case len(opts) > 0 && bool(opts[len(opts)-1]):
+		return m.TraceContext(ctx), trace.WithLinks()
+	default:
+		return ctx, trace.WithLinks(link)
+	}
+}
+
 // TraceLink returns a link to the span that enqueued the message, and whether the message carries one. A
 // queue decouples in time, so a consumer's span usually links to the producer's rather than being its child.
 func (m *StoredMessage) TraceLink() (trace.Link, bool) {

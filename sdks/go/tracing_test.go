@@ -40,6 +40,37 @@ func TestASampledContextTravelsWhenThePropagatorIsSet(t *testing.T) {
 	})
 }
 
+func TestASpanLinksToTheProducersAndIsItsChildWhereThatIsAskedFor(t *testing.T) {
+	before := otel.GetTextMapPropagator()
+	defer otel.SetTextMapPropagator(before)
+	otel.SetTextMapPropagator(propagation.TraceContext{})
+	carried := &StoredMessage{Headers: map[string]string{"traceparent": "00-" + traceOf + "-b7ad6b7169203331-01"}}
+	mine, own := sampledSpan(t, trace.FlagsSampled)
+
+	ctx, option := carried.Traced(mine)
+	links := spanLinks(option)
+	if trace.SpanContextFromContext(ctx).TraceID() != own.TraceID() || len(links) != 1 ||
+		links[0].SpanContext.TraceID().String() != traceOf {
+		t.Errorf("links %v", links)
+	}
+	ctx, option = carried.Traced(mine, TraceParent)
+	parent := trace.SpanContextFromContext(ctx)
+	if parent.TraceID().String() != traceOf || !parent.IsRemote() || len(spanLinks(option)) != 0 {
+		t.Errorf("parent %v", parent)
+	}
+	ctx, option = (&StoredMessage{}).Traced(mine, TraceParent)
+	if trace.SpanContextFromContext(ctx).TraceID() != own.TraceID() || len(spanLinks(option)) != 0 {
+		t.Error("a message without context took the span's own away")
+	}
+}
+
+const traceOf = "0af7651916cd43dd8448eb211c80319c"
+
+func spanLinks(option trace.SpanStartOption) []trace.Link {
+	config := trace.NewSpanStartConfig(option)
+	return config.Links()
+}
+
 func TestNothingTravelsWithoutASampledSpanOrAPropagatorOrOverAnother(t *testing.T) {
 	sampled, _ := sampledSpan(t, trace.FlagsSampled)
 	before := otel.GetTextMapPropagator()

@@ -11,7 +11,7 @@ JAVA_SOURCES := $(shell find sdks/java/src -name '*.java') $(wildcard proto/fila
 
 build-java: sdks/java/target/driver.classpath ## Build the Java SDK and its conformance driver
 
-test-java: build ## Build, then run the Java SDK's tests, with a broker where they take one
+test-java: build sdks/java/target/driver.classpath ## Build, then run the Java SDK's tests, with a broker where they take one
 	$(MAVEN) test -Dfila.server=$(CURDIR)/$(BIN)/fila-server
 
 check-java: ## Format, compiler's warnings and javadoc of the Java SDK

@@ -243,7 +243,7 @@ def test_no_call_that_a_view_is_enough_for_tells_a_message_or_changes_anything()
     looked_at = {name.partition("/")[2] for name, need in RPCS.items() if need.right & VIEW}
     assert looked_at == {
         "GetStats", "ListChannels", "ExplainKey", "ListConsumers", "WatchEvents", "ListLate", "ListKeyPolicies",
-        "FindKeys", "WatchStats", "GetSeries", "GetMessage",
+        "FindKeys", "WatchStats", "GetSeries", "GetMessage", "ListPending",
     }  # fmt: skip
 
 

@@ -62,6 +62,20 @@ def test_a_key_with_the_right_takes_back_and_sees_nothing_else(guarded: Guarded,
     assert taken_back(holder, queue, message_id) == [Outcome.OUTCOME_CANCELLED]
 
 
+def test_a_tenant_cannot_say_another_fairness_key(guarded: Guarded) -> None:
+    routed = make_queue(guarded, f"routed-{next(_numbers)}", allow_producer_routing=True)
+    tenant = guarded.make_key(f"tenant-{routed}", f"produce {routed}", f"cancel {routed}", as_tenant="acme")
+    options = service_pb2.EnqueueOptions(fairness_key="globex", weight=1000, cost=0.001)
+    request = service_pb2.EnqueueRequest(queue=routed, payload=b"x", options=options)
+    message_id = tenant.service.Enqueue(request).message_id
+    peeked = guarded.admin.admin.PeekMessages(admin_pb2.PeekMessagesRequest(queue=routed, max_messages=1))
+
+    assert where(tenant, routed, message_id).fairness_key == "acme"
+    assert [(m.metadata.fairness_key, m.metadata.weight, m.metadata.cost) for m in peeked.messages] == [
+        ("acme", 1, 1)
+    ]
+
+
 def test_a_tenant_takes_back_its_own_messages_and_others_are_not_there(guarded: Guarded, queue: str) -> None:
     tenant = guarded.make_key(f"tenant-{queue}", f"produce {queue}", f"cancel {queue}", as_tenant="acme")
     own, other = put(tenant, queue, "globex", "mine"), put(guarded.admin, queue, "globex", "theirs")

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from fila.v1 import admin_pb2, events_pb2, service_pb2
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, service_pb2
 from tests.access.guarded_server import Client, Guarded, make_queue, refusal
 
 pytestmark = pytest.mark.e2e
 
 QUEUE, OTHER, KEY = "paused-orders", "paused-mail", "umbrella"
 BY_ADMIN = f"{KEY} in {QUEUE} has been paused by "
+WHY = "they asked for it"
 UNSIGNED = f"{KEY} in {QUEUE} has been paused for "
 
 
@@ -22,7 +23,7 @@ def staged(guarded: Guarded) -> Guarded:
     """A paused key in each of two queues, with messages that wait; told within some looks."""
     for queue in (QUEUE, OTHER):
         make_queue(guarded, queue, fairness_key_header="tenant")
-        pause = admin_pb2.SetKeyPolicyRequest(queue=queue, fairness_key=KEY, paused=True)
+        pause = admin_pb2.SetKeyPolicyRequest(queue=queue, fairness_key=KEY, paused=True, comment=WHY)
         guarded.admin.admin.SetKeyPolicy(pause)
         guarded.admin.service.Enqueue(service_pb2.EnqueueRequest(queue=queue, headers={"tenant": KEY}))
     until_s = time.monotonic() + 30
@@ -47,7 +48,7 @@ def test_an_admin_is_told_of_all_and_by_whom(staged: Guarded):
 
     assert told.keys() == {QUEUE, OTHER}
     assert told[QUEUE].text.startswith(BY_ADMIN)
-    assert told[QUEUE].text.endswith(": 1 message waits.")
+    assert told[QUEUE].text.endswith(f' ("{WHY}"): 1 message waits.')
     assert told[QUEUE].command == f"fila key resume {QUEUE} {KEY}"
     assert [trouble.queue for trouble in troubles(staged.admin, queue=OTHER)] == [OTHER]
     assert troubles(staged.admin, queue=QUEUE, fairness_key="hooli") == []
@@ -69,6 +70,36 @@ def test_who_paused_it_is_told_that_it_was_itself(staged: Guarded):
 
     [trouble] = troubles(client)
     assert trouble.text.startswith(UNSIGNED), "it was paused already, by somebody else"
+
+
+def pauses(client: Client, queue: str = QUEUE) -> list[events_pb2.Pause]:
+    """What ListKeyPolicies and ExplainKey say of the same pause."""
+    listed = client.admin.ListKeyPolicies(events_pb2.ListKeyPoliciesRequest(queue=queue, fairness_key=KEY))
+    asked = admin_pb2.ExplainKeyRequest(queue=queue, fairness_key=KEY)
+    return [listed.policies[0].pause, client.admin.ExplainKey(asked).pause]
+
+
+def test_who_asks_for_a_key_is_told_why_it_is_paused_and_by_whom_only_where_it_may_know(staged: Guarded):
+    of_admin, of_viewer = pauses(staged.admin), pauses(staged.make_key("views-why", f"view {QUEUE}"))
+
+    assert of_admin[0] == of_admin[1]
+    assert [each.comment for each in of_admin + of_viewer] == [WHY] * 4
+    assert of_admin[0].by
+    assert [(each.by, each.since) for each in of_viewer] == [("", of_admin[0].since)] * 2
+    tenant = staged.make_key("is-umbrella-too", f"produce {QUEUE}", as_tenant=KEY)
+    asked = admin_pb2.ExplainKeyRequest(queue=QUEUE, fairness_key=KEY)
+    assert not tenant.admin.ExplainKey(asked).HasField("pause")
+
+
+def test_a_reason_is_bounded_and_stands_in_the_audit(staged: Guarded):
+    pause = admin_pb2.SetKeyPolicyRequest(queue=QUEUE, fairness_key="other", paused=True, comment="x" * 1025)
+    code, text, _ = refusal(lambda: staged.admin.admin.SetKeyPolicy(pause))
+    assert (code, "comment" in text, "1024" in text) == ("INVALID_ARGUMENT", True, True)
+
+    pause.comment = "why it was"
+    staged.admin.admin.SetKeyPolicy(pause)
+    records = staged.admin.auth.ListAudit(auth_pb2.ListAuditRequest(limit=1)).records
+    assert records[0].details["comment"] == "why it was"
 
 
 def test_who_only_produces_and_a_tenant_are_told_of_none(staged: Guarded):

@@ -154,6 +154,32 @@ def test_others_are_told_that_it_happened_and_neither_by_whom_nor_to_which_setti
     assert found["key.policy_set"].details["weight"] == "7"
 
 
+@pytest.mark.parametrize(
+    ("grant", "why"),
+    [
+        (f"consume {QUEUE}:public", ""),
+        (f"consume {QUEUE}", "a secret"),
+        (f"view {QUEUE}", "a secret"),
+        (f"manage {QUEUE}", "a secret"),
+    ],
+)
+def test_why_settings_changed_is_told_to_those_who_may_know_of_every_channel(
+    shown: Guarded, grant: str, why: str
+):
+    shown.admin.admin.UpdateQueue(
+        admin_pb2.UpdateQueueRequest(
+            queue=QUEUE,
+            config=admin_pb2.QueueConfig(paused_channels=["private"]),
+            update_mask={"paths": ["paused_channels"]},
+            comment="a secret",
+        )
+    )
+    client = shown.make_key(f"hears-why-{grant.translate({32: 45, 58: 45})}", grant)
+    *_, event = [event for event in told(client) if event.kind == "queue.updated"]
+
+    assert event.details.get("comment", "") == why
+
+
 def test_whose_act_it_was_is_told_that_it_was(shown: Guarded):
     client = shown.make_key("acts", f"manage {QUEUE}")
     client.admin.SetKeyPolicy(admin_pb2.SetKeyPolicyRequest(queue=QUEUE, fairness_key="own", weight=3))

@@ -146,7 +146,7 @@ def test_a_paused_key_waits_until_it_is_resumed(fila):
     ok(fila("key pause pausing acme"))
 
     assert ok(fila("consume pausing --wait 100ms")) == ""
-    assert "paused by an operator" in ok(fila("explain pausing acme"))
+    assert "paused by 127.0.0.1 since " in ok(fila("explain pausing acme"))
 
     ok(fila("key resume pausing acme"))
     assert ok(fila("consume pausing --count 1")) == "x\n"

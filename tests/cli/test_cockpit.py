@@ -221,6 +221,8 @@ def test_nothing_is_changed_unless_somebody_says_yes(answer):
     cockpit = at_keys(key("acme", 5))
 
     assert cockpit.press("p") is None
+    assert "pause acme of orders: why, or nothing" in shown(cockpit)
+    cockpit.press("enter")
     assert "pause acme of orders?" in shown(cockpit)
     assert cockpit.press(answer) is None
     assert "nothing was changed" in shown(cockpit)
@@ -233,8 +235,24 @@ def test_a_paused_key_is_resumed_and_a_queue_is_paused():
     assert cockpit.press("y") == Call("pause_key", queue="orders", key="acme", paused=False)
 
     cockpit = at_queues(queue("orders", 9))
-    cockpit.press("p")
+    for pressed in ("p", "enter"):
+        assert cockpit.press(pressed) is None
     assert cockpit.press("y") == Call("pause_queue", queue="orders", paused=True)
+
+
+def test_why_something_is_paused_is_typed_and_told_before_it_is_done():
+    cockpit = at_keys(key("acme", 5))
+    for pressed in ("p", *"it floods", "enter"):
+        assert cockpit.press(pressed) is None
+    assert 'pause acme of orders ("it floods")?' in shown(cockpit)
+    assert cockpit.press("y") == Call(
+        "pause_key", queue="orders", key="acme", paused=True, reason="it floods"
+    )
+
+    cockpit.press("p")
+    cockpit.press("escape")
+    assert "why" not in shown(cockpit)
+    assert cockpit.press("y") is None, "there is nothing to confirm"
 
 
 def test_a_weight_is_typed_and_asked_once_more():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ intake-dedup-header = ["x-delivery"]
 key-rate = 2.5
 key-burst = 5
 key-cap = 4
+key-committed = 1.5
 key-limit = "tenant:"
 visibility-timeout = "5m"
 on-enqueue = "@route.lua"
@@ -59,6 +61,7 @@ def test_a_queue_that_is_missing_is_made_as_the_file_says(fila, broker: FakeBrok
     assert list(config.intake.dedup_headers) == ["x-delivery"]
     each_key = config.key_defaults
     assert (each_key.rate_per_second, each_key.burst, each_key.max_in_flight) == (2.5, 5, 4)
+    assert each_key.committed_per_second == 1.5
     assert config.key_limit == "tenant:"
     assert config.on_enqueue_script.startswith("function on_enqueue")
     assert list(config.channels) == ["default", "audit"]
@@ -102,6 +105,7 @@ def test_diff_says_what_would_become_of_what_in_the_words_of_the_file(fila, brok
         'key-rate unset -> "2.5"',
         "key-burst unset -> 5",
         "key-cap unset -> 4",
+        'key-committed unset -> "1.5"',
         'key-limit unset -> "tenant:"',
         "on-enqueue 1 line of Lua -> 1 other line of Lua",
         'visibility-timeout 0 -> "5m"',
@@ -246,16 +250,131 @@ def test_a_pause_is_lifted_only_where_the_file_says_so(fila, broker: FakeBroker,
     assert (list(request.update_mask.paths), request.config.paused) == (["paused"], False)
 
 
+WHY = 'the "provider" is down\n\u202e'
+
+
+def test_why_a_queue_and_a_key_are_paused_is_exported_and_changes_nothing(fila, broker: FakeBroker, tmp_path):
+    there(broker, paused=True, weight=3)
+    broker.answers["GetQueue"].pause.comment = WHY
+    [policy] = broker.answers["ListKeyPolicies"].policies
+    policy.paused, policy.pause.comment = True, WHY
+
+    path = tmp_path / "exported.toml"
+    path.write_text(exported := fila("export", "--keys", "orders").out)
+    assert exported.count('paused = "the \\"provider\\" is down\\n\\U0000202e"\n') == 2
+    assert fila("diff", str(path)).out == "nothing differs\n"
+    path.write_text(re.sub(r'paused = ".*"', "paused = true", exported))
+    assert fila("diff", str(path)).out == "nothing differs\n", "the file does not say why"
+
+
+def test_a_file_says_why_something_is_paused(fila, broker: FakeBroker, tmp_path):
+    there(broker, paused=True, weight=3)
+    broker.answers["GetQueue"].pause.comment = "old"
+    path = with_tables(tmp_path, 'paused = "new"', "[queues.orders.keys.acme]", 'paused = "its own"')
+
+    assert fila("diff", path).out == (
+        '~ update orders paused "old" -> "new"\n~ key orders/acme paused false -> "its own"\n'
+        "2 things would change\n"
+    )
+    fila("apply", path)
+    of_queue, of_key = broker.request("UpdateQueue"), broker.request("SetKeyPolicy")
+    assert (list(of_queue.update_mask.paths), of_queue.config.paused) == (["paused"], True)
+    assert (of_queue.comment, of_key.paused, of_key.comment) == ("new", True, "its own")
+
+
+def test_a_queue_that_is_made_paused_is_told_why(fila, broker: FakeBroker, tmp_path):
+    broker.answers["GetQueue"] = Refusal(StatusCode.NOT_FOUND, "none", "QUEUE_NOT_FOUND")
+
+    fila("apply", with_tables(tmp_path, 'paused = "not yet"'))
+
+    assert broker.request("CreateQueue").config.paused
+    assert broker.request("UpdateQueue").comment == "not yet"
+
+
+def in_channels(broker: FakeBroker, **why: str) -> None:
+    """Channels that are paused, and why."""
+    there(broker)
+    broker.answers["GetQueue"].config.paused_channels.extend(why)
+    channels = [admin_pb2.ChannelInfo(name="default"), *(admin_pb2.ChannelInfo(name=name) for name in why)]
+    for channel in channels[1:]:
+        channel.paused, channel.pause.comment = True, why[channel.name]
+    broker.answers["ListChannels"] = admin_pb2.ListChannelsResponse(channels=channels)
+
+
+def test_which_channels_are_paused_and_why_is_exported_and_changes_nothing(
+    fila, broker: FakeBroker, tmp_path
+):
+    in_channels(broker, audit="it is rebuilt", mail="")
+    path = tmp_path / "exported.toml"
+    path.write_text(exported := fila("export", "orders").out)
+
+    assert 'paused-channels = { "audit" = "it is rebuilt", "mail" = true }\n' in exported
+    assert fila("diff", str(path)).out == "nothing differs\n"
+    assert fila("diff", with_tables(tmp_path)).out == "nothing differs\n", "the file does not speak of pauses"
+
+
+def test_channels_are_paused_and_resumed_as_a_file_says_each_with_its_reason(
+    fila, broker: FakeBroker, tmp_path
+):
+    in_channels(broker, audit="old")
+    path = with_tables(tmp_path, 'paused-channels = { mail = "new", sms = true }')
+
+    assert fila("diff", path).out == (
+        '~ pauses orders paused-channels { "audit" = "old" } -> { "mail" = "new", "sms" = true }\n'
+        "1 thing would change\n"
+    )
+    fila("apply", path)
+    told = [
+        (list(each.config.paused_channels), each.comment)
+        for name, each in broker.asked
+        if name == "UpdateQueue"
+    ]
+    # The double says of each look that audit is paused, and nothing else.
+    assert told == [([], ""), (["audit", "mail"], "new"), (["audit", "sms"], "")]
+    assert fila("diff", with_tables(tmp_path, "paused-channels = {}")).out.count("-> unset") == 1
+
+
+def test_another_reason_of_a_paused_channel_replaces_the_one_there_and_touches_no_other(
+    fila, broker: FakeBroker, tmp_path
+):
+    in_channels(broker, audit="old", mail="mail's own", sms="sms's own")
+    path = with_tables(
+        tmp_path, 'paused-channels = { audit = "new", mail = "mail\'s own", sms = true, later = "not yet" }'
+    )
+    broker.answers["GetQueue"].config.paused_channels.append("later")
+
+    assert fila("diff", path).out.endswith("1 thing would change\n")
+    fila("apply", path)
+    changed = [each for name, each in broker.asked if name == "UpdateQueue" and each.comment != "not yet"]
+
+    assert [(list(each.config.paused_channels), each.comment) for each in changed] == [
+        (["mail", "sms", "later", "audit"], "new")
+    ]
+    same = with_tables(tmp_path, 'paused-channels = { audit = "old", mail = true, sms = true, later = "x" }')
+    assert fila("diff", same).out == "nothing differs\n", (
+        "why a name without a channel is paused is not known"
+    )
+
+
+@pytest.mark.parametrize("given", ['["audit"]', "{ audit = false }", "{ audit = 1 }", '{ audit = "" }'])
+def test_what_says_of_channels_that_they_are_paused_is_a_table(fila, tmp_path, given):
+    said = fila("diff", with_tables(tmp_path, f"paused-channels = {given}"))
+    assert said.code == 2
+    assert "queues.orders.paused-channels must be a table" in said.err
+
+
 def test_of_a_key_what_the_file_names_is_set_and_the_rest_stays(fila, broker: FakeBroker, tmp_path):
     there(broker, weight=3, max_in_flight=10)
-    path = with_tables(tmp_path, "[queues.orders.keys.acme]", "weight = 3", "cap = 5", "rate = 2.5")
+    path = with_tables(
+        tmp_path, "[queues.orders.keys.acme]", "weight = 3", "cap = 5", "rate = 2.5", "committed = 2"
+    )
 
     said = fila("apply", path)
 
-    assert said.out == "~ key orders/acme cap 10 -> 5, rate 0 -> 2.5\n1 thing changed\n"
+    assert said.out == "~ key orders/acme cap 10 -> 5, rate 0 -> 2.5, committed 0 -> 2\n1 thing changed\n"
     request = broker.request("SetKeyPolicy")
     assert (request.queue, request.fairness_key) == ("orders", "acme")
-    assert (request.max_in_flight, request.rate_per_second) == (5, 2.5)
+    assert (request.max_in_flight, request.rate_per_second, request.committed_per_second) == (5, 2.5, 2)
     assert not request.HasField("weight")
     assert not request.HasField("paused")
 
@@ -280,8 +399,10 @@ def test_what_a_key_has_by_its_queues_defaults_is_not_exported_as_its_own(fila, 
         max_in_flight=10,
         rate_per_second=5,
         burst=5,
+        committed_per_second=2,
         cap_by_default=True,
         rate_by_default=True,
+        committed_by_default=True,
     )
 
     exported = fila("export", "--keys", "orders").out
@@ -295,7 +416,8 @@ def test_what_a_key_has_by_its_queues_defaults_is_not_exported_as_its_own(fila, 
         ("color = 3", "queues.orders.keys.acme.color is no setting of a key; known are weight, cap"),
         ("weight = 2.5", "queues.orders.keys.acme.weight must be a whole number"),
         ("weight = 1001", "queues.orders.keys.acme.weight must be 0 to 1000, got 1001"),
-        ("paused = 1", "queues.orders.keys.acme.paused must be true or false"),
+        ("paused = 1", "queues.orders.keys.acme.paused must be true, false, or a text that says why"),
+        ('paused = ""', "queues.orders.keys.acme.paused must be true, false, or a text that says why"),
     ],
 )
 def test_what_is_wrong_with_a_key_is_told_by_its_place(

@@ -45,6 +45,14 @@ def test_a_rate_is_written_as_it_is_read(word):
     assert terms(limit_of("x", rates=(rate,)))["rate"] == [word]
 
 
+@pytest.mark.parametrize("word", ["0.5/d", "0.1/d", "1.3/d", "0.01/h", "0.5cost/d,1000000000"])
+def test_however_small_a_rate_is_what_is_written_can_be_read(word):
+    rate = RATE_TERM.convert(word, None, None)
+    written = terms(limit_of("x", rates=(rate,)))["rate"]
+
+    assert [RATE_TERM.convert(each, None, None) for each in written] == [rate]
+
+
 @pytest.mark.parametrize("word", ["500/day", "5000cost/week", "100/12h", "2.5cost/minute"])
 def test_a_budget_is_written_as_it_is_read(word):
     assert terms(limit_of("x", budget=BUDGET_TERM.convert(word, None, None)))["budget"] == word
@@ -64,12 +72,19 @@ def test_a_limit_that_learns_is_set_in_one_line(fila, broker: FakeBroker):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("x", "--learn", "5"), "are no bounds; give them in messages a second, like 1..1000"),
+        (("x", "--learn", "5"), "are no bounds; write them in messages a second, like 1..1000"),
         (("x", "--learn", "nan..5"), "are no bounds"),
-        (("x", "--rate", "60"), "is no rate; give it like 60/m"),
+        (("x", "--rate", "60"), "is no rate; write it like 60/m"),
         (("x", "--rate", "-1/s"), "is no rate"),
         (("x", "--rate", "nan/s"), "is no rate"),
-        (("x", "--budget", "5"), "is no budget; give it like 500/day"),
+        (("x", "--rate", "5/s,0"), "a burst is at least 1, got 0; leave it out for one second's worth"),
+        (("x", "--budget", "5"), "is no budget; write it like 500/day"),
+        (
+            ("x", "--budget", "5/s"),
+            "a budget's period is minute, hour, day, week, or a duration from 1s to 366d; got 's'",
+        ),
+        (("x", "--budget", "5/month"), "Write it like 500/day or 100/12h; what may go each second is a rate"),
+        (("x", "--slots", "1000000001"), "is no whole number from 0 to 1000000000"),
         (("x", "--budget", "5/month"), "month"),
         (("x", "--budget-from", "2026-01-01T00:00:00Z"), "needs a budget"),
         (("x", *("--rate 1/s " * 5).split()), "up to 4 rates, got 5"),
@@ -189,8 +204,8 @@ def test_export_writes_a_limit_once_and_apply_finds_nothing_to_do(fila, broker: 
     [
         ("[limits]\nx = 1\n", 'limits."x" must be a table'),
         ("[limits.x]\nrates = ['1/s']\n", "rates is no part of a limit; known are rate, slots"),
-        ("[limits.x]\nrate = 'fast'\n", "is no rate; give it like 60/m"),
-        ("[limits.x]\nslots = -1\n", "slots must be a whole number from 0 on"),
+        ("[limits.x]\nrate = 'fast'\n", "is no rate; write it like 60/m"),
+        ("[limits.x]\nslots = -1\n", "slots must be a whole number from 0 to 1000000000"),
         ("[limits.x]\nshadow = 1\n", "shadow must be true or false"),
     ],
 )

@@ -42,6 +42,16 @@ def test_enqueue_sends_payload_headers_and_options(fila, broker: FakeBroker):
     )
 
 
+@pytest.mark.parametrize(
+    "words", [("--cost", "0"), ("--cost", "1000001"), ("--weight", "0"), ("--weight", "1001")]
+)
+def test_a_weight_or_cost_that_no_message_can_have_is_refused(fila, broker: FakeBroker, words):
+    ran = fila("enqueue", "q", "hi", *words)
+
+    assert (ran.code, broker.asked) == (2, [])
+    assert "is not in the range" in ran.err
+
+
 def test_enqueue_names_no_offset_where_none_was_told(fila, broker: FakeBroker):
     broker.answers["Enqueue"] = service_pb2.EnqueueResponse(
         message_id="0198"

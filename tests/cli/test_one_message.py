@@ -45,7 +45,7 @@ def test_a_cancel_says_what_is_gone_what_a_consumer_had_and_what_was_not_found(f
         ({"state": 3, "consumer_name": "worker 7", "begun": True}, ["leased by worker 7 since"]),
         ({"state": 3}, ["leased by a pull since", "not begun"]),
         ({"state": 5, "dead_letter": {"reason": "max_attempts"}}, ["dead since", "max_attempts"]),
-        ({"state": 6}, ["not known: it is done, taken back, or was never here"]),
+        ({"state": 6}, ["not known: it is done, taken back, replaced, or was never here"]),
     ],
 )
 def test_a_message_says_what_it_is_doing(fila, broker: FakeBroker, answer, said):
@@ -95,6 +95,36 @@ def test_a_life_is_where_it_is_now_and_what_the_history_has(fila, broker: FakeBr
         ["nacked", "7", "1s", "no\\x1b", "route"],
     ]
     assert ran.out.endswith("recorded up to 2023-11-14T22:14:20Z\n")
+
+
+def test_what_is_not_done_is_listed_with_what_it_is_doing(fila, broker: FakeBroker):
+    answer = admin_pb2.ListPendingResponse()
+    for offset, state in ((7, "WAITING"), (8, "LEASED"), (9, "DEAD")):
+        answer.messages.add(
+            message_id=f"m{offset}",
+            offset=offset,
+            fairness_key="acme",
+            state=f"STATE_{state}",
+            age_ms=61_000,
+            attempts=2,
+            cost=1.5,
+        )
+    answer.messages[1].due_at.FromSeconds(1_700_000_000)
+    broker.answers["ListPending"] = answer
+
+    ran = fila("message", "list", "orders", "--channel", "audit", "--key", "acme", "-n", "3", "--after", "6")
+
+    assert broker.request("ListPending") == admin_pb2.ListPendingRequest(
+        queue="orders", channel="audit", fairness_key="acme", max_messages=3, after_offset=6
+    )
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert lines[0] == ["OFFSET", "ID", "KEY", "STATE", "AGE", "DUE", "ATTEMPTS", "COST"]
+    assert lines[1][:4] == ["7", "m7", "acme", "waiting"]
+    assert lines[1][-3:] == ["-", "2", "1.5"]
+    assert "2023-11-1" in ran.out.splitlines()[2]
+    assert lines[3][3] == "dead"
+    broker.answers["ListPending"] = admin_pb2.ListPendingResponse()
+    assert fila("message", "list", "orders").out == ""
 
 
 def test_a_life_that_was_not_recorded_is_no_empty_list(fila, broker: FakeBroker):

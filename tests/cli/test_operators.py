@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -64,6 +65,14 @@ def test_a_channel_can_be_moved_to_a_moment(fila, broker: FakeBroker):
 
 def _forecast(likely_ms: int) -> events_pb2.Forecast:
     return events_pb2.Forecast(earliest_ms=likely_ms // 2, likely_ms=likely_ms, latest_ms=likely_ms * 2)
+
+
+@pytest.mark.parametrize("words", [("show",), ("pause",), ("purge", "--yes"), ("skip",)])
+def test_a_key_without_a_name_is_refused_and_nothing_is_asked(fila, broker: FakeBroker, words):
+    ran = fila("key", words[0], "orders", "", *words[1:])
+
+    assert (ran.code, broker.asked) == (2, [])
+    assert "a fairness key has one character at least" in ran.err
 
 
 def test_a_change_of_a_key_is_shown_before_it_is_made(fila, broker: FakeBroker):
@@ -188,6 +197,35 @@ def test_a_key_command_changes_one_thing_and_leaves_the_rest(
     assert (request.queue, request.fairness_key) == ("orders", "acme")
     assert [name for name in ("weight", "paused", "max_in_flight") if request.HasField(name)] == [field]
     assert getattr(request, field) == value
+
+
+@pytest.mark.parametrize(
+    ("line", "method"),
+    [(("key", "pause", "orders", "acme"), "SetKeyPolicy"), (("queue", "pause", "orders"), "UpdateQueue")],
+)
+def test_a_pause_is_given_its_reason(fila, broker: FakeBroker, line: tuple[str, ...], method: str):
+    assert fila(*line, "--reason", "their webhook answers 500").code == 0
+    assert broker.request(method).comment == "their webhook answers 500"
+
+
+PAUSE = events_pb2.Pause(by="alice", comment="down\x1b[2J", since={"seconds": 1_700_000_000})
+SAID = r"by alice since 2023-11-1\d \d\d:\d3:20[+-]\d\d:\d\d: down\\x1b\[2J"
+
+
+def test_since_when_by_whom_and_why_it_is_paused_is_shown(fila, broker: FakeBroker):
+    broker.answers["ExplainKey"] = admin_pb2.ExplainKeyResponse(state="STATE_PAUSED", pause=PAUSE)
+    policy = events_pb2.KeyPolicy(fairness_key="acme", paused=True, pause=PAUSE)
+    broker.answers["ListKeyPolicies"] = events_pb2.ListKeyPoliciesResponse(policies=[policy])
+    broker.answers["GetQueue"] = admin_pb2.GetQueueResponse(
+        config=admin_pb2.QueueConfig(paused=True), pause=PAUSE
+    )
+
+    for line, before in (
+        (("explain", "orders", "acme"), "paused "),
+        (("key", "show", "orders", "acme"), "yes, "),
+        (("queue", "inspect", "orders", "--settings"), "yes, "),
+    ):
+        assert re.search(before + SAID, " ".join(fila(*line).out.split())), line
 
 
 def test_explain_says_which_bucket_and_where_the_hour_went(fila, broker: FakeBroker):

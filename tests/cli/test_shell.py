@@ -43,6 +43,16 @@ def test_every_command_explains_itself_by_examples(fila, path):
     assert all(prefix in example for example in examples)
 
 
+def test_an_argument_that_is_not_utf8_is_refused_by_its_number():
+    words: list[str | bytes] = [sys.executable, "-c", "from fila_cli.main import main; main()"]
+    ran = subprocess.run(
+        [*words, "queue", "inspect", b"caf\xe9"], capture_output=True, text=True, check=False
+    )
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "fila: argument 3, 'caf\\udce9', is not UTF-8, and every argument must be\n"
+
+
 def test_no_sentence_of_a_help_is_broken_off(fila):
     groups = [path for path in every_command() if any(other[:-1] == path for other in every_command())]
 

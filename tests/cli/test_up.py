@@ -82,9 +82,7 @@ def test_one_command_runs_broker_console_and_gateway_and_a_signal_stops_them(
 
 
 @pytest.mark.e2e
-@pytest.mark.skipif(
-    NOT_LINUX, reason="other systems: a child is not told that its parent is gone; in CI this fails"
-)
+@pytest.mark.skipif(NOT_LINUX, reason="other systems tell no child of its parent's end; in CI this fails")
 def test_a_kill_takes_broker_console_and_gateway_along(tmp_path: Path, ports: list[int]) -> None:
     up = _up(tmp_path, ports)
     _wait_until_all_answer(ports)

@@ -133,7 +133,8 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
     folder = tmp_path_factory.mktemp("keyed")
     server = wait_until_started(launch(folder / "data", folder / "server.log", FILA_AUTH__ENABLED="true"))
     key = (folder / "data" / "bootstrap-key").read_text().strip()
-    running = start_console(server.addresses["grpc"])
+    # A Prometheus that is away, so that each address is asked of everybody, and its failure is in words.
+    running = start_console(server.addresses["grpc"], "--prometheus", "http://127.0.0.1:1")
     yield Keyed(server, running, key)
     running.stop()
     assert server.stop() == 0, server.log_file.read_text()

@@ -169,7 +169,7 @@ def test_the_search_of_a_queues_page_finds_its_keys(console, orders, page):
     page.keyboard.press("/")
     page.locator("#search").wait_for()
     page.keyboard.type("glob")
-    until(lambda: "Keys of orders, 1 in all" in page.locator("#found").inner_text())
+    until(lambda: "Keys of orders that begin so, 1 in all" in page.locator("#found").inner_text())
     page.locator("#found").get_by_role("link", name="globex", exact=False).first.click()
     page.wait_for_url(lambda url: "/queues/orders/key?key=globex" in url)
 
@@ -205,6 +205,7 @@ SHIFTS_TOLD = (
 )
 
 
+@pytest.mark.costly("a browser that draws for seconds")
 def test_nothing_moves_but_data(console, orders, client, page):
     tabs = {path: page.context.new_page() for path in ("", "queues/orders", "queues/orders/key?key=globex")}
     for path, tab in tabs.items():
@@ -224,8 +225,8 @@ def test_a_page_is_painted_once_all_of_it_came(console, orders, page):
     """Else its header's right side moves, where a slow machine paints between two pieces of the page."""
     for path in ("", "queues/orders", "events"):
         text = page.request.get(console.url + HOME + path).text()
-        assert text.count('<link rel="expect" href="#band" blocking="render">') == 1, path
-        assert text.index('id="content"') < text.index('id="band"'), path
+        assert text.count('<link rel="expect" href="#help" blocking="render">') == 1, path
+        assert text.index('id="content"') < text.index('id="help"'), path
 
 
 STREAMS_COUNTED = """
@@ -259,6 +260,7 @@ def test_a_hidden_page_asks_for_nothing_and_goes_on_when_it_is_seen(console, ord
     until(lambda: shown(page, "at") != before)
 
 
+@pytest.mark.costly("eight pages of a browser at once")
 def test_eight_tabs_of_one_browser_load(console, orders, chromium):
     """A browser opens six connections to a console: the tabs that are not seen must hold none of them."""
     context = chromium.new_context()
@@ -291,6 +293,7 @@ CORPUS = [
 ]
 
 
+@pytest.mark.costly("each page of a queue in a browser, and each of its dead letters")
 def test_no_text_of_a_stranger_becomes_a_script(console, client, page, complaints):
     script = "-- </textarea><script>alert(1)</script>\nfunction on_enqueue(msg)\n  return {}\nend"
     client.create_queue("xss", fairness_key_header="tenant", max_attempts=1, throttle_key_headers=["bucket"])
@@ -335,6 +338,52 @@ def test_no_text_of_a_stranger_becomes_a_script(console, client, page, complaint
     until(lambda: "onerror=alert(1)>" in page.locator("#found").inner_text())
     assert page.locator("#found img").count() == 0
     assert complaints == []
+
+
+REPLACED = """async () => {
+  const cells = await import(new URL("cells.js", document.querySelector("script[type=module]").src));
+  const row = (id) => ({ id, cells: ["a", "b", "c", "d", "e", "f", "g", "h"].map((each) => ({ t: id + each })) });
+  const told = () => document.querySelector("table[data-table=late] tbody").innerText.split(/\\s+/)[0];
+  cells.showTables({ late: [row("reading")] });
+  const first = told();
+  cells.changeTables({ late: { rows: [row("one"), row("two")], order: ["one", "two"] } });
+  const then = told();
+  cells.changeTables({ late: { order: ["two", "one"] } });
+  return [first, then, told()];
+}"""
+
+
+def test_rows_of_which_none_is_there_any_more_give_way_at_once_and_others_keep_their_place(
+    console, orders, page
+):
+    live(page, console.url + HOME)
+    assert page.evaluate(REPLACED) == ["readinga", "onea", "onea"]
+
+
+PLOTTED = """async ([unit, step]) => {
+  const main = document.querySelector("script[type=module]").src;
+  const plots = await import(new URL("plots.js", main));
+  const times = [1772357400, 1772357400 + step];
+  plots.showPlots({ shares: { times, series: { acme: [0.25, 150] }, colors: { acme: 0 }, dashed: [], unit, step } });
+}"""
+
+
+@pytest.mark.parametrize(
+    ("unit", "step", "written"),
+    [
+        ("share of cost", 10, ["09:30:10 UTC", "15000 %", "09:30:00 UTC", "25 %"]),
+        ("a second", 10, ["09:30:10 UTC", "150/s", "09:30:00 UTC", "0.3/s"]),
+        ("messages", 60, ["2026-03-01 09:31 UTC", "150", "2026-03-01 09:30 UTC", "0"]),
+        ("seconds", 60, ["2026-03-01 09:31 UTC", "2.5 min", "2026-03-01 09:30 UTC", "0.3 s"]),
+    ],
+)
+def test_a_plot_writes_its_numbers_in_their_unit_and_days_with_their_date(
+    console, orders, page, unit, step, written
+):
+    live(page, console.url + HOME + "queues/orders")
+    page.locator(".plot-table summary").click()
+    page.evaluate(PLOTTED, [unit, step])
+    assert page.locator(".plot-table tbody td").all_inner_texts() == written
 
 
 def _quoted(text: str) -> str:

@@ -127,9 +127,12 @@ def test_a_schedule_rests_and_goes_on(console, client, reports):
     client.create_schedule(reports, "daily", every_ms=60_000)
 
     assert (
-        text_of(posted(console, "pause", {"paused": "yes"}, of=reports, name="daily")) == "daily is paused."
+        text_of(posted(console, "pause", {"paused": "yes", "comment": "in August"}, of=reports, name="daily"))
+        == "daily is paused."
     )
     assert made(client, reports).settings.paused
+    assert made(client, reports).pause.comment == "in August"
+    assert ": in August" in text_of(console.get(f"{HOME}schedules?queue={reports}"))
     assert "Resume daily" in console.get(f"{HOME}schedules?queue={reports}").text
     assert text_of(posted(console, "pause", {"paused": "no"}, of=reports, name="daily")) == "daily goes on."
     assert not made(client, reports).settings.paused

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -26,9 +27,10 @@ from fila.watched import KeySeries, KeySeriesPoint, Series, SeriesPoint
 from fila_console.dues import due_lately, due_now, due_then
 from fila_console.pages.key import KeyTopic, _headline, preview
 from fila_console.pages.overview import _free_at, _late_count
+from fila_console.pages.tenant import _headline as tenant_headline
 from fila_console.settings import Broker
 from fila_console.suggestions import Pace, grows, last_minute, suggestions
-from fila_console.wording import UNKNOWN
+from fila_console.wording import UNKNOWN, cause
 
 WEIGHT_MAX = 1_000
 
@@ -258,6 +260,26 @@ def test_an_hours_due_has_a_gap_where_a_limit_decided():
 def test_consumers_that_are_full_are_told_from_none(consumers, read):
     told = KeyExplanation(state="no_consumer", pending=3, oldest_age_ms=2_000, consumers=consumers)
     assert _headline("acme", told)["headline"]["t"] == f"acme waits {read}: 3 messages, the oldest 2.0 s."
+
+
+@pytest.mark.parametrize("pending", [1, 2])
+def test_a_message_that_replaces_a_leased_one_goes_when_that_lease_ends_and_has_no_delay(pending: int):
+    unknown = Forecast(unknown="delayed")
+    told = KeyExplanation(state="succeeds", pending=pending, head_forecast=unknown, tail_forecast=unknown)
+    said = {name: each["t"] for name, each in _headline("acme", told).items()}
+
+    assert said["headline"].startswith("acme goes when the lease of the message that it replaces ends: ")
+    assert said["head"] == "Next message: when the lease of the message that it replaces ends."
+    assert not any("its delay is over" in text for text in said.values())
+
+
+def test_a_tenants_page_tells_only_a_key_that_has_a_committed_rate_of_such_rates():
+    told = KeyExplanation(state="beyond_committed", pending=3)
+    own = replace(told, until=datetime.now(UTC))
+
+    assert tenant_headline("acme", "q", told).startswith("acme in q waits for its turn: ")
+    assert tenant_headline("acme", "q", own).startswith("acme in q is beyond its committed rate: ")
+    assert "beyond" not in cause("beyond_committed")
 
 
 # Late keys.

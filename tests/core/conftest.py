@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.core.driven_engine import DrivenEngine
+from tests.core.driven_group import Group
 from tests.core.sink_client import SinkClient
 
 Make = Callable[..., DrivenEngine]
@@ -38,3 +39,11 @@ def sink(engine: DrivenEngine) -> SinkClient:
     client = SinkClient(engine)
     client.open()
     return client
+
+
+@pytest.fixture
+def group() -> Iterator[Group]:
+    made = Group()
+    yield made
+    for node in made.nodes:
+        node.remove()

@@ -6,6 +6,7 @@ any last word; `cut_power` also forgets what was written after the last sync.
 """
 
 import atexit
+import os
 import shutil
 import tempfile
 from contextlib import suppress
@@ -64,6 +65,13 @@ def _families() -> Path:
     return made / "rocksdb"
 
 
+def empty_directory() -> Path:
+    """A directory with an empty store in it."""
+    made = fresh_directory()
+    shutil.copytree(_families(), made / "rocksdb")
+    return made
+
+
 class DrivenEngine:
     """One data directory, its clocks, and the core that has it open."""
 
@@ -71,9 +79,7 @@ class DrivenEngine:
         self, settings: dict[str, int | str] | None = None, seed: int = 7, directory: Path | None = None
     ) -> None:
         """`directory`: one that there is; without it, a new one is made."""
-        self.directory = directory or fresh_directory()
-        if directory is None:
-            shutil.copytree(_families(), self.directory / "rocksdb")
+        self.directory = directory or empty_directory()
         ours = {
             "storage.min_free_bytes": 0,
             "storage.ballast_bytes": BALLAST_BYTES,
@@ -214,12 +220,13 @@ class DrivenEngine:
 
     def _note_synced(self) -> None:
         self.synced = {}
-        for path in self._logs():
+        for log in self._logs():
             with suppress(FileNotFoundError):  # RocksDB has just deleted it: what was in it is in tables
-                self.synced[path.name] = path.stat().st_size
+                self.synced[log.name] = log.stat().st_size
 
-    def _logs(self) -> list[Path]:
-        return list(self.directory.rglob("*.log"))
+    def _logs(self) -> list[os.DirEntry[str]]:
+        with os.scandir(self.directory / "rocksdb") as found:
+            return [each for each in found if each.name.endswith(".log")]
 
     def kill(self) -> None:
         """`kill -9`: what was written stays written."""
@@ -228,7 +235,7 @@ class DrivenEngine:
     def cut_power(self) -> None:
         """What was written to the log after the last sync is gone."""
         self.core.close()
-        *older, newest = sorted(self._logs())
+        *older, newest = sorted(Path(log) for log in self._logs())
         for path in [*older, newest]:
             kept = self.synced.get(path.name, 0)
             if path.stat().st_size > kept:

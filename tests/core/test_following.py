@@ -13,6 +13,7 @@ from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
 from fila_server.core.protocol import commands, seam_frames
 from fila_server.errors import Invalid
+from fila_server.telemetry.snapshot import decode
 from tests.core.driven_engine import DrivenEngine, Refused
 from tests.core.driven_session import DrivenSession
 
@@ -399,3 +400,23 @@ def test_a_first_rate_of_0_stops_what_learns_until_it_is_set_again(engine: Drive
     engine.advance(1_000)
     engine.run_pass()
     assert engine.lease("q") or engine.lease("q")
+
+
+def test_telemetry_tells_what_was_learned_by_the_limit_as_it_was_set(engine: DrivenEngine) -> None:
+    learns(engine)
+    learns(engine, "t:*", per_second=50)
+    for key in ("t:a", "t:b"):
+        send(engine, 2, t=key)
+    first, second = engine.lease("q")
+    send(engine, 1)
+    nack(engine, first, said(retry_after_ms=1))
+
+    token = engine.submit(commands.METRICS)
+    engine.others += engine.settle_down()
+    told = {limit.throttle_key: limit.learned_rate for limit in decode(engine.answer_of(token)[1]).limits}
+
+    assert told == {
+        b"b": 100,
+        b"t:*": pytest.approx(state(engine, first.metadata.throttle_keys[0]).learned_per_second),
+    }
+    assert told[b"t:*"] < state(engine, second.metadata.throttle_keys[0]).learned_per_second == 50

@@ -131,6 +131,27 @@ def test_an_operators_none_is_a_word_too_and_can_be_taken_back(engine: DrivenEng
     assert not policies(engine)
 
 
+def test_a_key_that_nobody_named_yet_shows_what_it_would_have(engine: DrivenEngine) -> None:
+    defaults = configured(rate_per_second=2, burst=3, max_in_flight=4, committed_per_second=0.5)
+    engine.create_queue("q", **defaults, weights={"a": 5})
+    (unseen,) = policies(engine, "a")
+    enqueue(engine, 1, "a")
+
+    (seen,) = policies(engine, "a")
+
+    assert (unseen.rate_per_second, unseen.burst, unseen.rate_by_default) == (2, 3, True)
+    assert (unseen.max_in_flight, unseen.cap_by_default) == (4, True)
+    assert (unseen.committed_per_second, unseen.committed_by_default) == (0.5, True)
+    assert (unseen.pending, unseen.effective_weight) == (0, 5)
+    seen.pending = 0
+    assert seen == unseen
+
+
+def test_without_defaults_a_key_that_nobody_named_yet_shows_none(engine: DrivenEngine) -> None:
+    create(engine)
+    assert policies(engine, "a") == [events.KeyPolicy(fairness_key="a", effective_weight=1)]
+
+
 def test_without_a_default_no_cap_and_no_rate_are_nothing_to_remember(engine: DrivenEngine) -> None:
     create(engine)
     say(engine, "a", rate_per_second=0, max_in_flight=0)

@@ -229,5 +229,6 @@ def lived(seed: int, *, by_header: bool) -> list[Any]:
 
 @settings(max_examples=40)
 @given(st.integers(0, 10_000))
+@pytest.mark.costly("two whole cores for each history")
 def test_a_queue_decides_as_if_each_message_named_the_limit_in_a_header(seed: int) -> None:
     assert lived(seed, by_header=False) == lived(seed, by_header=True)

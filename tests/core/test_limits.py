@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from fila.v1 import admin_pb2 as admin
+from fila.v1 import events_pb2 as events
 from fila.v1 import limit_pb2 as pb
 from fila.v1 import messages_pb2 as messages
+from fila.v1 import service_pb2 as service
+from fila.v1 import watch_pb2 as watch
 from fila_server.core.protocol import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine
 from tests.core.driven_session import DrivenSession
@@ -259,6 +262,27 @@ def test_of_many_who_need_two_limits_the_one_that_waits_for_longest_comes_first(
     assert [total.get(f"both {number}", 0) for number in range(12)] == [4] * 12, total
 
 
+def test_what_a_younger_one_kept_goes_on_at_once_where_an_older_one_keeps_something(
+    engine: DrivenEngine,
+) -> None:
+    for name, per_second in (("x", 0.4), ("p", 1 / 3), ("y", 0.0001), ("q", 0.0001)):
+        put(engine, name, rates=[rate(per_second)])
+    send(engine, 1, key="x")
+    send(engine, 1, key="p")
+    assert went(engine) == 2
+    send(engine, 1, key="p", u="q", k="older")
+    send(engine, 1, key="x", u="y", k="younger")
+    send(engine, 1, key="x", k="needs x alone")
+    send(engine, 1, key="q", k="takes q")
+    send(engine, 1, key="y", k="takes y")
+    assert went(engine) == 2
+    engine.sleep(2_600)
+    assert went(engine) == 0, "the younger one keeps the token of x while it waits for y"
+    engine.sleep(500)
+    went_now = [each.metadata.fairness_key for each in engine.lease("q")]
+    assert went_now == ["needs x alone"], "the next token of x comes in two seconds"
+
+
 @pytest.mark.parametrize("part", ["a rate", "a budget"])
 def test_a_delivery_that_was_never_written_gives_back_once_what_it_took(
     engine: DrivenEngine, part: str
@@ -315,6 +339,44 @@ def test_who_waits_for_the_budget_of_a_limit_keeps_no_slot_of_it(engine: DrivenE
     assert went(engine) == 1
 
 
+def cancelled(engine: DrivenEngine) -> None:
+    dear, *_ = (message for message in peeked(engine) if message.metadata.fairness_key == "dear")
+    request = service.CancelMessagesRequest(queue="q", message_ids=[dear.id])
+    engine.call(commands.CANCEL_MESSAGES, request, service.CancelMessagesResponse)
+
+
+def paused(engine: DrivenEngine) -> None:
+    policy = admin.SetKeyPolicyRequest(queue="q", fairness_key="dear", paused=True)
+    engine.call(commands.SET_KEY_POLICY, policy, admin.SetKeyPolicyResponse)
+
+
+def peeked(engine: DrivenEngine) -> list[messages.Message]:
+    request = admin.PeekMessagesRequest(queue="q", max_messages=10)
+    return list(engine.call(commands.PEEK_MESSAGES, request, admin.PeekMessagesResponse).messages)
+
+
+@pytest.mark.parametrize("away", [cancelled, paused])
+@pytest.mark.parametrize("behind", [0, 1])
+def test_who_waits_behind_a_dear_message_goes_at_once_when_that_waits_no_more(
+    engine: DrivenEngine, away: Callable[[DrivenEngine], None], behind: int
+) -> None:
+    """The line waits until the limit has enough for the dear one, which is a day."""
+    put(engine, "b", rates=[rate(1000, 1000)], budget=budget(10, unit=COST))
+    session = DrivenSession(engine, "q", tracks_begun=False, max_in_flight=100)
+    send(engine, 1, k="first")
+    session.read()
+    send(engine, 1, k="dear", cost=40)
+    send(engine, behind, k="dear")
+    send(engine, 1, k="cheap")
+    session.read()
+    assert len(session.payloads) == 1
+
+    away(engine)
+    session.read()
+
+    assert len(session.payloads) == 2 + (behind if away is cancelled else 0)
+
+
 def test_a_budget_is_told_at_four_fifths_and_when_it_is_spent_ten_times_a_second_at_most(
     engine: DrivenEngine,
 ) -> None:
@@ -346,16 +408,18 @@ def notices(engine: DrivenEngine) -> list[tuple[int, bytes, bytes, int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("terms", "part", "knows_when"),
+    ("terms", "part", "number", "knows_when"),
     [
-        ({"rates": [rate(1)]}, pb.LIMIT_PART_RATE, True),
-        ({"rates": [rate(1), rate(100, 100, COST)]}, pb.LIMIT_PART_RATE, True),
-        ({"max_in_flight": 1}, pb.LIMIT_PART_SLOTS, False),
-        ({"budget": budget(1)}, pb.LIMIT_PART_BUDGET, True),
+        ({"rates": [rate(1)]}, pb.LIMIT_PART_RATE, 0, True),
+        ({"rates": [rate(1), rate(100, 100, COST)]}, pb.LIMIT_PART_RATE, 1, True),
+        ({"rates": [rate(100, 100), rate(50, 50), rate(1, 1, COST)]}, pb.LIMIT_PART_RATE, 3, True),
+        ({"rates": [rate(1), rate(0.5), rate(0.8)]}, pb.LIMIT_PART_RATE, 2, True),
+        ({"max_in_flight": 1}, pb.LIMIT_PART_SLOTS, 0, False),
+        ({"rates": [rate(5, 5), rate(6, 6)], "budget": budget(1)}, pb.LIMIT_PART_BUDGET, 0, True),
     ],
 )
-def test_explain_says_which_part_holds_a_key(
-    engine: DrivenEngine, terms: dict[str, Any], part: int, knows_when: bool
+def test_explain_late_watchers_and_the_message_say_which_part_holds_a_key(
+    engine: DrivenEngine, terms: dict[str, Any], part: int, number: int, knows_when: bool
 ) -> None:
     put(engine, "b", **terms)
     send(engine, 3)
@@ -365,5 +429,21 @@ def test_explain_says_which_part_holds_a_key(
     told = engine.call(commands.EXPLAIN_KEY, asked, admin.ExplainKeyResponse)
 
     assert told.state == admin.ExplainKeyResponse.STATE_THROTTLED
-    assert (told.blocking_bucket, told.blocking_part) == ("b", part)
     assert told.HasField("until") == knows_when
+    page = seam_frames.WaitingLongestPage(queue=b"q", most=10)
+    (late,) = engine.call(commands.WAITING_LONGEST_PAGE, page, seam_frames.WaitingLongestKeys).keys
+    find = seam_frames.FindPage(queue=b"q", most=10)
+    (row,) = engine.call(commands.FIND_KEYS, find, seam_frames.KeyRows).keys
+    (waits, *_) = engine.call(
+        commands.PEEK_MESSAGES,
+        admin.PeekMessagesRequest(queue="q", max_messages=1),
+        admin.PeekMessagesResponse,
+    ).messages
+    one = admin.GetMessageRequest(queue="q", message_id=waits.id)
+    for each in (
+        told,
+        events.LateKey.FromString(late),
+        watch.KeyState.FromString(row),
+        engine.call(commands.GET_MESSAGE, one, admin.GetMessageResponse),
+    ):
+        assert (each.blocking_bucket, each.blocking_part, each.blocking_rate) == ("b", part, number)

@@ -20,7 +20,12 @@ from tests.e2e.conftest import RunningServer, launch, wait_until_started
 
 LIVES = int(os.environ.get("FILA_KILLS") or (100 if os.environ.get("FILA_SOAK") else 6))
 
-pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(240 if LIVES == 6 else 0)]
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.slow,
+    pytest.mark.timeout(240 if LIVES == 6 else 0),
+    pytest.mark.costly("a server starts, works and is killed, some times over"),
+]
 
 Session = service_pb2.ConsumeSessionRequest
 MESSAGES = 60

@@ -1,4 +1,5 @@
-"""What happens once, over `kill -9` of the real server: the end of a message that is taken back, a moment's firing."""
+"""What happens once, over `kill -9` of the real server: the end of a message that is taken back or gives way to a later
+one, a moment's firing."""
 
 from __future__ import annotations
 
@@ -26,7 +27,12 @@ ORDERS, TICKS = "orders", "ticks"
 SCHEDULES, EVERY_MS = 5, 1_000
 NOT_FOUND = service_pb2.CancelMessagesResponse.OUTCOME_NOT_FOUND
 
-pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(0 if SOAK else 180)]
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.slow,
+    pytest.mark.timeout(0 if SOAK else 180),
+    pytest.mark.costly("a server starts, works and is killed, some times over"),
+]
 
 
 @dataclass
@@ -40,6 +46,11 @@ class Account:
     may_have_ended: set[str] = field(default_factory=set)
     """Something was asked that would end them, and a kill came before the answer."""
     after_their_end: list[str] = field(default_factory=list)
+    gave_way: set[str] = field(default_factory=set)
+    """Another message that replaces them was answered, or may be stored."""
+    newest: dict[str, str] = field(default_factory=dict)
+    """By dedup key; none of a key of which a message may be stored without an answer, or was taken back."""
+    behind_a_newer: list[str] = field(default_factory=list)
     fired: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     """By schedule and moment: the messages."""
     judged: Counter[str] = field(default_factory=Counter)
@@ -51,6 +62,11 @@ class Account:
 
     def delivered(self, message: messages_pb2.Message) -> None:
         self.judged["deliveries"] += 1
+        key = message.headers.get("dedup", "")
+        if key in self.newest:
+            self.judged["deliveries of the newest"] += 1
+            if self.newest[key] != message.id:
+                self.behind_a_newer.append(message.id)
         if message.id in self.ends:
             self.after_their_end.append(message.id)
 
@@ -81,6 +97,8 @@ class Life:
         held: list[messages_pb2.Message] = []
         while True:
             await self._enqueue()
+            for _ in range(3):
+                await self._replace()
             held += await self._lease(ORDERS, 8)
             await self._cancel()
             self.chance.shuffle(held)
@@ -95,6 +113,20 @@ class Life:
         answer = await self.service.EnqueueBatch(request)
         self.account.alive |= {result.message_id for result in answer.results}
 
+    async def _replace(self) -> None:
+        """The latest of a dedup key wins, whatever has become of the one before."""
+        key = self.chance.choice(("x", "y", "z"))
+        request = service_pb2.EnqueueRequest(queue=ORDERS, payload=b"x", headers={"dedup": key})
+        request.options.dedup_key = key
+        request.options.on_duplicate = request.options.ON_DUPLICATE_REPLACE
+        request.options.delay_ms = self.chance.choice((0, 0, 50))
+        account = self.account
+        account.gave_way.add(account.newest.pop(key, ""))
+        answer = await self.service.Enqueue(request)
+        account.newest[key] = answer.message_id
+        account.alive.add(answer.message_id)
+        account.judged["replacements"] += 1
+
     async def _lease(self, queue: str, most: int) -> list[messages_pb2.Message]:
         found = (await self.service.Lease(service_pb2.LeaseRequest(queue=queue, max_messages=most))).messages
         for message in found:
@@ -106,6 +138,9 @@ class Life:
         known = sorted(self.account.alive)[-40:] + list(self.account.ends)[-5:]
         chosen = self.chance.sample(known, min(6, len(known)))
         meant = self._may_end(set(chosen) & self.account.alive)
+        for key, message_id in list(self.account.newest.items()):
+            if message_id in chosen:
+                del self.account.newest[key]
         request = service_pb2.CancelMessagesRequest(queue=ORDERS, message_ids=chosen)
         answer = await self.service.CancelMessages(request)
         self.account.may_have_ended -= meant
@@ -199,7 +234,10 @@ async def test_a_message_ends_once_and_a_moment_fires_once_whenever_the_server_i
     print(f"{KILLS} kills, {dict(account.judged)}, {moments} moments")
     assert account.after_their_end == []
     assert [each for each in account.ends.items() if len(each[1]) > 1] == []
-    assert account.alive <= account.may_have_ended, "somebody ended, and nobody asked for it"
+    assert account.behind_a_newer == []
+    assert account.alive <= account.may_have_ended | account.gave_way, (
+        "somebody ended, and nobody asked for it"
+    )
     assert [each for each in account.fired.items() if len(each[1]) > 1] == []
     assert moments >= SCHEDULES
     assert left_out(account.fired) == 0

@@ -113,6 +113,7 @@ def _free(disk: Path) -> int:
     return space.f_bavail * space.f_frsize
 
 
+@pytest.mark.costly("a server that fills a disk")
 def test_a_disk_that_fills_up_refuses_enqueues_goes_on_delivering_and_recovers_by_itself(
     small_disk: Path, start_server: StartServer
 ) -> None:

@@ -41,7 +41,12 @@ RATE_PER_S, BURST = 2.0, 1.0
 LOST_AT_A_KILL = 2
 """Messages of a key that a kill takes on their way, and what it waits for while nobody asks."""
 
-pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(0 if SOAK else 120)]
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.slow,
+    pytest.mark.timeout(0 if SOAK else 120),
+    pytest.mark.costly("a server starts, works and is killed, some times over"),
+]
 
 Message = messages_pb2.Message
 
@@ -81,12 +86,17 @@ async def _send(service: Any, queue: str, keys: Iterable[str]) -> None:
 # --- slots and budgets -----------------------------------------------------------------------
 
 
+def _live(leases: Iterable[tuple[int, int]], moment_ms: int) -> int:
+    """How many of these leases had begun by then and lasted on."""
+    return sum(began_ms <= moment_ms < until_ms - A_TICK_MS for began_ms, until_ms in leases)
+
+
 @dataclass
 class Account:
     """What one consumer holds for sure, and what of each budget went to it."""
 
-    held: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
-    """By throttle key: leases that were not settled, and until when they last."""
+    held: dict[str, dict[int, tuple[int, int]]] = field(default_factory=lambda: defaultdict(dict))
+    """By throttle key: leases that were not settled, when they began and until when they last."""
     spent: Counter[tuple[str, int]] = field(default_factory=Counter)
     """By throttle key and period."""
     above: list[str] = field(default_factory=list)
@@ -99,16 +109,22 @@ class Account:
         (key,) = message.metadata.throttle_keys
         begins_ms = message.timestamps.leased_at.ToMilliseconds()
         held = self.held[key]
-        held[message.metadata.lease_id] = message.timestamps.lease_expires_at.ToMilliseconds()
-        live = sum(until_ms > begins_ms + A_TICK_MS for until_ms in held.values())
+        held[message.metadata.lease_id] = begins_ms, message.timestamps.lease_expires_at.ToMilliseconds()
+        # What was leased later may have come first, so each such moment is looked at again.
+        moments = [began_ms for began_ms, _ in held.values() if began_ms >= begins_ms]
+        live = max(_live(held.values(), moment_ms) for moment_ms in moments)
         self.spent[key, begins_ms // PERIOD_MS] += 1
         spent = self.spent[key, begins_ms // PERIOD_MS]
         if live > SLOTS:
-            self.above.append(f"{live} of {key} in flight at {begins_ms}")
+            self.above.append(f"{live} of {key} in flight at {begins_ms} or after")
         if spent > BUDGET:
             self.above.append(f"{spent} of {key} in period {begins_ms // PERIOD_MS}")
         self.full += live == SLOTS
         self.whole += spent == BUDGET
+
+    @property
+    def has_judged_enough(self) -> bool:
+        return self.full > KILLS and self.whole > KILLS // 2
 
     def settling(self, message: Message) -> None:
         (key,) = message.metadata.throttle_keys
@@ -144,7 +160,9 @@ async def test_slots_and_budgets_are_never_exceeded_over_kills(tmp_path: Path) -
         max_in_flight=SLOTS,
         budget=limit_pb2.Budget(amount=BUDGET, period_ms=PERIOD_MS, unit=limit_pb2.Limit.UNIT_MESSAGES),
     )
-    for number in range(KILLS + 1):
+    number = 0
+    # On a slow machine some more lives, until enough was judged.
+    while number <= KILLS or (not account.has_judged_enough and number < 4 * KILLS):
         async with _life(tmp_path, number) as (server, service, admin):
             if number == 0:
                 await _prepare(admin, "qr", limit)
@@ -156,13 +174,13 @@ async def test_slots_and_budgets_are_never_exceeded_over_kills(tmp_path: Path) -
             server.process.send_signal(signal.SIGKILL)
             for each in await asyncio.gather(*working, return_exceptions=True):
                 assert isinstance(each, grpc.RpcError), each
+        number += 1
     print(
-        f"{KILLS} kills, {account.spent.total()} deliveries, {account.full} took the last slot,"
+        f"{number} kills, {account.spent.total()} deliveries, {account.full} took the last slot,"
         f" {account.whole} budgets used up, {len(account.above)} above a bound"
     )
     assert account.above == []
-    assert account.full > KILLS
-    assert account.whole > KILLS // 2
+    assert account.has_judged_enough
 
 
 # --- the rate of names that nobody registered ----------------------------------------------------

@@ -27,7 +27,12 @@ QUEUE = "chats"
 Row = tuple[int, int, int]
 """Key, number, lease."""
 
-pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(0 if SOAK else 120)]
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.slow,
+    pytest.mark.timeout(0 if SOAK else 120),
+    pytest.mark.costly("a server starts, works and is killed, some times over"),
+]
 
 
 @dataclass

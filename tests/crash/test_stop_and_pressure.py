@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(120)]
 MIB = 1 << 20
 
 
+@pytest.mark.costly("a server under full load")
 async def test_sigterm_under_load_is_exit_0_in_ten_seconds_and_loses_nothing_answered(tmp_path: Path) -> None:
     load = Load(Witness(), seed=5)
     server: RunningServer | None = None

@@ -121,6 +121,7 @@ def test_redis_benchmark_pushes_and_all_of_it_is_there(port: str, pipeline: str)
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # the first build fetches modules
+@pytest.mark.costly("a Go program is compiled, with its modules the first time")
 @pytest.mark.needs("go")
 def test_go_redis_works_unchanged(port: str, tmp_path: Path):
     program = tmp_path / "goredis"

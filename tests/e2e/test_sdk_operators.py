@@ -7,10 +7,12 @@ import random
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from fila import Backoff, ChannelNotFound, ConfigKeyNotFound, FilaClient, Invalid
+from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import RunningServer
 from tests.waiting import eventually
 
@@ -167,3 +169,73 @@ async def test_the_log_is_read_without_leasing(client: FilaClient, queue: str) -
 
     assert read == [b"2", b"3", b"4"]
     assert (await client.get_stats(queue)).in_flight == 0
+
+
+async def test_queues_are_found_by_how_they_begin_or_by_a_part_and_page_by_page(client: FilaClient) -> None:
+    names = [f"found-{number}" for number in range(5)]
+    for name in (*names, "lost-and-Found"):
+        await client.create_queue(name, expires_after_idle_ms="1h")
+
+    async def found(**asked: Any) -> list[str]:
+        return [info.name for info in await client.list_queues(**asked)]
+
+    assert await found(prefix="FOUND-") == names
+    assert await found(containing="found") == [*names, "lost-and-Found"]
+    assert await found(prefix="lost", containing="found") == ["lost-and-Found"]
+    assert await found(prefix="found-", page_size=2) == names[:2]
+    assert await found(prefix="found-", page_size=2, page_token=names[1]) == names[2:4]
+    assert await found(prefix="found-", page_token="found-4") == []
+    assert await found(prefix="found;") == []
+    assert set(await found()) >= set(names), "without a word all of them"
+    with pytest.raises(Invalid, match="page_size must be at most 1000"):
+        await found(page_size=1001)
+
+
+async def test_a_paused_channel_says_since_when_by_whom_and_why(client: FilaClient, queue: str) -> None:
+    await client.update_queue(queue, paused_channels=["default"], comment="it is rebuilt")
+    await client.update_queue(queue, paused_channels=["default", "later"], comment="another")
+    await client.update_queue(queue, max_attempts=3, comment="no pause is meant")
+    [info] = await client.list_channels(queue)
+    assert info.pause is not None
+    assert (info.paused, info.pause.comment) == (True, "it is rebuilt"), "whose pause stays keeps its reason"
+    assert info.pause.by
+    told = await client.explain_key(queue, "default")
+    assert told.pause is not None
+    assert (told.state, told.pause.comment) == ("paused", "it is rebuilt")
+
+    await client.update_queue(queue, paused_channels=[])
+    [info] = await client.list_channels(queue)
+    assert (info.paused, info.pause) == (False, None)
+    with pytest.raises(Invalid, match="must be named once"):
+        await client.update_queue(queue, paused_channels=["a", "a"])
+
+
+async def test_who_pauses_again_with_another_reason_replaces_it_and_silence_leaves_it(
+    client: FilaClient, fila: CommandLine, queue: str
+) -> None:
+    async def reasons() -> dict[str, str]:
+        told = {each.name: each.pause.comment for each in await client.list_channels(queue) if each.pause}
+        found = await client.get_queue(queue)
+        return {**told, "queue": found.pause.comment if found.pause else ""}
+
+    await client.create_channel(queue, "audit")
+    await client.update_queue(queue, paused_channels=["default"], comment="default at first")
+    await client.update_queue(queue, paused_channels=["default", "audit"], comment="audit at first")
+    await client.update_queue(queue, paused=True, comment="all at first")
+    first = {each.name: each.pause for each in await client.list_channels(queue)}
+    assert await reasons() == {
+        "default": "default at first",
+        "audit": "audit at first",
+        "queue": "all at first",
+    }
+
+    await fila("channel", "pause", queue, "default", "--reason", "another")
+    await fila("queue", "pause", queue, "--reason", "all for another")
+    await fila("channel", "pause", queue, "audit")
+
+    assert await reasons() == {"default": "another", "audit": "audit at first", "queue": "all for another"}
+    for each in await client.list_channels(queue):
+        before = first[each.name]
+        assert before
+        assert each.pause
+        assert (each.pause.since, each.pause.by) == (before.since, before.by), "since when and by whom stays"

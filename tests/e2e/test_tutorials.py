@@ -1,4 +1,5 @@
-"""Every tutorial works, line by line, on a running server; so does what is Fila's on the pages for newcomers.
+"""Every tutorial works, line by line, on a running server; so does what is Fila's on the pages for newcomers, and the
+runbook.
 
 A tutorial is a page of fenced blocks. A `python` or `lua` block whose first line is a comment
 with a file's name becomes that file. In a `console` block a line after `$ ` is a command; what
@@ -71,8 +72,13 @@ def test_the_tutorials_are_there() -> None:
     assert [page.stem for page in MOVING_PAGES] == ["bullmq", "celery", "kafka", "rabbitmq", "sqs"]
 
 
+RUNBOOK = FOLDER.parent / "operations/runbook.md"
+
 WALKS = [
     *(pytest.param(page, id=page.stem) for page in PAGES),
+    pytest.param(
+        RUNBOOK, id=RUNBOOK.stem, marks=pytest.mark.costly("the runbook runs more than thirty commands")
+    ),
     *(pytest.param(page, id=page.stem, marks=pytest.mark.soak) for page in MOVING_PAGES),
 ]
 
@@ -107,6 +113,7 @@ def _take(step: Step, folder: Path, environ: dict[str, str]) -> None:
     )
     printed = (ran.stdout + ran.stderr).strip()
     assert agrees(step.expected, printed), f"$ {step.command}\n{printed}\n\nthe page says:\n{step.expected}"
+    assert ran.returncode == 0 or step.expected != "...", f"$ {step.command} failed:\n{printed}"
 
 
 def _environ(folder: Path, address: str) -> dict[str, str]:

@@ -116,6 +116,19 @@ def paused_queue(_s: float) -> Facts:
     return Facts(pauses=[Pause("orders", "", 70, is_queue=True, since_ms=START_MS - 3_600_000, by="bob")])
 
 
+def paused_channel(_s: float) -> Facts:
+    channel = Pause(
+        "orders",
+        "",
+        9,
+        since_ms=START_MS - 600_000,
+        by="bob",
+        comment="its table is rebuilt",
+        channel="audit",
+    )
+    return Facts(pauses=[channel])
+
+
 def limit(s: float) -> Facts:
     """Two a second pass, and four a second come; two queues wait."""
     messages = int(2 * s)
@@ -218,6 +231,11 @@ ALONE: dict[str, tuple[State, float, str, str, str]] = {
     "a paused queue": (
         paused_queue, 2, "PAUSED", "orders has been paused by bob for 1 h 0 min: 70 messages wait.",
         "fila queue resume orders",
+    ),
+    "a paused channel": (
+        paused_channel, 2, "PAUSED",
+        'The channel audit of orders has been paused by bob for 10 min ("its table is rebuilt"): 9 messages wait.',
+        "fila channel resume orders audit",
     ),
     "a limit that falls behind": (
         limit, 180, "LIMIT_BEHIND",

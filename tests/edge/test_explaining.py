@@ -170,7 +170,10 @@ def test_a_question_says_which_key_and_that_the_outlook_is_wanted():
 
 
 def test_a_tenant_is_told_nothing_of_others():
-    told = pb.ExplainKeyResponse(share=0.5, due_share=0.5, blocking_bucket="b", pending=3)
+    told = pb.ExplainKeyResponse(
+        share=0.5, due_share=0.5, blocking_bucket="b", pending=3, learned_per_second=4.0
+    )
+    told.refused_at.seconds = 1_700_000_000
     told.served_meanwhile.keys.add(fairness_key="rival")
     told.consumers.count = 7
     told.head_forecast.latest_ms = 9

@@ -37,6 +37,7 @@ def snapshot(*, keys: list[Key] | None = None, dead: int = 0, consumers: int = 0
     queue = Queue(**(rest | {"name": b"orders", "counts": counts, "latency": [], "channels": [channel]}))
     empty: dict[str, Any] = dict.fromkeys(Snapshot.__struct_fields__, 0)
     lists: dict[str, Any] = {name: [] for name in ("refused", "sync_us", "batch", "limits")}
+    lists["sums"] = None
     return Snapshot(**(empty | lists | {"totals": totals(**about), "queues": [queue], "keys": keys or []}))
 
 

@@ -201,8 +201,6 @@ async def test_a_tenant_with_many_queues_holds_up_no_operator_and_no_other_tenan
     asked: list[str] = []
 
     async def call(kind: int, frame: bytes) -> bytes:
-        if kind == commands.LIST_QUEUES:
-            return admin_pb2.ListQueuesResponse(queues=[admin_pb2.QueueInfo(name="q")]).SerializeToString()
         if kind == commands.EXPLAIN_KEY:
             asked.append(admin_pb2.ExplainKeyRequest.FromString(frame).fairness_key)
             if asked[-1] == "acme":
@@ -216,8 +214,10 @@ async def test_a_tenant_with_many_queues_holds_up_no_operator_and_no_other_tenan
     def of_tenant(name: str) -> Any:
         return SimpleNamespace(number=1, tenant=name)
 
-    broker: Any = SimpleNamespace(call=call, hooks=SimpleNamespace(status=lambda _: []))
-    check: Any = SimpleNamespace(stats=anything)
+    broker: Any = SimpleNamespace(
+        call=call, hooks=SimpleNamespace(status=lambda _: []), queue_configs={"q": admin_pb2.QueueConfig()}
+    )
+    check: Any = SimpleNamespace(stats=anything, list_queues=anything)
     admission: Any = SimpleNamespace(sees=anything, sees_all_channels=anything, sees_messages=anything)
     queues = Queues(broker, Limits(), check, "fsync", admission)
     listing = [

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from fila.v1 import watch_pb2 as pb
-from fila_server.operations.series import POINTS, STEP_S, RecentSeries, record
+from fila_server.operations.hour_file import NAME, SAVE_EVERY_S, HourFile
+from fila_server.operations.hour_of_one import POINTS, STEP_S
+from fila_server.operations.series import RecentSeries, record
 from fila_server.telemetry.snapshot import Channel, Key, Queue, QueueCounts, Snapshot, Totals
 
 PLACE = ("q", "default")
@@ -250,3 +253,116 @@ async def test_all_that_is_kept_stays_within_its_bytes_the_oldest_go_first() -> 
 def test_the_snapshot_reads_what_an_older_core_wrote() -> None:
     row = msgspec.msgpack.encode([b"q", b"c", b"k", 1, 0.0, 0.0, 1, 0, 1, 0, [0.0] * 7])
     assert msgspec.msgpack.Decoder(Key).decode(row).arrived == 0
+
+
+# Over a restart.
+
+
+async def again(recent: RecentSeries, folder: Path, later_s: float = 30.0) -> RecentSeries:
+    """What a broker knows that starts so much later, by another clock of its own."""
+    await HourFile(recent, str(folder)).save()
+    began = RecentSeries()
+    await HourFile(began, str(folder)).load(77.0, recent.at_ms + int(later_s * 1000))
+    return began
+
+
+async def test_an_hour_survives_a_restart_with_a_gap_where_nobody_recorded(tmp_path: Path) -> None:
+    recent = RecentSeries()
+    clock = Clock(recent)
+    for step in range(4):
+        clock.take(snapshot(enqueued=step * step, ready=step, keys={"acme": (step, float(step))}))
+    before = await recent.report(PLACE, ["acme"])
+    began = await again(recent, tmp_path)
+    after = await began.report(PLACE, ["acme"])
+
+    assert [point.arrived for point in before.points if point.recorded] == [1, 3, 5]
+    assert list(after.points) == list(before.points)
+    assert list(after.keys) == list(before.keys)
+    assert after.recorded_keys == before.recorded_keys
+    assert after.first_at == before.first_at
+    clock = Clock(began)
+    clock.now_s = 80.0
+    clock.take(snapshot(enqueued=100, ready=9))
+    clock.take(snapshot(enqueued=107, ready=9))
+    points = (await began.report(PLACE, [])).points
+
+    assert [point.arrived for point in points if point.recorded] == [1, 3, 5, 7]
+    recorded = [point.recorded for point in points]
+    assert recorded[-5:] == [False, False, False, False, True], "from the stop to the second snapshot"
+    assert recorded[-8:-5] == [True, True, True]
+
+
+async def test_ten_seconds_in_which_nothing_happened_survive_too_and_cost_eight_bytes(tmp_path: Path) -> None:
+    recent = RecentSeries()
+    clock = Clock(recent)
+    for step in range(3):
+        clock.take(snapshot(enqueued=step, ready=2))
+    hour = HourFile(recent, str(tmp_path))
+    await hour.keep(SAVE_EVERY_S, True)
+    packed = (tmp_path / NAME).read_bytes()
+    clock.still(6)
+    await hour.keep(2 * SAVE_EVERY_S, False)
+    now = (tmp_path / NAME).read_bytes()
+    began = RecentSeries()
+    await HourFile(began, str(tmp_path)).load(500.0, recent.at_ms)
+
+    assert (packed[:12], packed[20:]) == (now[:12], now[20:])
+    assert packed[12:20] != now[12:20]
+    told, of_before = (await began.report(PLACE, [])), (await recent.report(PLACE, []))
+    assert [point.depth for point in told.points if point.recorded] == [2] * 8
+    assert list(told.points) == list(of_before.points)
+
+
+async def test_the_file_is_written_once_a_minute_at_most(tmp_path: Path) -> None:
+    recent = RecentSeries()
+    clock = Clock(recent)
+    hour = HourFile(recent, str(tmp_path))
+    clock.take(snapshot())
+    await hour.keep(SAVE_EVERY_S, True)
+    first = (tmp_path / NAME).stat().st_mtime_ns
+    clock.take(snapshot(enqueued=1))
+    await hour.keep(2 * SAVE_EVERY_S - 0.1, True)
+    assert (tmp_path / NAME).stat().st_mtime_ns == first
+    await hour.keep(2 * SAVE_EVERY_S, True)
+    assert (tmp_path / NAME).stat().st_mtime_ns > first
+
+
+@pytest.mark.parametrize("later_s", [-30.0, 3600.0])
+async def test_an_hour_that_is_over_or_of_a_clock_that_went_back_is_passed_over(
+    tmp_path: Path, later_s: float
+) -> None:
+    recent = RecentSeries()
+    clock = Clock(recent)
+    for step in range(3):
+        clock.take(snapshot(enqueued=step))
+    began = await again(recent, tmp_path, later_s)
+
+    assert not any(point.recorded for point in (await began.report(PLACE, [])).points)
+
+
+@pytest.mark.parametrize("content", [b"", b"fila-hour-1\n", b"fila-hour-9\n12345678", b"\0" * 100, None])
+async def test_a_file_that_cannot_be_read_is_passed_over(tmp_path: Path, content: bytes | None) -> None:
+    recent = RecentSeries()
+    Clock(recent).take(snapshot())
+    await HourFile(recent, str(tmp_path)).save()
+    cut = (tmp_path / NAME).read_bytes()[:-5]
+    (tmp_path / NAME).write_bytes(cut if content is None else content)
+    began = RecentSeries()
+    await HourFile(began, str(tmp_path)).load(77.0, recent.at_ms)
+
+    assert began.step == -1
+
+
+async def test_what_is_kept_is_bounded_and_channels_come_before_keys() -> None:
+    recent = RecentSeries()
+    clock = Clock(recent)
+    for step in range(3):
+        clock.take(snapshot(enqueued=step, queues=5, keys={"a": (step, 1.0 * step), "b": (step, 9.0 * step)}))
+    one = recent.size
+    kept = await recent.saved(one)
+    fewer = await recent.saved(one - 1)
+    channels = await recent.saved(200_000)
+
+    assert [each.fairness_key for each in kept] == [None] * 5 + ["b", "a"]
+    assert [each.fairness_key for each in fewer] == [None] * 5 + ["b"]
+    assert all(each.fairness_key is None for each in channels[:5])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,17 @@ BROKEN = {
         {"HISTORY__ENABLED": "true", "HISTORY__DIR": "file/history"},
         "history.dir: file/history cannot be made: Not a directory",
     ),
+    "a key of the history that is not there": (
+        {"HISTORY__ENABLED": "true", "HISTORY__SIGN_KEY_FILE": "none"},
+        "history.sign_key_file: none cannot be read: No such file or directory",
+    ),
+    "a key of a history that nobody records": (
+        {"HISTORY__SIGN_KEY_FILE": "file"},
+        (
+            "environment variable FILA_HISTORY__SIGN_KEY_FILE: history.sign_key_file is given without history.enabled: "
+            "nothing would be recorded, and nothing signed"
+        ),
+    ),
     "one address for two": (
         {"METRICS__LISTEN_ADDR": "127.0.0.1:22401", "SERVER__LISTEN_ADDR": "0.0.0.0:22401"},
         (
@@ -80,6 +92,22 @@ BROKEN = {
         ),
     ),
 }
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=["start", "config check"])
+@pytest.mark.parametrize("module", start_checks.COMPILED)
+def test_a_compiled_module_that_a_library_is_missing_for_is_one_line_before_anything_is_opened(
+    run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, module: str, command: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+
+    result = run(command)
+
+    assert result.exit_code == 1, result.output
+    assert result.stderr == (
+        f"fila-server: a compiled module cannot be loaded: import of {module} halted; None in sys.modules. "
+        "Run `make build` in a checkout. A wheel leaves OpenSSL 3 to the system: install it there\n"
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=["start", "config check"])

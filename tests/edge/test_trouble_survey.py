@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fila.v1 import events_pb2
 from fila_server import events
 from fila_server.access.admission import Caller
 from fila_server.core.protocol import commands, seam_frames
@@ -140,12 +141,16 @@ ALICE = caller("alice")
 
 
 async def pause(
-    core: Core, key: str | None, at_ms: int, by: Caller = ALICE, *, is_paused: bool = True
+    core: Core, key: str | None, at_ms: int, by: Caller = ALICE, comment: str = "", *, is_paused: bool = True
 ) -> None:
-    core.change(await pauses.changed(core.call, "q", key, by, at_ms, is_paused=is_paused))
+    name = pauses.of_queue("q") if key is None else pauses.of_key("q", key)
+    core.change(await pauses.changed(core.call, name, by, at_ms, is_paused=is_paused, comment=comment))
 
 
-async def test_a_pause_is_told_since_when_and_by_whom_and_is_read_once(surveyed: Surveyed):
+async def test_a_pause_is_told_since_when_and_by_whom_and_few_are_read_again(
+    surveyed: Surveyed, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(trouble_survey, "AGAIN_A_LOOK", 1)
     core = surveyed.core
     await pause(core, "ab", NOW_MS - 1)
     await pause(core, "a", NOW_MS - 5000)
@@ -155,7 +160,13 @@ async def test_a_pause_is_told_since_when_and_by_whom_and_is_read_once(surveyed:
         core.pages = [paused("a", "unknown"), Found()]
         found = {each.fairness_key: (each.since_ms, each.by) for each in (await surveyed.look()).pauses}
         assert found == {"a": (NOW_MS - 5000, "alice"), "unknown": (0, "")}
-    assert sorted(core.read) == [b"pause/q/key/a", b"pause/q/key/unknown", b"trouble/"]
+    assert sorted(core.read) == [*[b"pause/q/key/a"] * 2, b"pause/q/key/unknown", b"trouble/"]
+
+    name = pauses.of_channel("q", "audit")
+    core.change(await pauses.changed(core.call, name, caller("bob"), NOW_MS - 9000, is_paused=True))
+    core.pages = [Found(paused=[{"queue": b"q", "channel": b"audit", "ready": 1}]), Found()]
+    [of_channel] = (await surveyed.look()).pauses
+    assert (of_channel.channel, of_channel.since_ms, of_channel.by) == ("audit", NOW_MS - 9000, "bob")
 
     core.pages = [paused("", is_queue=True), Found()]
     [of_queue] = (await surveyed.look()).pauses
@@ -166,12 +177,56 @@ async def test_who_pauses_what_is_paused_changes_nothing_and_resuming_forgets():
     core = Core()
     await pause(core, "a", NOW_MS)
     await pause(core, "a", NOW_MS + 1000, caller("bob"))
-    assert await pauses.read(core.call, "q", "a") == pauses.Paused(NOW_MS, "alice")
+    assert await pauses.read(core.call, pauses.of_key("q", "a")) == pauses.Paused(NOW_MS, "alice")
 
     await pause(core, "a", NOW_MS + 2000, is_paused=False)
-    assert await pauses.read(core.call, "q", "a") is None
+    assert await pauses.read(core.call, pauses.of_key("q", "a")) is None
     await pause(core, "a", NOW_MS + 3000, caller("bob"))
-    assert await pauses.read(core.call, "q", "a") == pauses.Paused(NOW_MS + 3000, "bob")
+    assert await pauses.read(core.call, pauses.of_key("q", "a")) == pauses.Paused(NOW_MS + 3000, "bob")
+
+
+async def test_who_pauses_what_is_paused_may_say_why_and_silence_leaves_the_reason():
+    core = Core()
+    await pause(core, "a", NOW_MS)
+    assert core.records == {b"pause/q/key/a": b'{"since_ms":1700000000000,"by":"alice"}'}, "as it was before"
+    await pause(core, "a", NOW_MS + 1000, caller("bob"), "the provider is down")
+    await pause(core, "a", NOW_MS + 2000, caller("eve"))
+    assert await pauses.read(core.call, pauses.of_key("q", "a")) == pauses.Paused(
+        NOW_MS, "alice", "the provider is down"
+    )
+
+    await pause(core, "a", NOW_MS, is_paused=False)
+    await pause(core, "a", NOW_MS, comment="again")
+    assert await pauses.read(core.call, pauses.of_key("q", "a")) == pauses.Paused(NOW_MS, "alice", "again")
+
+
+async def test_a_new_reason_is_told_at_the_next_look(surveyed: Surveyed):
+    core = surveyed.core
+    for why in ("the provider is down", "it is being mended"):
+        await pause(core, "a", NOW_MS, comment=why)
+        core.pages = [paused("a"), Found()]
+        [told] = (await surveyed.look()).pauses
+        assert (told.comment, told.by) == (why, "alice")
+
+
+@pytest.mark.parametrize("keys", [1, 2, 7])
+async def test_pauses_of_many_keys_are_read_in_pages_and_who_made_them_only_where_one_may_know(
+    keys: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(pauses, "PAGE", 3)
+    core = Core()
+    names = [f"k{number}" for number in range(keys)]
+    for name in names:
+        await pause(core, name, NOW_MS, comment=f"why {name}")
+        await pause(core, f"{name}/x", NOW_MS, comment="another key's")
+    policies = [events_pb2.KeyPolicy(fairness_key=name, paused=True) for name in (*names, "before records")]
+    policies.append(events_pb2.KeyPolicy(fairness_key="goes on"))
+
+    await pauses.tell_of_keys(core.call, "q", policies, lambda _: False)
+    assert [each.pause.comment for each in policies] == [*(f"why {name}" for name in names), "", ""]
+    assert {each.pause.by for each in policies} == {""}
+    await pauses.tell_of_keys(core.call, "q", policies, lambda principal: principal == "alice")
+    assert [each.pause.by for each in policies] == ["alice"] * keys + ["", ""]
 
 
 async def test_a_queue_takes_the_beginnings_of_its_pauses_along():

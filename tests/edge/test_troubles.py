@@ -216,6 +216,18 @@ def test_a_beginning_that_is_read_later_is_told_from_then_on() -> None:
     assert stage.texts == ["a in kept has been paused by eve for 10 min: 7 messages wait."]
 
 
+def test_why_it_is_paused_is_told_on_one_line_and_not_at_length() -> None:
+    def told(comment: str) -> str:
+        pause = Pause("kept", "a", 7, since_ms=START_MS, by="eve", comment=comment)
+        return Stage().run(60, lambda _: Facts(pauses=[pause])).texts[0]
+
+    assert told("the provider is down") == (
+        'a in kept has been paused by eve for 1 min ("the provider is down"): 7 messages wait.'
+    )
+    assert '("one\\u000atwo\\u202e")' in told("one\ntwo\u202e")
+    assert len(told("x" * 1024)) < 300
+
+
 def test_what_is_paused_lacks_no_consumer() -> None:
     def kept(ready: int) -> State:
         return lambda _: Facts(

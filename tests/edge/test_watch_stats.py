@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from fila.v1 import watch_pb2 as pb
 from fila_server import errors
+from fila_server.core.admin.metrics import QUEUE_COUNTERS, SUMS, TOTALS
 from fila_server.core.protocol import commands, seam_frames
 from fila_server.operations import watch_stats
 from fila_server.operations.watch_stats import StatsWatch, Watcher
@@ -256,3 +258,110 @@ async def test_watchers_and_the_keys_they_name_are_bounded(
     with pytest.raises(errors.Overloaded, match="1 watch already"):
         await anext(stats.watch(watcher(), everything, every_key))
     await stream.aclose()
+
+
+# All queues.
+
+
+class ManyQueues(FakeBroker):
+    """A core with queues, each with a depth and letters, of which it tells the first `told` one by one."""
+
+    def __init__(self, depths: dict[str, int], letters: dict[str, int] | None = None) -> None:
+        super().__init__()
+        self.depths, self.letters = depths, letters or {}
+        self.left_out = 0
+
+    async def call(self, kind: int, frame: bytes) -> bytes:
+        assert kind == commands.METRICS
+        assert seam_frames.MetricsAsked.FromString(frame).without_keys
+        self.pages.append(frame)
+        self._asked.set()
+        numbers = dict.fromkeys(QUEUE_COUNTERS, 0)
+        queues = [
+            [name.encode(), depth, 0, 0, 0, 0, 0, 1, 0, 0, 0, list(numbers.values()), [0] * 32, 0, [
+                [b"default", depth, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, [0.0] * 5, 0, 7 * depth, 0, 0, 0]
+            ]]
+            for name, depth in (*self.depths.items(), *((f"{name}.dlq", many) for name, many in self.letters.items()))
+        ]  # fmt: skip
+        sums = dict.fromkeys(SUMS, 0) | {
+            "queues": len(self.depths) + self.left_out,
+            "waiting": sum(self.depths.values()) + self.left_out,
+            "dead_letters": sum(self.letters.values()),
+        }
+        return msgspec.msgpack.encode(
+            [1, [0] * len(TOTALS), [], [0] * 32, 0, [0] * 32, 0, len(queues), self.left_out, queues, [], [], 1000,
+             list(sums.values())]
+        )  # fmt: skip
+
+
+def of_all(top: int = 2_000) -> Watcher:
+    return Watcher((), BACKLOG, top, ())
+
+
+def told_queues(told: pb.WatchStatsResponse) -> list[str]:
+    return [channel.state.queue for channel in told.channels]
+
+
+async def test_of_all_queues_those_are_told_in_which_most_waits_and_their_letters() -> None:
+    broker = ManyQueues({"small": 1, "empty": 0, "large": 9, "poisoned": 0}, {"poisoned": 3, "small": 2})
+    stream = StatsWatch(broker).watch(of_all(3), everything)  # type: ignore[arg-type]
+    told = await next_of(stream)
+
+    assert told_queues(told) == ["large", "small", "small.dlq", "poisoned", "poisoned.dlq"]
+    assert (told.sums.queues, told.sums.waiting, told.sums.dead_letters) == (4, 10, 5)
+    assert not told.sums.partial
+    await stream.aclose()
+
+
+async def test_sums_are_the_brokers_where_it_has_more_queues_than_it_tells() -> None:
+    broker = ManyQueues({"orders": 4})
+    broker.left_out = 18_000
+    stream = StatsWatch(broker).watch(of_all(0), everything)  # type: ignore[arg-type]
+    told = await next_of(stream)
+
+    assert told_queues(told) == []
+    assert (told.sums.queues, told.sums.waiting, told.sums.partial) == (18_001, 18_004, False)
+    await stream.aclose()
+
+
+async def test_who_sees_a_part_is_told_sums_of_that_part_and_its_queues_though_others_are_larger() -> None:
+    broker = ManyQueues({f"other{i}": 100 + i for i in range(50)} | {"mine": 2}, {"mine": 1, "other1": 5})
+    broker.left_out = 1
+
+    def sees(queue: str, _channel: str) -> bool:
+        return queue.startswith("mine")
+
+    stream = StatsWatch(broker).watch(of_all(1), sees, sees_all=lambda: False)  # type: ignore[arg-type]
+    told = await next_of(stream)
+
+    assert told_queues(told) == ["mine", "mine.dlq"]
+    assert (told.sums.queues, told.sums.waiting, told.sums.dead_letters) == (1, 2, 1)
+    assert (told.sums.oldest_age_ms, told.sums.partial) == (14, True)
+    await stream.aclose()
+
+
+async def test_two_thousand_queues_are_looked_at_every_four_seconds_and_few_each_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch_stats, "LOOK_EVERY_S", 1.0)
+    for queues, looks in ((2_000, 3), (400, 9)):
+        broker = ManyQueues({f"q{i}": 1 for i in range(queues)})
+        clock = [100.0]
+        stats = StatsWatch(broker, now_s=lambda clock=clock: clock[0])  # type: ignore[arg-type, misc]
+        stats._all.watchers.add(of_all(1))
+        for _ in range(9):
+            if clock[0] >= stats._all_due_s:
+                await stats._look_at_all()
+            clock[0] += 1.0
+        assert len(broker.pages) == looks
+
+
+async def test_one_who_wants_fewer_queues_does_not_take_them_from_another() -> None:
+    broker = ManyQueues({"a": 3, "b": 2, "c": 1})
+    stats = StatsWatch(broker)  # type: ignore[arg-type]
+    few, many = stats.watch(of_all(1), everything), stats.watch(of_all(), everything)
+
+    assert told_queues(await next_of(few)) == ["a"]
+    assert told_queues(await next_of(many)) == ["a", "b", "c"]
+    await few.aclose()
+    await many.aclose()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from tests.faults.durability import DURABILITY
 from tests.faults.fault import LYING, SIMULATED, Fault
+from tests.faults.group import GROUP
 from tests.faults.limits import LIMITS
+from tests.faults.log import LOG
 from tests.faults.order import ORDER
 
 FAULTS = (
@@ -24,6 +26,13 @@ FAULTS = (
             "core/test_drr.py::test_the_compiled_ring_agrees_with_one_that_walks_every_round",
             "core/test_drr.py::test_a_message_of_a_million_million_rounds_is_reached_in_one_step",
         ),
+    ),
+    Fault(
+        "what-a-message-leaves-of-a-grant-is-forgotten",
+        "structures/ring.pyx",
+        "    turn.deficit = max(<int64_t>0, turn.deficit - cost)\n",
+        "    turn.deficit = 0\n",
+        ("core/test_drr.py::test_the_compiled_ring_agrees_with_one_that_walks_every_round",),
     ),
     Fault(
         "a-parked-key-keeps-every-grant",
@@ -48,9 +57,16 @@ FAULTS = (
     Fault(
         "a-message-costs-nothing",
         "lifecycle/deliver.pyx",
-        "        ring_charge(&channel.ring, turn, entry.cost)\n",
-        "        ring_charge(&channel.ring, turn, 0)\n",
+        "        ring_charge(ring, turn, cost)\n",
+        "        ring_charge(ring, turn, 0)\n",
         ("core/test_engine_fairness.py",),
+    ),
+    Fault(
+        "a-cap-lets-one-more-go",
+        "scheduling/eligibility.pyx",
+        "    if cap and flow.in_flight >= cap:\n",
+        "    if cap and flow.in_flight > cap:\n",
+        ("core/test_engine_places.py", "core/test_given_back.py"),
     ),
     Fault(
         "who-stopped-is-served-before-it-is-woken",
@@ -74,6 +90,8 @@ FAULTS = (
         ("core/test_holders.py",),
     ),
     *LIMITS,
+    *LOG,
+    *GROUP,
     # --- attempts, retries, dead letters
     Fault(
         "a-failure-counts-no-attempt",
@@ -192,7 +210,7 @@ FAULTS = (
     Fault(
         "a-dedup-window-never-ends",
         "index/dedup.pyx",
-        "    return row if row != NULL and row.due_ns > core.mono_ns else NULL\n",
+        "    return row if row != NULL and _is_known(core, queue, row) else NULL\n",
         "    return row\n",
         ("core/test_engine_corners.py", "core/test_refused_writes.py"),
     ),
@@ -313,12 +331,22 @@ FAULTS = (
     # --- what may trouble somebody
     Fault(
         "a-resumed-key-stays-listed",
-        "scheduling/eligibility.pyx",
+        "scheduling/allowances.pyx",
         "        queue.paused_keys = heap_remove(queue.paused_keys, place)\n",
         "",
         (
             "core/test_troubles_page.py::test_keys_leave_the_list_in_any_order_and_with_their_queue",
             "core/test_troubles_page.py::test_paused_keys_are_told_with_what_waits_and_after_a_restart",
+        ),
+    ),
+    Fault(
+        "a-paused-channel-delivers",
+        "lifecycle/deliver.pyx",
+        "    if wanted == 0 or channel_paused(channel) or not leases_reserve(core, wanted):\n",
+        "    if wanted == 0 or not leases_reserve(core, wanted):\n",
+        (
+            "core/test_paused_channels.py::test_a_paused_channel_delivers_nothing_and_the_others_go_on",
+            "core/test_paused_channels.py::test_it_stays_paused_over_a_restart_and_when_it_is_made_anew",
         ),
     ),
     Fault(

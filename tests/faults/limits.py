@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.faults.fault import LYING, SIMULATED, Fault
 
 SHARED = "simulation/test_shared_limits.py"
+COMMITTED = "simulation/test_committed_rates.py"
 
 LIMITS = (
     Fault(
@@ -34,6 +35,27 @@ LIMITS = (
         "    if learned.near == 0 or rate >= BEYOND * learned.near:\n",
         "    if True:\n",
         ("core/test_learned_rate.py", "simulation/test_providers.py"),
+    ),
+    Fault(
+        "what-goes-first-takes-nothing-of-the-committed-rate",
+        "lifecycle/deliver.pyx",
+        "            rate_limit_take(core, &key_committed(flow.key).limit)\n",
+        "",
+        (COMMITTED, "core/test_committed_rates.py"),
+    ),
+    Fault(
+        "what-goes-first-is-charged-among-all",
+        "lifecycle/deliver.pyx",
+        "        ring_charge(ring, turn, cost)\n",
+        "        ring_charge(&channel.ring, &flow.turn, cost)\n",
+        (COMMITTED, "core/test_committed_rates.py"),
+    ),
+    Fault(
+        "a-key-stands-first-without-a-token",
+        "scheduling/eligibility.pyx",
+        "        ring_park(flow.channel.committed, &first.turn)\n\n\ncdef void flow_again(",
+        "        pass\n\n\ncdef void flow_again(",
+        (COMMITTED, "core/test_committed_rates.py"),
     ),
     Fault(
         "the-last-throttle-key-is-skipped",
@@ -106,11 +128,18 @@ LIMITS = (
         ("core/test_limits.py",),
     ),
     Fault(
+        "who-gives-way-to-an-older-one-wakes-nobody",
+        "scheduling/tokens.pyx",
+        "    if kept != NULL:\n        set_wake(core, kept.set)\n",
+        "",
+        ("core/test_limits.py", SIMULATED),
+    ),
+    Fault(
         "a-delivery-that-was-never-written-gives-back-twice",
         "scheduling/tokens.pyx",
-        "            parts_give_back(bucket, entry_of(slot).cost)\n",
-        "            parts_give_back(bucket, 2 * entry_of(slot).cost)\n"
-        "            parts_give_back(bucket, entry_of(slot).cost)\n",
+        "            parts_give_back(bucket, slot_cost(slot))\n",
+        "            parts_give_back(bucket, 2 * slot_cost(slot))\n"
+        "            parts_give_back(bucket, slot_cost(slot))\n",
         ("core/test_limits.py", SIMULATED),
     ),
     Fault(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tests.faults.fault import Fault
 
+REPLACED, REPLACED_SIMULATED = "core/test_replaced.py", "simulation/test_replacing.py"
 IN_ORDER, IN_ORDER_SIMULATED = "core/test_key_order.py", "simulation/test_key_order.py"
+PRIORITIES, PRIORITIES_SIMULATED = "core/test_priorities.py", IN_ORDER_SIMULATED
 
 ORDER = (
     # --- order of a key
@@ -24,7 +26,7 @@ ORDER = (
     ),
     Fault(
         "a-retry-goes-to-the-back-over-a-restart",
-        "formats/records.pyx",
+        "formats/state_records.pyx",
         "    _state_later(core, slot, STATE_RETRY, delay_ms, last_lease)\n",
         "    _state_later(core, slot, STATE_DELAYED, delay_ms, last_lease)\n",
         (IN_ORDER, IN_ORDER_SIMULATED),
@@ -35,6 +37,28 @@ ORDER = (
         "            and (plain == NULL or waiter.held.rank < plain.position)\n",
         "            and plain == NULL\n",
         (IN_ORDER,),
+    ),
+    # --- priorities inside a key
+    Fault(
+        "a-priority-counts-only-among-its-own-messages",
+        "scheduling/waiters.pyx",
+        "    cdef int64_t rank = rank_of(fifo_first(&sub.fifo).position, sub.priority)\n",
+        "    cdef int64_t rank = fifo_first(&sub.fifo).position\n",
+        (PRIORITIES, PRIORITIES_SIMULATED),
+    ),
+    Fault(
+        "a-priority-is-forgotten-over-a-restart",
+        "recovery/frames.pyx",
+        "    entry.cost_bits = <uint32_t> found.cost_bits\n",
+        "    entry.cost_bits = cost\n",
+        (PRIORITIES, PRIORITIES_SIMULATED),
+    ),
+    Fault(
+        "a-key-that-saves-does-not-look-at-what-comes-before",
+        "index/slots.pyx",
+        "        if old_place or _is_first(flow, slot):\n",
+        "        if old_place:\n",
+        (PRIORITIES,),
     ),
     # --- what was taken back
     Fault(
@@ -50,6 +74,56 @@ ORDER = (
         "    if core.revoking != NULL:\n        why = core.revoking\n",
         "    if core.revoking != NULL and core.revoking[0] == c'C':\n        return\n",
         ("core/test_cancelled.py",),
+    ),
+    # --- the latest wins
+    Fault(
+        "a-message-that-is-replaced-goes-on-waiting",
+        "lifecycle/replacing.pyx",
+        "    place = place_taken(old) if is_placed else 0\n    slot_replaced(core, old)\n",
+        "    place = place_taken(old) if is_placed else 0\n",
+        (REPLACED, REPLACED_SIMULATED),
+    ),
+    Fault(
+        "a-successor-does-not-wait-for-the-lease",
+        "lifecycle/replacing.pyx",
+        "    if old.state == LEASED:\n        lease = <Lease*> old.owner\n",
+        "    if old.state == LEASED:\n        return\n",
+        (REPLACED, REPLACED_SIMULATED),
+    ),
+    Fault(
+        "a-successor-is-forgotten-over-a-restart",
+        "lifecycle/replacing.pyx",
+        "    slot_hold_behind(slot, lease)\n    state_record_held(core, slot, before)\n",
+        "    slot_hold_behind(slot, lease)\n",
+        (REPLACED, REPLACED_SIMULATED),
+    ),
+    Fault(
+        "a-place-that-was-taken-over-is-not-recorded",
+        "lifecycle/replacing.pyx",
+        "    slot_ready(core, slot, True)\n    state_record_in_place(core, slot)\n",
+        "    slot_ready(core, slot, True)\n",
+        (REPLACED,),
+    ),
+    Fault(
+        "a-frame-does-not-name-what-it-replaces",
+        "formats/records.pyx",
+        "        if times[i].replaces:\n            flags |= WITH_REPLACES\n",
+        "        pass\n",
+        (REPLACED, REPLACED_SIMULATED),
+    ),
+    Fault(
+        "a-failed-message-is-tried-again-beside-its-successor",
+        "lifecycle/failure.pyx",
+        "    elif is_replaced:                   # the one that waits for this moment is tried instead\n",
+        "    elif False:\n",
+        (REPLACED, REPLACED_SIMULATED),
+    ),
+    Fault(
+        "a-key-ends-with-its-window-though-its-message-is-pending",
+        "index/dedup.pyx",
+        "    row.known.lasts = True\n    row.known.before",
+        "    row.known.lasts = False\n    row.known.before",
+        (REPLACED, REPLACED_SIMULATED),
     ),
     # --- schedules
     Fault(

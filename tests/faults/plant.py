@@ -15,7 +15,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,7 +51,7 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no such fault: {', '.join(sorted(unknown))}; see tests/faults/catalogue.py", file=sys.stderr)
         return 2
-    _copy()
+    copy_to(COPY)
     missed = []
     for fault in FAULTS:
         if names and fault.name not in names:
@@ -73,32 +74,40 @@ def planted(fault: Fault, source: str) -> str:
     return source.replace(fault.text, fault.planted)
 
 
-def _copy() -> None:
-    shutil.rmtree(COPY, ignore_errors=True)
-    shutil.copytree(ROOT / "server", COPY / "server", symlinks=True)
+def copy_to(folder: Path) -> None:
+    """Copy the product's tree, as it is built, to a folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "server", folder / "server", symlinks=True)
     for name in ("setup.py", "pyproject.toml", "README.md"):
-        shutil.copy2(ROOT / name, COPY / name)
+        shutil.copy2(ROOT / name, folder / name)
 
 
-def _try(fault: Fault) -> Found:
-    source = COPY / CORE / fault.module
+@contextmanager
+def planted_in(folder: Path, fault: Fault) -> Iterator[None]:
+    """Build the fault in such a copy; it is as before afterwards."""
+    source = folder / CORE / fault.module
     [library] = source.parent.glob(f"{source.stem}.*.so")
     text, binary = source.read_text(), library.read_bytes()
     source.write_text(planted(fault, text))
     try:
-        _build(source.stem)
-        named = _judge([f"tests/{test}" for test in fault.found_by])
-        return named if named.is_enough else _judge(WHERE)
+        _build(folder, source.stem)
+        yield
     finally:
         source.write_text(text)
         library.unlink()
         library.write_bytes(binary)
 
 
-def _build(module: str) -> None:
+def _try(fault: Fault) -> Found:
+    with planted_in(COPY, fault):
+        named = _judge([f"tests/{test}" for test in fault.found_by])
+        return named if named.is_enough else _judge(WHERE)
+
+
+def _build(folder: Path, module: str) -> None:
     environ = {**os.environ, "FILA_MODULES": module}
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
-    done = subprocess.run(command, cwd=COPY, env=environ, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{module} with its fault does not compile:\n{done.stdout}{done.stderr}")
 

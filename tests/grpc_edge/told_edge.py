@@ -21,7 +21,12 @@ UNREAD_BYTES_MAX = 16 << 20
 class ToldEdge:
     """One thread, a gRPC and a Redis port."""
 
-    def __init__(self, settings: dict[str, int | str] | None = None, calls_max: int = 1000) -> None:
+    def __init__(
+        self,
+        settings: dict[str, int | str] | None = None,
+        calls_max: int = 1000,
+        connections_max: int = 100_000,
+    ) -> None:
         self.engine = DrivenEngine(settings)
         self._edge = NativeEdge(
             self.engine.core,
@@ -29,6 +34,7 @@ class ToldEdge:
             message_bytes_max=MESSAGE_BYTES_MAX,
             unread_bytes_max=UNREAD_BYTES_MAX,
             calls_outstanding_max=calls_max,
+            connections_max=connections_max,
         )
         listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
         for listener in listeners:
@@ -63,6 +69,12 @@ class ToldEdge:
     def drain(self) -> None:
         """Begin to stop: whoever waits is sent home."""
         self._edge.drain(int(WAIT_S * 1000))
+
+    # --- what clients hold ------------------------------------------------------------------
+
+    def until_connected(self, count: int) -> None:
+        """Return when so many connections stand."""
+        self._until(lambda: self._edge.counters()["connections"] == count, f"{count} connections stood")
 
     # --- what has come to the core ----------------------------------------------------------
 

@@ -292,9 +292,10 @@ def test_the_broker_is_well_and_so_is_the_gateway(gateway):
     assert gateway.get("/v1/status").json["diskLevel"] == "DISK_LEVEL_OK"
     assert gateway.get("/v1/late?maxKeys=5").status == 200
     assert gateway.get("/healthz").json == gateway.get("/readyz").json == {"status": "ok"}
-    document = gateway.get("/openapi.yaml")
-    assert b"openapi: 3.1.0" in document.body
-    assert document.headers["content-type"] == "application/yaml"
+    for name, version in (("openapi.yaml", b"openapi: 3.1.0"), ("openapi-3.0.yaml", b"openapi: 3.0.3")):
+        document = gateway.get(f"/{name}")
+        assert version in document.body
+        assert document.headers["content-type"] == "application/yaml"
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ sys.path.append(str(ROOT / "proto/plugins"))
 
 import http_promises  # noqa: E402 - a plugin of the generator, found by the line above
 import http_rows  # noqa: E402
+from http_openapi_3_0 import as_3_0  # noqa: E402
 from http_rows import BadRow, pool_of, read_rows  # noqa: E402
 
 DOCUMENT = yaml.safe_load((ROOT / "docs/openapi.yaml").read_text())
@@ -73,10 +74,31 @@ def rows(tmp_path, monkeypatch):
     return read
 
 
-def test_the_document_is_openapi():
+@pytest.mark.parametrize(("name", "version"), [("openapi.yaml", "3.1.0"), ("openapi-3.0.yaml", "3.0.3")])
+def test_the_document_is_openapi(name, version):
     from openapi_spec_validator import validate
 
-    validate(DOCUMENT)
+    document = yaml.safe_load((ROOT / "docs" / name).read_text())
+    assert document["openapi"] == version
+    validate(document)
+
+
+def test_the_document_in_3_0_says_what_the_other_does():
+    told = as_3_0(
+        {"openapi": "3.1.0", "schema": {"type": ["string", "integer"], "format": "uint64", "minimum": 0}}
+    )
+    assert told == {"openapi": "3.0.3", "schema": {"type": "string", "format": "uint64"}}
+    told = as_3_0({"type": "string", "contentEncoding": "base64", "pattern": "^x$"})
+    assert told == {"openapi": "3.0.3", "type": "string", "format": "byte"}
+    told = as_3_0({"a": {"$ref": "#/b", "description": "c"}, "d": {"$ref": "#/b"}})
+    assert told["a"] == {"description": "c", "allOf": [{"$ref": "#/b"}]}
+    assert told["d"] == {"$ref": "#/b"}
+
+
+@pytest.mark.parametrize("schema", [{"type": ["string", "null"]}, {"type": "string", "const": "a"}])
+def test_what_3_0_has_no_words_for_is_refused(schema):
+    with pytest.raises(ValueError, match=r"OpenAPI 3\.0 has"):
+        as_3_0({"schema": schema})
 
 
 def test_every_route_is_described_and_every_rpc_has_one_or_a_reason(rows):

@@ -9,7 +9,7 @@ import json
 import orjson
 import pytest
 from google.protobuf.descriptor import FieldDescriptor as F
-from google.protobuf.json_format import ParseDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.datastructures import Headers, QueryParams
@@ -21,6 +21,7 @@ from fila_http.problems import Problem
 from fila_http.proto_json import OBJECTS_A_MEMBER, VALUES_A_MEMBER
 from fila_http.translators import LOOP_BYTES, LOOP_VALUES, TranslatorFailed, Translators, is_for_the_loop
 from fila_http.v1.routes import ROUTES
+from fila_http.written_json import as_json
 
 REQUESTS = list({route.request.DESCRIPTOR.full_name: route.request for route in ROUTES}.values())
 INTEGERS = {F.TYPE_INT32: (-(2**31), 2**31 - 1), F.TYPE_UINT32: (0, 2**32 - 1)}
@@ -96,6 +97,19 @@ def test_what_is_read_is_what_protobufs_own_reader_reads(data):
     value = json.loads(json.dumps(data.draw(objects(made.DESCRIPTOR))))
 
     assert made(**Reading(100).fields_of(value, made.DESCRIPTOR)) == ParseDict(value, made())
+
+
+ANSWERS = list({route.response.DESCRIPTOR.full_name: route.response for route in ROUTES}.values())
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_what_is_written_is_what_protobufs_own_writer_writes(data):
+    made = data.draw(st.sampled_from(ANSWERS + REQUESTS))
+    value = json.loads(json.dumps(data.draw(objects(made.DESCRIPTOR, LEVELS + 1))))
+    message = ParseDict(value, made())
+
+    assert as_json(message) == MessageToDict(message, always_print_fields_with_no_presence=True)
 
 
 # Sizes.

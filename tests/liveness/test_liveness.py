@@ -43,7 +43,11 @@ def rss_max(config: Config) -> int:
     return (PROGRAM_BYTES + budgets) * 6 // 5
 
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.alone,
+    pytest.mark.costly("an abuse takes all of the CPU for as long as it is watched"),
+]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ class StoreSettings(TypedDict, total=False):
     blob_min_bytes: int
     background_threads: int
     stop_on_damage: bool
+    is_copy: bool
 
 class WalReport(TypedDict):
     files: int

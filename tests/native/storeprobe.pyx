@@ -11,8 +11,8 @@ from libc.string cimport memset
 
 from fila_server.core.storage.database cimport database_close, database_open
 from fila_server.core.storage.disk cimport Disk, disk_check, disk_open, disk_restore_ballast
-from fila_server.core.storage.families cimport Store, StoreOptions, WalReport
-from fila_server.core.storage.opening cimport store_close, store_default_options, store_open
+from fila_server.core.storage.families cimport STORE_FORMAT, Store, StoreOptions, WalReport
+from fila_server.core.storage.opening cimport COPY_FORMAT, store_close, store_default_options, store_open
 from fila_server.core.storage.past_damage cimport (
     DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
 )
@@ -48,6 +48,7 @@ cdef class StoreProbe:
         cdef bytes path = directory.encode()
         cdef const char* c_path = path
         cdef int status
+        cdef int64_t format = STORE_FORMAT
         store_default_options(&options)
         for name, value in settings.items():
             if name == "memtable_bytes":
@@ -64,10 +65,12 @@ cdef class StoreProbe:
                 options.background_threads = value
             elif name == "stop_on_damage":
                 options.stop_on_damage = value
+            elif name == "is_copy":
+                format = COPY_FORMAT if value else STORE_FORMAT
             else:
                 raise TypeError(f"no store option is called {name}")
         with nogil:
-            status = store_open(&self.store, c_path, &options, &self.error)
+            status = store_open(&self.store, c_path, &options, format, &self.error)
         self._check(status)
         self.is_open = True
         self.upkeep.store = &self.store

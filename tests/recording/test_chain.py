@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from fila_server.history_files import chain, columns, upkeep
 from fila_server.history_files.command_line import group
 from fila_server.history_files.files import RunFiles
+from fila_server.history_files.signing import Signer
 from tests.recording.recorded import RecordedEngine
 from tests.recording.test_replay import busy
 
@@ -25,10 +26,10 @@ RUNS = ("20260302T140000-aaaaaa", "20260302T150000-bbbbbb")
 BEGAN_MS = 1_700_000_000_000
 
 
-def record(directory: Path, run: str, seed: int) -> None:
+def record(directory: Path, run: str, seed: int, signer: Signer | None = None) -> None:
     """One start of a broker, in three files a table."""
     engine = RecordedEngine()
-    files = RunFiles(directory, run, sample=1)
+    files = RunFiles(directory, run, 1, signer)
     for part in range(3):
         busy(engine, seed + part, steps=60, makes=part == 0)
         engine.take()

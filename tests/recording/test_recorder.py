@@ -96,6 +96,35 @@ def test_what_was_recorded_adds_up_to_the_brokers_own_books(start_server: StartS
         assert facts.metadata[CORE] == core_fingerprint().encode()
 
 
+@pytest.mark.needs("openssl", "module:cryptography")
+def test_a_broker_with_a_key_signs_over_a_kill_what_it_lists(
+    start_server: StartServer, history: Path, tmp_path: Path
+) -> None:
+    key, public = tmp_path / "history.pem", tmp_path / "history.pub"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True)
+    subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-out", public], check=True)
+    key.chmod(0o600)
+    signing = recording(history, FILA_HISTORY__SIGN_KEY_FILE=str(key), FILA_HISTORY__ROLL_MS="1000")
+    server = start_server(**signing)
+    work(server)
+    deadline = time.monotonic() + 20
+    while not listed(history, columns.INPUTS) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    server.stop(signal.SIGKILL)
+    server = start_server(**signing)
+    assert server.stop() == 0
+
+    entries = upkeep.entries(history)
+    assert {len(entry.get("signature", "")) for entry in entries} == {88}
+    assert [entry["gap"] for entry in entries if "gap" in entry] == [upkeep.KILLED]
+    command = [sys.executable, "-m", "fila_server.main", "history", "verify", str(history)]
+    told = subprocess.run(
+        [*command, "--public-key", str(public)], capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert f"Authentic: {len(entries)} entries are one chain" in told.stdout
+
+
 def test_files_are_their_owners_alone(start_server: StartServer, history: Path) -> None:
     server = start_server(**recording(history))
     work(server)

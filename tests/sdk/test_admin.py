@@ -23,6 +23,7 @@ from fila import (
     principals,
     tried,
     watched,
+    whereabouts,
 )
 from fila.answers import RetryPolicy
 from fila.messages import encode_options
@@ -262,6 +263,7 @@ async def test_answers_show_every_field_also_zeros(client: FilaClient) -> None:
         (watched.KeySeries, watch_pb2.KeySeries),
         (watched.Series, watch_pb2.GetSeriesResponse),
         (answers.FoundKeys, watch_pb2.FindKeysResponse),
+        (whereabouts.PendingMessage, admin_pb2.PendingMessage),
         (answers.SeekPreview, admin_pb2.SeekChannelResponse),
         (principals.Identity, auth_pb2.WhoAmIResponse),
         (principals.Principal, auth_pb2.Principal),

@@ -30,8 +30,8 @@ class Loop:
 
 
 class Course:
-    """A queue of MESSAGES, worked off. The broker fills the room of an ack as soon as it sees it, and answers later.
-    `arrive_us`: when they come, if they are not there from the start."""
+    """A queue of so many messages, worked off. The broker fills the room of an ack as soon as it sees it, and answers
+    later. `arrive_us`: when they come, if they are not there from the start."""
 
     def __init__(
         self,
@@ -40,15 +40,17 @@ class Course:
         sync_us: int = 0,
         acks_first: bool = False,
         arrive_us: Sequence[int] = (),
+        messages: int = MESSAGES,
     ) -> None:
-        self.leases = self.acked = self.now = 0
+        self.leases = self.acked = self.windows = self.now = 0
+        self._messages = messages
         self._control = AdaptivePrefetch()
         self._answer_us = 2 * WIRE_US + sync_us
         self._acks_first = acks_first
         self._loops = [Loop(number, times) for number, times in enumerate(work_us)]
         self._events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = count()
-        self._waiting = 0 if arrive_us else MESSAGES
+        self._waiting = 0 if arrive_us else messages
         for at_us in arrive_us:
             self._later(at_us, self._arrive)
         self._held = self._window = 0  # as the broker knows them
@@ -62,10 +64,10 @@ class Course:
             self._obey(self._control.joined(0, loop.number, 1))
         for loop in self._loops:
             self._take(loop)
-        while self._events and self.acked < MESSAGES:
+        while self._events and self.acked < self._messages:
             self.now, _, event, arguments = heapq.heappop(self._events)
             event(*arguments)
-        assert self.acked == MESSAGES
+        assert self.acked == self._messages
         return self.leases / self.acked
 
     def _later(self, wait_us: int, event: Callable[..., None], *arguments: Any) -> None:
@@ -75,6 +77,7 @@ class Course:
 
     def _obey(self, decision: Decision | None) -> None:
         if decision is not None:
+            self.windows += 1
             self._buffer -= decision.give_back
             self._later(WIRE_US, self._set_window, *decision)
         check_at_us = self._control.check_at_us
@@ -171,6 +174,15 @@ def test_a_twentieth_of_long_messages_among_short_ones_costs_a_quarter_more_leas
     ]
 
     assert Course(times).run() <= 1.3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_quick_work_whose_length_changes_costs_a_window_each_fifty_messages_at_most(seed):
+    lengths = random.Random(seed)
+    course = Course([[lengths.randint(10, 400) for _ in range(997)]], messages=4000)
+
+    assert course.run() == 1.0
+    assert course.windows <= 4000 / 50
 
 
 @pytest.mark.parametrize("acks_first", [False, True], ids=["works-first", "acks-first"])

@@ -192,7 +192,10 @@ async def test_an_app_without_handlers_says_so() -> None:
         await App().serve()
 
 
-async def test_spans_link_to_the_producers_and_metrics_count(broker: FakeBroker, client: FilaClient) -> None:
+@pytest.mark.parametrize("is_child", [False, True])
+async def test_spans_link_to_the_producers_and_are_their_children_where_that_is_asked_for(
+    broker: FakeBroker, client: FilaClient, *, is_child: bool
+) -> None:
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -206,7 +209,7 @@ async def test_spans_link_to_the_producers_and_metrics_count(broker: FakeBroker,
     app = App(broker.address)
     current = []
 
-    @app.worker("orders")
+    @app.worker("orders", trace_parent=is_child)
     async def handler(payload: bytes) -> None:
         current.append(trace.get_current_span().get_span_context().trace_id)
         if len(current) == 1:
@@ -220,7 +223,9 @@ async def test_spans_link_to_the_producers_and_metrics_count(broker: FakeBroker,
             await until(lambda: len(broker.acked) == 1)
 
     first, second = [span for span in spans.get_finished_spans() if span.name == "process orders"]
-    assert first.links[0].context.trace_id == produced.get_span_context().trace_id
+    producer = produced.get_span_context()
+    assert [link.context.trace_id for link in first.links] == ([] if is_child else [producer.trace_id])
+    assert (first.parent and first.parent.span_id) == (producer.span_id if is_child else None)
     assert first.context.trace_id == current[0]
     assert [event.name for event in first.events] == ["exception"]
     assert not second.events

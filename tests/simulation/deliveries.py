@@ -24,6 +24,7 @@ from tests.simulation.model import (
     READY,
     ChannelModel,
     ConsumerModel,
+    Entry,
     Model,
     Note,
     QueueModel,
@@ -42,6 +43,12 @@ from tests.simulation.oracles import (
 from tests.simulation.within_limits import WithinLimits
 
 LONGEST_LEASE_MS = 30_000  # of those that nobody extends
+
+
+def _routed(meta: messages.MessageMetadata) -> Routed:
+    """As a delivery says it."""
+    priority = meta.priority if meta.HasField("priority") else 1
+    return meta.fairness_key, frozenset(meta.throttle_keys), round(meta.cost * 1000), priority
 
 
 class Deliveries:
@@ -169,7 +176,7 @@ class Deliveries:
         self.say(f"deliver {what} lease {meta.lease_id} attempts {meta.attempt_count}")
         if (meta.queue_id, meta.channel) != (consumer.queue.name, consumer.channel):
             raise Broken(f"{what} is not where the consumer is: {consumer.queue.name}/{consumer.channel}")
-        routed = (meta.fairness_key, frozenset(meta.throttle_keys), round(meta.cost * 1000))
+        routed = _routed(meta)
         note = self.find(channel, message_token, meta.dead_letter.source_channel, meta.offset, routed)
         self.kept.delivered(note, what)
         assert note is not None
@@ -201,7 +208,7 @@ class Deliveries:
             self._check_ready(note, what)
             self.one_at_a_time.picked(note, hidden=self.cold or self.missed or bool(self.lost_leases()))
             if clear:
-                self.in_order.picked(note, self.pass_number)
+                self.in_order.picked(note, self.pass_number, self._limits_of(entry))
         self.one_holder.leased(note, meta.lease_id, mono)
         if note.state == LEASED:
             self.end_lease(note)
@@ -214,6 +221,13 @@ class Deliveries:
         self.within_limits.taken(self.model, note, self.pass_number, is_seen=clear and not early)
         self.fair.picked(note, in_order=weights_known and clear)
         return note
+
+    def _limits_of(self, entry: Entry) -> int:
+        """How many of the limits that it names it may have to wait for."""
+        model = self.model
+        return sum(
+            name in model.buckets or model.limits.holds(name, self.pass_number) for name in entry.throttles
+        )
 
     def _lease(
         self, note: Note, consumer: ConsumerModel, message: messages.Message, early: bool, what: str
@@ -278,7 +292,7 @@ class Deliveries:
         entry, meta = note.entry, message.metadata
         if dict(message.headers) != entry.headers:
             raise Broken(f"{what} has headers {dict(message.headers)}, sent were {entry.headers}")
-        got = (meta.fairness_key, frozenset(meta.throttle_keys), round(meta.cost * 1000))
+        got = _routed(meta)
         if got != entry.routed:
             raise Broken(f"{what} is routed as {got}, not {entry.routed}")
         unseen = self.cold or self.missed

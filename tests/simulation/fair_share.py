@@ -1,7 +1,8 @@
 """The judge of fairness: any two keys that are backlogged and may go stay within the bound of docs/fairness.md.
 
-The promise, for two keys i and j over an interval in which both are backlogged, not throttled, paused or capped, and
-keep their weights: with S the cost sent, w the weight, g = w * quantum, Q the quantum,
+The promise, for two keys i and j over an interval in which both are backlogged, not throttled, paused or capped, have
+no committed rate (committed_rates.py judges those), and keep their weights: with S the cost sent, w the weight,
+g = w * quantum, Q the quantum,
 
     S_i / w_i - S_j / w_j  =  (N_i - N_j) * Q
                               +  (D_i start - D_i end + R_i) / w_i  +  (D_j end - D_j start - R_j) / w_j
@@ -167,7 +168,11 @@ class FairShare:
             for note in surely
             if self.limited.isdisjoint(note.entry.throttles) or note.entry.queue.is_dlq
         }
-        return {key for key in keys if not (policy := channel.queue.key(key)).paused and not policy.cap}
+        return {
+            key
+            for key in keys
+            if not ((policy := channel.queue.key(key)).paused or policy.cap or policy.committed)
+        }
 
     def _at_one_bucket(
         self, channel: ChannelModel, notes: list[Note], surely: set[Note], share: ChannelShare
@@ -184,7 +189,14 @@ class FairShare:
         for key, named in sets.items():
             names = next(iter(named))
             policy = channel.queue.key(key)
-            if len(named) > 1 or len(names) != 1 or channel.queue.is_dlq or policy.paused or policy.cap:
+            if (
+                len(named) > 1
+                or len(names) != 1
+                or channel.queue.is_dlq
+                or policy.paused
+                or policy.cap
+                or policy.committed
+            ):
                 continue
             (name,) = names
             bucket = self.buckets.get(name)
@@ -197,7 +209,7 @@ class FairShare:
     ) -> dict[str, int]:
         """For each key that may have anything ready, the largest cost that may stand first."""
         found: dict[str, int] = {}
-        first: dict[tuple[str, frozenset[str]], tuple[Place, int]] = {}
+        first: dict[tuple[str, frozenset[str], int], tuple[Place, int]] = {}
 
         def add(key: str, cost: int) -> None:
             found[key] = max(found.get(key, 0), cost)
@@ -207,12 +219,12 @@ class FairShare:
             if note.place is None or note not in surely:
                 add(entry.key, entry.cost)
                 continue
-            own = (entry.key, frozenset() if entry.queue.is_dlq else entry.throttles)
+            own = (entry.key, frozenset() if entry.queue.is_dlq else entry.throttles, entry.priority)
             if own not in first or note.place < first[own][0]:
                 first[own] = note.place, entry.cost
             elif note.place == first[own][0]:  # leases that ended in the same millisecond
                 first[own] = note.place, max(first[own][1], entry.cost)
-        for (key, _), (_, cost) in first.items():
+        for (key, _, _), (_, cost) in first.items():
             add(key, cost)
         origin = channel.queue.origin
         for ghost in [*channel.queue.ghosts.values(), *(origin.ghosts.values() if origin else [])]:

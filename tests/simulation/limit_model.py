@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 from fila.v1 import limit_pb2 as pb
 from tests.simulation.limit_oracle import Oracle
 
-NAMES = ("tenant:a", "tenant:b", "tenant:bc", "api", "pool")
+OWN = "own:"
+"""A queue's `key_limit`, where it has one: each message names the limit of this and its fairness key, too."""
+MENTIONED = ("tenant:a", "tenant:b", "tenant:bc", "api", "pool")
 """Throttle keys that messages name."""
-LIMITS = ("tenant:*", "tenant:b*", "tenant:a", "api", "pool")
+KEYS = ("ant", "bee", "cat", "dog", "elk", "default", "mail", "sms", "push", *MENTIONED)
+"""What may be a fairness key: a queue's settings may say that another header holds it."""
+NAMES = (*MENTIONED, *(OWN + key for key in KEYS))
+LIMITS = ("tenant:*", "tenant:b*", "tenant:a", "api", "pool", f"{OWN}*", f"{OWN}*", f"{OWN}bee")
 LEARNING = ("api", "tenant:a")
 """Of a name, and of no pattern: a pattern's change reaches its names some passes later."""
 PASSES_OF_A_CHANGE = 3

@@ -222,14 +222,17 @@ class Limits:
         return [self._state(key) for key in note.entry.throttles if self._holds(key)]
 
     def _whole_in_ms(self) -> int:
-        """All leases were acked, so all slots are there."""
+        """All leases were acked, so all slots are there. What learns is filled from the moment it opens again."""
         wait_ms = float(CLOSED_MS_MAX)
         for key in filter(self._holds, NAMES):
             state = self._state(key)
             limit = state.limit
+            opens_ms = 0
+            if state.HasField("closed_until"):
+                opens_ms = max(0, state.closed_until.ToMilliseconds() + 1 - self.world.engine.wall_ms)
             for rate, tokens in zip(limit.rates, state.tokens, strict=True):
                 per_second = limit.learn.min if limit.HasField("learn") else rate.per_second
-                wait_ms = max(wait_ms, (rate.burst - tokens) / per_second * 1000 + 1)
+                wait_ms = max(wait_ms, opens_ms + (rate.burst - tokens) / per_second * 1000 + 1)
             if limit.HasField("budget"):
                 ends_ms = state.period_ends_at.ToMilliseconds()
                 wait_ms = max(wait_ms, ends_ms + 1 - self.world.engine.wall_ms)

@@ -6,13 +6,14 @@ A note that may or may not be there (its frame may have been reclaimed, its enqu
 """
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from fila_server.hooks.packed import Routing
 from tests.simulation.limit_model import LimitModel
 
 Place = tuple[int, ...]
 
-Routed = tuple[str, frozenset[str], int]  # fairness key, throttle keys, cost
+Routed = tuple[str, frozenset[str], int, int]  # fairness key, throttle keys, cost, priority
 
 READY, DELAYED, LEASED, DONE = "ready", "delayed", "leased", "done"
 DECIDING = "deciding"  # failed, and on_failure is being asked
@@ -30,6 +31,8 @@ class Entry:
     cost: int
     throttles: frozenset[str]
     hooked: Routing | None = None  # what on_enqueue said
+    priority: int = 1
+    is_refused: bool = False  # its queue is in order, and takes no priority
     fsync: int = 0  # how its enqueue was to be durable
     deliver_at_ms: int = 0
     delayed_from_ms: int = 0  # the wall clock when it was accepted
@@ -59,13 +62,14 @@ class Entry:
 
     @property
     def routed(self) -> Routed:
-        return self.key, self.throttles, self.cost
+        return self.key, self.throttles, self.cost, self.priority
 
     def __repr__(self) -> str:
         times = f" at {self.deliver_at_ms % 10**7}" * bool(self.deliver_at_ms)
         times += f" until {self.expires_ms % 10**7}" * bool(self.expires_ms)
+        rank = f" priority {self.priority}" * (self.priority != 1)
         where = f"{self.queue.name}@{self.offset}{'<' + self.source if self.source else ''}"
-        return f"<{self.token} {where} {self.key} cost {self.cost} {sorted(self.throttles)}{times}>"
+        return f"<{self.token} {where} {self.key} cost {self.cost} {sorted(self.throttles)}{times}{rank}>"
 
 
 @dataclass(eq=False)
@@ -172,6 +176,16 @@ class KeyModel:
     in_order: bool = False
     own_cap: int | None = None  # an operator's; 0 is no cap, whatever the queue's default
     default_cap: int = 0
+    own_committed: int | None = None  # an operator's committed rate; 0 is none, whatever the queue's default
+
+    COMMITTED_WITH_CAP: ClassVar[dict[int, int]] = {3: 2}
+    """By a queue's default cap, its default committed rate: both change together."""
+
+    @property
+    def committed(self) -> int:
+        if self.own_committed is None:
+            return self.COMMITTED_WITH_CAP.get(self.default_cap, 0)
+        return self.own_committed
 
     @property
     def cap(self) -> int:
@@ -232,6 +246,7 @@ class Headers:
     weight: str = "w"
     cost: str = "c"
     throttles: tuple[str, ...] = ("t1", "t2")
+    key_limit: str = ""
 
 
 @dataclass(eq=False)

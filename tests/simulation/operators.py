@@ -4,6 +4,7 @@ from fila.v1 import admin_pb2 as admin
 from fila_server.core.protocol import commands
 from tests.simulation.asked import Asked
 from tests.simulation.channel_operators import ChannelOperators
+from tests.simulation.limit_model import OWN
 from tests.simulation.model import (
     DELAYED,
     DONE,
@@ -12,11 +13,15 @@ from tests.simulation.model import (
     ChannelModel,
     Entry,
     Headers,
+    KeyModel,
     Note,
     QueueModel,
 )
 from tests.simulation.oracles import Broken
 from tests.simulation.producers import FAIRNESS_KEYS, LONG_MS, THROTTLE_KEYS
+
+WITH_KEY_LIMIT = "q3"
+"""Where there are limits, each message of this queue needs that of its fairness key, too."""
 
 
 class Operators(ChannelOperators):
@@ -43,8 +48,9 @@ class Operators(ChannelOperators):
         if world.policy:
             config["on_failure"] = int(rnd.random() < 0.5)
         channels = rnd.choice([[], [], ["a"], ["a", "b"]])[: 1 if self.one_channel else None]
+        headers = Headers(key_limit=OWN if world.limited_share and name == WITH_KEY_LIMIT else "")
         request = admin.CreateQueueRequest(
-            name=name, config=self.complete_config(config, Headers(), {}, channels)
+            name=name, config=self.complete_config(config, headers, {}, channels)
         )
         world.ask(
             commands.CREATE_QUEUE,
@@ -53,6 +59,7 @@ class Operators(ChannelOperators):
             self._create_answered,
             name=name,
             config=config,
+            headers=headers,
             channels=channels,
             fsync=1,
         )
@@ -73,6 +80,7 @@ class Operators(ChannelOperators):
             weights=weights,
             cost_header=headers.cost,
             throttle_key_headers=headers.throttles,
+            key_limit=headers.key_limit,
             retry=admin.RetryPolicy(
                 kind=kinds.KIND_FIXED if config["retry_fixed"] else kinds.KIND_EXPONENTIAL,
                 base_ms=config["retry_base_ms"],
@@ -84,7 +92,12 @@ class Operators(ChannelOperators):
             retention=admin.Retention(soft_period_ms=config["soft"]),
             channels=channels,
             key_order=admin.KEY_ORDER_STRICT if config["in_order"] else admin.KEY_ORDER_UNSPECIFIED,
-            key_defaults=admin.KeyDefaults(max_in_flight=config["key_cap"]) if config["key_cap"] else None,
+            key_defaults=admin.KeyDefaults(
+                max_in_flight=config["key_cap"],
+                committed_per_second=KeyModel.COMMITTED_WITH_CAP.get(config["key_cap"], 0),
+            )
+            if config["key_cap"]
+            else None,
         )
 
     def _created(self, asked: Asked) -> None:
@@ -93,7 +106,9 @@ class Operators(ChannelOperators):
         if asked.notes["exists"]:
             return
         self.world.say(f"create {name} {asked.notes['config']} {asked.notes['channels']}")
-        queue = QueueModel(name, asked.notes["config"], number=2 * asked.token)
+        queue = QueueModel(
+            name, asked.notes["config"], headers=asked.notes["headers"], number=2 * asked.token
+        )
         for channel in asked.notes["channels"] or ["default"]:
             queue.channels[channel] = ChannelModel(channel, queue)
         dlq = QueueModel(f"{name}.dlq", {**asked.notes["config"], "max_depth": 0, "soft": 0}, is_dlq=True)
@@ -193,6 +208,8 @@ class Operators(ChannelOperators):
         what = rnd.choice(["weight", "pause", "cap"])
         if what == "weight":
             request.weight = rnd.choice([0, 1, 4, 10])
+            if world.policy and request.weight != 1:
+                request.committed_per_second = 5 if request.weight == 4 else 0
         elif what == "pause":
             request.paused = rnd.random() < 0.4
         else:
@@ -219,6 +236,10 @@ class Operators(ChannelOperators):
         key = queue.key(request.fairness_key)
         if request.HasField("weight"):
             key.weigh(admin_weight=request.weight)
+        if request.HasField("committed_per_second"):
+            committed = int(request.committed_per_second)
+            by_default = KeyModel.COMMITTED_WITH_CAP.get(key.default_cap, 0)
+            key.own_committed = committed if committed or by_default else None
         if request.HasField("paused"):
             key.paused = request.paused
         if request.HasField("max_in_flight"):
@@ -288,6 +309,7 @@ class Operators(ChannelOperators):
             entry = Entry(
                 note.entry.token, queue, note.entry.headers, key, weight, cost, throttles, id=note.entry.id
             )
+            entry.priority = note.entry.priority
             entry.only = channel
             queue.log.append(entry)
             queue.key(key).weigh(weight)

@@ -3,8 +3,8 @@
 Kept       no answered message is lost, nothing acked or deleted comes back, ids and offsets are never repeated, and a
            new id is above all that the store still has, or that were answered under fsync
 OneHolder  one live lease a message and channel, lease ids never repeat, nobody holds more than agreed
-InOrder    within a key, channel and set of throttle keys, positions go out in order; where a queue's keys are in order,
-           within a key and channel
+InOrder    within a key, channel and set of throttle keys, the higher priority goes out first, and positions of one in
+           order; where a queue's keys are in order, within a key and channel
 OneAtATime where keys are in order, nothing of a key goes while another of it is in flight or waits for its retry
 OneEnd     what ended a message in a channel, and was answered, is the last that ends it there
 OneFiring  a moment of a schedule has one message
@@ -95,9 +95,11 @@ class OneHolder:
 class InOrder:
     def __init__(self) -> None:
         self.judged = 0
+        self.judged_priorities = 0
 
-    def picked(self, note: Note, now_pass: int) -> None:
-        """Called before the note changes its state. What returned in this pass may have come behind a pull."""
+    def picked(self, note: Note, now_pass: int, limits: int) -> None:
+        """Called before the note changes its state. What returned in this pass may have come behind a pull. It names so
+        many limits for which it may have to wait."""
         if note.place is None or note.maybe:
             return
         self.judged += 1
@@ -112,12 +114,23 @@ class InOrder:
                 and (
                     note.entry.queue.is_dlq or note.in_order or other.entry.throttles == note.entry.throttles
                 )
-                and other.place < note.place
+                and self._stands_before(other, note, now_pass, limits)
             ):
                 raise Broken(
                     f"message {note.entry.token} at {note.place} went before {other.entry.token} at {other.place}"
                     f" in {note.entry.queue.name}/{note.channel.name} key {note.entry.key}"
                 )
+
+    def _stands_before(self, other: Note, note: Note, now_pass: int, limits: int) -> bool:
+        """One of a higher priority that came in this pass may have come behind a pull. Of two limits or more the
+        higher one may have waited at another than the lower one."""
+        assert other.place is not None
+        assert note.place is not None
+        if note.entry.queue.is_dlq or other.entry.priority == note.entry.priority:
+            return other.place < note.place
+        is_known = limits < 2 and other.place[0] < now_pass
+        self.judged_priorities += is_known
+        return is_known and other.entry.priority > note.entry.priority
 
 
 class OneAtATime:

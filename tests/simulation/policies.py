@@ -5,11 +5,14 @@ belongs to the queue counts from now on, for what waits too: weight table, visib
 on_failure, ttl_to_dlq, durability, capacity, retention, each key's default cap.
 """
 
+from dataclasses import replace
+
 from fila.v1 import admin_pb2 as admin
 from fila_server.core.protocol import commands
 from tests.simulation.asked import Asked
+from tests.simulation.limit_model import OWN
 from tests.simulation.model import Headers, QueueModel
-from tests.simulation.operators import Operators
+from tests.simulation.operators import WITH_KEY_LIMIT, Operators
 from tests.simulation.oracles import Broken
 from tests.simulation.producers import BOUNDED, FAIRNESS_KEYS, LONG_MS, SHIFTING
 from tests.simulation.world import World
@@ -79,6 +82,8 @@ class PolicyOperators:
                 rnd.choice(["c", "c", "w", ""]),
                 rnd.choice([("t1", "t2"), ("t1",), ("t2", "t1", "t2"), ()]),
             )
+            if self.world.limited_share and queue.name == WITH_KEY_LIMIT and headers.throttles:
+                headers = replace(headers, key_limit=OWN)
         elif what == "script" and (self.operators.one_channel or not queue.is_dlq):
             config["on_failure"] = 1 - config["on_failure"]
         elif what == "time":

@@ -12,7 +12,7 @@ from fila_server.hooks.packed import Routing
 from tests.core.driven_engine import MS
 from tests.simulation.asked import Asked
 from tests.simulation.ghosts import is_another
-from tests.simulation.limit_model import NAMES
+from tests.simulation.limit_model import MENTIONED
 from tests.simulation.model import (
     Entry,
     Note,
@@ -58,6 +58,8 @@ class Producers:
             cost = hooked.cost if hooked.cost is not None else cost
             if hooked.throttle_keys is not None:
                 throttles = frozenset(name.decode() for name in hooked.throttle_keys if name)
+        if read.key_limit:
+            throttles |= {read.key_limit + key}
         return (
             key,
             min(1000, max(1, int(weight if weight is not None else 0))),
@@ -86,9 +88,9 @@ class Producers:
         chance = self.world.limit_chance
         if chance.random() >= self.world.limited_share:
             return {}
-        headers = {"t1": chance.choice(NAMES)}
+        headers = {"t1": chance.choice(MENTIONED)}
         if chance.random() < 0.5:
-            headers["t2"] = chance.choice(NAMES)
+            headers["t2"] = chance.choice(MENTIONED)
         return headers
 
     def _message(self, queue: QueueModel) -> tuple[service.EnqueueMessage, Entry]:
@@ -111,6 +113,8 @@ class Producers:
         may_wait = not queue.config["fsync"] or (self.world.policy and queue.name in SHIFTING)
         if rnd.random() < 0.06 and not may_wait and not self.may_refuse(queue):
             message.options.dedup_key = rnd.choice("abcd")
+        if world.priority_chance.random() < world.prioritized_share and not message.options.dedup_key:
+            entry.priority = message.options.priority = world.priority_chance.choice([0, 1, 2, 3])
         return message, entry
 
     def enqueue(self) -> None:
@@ -185,6 +189,9 @@ class Producers:
             )
             entry.executed_pass = world.pass_number
             options = message.options
+            if queue.in_order and options.HasField("priority"):
+                entry.is_refused = True
+                continue
             wall = entry.delayed_from_ms = world.engine.wall_ms
             if options.HasField("deliver_at"):
                 at_ms = options.deliver_at.ToMilliseconds()
@@ -224,27 +231,30 @@ class Producers:
         if len(results) != len(asked.notes["items"]):
             raise Broken(f"{len(results)} results for {len(asked.notes['items'])} messages")
         pairs = list(zip(asked.notes["items"], results, strict=True))
-        phase = 9 if asked.executed_pass == self.world.pass_number else 0
         if queue is not None:
             asked.notes["room"].check([code for (_, entry), (code, _, _) in pairs if entry is not None])
         for (_, entry), (code, _, _) in pairs:
-            if entry is not None and queue is not None and code == 8:
+            if entry is not None and queue is not None and code == 8 and not entry.is_refused:
                 queue.key(entry.key).was_none(entry)
         for (message, entry), (code, message_id, offset) in pairs:
             if entry is None:
                 if code != 5:
                     raise Broken(f"a message to a queue that is not there was answered {code}")
+            elif entry.is_refused and code == 0:
+                raise Broken(f"message {entry.token} has a priority, and a queue in order took it")
             elif code == 0:
-                self._stored(entry, queue, message_id, offset, asked, phase)
-            elif not (code == 5 and (queue is None or queue.gone)) and not (
-                code == 8 and asked.notes["room"].bound
+                self._stored(entry, queue, message_id, offset, asked)
+            elif not (
+                (code == 5 and (queue is None or queue.gone))
+                or (code == 8 and asked.notes["room"].bound)
+                or (code == 3 and entry.is_refused)
             ):
                 raise Broken(f"message {entry.token} was refused: {code}, {message.options}")
             elif queue is not None and queue.dedup.get(entry.dedup_key, (None, 0))[0] is entry:
                 del queue.dedup[entry.dedup_key]
 
     def _stored(
-        self, entry: Entry, queue: QueueModel | None, message_id: str, offset: int, asked: Asked, phase: int
+        self, entry: Entry, queue: QueueModel | None, message_id: str, offset: int, asked: Asked
     ) -> None:
         world = self.world
         if queue is None:
@@ -276,8 +286,12 @@ class Producers:
                 due_ms = entry.deliver_at_ms
                 note.delay((due_ms, due_ms), entry.delayed_from_ms, world.engine.mono_ns // MS)
             else:
-                place = (world.pass_number, phase, offset)
-                note.place = None if note.maybe else world.place(note, place)
+                own_pass = asked.executed_pass == world.pass_number
+                # Under `os` a frame's answer may come after its messages are seen, where it waits for the first message
+                # of another one's dedup key, or with them, where an older frame's sync holds up both.
+                is_known = own_pass or entry.fsync
+                place = (world.pass_number, 9 if own_pass else 0, offset)
+                note.place = world.place(note, place) if is_known and not note.maybe else None
             channel.add(note)
 
 

@@ -76,6 +76,7 @@ class Twin:
     def __init__(self, keys: list[Key], burst: int, now_ns: int) -> None:
         self.keys = keys
         self.bucket = ReferenceBucket(RATE_PER_S, burst, now_ns)
+        self.by_number = {(key.queue, key.number): key for key in keys}
         self.rings = [ReferenceRing(QUANTUM, KEYS_MAX) for _ in range(2)]
         self.queues = ReferenceRing(QUANTUM, 2)
         for key in keys:
@@ -96,7 +97,7 @@ class Twin:
         else:
             ring.leave(key.number)
         for queue in range(2):
-            if not any(flow.place != IDLE for flow in self.rings[queue].flows):
+            if self.rings[queue].is_empty:
                 self.queues.leave(queue)
 
     def comes(self, key: Key) -> None:
@@ -119,7 +120,8 @@ class Twin:
         ring = self.rings[queue]
         while True:
             number = ring.turn()
-            key = next(key for key in self.keys if (key.queue, key.number) == (queue, number))
+            assert number is not None, "it stands among the queues, so one of its keys wants a token"
+            key = self.by_number[queue, number]
             thought = key.waiting[0]
             charged = max(thought + key.owed, 0)
             if ring.afford(key.number, charged):
@@ -147,7 +149,7 @@ class Twin:
 # --- the promise -----------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(slots=True)
 class Terms:
     """Of one key in one pass: the most that its messages with tokens were thought to cost, and the most it owed."""
 
@@ -155,61 +157,73 @@ class Terms:
     owed: int
 
 
-@dataclass
 class Window:
     """An interval in which two keys wanted tokens and kept their weights; `drift` is S_i/w_i - S_j/w_j."""
 
-    costs: list[int]
-    spoken: list[int]
-    drift: float = 0.0
-    least: float = 0.0
-    most: float = 0.0
-    owed: list[int] = field(default_factory=lambda: [0, 0])
+    __slots__ = ("costs", "drift", "least", "most", "owed", "spoken")
+
+    def __init__(self, one: Key, other: Key) -> None:
+        self.costs = [one.saved_for, other.saved_for]
+        self.spoken = [one.spoken_then, other.spoken_then]
+        self.owed = [0, 0]
+        self.drift = self.least = self.most = 0.0
+
+    def sees(self, i: int, cost: int, terms: Terms) -> None:
+        """What counts for the bound: the largest so far of each."""
+        if cost > self.costs[i]:
+            self.costs[i] = cost
+        if terms.spoken > self.spoken[i]:
+            self.spoken[i] = terms.spoken
+        if terms.owed > self.owed[i]:
+            self.owed[i] = terms.owed
+
+    def moves(self, i: int, cost: int, weight: int) -> None:
+        """A message of one of them went."""
+        if cost > self.costs[i]:
+            self.costs[i] = cost
+        self.drift += (1 - 2 * i) * cost / weight
+        self.least = min(self.least, self.drift)
+        self.most = max(self.most, self.drift)
+
+    def bound(self, i: int, weight: int) -> float:
+        """What one of them adds to it."""
+        return (self.costs[i] + QUANTUM * weight + self.spoken[i] + self.owed[i]) / weight
 
 
 class Promise:
     """Promise 2 of docs/fairness.md, over every interval of a history."""
 
     def __init__(self) -> None:
-        self.windows: dict[tuple[str, str], Window] = {}
+        self.windows: dict[tuple[Key, Key], Window] = {}
         self.judged = 0
 
-    def forget(self, name: str) -> None:
-        for pair in [pair for pair in self.windows if name in pair]:
+    def forget(self, key: Key) -> None:
+        for pair in [pair for pair in self.windows if key in pair]:
             del self.windows[pair]
 
     def look(self, wanting: list[Key], delivered: list[tuple[Key, int]], terms: Mapping[str, Terms]) -> None:
         """A pass is over: what it delivered, in order, and who wants more behind it, as before it."""
-        pairs = [pair for pair in combinations(wanting, 2) if pair[0].queue == pair[1].queue]
-        names = {(one.name, other.name) for one, other in pairs}
-        for name in [name for name in self.windows if name not in names]:
-            del self.windows[name]
-        for pair in pairs:
-            window = self.windows.get((pair[0].name, pair[1].name))
-            if window is None:
-                window = Window([key.saved_for for key in pair], [key.spoken_then for key in pair])
-                self.windows[pair[0].name, pair[1].name] = window
-            for i in range(2):
-                window.costs[i] = max(window.costs[i], pair[i].waiting[0])
-                window.spoken[i] = max(window.spoken[i], terms[pair[i].name].spoken)
-                window.owed[i] = max(window.owed[i], terms[pair[i].name].owed)
+        went = {key for key, _ in delivered}
+        before, self.windows = self.windows, {}
+        for pair in combinations(wanting, 2):
+            one, other = pair
+            if one.queue != other.queue:
+                continue
+            window = before.get(pair) or Window(one, other)
+            self.windows[pair] = window
+            window.sees(0, one.waiting[0], terms[one.name])
+            window.sees(1, other.waiting[0], terms[other.name])
+            self.judged += 1
+            if one not in went and other not in went:
+                continue  # as far apart as before, and the bound never falls
             for key, cost in delivered:
-                if key not in pair:
-                    continue
-                i = pair.index(key)
-                window.costs[i] = max(window.costs[i], cost)
-                window.drift += (1 - 2 * i) * cost / key.weight
-                window.least = min(window.least, window.drift)
-                window.most = max(window.most, window.drift)
-            self._judge(pair, window)
-
-    def _judge(self, pair: tuple[Key, Key], window: Window) -> None:
-        self.judged += 1
-        bound = 0.0
-        for key, cost, spoken, owed in zip(pair, window.costs, window.spoken, window.owed, strict=True):
-            bound += (cost + QUANTUM * key.weight + spoken + owed) / key.weight
-        if window.most - window.least > bound + 1e-6:
-            raise Wrong(f"{pair}: {window.most - window.least:.3f} apart, the bound is {bound:.3f}")
+                if key is one:
+                    window.moves(0, cost, one.weight)
+                elif key is other:
+                    window.moves(1, cost, other.weight)
+            bound = window.bound(0, one.weight) + window.bound(1, other.weight)
+            if window.most - window.least > bound + 1e-6:
+                raise Wrong(f"{pair}: {window.most - window.least:.3f} apart, the bound is {bound:.3f}")
 
 
 # --- a history -------------------------------------------------------------------------------
@@ -249,12 +263,13 @@ class History:
     """One story of some keys before one bucket, by its seed."""
 
     def __init__(self, bench: Bench, seed: int) -> None:
-        self.engine, self.sessions = bench.engine, bench.sessions
+        self.engine = bench.engine
         self.chance = chance = random.Random(seed)
         self.promise = Promise()
         self.bucket = f"b{seed}"
         self.burst = chance.choice([1, 1, 1, 2, 5])
         two_queues = chance.random() < 0.3
+        self.sessions = bench.sessions[: 1 + two_queues]
         self.keys = [
             Key(
                 name=f"{'qr'[queue]}{number}.{seed}",
@@ -271,7 +286,7 @@ class History:
         """Sets of throttle keys that each key's messages name: a key has one turn, whatever their number."""
 
     def clear(self) -> None:
-        for queue, session in zip("qr", self.sessions, strict=True):
+        for queue, session in zip("qr", self.sessions, strict=False):
             self.engine.ack(queue, session.messages)
             session.messages.clear()
             self.engine.call(
@@ -315,7 +330,7 @@ class History:
         elif what < 0.35:
             key.weight = chance.choice([1, 2, 3, 10, 100])
             self.twin.rings[key.queue].reweigh(key.number, key.weight)
-            self.promise.forget(key.name)
+            self.promise.forget(key)
             self._policy(key, weight=key.weight)
         elif what < 0.45 and not self._always(key):
             key.is_paused = not key.is_paused

@@ -78,6 +78,7 @@ class Simulation:
         ]
         self.limits = Limits(self.world, self.operators, self.world.limit_chance)
         self._meets_limits()
+        self._meets_priorities()
         self.hooks = Hooks(self.world, self.producers)
         self.actions_near_a_crash = [
             self.producers.enqueue,
@@ -102,6 +103,11 @@ class Simulation:
             self.world.limited_share = self.limits.random.choice([0.3, 0.9])
             self.consumers.feedback, self.books.lets = self.limits.feedback, self.limits.lets
 
+    def _meets_priorities(self) -> None:
+        """A third of the runs have messages of other priorities than the usual one."""
+        if self.world.priority_chance.random() < 0.33:
+            self.world.prioritized_share = self.world.priority_chance.choice([0.2, 0.8])
+
     def judged(self) -> Counter[str]:
         """How often each oracle judged."""
         world = self.world
@@ -111,6 +117,7 @@ class Simulation:
                 "no answered message is lost or comes back": world.kept.judged,
                 "one lease a message": world.one_holder.judged,
                 "order within a key": world.in_order.judged,
+                "the higher priority of a key goes first": world.in_order.judged_priorities,
                 "one at a time of a key in order": world.one_at_a_time.judged,
                 "one end a message": world.one_end.judged,
                 "one firing a moment": world.one_firing.judged,
@@ -197,7 +204,12 @@ class Simulation:
         for queue in world.model.queues.values():
             for name, policy in queue.keys.items():
                 request = admin.SetKeyPolicyRequest(
-                    queue=queue.name, fairness_key=name, weight=0, paused=False, max_in_flight=0
+                    queue=queue.name,
+                    fairness_key=name,
+                    weight=0,
+                    paused=False,
+                    max_in_flight=0,
+                    committed_per_second=0,
                 )
                 policy.weigh(admin_weight=0)
                 policy.paused, policy.own_cap = False, 0

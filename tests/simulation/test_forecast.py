@@ -19,6 +19,7 @@ JUDGED_ON = range(
     2001, 2001 + int(os.environ.get("FILA_FORECAST_SEEDS", "30" if os.environ.get("FILA_SOAK") else "2"))
 )
 COVERAGE_LEAST, COVERAGE_MOST = 0.85, 0.95
+EXACT_MS = 20
 JUDGED_MIN = 10
 """Of a seed, and of heads and tails each; fewer say little."""
 
@@ -206,6 +207,33 @@ def test_what_is_not_known_is_said(changed, seen, why):
     assert forecast(situation(**changed), seen) is why
 
 
+def test_a_key_that_saves_waits_for_what_others_send_in_those_rounds_and_not_for_its_own():
+    saves = situation(rounds_to_save=2, head_cost=3_000, rivals=(Rivals(weight=3, work=1e9),))
+
+    assert likely_s(forecast(saves, looks(per_s=50))) == pytest.approx((2 * 3 + 3) / 50)
+
+
+def test_where_turns_are_for_whole_tokens_the_next_one_is_known_to_the_moment_and_otherwise_not():
+    line = Waiters(20.0, 0.0, 1, 1.0, 3.0, 0, 5, (Rivals(weight=2, work=50),))
+    even = forecast(situation(waiters=line, room=5), looks())
+    odd = forecast(situation(waiters=replace(line, weight=0.4), room=5), looks())
+    assert isinstance(even, Interval)
+    assert isinstance(odd, Interval)
+
+    assert (even.earliest_ms, even.likely_ms, even.latest_ms) == (190, 200, 210)
+    assert odd.latest_ms - odd.earliest_ms > 100
+
+
+def test_what_is_committed_goes_before_what_is_shared_and_beside_a_keys_share():
+    rivals = (Rivals(weight=1, work=1e9),)
+    shared = likely_s(forecast(situation(rivals=rivals), looks(per_s=50), 100))
+    behind = likely_s(forecast(situation(rivals=rivals, others_committed=25_000.0), looks(per_s=50), 100))
+    beside = likely_s(forecast(situation(rivals=rivals, committed_rate=25.0), looks(per_s=50), 100))
+
+    assert behind == pytest.approx(2 * shared)
+    assert beside == pytest.approx(100 / (25 + 100 / behind), abs=0.001)
+
+
 def test_no_figure_is_ever_beyond_reason():
     told = forecast(situation(backlog=10**12), looks(per_s=0.5), 10**12)
 
@@ -221,6 +249,7 @@ def test_no_load_is_both_fitted_on_and_judged_on() -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.costly("hundreds of runs of a whole core")
 def test_nine_of_ten_intervals_hold(shape: str) -> None:
     head, tail = Outcome(), Outcome()
     for seed in JUDGED_ON:
@@ -240,7 +269,10 @@ def test_nine_of_ten_intervals_hold(shape: str) -> None:
         assert each.told >= JUDGED_MIN * len(JUDGED_ON), shown
         # So few of a stream of intervals scatter around what they hold in the long run.
         scatter = 3 * math.sqrt(0.9 * 0.1 / each.told)
-        assert COVERAGE_LEAST - scatter <= each.coverage <= COVERAGE_MOST + scatter, shown
+        # Tokens may come at moments that are known: of an interval that is next to none, more may hold.
+        is_exact = statistics.median(each.widths_ms) <= EXACT_MS
+        assert COVERAGE_LEAST - scatter <= each.coverage, shown
+        assert is_exact or each.coverage <= COVERAGE_MOST + scatter, shown
     # A head's wait is a few messages that finish at random: nine of ten of such waits are as wide as twice the median.
     assert statistics.median(tail.widths_ms) <= statistics.median(tail.waits_ms), shown
     longest = sorted(zip(tail.waits_ms, tail.widths_ms, strict=True))[-len(tail.waits_ms) // 3 :]

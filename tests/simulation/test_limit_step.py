@@ -5,6 +5,7 @@ import pytest
 from tests.simulation.limit_step import Broken, Rules, visit, without_progress
 
 
+@pytest.mark.costly("every state of the model")
 def test_no_state_breaks_a_bound_and_every_message_that_no_budget_holds_can_go() -> None:
     follow = visit(Rules())
     assert len(follow) > 10_000

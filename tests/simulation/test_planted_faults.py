@@ -201,7 +201,7 @@ class Keeping(Liar):
     [
         (OldTimeout, "is leased for"),
         (NoTable, "weighs"),
-        (OldHeaders, "is routed as|went before"),
+        (OldHeaders, "is routed as|went before|active keys"),
         (Roomy, "accepted, and"),
         (Cramped, "refused for want of room"),
         (

@@ -78,7 +78,7 @@ def test_a_key_that_is_resumed_comes_behind_everybodys_turn():
 def test_resuming_a_key_of_a_paused_queue_resumes_nothing():
     now = situation(is_paused=True, is_aside=True)
 
-    assert under(now, policy(paused=False), queue_is_paused=True).is_paused
+    assert under(now, policy(paused=False), channel_is_paused=True).is_paused
 
 
 def test_a_heavier_key_saves_for_its_first_message_in_fewer_rounds():

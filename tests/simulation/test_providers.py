@@ -20,6 +20,7 @@ SEEDS = 2
 
 
 @pytest.mark.parametrize("change", USED_MIN)
+@pytest.mark.costly("twenty minutes of a provider's clock")
 def test_nearly_all_of_a_hidden_limit_is_used_and_hardly_anything_refused(change):
     whole = together(outcomes(change, range(1, 1 + SEEDS)))
     assert whole.used >= USED_MIN[change]

@@ -48,4 +48,5 @@ def test_a_seed_that_breaks_fails_all_and_is_told(capsys: pytest.CaptureFixture[
         return Counter(sixes=4, sevens=1)
 
     assert run_seeds("dice", simulate, ["1", "30"]) == 1
-    assert "seed 7: a message is lost\n30 seeds, 1 bad" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "seed 7: a message is lost\nagain: the same with 1 7, if 7 alone is good\n30 seeds, 1 bad" in told

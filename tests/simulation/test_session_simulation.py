@@ -184,6 +184,7 @@ class Patient(Options):
         (Patient, "dead letters are what failed so often"),
     ],
 )
+@pytest.mark.costly("as many runs as it takes until the fault shows")
 def test_a_core_with_a_planted_fault_is_found_out(
     faulty: type[Faulty], found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

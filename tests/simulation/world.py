@@ -52,6 +52,8 @@ class World(Failures):
         self.throttled_share = 0.0
         self.limited_share = 0.0
         self.limit_chance = random.Random(f"limits {seed}")  # of its own: a run without limits is as it was
+        self.priority_chance = random.Random(f"priorities {seed}")
+        self.prioritized_share = 0.0
         self.messages = 0
 
     # --- asking -----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila_server.core.storage.checksum import calls_by_rocksdb, extend
+from fila_server.core.structures.checksum import calls_by_rocksdb, extend
 from tests.native.storeprobe import StoreProbe, scan_wal_of
 
 FRAMES = 1

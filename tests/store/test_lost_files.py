@@ -11,7 +11,7 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import errors
 from fila_server.core.protocol import commands
-from fila_server.core.storage.checksum import extend
+from fila_server.core.structures.checksum import extend
 from tests.core.driven_engine import DrivenEngine
 from tests.native.storeprobe import StoreProbe, StoreRefused
 from tests.store.test_damage import (

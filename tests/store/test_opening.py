@@ -107,13 +107,13 @@ def test_a_read_only_directory_is_not_writable(read_only: Path) -> None:
 
 def test_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     StoreProbe(str(tmp_path)).close()
-    (tmp_path / "format").write_text("fila 3\n")
+    (tmp_path / "format").write_text("fila 4\n")
 
-    with pytest.raises(StoreRefused, match="format 3, this server knows up to 2") as refusal:
+    with pytest.raises(StoreRefused, match="format 4, this server knows up to 3") as refusal:
         StoreProbe(str(tmp_path))
 
     assert refusal.value.status == TOO_NEW
-    assert (tmp_path / "format").read_text() == "fila 3\n"
+    assert (tmp_path / "format").read_text() == "fila 4\n"
 
 
 def test_a_lost_format_file_is_written_anew_from_the_record(tmp_path: Path) -> None:

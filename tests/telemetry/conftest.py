@@ -11,7 +11,13 @@ from msgspec.structs import replace
 
 from fila_server.core.protocol import commands
 from fila_server.hooks.counters import HookCounters, HookStatus
-from fila_server.telemetry.series import HookReading, QuotaReading, ScheduleReading, TroubleReading
+from fila_server.telemetry.series import (
+    EdgeReading,
+    HookReading,
+    QuotaReading,
+    ScheduleReading,
+    TroubleReading,
+)
 from fila_server.telemetry.snapshot import Snapshot, decode
 from tests.core.driven_engine import DrivenEngine, Refused
 
@@ -67,7 +73,8 @@ def of_a_long_life(snapshot: Snapshot) -> Snapshot:
         )
         for queue in snapshot.queues
     ]
-    return replace(snapshot, queues=queues, keys=[filled(key) for key in snapshot.keys])
+    limits = [replace(limit, learned_rate=1.0) for limit in snapshot.limits]
+    return replace(snapshot, queues=queues, keys=[filled(key) for key in snapshot.keys], limits=limits)
 
 
 @pytest.fixture
@@ -95,6 +102,7 @@ def live_a_little(engine: DrivenEngine) -> None:
 
 
 BACKUP_AGE_S = 90.0
+EDGE = EdgeReading(connections=3, unread_bytes=5000, unread_bytes_max=1 << 24)
 QUOTAS = [QuotaReading("shop", 3, {"streams": 0.5, "stored_bytes": 0.25})]
 SCHEDULES = [ScheduleReading("orders", 7, 2, 1)]
 TROUBLES = [

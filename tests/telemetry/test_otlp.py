@@ -19,6 +19,7 @@ from fila_server.telemetry.catalog import METRICS
 from fila_server.telemetry.service import Telemetry
 from tests.telemetry.conftest import (
     BACKUP_AGE_S,
+    EDGE,
     QUOTAS,
     SCHEDULES,
     TROUBLES,
@@ -74,6 +75,7 @@ async def test_every_metric_arrives_at_a_real_collector(engine, ask_of_a_long_li
         lambda: TROUBLES,
         lambda: BACKUP_AGE_S,
         lambda: SCHEDULES,
+        lambda: EDGE,
     )
     telemetry.start_export(endpoint=collector[1], service_name="fila-test", interval_ms=100)
 

@@ -54,6 +54,29 @@ async def test_probes_are_answered_from_the_store_s_opening_on_and_nobody_is_ref
     telemetry.stop_page()
 
 
+async def test_a_standby_is_ready_while_it_lacks_nothing_and_is_no_owner(ask):
+    sockets = bound(PLACE)
+    port = sockets[0].getsockname()[1]
+    loading = LoadingPage(sockets)
+    lacks = ["the log is not read to its end"]
+    loading.stands_by = lambda: lacks[0]
+    assert await ask_for(port, "/healthz") == (200, "alive")
+    assert await ask_for(port, "/readyz") == (503, "standby: the log is not read to its end")
+    lacks[0] = ""
+    assert await ask_for(port, "/readyz") == (200, "standby: in sync")
+    assert await ask_for(port, "/ownerz") == (503, probes.STANDBY)
+    assert await ask_for(port, "/metrics") == (503, probes.STANDBY)
+
+    loading.stands_by = None
+    assert await ask_for(port, "/readyz") == (503, probes.LOADING)
+    telemetry = Telemetry(ask)
+    await telemetry.start_page(AddressOrOff(f"127.0.0.1:{port}"), loading=loading)
+    assert await ask_for(port, "/ownerz") == (503, "starting")
+    telemetry.say_ready()
+    assert await ask_for(port, "/ownerz") == (200, "ready")
+    telemetry.stop_page()
+
+
 async def test_who_connects_and_says_nothing_keeps_no_probe_waiting_for_long(monkeypatch):
     monkeypatch.setattr(probes, "HEAD_S_MAX", 0.5)  # it bounds the honest one, too
     sockets = bound(PLACE)

@@ -17,6 +17,7 @@ from fila_server.telemetry.series import Histogram, Series
 from fila_server.telemetry.service import Telemetry
 from tests.telemetry.conftest import (
     BACKUP_AGE_S,
+    EDGE,
     QUOTAS,
     SCHEDULES,
     TROUBLES,
@@ -55,6 +56,7 @@ async def test_prometheus_reads_every_metric_of_the_catalog(engine, ask_of_a_lon
         lambda: TROUBLES,
         lambda: BACKUP_AGE_S,
         lambda: SCHEDULES,
+        lambda: EDGE,
     )
     page = await telemetry.start_page(PLACE)
 

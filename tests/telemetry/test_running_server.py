@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import subprocess
@@ -19,11 +20,13 @@ from fila.v1 import service_pb2 as service
 from fila.v1 import sink_pb2, sink_pb2_grpc
 from fila_server.telemetry.catalog import METRICS
 from tests.e2e.conftest import start_server  # noqa: F401 - a fixture
+from tests.grpc_edge.raw_http2 import DATA, END_STREAM, RawClient, frame, message
 from tests.telemetry.test_otlp import by_name, collector, take  # noqa: F401 - a fixture
-from tests.waiting import within
+from tests.waiting import until, within
 
 pytestmark = pytest.mark.e2e
 
+INITIAL_WINDOW_SIZE = 4
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
@@ -69,6 +72,30 @@ def test_the_page_tells_what_clients_did(server):
     assert page["fila_commit_sync_duration_seconds_count[]"] >= 5
     assert page["fila_commit_sync_duration_seconds_sum[]"] > 0
     assert page["fila_storage_disk_free_bytes[]"] > 0
+
+
+def test_the_page_tells_what_clients_hold_and_up_to_which_bound(start_server):  # noqa: F811
+    bounds = {"FILA_LIMITS__DEDUP_KEYS_MAX": "2", "FILA_LIMITS__UNWRITTEN_BYTES_MAX": str(16 << 20)}
+    server = start_server(FILA_METRICS__LISTEN_ADDR="127.0.0.1:0", **bounds)
+    server.admin.CreateQueue(admin.CreateQueueRequest(name="orders"))
+    for number in range(3):
+        options = service.EnqueueOptions(dedup_key=str(number))
+        with contextlib.suppress(grpc.RpcError):  # the third is one too many
+            server.service.Enqueue(service.EnqueueRequest(queue="orders", payload=b"x", options=options))
+
+    server.service.Enqueue(service.EnqueueRequest(queue="orders", payload=bytes(1 << 20)))
+    before = page_of(server)
+    with RawClient(server.addresses["grpc"], {INITIAL_WINDOW_SIZE: 0}) as hoarder:
+        asked = service.LeaseRequest(queue="orders", max_messages=3)
+        hoarder.begin(1, "/fila.v1.FilaService/Lease")
+        hoarder.send(frame(DATA, END_STREAM, 1, message(asked.SerializeToString())))
+        until(lambda: page_of(server)["fila_answers_unread_bytes[]"] > 0)
+        page = page_of(server)
+
+    assert page["fila_connections[]"] == before["fila_connections[]"] + 1
+    assert 1 << 20 < page["fila_answers_unread_bytes[]"] < 2 << 20
+    assert page["fila_answers_unread_max_bytes[]"] == 16 << 20
+    assert (page["fila_dedup_keys[]"], page["fila_dedup_keys_max[]"]) == (2, 2)
 
 
 def test_the_page_tells_what_sinks_hold_and_publish(server):

@@ -32,14 +32,23 @@ def test_a_consumers_span_links_to_the_producers():
     assert consumer.get_span_context().trace_id != link.context.trace_id
 
 
-def test_whoever_wants_one_trace_makes_the_span_a_child():
+def test_a_span_links_unless_it_is_asked_to_be_a_child():
     with tracer.start_as_current_span("enqueue") as producer:
-        headers = traced()
+        message = Carried(traced())
+    produced = producer.get_span_context()
 
-    consumer = tracer.start_span("process", context=context_of(Carried(headers)))
+    linked = tracer.start_span("process", **traced(message))
+    child = tracer.start_span("process", **traced(message, parent=True))
 
-    assert isinstance(consumer, ReadableSpan)
-    assert consumer.parent.span_id == producer.get_span_context().span_id
+    assert isinstance(linked, ReadableSpan)
+    assert isinstance(child, ReadableSpan)
+    assert (linked.parent, [link.context.span_id for link in linked.links]) == (None, [produced.span_id])
+    assert (child.parent.span_id, child.context.trace_id) == (produced.span_id, produced.trace_id)
+    assert not child.links
+    with tracer.start_as_current_span("something else") as other:
+        alone = tracer.start_span("process", **traced(Carried(), parent=True))
+    assert isinstance(alone, ReadableSpan)
+    assert alone.parent.span_id == other.get_span_context().span_id
 
 
 def test_an_unsampled_span_does_not_travel():
@@ -77,5 +86,6 @@ class M: headers = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b71
 assert traced({"a": "b"}) == {"a": "b"}
 assert context_of(M()) is None
 assert links_to(M()) == []
+assert traced(M(), parent=True) == {}
 """
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -14,6 +14,7 @@ from fila_server.telemetry.series import OtherKeys, all_series
 from fila_server.telemetry.snapshot import SNAPSHOT_VERSION, Snapshot, text_of
 from tests.telemetry.conftest import (
     BACKUP_AGE_S,
+    EDGE,
     QUOTAS,
     SCHEDULES,
     TROUBLES,
@@ -51,6 +52,23 @@ def test_a_queues_numbers_are_what_happened_to_it(engine):
     assert channel.served == 7000
     assert channel.rounds > 0
     assert dict(snapshot.refused) == {b"QUEUE_NOT_FOUND": 1}
+
+
+def test_sums_are_of_all_queues_and_letters_apart(engine):
+    live_a_little(engine)
+    engine.create_queue("mail", channels=["audit"])
+    engine.enqueue("mail")
+    engine.enqueue("mail")
+    sums = snapshot_of(engine).sums
+
+    queues = [queue_of(snapshot_of(engine), name) for name in (b"orders", b"mail")]
+    assert sums.queues == 2
+    assert sums.waiting == 2 + 2, "a message that waits in two channels is one"
+    assert sums.in_flight == sum(channel.in_flight for queue in queues for channel in queue.channels)
+    assert sums.enqueued == 8 + 2
+    assert sums.acked == 4
+    assert sums.oldest_ms == max(channel.oldest_ms for queue in queues for channel in queue.channels)
+    assert sums.dead_letters == 0
 
 
 def test_keys_tell_what_they_got_and_what_they_waited_for(engine):
@@ -221,7 +239,7 @@ def test_every_metric_of_the_catalog_has_a_series_and_no_series_is_without_one(e
     told = [
         entry.metric
         for entry in all_series(
-            snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S, SCHEDULES
+            snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S, SCHEDULES, EDGE
         )
     ]
 
@@ -233,7 +251,9 @@ def test_every_point_has_the_attributes_the_catalog_says(engine, hook_readings):
     live_a_little(engine)
     snapshot = of_a_long_life(snapshot_of(engine))
 
-    for entry in all_series(snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S, SCHEDULES):
+    for entry in all_series(
+        snapshot, OtherKeys(), hook_readings, QUOTAS, TROUBLES, BACKUP_AGE_S, SCHEDULES, EDGE
+    ):
         points = [attributes for attributes, _ in [*entry.points, *entry.histograms]]
         assert points, entry.metric.name
         assert all(tuple(attributes) == entry.metric.attributes for attributes in points), entry.metric.name

@@ -1,7 +1,10 @@
-"""Do the alerts cry when they should, and keep silent when all is well? Asks promtool, with what the metric would have
+"""Do the alerts cry when they should, and keep silent when all is well? Asks promtool, with what the metrics would have
 been in each staged state of tests/edge/staged_states.py: so states, table and rules are judged together.
 
     python -m tests.tools.alert_rules promtool
+
+Of each state every alert of the file is asked for, minute by minute: those that belong to it must be there in their
+time, and no other ever.
 """
 
 from __future__ import annotations
@@ -10,44 +13,163 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from fila_server.operations import troubles
 from fila_server.telemetry import catalog
-from tests.edge.staged_states import HEALTHY, STAGED, START_MS, Stage, State
+from tests.edge import staged_states as staged
+from tests.edge.staged_states import HEALTHY, START_MS, Stage, State
 
 RULES = Path(__file__).resolve().parents[2] / "docs/deploy/alerts.yml"
+ALERTS: tuple[str, ...] = tuple(
+    rule["alert"] for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]
+)
 MINUTES = 70
-ALERTS = {
-    "nobody": ("FilaNobodyConsumes", 1, 3),
-    "poison": ("FilaFailing", 0, 3),
-    "limit": ("FilaLimitBehind", 1, 3),
-    "paused_key": ("FilaPausedLong", 59, 62),
-}
-"""Of a staged state: its alert, a minute at which it is not there yet, and one by which it must be."""
-OURS = tuple(alert for alert, _, _ in ALERTS.values())
-OLD = {
-    "a message that waits": (
-        "fila_queue_oldest_age_seconds{messaging_destination_name='orders'}",
-        600,
-        "FilaQueueLate",
-    ),
-    "a letter a month old": (
-        "fila_queue_oldest_age_seconds{messaging_destination_name='a.dlq'}",
-        2_592_000,
-        "",
-    ),
-    "no backup for two nights": ("fila_backup_age_seconds{instance='a'}", 170_000, "FilaBackupOld"),
-    "a backup of last night": ("fila_backup_age_seconds{instance='a'}", 80_000, ""),
-}
-"""Of a state: a series that grows with the time, what it begins with, and the alert that must be there in the end."""
+ASKED_EVERY = 3
 NAMES = (catalog.TROUBLE, catalog.QUEUE, catalog.CHANNEL, catalog.FAIRNESS_KEY, catalog.THROTTLE_KEY)
+UP = {'up{job="fila",instance="a"}': "1x70"}
+"""Beside each state: the broker answers."""
 
 
-def series_of(state: State) -> list[dict[str, str]]:
-    """The metric of a state, a value a minute, with its clock set to 1970, where promtool begins."""
+class Due(NamedTuple):
+    """An alert of a state: a minute at which it is not there yet (-1: from the first on), and one by which it is."""
+
+    alert: str
+    silent: int
+    by: int
+    until: int = MINUTES
+    """It is there no longer: what it looks at lies behind it."""
+
+
+class Row(NamedTuple):
+    """A state that is told by metrics of its own, and what must be there."""
+
+    series: dict[str, str]
+    due: tuple[Due, ...] = ()
+
+
+def queue(metric: str, values: str, name: str = "orders", **labels: str) -> dict[str, str]:
+    """A series of a queue."""
+    more = "".join(f',{label}="{value}"' for label, value in labels.items())
+    return {f'{metric}{{instance="a",messaging_destination_name="{name}"{more}}}': values}
+
+
+def waits(cause: str, a_second: int, channel: str = "default") -> dict[str, str]:
+    """So many messages of the queue wait for this all the time."""
+    labels = {"messaging_consumer_group_name": channel, "fila_wait_cause": cause}
+    return queue("fila_channel_wait_seconds_total", f"0+{60 * a_second}x70", **labels)
+
+
+OF_TROUBLES: dict[str, tuple[State, Row]] = {
+    "messages are lost": (
+        staged.lost,
+        Row(
+            {'fila_storage_lost_messages_total{instance="a"}': "0x4 120x66"},
+            (Due("FilaMessagesLost", 4, 6, 13),),
+        ),
+    ),
+    "damage and nothing lost": (staged.damaged, Row({})),
+    "the disk is nearly full": (
+        staged.disk,
+        Row({'fila_storage_disk_level{instance="a"}': "1x70"}, (Due("FilaDiskLow", -1, 0),)),
+    ),
+    "a script is not called": (
+        staged.circuit,
+        Row(queue("fila_hook_breaker_state", "2x70", fila_hook="on_enqueue"), (Due("FilaHookOpen", 4, 5),)),
+    ),
+    "nobody consumes": (
+        staged.nobody,
+        Row(
+            queue("fila_queue_oldest_age_seconds", "0+60x70", "exports") | waits("no_consumer", 1),
+            (Due("FilaNobodyConsumes", 1, 3),),
+        ),
+    ),
+    "poison": (
+        staged.poison,
+        Row(
+            queue("fila_messages_dead_lettered_total", "0+300x70", "webhooks"),
+            (Due("FilaFailing", 0, 3), Due("FilaDeadLetters", 0, 3)),
+        ),
+    ),
+    "a paused key": (
+        staged.paused_key,
+        Row(
+            queue("fila_queue_oldest_age_seconds", "0+60x70", "kept") | waits("held", 5000),
+            (Due("FilaPausedLong", 59, 62),),
+        ),
+    ),
+    "a queue that has been paused for an hour": (
+        staged.paused_queue,
+        Row(
+            queue("fila_queue_oldest_age_seconds", "3600+60x70")
+            | queue("fila_queue_paused", "1x70")
+            | waits("no_consumer", 70),
+            (Due("FilaPausedLong", -1, 2),),
+        ),
+    ),
+    "a paused channel": (
+        staged.paused_channel,
+        Row(
+            queue("fila_queue_oldest_age_seconds", "600+60x70")
+            | queue("fila_channel_paused", "1x70", messaging_consumer_group_name="audit")
+            | waits("no_consumer", 70, "audit"),
+            (Due("FilaPausedLong", 49, 52),),
+        ),
+    ),
+    "a limit that falls behind": (staged.limit, Row({}, (Due("FilaLimitBehind", 1, 3),))),
+    "a limit whose slots are taken": (staged.slots, Row({}, (Due("FilaLimitBehind", 1, 12),))),
+    "a budget that is spent": (staged.budget, Row({})),
+    "a flood": (staged.flood, Row({})),
+}
+"""The incidents, as tests of the sentence stage them, with what further metrics say meanwhile. Damage without loss, a
+spent budget and a flood wake nobody: they are told in the sentence."""
+
+FURTHER: dict[str, Row] = {
+    "the broker does not answer": Row({'up{job="fila",instance="a"}': "1x4 0x66"}, (Due("FilaDown", 4, 7),)),
+    "the disk fills": Row(
+        {'fila_storage_disk_free_bytes{instance="a"}': f"{4 << 30}-{60 << 20}x70"},
+        (Due("FilaDiskWillBeLow", 2, 20),),
+    ),
+    "a message waits, and the queue is late": Row(
+        queue("fila_queue_oldest_age_seconds", "600+60x70") | waits("share", 40),
+        (Due("FilaQueueLate", 4, 12),),
+    ),
+    "a sync takes half a second": Row(
+        {
+            f'fila_commit_sync_duration_seconds_bucket{{instance="a",le="{le}"}}': f"0+{count}x70"
+            for le, count in (("0.1", 0), ("0.5", 100), ("+Inf", 100))
+        },
+        (Due("FilaSyncSlow", 14, 20),),
+    ),
+    "no backup for two nights": Row(
+        {'fila_backup_age_seconds{instance="a"}': "170000+60x70"}, (Due("FilaBackupOld", 60, 69),)
+    ),
+    # All is well:
+    "nothing at all is told of": Row({}),
+    "a delay of an hour": Row(queue("fila_queue_oldest_age_seconds", "0x70") | waits("delay", 1)),
+    "retention keeps what is done": Row(queue("fila_queue_oldest_age_seconds", "420x70") | waits("share", 1)),
+    "a letter a month old": Row(queue("fila_queue_oldest_age_seconds", "2592000+60x70", "orders.dlq")),
+    "a flooder that an operator slowed": Row(
+        queue("fila_queue_oldest_age_seconds", "600+60x70") | waits("held", 3000)
+    ),
+    "a backup of last night": Row({'fila_backup_age_seconds{instance="a"}': "80000+60x70"}),
+    "a disk with room, less of it at night": Row(
+        {'fila_storage_disk_free_bytes{instance="a"}': f"{400 << 30}-{10 << 20}x70"}
+    ),
+    "a dead letter now and then": Row(queue("fila_messages_dead_lettered_total", "0+1x70")),
+    "a sync takes some milliseconds": Row(
+        {
+            f'fila_commit_sync_duration_seconds_bucket{{instance="a",le="{le}"}}': "0+100x70"
+            for le in ("0.1", "0.5", "+Inf")
+        }
+    ),
+}
+
+
+def series_of(state: State) -> dict[str, str]:
+    """The metric of troubles in a state, a value a minute, with its clock set to 1970, where promtool begins."""
     stage = Stage()
     values: dict[str, list[str]] = {}
     for minute in range(MINUTES):
@@ -63,54 +185,106 @@ def series_of(state: State) -> list[dict[str, str]]:
             series.append(f"{reading.since_s - START_MS / 1000 + 1:.0f}")
         for each in values.values():
             each.extend(["_"] * (minute + 1 - len(each)))
-    return [{"series": name, "values": " ".join(each)} for name, each in values.items()]
+    return {name: " ".join(each) for name, each in values.items()}
 
 
-def of_state(name: str, state: State) -> dict[str, Any]:
-    """A test of promtool: the state's alert is there in its time, and no other ever is."""
-    expected, silent, by = ALERTS.get(name, ("", 0, 0))
-    asked = [
-        {
-            "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)',
-            "eval_time": f"{minute}m",
-            "exp_samples": [{"labels": "{}", "value": int(alert == expected and minute >= by)}],
-        }
-        for alert in OURS
-        for minute in ([silent, by] if alert == expected else range(0, MINUTES, 3))
-    ]
-    return {"name": name, "interval": "1m", "input_series": series_of(state), "promql_expr_test": asked}
+def judged(name: str, series: dict[str, str], due: tuple[Due, ...]) -> dict[str, Any]:
+    """A test of promtool."""
+    asked = []
+    for alert in ALERTS:
+        mine = [each for each in due if each.alert == alert]
+        for minute in range(0, MINUTES, ASKED_EVERY):
+            [there] = [each.by <= minute < each.until for each in mine] or [False]
+            is_between = any(
+                each.silent < minute < each.by or each.until <= minute < each.until + 6 for each in mine
+            )
+            if not is_between:
+                asked.append(_count(alert, minute, there=there))
+        for each in mine:
+            asked += [_count(alert, each.silent, there=False)] if each.silent >= 0 else []
+            asked.append(_count(alert, each.by, there=True))
+    given = [{"series": each, "values": values} for each, values in (UP | series).items()]
+    return {"name": name, "interval": "1m", "input_series": given, "promql_expr_test": asked}
 
 
-def of_age(name: str, series: str, begins_s: int, expected: str) -> dict[str, Any]:
-    """A test of promtool: after some minutes its alert is there, or none."""
-    asked = [
-        {
-            "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)',
-            "eval_time": f"{MINUTES}m",
-            "exp_samples": [{"labels": "{}", "value": int(alert == expected)}],
-        }
-        for alert in ("FilaQueueLate", "FilaBackupOld")
-    ]
-    values = f"{begins_s}+60x{MINUTES}"
+def _count(alert: str, minute: int, *, there: bool) -> dict[str, Any]:
     return {
-        "name": name,
-        "interval": "1m",
-        "input_series": [{"series": series, "values": values}],
-        "promql_expr_test": asked,
+        "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)',
+        "eval_time": f"{minute}m",
+        "exp_samples": [{"labels": "{}", "value": int(there)}],
     }
+
+
+def words() -> dict[str, Any]:
+    """A test of promtool: what an alert says, with rounded numbers and a link to the console's page."""
+    series = queue("fila_messages_dead_lettered_total", "0+123.4x70", "webhooks")
+    annotations = {
+        "summary": "webhooks: 1851 dead letters within 15 minutes",
+        "do": "fila dlq group QUEUE.dlq says why they died; fila dlq redrive brings them back when it is mended.",
+        "console": "https://console.example/b/broker/queues/webhooks.dlq/dead-letters",
+        "runbook": "docs/operations/runbook.md#filadeadletters",
+    }
+    labels = {"instance": "a", "messaging_destination_name": "webhooks", "severity": "ticket"}
+    return {
+        "name": "the words of an alert",
+        "interval": "1m",
+        "external_labels": {"fila_console": "https://console.example/b/broker"},
+        "input_series": [{"series": each, "values": values} for each, values in (UP | series).items()],
+        "alert_rule_test": [
+            {
+                "eval_time": "30m",
+                "alertname": "FilaDeadLetters",
+                "exp_alerts": [{"exp_labels": labels, "exp_annotations": annotations}],
+            }
+        ],
+    }
+
+
+def excluded() -> list[dict[str, Any]]:
+    """A queue with a consumer at night, whose line in the file leaves it out: FilaNobodyConsumes with a name more."""
+    line = 'fila_trouble_since_seconds{fila_trouble_kind="nobody_consumes"}'
+    assert RULES.read_text().count(line) == 1
+    with_names = line.replace("}", ',messaging_destination_name!~"exports|reports"}')
+    asked = [
+        {
+            "expr": f"count({expr} > 0) or vector(0)",
+            "eval_time": "30m",
+            "exp_samples": [{"labels": "{}", "value": count}],
+        }
+        for expr, count in ((line, 1), (with_names, 0))
+    ]
+    series = [{"series": each, "values": values} for each, values in series_of(staged.nobody).items()]
+    return [
+        {
+            "name": "a nightly consumer whose queue is left out",
+            "interval": "1m",
+            "input_series": series,
+            "promql_expr_test": asked,
+        }
+    ]
 
 
 def tests() -> dict[str, Any]:
     """What promtool is given."""
-    staged = [of_state(state.__name__, state) for state in STAGED]
-    aged = [of_age(name, *told) for name, told in OLD.items()]
-    healthy = [of_state(name, state) for name, state in HEALTHY.items()]
-    return {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [*staged, *healthy, *aged]}
+    judgements = [
+        judged(name, row.series | series_of(state), row.due) for name, (state, row) in OF_TROUBLES.items()
+    ]
+    judgements += [judged(name, *row) for name, row in FURTHER.items()]
+    judgements += [judged(name, series_of(state), ()) for name, state in HEALTHY.items()]
+    return {
+        "rule_files": [str(RULES)],
+        "evaluation_interval": "1m",
+        "tests": [*judgements, *excluded(), words()],
+    }
 
 
 def main() -> None:
     """Ask promtool, or fail with what it says."""
     troubles.emit = lambda *_, **__: None  # type: ignore[attr-defined]  # nobody reads these events
+    cried = {each.alert for _, row in OF_TROUBLES.values() for each in row.due}
+    cried |= {each.alert for row in FURTHER.values() for each in row.due}
+    if missing := set(ALERTS) - cried:
+        sys.exit(f"no state makes {', '.join(sorted(missing))} cry: stage one")
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "alerts.test.yml"
         file.write_text(yaml.safe_dump(tests()))

@@ -13,6 +13,7 @@ import yaml
 from click.testing import CliRunner
 
 from fila_cli.main import fila as commands
+from fila_console.routes import PAGES
 from fila_server.config.load import settings_by_section
 from fila_server.main import main
 
@@ -118,7 +119,23 @@ def test_every_metric_of_an_alert_is_told_by_the_server():
 
     assert used
     assert {OF_HISTOGRAMS.sub("", name) for name in used} <= METRICS
-    assert all({"summary", "do"} <= rule["annotations"].keys() for rule in group["rules"])
+
+
+def test_every_alert_says_what_to_do_and_leads_to_the_console_and_to_its_paragraph_of_the_runbook():
+    [group] = read("alerts.yml")["groups"]
+    page = (DEPLOY.parent / "operations/runbook.md").read_text()
+    paragraphs = re.findall(r"^## (Fila\w+)$", page, re.MULTILINE)
+
+    assert sorted(paragraphs) == sorted(rule["alert"] for rule in group["rules"])
+    for rule in group["rules"]:
+        said = rule["annotations"]
+        assert said.keys() == {"summary", "do", "console", "runbook"}
+        assert said["runbook"] == f"docs/operations/runbook.md#{rule['alert'].lower()}"
+        path = said["console"].removeprefix("{{ $externalLabels.fila_console }}")
+        path = path.replace("{{ $labels.messaging_destination_name }}", "orders").removeprefix("/")
+        assert re.sub(r"^queues/[^/]+", "queues/{queue}", path) in PAGES, path
+    labels = read("prometheus.yml")["global"]["external_labels"]
+    assert labels["fila_console"].endswith("/b/broker")
 
 
 @pytest.mark.parametrize("name", ["console", "http"])

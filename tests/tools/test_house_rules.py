@@ -163,5 +163,6 @@ def test_a_pxd_that_most_modules_read_costs_too_much(write):
     ]
 
 
+@pytest.mark.costly("it reads every file of the repository")
 def test_the_house_keeps_its_rules():
     assert list(house.breaches()) == []

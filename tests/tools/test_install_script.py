@@ -21,7 +21,8 @@ PYTHON = """#!/bin/sh
 if [ "$1" = -c ]; then echo "${TAG:-cp311}"; exit; fi
 mkdir -p "$3/bin"
 printf '#!/bin/sh\\nexit %s\\n' "${PIP:-0}" > "$3/bin/pip"
-printf '#!/bin/sh\\necho "fila-server %s"; exit %s\\n' "${3##*/}" "${SERVER:-0}" > "$3/bin/fila-server"
+printf '#!/bin/sh\\necho "fila-server %s"\\n[ "$1" = --version ] || exit %s\\n' \\
+    "${3##*/}" "${SERVER:-0}" > "$3/bin/fila-server"
 chmod +x "$3/bin/pip" "$3/bin/fila-server"
 """
 
@@ -105,7 +106,8 @@ def test_a_file_that_is_not_what_its_sum_says_is_not_installed(machine, tmp_path
     made = release(tmp_path / "release")
     (made / "fila_cli-0.1.0-py3-none-any.whl").write_text("another")
     said = machine.refusal("--from", str(made))
-    assert said.startswith("a file is not what SHA256SUMS says; nothing was installed: ")
+    told = "fila_cli-0.1.0-py3-none-any.whl: FAILED"
+    assert said.startswith(f"a file is not what SHA256SUMS says; nothing was installed: {told}")
 
 
 def test_a_file_that_has_no_sum_is_not_installed(machine, tmp_path):

@@ -77,6 +77,8 @@ def test_the_sums_are_those_that_sha256sum_checks(tmp_path):
     (tmp_path / "below").mkdir()
     (tmp_path / "below/one").write_text("1")
     (tmp_path / "two").write_text("2")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/index.html").write_text("made later")
     (tmp_path / make.SUMS).write_text(make.sums(tmp_path))
     checked = ["sha256sum", "--check", "--strict", make.SUMS]
     done = subprocess.run(checked, cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.site.check import faults
+from tools.site.make import write_sources
 from tools.site.pages import Pages, contents, tabbed
 
 INDEX = "# Documentation\n\n## Start\n\n| question | page |\n|---|---|\n| Which? | [ideas](ideas.md) |\n"
@@ -44,6 +45,19 @@ def test_a_picture_goes_into_the_site() -> None:
 def test_a_link_that_leads_nowhere_is_named_with_its_page() -> None:
     with pytest.raises(ValueError, match=r"docs/page.md: the link to gone.md leads to nothing"):
         prepared("See [it](gone.md).\n")
+
+
+def test_a_link_to_a_section_that_is_not_there_is_named() -> None:
+    page = "See [it](ideas.md#gone).\n\n## A `key`, [a](b.md) limit\n"
+    with pytest.raises(
+        ValueError, match=r"docs/page.md: the link to ideas.md#gone leads to no section of docs/ideas.md"
+    ):
+        prepared(page)
+    prepared("[here](#a-key-a-limit) and [there](#once-1)\n# Once\n## A `key`, a limit\n## Once\n")
+
+
+def test_every_link_of_the_documentation_leads_to_a_page_a_file_or_a_section(tmp_path: Path) -> None:
+    assert write_sources(tmp_path) > 50
 
 
 def test_what_is_printed_in_a_block_is_no_link_and_no_heading() -> None:

@@ -57,7 +57,7 @@ def test_for_another_commit_other_slices_come_first_and_for_the_same_one_the_sam
 
 
 def test_a_short_run_is_a_part_of_every_kind() -> None:
-    first = in_turn(list(slices()))[:200]
+    first = in_turn(list(slices()))[:220]
     assert {each.kind for each in first} == {each.kind for each in slices()}
 
 

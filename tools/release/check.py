@@ -282,9 +282,8 @@ def check_chart(_bench: Bench) -> None:
 
 
 def check_terraform(bench: Bench) -> None:
-    """The provider, through a life of what docs/deploy/terraform.md makes."""
-    programs = bench.environment("terraform", "fila_mq-*.whl", "fila_cli-*.whl")
-    run(sys.executable, "-m", "tools.terraform.check", bench.address, programs / "fila", cwd=TREE)
+    """The provider, through a life of what docs/deploy/terraform.md makes, with servers of dist/."""
+    run(sys.executable, "-m", "tools.terraform.check", bench.folder / "server/bin", cwd=TREE)
 
 
 def digest(file: Path) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.release.commands import ASIDE, DIST
-from tools.release.image import Store
+from tools.release.image import COMPILED, Store
 from tools.wheel.image import Image, in_own_mounts
 
 PORTS = {f"FILA_{name}__LISTEN_ADDR": "127.0.0.1:0" for name in ("SERVER", "REDIS", "METRICS")}
@@ -57,11 +57,24 @@ def main() -> None:
         made = store.run("from", f"oci-archive:{archive}")
         settings = json.loads(store.run("inspect", made))["OCIv1"]["config"]
         assert settings["User"] == "fila", settings
-        container = Container(Path(store.run("mount", made)), settings, ASIDE.with_name("release-container"))
+        mounted = Path(store.run("mount", made))
+        _check_compiled(mounted)
+        container = Container(mounted, settings, ASIDE.with_name("release-container"))
         took_s = _serve(container)
     finally:
         store.drop()
     print(f"the image is good: {mb:.0f} MB, started in {took_s:.1f} s, asks for keys, used, stopped")
+
+
+def _check_compiled(mounted: Path) -> None:
+    """Python takes what was compiled as it is: the root is read-only, so each start would compile it again."""
+    compiled = [
+        path for folder in COMPILED for path in (mounted / folder.lstrip("/")).rglob("*.cpython-311.pyc")
+    ]
+    assert compiled
+    unchecked_hash = (1).to_bytes(4, "little")
+    stale = [path for path in compiled if path.read_bytes()[4:8] != unchecked_hash]
+    assert not stale, f"{len(stale)} of {len(compiled)} would be compiled at each start, such as {stale[0]}"
 
 
 def _serve(container: Container) -> float:

@@ -69,7 +69,7 @@ install() {
         fetch "$name"
         grep " [ *]*$name\$" "$work/SHA256SUMS" >> "$work/wanted" || fail "$name is not in SHA256SUMS; nothing was installed"
     done
-    (cd "$work" && sha256sum --check --strict --quiet wanted >/dev/null 2>"$work/why") ||
+    (cd "$work" && sha256sum --check --strict --quiet wanted >"$work/why" 2>&1) ||
         fail "a file is not what SHA256SUMS says; nothing was installed: $(tr '\n' ' ' < "$work/why")"
 
     mkdir -p "$prefix/versions" || fail "$prefix cannot be written to: run this as root, or choose another --prefix"
@@ -81,8 +81,10 @@ install() {
         fail "pip could not install the libraries; nothing was installed"
     "$new/bin/pip" install --quiet --disable-pip-version-check --no-index --find-links "$work" "fila-server==$version" ||
         fail "pip could not install Fila; nothing was installed"
-    said=$("$new/bin/fila-server" --version 2>"$work/why") ||
+    # Loads each library that the server needs, and reads nobody's settings.
+    env -i "$new/bin/fila-server" --config /dev/null config check >/dev/null 2>"$work/why" ||
         fail "the server does not run here; nothing was installed: $(tail -n 1 "$work/why")"
+    said=$("$new/bin/fila-server" --version)
 
     touch "$new/complete"
     before=$(readlink "$prefix/bin" 2>/dev/null | sed 's|versions/\(.*\)/bin|\1|') || before=

@@ -33,6 +33,7 @@ from tools.release.commands import ASIDE, DIST, run
 from tools.release.deb import deb, why_no_package
 from tools.release.image import image, why_no_image
 from tools.release.versions import TREE
+from tools.site.make import SITE
 from tools.wheel.image import NEWER_SUITE, NEWER_WHEEL
 
 SUMS = "SHA256SUMS"
@@ -185,8 +186,13 @@ def terraform(made: Path, version: str) -> None:
 
 
 def sums(folder: Path) -> str:
-    """Return the sum of each file below a folder, but for the sums themselves, as sha256sum writes them."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
+    """Return the sum of each file below a folder, as sha256sum writes them. The sums themselves have none, and neither
+    has the documentation's site, which `make site` may put beside a release later."""
+    files = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != SUMS and not path.is_relative_to(folder / SITE.name)
+    )
     return "".join(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in files
     )

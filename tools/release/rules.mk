@@ -7,10 +7,10 @@ CHECK += check-release
 version: $(VENV)/.build ## Write VERSION=x.y.z into every place that says which version this is
 	@$(BIN)/python -m tools.release.versions $(VERSION)
 
-release: $(VENV)/.wheel setup-console setup-js ## Make dist/: everything that people install, of VERSION=x.y.z
+release: $(VENV)/.system-release $(VENV)/.wheel setup-console setup-js ## Make dist/: everything that people install, of VERSION=x.y.z
 	@$(BIN)/python -m tools.release.make $(VERSION)
 
-release-check: ## Install each part of dist/ by itself, and run what its README begins with (ONLY=go,java; deb: as root, with debootstrap and lintian)
+release-check: $(VENV)/.system-release ## Install each part of dist/ by itself, and run what its README begins with (ONLY=go,java; deb, image and chart: as root)
 	@$(BIN)/python -m tools.release.check $(ONLY)
 
 check-release:

@@ -18,6 +18,7 @@ LANGUAGES = ("Python", "Go", "JavaScript", "Java")
 LINK = re.compile(r"(?<!!)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<to>[^)\s]+)\)")
 IMAGE = re.compile(r"!\[[^\]]*\]\((?P<to>[^)\s]+)\)")
 HEADING = re.compile(r"^(?P<marks>#{1,6}) (?P<text>.+?)\s*$")
+ID = re.compile(r"<a (?:id|name)=[\"']([^\"']+)")
 INDEX = "docs/README.md"
 FIRST = "README.md"
 
@@ -58,6 +59,8 @@ class Pages:
         target = self._target(to, page) if not to.startswith("#") else page
         if anchor in map(str.lower, LANGUAGES) and tabs_of(self.texts[target]):
             return f"#{tab_name(target, anchor)}"
+        if anchor and target in self.texts and anchor not in places_of(self.texts[target]):
+            raise ValueError(f"{page}: the link to {to} leads to no section of {target}")
         if to.startswith("#"):
             return to
         return posixpath.relpath(target, posixpath.dirname(page) or ".") + mark + anchor
@@ -101,6 +104,25 @@ def is_elsewhere(to: str) -> bool:
 def title_of(text: str) -> str:
     """A page's first heading."""
     return next((found["text"] for line in text.splitlines() if (found := HEADING.match(line))), "Untitled")
+
+
+def places_of(text: str) -> set[str]:
+    """What a link's `#` may say of a page: each heading's text as GitHub makes a name of it, and the ids it has."""
+    found: set[str] = set()
+
+    def see(line: str) -> str:
+        found.update(ID.findall(line))
+        if heading := HEADING.match(line):
+            words = re.sub(r"[^\w\- ]", "", LINK.sub(r"\g<text>", heading["text"]).lower()).replace(" ", "-")
+            name, times = words, 0
+            while name in found:
+                times += 1
+                name = f"{words}-{times}"
+            found.add(name)
+        return line
+
+    each_line(text, see)
+    return found
 
 
 def each_line(text: str, change: Callable[[str], str]) -> str:

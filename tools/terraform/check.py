@@ -64,10 +64,33 @@ REFUSED = (
 )
 
 
-class Tofu:
-    """OpenTofu in a folder, with the provider that lies in another, for one server."""
+# What the provider of a guarded server is told. Its certificate has a name, and the address has none.
+GUARDED = """
+provider "fila" {{
+{lines}
+}}
 
-    def __init__(self, folder: Path, provider: Path, address: str) -> None:
+resource "fila_queue" "orders" {{
+  name = "terraform-guarded"
+}}
+"""
+NAME_OF_SERVER = "fila.example"
+ADMINS_KEY = "fila_terraformterra_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+# Lines of it that say another thing, or nothing, and the sentence about it.
+NOT_LET_IN: tuple[tuple[dict[str, str], str], ...] = (
+    ({"api_key": ""}, "no principal has a name of this certificate"),
+    ({"api_key": ADMINS_KEY.replace("a", "b")}, "the key is not valid"),
+    ({"ca_file": ""}, "no authority that this client trusts has signed it"),
+    ({"ca_file": "/no/such/file.pem"}, "the CA file cannot be read: open /no/such/file.pem"),
+    ({"cert_file": "", "key_file": ""}, "asks for a client certificate"),
+    ({"server_name": ""}, "it is not made out to 127.0.0.1"),
+)
+
+
+class Tofu:
+    """OpenTofu in a folder, with the provider that lies in another, and more of an environment."""
+
+    def __init__(self, folder: Path, provider: Path, **more: str) -> None:
         self.folder = folder
         self.main = folder / "main.tf"
         settings = folder / "tofu.rc"
@@ -76,11 +99,8 @@ class Tofu:
         )
         settings.write_text(override)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("FILA_", "TF_"))}
-        self.environ = kept | {
-            "TF_CLI_CONFIG_FILE": str(settings),
-            "FILA_ADDR": address,
-            "CHECKPOINT_DISABLE": "1",
-        }
+        own = {"TF_CLI_CONFIG_FILE": str(settings), "CHECKPOINT_DISABLE": "1"}
+        self.environ = kept | own | more
 
     def run(self, *words: str, good: tuple[int, ...] = (0,)) -> str:
         """Return what a command said; another exit code than a good one ends the check."""
@@ -114,19 +134,18 @@ def main() -> None:
     """Check this tree's provider against this tree's server."""
     BUILT.mkdir(parents=True, exist_ok=True)
     go("-C", str(TREE / "sdks/terraform"), "build", "-o", str(BUILT / PROVIDER), ".")
-    with serving("fila_server.main") as port:
-        check(f"127.0.0.1:{port}", BUILT, Path(sys.executable).with_name("fila"))
+    check(BUILT, Path(sys.executable).parent)
 
 
-def check_dist(address: str, fila: Path) -> None:
-    """Check the provider of dist/ against a server."""
+def check_dist(programs: Path) -> None:
+    """Check the provider of dist/ against the server that is among these programs."""
     with tempfile.TemporaryDirectory() as folder:
         [packed] = (DIST / "terraform").glob(f"{PROVIDER}_*.zip")
         with zipfile.ZipFile(packed) as inside:
             [name] = inside.namelist()
             (Path(folder) / PROVIDER).write_bytes(inside.read(name))
         (Path(folder) / PROVIDER).chmod(0o755)
-        check(address, Path(folder), fila)
+        check(Path(folder), programs)
 
 
 def go(*words: str) -> None:
@@ -151,10 +170,17 @@ def tofu() -> str:
     return str(built)
 
 
-def check(address: str, provider: Path, fila: Path) -> None:
+def check(provider: Path, programs: Path) -> None:
+    """Check a provider against a server that serves everybody, and against one that does not."""
+    with serving("fila_server.main", python=programs / "python") as port:
+        check_open(provider, f"127.0.0.1:{port}", programs / "fila")
+    check_guarded(provider, programs)
+
+
+def check_open(provider: Path, address: str, fila: Path) -> None:
     """Walk through a life: made, unchanged, drifted, put right, refused, imported, destroyed."""
     with tempfile.TemporaryDirectory() as folder:
-        run = Tofu(Path(folder), provider, address)
+        run = Tofu(Path(folder), provider, FILA_ADDR=address)
         programs = PAGE.read_text().split("```hcl\n")[1:]
         written = HEAD + "\n".join(
             program.split("```")[0] for program in programs if "required_providers" not in program
@@ -255,6 +281,73 @@ def check_import(run: Tofu) -> None:
     assert "No changes" in said, said
 
 
+def check_guarded(provider: Path, programs: Path) -> None:
+    """A server that is reached by TLS alone, and that serves who has a key and a certificate: all that the provider may
+    be told of it counts, and what it is not told comes from the environment."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        certificate, key, first_key = (str(folder / each) for each in ("it.pem", "it.key", "first-key"))
+        make_certificate(certificate, key)
+        Path(first_key).write_text(ADMINS_KEY)
+        settings = {
+            "FILA_AUTH__ENABLED": "true",
+            "FILA_AUTH__BOOTSTRAP_KEY_FILE": first_key,
+            "FILA_TLS__CERT_FILE": certificate,
+            "FILA_TLS__KEY_FILE": key,
+            "FILA_TLS__CLIENT_CA_FILE": certificate,
+            "FILA_TLS__REQUIRE_CLIENT_CERT": "true",
+        }
+        with serving("fila_server.main", python=programs / "python", **settings) as port:
+            told = {
+                "address": f"https://127.0.0.1:{port}",
+                "api_key": ADMINS_KEY,
+                "ca_file": certificate,
+                "cert_file": certificate,
+                "key_file": key,
+                "server_name": NAME_OF_SERVER,
+            }
+            run = Tofu(folder, provider)
+            for instead, sentence in NOT_LET_IN:
+                write_guarded(run, told | instead)
+                said = run.run("apply", "-auto-approve", good=(1,))
+                assert sentence in said, said
+            write_guarded(run, told)
+            assert "1 added, 0 changed, 0 destroyed" in run.apply()
+            assert "No changes" in run.plan()
+            assert ADMINS_KEY not in run.state(), "the provider's key is in the state"
+            write_guarded(run, {"server_name": NAME_OF_SERVER})
+            named = {
+                f"FILA_{name.upper()}": told[name] for name in ("api_key", "ca_file", "cert_file", "key_file")
+            }
+            run = Tofu(folder, provider, FILA_ADDR=told["address"], **named)
+            assert "No changes" in run.plan()
+            assert "Destroy complete" in run.run("destroy", "-auto-approve")
+
+
+def write_guarded(run: Tofu, told: dict[str, str]) -> None:
+    """Let the provider be told this of the server; an empty word is not told."""
+    lines = "\n".join(f'  {name} = "{word}"' for name, word in told.items() if word)
+    run.main.write_text(HEAD + GUARDED.format(lines=lines))
+
+
+def make_certificate(certificate: str, key: str) -> None:
+    """Make a certificate that vouches for itself, of the server and of its client."""
+    words = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    words += ["-subj", f"/CN={NAME_OF_SERVER}", "-addext", f"subjectAltName=DNS:{NAME_OF_SERVER}"]
+    subprocess.run([*words, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+
+
 def command(fila: list[str], *words: str) -> str:
     """Run the command line."""
     return subprocess.run([*fila, *words], capture_output=True, text=True, check=True).stdout
@@ -262,7 +355,7 @@ def command(fila: list[str], *words: str) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        check_dist(sys.argv[1], Path(sys.argv[2]))
+        check_dist(Path(sys.argv[1]))
     else:
         main()
     print("the provider is good")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -68,6 +69,7 @@ def history(budget: Budget) -> Iterator[Finding]:
             },
         )
         yield from _files(directories[-1])
+        yield _verified(directories[-1], cpu_us["recorded"][-1])
 
 
 @benchmark(
@@ -116,6 +118,38 @@ def _life(budget: Budget, directory: Path | None) -> tuple[float, float]:
         settings = {"history__enabled": "true", "history__dir": str(directory)}
     steady, server_us = measure_life(Life(), budget, **settings)  # type: ignore[arg-type]
     return steady.acked_per_s, server_us
+
+
+def _verified(directory: Path, server_us: float) -> Finding:
+    """`fila history verify` of what one run recorded: its CPU beside that of the broker which recorded it."""
+    entries = [json.loads(path.read_text()) for path in (directory / "_list").glob("[!_]*.json")]
+    decisions = [entry for entry in entries if entry.get("table") == "decisions" and "file" in entry]
+    acked = sum(entry.get("messages") or 0 for entry in decisions) / 3  # enqueued, delivered, acked
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    told = subprocess.run(
+        [str(Path(sys.executable).with_name("fila")), "history", "verify", str(directory)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    recorded_s = acked * server_us / 1e6
+    return Finding(
+        benchmark="history",
+        case="`fila history verify`, CPU / the broker's while it recorded",
+        value=cpu_s / max(recorded_s, 1e-9),
+        unit="",
+        reach=0.5,
+        better="less",
+        details={
+            "CPU s": cpu_s,
+            "broker's CPU s": recorded_s,
+            "messages": acked,
+            "exit code": told.returncode,
+            "said": told.stdout.strip().splitlines()[-1][:120] if told.stdout.strip() else told.stderr[-120:],
+        },
+    )
 
 
 def _files(directory: Path) -> Iterator[Finding]:

@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, str], ...] = (
         "core: scheduling, leases, settling",
         r"/core/(consumers|index|lifecycle|runtime|scheduling|search|sinks|state|structures)/",
     ),
-    ("core: records and store", r"/core/(formats|maintenance|recovery|storage)/"),
+    ("core: records and store", r"/core/(formats|log|maintenance|recovery|storage)/"),
     ("core: the rest", r"/fila_server/"),
     ("memory and copies (libc)", r"libc[.-]|libc\.so|libstdc|jemalloc|libgcc|libpthread"),
     ("Python and its extensions", r"python|\.so"),

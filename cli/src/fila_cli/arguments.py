@@ -22,6 +22,11 @@ all_queues_option = click.option(
 )
 
 
+reason_option = click.option(
+    "--reason", metavar="TEXT", default="", help="Why; shown wherever the pause is, at most 1,024 bytes"
+)
+
+
 def is_listed(name: str, holds: int, *, is_all: bool) -> bool:
     """Each queue has a dead-letter queue: most are empty, and would be half of every list."""
     return is_all or holds > 0 or not name.endswith(_DLQ_SUFFIX)
@@ -143,10 +148,18 @@ def _check_dlq(ctx: click.Context, _param: click.Parameter, name: str) -> str:
     return name
 
 
+def _check_key(ctx: click.Context, _param: click.Parameter, name: str) -> str:
+    if not name and not ctx.resilient_parsing:
+        raise click.BadParameter(
+            "a fairness key has one character at least; is a variable of a script empty?"
+        )
+    return name
+
+
 dlq_argument = click.argument("dlq", shell_complete=complete_dlq, callback=_check_dlq)
 any_dlq_argument = click.argument("dlq", default="", shell_complete=complete_dlq, callback=_check_dlq)
 queue_argument = click.argument("queue", shell_complete=complete_queue)
-key_argument = click.argument("key", shell_complete=complete_key)
+key_argument = click.argument("key", shell_complete=complete_key, callback=_check_key)
 channel_argument = click.argument("channel", shell_complete=complete_channel)
 channel_option = click.option(
     "--channel",

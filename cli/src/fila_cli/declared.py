@@ -14,7 +14,8 @@
     visibility-timeout = "5m"
     on-enqueue = "@route.lua"
     channels = ["default", "audit"]      # made with the queue, and added later; none is ever deleted
-    paused = false                       # lifts an operator's pause; left out, it stays
+    paused = false                       # lifts an operator's pause; left out, it stays; a text pauses, and says why
+    paused-channels = { audit = "why" }  # true without a reason; {} lifts all; left out, they stay
 
     [queues.orders.keys.acme]            # what an operator set for one fairness key: see declared_keys.py
     cap = 10
@@ -40,6 +41,7 @@ from fila_cli.declared_keys import KeySettings, key_settings
 from fila_cli.declared_schedules import schedules_of
 from fila_cli.limits import NAMES, limit_from, terms
 from fila_cli.settings import SETTINGS, Setting, config_from, describe
+from fila_cli.values import is_pause
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import QueueConfig
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
     from fila.v1.schedule_pb2 import ScheduleSettings
 
 _CHANNELS, _PAUSED, _KEYS, _SCHEDULES = "channels", "paused", "keys", "schedules"
+_PAUSED_CHANNELS = "paused-channels"
+_TABLES = (_CHANNELS, _PAUSED, _PAUSED_CHANNELS, _KEYS, _SCHEDULES)
+"""What a queue's table has beside settings."""
 _SCRIPTS = ("on-enqueue", "on-failure")
 
 
@@ -55,14 +60,16 @@ class Declared:
     """What a file asks for."""
 
     queues: dict[str, QueueConfig] = field(default_factory=dict)
-    paused: dict[str, bool] = field(default_factory=dict)
-    """Of queues of which the file says so."""
+    paused: dict[str, bool | str] = field(default_factory=dict)
+    """Of queues of which the file says so; a text is the reason."""
     keys: dict[str, dict[str, KeySettings]] = field(default_factory=dict)
     """Of queues, by fairness key."""
     config: dict[str, str] = field(default_factory=dict)
     limits: dict[str, Limit] = field(default_factory=dict)
-    schedules: dict[tuple[str, str], tuple[ScheduleSettings, bool]] = field(default_factory=dict)
-    """By queue and name: the settings, and whether the file says if it is paused."""
+    schedules: dict[tuple[str, str], tuple[ScheduleSettings, str | None]] = field(default_factory=dict)
+    """By queue and name: the settings, and why it is paused; None where the file does not say whether it is."""
+    paused_channels: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Of queues of which the file says so: the channels, and why each is paused."""
 
 
 def read(path: Path) -> Declared:
@@ -82,6 +89,10 @@ def read(path: Path) -> Declared:
                 declared.queues[queue] = _config_of(path, queue, settings)
                 if _PAUSED in settings:
                     declared.paused[queue] = settings[_PAUSED]
+                if _PAUSED_CHANNELS in settings:
+                    declared.paused_channels[queue] = _paused_channels_of(
+                        path, queue, settings[_PAUSED_CHANNELS]
+                    )
                 if _KEYS in settings:
                     declared.keys[queue] = key_settings(f"queues.{queue}.{_KEYS}", settings[_KEYS])
                 if _SCHEDULES in settings:
@@ -113,10 +124,10 @@ def _config_of(path: Path, queue: str, settings: Any) -> QueueConfig:
     by_name = {setting.name.split("/")[0]: setting for setting in SETTINGS}
     given: dict[str, Any] = {}
     for name, value in settings.items():
-        if name in (_CHANNELS, _PAUSED, _KEYS, _SCHEDULES):
+        if name in _TABLES:
             continue
         if name not in by_name:
-            known = ", ".join([*by_name, _CHANNELS, _PAUSED, _KEYS, _SCHEDULES])
+            known = ", ".join([*by_name, *_TABLES])
             raise _wrong(f"{path}: queues.{queue}.{name} is no setting; known are {known}")
         setting = by_name[name]
         given[setting.parameter.split("/")[0]] = _converted(path, queue, setting, value)
@@ -125,10 +136,18 @@ def _config_of(path: Path, queue: str, settings: Any) -> QueueConfig:
     if not (isinstance(channels, list) and all(isinstance(each, str) for each in channels)):
         raise _wrong(f'{path}: queues.{queue}.{_CHANNELS} must be a list of names, as ["default", "audit"]')
     config.channels.extend(channels)
-    if not isinstance(settings.get(_PAUSED, False), bool):
-        raise _wrong(f"{path}: queues.{queue}.{_PAUSED} must be true or false")
-    config.paused = settings.get(_PAUSED, False)
+    if not is_pause(settings.get(_PAUSED, False)):
+        raise _wrong(f"{path}: queues.{queue}.{_PAUSED} must be true, false, or a text that says why")
+    config.paused = bool(settings.get(_PAUSED, False))
     return config
+
+
+def _paused_channels_of(path: Path, queue: str, given: Any) -> dict[str, str]:
+    """Channels by name, and why each is paused."""
+    if not (isinstance(given, dict) and all(is_pause(each) and each for each in given.values())):
+        said = '{ audit = "why" }, or true in place of the reason'
+        raise _wrong(f"{path}: queues.{queue}.{_PAUSED_CHANNELS} must be a table, as {said}")
+    return {name: "" if why is True else why for name, why in given.items()}
 
 
 def _converted(path: Path, queue: str, setting: Setting, value: Any) -> Any:
@@ -154,12 +173,14 @@ def _wrong(text: str) -> click.BadParameter:
 
 
 def differing(wanted: QueueConfig, there: QueueConfig) -> list[str]:
-    """The fields of QueueConfig, as an update's mask names them, in which the two differ; channels apart."""
+    """The fields of QueueConfig, as an update's mask names them, in which the two differ; channels, and which of them
+    are paused, apart."""
     from fila.v1 import admin_pb2
 
     full = admin_pb2.QueueConfig()
     full.CopyFrom(_with_defaults(wanted))
-    names = [field.name for field in admin_pb2.QueueConfig.DESCRIPTOR.fields if field.name != _CHANNELS]
+    apart = (_CHANNELS, "paused_channels")
+    names = [field.name for field in admin_pb2.QueueConfig.DESCRIPTOR.fields if field.name not in apart]
     return [name for name in names if _value(full, name) != _value(there, name)]
 
 
@@ -171,9 +192,11 @@ class Difference(NamedTuple):
     new: str
 
 
-def differences(wanted: QueueConfig, there: QueueConfig, fields: Iterable[str]) -> list[Difference]:
-    """Say of `fields`, as `differing` names them, what would become of what."""
-    old, new = _told(there), _told(_with_defaults(wanted))
+def differences(
+    wanted: QueueConfig, there: QueueConfig, fields: Iterable[str], *, why: str = "", why_there: str = ""
+) -> list[Difference]:
+    """Say of `fields`, as `differing` names them, what would become of what; `why` it would be paused, or is."""
+    old, new = _told(there, why_there), _told(_with_defaults(wanted), why)
     names = [setting.name.split("/")[0] for setting in SETTINGS if setting.field.split(".")[0] in fields]
     names += [_PAUSED] if _PAUSED in fields else []
     found = [Difference(name, old.get(name, ""), new.get(name, "")) for name in names]
@@ -184,9 +207,9 @@ def differences(wanted: QueueConfig, there: QueueConfig, fields: Iterable[str]) 
     ]
 
 
-def _told(config: QueueConfig) -> dict[str, str]:
+def _told(config: QueueConfig, why: str) -> dict[str, str]:
     """Settings by their names, as a file writes them; of a script only how long it is."""
-    listed = _lines_of(config)
+    listed = _lines_of(config, why)
     sizes = {name: text.partition(";")[0] for name, text in describe(config) if name in _SCRIPTS}
     return {name: sizes.get(name, value) for name, value in listed}
 
@@ -240,8 +263,21 @@ def _limit_lines(limit: Limit) -> dict[str, str]:
     return found
 
 
-def as_toml(queues: dict[str, QueueConfig], config: dict[str, str], limits: Iterable[Limit] = ()) -> str:
-    """A file that says what there is."""
+def paused_channels_text(paused: dict[str, str]) -> str:
+    """Paused channels by name, and why each is, as a file has them."""
+    pairs = (f"{quoted(name)} = {quoted(why) if why else 'true'}" for name, why in sorted(paused.items()))
+    return f"{{ {', '.join(pairs)} }}"
+
+
+def as_toml(
+    queues: dict[str, QueueConfig],
+    config: dict[str, str],
+    limits: Iterable[Limit] = (),
+    *,
+    why: str = "",
+    paused_channels: dict[str, str] | None = None,
+) -> str:
+    """A file that says what there is; `why` its queues are paused, where they are, and which of their channels."""
     lines: list[str] = []
     if config:
         lines += [
@@ -255,12 +291,14 @@ def as_toml(queues: dict[str, QueueConfig], config: dict[str, str], limits: Iter
         lines.append("")
     for queue, settings in queues.items():
         lines.append(f"[queues.{quoted(queue)}]")
-        lines += [f"{name} = {value}" for name, value in _lines_of(settings)]
+        lines += [f"{name} = {value}" for name, value in _lines_of(settings, why)]
+        if paused_channels:
+            lines.append(f"{_PAUSED_CHANNELS} = {paused_channels_text(paused_channels)}")
         lines.append("")
     return "\n".join(lines)
 
 
-def _lines_of(config: QueueConfig) -> list[tuple[str, str]]:
+def _lines_of(config: QueueConfig, why: str) -> list[tuple[str, str]]:
     listed = []
     lists = {
         "throttle-header": config.throttle_key_headers,
@@ -268,6 +306,8 @@ def _lines_of(config: QueueConfig) -> list[tuple[str, str]]:
         "intake-dedup-header": config.intake.dedup_headers,
     }
     for name, text in describe(config):
+        if name == "paused channels":
+            continue  # with their reasons, apart
         if name == "weight":
             pairs = ", ".join(f"{quoted(key)} = {config.weights[key]}" for key in sorted(config.weights))
             listed.append((name, f"{{ {pairs} }}"))
@@ -275,7 +315,9 @@ def _lines_of(config: QueueConfig) -> list[tuple[str, str]]:
             listed.append((name, _list(lists[name])))
         elif name in _SCRIPTS:
             listed.append((name, _script(getattr(config, f"{name.replace('-', '_')}_script"))))
-        elif name == "ttl-to-dlq" or name == _PAUSED:
+        elif name == _PAUSED:
+            listed.append((name, quoted(why) if why else "true"))
+        elif name in ("ttl-to-dlq", "producer-routing"):
             listed.append((name, "true"))
         else:
             listed.append((name, text if text.isdigit() else quoted(text)))

@@ -5,23 +5,27 @@
     cap = 10
     rate = 5
     burst = 20
-    paused = true
+    committed = 2
+    paused = true                        # or a text, which says why
 
 A number that the file does not name stays as it is; 0 takes it away. A key is resumed only by `paused = false`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from fila_cli.values import is_pause
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import SetKeyPolicyRequest
     from fila.v1.events_pb2 import KeyPolicy
 
-KeySettings = dict[str, float | bool]
+KeyValue = float | bool | str
+KeySettings = dict[str, KeyValue]
 """Of one key, by the file's words."""
 
 FIELDS = {
@@ -29,12 +33,13 @@ FIELDS = {
     "cap": "max_in_flight",
     "rate": "rate_per_second",
     "burst": "burst",
+    "committed": "committed_per_second",
     "paused": "paused",
 }
 """The file's words, and what KeyPolicy and SetKeyPolicyRequest call them."""
 
 _WHOLE = ("weight", "cap")
-_MOST = {"weight": 1000, "cap": 2**32 - 1, "rate": 1e9, "burst": 1e9}
+_MOST = {"weight": 1000, "cap": 2**32 - 1, "rate": 1e9, "burst": 1e9, "committed": 1e9}
 
 
 def key_settings(place: str, table: Any) -> dict[str, KeySettings]:
@@ -44,13 +49,13 @@ def key_settings(place: str, table: Any) -> dict[str, KeySettings]:
     return {key: dict(_checked(f"{place}.{key}", settings)) for key, settings in table.items()}
 
 
-def _checked(place: str, settings: dict[str, Any]) -> Iterator[tuple[str, float | bool]]:
+def _checked(place: str, settings: dict[str, Any]) -> Iterator[tuple[str, KeyValue]]:
     for name, value in settings.items():
         if name not in FIELDS:
             raise _wrong(f"{place}.{name} is no setting of a key; known are {', '.join(FIELDS)}")
         if name == "paused":
-            if not isinstance(value, bool):
-                raise _wrong(f"{place}.paused must be true or false")
+            if not is_pause(value):
+                raise _wrong(f"{place}.paused must be true, false, or a text that says why")
         elif isinstance(value, bool) or not isinstance(value, int if name in _WHOLE else int | float):
             raise _wrong(f"{place}.{name} must be a {'whole ' if name in _WHOLE else ''}number")
         elif not 0 <= value <= _MOST[name]:
@@ -77,26 +82,38 @@ def policies(admin: Any, queue: str, timeout_s: float | None) -> Iterator[KeyPol
         after = page[-1].fairness_key
 
 
-def value_of(policy: KeyPolicy | None, name: str) -> float | bool:
+def value_of(policy: KeyPolicy | None, name: str) -> KeyValue:
     """What an operator set of one setting; 0 and false where nothing was set, and the queue's default holds."""
     if policy is None or name in _by_default(policy):
         return False if name == "paused" else 0
-    value: float | bool = getattr(policy, FIELDS[name])
-    return value
+    value: KeyValue = getattr(policy, FIELDS[name])
+    return policy.pause.comment or value if name == "paused" else value
+
+
+def differs(policy: KeyPolicy | None, name: str, wanted: KeyValue) -> bool:
+    """Whether a file asks for anything else; where it pauses and does not say why, the reason that is there stays."""
+    value = value_of(policy, name)
+    return not value if wanted is True else value != wanted
 
 
 def _by_default(policy: KeyPolicy) -> tuple[str, ...]:
-    return ("cap",) * policy.cap_by_default + ("rate", "burst") * policy.rate_by_default
+    return (
+        ("cap",) * policy.cap_by_default
+        + ("rate", "burst") * policy.rate_by_default
+        + ("committed",) * policy.committed_by_default
+    )
 
 
-def text_of(value: float | bool) -> str:
+def text_of(value: KeyValue, quoted: Callable[[str], str]) -> str:
     """A value as a file has it."""
+    if isinstance(value, str):
+        return quoted(value)
     return str(value).lower() if isinstance(value, bool) else f"{value:.17g}"
 
 
-def lines_of(policy: KeyPolicy) -> list[str]:
+def lines_of(policy: KeyPolicy, quoted: Callable[[str], str]) -> list[str]:
     """A key's table, as a file has it, without its heading; nothing where nothing was set."""
-    return [f"{name} = {text_of(value)}" for name in FIELDS if (value := value_of(policy, name))]
+    return [f"{name} = {text_of(value, quoted)}" for name in FIELDS if (value := value_of(policy, name))]
 
 
 def request_of(queue: str, key: str, settings: KeySettings, names: Iterable[str]) -> SetKeyPolicyRequest:
@@ -104,4 +121,6 @@ def request_of(queue: str, key: str, settings: KeySettings, names: Iterable[str]
     from fila.v1 import admin_pb2
 
     given: Any = {FIELDS[name]: settings[name] for name in names}
+    if isinstance(why := given.get("paused"), str):
+        given |= {"paused": True, "comment": why}
     return admin_pb2.SetKeyPolicyRequest(queue=queue, fairness_key=key, **given)

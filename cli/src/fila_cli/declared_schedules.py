@@ -11,7 +11,7 @@
     every = "5m"
     ttl = "1h"
 
-What a file does not name stays; `paused` stays as it is unless the file says it.
+What a file does not name stays; `paused` stays as it is unless the file says it: true, false, or a text that says why.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fila_cli.values import DURATION, duration_text
+from fila_cli.values import DURATION, duration_text, is_pause
 
 if TYPE_CHECKING:
     from fila.v1.schedule_pb2 import MissedRule, ScheduleSettings
@@ -33,7 +33,7 @@ Wrong = Callable[[str], Exception]
 
 def schedules_of(
     path: Path, queue: str, tables: Any, wrong: Wrong
-) -> dict[tuple[str, str], tuple[ScheduleSettings, bool]]:
+) -> dict[tuple[str, str], tuple[ScheduleSettings, str | None]]:
     """The schedules of a queue's table, by queue and name."""
     place = f"queues.{queue}.schedules"
     if not isinstance(tables, dict):
@@ -43,8 +43,9 @@ def schedules_of(
     }
 
 
-def settings_of(path: Path, place: str, table: Any, wrong: Wrong) -> tuple[ScheduleSettings, bool]:
-    """A schedule's settings, and whether the file says if it is paused. Raises what `wrong` makes of a text."""
+def settings_of(path: Path, place: str, table: Any, wrong: Wrong) -> tuple[ScheduleSettings, str | None]:
+    """A schedule's settings, and why it is paused; None where the file does not say whether it is. Raises what `wrong`
+    makes of a text."""
     from fila.v1 import schedule_pb2
 
     if not isinstance(table, dict):
@@ -54,14 +55,15 @@ def settings_of(path: Path, place: str, table: Any, wrong: Wrong) -> tuple[Sched
         if word not in WORDS:
             raise wrong(f"{path}: {place}.{word} is no setting; known are {', '.join(WORDS)}")
         _take(settings, path, f"{place}.{word}", word, value, wrong)
-    return settings, "paused" in table
+    said = table.get("paused")
+    return settings, said if isinstance(said, str) else None if said is None else ""
 
 
 def _take(settings: ScheduleSettings, path: Path, place: str, word: str, value: Any, wrong: Wrong) -> None:
     if word == "paused":
-        if not isinstance(value, bool):
-            raise wrong(f"{path}: {place} must be true or false")
-        settings.paused = value
+        if not is_pause(value):
+            raise wrong(f"{path}: {place} must be true, false, or a text that says why")
+        settings.paused = bool(value)
         return
     if word == "headers":
         if not (isinstance(value, dict) and all(isinstance(each, str) for each in value.values())):
@@ -87,8 +89,10 @@ def _take(settings: ScheduleSettings, path: Path, place: str, word: str, value: 
         raise wrong(f"{path}: {place}: {getattr(error, 'message', error)}") from error
 
 
-def schedule_lines(settings: ScheduleSettings, quoted: Callable[[str], str]) -> list[tuple[str, str]]:
-    """A schedule as such a file has it."""
+def schedule_lines(
+    settings: ScheduleSettings, quoted: Callable[[str], str], why: str = ""
+) -> list[tuple[str, str]]:
+    """A schedule as such a file has it; `why` it is paused, where it is."""
     lines = []
     if settings.cron:
         lines.append(("cron", quoted(settings.cron)))
@@ -115,7 +119,7 @@ def schedule_lines(settings: ScheduleSettings, quoted: Callable[[str], str]) -> 
     if rule_of(settings) != "one":
         lines.append(("missed", quoted(rule_of(settings))))
     if settings.paused:
-        lines.append(("paused", "true"))
+        lines.append(("paused", quoted(why) if why else "true"))
     return lines
 
 

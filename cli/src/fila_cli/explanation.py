@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from fila_cli.moments import shown
 from fila_cli.output import Cell, counted
 from fila_cli.values import age_text
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import ExplainKeyResponse, GetMessageResponse, KeyHead
-    from fila.v1.events_pb2 import ChannelConsumers, Forecast, ServedMeanwhile
+    from fila.v1.events_pb2 import ChannelConsumers, Forecast, LateKey, Pause, ServedMeanwhile
     from fila.v1.watch_pb2 import WaitCauses
 
 NOBODY = "nobody consumes this channel"
@@ -22,10 +23,13 @@ _SENTENCE_BY_STATE = {
     "STATE_THROTTLED": "throttled",
     "STATE_DELAYED": "all it has is delayed",
     "STATE_LEASED": "all it has is leased to consumers",
-    "STATE_PAUSED": "paused by an operator; 'fila key resume' or 'fila queue resume' lets it go on",
+    "STATE_PAUSED": "paused by an operator; 'fila key resume', or the same of its channel or queue, lets it go on",
     "STATE_CAPPED": "as many messages are leased as its cap allows",
     "STATE_RATE_LIMITED": "it has used up the rate an operator set; 'fila key rate' changes it",
     "STATE_IN_ORDER": "an earlier message of it is not done, and they go in order",
+    "STATE_BEYOND_COMMITTED": "waits behind keys with a committed rate",  # and has none itself
+    "STATE_SUCCEEDS": "it replaces a message that is leased, and goes once that lease has ended",
+    "STATE_HIGHER_FIRST": "messages of a higher priority of its key go first",
     "STATE_EMPTY": "it has nothing pending and nothing leased",
 }
 
@@ -33,6 +37,8 @@ _SENTENCE_BY_DEFAULT = {
     "STATE_CAPPED": "as many messages are leased as the queue's cap for each key ('key-cap') allows",
     "STATE_RATE_LIMITED": "it has used up the queue's rate for each key ('key-rate'); 'fila key rate' sets its own",
 }
+
+BEYOND_ITS_RATE = "beyond its committed rate"
 
 _WORDS_BY_PART = {
     "LIMIT_PART_SLOTS": ", whose slots are all taken",
@@ -80,10 +86,21 @@ def explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
 def _forecasts(answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
     if not answer.pending or not answer.HasField("head_forecast"):
         return []
-    listed: list[tuple[str, Cell]] = [("next one goes", when(answer.head_forecast))]
+    listed: list[tuple[str, Cell]] = [("next one goes", _next_goes(answer))]
     if answer.pending > 1 and not answer.tail_forecast.unknown:
         listed.append(("last one goes", when(answer.tail_forecast)))
     return listed
+
+
+def _next_goes(answer: ExplainKeyResponse) -> str:
+    from fila.v1 import admin_pb2
+
+    if answer.state != admin_pb2.ExplainKeyResponse.STATE_SUCCEEDS or not answer.HasField("waits_for"):
+        return when(answer.head_forecast)
+    ends = f"when the lease of {answer.waits_for.message_id} ends"
+    if not answer.HasField("until"):
+        return ends
+    return f"{ends}, or in {_age(answer.until.ToDatetime(UTC), -1)} if that is sooner"
 
 
 def when(forecast: Forecast) -> str:
@@ -130,22 +147,53 @@ def _due(answer: ExplainKeyResponse) -> str:
 
 
 def _sentence(answer: ExplainKeyResponse) -> str:
-    from fila.v1 import admin_pb2, limit_pb2
+    from fila.v1 import admin_pb2
 
     state = admin_pb2.ExplainKeyResponse.State.Name(answer.state)
     sentence = _SENTENCE_BY_STATE.get(state, state)
+    if state == "STATE_BEYOND_COMMITTED":
+        return _behind_committed(answer, is_own=not answer.HasField("consumers"))
     if answer.by_default:
         sentence = _SENTENCE_BY_DEFAULT.get(state, sentence)
     if state == "STATE_NO_CONSUMER" and answer.HasField("consumers"):
         sentence = ALL_FULL if answer.consumers.count else NOBODY
         if answer.consumers.count and answer.consumers.at_quota == answer.consumers.count:
             sentence = "its consumers' names have as many messages in flight as their quotas allow"
+    if answer.HasField("pause"):
+        said = "'fila key resume', or the same of its channel or queue, lets it go on"
+        return f"paused {paused_text(answer.pause)}; {said}"
     if state == "STATE_IN_ORDER" and answer.HasField("waits_for"):
         return _waits_for(answer.waits_for)
+    if state == "STATE_SUCCEEDS":
+        return _replaces(answer)
     if answer.blocking_bucket:
-        part = limit_pb2.LimitPart.Name(answer.blocking_part)
-        sentence += f" by {answer.blocking_bucket}{_WORDS_BY_PART.get(part, '')}{_learned(answer)}"
+        sentence += f"{by_limit(answer)}{_learned(answer)}"
     return sentence + _until(answer)
+
+
+def _behind_committed(answer: ExplainKeyResponse | GetMessageResponse, *, is_own: bool) -> str:
+    """A key that has a committed rate is told when that lets it go; of one that has none, a tenant (`is_own`) is not
+    told that others have."""
+    if answer.HasField("until"):
+        return f"{BEYOND_ITS_RATE}: waits until nobody within theirs waits, or{_until(answer)}"
+    return _SENTENCE_BY_STATE["STATE_NOT_ITS_TURN" if is_own else "STATE_BEYOND_COMMITTED"]
+
+
+def by_limit(answer: ExplainKeyResponse | GetMessageResponse | LateKey) -> str:
+    """` by tenant:acme, whose rate 2 is used up`: which limit holds it, and which part of that."""
+    from fila.v1 import limit_pb2
+
+    words = _WORDS_BY_PART.get(limit_pb2.LimitPart.Name(answer.blocking_part), "")
+    if answer.blocking_rate:
+        words = f", whose rate {answer.blocking_rate} is used up"
+    return f" by {answer.blocking_bucket}{words}"
+
+
+def paused_text(pause: Pause) -> str:
+    """`by alice since 2026-11-24 14:02:11+00:00: the provider is down`, as far as it is known."""
+    since = f" since {shown(pause.since.ToDatetime(UTC))}" if pause.HasField("since") else ""
+    why = f": {pause.comment}" if pause.comment else ""
+    return f"by {pause.by or 'an operator'}{since}{why}"
 
 
 def _until(answer: ExplainKeyResponse | GetMessageResponse) -> str:
@@ -165,12 +213,25 @@ def _learned(answer: ExplainKeyResponse) -> str:
     return learned
 
 
+def _replaces(answer: ExplainKeyResponse) -> str:
+    """`replaces 0193..., leased by worker-1 for 3s, and goes when that lease ends; others are delayed until ...`."""
+    sentence = _SENTENCE_BY_STATE["STATE_SUCCEEDS"]
+    if answer.HasField("waits_for"):
+        head = answer.waits_for
+        sentence = f"replaces {head.message_id}, {_leased(head)}, and goes when that lease ends"
+    return sentence + (f"; others are delayed{_until(answer)}" if answer.HasField("until") else "")
+
+
+def _leased(head: KeyHead) -> str:
+    by = f" by {head.consumer_name}" if head.consumer_name else ""
+    return f"leased{by} for {_age(head.leased_at.ToDatetime(UTC), 1)}"
+
+
 def _waits_for(head: KeyHead) -> str:
     """`waits for 0193... of its key, leased by worker-1 for 3s`, or `failed twice and due in 12s`."""
     sentence = f"waits for {head.message_id} of its key, "
     if head.HasField("leased_at"):
-        by = f" by {head.consumer_name}" if head.consumer_name else ""
-        return f"{sentence}leased{by} for {_age(head.leased_at.ToDatetime(UTC), 1)}"
+        return sentence + _leased(head)
     times = counted(head.attempts, "time")
     return f"{sentence}failed {times} and due in {_age(head.retry_at.ToDatetime(UTC), -1)}"
 
@@ -208,6 +269,8 @@ def whereabouts(answer: GetMessageResponse) -> list[tuple[str, Cell]]:
         listed.append(("goes", when(answer.forecast)))
     if answer.fairness_key:
         listed.append(("key", answer.fairness_key))
+    if answer.HasField("priority"):
+        listed.append(("priority", f"{answer.priority} of 3, within its key"))
     if answer.offset:
         listed.append(("offset", answer.offset))
     if answer.HasField("enqueued_at"):
@@ -224,10 +287,14 @@ def _doing(answer: GetMessageResponse) -> str:
     state = admin_pb2.GetMessageResponse.State.Name(answer.state)
     if state == "STATE_WAITING":
         cause = admin_pb2.ExplainKeyResponse.State.Name(answer.cause)
+        if cause == "STATE_BEYOND_COMMITTED":
+            return f"waiting: {_behind_committed(answer, is_own=not answer.offset)}"
         waits = f"waiting: {_SENTENCE_BY_STATE.get(cause, cause)}"
         if answer.blocking_bucket:
-            waits += f" by {answer.blocking_bucket}"
+            waits += by_limit(answer)
         return waits + _until(answer)
+    if state == "STATE_DELAYED" and answer.waits_for:
+        return f"replaces {answer.waits_for}, and goes once the lease of that one has ended"
     if state == "STATE_DELAYED":
         return f"delayed{_until(answer)}"
     if state == "STATE_LEASED":
@@ -236,7 +303,7 @@ def _doing(answer: GetMessageResponse) -> str:
         return f"dead since {answer.dead_letter.at.ToJsonString()}: {answer.dead_letter.reason}"
     return {
         "STATE_DECIDING": "failed; what becomes of it is being decided",
-        "STATE_NOT_KNOWN": "not known: it is done, taken back, or was never here",
+        "STATE_NOT_KNOWN": "not known: it is done, taken back, replaced, or was never here",
     }.get(state, state)
 
 

@@ -12,16 +12,18 @@ from fila_cli.moments import shown
 from fila_cli.output import Cell, Format, for_terminal, printable, show_streamed, table, to_dict
 
 if TYPE_CHECKING:
-    from fila.v1.messages_pb2 import Message
+    from fila.v1.admin_pb2 import GetMessageResponse, PendingMessage
+    from fila.v1.messages_pb2 import Message, MessageMetadata
 
 _PREVIEW_CHARACTERS = 60
 
 
 def peeked(messages: Sequence[Message]) -> str:
-    """Pending messages; with when they are due, where some are delayed, and why they are there, where they are dead."""
+    """Pending messages; with their priorities, when they are due and why they are dead, where some have that."""
     headings = ["OFFSET", "ID", "KEY", "ATTEMPTS", "PAYLOAD"]
     are_dead = any(message.metadata.HasField("dead_letter") for message in messages)
     are_delayed = any(message.timestamps.HasField("due_at") for message in messages)
+    have_priorities = any(message.metadata.HasField("priority") for message in messages)
     rows: list[list[Cell]] = []
     for message in messages:
         about = message.metadata
@@ -33,17 +35,26 @@ def peeked(messages: Sequence[Message]) -> str:
             about.dead_letter.attempts if are_dead else about.attempt_count,
             preview(message.payload),
         ]
+        if have_priorities:
+            row[4:4] = [priority_of(about)]
         if are_delayed:
             row[4:4] = [_due(message)]
         if are_dead:
             row[4:4] = [Meant(about.dead_letter.reason, Meaning.TROUBLE), about.dead_letter.last_error]
         rows.append(row)
+    if have_priorities:
+        headings[4:4] = ["PRIORITY"]
     if are_delayed:
         headings[4:4] = ["DUE"]
     if are_dead:
         headings[4:4] = ["REASON", "LAST ERROR"]
     spare = ("ATTEMPTS", "PAYLOAD", "OFFSET", "KEY", "REASON") if are_dead else ("ATTEMPTS", "KEY")
     return table(headings, rows, spare, ("LAST ERROR", "PAYLOAD"))
+
+
+def priority_of(told: MessageMetadata | PendingMessage | GetMessageResponse) -> int:
+    """Within its key; the usual one is left out on the wire."""
+    return told.priority if told.HasField("priority") else 1
 
 
 def _due(message: Message) -> str:

@@ -63,8 +63,8 @@ class Setting:
 
 _THEMES = {
     "Who is served": (
-        "fairness_key_header", "key_order", "weights", "weight_header", "cost_header", "throttle_key_headers",
-        "key_defaults", "key_limit",
+        "fairness_key_header", "key_order", "weights", "weight_header", "cost_header", "priority_header",
+        "throttle_key_headers", "key_defaults", "key_limit", "allow_producer_routing",
     ),
     "Scripts": ("on_enqueue_script", "on_failure_script", "hook_fallback"),
     "Leases and failures": (
@@ -101,6 +101,13 @@ SETTINGS = (
         metavar="NAME",
     ),
     Setting(
+        "--priority-header",
+        "priority_header",
+        _HEADER,
+        "Header whose value is the priority within the fairness key, 0 to 3; 3 goes first, 1 is usual",
+        metavar="NAME",
+    ),
+    Setting(
         "--throttle-header",
         "throttle_key_headers",
         _HEADER,
@@ -128,11 +135,23 @@ SETTINGS = (
         metavar="N",
     ),
     Setting(
+        "--key-committed",
+        "key_defaults.committed_per_second",
+        _RATE,
+        "Messages a second of such a key that go before those of keys beyond theirs, 0 for none",
+    ),
+    Setting(
         "--key-limit",
         "key_limit",
         BEGINNING,
         "Each message also needs the limit whose name is this and its fairness key: tenant: for tenant:acme",
         metavar="BEGINNING",
+    ),
+    Setting(
+        "--producer-routing/--no-producer-routing",
+        "allow_producer_routing",
+        None,
+        "Producers may say a message's fairness key, weight and cost",
     ),
     Setting("--on-enqueue", "on_enqueue_script", SOURCE, "Lua that defines on_enqueue(msg)"),
     Setting("--on-failure", "on_failure_script", SOURCE, "Lua that defines on_failure(msg, attempts)"),
@@ -346,11 +365,14 @@ def describe(config: QueueConfig) -> list[tuple[str, str]]:
         ("weight", " ".join(f"{key}={config.weights[key]}" for key in sorted(config.weights))),
         ("weight-header", config.weight_header),
         ("cost-header", config.cost_header),
+        ("priority-header", config.priority_header),
         ("throttle-header", " ".join(config.throttle_key_headers)),
         ("key-rate", _number(each_key.rate_per_second) if each_key.rate_per_second else ""),
         ("key-burst", _number(each_key.burst) if each_key.burst else ""),
         ("key-cap", str(each_key.max_in_flight or "")),
+        ("key-committed", _number(each_key.committed_per_second) if each_key.committed_per_second else ""),
         ("key-limit", config.key_limit),
+        ("producer-routing", "yes" if config.allow_producer_routing else ""),
         ("on-enqueue", _script(config.on_enqueue_script)),
         ("on-failure", _script(config.on_failure_script)),
         ("hook-fallback", "hold" if config.hook_fallback == admin_pb2.HOOK_FALLBACK_HOLD else ""),
@@ -373,6 +395,7 @@ def describe(config: QueueConfig) -> list[tuple[str, str]]:
         ("intake-header", " ".join(config.intake.headers)),
         ("intake-dedup-header", " ".join(config.intake.dedup_headers)),
         ("paused", "yes" if config.paused else ""),
+        ("paused channels", " ".join(config.paused_channels)),
         (
             "expires-after-idle",
             duration_text(config.expires_after_idle_ms) if config.expires_after_idle_ms else "",

@@ -16,7 +16,6 @@ from click.shell_completion import CompletionItem
 
 from fila_cli.moments import NoMoment, moment_of
 
-_MS_BY_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES_BY_UNIT = {"kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40}
 RATE_MIN, RATE_MAX = 0.001, 1_000_000_000
 DEFAULT = "default"
@@ -300,14 +299,9 @@ BEGINNING = Beginning()
 
 def duration_text(ms: int) -> str:
     """The shortest way to say it that `Duration` reads back: 30s, 1h30m, 250ms."""
-    if ms == 0:
-        return "0"
-    parts = []
-    for unit in ("d", "h", "m", "s", "ms"):
-        count, ms = divmod(ms, _MS_BY_UNIT[unit])
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts)
+    from fila import values
+
+    return values.duration_text(ms)
 
 
 def age_text(ms: int) -> str:
@@ -332,3 +326,8 @@ def size_text(size: int) -> str:
         if size and size % _BYTES_BY_UNIT[unit] == 0:
             return f"{size // _BYTES_BY_UNIT[unit]}{unit}"
     return str(size)
+
+
+def is_pause(value: Any) -> bool:
+    """Whether a file may say so of a pause: that there is one, that there is none, or why there is one."""
+    return isinstance(value, bool) or (isinstance(value, str) and bool(value))

@@ -10,6 +10,7 @@ server, has no key of its own, and judges no right. A request goes through these
     intakes.py      what of a sender's headers a queue's messages keep, where a body is stored as it is
     body.py         the body, within its bounds and in time
     binding.py      path, query, headers and body become the request's message; proto_json.py, judged_json.py
+    written_json.py an answer's message becomes JSON
     feedback.py     Fila-Limited, what a provider refused
     translators.py  the same in a process beside the loop, where the body is not small; translation.py
     upstream.py     the call to the broker, in the name of the caller's key

@@ -8,8 +8,8 @@ from typing import cast
 import orjson
 from google.protobuf.message import Message
 
-from fila_http import proto_json
 from fila_http.route import Events
+from fila_http.written_json import as_json
 
 
 def events_of(events: Events, response: Message) -> Iterator[bytes]:
@@ -21,7 +21,7 @@ def events_of(events: Events, response: Message) -> Iterator[bytes]:
         yield b"event: %b\n%bdata: %b\n\n" % (
             events.name.encode(),
             place,
-            orjson.dumps(proto_json.as_json(item)),
+            orjson.dumps(as_json(item)),
         )
     if events.mark:
         # An id without data is no event, and remembered all the same.

@@ -1,4 +1,4 @@
-"""Between protobuf messages and their JSON: read as judged_json.py judges it, written by the protobuf library."""
+"""Between protobuf messages and their JSON: read as judged_json.py judges it, written by written_json.py."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import orjson
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from fila_http import judged_json
 from fila_http.problems import Problem, invalid, too_large
+from fila_http.written_json import as_json
 
 DEPTH_MAX = 20
 """No request nests nearly so deep."""
@@ -109,12 +109,6 @@ def into(message: Message, value: dict[str, Any], items_max: int, where: str = "
         # What was judged fits; whatever the library finds all the same is no mistake of the gateway's.
         raise invalid(f"{where or 'the body'}: {error}") from None
     return reading.members
-
-
-def as_json(message: Message) -> dict[str, Any]:
-    """The message as JSON: fields at zero too, messages only where they are set."""
-    written: dict[str, Any] = MessageToDict(message, always_print_fields_with_no_presence=True)
-    return written
 
 
 def dumps(message: Message) -> bytes:

@@ -51,9 +51,8 @@ class CannotServe(Exception):
     """Why the gateway does not open, in a sentence."""
 
 
-def openapi() -> bytes:
-    """The document that describes the routes."""
-    return resources.files("fila_http.v1").joinpath("openapi.yaml").read_bytes()
+DOCUMENTS = ("openapi.yaml", "openapi-3.0.yaml")
+"""What describes the routes: in OpenAPI 3.1, and in 3.0 for generators of clients that ask for it."""
 
 
 def application(service: Service, gateway: Gateway) -> ASGIApp:
@@ -63,9 +62,12 @@ def application(service: Service, gateway: Gateway) -> ASGIApp:
         answer = OF_THEIR_OWN.get(route.call, answer_stream if route.events else answer_call)
         by_path.setdefault(route.path, {})[route.verb] = (route, answer)
     paths = [Path(path, Endpoint(service, answers)) for path, answers in by_path.items()]
-    document = openapi()
+    documents = {
+        f"/{name}": resources.files("fila_http.v1").joinpath(name).read_bytes() for name in DOCUMENTS
+    }
 
     async def describe(scope: Scope, receive: Receive, send: Send) -> None:
+        document = documents[scope["path"]]
         await send_whole(scope, send, gateway.bounds, 200, document, {"content-type": "application/yaml"})
 
     async def be_well(scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,8 +86,8 @@ def application(service: Service, gateway: Gateway) -> ASGIApp:
         problem = Problem(404, "PATH_NOT_FOUND", said, Code.NOT_FOUND)
         await send_problem(scope, send, gateway.bounds, problem, close=True)
 
-    for path, plain in (("/openapi.yaml", describe), ("/healthz", be_well), ("/readyz", be_ready)):
-        paths.append(Path(path, _Plain(plain)))
+    plains = {**dict.fromkeys(documents, describe), "/healthz": be_well, "/readyz": be_ready}
+    paths += [Path(path, _Plain(plain)) for path, plain in plains.items()]
     router = Router(routes=paths, default=_quietly(find_nothing), redirect_slashes=False)
     return Guards(_with_cors(router, gateway), gateway)
 

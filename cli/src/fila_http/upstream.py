@@ -19,7 +19,7 @@ from grpc.aio import UnaryStreamCall
 
 from fila.connection import Connection
 from fila.errors import AnswerLost, FilaError
-from fila.messages import MessageId
+from fila.messages import MessageId, may_repeat
 from fila.methods import ENQUEUE, WHO_AM_I, Method
 from fila.options import ClientOptions
 from fila.producer import Producer, travels_alone
@@ -86,7 +86,7 @@ class Upstream:
         producer = None if travels_alone(request.payload) else self._producers.get(key)
         if producer is None:
             answer = await self._connection.with_key(key).call(
-                ENQUEUE, request, {}, repeatable=bool(request.options.dedup_key)
+                ENQUEUE, request, {}, repeatable=may_repeat(request.options)
             )
             self._make_producer(key)
             return MessageId(answer.message_id, answer.offset)

@@ -67,6 +67,9 @@ class Plot:
     """Place in the palette, by label; -1 for grey."""
     dashed: Sequence[str] = ()
     unit: str = ""
+    step_s: int = 10
+    is_revised: bool = False
+    """Earlier points may come to be known later, so that the newest is never all that is new."""
 
     def whole(self) -> dict[str, Any]:
         """All of it."""
@@ -76,6 +79,7 @@ class Plot:
             "colors": self.colors,
             "dashed": [*self.dashed],
             "unit": self.unit,
+            "step": self.step_s,
         }
 
     def changes_since(self, before: Plot | None) -> dict[str, Any] | None:
@@ -84,6 +88,7 @@ class Plot:
             return None
         goes_on = (
             before is not None
+            and not self.is_revised
             and before.times[-1:] in (self.times[-1:], self.times[-2:-1])
             and [*before.series] == [*self.series]
         )

@@ -13,7 +13,7 @@ from fila.watched import KeySeriesPoint, SeriesPoint
 from fila_console.cells import Cell, cell
 from fila_console.wording import UNKNOWN, part
 
-HELD = frozenset(("throttled", "rate_limited", "capped", "in_order"))
+HELD = frozenset(("throttled", "rate_limited", "capped", "in_order", "beyond_committed"))
 _SERVED_ITS_DUE = 0.9
 
 _NOW = {
@@ -21,6 +21,7 @@ _NOW = {
     "rate_limited": "the rate set for it decides",
     "capped": "its cap decides",
     "in_order": "its order decides",
+    "beyond_committed": "others' committed rates decide",
     "paused": "none while paused",
     "delayed": "none yet: all is delayed",
     "leased": "nothing waits",

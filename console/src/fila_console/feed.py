@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from fila.answers import KeyState
-from fila.watched import QueueState, StatsChange
+from fila.watched import QueueState, QueueSums, StatsChange
 from fila_console.trouble import Trouble
 
 FIRST_S_MAX = 5.0
@@ -43,6 +43,8 @@ class Feed:
         self.channels: dict[Place, QueueState] = {}
         self.keys: dict[Place, dict[str, KeyState]] = {}
         self.leading: dict[Place, list[str]] = {}
+        self.sums: QueueSums | None = None
+        """Of all queues, where all are followed."""
 
     async def ready(self) -> None:
         """Return once it has been told everything, and is being told what changes. Raises Trouble."""
@@ -86,6 +88,9 @@ class Feed:
             self.channels.clear()
             self.keys.clear()
             self.leading.clear()
+            self.sums = None
+        if change.sums is not None:
+            self.sums = change.sums
         for gone in change.gone:
             place = (gone.queue, gone.channel)
             for kept in (self.channels, self.keys, self.leading):

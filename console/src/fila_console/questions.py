@@ -13,6 +13,9 @@ from typing import Any, Generic, TypeVar
 
 WAIT_S = 0.15
 """For an answer that is under way. Most come sooner, and are in the page at once."""
+REST = 20
+"""A broker that needs longer for an answer is asked so many times less often: an open page costs it a small part of a
+core, however much there is to look at."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -40,9 +43,14 @@ class Question(Generic[AnswerT]):
             if task.done() and self._task is task:
                 self._task = None
                 self.answer, self.at_s, took_s = task.result()
-                # A broker that needs longer is left alone for as long as it needed.
-                self._due_s = self.at_s + max(self._every_s, 2 * took_s)
+                self._due_s = self.at_s + max(self._every_s, REST * took_s)
         return self.answer
+
+    async def first(self, question: Callable[[], Coroutine[Any, Any, AnswerT]]) -> AnswerT:
+        """As `ask`, and waits for the first answer. Raises Trouble."""
+        while (answer := await self.ask(question)) is None:
+            pass
+        return answer
 
     def close(self) -> None:
         """Nobody waits for it any more."""

@@ -18,15 +18,19 @@ from fila_console.assets import Assets
 from fila_console.guard import Guard
 from fila_console.logins import Logins
 from fila_console.pages import (
+    access,
+    brokers,
     dead_letters,
     enter,
     events,
     key,
     limits,
     log,
+    manage,
     message,
     operations,
     overview,
+    past,
     policy,
     queue,
     schedules,
@@ -57,18 +61,29 @@ PAGES: dict[str, Handler] = {
     "queues/{queue}/policy": policy.page,
     "queues/{queue}/policy/versions": versions.listed,
     "queues/{queue}/policy/version": versions.one,
+    "queues/{queue}/manage": manage.page,
     "queues/{queue}/log": log.page,
     "queues/{queue}/log/preview": log.preview,
     "queues/{queue}/message": message.page,
+    "access": access.page,
     "limits": limits.page,
+    "limits/preview": limits.preview,
     "schedules": schedules.page,
     "schedules/line": schedules.preview,
     "events": events.page,
+    "past": past.page,
     "search": search.page,
 }
 """What is read, below /b/BROKER/."""
 
 CHANGES: dict[str, Handler] = {
+    "create-queue": manage.create,
+    "queues/{queue}/publish": manage.publish,
+    "queues/{queue}/purge": manage.purge,
+    "queues/{queue}/delete": manage.delete,
+    "queues/{queue}/channels/create": manage.create_channel,
+    "queues/{queue}/channels/delete": manage.delete_channel,
+    "queues/{queue}/channels/pause": manage.pause_channel,
     "queues/{queue}/pause": queue.pause,
     "queues/{queue}/key": key.change,
     "queues/{queue}/dead-letters/redrive": dead_letters.redrive,
@@ -80,6 +95,13 @@ CHANGES: dict[str, Handler] = {
     "queues/{queue}/policy/back": versions.back,
     "queues/{queue}/log/seek": log.seek,
     "queues/{queue}/message/cancel": message.cancel,
+    "access/create": access.create,
+    "access/rotate": access.rotate,
+    "access/revoke": access.revoke,
+    "access/grant": access.grant,
+    "limits/set": limits.change,
+    "limits/delete": limits.delete,
+    "limits/reset": limits.reset,
     "schedules/create": schedules.create,
     "schedules/pause": schedules.pause,
     "schedules/delete": schedules.delete,
@@ -98,6 +120,7 @@ STREAMS: dict[str, Callable[[Visit], Watch]] = {
     "live/key": key.watch,
     "live/dead-letters": dead_letters.watch,
     "live/events": events.watch,
+    "live/past": past.watch,
 }
 """What keeps a page current, below /b/BROKER/."""
 
@@ -131,7 +154,7 @@ def routes_of(console: Console) -> list[Route]:
     """Every address."""
     below = "/b/{broker}/"
     return [
-        Route("/", _first(console)),
+        Route("/", brokers.asked(console, overview.Overview, overview.NUMBERS)),
         Route("/assets/{digest}/{name}", console.assets.serve),
         Route("/healthz", _health),
         Route("/t", tenant.asked(console), methods=["GET"]),
@@ -166,13 +189,6 @@ async def _tidy(console: Console) -> None:
             await console.watches.tidy(console.keys_in_use())
         except Exception:  # noqa: BLE001 - logged whole, and whatever it is must not end the tidying
             _log.exception("tidying failed; it is tried again")
-
-
-def _first(console: Console) -> Endpoint:
-    async def first(_: Request) -> Response:
-        return RedirectResponse(f"/b/{next(iter(console.brokers))}/", 303)
-
-    return first
 
 
 async def _health(_: Request) -> Response:

@@ -5,18 +5,54 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 DEFAULT_LISTEN = "127.0.0.1:8080"
 DEFAULT_BROKER = "http://localhost:5555"
 _BROKER_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_NAMED_SOURCE = re.compile(rf"({_BROKER_NAME.pattern})=(.*)", re.DOTALL)
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _LISTED = re.compile(r"(?:(https?)://)?((?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(?::\d{1,5})?)")
 
 
 class BadSetting(ValueError):
     """A setting that cannot be; the text says which, and what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A Prometheus that keeps a broker's metrics."""
+
+    address: str
+    """`http://host:port`, with the path under which its API is, without a slash at the end."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """What tells this broker's series from those of others."""
+
+
+def source_of(text: str) -> Source:
+    """The Prometheus of an address; the query of the address names labels. Raises BadSetting."""
+    example = "write it like http://prometheus:9090, or http://prometheus:9090?instance=fila:9464"
+    try:
+        parts = urlsplit(text)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        labels = tuple(
+            parse_qsl(parts.query, keep_blank_values=True, strict_parsing=True) if parts.query else ()
+        )
+    except ValueError as error:
+        raise BadSetting(f"{text!r} is no address of a Prometheus; {example}") from error
+    if not is_address or parts.fragment or not text.isascii() or not text.isprintable() or " " in text:
+        raise BadSetting(f"{text!r} is no address of a Prometheus; {example}")
+    if "@" in parts.netloc:
+        raise BadSetting(
+            "the address of a Prometheus has a name or password in it, and programs' arguments are seen "
+            "by all on this machine; put a proxy before it that logs in"
+        )
+    for name, _ in labels:
+        if not _LABEL.fullmatch(name) or name.startswith(("__", "fila_", "messaging_")):
+            raise BadSetting(f"{name!r} is no label that tells brokers apart; {example}")
+    return Source(f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}", labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +63,8 @@ class Broker:
     """Its name in addresses: a-z, 0-9 and -."""
     address: str
     """`http://host:port`, `https://host:port`."""
+    prometheus: Source | None = None
+    """Who keeps its metrics for longer than the broker does."""
 
     def __post_init__(self) -> None:
         if not _BROKER_NAME.fullmatch(self.name):
@@ -34,6 +72,22 @@ class Broker:
         parts = urlsplit(self.address)
         if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
             raise BadSetting(f"{self.address!r} is no broker's address; write it like {DEFAULT_BROKER}")
+
+
+def with_sources(brokers: Sequence[Broker], texts: Sequence[str]) -> list[Broker]:
+    """Each broker with its Prometheus: `NAME=URL`, or `URL` where there is one broker. Raises BadSetting."""
+    found: dict[str, Source] = {}
+    for text in texts:
+        named = _NAMED_SOURCE.fullmatch(text)
+        name = named[1] if named is not None else brokers[0].name
+        if named is None and len(brokers) > 1:
+            raise BadSetting(f"whose metrics {text} has is not clear; write --prometheus {name}={text}")
+        if name not in {broker.name for broker in brokers}:
+            raise BadSetting(f"--prometheus names {name!r}, and no --broker has that name")
+        if name in found:
+            raise BadSetting(f"--prometheus names {name!r} twice")
+        found[name] = source_of(named[2] if named is not None else text)
+    return [replace(broker, prometheus=found.get(broker.name)) for broker in brokers]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

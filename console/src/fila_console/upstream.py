@@ -1,26 +1,22 @@
 """One broker with one key: everything the console asks goes through here, and a failure comes back in words.
 
-Browsers that use one key share one of these, its connection, and what is being watched (`watches.py`). Nothing is kept
-of an answer but colours, so that a key has the same one on every page.
+Browsers that use one key share one of these, its connection, and what is being watched (`watches.py`). Nothing of
+answers is kept but colours, so that a key has the same one on every page.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import grpc
-
-from fila import FilaClient, FilaError, StoredMessage
+from fila import FilaError, StoredMessage
 from fila.answers import (
+    ChannelInfo,
     ConsumerInfo,
     FoundKeys,
-    QueueConfig,
     QueueDetails,
     QueueInfo,
     QueueVersion,
@@ -30,85 +26,45 @@ from fila.answers import (
     answer,
 )
 from fila.connection import Connection
-from fila.dead_letters import DeadLetterFilter, Operation
-from fila.explanation import KeyExplanation, KeyPolicyPreview, SkippedMessage
+from fila.dead_letters import Operation
+from fila.explanation import KeyExplanation, KeyPolicyPreview
 from fila.limits import LimitPage, LimitState
-from fila.methods import WHO_AM_I
+from fila.methods import LIST_QUEUES, WHO_AM_I
 from fila.observations import BrokerStatus, Event, KeyPolicyState, LateKeys
 from fila.options import ClientOptions
-from fila.principals import Identity
-from fila.schedules import Schedule, ScheduleOptions, SchedulePage
+from fila.principals import Identity, Principal
+from fila.schedules import SchedulePage
 from fila.tried import DryRun
+from fila.v1.admin_pb2 import ListQueuesRequest
 from fila.v1.auth_pb2 import WhoAmIRequest
 from fila.watched import Series, StatsChange
 from fila.whereabouts import MessageStatus
+from fila_console.changes import Changes, NewKeyPolicy
 from fila_console.feed import Feed
+from fila_console.line import CALL_S_MAX, CONNECT_S_MAX, credentials_of
 from fila_console.settings import Broker
 from fila_console.trouble import Trouble, trouble_of
-from fila_console.wording import shown
 
-CONNECT_S_MAX = 2.0
-CALL_S_MAX = 8.0
+DLQ = ".dlq"
 COLORS = 7
 """Colours of series; what comes later shares them."""
 _COLORED_MAX = 4_096
 
-ResultT = TypeVar("ResultT")
+
+class NamedQueues(NamedTuple):
+    """Queues that a search found, by name."""
+
+    names: list[str]
+    matched: int
+    """How many there are."""
 
 
-class NewKeyPolicy(NamedTuple):
-    """What an operator asks for one key; None: as it is."""
-
-    weight: int | None = None
-    cap: int | None = None
-    rate: float | None = None
-    paused: bool | None = None
-
-
-class Upstream:
+class Upstream(Changes):
     """The calls. Each raises Trouble."""
 
     def __init__(self, broker: Broker, key: str, ca_file: str = "") -> None:
-        self.broker = broker
-        self.key = key
-        self._credentials = credentials_of(broker, ca_file)
-        self._client: FilaClient | None = None
-        self._connecting = asyncio.Lock()
+        super().__init__(broker, key, ca_file)
         self._colors: OrderedDict[tuple[str, str], int] = OrderedDict()
-
-    async def close(self) -> None:
-        """Hang up."""
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
-
-    async def _connected(self) -> FilaClient:
-        if self._client is None:
-            async with self._connecting:
-                if self._client is None:
-                    self._client = await FilaClient.connect(
-                        self.broker.address,
-                        credentials=self._credentials,
-                        api_key=self.key,
-                        connect_timeout_s=CONNECT_S_MAX,
-                        call_timeout_s=CALL_S_MAX,
-                        retry_for_s=CONNECT_S_MAX,
-                        name="fila console",
-                    )
-        return self._client
-
-    async def _told(self, call: Coroutine[Any, Any, ResultT]) -> ResultT:
-        try:
-            return await call
-        except FilaError as error:
-            raise trouble_of(error, self.broker.address) from error
-        except (ValueError, TypeError) as error:
-            # The SDK looks at what it is given before it asks.
-            raise Trouble(400, "That cannot be asked", shown(str(error))) from error
-
-    async def connect(self) -> FilaClient:
-        """The client, connected."""
-        return await self._told(self._connected())
 
     def color(self, queue: str, key: str) -> int:
         """The place of a key in the palette, the same wherever it is shown."""
@@ -129,22 +85,23 @@ class Upstream:
     async def status(self, queue: str = "", max_troubles: int = 0) -> BrokerStatus:
         """How the broker is, and what is wrong: with it, or with one queue."""
         client = await self.connect()
-        return await self._told(client.get_status(queue=queue, max_troubles=max_troubles))
+        return await self.told(client.get_status(queue=queue, max_troubles=max_troubles))
 
     async def who(self) -> Identity:
         """Whose key this is, and whether the broker asks for one."""
         client = await self.connect()
-        return await self._told(client.who_am_i())
+        return await self.told(client.who_am_i())
 
     async def find_keys(self, queue: str, prefix: str, most: int) -> FoundKeys:
         """The keys that begin so."""
         client = await self.connect()
-        return await self._told(client.find_keys(queue, prefix, limit=most))
+        return await self.told(client.find_keys(queue, prefix, limit=most))
 
     def follow(
         self, queues: Sequence[str] = (), channel: str = "", top: int = 50, keys: Sequence[str] = ()
     ) -> Feed:
-        """What the broker tells of these queues, or of all, and of their keys with the largest backlogs."""
+        """What the broker tells of these queues and of their keys with the largest backlogs; or of all queues together,
+        and of those in which most waits."""
 
         async def told() -> AsyncIterator[StatsChange]:
             client = await self.connect()
@@ -159,84 +116,109 @@ class Upstream:
     async def series(self, queue: str, channel: str = "", keys: Sequence[str] = ()) -> Series:
         """The last hour of a channel, and of keys."""
         client = await self.connect()
-        return await self._told(client.get_series(queue, channel=channel or None, keys=keys))
+        return await self.told(client.get_series(queue, channel=channel or None, keys=keys))
 
     async def preview_seek(self, queue: str, channel: str, target: int | datetime) -> SeekPreview:
         """What moving a channel would do."""
         client = await self.connect()
-        return await self._told(client.preview_seek(queue, channel or None, target))
+        return await self.told(client.preview_seek(queue, channel or None, target))
+
+    async def principals(self, prefix: str) -> list[Principal]:
+        """Names that begin so, with their rights and keys; for admins."""
+        client = await self.connect()
+        return await self.told(client.list_principals(prefix))
 
     async def queues(self) -> list[QueueInfo]:
         """Every queue the key may name."""
         client = await self.connect()
-        return await self._told(client.list_queues())
+        return await self.told(client.list_queues())
+
+    async def named_queues(self, *, prefix: str = "", containing: str = "", most: int) -> NamedQueues:
+        """The first queues whose names begin so, or have that in them."""
+        client = await self.connect()
+        asked = ListQueuesRequest(prefix=prefix, containing=containing, page_size=most)
+        told = await self.told(client._connection.call(LIST_QUEUES, asked, {}))
+        return NamedQueues([each.name for each in told.queues], told.matched)
+
+    async def crowded_queues(self, most: int) -> tuple[list[str], int]:
+        """Of queues those in which most waits, those without keys apart, and how many queues there are."""
+        client = await self.connect()
+        told = await self.told(_first_of(client.watch_stats(top=most)))
+        names = {each.state.queue: None for each in told.channels if each.state.active_keys}
+        queues = told.sums.queues if told.sums is not None else len(names)
+        return [name for name in names if not name.endswith(DLQ)], queues
 
     async def queue(self, name: str) -> QueueDetails:
         """A queue's settings."""
         client = await self.connect()
-        return await self._told(client.get_queue(name))
+        return await self.told(client.get_queue(name))
 
     async def channels(self, queue: str) -> list[str]:
         """A queue's channels that the key may know of, by name."""
         client = await self.connect()
-        return [each.name for each in await self._told(client.list_channels(queue))]
+        return [each.name for each in await self.told(client.list_channels(queue))]
+
+    async def channel_infos(self, queue: str) -> list[ChannelInfo]:
+        """A queue's channels that the key may know of, in numbers."""
+        client = await self.connect()
+        return await self.told(client.list_channels(queue))
 
     async def versions(self, queue: str, most: int = 0) -> list[QueueVersion]:
         """The versions of a queue's settings, newest first; 0: all that are kept."""
         client = await self.connect()
-        return await self._told(client.list_queue_versions(queue, limit=most))
+        return await self.told(client.list_queue_versions(queue, limit=most))
 
     async def version(self, queue: str, number: int) -> QueueVersionDetails:
         """One version, with its settings."""
         client = await self.connect()
-        return await self._told(client.get_queue_version(queue, number))
+        return await self.told(client.get_queue_version(queue, number))
 
     async def dry_run(self, queue: str, last: int, **settings: Any) -> DryRun:
         """What other settings would do to the newest messages and dead letters; nothing is changed."""
         client = await self.connect()
-        return await self._told(client.dry_run_policy(queue, last=last, **settings))
+        return await self.told(client.dry_run_policy(queue, last=last, **settings))
 
     async def operations(self, dlq: str) -> list[Operation]:
         """What the broker does or did with dead letters, newest first."""
         client = await self.connect()
-        return await self._told(client.list_operations(dlq))
+        return await self.told(client.list_operations(dlq))
 
     async def stats(self, queue: str, channel: str = "", max_keys: int = 1) -> Stats:
         """A queue in numbers."""
         client = await self.connect()
-        return await self._told(client.get_stats(queue, channel=channel or None, max_keys=max_keys))
+        return await self.told(client.get_stats(queue, channel=channel or None, max_keys=max_keys))
 
     async def late(self, queue: str = "", max_keys: int = 50) -> LateKeys:
         """The keys that wait longest."""
         client = await self.connect()
-        return await self._told(client.list_late(queue, max_keys=max_keys))
+        return await self.told(client.list_late(queue, max_keys=max_keys))
 
     async def explain(self, queue: str, key: str, channel: str = "") -> KeyExplanation:
         """What holds a key's next message."""
         client = await self.connect()
-        return await self._told(client.explain_key(queue, key, channel=channel or None))
+        return await self.told(client.explain_key(queue, key, channel=channel or None))
 
     async def limits(self, prefix: str = "", after: str = "") -> LimitPage:
         """Limits and how they are; for admins."""
         client = await self.connect()
-        return await self._told(client.list_limits(prefix, after=after))
+        return await self.told(client.list_limits(prefix, after=after))
 
     async def limit_of(self, throttle_key: str) -> LimitState | None:
         """What messages meet that name this throttle key; for admins."""
         client = await self.connect()
-        return await self._told(client.get_limit(throttle_key))
+        return await self.told(client.get_limit(throttle_key))
 
     async def schedules(self, queue: str, page_token: str = "") -> SchedulePage:
         """Schedules with their next moments, of one queue or of all that the key may manage."""
         client = await self.connect()
-        return await self._told(client.list_schedules(queue, page_token=page_token))
+        return await self.told(client.list_schedules(queue, page_token=page_token))
 
     async def message(
         self, queue: str, message_id: str, dedup_key: str = "", channel: str = ""
     ) -> MessageStatus:
         """Where one message is, and what happened to it."""
         client = await self.connect()
-        return await self._told(
+        return await self.told(
             client.get_message(
                 queue, message_id, dedup_key=dedup_key, channel=channel or None, with_past=True
             )
@@ -247,7 +229,7 @@ class Upstream:
     ) -> KeyPolicyPreview:
         """What a change of a key's policy would do; what is None stays."""
         client = await self.connect()
-        return await self._told(
+        return await self.told(
             client.preview_key_policy(
                 queue,
                 key,
@@ -255,6 +237,7 @@ class Upstream:
                 weight=policy.weight,
                 max_in_flight=policy.cap,
                 rate_per_second=policy.rate,
+                committed_per_second=policy.committed,
                 paused=policy.paused,
             )
         )
@@ -262,19 +245,19 @@ class Upstream:
     async def key_policies(self, queue: str, key: str = "") -> list[KeyPolicyState]:
         """What was set for single keys."""
         client = await self.connect()
-        return await self._told(client.list_key_policies(queue, fairness_key=key))
+        return await self.told(client.list_key_policies(queue, fairness_key=key))
 
     async def consumers(self, queue: str, channel: str = "") -> list[ConsumerInfo]:
         """Who consumes."""
         client = await self.connect()
-        return await self._told(client.list_consumers(queue, channel=channel or None))
+        return await self.told(client.list_consumers(queue, channel=channel or None))
 
     async def peek(
         self, queue: str, after_offset: int = 0, most: int = 100, key: str = ""
     ) -> list[StoredMessage]:
         """Pending messages, in order of offset, without leasing them."""
         client = await self.connect()
-        return await self._told(
+        return await self.told(
             client.peek(queue, after_offset=after_offset, max_messages=most, fairness_key=key)
         )
 
@@ -295,7 +278,7 @@ class Upstream:
                     break
             return found
 
-        return await self._told(read())
+        return await self.told(read())
 
     async def newest_offset(self, queue: str, oldest: int, head: int) -> int:
         """The newest retained offset; `oldest` is there, and below `head` a crash leaves out up to a million."""
@@ -320,84 +303,6 @@ class Upstream:
                 yield event
         except FilaError as error:
             raise trouble_of(error, self.broker.address) from error
-
-    # What changes something.
-
-    async def set_key_policy(self, queue: str, key: str, policy: NewKeyPolicy) -> None:
-        """Weigh, cap, slow, pause or resume one key; what is None stays."""
-        client = await self.connect()
-        await self._told(
-            client.set_key_policy(
-                queue,
-                key,
-                weight=policy.weight,
-                max_in_flight=policy.cap,
-                rate_per_second=policy.rate,
-                paused=policy.paused,
-            )
-        )
-
-    async def skip_message(self, queue: str, key: str, channel: str) -> SkippedMessage:
-        """Make the first message of a key a dead letter."""
-        client = await self.connect()
-        return await self._told(client.skip_message(queue, key, channel=channel or None))
-
-    async def create_schedule(self, queue: str, name: str, settings: ScheduleOptions) -> Schedule:
-        """Make a schedule."""
-        client = await self.connect()
-        return await self._told(client.create_schedule(queue, name, **settings))
-
-    async def pause_schedule(self, queue: str, name: str, *, paused: bool) -> Schedule:
-        """Let a schedule rest, or go on."""
-        client = await self.connect()
-        return await self._told(client.pause_schedule(queue, name, paused=paused))
-
-    async def delete_schedule(self, queue: str, name: str) -> None:
-        """Delete a schedule."""
-        client = await self.connect()
-        await self._told(client.delete_schedule(queue, name))
-
-    async def update_queue(self, queue: str, **settings: Any) -> QueueConfig:
-        """Change settings of a queue."""
-        client = await self.connect()
-        return await self._told(client.update_queue(queue, **settings))
-
-    async def redrive(self, dlq: str, offsets: Sequence[int]) -> int:
-        """Move dead letters back."""
-        client = await self.connect()
-        return await self._told(client.redrive(dlq, offsets=offsets))
-
-    async def cancel(self, queue: str, message_ids: Sequence[str], channel: str = "") -> list[str]:
-        """Take messages back; what became of each."""
-        client = await self.connect()
-        return await self._told(client.cancel_messages(queue, list(message_ids), channel=channel or None))
-
-    async def drop(self, dlq: str, offsets: Sequence[int]) -> int:
-        """Drop dead letters for good."""
-        client = await self.connect()
-        return await self._told(client.drop_dead_letters(dlq, offsets))
-
-    async def start_operation(
-        self, dlq: str, kind: Literal["redrive", "delete"], wanted: DeadLetterFilter, per_second: float
-    ) -> Operation:
-        """Let the broker move dead letters back, or drop them; 0 a second: as fast as it goes."""
-        client = await self.connect()
-        return await self._told(client.start_operation(dlq, kind, filter=wanted, rate_per_second=per_second))
-
-    async def cancel_operation(self, dlq: str, identity: str) -> Operation:
-        """End an operation; what it did is done."""
-        client = await self.connect()
-        return await self._told(client.cancel_operation(dlq, identity))
-
-    async def edit_letter(self, dlq: str, offset: int, payload: bytes, headers: Mapping[str, str]) -> str:
-        """Send a dead letter back with this payload and these headers; the new message's id."""
-        client = await self.connect()
-        return await self._told(client.edit_dead_letter(dlq, offset, payload=payload, headers=headers))
-
-    async def seek(self, queue: str, channel: str, target: int | datetime) -> int:
-        """Move a channel."""
-        client = await self.connect()
-        return await self._told(client.seek_channel(queue, channel or None, target))
 
 
 class KeyCheck:
@@ -429,13 +334,6 @@ class KeyCheck:
             await self._connection.close()
 
 
-def credentials_of(broker: Broker, ca_file: str) -> grpc.ChannelCredentials | None:
-    """Whom to trust; None: nobody by a file."""
-    if not (ca_file and broker.address.startswith("https://")):
-        return None
-    return grpc.ssl_channel_credentials(Path(ca_file).read_bytes())
-
-
 async def asks_for_no_key(broker: Broker, ca_file: str = "") -> bool:
     """Whether the broker serves this machine without a key. Raises Trouble when it does not answer."""
     nobody = Upstream(broker, "", ca_file)
@@ -447,3 +345,7 @@ async def asks_for_no_key(broker: Broker, ca_file: str = "") -> bool:
         raise
     finally:
         await nobody.close()
+
+
+async def _first_of(changes: AsyncIterator[StatsChange]) -> StatsChange:
+    return await anext(changes)

@@ -18,6 +18,8 @@ from fila.principals import Identity
 from fila_console import wording
 from fila_console.assets import Assets
 from fila_console.logins import Login, Logins
+from fila_console.prometheus import Prometheus
+from fila_console.rights import may
 from fila_console.settings import Broker, Settings
 from fila_console.tries import Tries
 from fila_console.trouble import Trouble
@@ -50,6 +52,11 @@ class Console:
         self.assets = assets
         self.port = settings.port
         self.brokers = {broker.name: broker for broker in settings.brokers}
+        self.prometheus = {
+            broker.name: Prometheus(broker.prometheus, settings.ca_file)
+            for broker in settings.brokers
+            if broker.prometheus is not None
+        }
         self.links: set[tuple[str, str]] = set()
         """Tenants' links that are looked at: brokers' names with keys."""
         self._without_keys: dict[str, bool] = {}
@@ -160,6 +167,17 @@ class Visit:
         """What this page is made of, shared with all who look at it by the same key."""
         return self.console.watches.watch(self.upstream, name, make)
 
+    # What may be changed.
+
+    async def locked(self, right: str, queue: str = "") -> str:
+        """Why this visitor changes nothing here, as a sentence; empty for who has the right, or is an admin."""
+        if self.console.settings.read_only:
+            return READ_ONLY
+        if self.is_open or may(await self.upstream.who(), right.split(" or "), queue):
+            return ""
+        where = f" on {queue}" if queue else ""
+        return f"Your key may look at this and not change it: that needs the right to {right}{where}."
+
     # How it is answered.
 
     def page(self, template: str, status: int = 200, **context: Any) -> HTMLResponse:
@@ -172,17 +190,38 @@ class Visit:
             "csrf": self.login.csrf,
             "who": self.login.names.get(self.broker.name, ""),
             "is_open": self.is_open,
-            "read_only": settings.read_only,
+            "locked": READ_ONLY if settings.read_only else "",
             "queue": "",
+            "key": "",
+            "channel": "",
             "live": "",
             "here": "",
         }
-        return HTMLResponse(self.console.render(template, shared | context), status)
+        shared |= context
+        shared["read_only"] = bool(shared["locked"])
+        return HTMLResponse(self.console.render(template, shared), status)
 
     def done(self, text: str, *, tone: str = "") -> HTMLResponse:
         """A sentence about a change, for the place beside its button."""
         return self.page("said.html", text=text, tone=tone)
 
+    def changed(
+        self, text: str, *, line: str = "", undo: Undo | None = None, tone: str = "done"
+    ) -> HTMLResponse:
+        """What was done, the line that does it from a shell, and the way back."""
+        return self.page("undo.html", text=text, line=line, undo=undo, tone=tone)
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """The way back from a change: a form of a page of ours that asks for what was before."""
+
+    address: str
+    label: str
+    fields: list[tuple[str, str]]
+
+
+READ_ONLY = "This console changes nothing: it was started with --read-only."
 
 Handler = Callable[[Visit], Awaitable[Response]]
 
@@ -201,6 +240,20 @@ def as_decimal(name: str, text: str, most: float) -> float:
     if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,6})?", cleaned) or float(cleaned) > most:
         raise Trouble(400, "That is no number", f"{name} must be a number from 0 to {most:,.0f}, like 2.5.")
     return float(cleaned)
+
+
+def headers_of(text: str) -> dict[str, str]:
+    """Headers of a field in which each line is NAME=VALUE. Raises Trouble."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name, is_there, value = line.partition("=")
+        if line.strip() and not (is_there and name.strip()):
+            raise Trouble(
+                400, "That is no header", f"Write NAME=VALUE in each line, and not {wording.brief(line)}."
+            )
+        if line.strip():
+            found[name.strip()] = value
+    return found
 
 
 def fields_of(body: bytes) -> dict[str, list[str]]:

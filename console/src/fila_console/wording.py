@@ -11,7 +11,7 @@ import re
 import time
 from datetime import UTC, datetime
 
-from fila.explanation import Forecast
+from fila.explanation import Forecast, Pause
 
 _HIDDEN = re.compile(
     # C0 and C1 without tab and newline; soft hyphen; zero width; direction marks; separators; lone surrogates;
@@ -120,6 +120,15 @@ def clock(moment: datetime | None, *, seconds: bool = True) -> str:
     return moment.astimezone(UTC).strftime("%H:%M:%S UTC" if seconds else "%H:%M UTC")
 
 
+def pause_said(pause: Pause | None) -> str:
+    """` since 2026-03-02 14:02:10 UTC by alice: the provider is down`, as far as it is known."""
+    if pause is None:
+        return ""
+    since = f" since {moment(pause.since)}" if pause.since is not None else ""
+    by = f" by {brief(pause.by, 60)}" if pause.by else ""
+    return since + by + (f": {brief(pause.comment, 200)}" if pause.comment else "")
+
+
 def moment(at: datetime | None, *, milliseconds: bool = False) -> str:
     """`2026-03-02 14:02:10 UTC`."""
     if at is None:
@@ -140,16 +149,25 @@ _CAUSES = {
     "rate_limited": "its rate is used up",
     "capped": "at its cap of messages in hand",
     "in_order": "an earlier message of it is not done",
+    "beyond_committed": "keys within their committed rates go first",
+    "succeeds": "it replaces a message that is leased, and goes when that lease ends",
+    "higher_first": "messages of a higher priority of its key go first",
     "delayed": "all it has is delayed",
     "leased": "all it has is in hand",
     "empty": "nothing waits",
 }
 
 
-def cause(word: str, bucket: str = "") -> str:
-    """Why a key waits, in words; `bucket` is the one that holds it back."""
+_PARTS = {"slots": "all slots taken", "budget": "its budget is spent"}
+
+
+def cause(word: str, bucket: str = "", part: str = "", rate: int = 0) -> str:
+    """Why a key waits, in words; `bucket` is the one that holds it back, by this part of its limit."""
     text = _CAUSES.get(word, word or "not known")
-    return f"{text}: {brief(bucket, 60)}" if bucket else text
+    if not bucket:
+        return text
+    of_it = f"its rate {rate}" if rate else _PARTS.get(part, "")
+    return f"{text}: {brief(bucket, 60)}" + (f" ({of_it})" if of_it else "")
 
 
 NO_FORECAST = {
@@ -163,10 +181,12 @@ NO_FORECAST = {
 """Why there is no forecast."""
 
 
-def forecast_said(forecast: Forecast | None) -> str:
-    """A forecast as a sentence."""
+def forecast_said(forecast: Forecast | None, state: str = "") -> str:
+    """A forecast as a sentence, of a key in this state."""
     if forecast is None:
         return "this broker makes no forecast."
+    if forecast.unknown == "delayed" and state == "succeeds":
+        return "when the lease of the message that it replaces ends."
     if forecast.unknown:
         return f"{NO_FORECAST.get(forecast.unknown, forecast.unknown)}."
     at = datetime.fromtimestamp(time.time() + forecast.likely_ms / 1000, UTC)

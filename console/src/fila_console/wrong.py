@@ -49,5 +49,7 @@ def _lever_path(broker: str, trouble: BrokerTrouble) -> str:
         return key_path(broker, queue, key, trouble.channel) + "#rate"
     if trouble.kind == "paused" and key:
         return key_path(broker, queue, key)
+    if trouble.kind == "paused" and trouble.channel:
+        return queue_path(broker, queue, "manage") + "#channels-title"
     tab = {"nobody_consumes": "#consumers", "limit_behind": "#buckets", "budget_spent": "#buckets"}
     return queue_path(broker, queue) + tab.get(trouble.kind, "")

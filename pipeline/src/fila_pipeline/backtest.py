@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from pyspark.sql import SparkSession
@@ -17,6 +17,9 @@ from fila_pipeline.pages.page import Page, Table
 from fila_pipeline.replay import MISSING, RECORDED, BacktestMissing, core_is_here
 from fila_pipeline.segments import OLDER_RULES, OTHER_BUILD, SAME, WRONG, Verdict, segments
 from fila_pipeline.tasks import Wanted, in_tasks
+
+if TYPE_CHECKING:
+    from fila_server.history_files.judging import Judged
 
 SEEDS = 5
 """Courses of a model: what is not known differs between them."""
@@ -31,6 +34,17 @@ def backtest(spark: SparkSession, directory: str) -> list[Verdict]:
     found = segments(live_entries(spark, directory, replaced=True), directory)
     done = in_tasks(spark, directory, [Wanted("verify", segment) for segment in found])
     return [Verdict(**told) for told in done]
+
+
+def judge(spark: SparkSession, directory: str) -> list[Judged]:
+    """Have the broker's reference judge every segment by what is promised. Raises BacktestMissing, HistoryMissing."""
+    if not core_is_here():
+        raise BacktestMissing(MISSING)
+    from fila_server.history_files import judging
+
+    found = segments(live_entries(spark, directory, replaced=True), directory)
+    done = in_tasks(spark, directory, [Wanted("judge", segment) for segment in found])
+    return [judging.from_json(told) for told in done]
 
 
 class PolicyNotTried(Exception):
@@ -140,6 +154,39 @@ def verdict_page(verdicts: Sequence[Verdict]) -> Page:
         pd.DataFrame([asdict(verdict) for verdict in verdicts]),
     )
     return Page("Backtest: does it follow?", answer(verdicts), tables=[table] if verdicts else [])
+
+
+def judged_page(judged: Sequence[Judged]) -> Page:
+    """Say in a sentence whether what was recorded keeps what is promised, and below it what was not judged."""
+    from fila_server.history_files import judging
+
+    starts = [
+        {
+            "run": each.run,
+            "outcome": each.outcome,
+            "deliveries": each.judgement.deliveries,
+            "turns_judged": each.judgement.turns,
+            "faults": each.judgement.faults,
+            "said": each.said,
+        }
+        for each in judged
+    ]
+    broken = [{"run": each.run, "broken": wrong} for each in judged for wrong in each.judgement.wrong]
+    unjudged = [{"not_judged": said} for said in judging.not_judged(judged)]
+    tables = (
+        (
+            "Starts of the broker",
+            "Each is judged from its beginning, up to its end or the first gap.",
+            starts,
+        ),
+        ("Promises that were broken", "The first few of each start.", broken),
+        ("Not judged", "What this says nothing about.", unjudged),
+    )
+    return Page(
+        "Backtest: was every promise kept?",
+        judging.answer(judged),
+        tables=[Table(title, about, pd.DataFrame(rows)) for title, about, rows in tables],
+    )
 
 
 def answer(verdicts: Sequence[Verdict]) -> str:

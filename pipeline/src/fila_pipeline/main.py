@@ -6,11 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pandas as pd
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -21,10 +20,10 @@ from fila_pipeline.backtest import (
     backtest,
     check_policy,
     try_policy,
-    verdict_page,
 )
 from fila_pipeline.checkpoint import checkpoint, sweep
 from fila_pipeline.comparison import FAIR, compare_policies, make_history
+from fila_pipeline.evidence import KeyRefused, look, read_keys
 from fila_pipeline.history import History, HistoryMissing, check_is_there, open_history
 from fila_pipeline.imported import Imported, ImportRefused, read_log
 from fila_pipeline.jobs.compact import compact
@@ -37,6 +36,7 @@ from fila_pipeline.runs import JOBS, Choices, notes, run_job
 from fila_pipeline.segments import SAME, WRONG, Verdict
 from fila_pipeline.storage import Storage, StorageUnreachable
 from fila_pipeline.synthetic import noisy_neighbours, record
+from fila_pipeline.verdicts import DIFFERS, said, tell_judged, tell_verdicts, written
 
 ABOUT = {
     "fairness": "who was served, and who should have been",
@@ -46,8 +46,7 @@ ABOUT = {
     "capacity": "the smallest rate of consumers that holds a p99 wait for every key",
     "anomalies": "keys whose arrivals, cost or failures broke with their own past",
 }
-DIFFERS = 3
-"""The exit code of a backtest that came to other decisions."""
+REFERENCE = "reference"
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -92,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             spark.stop()
     except (
         *(SparkNotStarted, HistoryMissing, BacktestMissing),
-        *(PolicyNotTried, StorageUnreachable, ImportRefused),
+        *(PolicyNotTried, StorageUnreachable, ImportRefused, KeyRefused),
     ) as missing:
         print(f"fila-pipeline: {missing}", file=sys.stderr)
         return 2
@@ -105,6 +104,10 @@ def _check_before_spark(given: argparse.Namespace) -> Imported | None:
         check_policy(_read(policy))
     if given.command in ("backtest", "checkpoint", "compare") and not core_is_here():
         raise BacktestMissing(MISSING)
+    if given.command == "backtest":
+        read_keys(given.public_keys)
+        if given.policy is not None and given.against == REFERENCE:
+            raise PolicyNotTried("--policy is tried with the core: leave out --against reference")
     if getattr(given, "log", None) is not None:
         return _imported(given)
     elsewhere = "://" in given.history or "HADOOP_CONF_DIR" in os.environ
@@ -180,7 +183,7 @@ def _run(spark: SparkSession, given: argparse.Namespace, assumed: Sequence[str] 
         return _backtest(spark, history, given)
     if given.command == "report":
         return _report(history, given.out, choices, facts)
-    _said(given.command, run_job(given.command, history, given.out, choices), given.out)
+    said(given.command, run_job(given.command, history, given.out, choices), given.out)
     return 0
 
 
@@ -200,13 +203,17 @@ def _report(history: History, out: str, choices: Choices, facts: str) -> int:
     pages: dict[str, Page] = {}
     for name in JOBS:
         pages[name] = run_job(name, history, f"{out.rstrip('/')}/{name}", choices)
-        _said(name, pages[name], f"{out.rstrip('/')}/{name}")
+        said(name, pages[name], f"{out.rstrip('/')}/{name}")
     verdicts = backtest(history.spark, history.directory) if history.has_inputs and core_is_here() else []
     if verdicts:
-        pages["backtest"] = _verdict(history, verdicts, f"{out.rstrip('/')}/backtest")
-    html = overview(
-        pages, f"{facts}, {len(pages)} questions.", notes(history), datetime.now(UTC), history.directory
-    )
+        pages["backtest"] = tell_verdicts(history, verdicts, f"{out.rstrip('/')}/backtest")
+    # What every job's page says of the history stands once.
+    told = notes(history)
+    bare = {
+        name: replace(page, notes=[each for each in page.notes if each not in told])
+        for name, page in pages.items()
+    }
+    html = overview(bare, f"{facts}, {len(pages)} questions.", told, datetime.now(UTC), history.directory)
     Storage(history.spark, out).write("index.html", html)
     print(f"All of them: {out.rstrip('/')}/index.html")
     return DIFFERS if any(verdict.outcome in WRONG for verdict in verdicts) else 0
@@ -215,9 +222,14 @@ def _report(history: History, out: str, choices: Choices, facts: str) -> int:
 def _backtest(spark: SparkSession, history: History, given: argparse.Namespace) -> int:
     out = given.out
     policy = _read(given.policy) if given.policy is not None else None
+    evidence = None
+    if given.head or given.public_keys:
+        evidence = look(spark, history.directory, given.head, read_keys(given.public_keys))
+    if given.against == REFERENCE:
+        return tell_judged(history, evidence, out)
     verdicts = backtest(spark, history.directory)
-    _verdict(history, verdicts, out)
-    if any(verdict.outcome in WRONG for verdict in verdicts):
+    tell_verdicts(history, verdicts, out, evidence)
+    if any(verdict.outcome in WRONG for verdict in verdicts) or (evidence is not None and evidence.wrong):
         return DIFFERS
     if policy is not None:
         _policy(spark, history, verdicts, policy, given)
@@ -227,7 +239,7 @@ def _backtest(spark: SparkSession, history: History, given: argparse.Namespace) 
 def _compare(spark: SparkSession, history: History, given: argparse.Namespace, assumed: Sequence[str]) -> int:
     out = given.out.rstrip("/")
     verdicts = backtest(spark, history.directory)
-    _verdict(history, verdicts, f"{out}/backtest")
+    tell_verdicts(history, verdicts, f"{out}/backtest")
     if any(verdict.outcome in WRONG for verdict in verdicts):
         return DIFFERS
     names = [Path(policy).name for policy in given.policy]
@@ -241,7 +253,7 @@ def _compare(spark: SparkSession, history: History, given: argparse.Namespace, a
     )
     compared = compare_policies(spark, history.directory, _from_their_beginning(verdicts), policies)
     storage = Storage(spark, out)
-    _written(storage, "tenants", compared.rows)
+    written(storage, "tenants", compared.rows)
     page = comparison_page(
         compared.rows,
         FIFO,
@@ -253,7 +265,7 @@ def _compare(spark: SparkSession, history: History, given: argparse.Namespace, a
     )
     page = replace(page, notes=[*page.notes, *notes(history)])
     storage.write("index.html", render(page, datetime.now(UTC), given.log or history.directory))
-    _said("compare", page, out)
+    said("compare", page, out)
     return 0
 
 
@@ -279,21 +291,6 @@ def _checkpoint(spark: SparkSession, history: History, until: datetime | None) -
     return DIFFERS if any(verdict.outcome in WRONG for verdict in verdicts) else 0
 
 
-def _verdict(history: History, verdicts: Sequence[Verdict], out: str) -> Page:
-    for verdict in verdicts:
-        print(
-            f"{verdict.run}: {verdict.outcome}, {verdict.passes:,} passes, {verdict.decisions:,} decisions"
-            + (f", from the checkpoint of {verdict.since} on" if verdict.since else "")
-            + (f" ({verdict.said})" if verdict.said else "")
-        )
-    page = replace(verdict_page(verdicts), notes=notes(history))
-    storage = Storage(history.spark, out)
-    _written(storage, "verdicts", pd.DataFrame([asdict(verdict) for verdict in verdicts]))
-    storage.write("index.html", render(page, datetime.now(UTC), history.directory))
-    _said("backtest", page, out)
-    return page
-
-
 def _read(policy: str) -> str:
     try:
         return Path(policy).read_text()
@@ -310,22 +307,13 @@ def _policy(
     compared = compare(courses.recorded, courses.as_it_was, courses.with_policy, courses.slowed)
     out = f"{given.out.rstrip('/')}/policy"
     storage = Storage(spark, out)
-    _written(storage, "keys", compared)
+    written(storage, "keys", compared)
     page = policy_page(
         compared, given.seeds, courses.drawn, courses.unknown, courses.refused, courses.script_failures
     )
     page = replace(page, notes=[*page.notes, *notes(history)])
     storage.write("index.html", render(page, datetime.now(UTC), history.directory))
-    _said("policy", page, out)
-
-
-def _written(storage: Storage, table: str, rows: pd.DataFrame) -> None:
-    if len(rows):
-        storage.write_table(table, storage.spark.createDataFrame(rows))
-
-
-def _said(name: str, page: Page, out: str) -> None:
-    print(f"{name}: {page.answer}\n  {out.rstrip('/')}/index.html", flush=True)
+    said("policy", page, out)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -349,17 +337,12 @@ def _parser() -> argparse.ArgumentParser:
         "--all", action="store_true", required=True, help="every job; the only choice so far"
     )
     _add_common(everything, out=True)
-    again = commands.add_parser(
-        "backtest",
-        help="replay what the broker took in through its own core, and compare (exit 3: it differs)",
-        description="Replay what the broker took in through its own core, and compare every decision; then, with "
-        "--policy, model what other settings would have done.",
+    _add_backtest(
+        commands.add_parser(
+            "backtest",
+            help="replay what the broker took in through its own core, and compare (exit 3: it differs)",
+        )
     )
-    again.add_argument("--policy", metavar="FILE", help="TOML: settings of queues and limits to try")
-    again.add_argument(
-        "--seeds", type=_seeds, default=SEEDS, help=f"courses of the model, 1 to 100 ({SEEDS})"
-    )
-    _add_common(again, out=True)
     _add_compare(commands.add_parser("compare", help="what fairness bought, tenant by tenant"))
     later = commands.add_parser(
         "checkpoint",
@@ -387,6 +370,38 @@ def _parser() -> argparse.ArgumentParser:
     made_up.add_argument("--seconds", type=_positive, default=3600.0, help="how long it spans (3600)")
     made_up.add_argument("--seed", type=int, default=1, help="the same seed gives the same history (1)")
     return parser
+
+
+def _add_backtest(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Replay what the broker took in through its own core, and compare every decision; then, with --policy, "
+        "model what other settings would have done."
+    )
+    parser.add_argument("--policy", metavar="FILE", help="TOML: settings of queues and limits to try")
+    parser.add_argument(
+        "--seeds", type=_seeds, default=SEEDS, help=f"courses of the model, 1 to 100 ({SEEDS})"
+    )
+    parser.add_argument(
+        "--against",
+        choices=("core", REFERENCE),
+        default="core",
+        help="reference: judge each delivery by what is promised, as fila history verify does",
+    )
+    parser.add_argument(
+        "--head",
+        default="",
+        metavar="HASH",
+        help="an entry that must be there, as fila history status printed it",
+    )
+    parser.add_argument(
+        "--public-key",
+        dest="public_keys",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="check that this key signed every entry; repeat it for keys that followed one another",
+    )
+    _add_common(parser, out=True)
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""One segment fed through the broker's own core again, in this process: verified, taken to a checkpoint, or modelled.
+"""One segment in this process: fed through the broker's own core again, judged by its reference, or modelled.
 
 It needs `fila-server` beside it (`fila-spark[backtest]`), of the version that recorded. The core seeds its maps once,
 so a process follows one segment and ends: `tasks` starts it by `python -m`.
@@ -16,10 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fila_server.history_files.segments import Segment
 
-MISSING = (
-    "backtest replays through the broker's own core, and fila-server is not installed here: "
-    "install it in this environment too (docs/install.md), or run make pipeline-core in a checkout"
-)
 RECORDED, FIFO = "recorded", "FIFO"
 """Two kinds of courses: what was recorded, and a model in which a queue has no tenants: first in, first out."""
 MISSING = (
@@ -96,19 +92,24 @@ def _main(argument: str) -> None:
         print(import_log(given["arrivals"], given["workers"], given["directory"]))
         return
     from fila_server.history_files.segments import Segment
-    from fila_server.history_files.verifying import verify, write_checkpoint
 
     listed = given["segment"]
     segment = Segment(
         **listed | {table: tuple(listed[table]) for table in ("inputs", "decisions", "changes")}
     )
-    if given["what"] == "verify":
-        told = asdict(verify(segment))
-    elif given["what"] == "checkpoint":
-        told = asdict(write_checkpoint(segment))
-    else:
-        told = course(segment, given["what"], given["policy"], given["seed"], given["slowness"])
-    print(json.dumps(told))
+    print(json.dumps(_told(segment, given)))
+
+
+def _told(segment: Segment, given: dict[str, Any]) -> dict[str, Any]:
+    if given["what"] == "judge":  # no core is loaded for that
+        from fila_server.history_files import judging
+
+        return judging.as_json(judging.judge(segment))
+    if given["what"] in ("verify", "checkpoint"):
+        from fila_server.history_files.verifying import verify, write_checkpoint
+
+        return asdict(verify(segment) if given["what"] == "verify" else write_checkpoint(segment))
+    return course(segment, given["what"], given["policy"], given["seed"], given["slowness"])
 
 
 if __name__ == "__main__":

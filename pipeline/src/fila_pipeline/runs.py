@@ -64,7 +64,8 @@ def run_job(name: str, history: History, out: str, choices: Choices) -> Page:
         written = history.spark.read.schema(frame.schema).parquet(path)
         rows[table] = written.limit(ROWS_SHOWN_MAX).toPandas()
     if rows[job.needs].empty:
-        page = Page(f"{name.capitalize()}: too little data", f"There is too little data: {job.lacking}.")
+        lacking = f"There is too little data: {job.lacking}."
+        page = Page(f"{name.capitalize()}: too little data", lacking, light="unknown")
     else:
         page = job.page(rows, choices)
     page = replace(page, notes=[*page.notes, *notes(history)])

@@ -77,6 +77,8 @@ DECISION_COLUMNS = pa.schema(
         pa.field("messages", pa.int64()),
         # In which order messages of several keys were decided on; see docs/history.md.
         pa.field("places", _INTS),
+        # Of all messages of the run; null in older files, whose messages have 1.
+        pa.field("priority", pa.int32()),
     ]
 )
 

@@ -27,7 +27,7 @@ class Wanted:
     """What a process is to do with a segment."""
 
     what: str
-    """`verify`, `checkpoint`, or the kind of a course: `recorded`, `as it was`, `policy`."""
+    """`verify`, `judge`, `checkpoint`, or the kind of a course: `recorded`, `as it was`, `policy`."""
     segment: Segment
     policy: str | None = None
     seed: int = 0

@@ -1,4 +1,4 @@
-"""The batch read: what a queue's log retains when the query is planned."""
+"""The batch read: what the logs of queues retain when the query is planned."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from pyspark_fila.broker import BrokerLog, LogBounds
 from pyspark_fila.errors import DataLoss
 from pyspark_fila.filters import OFFSET_END, take_over
 from pyspark_fila.options import EARLIEST, LATEST, ReadOptions
-from pyspark_fila.ranges import LogRange, log, read_range, split
+from pyspark_fila.ranges import LogPart, LogRange, log, read_part, split
+from pyspark_fila.subscribed import met
 
 
 class LogReader(DataSourceReader):
-    """Plans and reads a range of the log, where Spark pushes no filters down."""
+    """Plans and reads ranges of logs, where Spark pushes no filters down."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
@@ -33,10 +34,20 @@ class LogReader(DataSourceReader):
         )
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Ask the broker where the log begins and ends, and split what is wanted of it."""
-        broker = BrokerLog(self._options.connection, self._options.queue)
+        """Ask the broker where the logs begin and end, and split what is wanted of them."""
+        ranges = [self._range_of(name) for name in met(self._options) if self._wanted.queue in ("", name)]
+        # Spark takes no list of nothing for an empty table.
+        return split(ranges, self._options.partitions) or [LogPart(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one part, in a worker."""
+        assert isinstance(partition, LogPart)
+        return read_part(self._options, self._schema, partition)
+
+    def _range_of(self, queue: str) -> LogRange:
+        broker = BrokerLog(self._options.connection, queue)
         bounds = broker.bounds()
-        self._check_start(bounds)
+        self._check_start(queue, bounds)
         wanted = self._wanted
         start = bounds.head if self._options.starting_offset == LATEST else max(wanted.start, bounds.oldest)
         end = min(wanted.end, bounds.head)
@@ -47,22 +58,16 @@ class LogReader(DataSourceReader):
             end = min(end, broker.offset_at(wanted.to_time, bounds))
         first = broker.first_from(start) if start < end else None
         start = first[0] if first else end
-        wanted = replace(wanted, start=start, end=end, from_time=None, to_time=None, creation=bounds.creation)
-        return split(wanted, self._options.partitions) or [replace(wanted, start=1, end=1)]
+        return replace(
+            wanted, start=start, end=end, from_time=None, to_time=None, creation=bounds.creation, queue=queue
+        )
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one part, in a worker."""
-        assert isinstance(partition, LogRange)
-        if partition.start >= partition.end:
-            return iter(())
-        return read_range(self._options, self._schema, partition)
-
-    def _check_start(self, bounds: LogBounds) -> None:
+    def _check_start(self, queue: str, bounds: LogBounds) -> None:
         start = self._options.starting_offset
         if start in (EARLIEST, LATEST) or int(start) >= bounds.oldest:
             return
         problem = (
-            f"queue {self._options.queue} keeps nothing below offset {bounds.oldest} any more, and startingOffset is "
+            f"queue {queue} keeps nothing below offset {bounds.oldest} any more, and startingOffset is "
             f"{start}; start at 'earliest', or set failOnDataLoss to false"
         )
         if self._options.fail_on_data_loss:
@@ -74,6 +79,6 @@ class FilteringLogReader(LogReader):
     """The same where Spark pushes filters down."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take over what the broker can filter by: fairness key, offsets, append times."""
+        """Take over what the broker can filter by: queue, fairness key, offsets, append times."""
         self._wanted, left = take_over(filters, self._wanted)
         return left

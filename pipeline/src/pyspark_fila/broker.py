@@ -27,6 +27,8 @@ class LogBounds:
     head: int
     creation: str = ""
     """Tells this queue from each other one, also of its name; empty where the broker does not tell."""
+    stored_bytes: int = 0
+    """Of headers and payloads that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,9 @@ class BrokerLog:
     def bounds(self) -> LogBounds:
         """Return which queue it is, and where its log begins and ends; every message below `head` can be read."""
         stats = self._stats()
-        return LogBounds(int(stats.tail_offset), int(stats.head_offset), str(stats.creation_id))
+        return LogBounds(
+            int(stats.tail_offset), int(stats.head_offset), str(stats.creation_id), int(stats.stored_bytes)
+        )
 
     def keeping(self) -> Keeping:
         """Return the queue's retention."""
@@ -63,10 +67,17 @@ class BrokerLog:
 
     def first_from(self, offset: int) -> tuple[int, datetime] | None:
         """Return offset and append time of the first message at or after `offset`, None when there is none."""
+        message = self._message_from(offset)
+        return (message.metadata.offset, message.timestamps.appended_at.ToDatetime(UTC)) if message else None
+
+    def size_at(self, offset: int) -> int:
+        """Return how many bytes the first message at or after `offset` has, headers included; 0 when there is none."""
+        message = self._message_from(offset)
+        return int(message.ByteSize()) if message else 0
+
+    def _message_from(self, offset: int) -> Any:
         request = pb.ReadLogRequest(queue=self.queue, from_offset=max(offset, 1), max_batch=1)
-        for message in self.read(request):
-            return message.metadata.offset, message.timestamps.appended_at.ToDatetime(UTC)
-        return None
+        return next(self.read(request), None)
 
     def offset_at(self, moment: datetime, bounds: LogBounds) -> int:
         """Return the first offset whose message was appended at `moment` or later; the head when none was.
@@ -104,6 +115,11 @@ class BrokerLog:
                 attempt += 1
             finally:
                 stream.cancel()
+
+    def queue_names(self) -> list[str]:
+        """Return the names of all queues that this key may see, in their order."""
+        answer = self._call("ListQueues", pb.ListQueuesRequest(), pb.ListQueuesResponse)
+        return [queue.name for queue in answer.queues]
 
     def channel_exists(self, channel: str) -> bool:
         """Return whether the queue has that channel."""

@@ -38,8 +38,27 @@ SCHEMA = StructType(
     ]
 )
 
+QUEUE = StructField("queue", StringType(), nullable=False)
+"""The column that rows of several queues have besides."""
 
-def _micros(moment: Timestamp) -> int:
+PENDING_SCHEMA = StructType(
+    [
+        QUEUE,
+        StructField("id", StringType(), nullable=False),
+        StructField("fairness_key", StringType(), nullable=False),
+        StructField("state", StringType(), nullable=False),
+        StructField("enqueued_at", TimestampType(), nullable=False),
+        StructField("due_at", TimestampType(), nullable=True),
+        StructField("attempts", IntegerType(), nullable=False),
+        StructField("age_ms", LongType(), nullable=False),
+        StructField("cost", DoubleType(), nullable=False),
+    ]
+)
+"""What is pending now, one row a message."""
+
+
+def micros(moment: Timestamp) -> int:
+    """Return a moment as Arrow has it."""
     return moment.seconds * 1_000_000 + moment.nanos // 1000
 
 
@@ -52,17 +71,17 @@ VALUES: dict[str, Callable[[Any], Any]] = {
     "weight": lambda message: message.metadata.weight,
     "cost": lambda message: message.metadata.cost,
     "throttle_keys": lambda message: list(message.metadata.throttle_keys),
-    "enqueued_at": lambda message: _micros(message.timestamps.enqueued_at),
-    "appended_at": lambda message: _micros(message.timestamps.appended_at),
+    "enqueued_at": lambda message: micros(message.timestamps.enqueued_at),
+    "appended_at": lambda message: micros(message.timestamps.appended_at),
 }
 
 
-def check_schema(wanted: StructType) -> None:
-    """Raise OptionInvalid unless `wanted` has columns of SCHEMA only, each with its type.
+def check_schema(wanted: StructType, there: StructType) -> None:
+    """Raise OptionInvalid unless `wanted` has columns of `there` only, each with its type.
 
     Fewer columns are right, and cheaper: what is left out is never turned into Arrow.
     """
-    known = {field.name: field.dataType for field in SCHEMA.fields}
+    known = {field.name: field.dataType for field in there.fields}
     for field in wanted.fields:
         if field.name not in known:
             raise OptionInvalid(
@@ -83,10 +102,12 @@ def arrow_schema(wanted: StructType) -> pa.Schema:
     return to_arrow_schema(wanted, timezone="UTC")
 
 
-def arrow_batch(messages: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
-    """Return the messages as columns of `schema`."""
+def arrow_batch(messages: Sequence[Any], schema: pa.Schema, queue: str) -> pa.RecordBatch:
+    """Return messages of one queue as columns of `schema`."""
     arrays = [
-        pa.array([value(message) for message in messages], type=field.type)
-        for field, value in ((field, VALUES[field.name]) for field in schema)
+        pa.repeat(pa.scalar(queue, field.type), len(messages))
+        if field.name == QUEUE.name
+        else pa.array(list(map(VALUES[field.name], messages)), type=field.type)
+        for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from pyspark_fila.columns import SCHEMA
+from pyspark_fila.columns import QUEUE, SCHEMA
 from pyspark_fila.ranges import LogRange
 
 OFFSET_END = 2**63 - 1
@@ -59,7 +59,7 @@ def take_over(filters: Iterable[Filter], wanted: LogRange) -> tuple[LogRange, li
 def _narrowed(given: Filter, wanted: LogRange) -> tuple[LogRange, bool] | None:
     """The range under one filter and whether it holds exactly; None for a filter that says nothing here."""
     if isinstance(given, IsNotNull):
-        return (wanted, True) if given.attribute[0] in SCHEMA.names else None
+        return (wanted, True) if given.attribute[0] in (*SCHEMA.names, QUEUE.name) else None
     value = getattr(given, "value", None)
     attribute = getattr(given, "attribute", None)
     if value is None or attribute is None or len(attribute) != 1:
@@ -68,6 +68,8 @@ def _narrowed(given: Filter, wanted: LogRange) -> tuple[LogRange, bool] | None:
         if not value or wanted.fairness_key not in ("", value):
             return None
         return replace(wanted, fairness_key=value), True
+    if attribute == ("queue",) and isinstance(given, EqualTo | EqualNullSafe):
+        return (replace(wanted, queue=value), True) if wanted.queue in ("", value) else None
     if attribute == ("offset",) and isinstance(value, int):
         return _offsets(given, value, wanted)
     if attribute == ("appended_at",) and isinstance(value, datetime):

@@ -21,6 +21,8 @@ lost: how many were gone before they could be read, since the query began.
 remade: how often the query went on with another queue than it had read: what the one before still held is not known.
 """
 KEYS = frozenset(("queue", "creation", "offset", "lost", "remade"))
+KEYS_OF_SEVERAL = frozenset(("queues", "gone"))
+"""Where a query of several queues stands: each queue's own offset by its name, and how many queues went."""
 
 
 def stands_at(queue: str, bounds: LogBounds, offset: int, lost: int = 0, remade: int = 0) -> Offset:
@@ -30,13 +32,40 @@ def stands_at(queue: str, bounds: LogBounds, offset: int, lost: int = 0, remade:
 
 def check_known(offset: Offset) -> None:
     """Raise OptionInvalid for an offset that a newer version wrote."""
-    unknown = sorted(set(offset) - KEYS)
+    unknown = sorted(set(offset) - (KEYS_OF_SEVERAL if "queues" in offset else KEYS))
     if unknown:
         raise OptionInvalid(
             "checkpointLocation",
             f"its offset says {', '.join(unknown)}, which this version of fila-spark does not know: a newer one wrote "
             "it; go on with that one",
         )
+
+
+def parts_of(queue: str, start: Offset) -> dict[str, Offset]:
+    """Return each queue's own offset by its name; `queue` is the one that the query names, empty where it may read
+    several. Raises OptionInvalid for the offset of a query of the other kind."""
+    check_known(start)
+    if bool(queue) == ("queues" in start):
+        of, now = f'the one queue "{start.get("queue", "")}"', "queues"
+        if queue:
+            of, now = f"several queues ({', '.join(sorted(start['queues'])) or 'none yet'})", "queue"
+        raise OptionInvalid(
+            "checkpointLocation",
+            f"is of a query that read {of}, and this one has the option {now}; begin with another checkpointLocation",
+        )
+    if queue:
+        return {queue: start}
+    return {name: {"queue": name, **part} for name, part in start["queues"].items()}
+
+
+def joined(queue: str, parts: dict[str, Offset], gone: int) -> Offset:
+    """Return the offset of a query that stands so in each of its queues."""
+    if queue:
+        return parts[queue]
+    without = {
+        name: {key: part[key] for key in part if key != "queue"} for name, part in sorted(parts.items())
+    }
+    return {"queues": without, "gone": gone}
 
 
 def what_is_wrong(queue: str, bounds: LogBounds, start: Offset) -> str:

@@ -18,6 +18,8 @@ from pyspark_fila.tables import is_of_table, is_table
 
 EARLIEST: Literal["earliest"] = "earliest"
 LATEST: Literal["latest"] = "latest"
+LOG: Literal["log"] = "log"
+PENDING: Literal["pending"] = "pending"
 
 NAME_BYTES_MAX = 255
 OFFSET_MAX = 2**63 - 1
@@ -26,6 +28,7 @@ PARTITIONS_MAX = 10_000
 
 _HOST_PORT = re.compile(r"(?:https?://)?(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})/?")
 _QUEUE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_PATTERN = re.compile(r"[A-Za-z0-9_*-][A-Za-z0-9._*-]*")
 
 Start = int | Literal["earliest", "latest"]
 Use = Literal["batch read", "streaming read", "batch write", "streaming write"]
@@ -39,6 +42,11 @@ class ReadOptions:
 
     connection: Connection
     queue: str
+    """The one queue; empty where `queues` says which."""
+    queues: tuple[str, ...]
+    """Names and patterns of several queues; empty where `queue` says which."""
+    view: Literal["log", "pending"]
+    """The log, or what is pending now."""
     fairness_key: str
     """Only this key's messages; empty for all."""
     starting_offset: Start
@@ -54,6 +62,12 @@ class ReadOptions:
     """Messages in one Arrow batch, at most."""
     messages_per_trigger: int
     """Streaming: messages of a micro-batch, at most; 0 for no limit."""
+    bytes_per_trigger: int
+    """Streaming: about so many bytes of a micro-batch, at most; 0 for no limit."""
+    least_per_trigger: int
+    """Streaming: fewer messages wait for more of them; 0 for no such wait."""
+    trigger_delay_ms: int
+    """Streaming: and go after this time all the same."""
     fail_on_data_loss: bool
     channel: str
     """Streaming: the channel that keeps unread messages in the log; empty for none."""
@@ -72,6 +86,8 @@ class WriteOptions:
     """Messages in one call, at most."""
     sink_id: str
     """Batch writes: the name under which this write is done once; empty for one of its own."""
+    sink_version: int | None
+    """Batch writes: the number of this write under that name; None for a name that is used once."""
     accept_gap: bool
     """Streaming: go on although the broker has forgotten what it published last."""
 
@@ -87,6 +103,7 @@ def check_options(given: Mapping[str, str]) -> None:
         options.get(name, None)
     _connection(options, 1)
     options.queue(needed=False)
+    options.check_pairs()
 
 
 def parse_options(given: Mapping[str, str]) -> ReadOptions:
@@ -96,6 +113,8 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
     read = ReadOptions(
         connection=_connection(options, 10_000),
         queue=options.queue(),
+        queues=options.get("queues", ()),
+        view=options.get("view", LOG),
         fairness_key=options.get("fairnessKey", ""),
         starting_offset=options.get("startingOffset", EARLIEST),
         ending_offset=options.get("endingOffset", LATEST),
@@ -104,6 +123,9 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
         partitions=options.get("partitions", 4),
         batch_size=options.get("batchSize", 1000),
         messages_per_trigger=options.get("maxMessagesPerTrigger", 100_000),
+        bytes_per_trigger=options.get("maxBytesPerTrigger", 0),
+        least_per_trigger=options.get("minMessagesPerTrigger", 0),
+        trigger_delay_ms=options.get("maxTriggerDelay", 900_000),
         fail_on_data_loss=options.get("failOnDataLoss", True),
         channel=options.get("channel", ""),
         poll_interval_ms=options.get("pollIntervalMs", 500),
@@ -121,14 +143,17 @@ def parse_write_options(given: Mapping[str, str]) -> WriteOptions:
         queue=options.queue(needed=False),
         batch_size=options.get("batchSize", 1000),
         sink_id=options.get("sinkId", ""),
+        sink_version=options.get("sinkVersion", None),
         accept_gap=options.get("acceptGap", False),
     )
 
 
 def refuse_for(use: Use, given: Mapping[str, str]) -> None:
     """Raise OptionInvalid for an option that this use would silently ignore."""
-    for name in _Given.of(given).values:
-        if use not in OPTIONS[name].uses:
+    options = _Given.of(given)
+    logs_only = use == "batch read" and options.get("view", LOG) == LOG
+    for name in options.values:
+        if use not in OPTIONS[name].uses or (name == "channel" and logs_only):
             raise OptionInvalid(name, f"has no meaning in a {use}; remove it")
 
 
@@ -162,6 +187,15 @@ def _check_together(read: ReadOptions, options: _Given) -> None:
     start, end = read.starting_offset, read.ending_offset
     if isinstance(start, int) and isinstance(end, int) and end < start:
         raise OptionInvalid("endingOffset", f"is {end}, below startingOffset {start}")
+    if read.queues and (isinstance(start, int) or isinstance(end, int)):
+        name = "startingOffset" if isinstance(start, int) else "endingOffset"
+        raise OptionInvalid(
+            name,
+            "is a number, which each queue counts for itself; with queues give a timestamp, earliest or latest",
+        )
+    most, least = read.messages_per_trigger, read.least_per_trigger
+    if most and least > most:
+        raise OptionInvalid("minMessagesPerTrigger", f"is {least}, above maxMessagesPerTrigger {most}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +239,31 @@ class _Given:
             got = "" if name == "token" else f", got {value!r}"
             raise OptionInvalid(name, f"{problem}{got}") from None
 
-    def queue(self, *, needed: bool = True) -> str:
-        if "queue" in self.values and "path" in self.values:
+    def check_pairs(self) -> None:
+        """Which options belong together, and which exclude each other."""
+        if "channel" in self.values and "queues" in self.values:
             raise OptionInvalid(
-                "queue", "the queue is named twice, by the option and by load(); name it once"
+                "channel",
+                "belongs to one queue, and queues names several; give the queues a soft retention, or read each of "
+                "them by a query of its own",
             )
+        for name, other in (("sinkVersion", "sinkId"), ("maxTriggerDelay", "minMessagesPerTrigger")):
+            if name in self.values and other not in self.values:
+                raise OptionInvalid(name, f"says nothing without {other}; give both")
+        if str(self.get("view", LOG)) == PENDING:
+            for name in sorted(self.values.keys() - OF_PENDING, key=str.lower):
+                raise OptionInvalid(name, "has no meaning where view is pending; remove it")
+
+    def queue(self, *, needed: bool = True) -> str:
+        named = [name for name in ("queue", "path", "queues") if name in self.values]
+        if len(named) > 1:
+            said = {"queue": "the option queue", "path": "load()", "queues": "the option queues"}
+            raise OptionInvalid(
+                named[-1] if named[-1] == "queues" else "queue",
+                f"the queue is named twice, by {said[named[0]]} and by {said[named[1]]}; name it once",
+            )
+        if "queues" in self.values:
+            return ""
         name = str(self.get("queue", "") or self.get("path", ""))
         if needed and not name:
             raise OptionInvalid(
@@ -287,6 +341,31 @@ def _file(text: str) -> str:
     return text
 
 
+def _queues(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in names:
+        if len(name) > NAME_BYTES_MAX or _PATTERN.fullmatch(name) is None:
+            raise ValueError(
+                "must be names of queues with commas between them, in which * stands for any characters, such as "
+                "orders,billing-*"
+            )
+    return names
+
+
+def _view(text: str) -> str:
+    if text.lower() not in (LOG, PENDING):
+        raise ValueError("must be log or pending")
+    return text.lower()
+
+
+def _span_ms(text: str) -> int:
+    found = re.fullmatch(r"(\d{1,9}) ?(ms|s|m|h)", text)
+    span_ms = int(found[1]) * {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}[found[2]] if found else 0
+    if not 1 <= span_ms <= 86_400_000:
+        raise ValueError("must be a time up to 24h, such as 30s or 15m")
+    return span_ms
+
+
 def _server_name(text: str) -> str:
     if not text or re.fullmatch(r"[A-Za-z0-9._:-]+", text) is None:
         raise ValueError("must be the name in the broker's certificate, such as fila.example.com")
@@ -312,6 +391,8 @@ OPTIONS: dict[str, Option] = {
     "timeoutMs": Option(_whole(1, 3_600_000)),
     "queue": Option(_name),
     "path": Option(_name),
+    "queues": Option(_queues, READS),
+    "view": Option(_view, ("batch read",)),
     "batchSize": Option(_whole(1, BATCH_SIZE_MAX)),
     "fairnessKey": Option(str, READS),
     "startingOffset": Option(_start, READS),
@@ -320,27 +401,55 @@ OPTIONS: dict[str, Option] = {
     "endingTimestamp": Option(_moment, ("batch read",)),
     "partitions": Option(_whole(1, PARTITIONS_MAX), READS),
     "failOnDataLoss": Option(_truth, READS),
-    "channel": Option(_name, ("streaming read",)),
+    "channel": Option(_name, READS),
     "maxMessagesPerTrigger": Option(_whole(0, OFFSET_MAX), ("streaming read",)),
+    "maxBytesPerTrigger": Option(_whole(1, OFFSET_MAX), ("streaming read",)),
+    "minMessagesPerTrigger": Option(_whole(1, OFFSET_MAX), ("streaming read",)),
+    "maxTriggerDelay": Option(_span_ms, ("streaming read",)),
     "pollIntervalMs": Option(_whole(10, 3_600_000), ("streaming read",)),
     "sinkId": Option(_name, ("batch write",)),
+    "sinkVersion": Option(_whole(0, OFFSET_MAX), ("batch write",)),
     "acceptGap": Option(_truth, ("streaming write",)),
 }
+OF_PENDING = frozenset(
+    (
+        "address",
+        "token",
+        "tokenFile",
+        "caFile",
+        "certFile",
+        "keyFile",
+        "serverName",
+        "timeoutMs",
+        "queue",
+        "path",
+        "queues",
+        "view",
+        "fairnessKey",
+        "partitions",
+        "channel",
+    )
+)
+"""The options of a read of what is pending."""
 SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
 """What Spark hands to a stream's sink among its options."""
 _FILE_OF_KEY = "is not taken: Spark shows an option of that name in plans and pages. "
 NAMED_OTHERWISE: dict[str, str] = {
     "apikey": f"{_FILE_OF_KEY}Give the key as token, which Spark redacts, or its file as tokenFile",
     "apikeyfile": "is called tokenFile",
-    "subscribe": "is called queue: one source reads one queue",
-    "subscribepattern": "has no like: one source reads one queue, named by the option queue",
-    "assign": "has no like: one source reads one queue, named by the option queue",
+    "subscribe": "is called queue, or queues where it names several",
+    "subscribepattern": "is called queues, in which * stands for any characters, such as billing-*",
+    "assign": "is called queue, or queues where it names several; a queue has no partitions",
     "topic": "is called queue",
     "startingoffsets": "is called startingOffset, and takes earliest, latest or a number",
     "endingoffsets": "is called endingOffset, and takes latest or a number",
     "startingoffsetsbytimestamp": "is called startingTimestamp",
     "endingoffsetsbytimestamp": "is called endingTimestamp",
     "maxoffsetspertrigger": "is called maxMessagesPerTrigger",
+    "minoffsetspertrigger": "is called minMessagesPerTrigger",
+    "maxfilespertrigger": "is called maxMessagesPerTrigger",
+    "txnappid": "is called sinkId",
+    "txnversion": "is called sinkVersion",
     "minpartitions": "is called partitions",
     "groupidprefix": "has no like: the option channel names what keeps unread messages for a stream",
     "includeheaders": "has no like: the column headers is always there",

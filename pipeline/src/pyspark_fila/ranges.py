@@ -1,9 +1,9 @@
-"""A range of the log, the tasks it is split into, and reading one of them."""
+"""Ranges of logs, the tasks they are split into, and reading one of them."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -41,23 +41,48 @@ class LogRange(InputPartition):
     """Whether a message that is gone from it is a loss; not so where the read asked for whatever is retained."""
     creation: str = ""
     """The queue's creation id when this was planned."""
+    queue: str = ""
 
 
-def split(whole: LogRange, tasks_max: int) -> list[LogRange]:
-    """Split a range into equal parts, so that the tasks of one trigger share its messages evenly."""
-    length = whole.end - whole.start
-    if length <= 0:
+@dataclass(frozen=True)
+class LogPart(InputPartition):
+    """What one task reads: a stretch of one queue's log, or of several, one after the other."""
+
+    ranges: tuple[LogRange, ...]
+
+
+def split(wholes: Sequence[LogRange], tasks_max: int) -> list[LogPart]:
+    """Split ranges into equal parts, so that the tasks of one trigger share their messages evenly."""
+    wholes = [whole for whole in wholes if whole.end > whole.start]
+    length = sum(whole.end - whole.start for whole in wholes)
+    if not length:
         return []
     count = max(1, min(tasks_max, length // MESSAGES_PER_TASK_MIN))
-    edges = [whole.start + length * i // count for i in range(count + 1)]
-    return [replace(whole, start=start, end=end) for start, end in pairwise(edges)]
+    edges = [length * i // count for i in range(count + 1)]
+    return [LogPart(tuple(_cut(wholes, start, end))) for start, end in pairwise(edges)]
 
 
-def read_range(options: ReadOptions, schema: StructType, part: LogRange) -> Iterator[pa.RecordBatch]:
-    """Read one part of the log as Arrow batches. Runs in a worker; a task that is tried again reads the same."""
-    broker = BrokerLog(options.connection, options.queue)
+def _cut(wholes: Sequence[LogRange], start: int, end: int) -> Iterator[LogRange]:
+    """What stands from `start` to below `end` where the ranges are laid end to end."""
+    before = 0
+    for whole in wholes:
+        length = whole.end - whole.start
+        low, high = max(start - before, 0), min(end - before, length)
+        if low < high:
+            yield replace(whole, start=whole.start + low, end=whole.start + high)
+        before += length
+
+
+def read_part(options: ReadOptions, schema: StructType, part: LogPart) -> Iterator[pa.RecordBatch]:
+    """Read what one task is to read as Arrow batches. Runs in a worker; a task that is tried again reads the same."""
+    for stretch in part.ranges:
+        yield from _read_range(options, schema, stretch)
+
+
+def _read_range(options: ReadOptions, schema: StructType, part: LogRange) -> Iterator[pa.RecordBatch]:
+    broker = BrokerLog(options.connection, part.queue)
     request = pb.ReadLogRequest(
-        queue=options.queue,
+        queue=part.queue,
         from_offset=part.start,
         to_offset=part.end,
         fairness_key=part.fairness_key,
@@ -73,7 +98,7 @@ def read_range(options: ReadOptions, schema: StructType, part: LogRange) -> Iter
         if response.messages:
             if not filtered:
                 gaps.see([message.metadata.offset for message in response.messages])
-            yield arrow_batch(response.messages, columns)
+            yield arrow_batch(response.messages, columns, part.queue)
     if filtered:
         gaps.lowest = part.start
     else:
@@ -107,14 +132,14 @@ def _check_nothing_was_taken(broker: BrokerLog, options: ReadOptions, part: LogR
     """Retention takes from the oldest on: what it took of this part while it was read lies below the oldest now. A
     queue that was made anew meanwhile has other messages."""
     bounds = broker.bounds()
-    check_same(options.queue, part.creation, bounds)
+    check_same(part.queue, part.creation, bounds)
     if gaps.lowest is None or not part.complete:
         return
     oldest = bounds.oldest
     if oldest <= gaps.lowest:
         return
     problem = (
-        f"retention took messages of queue {options.queue} while they were read: offsets {gaps.lowest} to "
+        f"retention took messages of queue {part.queue} while they were read: offsets {gaps.lowest} to "
         f"{min(oldest, part.end) - 1} are gone; keep them longer, or set failOnDataLoss to false"
     )
     if options.fail_on_data_loss:

@@ -9,11 +9,13 @@ from pyspark.sql.types import StructType
 
 from pyspark_fila.batch import FilteringLogReader, LogReader
 from pyspark_fila.broker_sink import BrokerQueues
-from pyspark_fila.columns import SCHEMA, check_schema
+from pyspark_fila.columns import PENDING_SCHEMA, QUEUE, SCHEMA, check_schema
 from pyspark_fila.errors import OptionInvalid
 from pyspark_fila.filters import are_offered
 from pyspark_fila.options import (
+    PENDING,
     READS,
+    ReadOptions,
     Use,
     WriteOptions,
     check_options,
@@ -21,6 +23,7 @@ from pyspark_fila.options import (
     parse_write_options,
     refuse_for,
 )
+from pyspark_fila.pending import PendingReader
 from pyspark_fila.rows import check_write_schema
 from pyspark_fila.stream import LogStreamReader, RefusedReader
 from pyspark_fila.tables import is_table, table_options, table_schema
@@ -28,7 +31,7 @@ from pyspark_fila.writing import QueueStreamWriter, QueueWriter
 
 
 class DefaultSource(DataSource):
-    """A queue's retained log as rows, one a message, in the columns of `columns.SCHEMA`.
+    """The retained logs of queues as rows, one a message, in the columns of `columns.SCHEMA`; or what is pending.
 
     Options are checked here, in the driver, before anything is planned; the broker is asked when the query is.
     """
@@ -46,18 +49,23 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         """Return every column; a query may ask for fewer with `.schema(...)`."""
-        parse_options(self._given)
-        return table_schema(SCHEMA, self._given) if is_table(self._given) else SCHEMA
+        columns = _columns(parse_options(self._given))
+        return table_schema(columns, self._given) if is_table(self._given) else columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the batch reader."""
         options = parse_options(self._of("batch read", schema))
+        check_schema(schema, _known(options))
+        if options.view == PENDING:
+            return PendingReader(options, schema)
         return FilteringLogReader(options, schema) if are_offered() else LogReader(options, schema)
 
     def streamReader(self, schema: StructType) -> LogStreamReader | RefusedReader:  # noqa: N802 - Spark's name
         """Return the streaming reader; where nothing can be read, one that says so as soon as Spark asks it."""
         try:
-            return LogStreamReader(parse_options(self._of("streaming read", schema)), schema)
+            options = parse_options(self._of("streaming read", schema))
+            check_schema(schema, _known(options))
+            return LogStreamReader(options, schema)
         except OptionInvalid as problem:
             # PySpark's runner hides what is raised here behind an error of its own.
             return RefusedReader(problem)
@@ -79,7 +87,6 @@ class DefaultSource(DataSource):
         refuse_for(use, self._given)
         of_table = table_options(schema)
         if use in READS:
-            check_schema(schema)
             return of_table | self._given
         if of_table and not self._given:
             # The columns may be those of the table that is written, or of one that the rows were read from.
@@ -89,6 +96,17 @@ class DefaultSource(DataSource):
                 "TEMPORARY VIEW orders (payload BINARY) USING fila OPTIONS (address '...', queue '...')",
             )
         return self._given
+
+
+def _columns(options: ReadOptions) -> StructType:
+    if options.view == PENDING:
+        return PENDING_SCHEMA
+    return StructType([QUEUE, *SCHEMA.fields]) if options.queues else SCHEMA
+
+
+def _known(options: ReadOptions) -> StructType:
+    """The columns that a query may ask for by name."""
+    return PENDING_SCHEMA if options.view == PENDING else StructType([*SCHEMA.fields, QUEUE])
 
 
 def _check_write(options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:

@@ -7,8 +7,7 @@ That is when the channel is moved. `commit` comes a batch late, and for the last
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,23 +20,20 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_fila.broker import BrokerLog, Keeping, LogBounds
-from pyspark_fila.errors import DataLoss, OptionInvalid
-from pyspark_fila.identity import Offset, check_known, gone_on, stands_at, what_is_wrong
-from pyspark_fila.options import EARLIEST, ReadOptions
-from pyspark_fila.ranges import LogRange, log, read_range, split
-
-CHANNEL_MOVES_S = 10.0
-"""A seek costs the broker work for everything the channel still has pending, so the channel follows at this pace."""
+from pyspark_fila.errors import OptionInvalid
+from pyspark_fila.identity import Offset
+from pyspark_fila.options import OFFSET_MAX, ReadOptions
+from pyspark_fila.query_progress import QueryProgress
+from pyspark_fila.ranges import LogPart, read_part, split
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a queue's log as micro-batches. Making one contacts nobody: Spark makes it in several processes."""
+    """Reads queues' logs as micro-batches. Making one contacts nobody: Spark makes it in several processes."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._progress = _Progress(options)
+        self._progress = QueryProgress(options)
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Return where a query without a checkpoint begins."""
@@ -45,29 +41,31 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit a trigger."""
-        most = self._options.messages_per_trigger
-        return ReadMaxRows(most) if most else ReadAllAvailable()
+        options = self._options
+        if not (options.messages_per_trigger or options.bytes_per_trigger or options.least_per_trigger):
+            return ReadAllAvailable()
+        return ReadMaxRows(options.messages_per_trigger or OFFSET_MAX)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Return where the next micro-batch ends; `start` when there is nothing new. Asked 80 times a second."""
-        return self._progress.next_end(start, limit.max_rows if isinstance(limit, ReadMaxRows) else 0)
+        return self._progress.next_end(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the end: what is appended from now on is the next run's."""
         self._progress.fix_end()
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
-        """Return the log's end, for the query's progress: its distance from `endOffset` is the lag."""
-        return {"queue": self._options.queue, "offset": self._progress.bounds().head}
+        """Return the logs' ends, for the query's progress: their distance from `endOffset` is the lag."""
+        return self._progress.latest()
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Split a micro-batch evenly; also one that is replayed after a restart."""
-        return split(self._progress.kept_range(start, end), self._options.partitions)
+        return split(self._progress.kept_ranges(start, end), self._options.partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one part, in a worker."""
-        assert isinstance(partition, LogRange)
-        return read_range(self._options, self._schema, partition)
+        assert isinstance(partition, LogPart)
+        return read_part(self._options, self._schema, partition)
 
     def commit(self, end: Offset) -> None:
         """Do nothing: see the module's docstring."""
@@ -101,203 +99,3 @@ class RefusedReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Raise the reason."""
         raise self._problem
-
-
-class _Progress:
-    """What the query's one driver process remembers: a moment-old view of the log, and where the channel stands."""
-
-    def __init__(
-        self,
-        options: ReadOptions,
-        broker: BrokerLog | None = None,
-        now_s: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._options = options
-        self._broker = broker or BrokerLog(options.connection, options.queue)
-        self._now_s = now_s
-        self._bounds = LogBounds(1, 1)
-        self._bounds_until_s = float("-inf")
-        self._fixed: LogBounds | None = None
-        self._began = False
-        self._holds = False
-        """Whether the channel has kept what is unread ever since the checkpoint."""
-        self._moved_to = 0
-        self._moves_at_s = float("-inf")
-        self._caught_up: tuple[int, float] | None = None
-
-    def bounds(self, *, fresh: bool = False) -> LogBounds:
-        """The log's bounds as of at most `pollIntervalMs` ago."""
-        if fresh or self._now_s() >= self._bounds_until_s:
-            self._bounds = self._broker.bounds()
-            self._bounds_until_s = self._now_s() + self._options.poll_interval_ms / 1000
-        return self._bounds
-
-    def initial(self) -> Offset:
-        """Where to begin; a channel is placed there, so that what follows is kept from now on."""
-        bounds, options = self.bounds(fresh=True), self._options
-        if options.starting_time is not None:
-            start = self._broker.offset_at(options.starting_time, bounds)
-        elif isinstance(options.starting_offset, int):
-            start = options.starting_offset
-            if start > bounds.head:
-                raise OptionInvalid(
-                    "startingOffset",
-                    f"is {start}, and the next offset of queue {options.queue} is {bounds.head}; a stream begins at an "
-                    "offset that is there, or at 'latest'",
-                )
-        else:
-            start = bounds.oldest if options.starting_offset == EARLIEST else bounds.head
-        lost = max(0, bounds.oldest - start)
-        if lost:
-            self._tell_loss(start, bounds)
-        self._place_channel(start + lost)
-        return stands_at(options.queue, bounds, start + lost, lost)
-
-    def fix_end(self) -> None:
-        self._fixed = self.bounds(fresh=True)
-
-    def next_end(self, start: Offset, most: int) -> Offset:
-        check_known(start)
-        if self._is_elsewhere(start, self.bounds()):
-            return self._go_on(start)
-        self._begin(start["offset"])
-        self._move_channel(start)
-        bounds = self.bounds()
-        head = bounds.head if self._fixed is None else min(bounds.head, self._fixed.head)
-        if head <= start["offset"]:
-            self._caught_up = (start["offset"], self._now_s())
-            return start
-        queue, remade = self._options.queue, start.get("remade", 0)
-        lost = self._lost(start["offset"], bounds)
-        first = self._broker.first_from(max(start["offset"], bounds.oldest))
-        if first is None or first[0] >= head:
-            # Offsets that no message has. Nothing to read, unless a loss is to be counted.
-            if not lost:
-                return start
-            return stands_at(queue, bounds, min(bounds.oldest, head), start["lost"] + lost, remade)
-        end = min(head, first[0] + most) if most else head
-        return stands_at(queue, bounds, end, start["lost"] + lost, remade)
-
-    def kept_range(self, start: Offset, end: Offset) -> LogRange:
-        """What a micro-batch reads: without the offsets in front of it that no message has."""
-        nothing = LogRange(start["offset"], start["offset"])
-        if start["offset"] >= end["offset"] or start.get("remade", 0) != end.get("remade", 0):
-            return nothing  # the batch in which the query went on elsewhere
-        bounds = self.bounds(fresh=True)
-        if self._is_elsewhere(end, bounds) and end.get("creation") != bounds.creation:
-            return nothing  # the next batch goes on elsewhere, and says so in its offset
-        self._lost(start["offset"], bounds)
-        first = self._broker.first_from(max(start["offset"], bounds.oldest))
-        if first is None or first[0] >= end["offset"]:
-            return nothing
-        return LogRange(first[0], end["offset"], self._options.fairness_key, creation=bounds.creation)
-
-    # --- which queue it is ------------------------------------------------------------------
-
-    def _is_elsewhere(self, at: Offset, bounds: LogBounds) -> bool:
-        """Whether an offset means nothing in the queue that is there now. Raises DataLoss where that is not to be."""
-        problem = what_is_wrong(self._options.queue, bounds, at)
-        if not problem:
-            return False
-        if self._options.fail_on_data_loss:
-            raise DataLoss(
-                f"{problem}. Begin anew with another checkpointLocation, or set failOnDataLoss to false to go on with "
-                "what is there"
-            )
-        log.warning("%s", problem)
-        return True
-
-    def _go_on(self, start: Offset) -> Offset:
-        """A batch without rows that moves the query to the queue that is there now."""
-        bounds = self.bounds(fresh=True)
-        self._began = self._holds = False
-        self._moved_to, self._caught_up = 0, None
-        if self._fixed is not None:
-            self._fixed = bounds
-        return gone_on(self._options.queue, bounds, start)
-
-    # --- what the log no longer has ---------------------------------------------------------
-
-    def _lost(self, start: int, bounds: LogBounds) -> int:
-        """How many offsets from `start` on are gone. Raises DataLoss where that is not to be.
-
-        Offsets also jump without a loss: after a restart the broker goes on behind the block it had reserved. Then
-        an empty log looks as if it had lost that block, and only the time tells: what was appended after this query
-        had caught up cannot be gone while the queue's settings still keep it.
-        """
-        gone = bounds.oldest - start
-        if gone <= 0 or self._is_only_a_jump(start):
-            return 0
-        self._tell_loss(start, bounds)
-        return gone
-
-    def _tell_loss(self, start: int, bounds: LogBounds) -> None:
-        problem = (
-            f"queue {self._options.queue} no longer keeps offsets {start} to {bounds.oldest - 1}, which this query has "
-            f"not read; the first that is kept is {bounds.oldest}. Keep messages longer than the longest pause of the "
-            "query (option channel, or the queue's retention), and set failOnDataLoss to false to go on without them"
-        )
-        if self._options.fail_on_data_loss:
-            raise DataLoss(problem)
-        log.warning(problem)
-
-    def _is_only_a_jump(self, start: int) -> bool:
-        kept_s = self._kept_s(self._broker.keeping())
-        if kept_s == float("inf"):
-            return True
-        caught_up = self._caught_up
-        return caught_up is not None and caught_up[0] >= start and self._now_s() - caught_up[1] < kept_s
-
-    def _kept_s(self, keeping: Keeping) -> float:
-        """How long the queue keeps what this query has not read, at least."""
-        if keeping.hard_bytes:
-            return 0.0
-        hard_s = keeping.hard_period_ms / 1000 if keeping.hard_period_ms else float("inf")
-        return hard_s if self._holds else min(hard_s, keeping.soft_period_ms / 1000)
-
-    # --- the channel ------------------------------------------------------------------------
-
-    def _begin(self, start: int) -> None:
-        """Once a process: see that what is not read yet will be kept."""
-        if self._began:
-            return
-        channel = self._options.channel
-        if channel and not self._holds:
-            self._holds = self._broker.channel_exists(channel)
-        if channel and not self._holds:
-            # Somebody deleted it, and what was unread with it.
-            self._lost(start, self.bounds(fresh=True))
-            self._place_channel(start)
-        if not channel and self._options.fail_on_data_loss:
-            keeping = self._broker.keeping()
-            if not (keeping.soft_period_ms or keeping.soft_bytes):
-                raise OptionInvalid(
-                    "channel",
-                    f"must be given, because queue {self._options.queue} keeps no message that all its channels are "
-                    "done with, so a stream would miss what is acked before it is read; or give the queue a soft "
-                    "retention, or set failOnDataLoss to false",
-                )
-        self._began = True
-
-    def _place_channel(self, start: int) -> None:
-        channel = self._options.channel
-        if not channel:
-            return
-        if self._broker.channel_exists(channel):
-            self._broker.seek_channel(channel, start)
-        else:
-            self._broker.create_channel(channel, start)
-        self._holds = True
-        self._moved_to = start
-        self._moves_at_s = self._now_s() + CHANNEL_MOVES_S
-
-    def _move_channel(self, start: Offset) -> None:
-        """Let the channel be done with what the checkpoint has; never faster than CHANNEL_MOVES_S."""
-        offset = start["offset"]
-        if not self._options.channel or offset <= self._moved_to or self._now_s() < self._moves_at_s:
-            return
-        if self._is_elsewhere(start, self.bounds(fresh=True)):
-            return
-        self._broker.seek_channel(self._options.channel, offset)
-        self._moved_to = offset
-        self._moves_at_s = self._now_s() + CHANNEL_MOVES_S

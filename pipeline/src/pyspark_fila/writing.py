@@ -4,7 +4,8 @@
     driver    commit(all of them) ──► Publish            abort ──► Drop, which undoes nothing that was published
 
 A stream's sink is named after its query's id, and its batches are Spark's. A batch write is batch 0 of a sink of its
-own, or of the one that `sinkId` names: then a second write under that name changes nothing.
+own, or of the one that `sinkId` names: then a second write under that name changes nothing. With `sinkVersion` it is
+the batch of that number, and nothing is asked of the numbers before: what calls it (foreachBatch) may skip some.
 """
 
 from __future__ import annotations
@@ -184,20 +185,31 @@ class QueueWriter(DataSourceArrowWriter):
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
         self._sink_id = options.sink_id or f"{SINK_PREFIX}{uuid.uuid4()}"
+        self._batch = options.sink_version or 0
         sink = BrokerSink(options.connection, self._sink_id)
         self._epoch = sink.open(str(uuid.uuid4()), 0 if options.sink_id else ONE_JOB_KEEP_MS)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage a task's rows, in a worker."""
-        return _Task(self._options, self._sink_id, self._epoch, 0).stage_all(iterator)
+        return _Task(self._options, self._sink_id, self._epoch, self._batch).stage_all(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish, in the driver."""
         answer = _publish(
-            self._options, [message for message in messages if message is not None], accept_gap=False
+            self._options,
+            [message for message in messages if message is not None],
+            accept_gap=self._options.sink_version is not None,
         )
-        if answer.already_published:
+        if not answer.already_published:
+            return
+        if self._options.sink_version is None:
             log.warning("sink %s was written before: this write changed nothing", self._sink_id)
+        else:
+            log.warning(
+                "sink %s has published sinkVersion %d or a later one: this write changed nothing",
+                self._sink_id,
+                self._batch,
+            )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Give up."""

@@ -42,6 +42,7 @@ WITHOUT_CLIENT = {
     "limited",
     "extend",
     "await_lost",
+    "span_of",
 }
 """Operations that belong to something else than a client."""
 

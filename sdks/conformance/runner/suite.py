@@ -20,6 +20,9 @@ HERE = Path(__file__).parent.parent
 REPOSITORY = HERE.parent.parent
 AT_ONCE = 6
 IMPATIENT_MS = 5_000
+ATTEMPTS = 4
+"""At a scenario that counts frames. How many a client sends depends on the pace as well: one that says too much does so
+each time, and a machine that stood still for a moment does not."""
 
 SCENARIOS = [
     scenario
@@ -72,7 +75,11 @@ async def play_all(language: Language, parts: list[Part], folder: Path) -> list[
     async def one(number: int, scenario: Scenario) -> None:
         async with places:
             stage = Stage(driver, shared, folder, certificates, parts[number].fault)
-            outcomes[number][scenario.name] = await stage.play(scenario)
+            wrong = await stage.play(scenario)
+            left = ATTEMPTS - 1 if scenario.counts_frames and stage.fault is None else 0
+            while wrong is not None and left > 0:
+                wrong, left = await stage.play(scenario), left - 1
+            outcomes[number][scenario.name] = wrong
 
     try:
         await asyncio.gather(

@@ -23,7 +23,7 @@ func messageAnswer(m *fila.StoredMessage) answer {
 	told := answer{
 		"id": m.ID, "queue": m.Queue, "channel": m.Channel, "offset": m.Offset, "headers": orEmpty(m.Headers),
 		"payload": base64.StdEncoding.EncodeToString(m.Payload), "fairness_key": m.FairnessKey, "weight": m.Weight,
-		"cost": m.Cost, "throttle_keys": append([]string{}, m.ThrottleKeys...), "attempt_count": m.AttemptCount,
+		"cost": m.Cost, "priority": m.Priority, "throttle_keys": append([]string{}, m.ThrottleKeys...), "attempt_count": m.AttemptCount,
 		"enqueued_at_ms": m.EnqueuedAt.UnixMilli(), "appended_at_ms": m.AppendedAt.UnixMilli(), "due_at_ms": nil, "dead_letter": nil,
 	}
 	if !m.DueAt.IsZero() {

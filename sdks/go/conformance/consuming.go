@@ -10,6 +10,7 @@ import (
 	"time"
 
 	fila "github.com/fila-mq/fila/sdks/go"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // batchMax is how large a batch may be, as in the other languages.
@@ -228,4 +229,23 @@ func awaitLost(d *driver, ctx context.Context, r *request) (answer, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// spanOf is what a span begins with that works on the message: its parent, and its links.
+func spanOf(ctx context.Context, m *fila.Message, r *request) (answer, error) {
+	ctx, option := m.Traced(ctx, fila.TracedOption(r.Parent))
+	config := trace.NewSpanStartConfig(option)
+	links := []string{}
+	for _, link := range config.Links() {
+		links = append(links, spanName(link.SpanContext))
+	}
+	return answer{"parent": spanName(trace.SpanContextFromContext(ctx)), "links": links}, nil
+}
+
+// spanName is a span's trace and its id; empty where there is none.
+func spanName(span trace.SpanContext) string {
+	if !span.IsValid() {
+		return ""
+	}
+	return span.TraceID().String() + "-" + span.SpanID().String()
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	fila "github.com/fila-mq/fila/sdks/go"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
 )
 
 // answer is what a request gave: the fields of an `ok`.
@@ -42,6 +44,7 @@ func main() {
 	// One goroutine at a time: a call that is started runs until it waits, so calls start in the order of the
 	// lines.
 	runtime.GOMAXPROCS(1)
+	otel.SetTextMapPropagator(propagation.TraceContext{})
 	d := &driver{
 		output:    json.NewEncoder(os.Stdout),
 		clients:   map[string]*connected{},

@@ -119,11 +119,16 @@ var observing = map[string]operation{
 		return plain(told), err
 	}),
 	"pause_schedule": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
-		told, err := c.PauseSchedule(ctx, r.Queue, r.Schedule, r.Paused == nil || *r.Paused)
+		told, err := c.PauseSchedule(
+			ctx, r.Queue, r.Schedule, r.Paused == nil || *r.Paused, fila.PauseComment(r.Comment))
 		return plain(told), err
 	}),
 	"delete_schedule": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
 		return answer{}, c.DeleteSchedule(ctx, r.Queue, r.Schedule)
+	}),
+	"get_schedule": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		told, err := c.GetSchedule(ctx, r.Queue, r.Schedule)
+		return plain(told), err
 	}),
 	"list_schedules": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
 		told, err := c.ListSchedules(ctx, r.Queue, r.PageSize, r.PageToken)

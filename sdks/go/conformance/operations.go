@@ -79,6 +79,7 @@ var operations = map[string]operation{
 	"release": withMessage(func(ctx context.Context, m *fila.Message, _ *request) (answer, error) {
 		return nil, m.Release(ctx)
 	}),
+	"span_of": withMessage(spanOf),
 	"limited": withMessage(func(ctx context.Context, m *fila.Message, r *request) (answer, error) {
 		return nil, m.Limited(ctx, fila.Limited{RetryAfter: ms(r.RetryAfterMs), Limit: r.ThrottleKey, Reason: r.Error})
 	}),
@@ -140,8 +141,10 @@ var operations = map[string]operation{
 	"delete_queue": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
 		return nil, c.DeleteQueue(ctx, r.Queue, r.force()...)
 	}),
-	"list_queues": withClient(func(ctx context.Context, c *fila.Client, _ *request) (answer, error) {
-		got, err := c.ListQueues(ctx)
+	"list_queues": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		got, err := c.ListQueues(
+			ctx, fila.QueuesFrom(r.Prefix), fila.QueuesContaining(r.Containing),
+			fila.QueuesPage(r.PageSize, r.PageToken))
 		return answer{"queues": listed(got)}, err
 	}),
 	"get_stats": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
@@ -157,6 +160,11 @@ var operations = map[string]operation{
 		return answer{"purged": purged}, err
 	}),
 	"peek": withClient(peek),
+	"list_pending": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		opts, count := pageAsked(r)
+		seen, err := c.ListPending(ctx, r.Queue, count, opts...)
+		return answer{"messages": listed(seen)}, err
+	}),
 	"redrive": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
 		var opts []fila.RedriveOption
 		if r.Count != nil {
@@ -244,32 +252,6 @@ var operations = map[string]operation{
 	}),
 }
 
-func (r *request) keyPolicy() []fila.KeyPolicyOption {
-	var opts []fila.KeyPolicyOption
-	if r.Weight != nil {
-		opts = append(opts, fila.KeyWeight(*r.Weight))
-	}
-	if r.Paused != nil {
-		opts = append(opts, fila.KeyPaused(*r.Paused))
-	}
-	if r.MaxInFlight != nil {
-		opts = append(opts, fila.KeyMaxInFlight(*r.MaxInFlight))
-	}
-	if r.RatePerSecond != nil {
-		opts = append(opts, fila.KeyRate(*r.RatePerSecond))
-	}
-	if r.Burst != nil {
-		opts = append(opts, fila.KeyBurst(*r.Burst))
-	}
-	if r.CapByDefault {
-		opts = append(opts, fila.KeyCapByDefault())
-	}
-	if r.RateByDefault {
-		opts = append(opts, fila.KeyRateByDefault())
-	}
-	return opts
-}
-
 func (r *request) force() []fila.ForceOption {
 	if r.Force {
 		return []fila.ForceOption{fila.Force()}
@@ -353,7 +335,7 @@ func connectionEvents(d *driver, _ context.Context, r *request) (answer, error) 
 }
 
 func enqueue(ctx context.Context, c *fila.Client, r *request) (answer, error) {
-	receipt, err := c.EnqueueMessage(ctx, r.Queue, r.message())
+	receipt, err := c.EnqueueMessage(ctx, r.Queue, r.single())
 	return storedAnswer(receipt), err
 }
 
@@ -394,7 +376,7 @@ func lease(d *driver, ctx context.Context, r *request) (answer, error) {
 	return answer{"messages": messages}, err
 }
 
-func peek(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+func pageAsked(r *request) ([]fila.PeekOption, int) {
 	opts, count := as[fila.PeekOption](r.channel()), 10
 	if r.Fairness != nil {
 		opts = append(opts, fila.FairnessKey(*r.Fairness))
@@ -405,6 +387,11 @@ func peek(ctx context.Context, c *fila.Client, r *request) (answer, error) {
 	if r.MaxMessages != nil {
 		count = *r.MaxMessages
 	}
+	return opts, count
+}
+
+func peek(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+	opts, count := pageAsked(r)
 	seen, err := c.Peek(ctx, r.Queue, count, opts...)
 	messages := []answer{}
 	for _, m := range seen {

@@ -43,15 +43,17 @@ type request struct {
 	DedupKeys  []string `json:"dedup_keys"`
 	Error      string   `json:"error"`
 	DeadLetter bool     `json:"dead_letter"`
+	Parent     bool     `json:"parent"`
 	ExtendMs   int64    `json:"extend_ms"`
 
 	RetryAfterMs int64  `json:"retry_after_ms"`
 	ThrottleKey  string `json:"throttle_key"`
 
-	Key      string  `json:"key"`
-	Value    string  `json:"value"`
-	Prefix   string  `json:"prefix"`
-	Fairness *string `json:"fairness_key"`
+	Key        string  `json:"key"`
+	Value      string  `json:"value"`
+	Prefix     string  `json:"prefix"`
+	Containing string  `json:"containing"`
+	Fairness   *string `json:"fairness_key"`
 
 	MaxKeys       *uint32         `json:"max_keys"`
 	MaxTroubles   uint32          `json:"max_troubles"`
@@ -67,6 +69,9 @@ type request struct {
 	ToOffset      uint64          `json:"to_offset"`
 	FromTimeMs    *int64          `json:"from_time_ms"`
 	ToTimeMs      *int64          `json:"to_time_ms"`
+
+	CommittedPerSecond *float64 `json:"committed_per_second"`
+	CommittedByDefault bool     `json:"committed_by_default"`
 
 	MaxBatch    *uint32 `json:"max_batch"`
 	ExpiresIdle *int64  `json:"expires_after_idle_ms"`
@@ -152,6 +157,12 @@ type newMessage struct {
 	DeliverAtMs *int64            `json:"deliver_at_ms"`
 	TTLMs       *int64            `json:"ttl_ms"`
 	DedupKey    string            `json:"dedup_key"`
+	Replace     bool              `json:"replace"`
+	MaxWaitMs   int64             `json:"max_wait_ms"`
+	FairnessKey string            `json:"fairness_key"`
+	Weight      uint32            `json:"weight"`
+	Cost        float64           `json:"cost"`
+	Priority    *uint32           `json:"priority"`
 }
 
 func newRequest(line []byte) (*request, error) {
@@ -167,8 +178,23 @@ func newRequest(line []byte) (*request, error) {
 func ms(n int64) time.Duration        { return time.Duration(n) * time.Millisecond }
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
+// single is the message of an enqueue, some of whose words other calls have, too.
+func (r *request) single() fila.NewMessage {
+	made := r.message()
+	if r.Fairness != nil {
+		made.FairnessKey = *r.Fairness
+	}
+	if r.Weight != nil {
+		made.Weight = *r.Weight
+	}
+	return made
+}
+
 func (m *newMessage) message() fila.NewMessage {
-	made := fila.NewMessage{Headers: m.Headers, Payload: m.Payload, DedupKey: m.DedupKey}
+	made := fila.NewMessage{
+		Headers: m.Headers, Payload: m.Payload, DedupKey: m.DedupKey, Replace: m.Replace, MaxWait: ms(m.MaxWaitMs),
+		FairnessKey: m.FairnessKey, Weight: m.Weight, Cost: m.Cost, Priority: m.Priority,
+	}
 	if m.DelayMs != nil {
 		made.Delay = ms(*m.DelayMs)
 	}

@@ -146,6 +146,7 @@ var queueOptionByField = map[string]translation{
 	"weight_header":         field(fila.WeightHeader),
 	"weights":               field(fila.Weights),
 	"cost_header":           field(fila.CostHeader),
+	"priority_header":       field(fila.PriorityHeader),
 	"throttle_key_headers":  field(func(names []string) fila.QueueOption { return fila.ThrottleKeyHeaders(names...) }),
 	"retry": parts(map[string]translation{
 		"kind": word(map[string]func() fila.QueueOption{
@@ -159,7 +160,8 @@ var queueOptionByField = map[string]translation{
 		"hold":   func() fila.QueueOption { return fila.HoldOnHookFailure(true) },
 		"policy": func() fila.QueueOption { return fila.HoldOnHookFailure(false) },
 	}),
-	"key_limit": field(fila.KeyLimit),
+	"key_limit":              field(fila.KeyLimit),
+	"allow_producer_routing": field(fila.AllowProducerRouting),
 	"key_order": word(map[string]func() fila.QueueOption{
 		"strict":  func() fila.QueueOption { return fila.StrictKeyOrder(true) },
 		"relaxed": func() fila.QueueOption { return fila.StrictKeyOrder(false) },
@@ -175,14 +177,16 @@ var queueOptionByField = map[string]translation{
 		"dedup_headers": field(func(names []string) fila.QueueOption { return fila.IntakeDedupHeaders(names...) }),
 	}),
 	"key_defaults": parts(map[string]translation{
-		"rate_per_second": field(fila.KeyRateDefault),
-		"burst":           field(fila.KeyBurstDefault),
-		"max_in_flight":   field(fila.KeyCapDefault),
+		"rate_per_second":      field(fila.KeyRateDefault),
+		"burst":                field(fila.KeyBurstDefault),
+		"max_in_flight":        field(fila.KeyCapDefault),
+		"committed_per_second": field(fila.KeyCommittedDefault),
 	}),
 	"channels":              field(func(names []string) fila.QueueOption { return fila.Channels(names...) }),
 	"dedup_window_ms":       field(func(n int64) fila.QueueOption { return fila.DedupWindow(ms(n)) }),
 	"ttl_to_dlq":            field(fila.TTLToDLQ),
 	"paused":                field(fila.Paused),
+	"paused_channels":       field(func(names []string) fila.QueueOption { return fila.PausedChannels(names...) }),
 	"disconnect_grace_ms":   field(func(n int64) fila.QueueOption { return fila.DisconnectGrace(ms(n)) }),
 	"expires_after_idle_ms": field(func(n int64) fila.QueueOption { return fila.ExpiresAfterIdle(ms(n)) }),
 }
@@ -237,4 +241,39 @@ func (r *request) limit() *fila.LimitSettings {
 		limit.Learn = &fila.LimitLearn{Min: r.Learn.Min, Max: r.Learn.Max}
 	}
 	return limit
+}
+
+func (r *request) keyPolicy() []fila.KeyPolicyOption {
+	var opts []fila.KeyPolicyOption
+	if r.Weight != nil {
+		opts = append(opts, fila.KeyWeight(*r.Weight))
+	}
+	if r.Paused != nil {
+		opts = append(opts, fila.KeyPaused(*r.Paused))
+	}
+	if r.MaxInFlight != nil {
+		opts = append(opts, fila.KeyMaxInFlight(*r.MaxInFlight))
+	}
+	if r.RatePerSecond != nil {
+		opts = append(opts, fila.KeyRate(*r.RatePerSecond))
+	}
+	if r.Burst != nil {
+		opts = append(opts, fila.KeyBurst(*r.Burst))
+	}
+	if r.CapByDefault {
+		opts = append(opts, fila.KeyCapByDefault())
+	}
+	if r.RateByDefault {
+		opts = append(opts, fila.KeyRateByDefault())
+	}
+	if r.CommittedPerSecond != nil {
+		opts = append(opts, fila.KeyCommitted(*r.CommittedPerSecond))
+	}
+	if r.CommittedByDefault {
+		opts = append(opts, fila.KeyCommittedByDefault())
+	}
+	if r.Comment != "" {
+		opts = append(opts, fila.KeyComment(r.Comment))
+	}
+	return opts
 }

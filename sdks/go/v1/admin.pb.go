@@ -323,6 +323,12 @@ const (
 	ExplainKeyResponse_STATE_RATE_LIMITED ExplainKeyResponse_State = 9
 	// The queue's messages of one key go one at a time, and an earlier one is not done: see `waits_for`.
 	ExplainKeyResponse_STATE_IN_ORDER ExplainKeyResponse_State = 10
+	// Ready; others, which are within their committed rates, go first. Its own is used up, or it has none: see `until`.
+	ExplainKeyResponse_STATE_BEYOND_COMMITTED ExplainKeyResponse_State = 11
+	// It replaces a message that is leased, and goes once that lease has ended: see `waits_for`.
+	ExplainKeyResponse_STATE_SUCCEEDS ExplainKeyResponse_State = 12
+	// Ready; messages of its key with a higher priority go first. Said of a message (GetMessage), not of a key.
+	ExplainKeyResponse_STATE_HIGHER_FIRST ExplainKeyResponse_State = 13
 )
 
 // Enum value maps for ExplainKeyResponse_State.
@@ -339,19 +345,25 @@ var (
 		8:  "STATE_EMPTY",
 		9:  "STATE_RATE_LIMITED",
 		10: "STATE_IN_ORDER",
+		11: "STATE_BEYOND_COMMITTED",
+		12: "STATE_SUCCEEDS",
+		13: "STATE_HIGHER_FIRST",
 	}
 	ExplainKeyResponse_State_value = map[string]int32{
-		"STATE_UNSPECIFIED":  0,
-		"STATE_NO_CONSUMER":  1,
-		"STATE_NOT_ITS_TURN": 2,
-		"STATE_THROTTLED":    3,
-		"STATE_DELAYED":      4,
-		"STATE_LEASED":       5,
-		"STATE_PAUSED":       6,
-		"STATE_CAPPED":       7,
-		"STATE_EMPTY":        8,
-		"STATE_RATE_LIMITED": 9,
-		"STATE_IN_ORDER":     10,
+		"STATE_UNSPECIFIED":      0,
+		"STATE_NO_CONSUMER":      1,
+		"STATE_NOT_ITS_TURN":     2,
+		"STATE_THROTTLED":        3,
+		"STATE_DELAYED":          4,
+		"STATE_LEASED":           5,
+		"STATE_PAUSED":           6,
+		"STATE_CAPPED":           7,
+		"STATE_EMPTY":            8,
+		"STATE_RATE_LIMITED":     9,
+		"STATE_IN_ORDER":         10,
+		"STATE_BEYOND_COMMITTED": 11,
+		"STATE_SUCCEEDS":         12,
+		"STATE_HIGHER_FIRST":     13,
 	}
 )
 
@@ -379,7 +391,7 @@ func (x ExplainKeyResponse_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ExplainKeyResponse_State.Descriptor instead.
 func (ExplainKeyResponse_State) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{62, 0}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{65, 0}
 }
 
 // What it is doing.
@@ -390,7 +402,8 @@ const (
 	GetMessageResponse_STATE_UNSPECIFIED GetMessageResponse_State = 0
 	// It waits to be delivered: see `place`, `cause` and `forecast`.
 	GetMessageResponse_STATE_WAITING GetMessageResponse_State = 1
-	// It is not ready before `until`: it was enqueued so, or it failed and is retried then.
+	// It is not ready before `until`: it was enqueued so, or it failed and is retried then; or not before `waits_for` is
+	// no longer leased.
 	GetMessageResponse_STATE_DELAYED GetMessageResponse_State = 2
 	// A consumer has it: see `leased_at`.
 	GetMessageResponse_STATE_LEASED GetMessageResponse_State = 3
@@ -398,8 +411,8 @@ const (
 	GetMessageResponse_STATE_DECIDING GetMessageResponse_State = 4
 	// It is a dead letter: see `dead_letter`.
 	GetMessageResponse_STATE_DEAD GetMessageResponse_State = 5
-	// The broker knows of no such message any more: it was acked, cancelled, purged or outlived its `ttl_ms`, its dedup
-	// key's window is over, or it was never here.
+	// The broker knows of no such message any more: it was acked, cancelled, replaced, purged or outlived its `ttl_ms`,
+	// its dedup key's window is over, or it was never here.
 	GetMessageResponse_STATE_NOT_KNOWN GetMessageResponse_State = 6
 )
 
@@ -449,7 +462,7 @@ func (x GetMessageResponse_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use GetMessageResponse_State.Descriptor instead.
 func (GetMessageResponse_State) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{65, 0}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{68, 0}
 }
 
 // Make a queue.
@@ -614,14 +627,23 @@ type QueueConfig struct {
 	Intake *Intake `protobuf:"bytes,22,opt,name=intake,proto3" json:"intake,omitempty"`
 	// In which order messages of one fairness key go.
 	KeyOrder KeyOrder `protobuf:"varint,23,opt,name=key_order,json=keyOrder,proto3,enum=fila.v1.KeyOrder" json:"key_order,omitempty"`
+	// Producers may say a message's fairness key, weight and cost in its options; a redriven message keeps the key and the
+	// cost that it had. Without it such an enqueue is refused.
+	AllowProducerRouting bool `protobuf:"varint,28,opt,name=allow_producer_routing,json=allowProducerRouting,proto3" json:"allow_producer_routing,omitempty"`
 	// With a message's fairness key behind it, the name of a limit that the message needs, too, whoever sent it: with
 	// `tenant:`, messages of the key `acme` name `tenant:acme`, beside their throttle keys. At most 64 bytes, without `*`;
 	// empty for none.
 	KeyLimit string `protobuf:"bytes,29,opt,name=key_limit,json=keyLimit,proto3" json:"key_limit,omitempty"`
 	// What holds for every fairness key that no operator set otherwise, new ones included.
-	KeyDefaults   *KeyDefaults `protobuf:"bytes,30,opt,name=key_defaults,json=keyDefaults,proto3" json:"key_defaults,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	KeyDefaults *KeyDefaults `protobuf:"bytes,30,opt,name=key_defaults,json=keyDefaults,proto3" json:"key_defaults,omitempty"`
+	// Channels that deliver nothing until they are named here no more, at most 1,000; acks, what is leased already and the
+	// other channels go on. A channel that is made later by such a name begins paused.
+	PausedChannels []string `protobuf:"bytes,31,rep,name=paused_channels,json=pausedChannels,proto3" json:"paused_channels,omitempty"`
+	// Header whose value is a message's priority among those of its fairness key, 0 to 3: a fraction is cut off, what lies
+	// beyond counts as the nearest, and what is no number as 1. Not together with a strict `key_order`.
+	PriorityHeader string `protobuf:"bytes,32,opt,name=priority_header,json=priorityHeader,proto3" json:"priority_header,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *QueueConfig) Reset() {
@@ -815,6 +837,13 @@ func (x *QueueConfig) GetKeyOrder() KeyOrder {
 	return KeyOrder_KEY_ORDER_UNSPECIFIED
 }
 
+func (x *QueueConfig) GetAllowProducerRouting() bool {
+	if x != nil {
+		return x.AllowProducerRouting
+	}
+	return false
+}
+
 func (x *QueueConfig) GetKeyLimit() string {
 	if x != nil {
 		return x.KeyLimit
@@ -829,6 +858,20 @@ func (x *QueueConfig) GetKeyDefaults() *KeyDefaults {
 	return nil
 }
 
+func (x *QueueConfig) GetPausedChannels() []string {
+	if x != nil {
+		return x.PausedChannels
+	}
+	return nil
+}
+
+func (x *QueueConfig) GetPriorityHeader() string {
+	if x != nil {
+		return x.PriorityHeader
+	}
+	return ""
+}
+
 // What each fairness key of a queue may have. An operator's word for one key (SetKeyPolicy) wins over it.
 type KeyDefaults struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -838,9 +881,12 @@ type KeyDefaults struct {
 	// rate.
 	Burst float64 `protobuf:"fixed64,2,opt,name=burst,proto3" json:"burst,omitempty"`
 	// Most messages of a key leased at once in a channel; 0 for no cap.
-	MaxInFlight   uint32 `protobuf:"varint,3,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	MaxInFlight uint32 `protobuf:"varint,3,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	// Messages of a key that go, a second, before those of keys that are not within theirs; over all channels of the queue,
+	// up to 1e9. Beyond it the key shares with all others by weight. 0 for none.
+	CommittedPerSecond float64 `protobuf:"fixed64,4,opt,name=committed_per_second,json=committedPerSecond,proto3" json:"committed_per_second,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *KeyDefaults) Reset() {
@@ -890,6 +936,13 @@ func (x *KeyDefaults) GetBurst() float64 {
 func (x *KeyDefaults) GetMaxInFlight() uint32 {
 	if x != nil {
 		return x.MaxInFlight
+	}
+	return 0
+}
+
+func (x *KeyDefaults) GetCommittedPerSecond() float64 {
+	if x != nil {
+		return x.CommittedPerSecond
 	}
 	return 0
 }
@@ -1151,7 +1204,9 @@ type GetQueueResponse struct {
 	// When it was made.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// The version of its settings.
-	Version       uint64 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	Version uint64 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	// Where it is paused: since when, by whom and why.
+	Pause         *Pause `protobuf:"bytes,5,opt,name=pause,proto3" json:"pause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1212,6 +1267,13 @@ func (x *GetQueueResponse) GetVersion() uint64 {
 		return x.Version
 	}
 	return 0
+}
+
+func (x *GetQueueResponse) GetPause() *Pause {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
 }
 
 // One version of a queue's settings.
@@ -1280,7 +1342,9 @@ type UpdateQueueRequest struct {
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Change it only if this is the version of its settings, else refuse with ABORTED; 0 changes it anyway.
 	ExpectedVersion uint64 `protobuf:"varint,4,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"`
-	// Why; kept with the version, at most 1,024 bytes.
+	// Why; kept with the version, and with the pause where the change pauses the queue or channels. At most 1,024 bytes. A
+	// queue that is paused already gets another reason. So does, where `paused_channels` names the same channels as before,
+	// the one that is named last.
 	Comment       string `protobuf:"bytes,5,opt,name=comment,proto3" json:"comment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1580,7 +1644,9 @@ type DryRunRouting struct {
 	// Its cost.
 	Cost float64 `protobuf:"fixed64,3,opt,name=cost,proto3" json:"cost,omitempty"`
 	// Its throttle keys.
-	ThrottleKeys  []string `protobuf:"bytes,4,rep,name=throttle_keys,json=throttleKeys,proto3" json:"throttle_keys,omitempty"`
+	ThrottleKeys []string `protobuf:"bytes,4,rep,name=throttle_keys,json=throttleKeys,proto3" json:"throttle_keys,omitempty"`
+	// Its priority within its key, 0 to 3; left out where it is 1.
+	Priority      *uint32 `protobuf:"varint,5,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1641,6 +1707,13 @@ func (x *DryRunRouting) GetThrottleKeys() []string {
 		return x.ThrottleKeys
 	}
 	return nil
+}
+
+func (x *DryRunRouting) GetPriority() uint32 {
+	if x != nil && x.Priority != nil {
+		return *x.Priority
+	}
+	return 0
 }
 
 // What the `on_failure` script says of one dead letter.
@@ -2102,6 +2175,272 @@ func (x *PeekMessagesResponse) GetMessages() []*Message {
 	return nil
 }
 
+// Which messages to list.
+type ListPendingRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The queue's name.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The channel; empty means `default`.
+	Channel string `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
+	// Most messages wanted, up to 1,000; 0 means 100.
+	MaxMessages uint32 `protobuf:"varint,3,opt,name=max_messages,json=maxMessages,proto3" json:"max_messages,omitempty"`
+	// Only messages after this offset: the last one's, to turn the page.
+	AfterOffset uint64 `protobuf:"varint,4,opt,name=after_offset,json=afterOffset,proto3" json:"after_offset,omitempty"`
+	// Only this key's messages; empty means all.
+	FairnessKey string `protobuf:"bytes,5,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// Only messages below this offset; 0 means all.
+	BeforeOffset  uint64 `protobuf:"varint,6,opt,name=before_offset,json=beforeOffset,proto3" json:"before_offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPendingRequest) Reset() {
+	*x = ListPendingRequest{}
+	mi := &file_fila_v1_admin_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPendingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPendingRequest) ProtoMessage() {}
+
+func (x *ListPendingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPendingRequest.ProtoReflect.Descriptor instead.
+func (*ListPendingRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListPendingRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *ListPendingRequest) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *ListPendingRequest) GetMaxMessages() uint32 {
+	if x != nil {
+		return x.MaxMessages
+	}
+	return 0
+}
+
+func (x *ListPendingRequest) GetAfterOffset() uint64 {
+	if x != nil {
+		return x.AfterOffset
+	}
+	return 0
+}
+
+func (x *ListPendingRequest) GetFairnessKey() string {
+	if x != nil {
+		return x.FairnessKey
+	}
+	return ""
+}
+
+func (x *ListPendingRequest) GetBeforeOffset() uint64 {
+	if x != nil {
+		return x.BeforeOffset
+	}
+	return 0
+}
+
+// What is not done, in offset order. A message that moves while the pages are turned (a dead letter, a redrive) may be
+// missed or come twice.
+type ListPendingResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The messages; fewer than were wanted when there are no more.
+	Messages      []*PendingMessage `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPendingResponse) Reset() {
+	*x = ListPendingResponse{}
+	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPendingResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPendingResponse) ProtoMessage() {}
+
+func (x *ListPendingResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPendingResponse.ProtoReflect.Descriptor instead.
+func (*ListPendingResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListPendingResponse) GetMessages() []*PendingMessage {
+	if x != nil {
+		return x.Messages
+	}
+	return nil
+}
+
+// One message that is not done.
+type PendingMessage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id.
+	MessageId string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	// Its position in the queue's log.
+	Offset uint64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	// Its fairness key.
+	FairnessKey string `protobuf:"bytes,3,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// What it is doing; STATE_DEAD where it waits in a dead-letter queue.
+	State GetMessageResponse_State `protobuf:"varint,4,opt,name=state,proto3,enum=fila.v1.GetMessageResponse_State" json:"state,omitempty"`
+	// When it was accepted.
+	EnqueuedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=enqueued_at,json=enqueuedAt,proto3" json:"enqueued_at,omitempty"`
+	// When its delay ends, or its lease.
+	DueAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=due_at,json=dueAt,proto3" json:"due_at,omitempty"`
+	// How often it failed here; 0 of a dead letter, whose own count is in its `dead_letter`.
+	Attempts uint32 `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	// How long it has been here, counted as a queue's `oldest_age_ms`: from when it came into the queue, or from the end
+	// of its first delay. 0 before that.
+	AgeMs uint64 `protobuf:"varint,8,opt,name=age_ms,json=ageMs,proto3" json:"age_ms,omitempty"`
+	// Its cost.
+	Cost float64 `protobuf:"fixed64,9,opt,name=cost,proto3" json:"cost,omitempty"`
+	// Its priority within its key, 0 to 3; left out where it is 1.
+	Priority      *uint32 `protobuf:"varint,10,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PendingMessage) Reset() {
+	*x = PendingMessage{}
+	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PendingMessage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PendingMessage) ProtoMessage() {}
+
+func (x *PendingMessage) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PendingMessage.ProtoReflect.Descriptor instead.
+func (*PendingMessage) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *PendingMessage) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *PendingMessage) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *PendingMessage) GetFairnessKey() string {
+	if x != nil {
+		return x.FairnessKey
+	}
+	return ""
+}
+
+func (x *PendingMessage) GetState() GetMessageResponse_State {
+	if x != nil {
+		return x.State
+	}
+	return GetMessageResponse_STATE_UNSPECIFIED
+}
+
+func (x *PendingMessage) GetEnqueuedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EnqueuedAt
+	}
+	return nil
+}
+
+func (x *PendingMessage) GetDueAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DueAt
+	}
+	return nil
+}
+
+func (x *PendingMessage) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *PendingMessage) GetAgeMs() uint64 {
+	if x != nil {
+		return x.AgeMs
+	}
+	return 0
+}
+
+func (x *PendingMessage) GetCost() float64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
+func (x *PendingMessage) GetPriority() uint32 {
+	if x != nil && x.Priority != nil {
+		return *x.Priority
+	}
+	return 0
+}
+
 // A runtime config value.
 type SetConfigRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2116,7 +2455,7 @@ type SetConfigRequest struct {
 
 func (x *SetConfigRequest) Reset() {
 	*x = SetConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[23]
+	mi := &file_fila_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2128,7 +2467,7 @@ func (x *SetConfigRequest) String() string {
 func (*SetConfigRequest) ProtoMessage() {}
 
 func (x *SetConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[23]
+	mi := &file_fila_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2141,7 +2480,7 @@ func (x *SetConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetConfigRequest.ProtoReflect.Descriptor instead.
 func (*SetConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetConfigRequest) GetKey() string {
@@ -2167,7 +2506,7 @@ type SetConfigResponse struct {
 
 func (x *SetConfigResponse) Reset() {
 	*x = SetConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	mi := &file_fila_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2179,7 +2518,7 @@ func (x *SetConfigResponse) String() string {
 func (*SetConfigResponse) ProtoMessage() {}
 
 func (x *SetConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	mi := &file_fila_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2192,7 +2531,7 @@ func (x *SetConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetConfigResponse.ProtoReflect.Descriptor instead.
 func (*SetConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 // Which value to read.
@@ -2206,7 +2545,7 @@ type GetConfigRequest struct {
 
 func (x *GetConfigRequest) Reset() {
 	*x = GetConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	mi := &file_fila_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +2557,7 @@ func (x *GetConfigRequest) String() string {
 func (*GetConfigRequest) ProtoMessage() {}
 
 func (x *GetConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	mi := &file_fila_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,7 +2570,7 @@ func (x *GetConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConfigRequest.ProtoReflect.Descriptor instead.
 func (*GetConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetConfigRequest) GetKey() string {
@@ -2252,7 +2591,7 @@ type GetConfigResponse struct {
 
 func (x *GetConfigResponse) Reset() {
 	*x = GetConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[26]
+	mi := &file_fila_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2264,7 +2603,7 @@ func (x *GetConfigResponse) String() string {
 func (*GetConfigResponse) ProtoMessage() {}
 
 func (x *GetConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[26]
+	mi := &file_fila_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2277,7 +2616,7 @@ func (x *GetConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConfigResponse.ProtoReflect.Descriptor instead.
 func (*GetConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetConfigResponse) GetValue() string {
@@ -2298,7 +2637,7 @@ type ListConfigRequest struct {
 
 func (x *ListConfigRequest) Reset() {
 	*x = ListConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[27]
+	mi := &file_fila_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2310,7 +2649,7 @@ func (x *ListConfigRequest) String() string {
 func (*ListConfigRequest) ProtoMessage() {}
 
 func (x *ListConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[27]
+	mi := &file_fila_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2323,7 +2662,7 @@ func (x *ListConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConfigRequest.ProtoReflect.Descriptor instead.
 func (*ListConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListConfigRequest) GetPrefix() string {
@@ -2346,7 +2685,7 @@ type ListConfigResponse struct {
 
 func (x *ListConfigResponse) Reset() {
 	*x = ListConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[28]
+	mi := &file_fila_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2358,7 +2697,7 @@ func (x *ListConfigResponse) String() string {
 func (*ListConfigResponse) ProtoMessage() {}
 
 func (x *ListConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[28]
+	mi := &file_fila_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2371,7 +2710,7 @@ func (x *ListConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConfigResponse.ProtoReflect.Descriptor instead.
 func (*ListConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListConfigResponse) GetEntries() []*ConfigEntry {
@@ -2401,7 +2740,7 @@ type ConfigEntry struct {
 
 func (x *ConfigEntry) Reset() {
 	*x = ConfigEntry{}
-	mi := &file_fila_v1_admin_proto_msgTypes[29]
+	mi := &file_fila_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2413,7 +2752,7 @@ func (x *ConfigEntry) String() string {
 func (*ConfigEntry) ProtoMessage() {}
 
 func (x *ConfigEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[29]
+	mi := &file_fila_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2426,7 +2765,7 @@ func (x *ConfigEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigEntry.ProtoReflect.Descriptor instead.
 func (*ConfigEntry) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ConfigEntry) GetKey() string {
@@ -2459,7 +2798,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[30]
+	mi := &file_fila_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2471,7 +2810,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[30]
+	mi := &file_fila_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2484,7 +2823,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetStatsRequest) GetQueue() string {
@@ -2594,7 +2933,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[31]
+	mi := &file_fila_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2606,7 +2945,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[31]
+	mi := &file_fila_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2619,7 +2958,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetStatsResponse) GetDepth() uint64 {
@@ -2907,7 +3246,7 @@ type HookStats struct {
 
 func (x *HookStats) Reset() {
 	*x = HookStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[32]
+	mi := &file_fila_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2919,7 +3258,7 @@ func (x *HookStats) String() string {
 func (*HookStats) ProtoMessage() {}
 
 func (x *HookStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[32]
+	mi := &file_fila_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2932,7 +3271,7 @@ func (x *HookStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookStats.ProtoReflect.Descriptor instead.
 func (*HookStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *HookStats) GetHook() string {
@@ -3054,7 +3393,7 @@ type PerFairnessKeyStats struct {
 
 func (x *PerFairnessKeyStats) Reset() {
 	*x = PerFairnessKeyStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[33]
+	mi := &file_fila_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3066,7 +3405,7 @@ func (x *PerFairnessKeyStats) String() string {
 func (*PerFairnessKeyStats) ProtoMessage() {}
 
 func (x *PerFairnessKeyStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[33]
+	mi := &file_fila_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3079,7 +3418,7 @@ func (x *PerFairnessKeyStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PerFairnessKeyStats.ProtoReflect.Descriptor instead.
 func (*PerFairnessKeyStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PerFairnessKeyStats) GetKey() string {
@@ -3192,7 +3531,7 @@ type PerThrottleKeyStats struct {
 
 func (x *PerThrottleKeyStats) Reset() {
 	*x = PerThrottleKeyStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[34]
+	mi := &file_fila_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3204,7 +3543,7 @@ func (x *PerThrottleKeyStats) String() string {
 func (*PerThrottleKeyStats) ProtoMessage() {}
 
 func (x *PerThrottleKeyStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[34]
+	mi := &file_fila_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3217,7 +3556,7 @@ func (x *PerThrottleKeyStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PerThrottleKeyStats.ProtoReflect.Descriptor instead.
 func (*PerThrottleKeyStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PerThrottleKeyStats) GetKey() string {
@@ -3277,7 +3616,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[35]
+	mi := &file_fila_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3289,7 +3628,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[35]
+	mi := &file_fila_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3302,7 +3641,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RedriveRequest) GetDlqQueue() string {
@@ -3363,7 +3702,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[36]
+	mi := &file_fila_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3375,7 +3714,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[36]
+	mi := &file_fila_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3388,7 +3727,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RedriveResponse) GetRedriven() uint64 {
@@ -3413,15 +3752,24 @@ func (x *RedriveResponse) GetStuck() uint64 {
 }
 
 // Lists every queue.
+// Which queues to list; without any field all.
 type ListQueuesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only queues whose names begin so, in letters of either case.
+	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// Only queues whose names have this in them, in letters of either case.
+	Containing string `protobuf:"bytes,2,opt,name=containing,proto3" json:"containing,omitempty"`
+	// Most queues to list, up to 1,000; 0 means all.
+	PageSize uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// Go on behind an earlier page: its `next_page_token`.
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[37]
+	mi := &file_fila_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3433,7 +3781,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[37]
+	mi := &file_fila_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3446,10 +3794,38 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
-// Every queue, sorted by name.
+func (x *ListQueuesRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ListQueuesRequest) GetContaining() string {
+	if x != nil {
+		return x.Containing
+	}
+	return ""
+}
+
+func (x *ListQueuesRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListQueuesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// Queues, sorted by name.
 type ListQueuesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The queues.
@@ -3458,14 +3834,18 @@ type ListQueuesResponse struct {
 	ClusterNodeCount uint32 `protobuf:"varint,2,opt,name=cluster_node_count,json=clusterNodeCount,proto3" json:"cluster_node_count,omitempty"`
 	// Set where the caller is bound to a tenant: depth, in flight and oldest are that fairness key's in the channel
 	// `default`, and nothing else is told.
-	Tenant        string `protobuf:"bytes,3,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Tenant string `protobuf:"bytes,3,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Given where there are more.
+	NextPageToken string `protobuf:"bytes,4,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// How many queues there are that were asked for, those of other pages too.
+	Matched       uint64 `protobuf:"varint,5,opt,name=matched,proto3" json:"matched,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[38]
+	mi := &file_fila_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3477,7 +3857,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[38]
+	mi := &file_fila_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3490,7 +3870,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListQueuesResponse) GetQueues() []*QueueInfo {
@@ -3512,6 +3892,20 @@ func (x *ListQueuesResponse) GetTenant() string {
 		return x.Tenant
 	}
 	return ""
+}
+
+func (x *ListQueuesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListQueuesResponse) GetMatched() uint64 {
+	if x != nil {
+		return x.Matched
+	}
+	return 0
 }
 
 // One queue in a listing.
@@ -3553,7 +3947,7 @@ type QueueInfo struct {
 
 func (x *QueueInfo) Reset() {
 	*x = QueueInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[39]
+	mi := &file_fila_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3565,7 +3959,7 @@ func (x *QueueInfo) String() string {
 func (*QueueInfo) ProtoMessage() {}
 
 func (x *QueueInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[39]
+	mi := &file_fila_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3578,7 +3972,7 @@ func (x *QueueInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueInfo.ProtoReflect.Descriptor instead.
 func (*QueueInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *QueueInfo) GetName() string {
@@ -3710,7 +4104,7 @@ type CreateChannelRequest struct {
 
 func (x *CreateChannelRequest) Reset() {
 	*x = CreateChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[40]
+	mi := &file_fila_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3722,7 +4116,7 @@ func (x *CreateChannelRequest) String() string {
 func (*CreateChannelRequest) ProtoMessage() {}
 
 func (x *CreateChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[40]
+	mi := &file_fila_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3735,7 +4129,7 @@ func (x *CreateChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChannelRequest.ProtoReflect.Descriptor instead.
 func (*CreateChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CreateChannelRequest) GetQueue() string {
@@ -3845,7 +4239,7 @@ type CreateChannelResponse struct {
 
 func (x *CreateChannelResponse) Reset() {
 	*x = CreateChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[41]
+	mi := &file_fila_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3857,7 +4251,7 @@ func (x *CreateChannelResponse) String() string {
 func (*CreateChannelResponse) ProtoMessage() {}
 
 func (x *CreateChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[41]
+	mi := &file_fila_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3870,7 +4264,7 @@ func (x *CreateChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChannelResponse.ProtoReflect.Descriptor instead.
 func (*CreateChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CreateChannelResponse) GetStartOffset() uint64 {
@@ -3893,7 +4287,7 @@ type DeleteChannelRequest struct {
 
 func (x *DeleteChannelRequest) Reset() {
 	*x = DeleteChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[42]
+	mi := &file_fila_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3905,7 +4299,7 @@ func (x *DeleteChannelRequest) String() string {
 func (*DeleteChannelRequest) ProtoMessage() {}
 
 func (x *DeleteChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[42]
+	mi := &file_fila_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3918,7 +4312,7 @@ func (x *DeleteChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChannelRequest.ProtoReflect.Descriptor instead.
 func (*DeleteChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DeleteChannelRequest) GetQueue() string {
@@ -3944,7 +4338,7 @@ type DeleteChannelResponse struct {
 
 func (x *DeleteChannelResponse) Reset() {
 	*x = DeleteChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[43]
+	mi := &file_fila_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3956,7 +4350,7 @@ func (x *DeleteChannelResponse) String() string {
 func (*DeleteChannelResponse) ProtoMessage() {}
 
 func (x *DeleteChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[43]
+	mi := &file_fila_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3969,7 +4363,7 @@ func (x *DeleteChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChannelResponse.ProtoReflect.Descriptor instead.
 func (*DeleteChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 // Which queue's channels to list.
@@ -3983,7 +4377,7 @@ type ListChannelsRequest struct {
 
 func (x *ListChannelsRequest) Reset() {
 	*x = ListChannelsRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[44]
+	mi := &file_fila_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3995,7 +4389,7 @@ func (x *ListChannelsRequest) String() string {
 func (*ListChannelsRequest) ProtoMessage() {}
 
 func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[44]
+	mi := &file_fila_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4008,7 +4402,7 @@ func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsRequest.ProtoReflect.Descriptor instead.
 func (*ListChannelsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListChannelsRequest) GetQueue() string {
@@ -4029,7 +4423,7 @@ type ListChannelsResponse struct {
 
 func (x *ListChannelsResponse) Reset() {
 	*x = ListChannelsResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[45]
+	mi := &file_fila_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4041,7 +4435,7 @@ func (x *ListChannelsResponse) String() string {
 func (*ListChannelsResponse) ProtoMessage() {}
 
 func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[45]
+	mi := &file_fila_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4054,7 +4448,7 @@ func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsResponse.ProtoReflect.Descriptor instead.
 func (*ListChannelsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListChannelsResponse) GetChannels() []*ChannelInfo {
@@ -4082,14 +4476,18 @@ type ChannelInfo struct {
 	// When it was made.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// While a seek, or a channel made in the past, brings messages back: it has come to this offset. 0 otherwise.
-	ReplayOffset  uint64 `protobuf:"varint,8,opt,name=replay_offset,json=replayOffset,proto3" json:"replay_offset,omitempty"`
+	ReplayOffset uint64 `protobuf:"varint,8,opt,name=replay_offset,json=replayOffset,proto3" json:"replay_offset,omitempty"`
+	// It delivers nothing: it, or its queue, is paused.
+	Paused bool `protobuf:"varint,9,opt,name=paused,proto3" json:"paused,omitempty"`
+	// Where it is paused itself: since when, by whom and why.
+	Pause         *Pause `protobuf:"bytes,10,opt,name=pause,proto3" json:"pause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChannelInfo) Reset() {
 	*x = ChannelInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[46]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4101,7 +4499,7 @@ func (x *ChannelInfo) String() string {
 func (*ChannelInfo) ProtoMessage() {}
 
 func (x *ChannelInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[46]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4114,7 +4512,7 @@ func (x *ChannelInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelInfo.ProtoReflect.Descriptor instead.
 func (*ChannelInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ChannelInfo) GetName() string {
@@ -4173,6 +4571,20 @@ func (x *ChannelInfo) GetReplayOffset() uint64 {
 	return 0
 }
 
+func (x *ChannelInfo) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *ChannelInfo) GetPause() *Pause {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
+}
+
 // Where to move a channel.
 type SeekChannelRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4195,7 +4607,7 @@ type SeekChannelRequest struct {
 
 func (x *SeekChannelRequest) Reset() {
 	*x = SeekChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[47]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4207,7 +4619,7 @@ func (x *SeekChannelRequest) String() string {
 func (*SeekChannelRequest) ProtoMessage() {}
 
 func (x *SeekChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[47]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4220,7 +4632,7 @@ func (x *SeekChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeekChannelRequest.ProtoReflect.Descriptor instead.
 func (*SeekChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SeekChannelRequest) GetQueue() string {
@@ -4304,7 +4716,7 @@ type SeekChannelResponse struct {
 
 func (x *SeekChannelResponse) Reset() {
 	*x = SeekChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[48]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4316,7 +4728,7 @@ func (x *SeekChannelResponse) String() string {
 func (*SeekChannelResponse) ProtoMessage() {}
 
 func (x *SeekChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[48]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4329,7 +4741,7 @@ func (x *SeekChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeekChannelResponse.ProtoReflect.Descriptor instead.
 func (*SeekChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SeekChannelResponse) GetOffset() uint64 {
@@ -4375,7 +4787,7 @@ type PurgeChannelRequest struct {
 
 func (x *PurgeChannelRequest) Reset() {
 	*x = PurgeChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
+	mi := &file_fila_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4387,7 +4799,7 @@ func (x *PurgeChannelRequest) String() string {
 func (*PurgeChannelRequest) ProtoMessage() {}
 
 func (x *PurgeChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
+	mi := &file_fila_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4400,7 +4812,7 @@ func (x *PurgeChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeChannelRequest.ProtoReflect.Descriptor instead.
 func (*PurgeChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PurgeChannelRequest) GetQueue() string {
@@ -4435,7 +4847,7 @@ type PurgeChannelResponse struct {
 
 func (x *PurgeChannelResponse) Reset() {
 	*x = PurgeChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4447,7 +4859,7 @@ func (x *PurgeChannelResponse) String() string {
 func (*PurgeChannelResponse) ProtoMessage() {}
 
 func (x *PurgeChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4460,7 +4872,7 @@ func (x *PurgeChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeChannelResponse.ProtoReflect.Descriptor instead.
 func (*PurgeChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PurgeChannelResponse) GetPurged() uint64 {
@@ -4493,7 +4905,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4505,7 +4917,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4518,7 +4930,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ReadLogRequest) GetQueue() string {
@@ -4583,7 +4995,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[52]
+	mi := &file_fila_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4595,7 +5007,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[52]
+	mi := &file_fila_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4608,7 +5020,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ReadLogResponse) GetMessages() []*Message {
@@ -4648,13 +5060,22 @@ type SetKeyPolicyRequest struct {
 	CapByDefault bool `protobuf:"varint,8,opt,name=cap_by_default,json=capByDefault,proto3" json:"cap_by_default,omitempty"`
 	// Take the operator's rate and burst back: the queue's default holds for the key again. Not with either of them.
 	RateByDefault bool `protobuf:"varint,9,opt,name=rate_by_default,json=rateByDefault,proto3" json:"rate_by_default,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Why; kept in the audit, and with the pause while the key is paused. At most 1,024 bytes. A key that is paused
+	// already takes it instead of what was said before.
+	Comment string `protobuf:"bytes,10,opt,name=comment,proto3" json:"comment,omitempty"`
+	// Messages of this key that go, a second, before those of keys that are not within theirs; over all channels of the
+	// queue, up to 1e9. 0 for none, also where the queue's `key_defaults` have one.
+	CommittedPerSecond *float64 `protobuf:"fixed64,11,opt,name=committed_per_second,json=committedPerSecond,proto3,oneof" json:"committed_per_second,omitempty"`
+	// Take the operator's committed rate back: the queue's default holds for the key again. Not with
+	// `committed_per_second`.
+	CommittedByDefault bool `protobuf:"varint,12,opt,name=committed_by_default,json=committedByDefault,proto3" json:"committed_by_default,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *SetKeyPolicyRequest) Reset() {
 	*x = SetKeyPolicyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[53]
+	mi := &file_fila_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4666,7 +5087,7 @@ func (x *SetKeyPolicyRequest) String() string {
 func (*SetKeyPolicyRequest) ProtoMessage() {}
 
 func (x *SetKeyPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[53]
+	mi := &file_fila_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4679,7 +5100,7 @@ func (x *SetKeyPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyPolicyRequest.ProtoReflect.Descriptor instead.
 func (*SetKeyPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SetKeyPolicyRequest) GetQueue() string {
@@ -4745,6 +5166,27 @@ func (x *SetKeyPolicyRequest) GetRateByDefault() bool {
 	return false
 }
 
+func (x *SetKeyPolicyRequest) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+func (x *SetKeyPolicyRequest) GetCommittedPerSecond() float64 {
+	if x != nil && x.CommittedPerSecond != nil {
+		return *x.CommittedPerSecond
+	}
+	return 0
+}
+
+func (x *SetKeyPolicyRequest) GetCommittedByDefault() bool {
+	if x != nil {
+		return x.CommittedByDefault
+	}
+	return false
+}
+
 // The key's policy after the change.
 type SetKeyPolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4765,13 +5207,17 @@ type SetKeyPolicyResponse struct {
 	CapByDefault bool `protobuf:"varint,7,opt,name=cap_by_default,json=capByDefault,proto3" json:"cap_by_default,omitempty"`
 	// Its rate and burst are the queue's default.
 	RateByDefault bool `protobuf:"varint,8,opt,name=rate_by_default,json=rateByDefault,proto3" json:"rate_by_default,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Its committed rate; 0 when there is none.
+	CommittedPerSecond float64 `protobuf:"fixed64,9,opt,name=committed_per_second,json=committedPerSecond,proto3" json:"committed_per_second,omitempty"`
+	// Its committed rate is the queue's default.
+	CommittedByDefault bool `protobuf:"varint,10,opt,name=committed_by_default,json=committedByDefault,proto3" json:"committed_by_default,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *SetKeyPolicyResponse) Reset() {
 	*x = SetKeyPolicyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[54]
+	mi := &file_fila_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4783,7 +5229,7 @@ func (x *SetKeyPolicyResponse) String() string {
 func (*SetKeyPolicyResponse) ProtoMessage() {}
 
 func (x *SetKeyPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[54]
+	mi := &file_fila_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4796,7 +5242,7 @@ func (x *SetKeyPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyPolicyResponse.ProtoReflect.Descriptor instead.
 func (*SetKeyPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SetKeyPolicyResponse) GetWeight() uint32 {
@@ -4855,6 +5301,20 @@ func (x *SetKeyPolicyResponse) GetRateByDefault() bool {
 	return false
 }
 
+func (x *SetKeyPolicyResponse) GetCommittedPerSecond() float64 {
+	if x != nil {
+		return x.CommittedPerSecond
+	}
+	return 0
+}
+
+func (x *SetKeyPolicyResponse) GetCommittedByDefault() bool {
+	if x != nil {
+		return x.CommittedByDefault
+	}
+	return false
+}
+
 // Which change to look at before it is made.
 type PreviewKeyPolicyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4870,7 +5330,7 @@ type PreviewKeyPolicyRequest struct {
 
 func (x *PreviewKeyPolicyRequest) Reset() {
 	*x = PreviewKeyPolicyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[55]
+	mi := &file_fila_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4882,7 +5342,7 @@ func (x *PreviewKeyPolicyRequest) String() string {
 func (*PreviewKeyPolicyRequest) ProtoMessage() {}
 
 func (x *PreviewKeyPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[55]
+	mi := &file_fila_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4895,7 +5355,7 @@ func (x *PreviewKeyPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewKeyPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PreviewKeyPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *PreviewKeyPolicyRequest) GetQueue() string {
@@ -4941,7 +5401,7 @@ type PreviewKeyPolicyResponse struct {
 
 func (x *PreviewKeyPolicyResponse) Reset() {
 	*x = PreviewKeyPolicyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[56]
+	mi := &file_fila_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4953,7 +5413,7 @@ func (x *PreviewKeyPolicyResponse) String() string {
 func (*PreviewKeyPolicyResponse) ProtoMessage() {}
 
 func (x *PreviewKeyPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[56]
+	mi := &file_fila_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4966,7 +5426,7 @@ func (x *PreviewKeyPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewKeyPolicyResponse.ProtoReflect.Descriptor instead.
 func (*PreviewKeyPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{56}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PreviewKeyPolicyResponse) GetHead() *ForecastChange {
@@ -5024,7 +5484,7 @@ type ForecastChange struct {
 
 func (x *ForecastChange) Reset() {
 	*x = ForecastChange{}
-	mi := &file_fila_v1_admin_proto_msgTypes[57]
+	mi := &file_fila_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5036,7 +5496,7 @@ func (x *ForecastChange) String() string {
 func (*ForecastChange) ProtoMessage() {}
 
 func (x *ForecastChange) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[57]
+	mi := &file_fila_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5049,7 +5509,7 @@ func (x *ForecastChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastChange.ProtoReflect.Descriptor instead.
 func (*ForecastChange) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{57}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ForecastChange) GetBefore() *Forecast {
@@ -5081,7 +5541,7 @@ type KeyLoss struct {
 
 func (x *KeyLoss) Reset() {
 	*x = KeyLoss{}
-	mi := &file_fila_v1_admin_proto_msgTypes[58]
+	mi := &file_fila_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5093,7 +5553,7 @@ func (x *KeyLoss) String() string {
 func (*KeyLoss) ProtoMessage() {}
 
 func (x *KeyLoss) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[58]
+	mi := &file_fila_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5106,7 +5566,7 @@ func (x *KeyLoss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyLoss.ProtoReflect.Descriptor instead.
 func (*KeyLoss) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{58}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *KeyLoss) GetFairnessKey() string {
@@ -5147,7 +5607,7 @@ type SkipMessageRequest struct {
 
 func (x *SkipMessageRequest) Reset() {
 	*x = SkipMessageRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[59]
+	mi := &file_fila_v1_admin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5159,7 +5619,7 @@ func (x *SkipMessageRequest) String() string {
 func (*SkipMessageRequest) ProtoMessage() {}
 
 func (x *SkipMessageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[59]
+	mi := &file_fila_v1_admin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5172,7 +5632,7 @@ func (x *SkipMessageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipMessageRequest.ProtoReflect.Descriptor instead.
 func (*SkipMessageRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{59}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *SkipMessageRequest) GetQueue() string {
@@ -5216,7 +5676,7 @@ type SkipMessageResponse struct {
 
 func (x *SkipMessageResponse) Reset() {
 	*x = SkipMessageResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[60]
+	mi := &file_fila_v1_admin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5228,7 +5688,7 @@ func (x *SkipMessageResponse) String() string {
 func (*SkipMessageResponse) ProtoMessage() {}
 
 func (x *SkipMessageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[60]
+	mi := &file_fila_v1_admin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5241,7 +5701,7 @@ func (x *SkipMessageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipMessageResponse.ProtoReflect.Descriptor instead.
 func (*SkipMessageResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{60}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *SkipMessageResponse) GetMessageId() string {
@@ -5273,7 +5733,7 @@ type ExplainKeyRequest struct {
 
 func (x *ExplainKeyRequest) Reset() {
 	*x = ExplainKeyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[61]
+	mi := &file_fila_v1_admin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5285,7 +5745,7 @@ func (x *ExplainKeyRequest) String() string {
 func (*ExplainKeyRequest) ProtoMessage() {}
 
 func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[61]
+	mi := &file_fila_v1_admin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5298,7 +5758,7 @@ func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyRequest.ProtoReflect.Descriptor instead.
 func (*ExplainKeyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{61}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ExplainKeyRequest) GetQueue() string {
@@ -5367,14 +5827,19 @@ type ExplainKeyResponse struct {
 	// Of `blocking_bucket`, if its limit learns: messages a second that it lets go now.
 	LearnedPerSecond float64 `protobuf:"fixed64,22,opt,name=learned_per_second,json=learnedPerSecond,proto3" json:"learned_per_second,omitempty"`
 	// When a provider last refused there; absent where none has since the broker started.
-	RefusedAt     *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=refused_at,json=refusedAt,proto3" json:"refused_at,omitempty"`
+	RefusedAt *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=refused_at,json=refusedAt,proto3" json:"refused_at,omitempty"`
+	// Where it is paused: since when, by whom and why; of the key, where that is not paused itself of its channel, and
+	// where neither is, of its queue.
+	Pause *Pause `protobuf:"bytes,24,opt,name=pause,proto3" json:"pause,omitempty"`
+	// Which of that limit's rates does, where it has several: 1 is the first.
+	BlockingRate  uint32 `protobuf:"varint,25,opt,name=blocking_rate,json=blockingRate,proto3" json:"blocking_rate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExplainKeyResponse) Reset() {
 	*x = ExplainKeyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[62]
+	mi := &file_fila_v1_admin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5386,7 +5851,7 @@ func (x *ExplainKeyResponse) String() string {
 func (*ExplainKeyResponse) ProtoMessage() {}
 
 func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[62]
+	mi := &file_fila_v1_admin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5399,7 +5864,7 @@ func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyResponse.ProtoReflect.Descriptor instead.
 func (*ExplainKeyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{62}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ExplainKeyResponse) GetState() ExplainKeyResponse_State {
@@ -5549,6 +6014,20 @@ func (x *ExplainKeyResponse) GetRefusedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ExplainKeyResponse) GetPause() *Pause {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
+}
+
+func (x *ExplainKeyResponse) GetBlockingRate() uint32 {
+	if x != nil {
+		return x.BlockingRate
+	}
+	return 0
+}
+
 // The message of a key that goes before all others of it.
 type KeyHead struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5572,7 +6051,7 @@ type KeyHead struct {
 
 func (x *KeyHead) Reset() {
 	*x = KeyHead{}
-	mi := &file_fila_v1_admin_proto_msgTypes[63]
+	mi := &file_fila_v1_admin_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5584,7 +6063,7 @@ func (x *KeyHead) String() string {
 func (*KeyHead) ProtoMessage() {}
 
 func (x *KeyHead) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[63]
+	mi := &file_fila_v1_admin_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5597,7 +6076,7 @@ func (x *KeyHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyHead.ProtoReflect.Descriptor instead.
 func (*KeyHead) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{63}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *KeyHead) GetMessageId() string {
@@ -5671,7 +6150,7 @@ type GetMessageRequest struct {
 
 func (x *GetMessageRequest) Reset() {
 	*x = GetMessageRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[64]
+	mi := &file_fila_v1_admin_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5683,7 +6162,7 @@ func (x *GetMessageRequest) String() string {
 func (*GetMessageRequest) ProtoMessage() {}
 
 func (x *GetMessageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[64]
+	mi := &file_fila_v1_admin_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5696,7 +6175,7 @@ func (x *GetMessageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMessageRequest.ProtoReflect.Descriptor instead.
 func (*GetMessageRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{64}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *GetMessageRequest) GetQueue() string {
@@ -5784,14 +6263,22 @@ type GetMessageResponse struct {
 	// Why it is dead, and since when.
 	DeadLetter *DeadLetter `protobuf:"bytes,19,opt,name=dead_letter,json=deadLetter,proto3" json:"dead_letter,omitempty"`
 	// What happened to it; only where it is asked for.
-	Past          *MessagePast `protobuf:"bytes,20,opt,name=past,proto3" json:"past,omitempty"`
+	Past *MessagePast `protobuf:"bytes,20,opt,name=past,proto3" json:"past,omitempty"`
+	// Which part of the limit of `blocking_bucket` holds it back.
+	BlockingPart LimitPart `protobuf:"varint,21,opt,name=blocking_part,json=blockingPart,proto3,enum=fila.v1.LimitPart" json:"blocking_part,omitempty"`
+	// Which of that limit's rates does, where it has several: 1 is the first.
+	BlockingRate uint32 `protobuf:"varint,22,opt,name=blocking_rate,json=blockingRate,proto3" json:"blocking_rate,omitempty"`
+	// The message that it replaces, where that one is leased: it goes once that lease has ended.
+	WaitsFor string `protobuf:"bytes,23,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
+	// Its priority within its key, 0 to 3; left out where it is 1.
+	Priority      *uint32 `protobuf:"varint,24,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetMessageResponse) Reset() {
 	*x = GetMessageResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[65]
+	mi := &file_fila_v1_admin_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5803,7 +6290,7 @@ func (x *GetMessageResponse) String() string {
 func (*GetMessageResponse) ProtoMessage() {}
 
 func (x *GetMessageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[65]
+	mi := &file_fila_v1_admin_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5816,7 +6303,7 @@ func (x *GetMessageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMessageResponse.ProtoReflect.Descriptor instead.
 func (*GetMessageResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{65}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GetMessageResponse) GetState() GetMessageResponse_State {
@@ -5959,6 +6446,34 @@ func (x *GetMessageResponse) GetPast() *MessagePast {
 	return nil
 }
 
+func (x *GetMessageResponse) GetBlockingPart() LimitPart {
+	if x != nil {
+		return x.BlockingPart
+	}
+	return LimitPart_LIMIT_PART_UNSPECIFIED
+}
+
+func (x *GetMessageResponse) GetBlockingRate() uint32 {
+	if x != nil {
+		return x.BlockingRate
+	}
+	return 0
+}
+
+func (x *GetMessageResponse) GetWaitsFor() string {
+	if x != nil {
+		return x.WaitsFor
+	}
+	return ""
+}
+
+func (x *GetMessageResponse) GetPriority() uint32 {
+	if x != nil && x.Priority != nil {
+		return *x.Priority
+	}
+	return 0
+}
+
 // What the broker's history has of one message in one channel.
 type MessagePast struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5979,7 +6494,7 @@ type MessagePast struct {
 
 func (x *MessagePast) Reset() {
 	*x = MessagePast{}
-	mi := &file_fila_v1_admin_proto_msgTypes[66]
+	mi := &file_fila_v1_admin_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5991,7 +6506,7 @@ func (x *MessagePast) String() string {
 func (*MessagePast) ProtoMessage() {}
 
 func (x *MessagePast) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[66]
+	mi := &file_fila_v1_admin_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6004,7 +6519,7 @@ func (x *MessagePast) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessagePast.ProtoReflect.Descriptor instead.
 func (*MessagePast) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{66}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *MessagePast) GetMissing() string {
@@ -6069,7 +6584,7 @@ type PastEvent struct {
 
 func (x *PastEvent) Reset() {
 	*x = PastEvent{}
-	mi := &file_fila_v1_admin_proto_msgTypes[67]
+	mi := &file_fila_v1_admin_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6081,7 +6596,7 @@ func (x *PastEvent) String() string {
 func (*PastEvent) ProtoMessage() {}
 
 func (x *PastEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[67]
+	mi := &file_fila_v1_admin_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6094,7 +6609,7 @@ func (x *PastEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastEvent.ProtoReflect.Descriptor instead.
 func (*PastEvent) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{67}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *PastEvent) GetAt() *timestamppb.Timestamp {
@@ -6173,7 +6688,7 @@ type ListConsumersRequest struct {
 
 func (x *ListConsumersRequest) Reset() {
 	*x = ListConsumersRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[68]
+	mi := &file_fila_v1_admin_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6185,7 +6700,7 @@ func (x *ListConsumersRequest) String() string {
 func (*ListConsumersRequest) ProtoMessage() {}
 
 func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[68]
+	mi := &file_fila_v1_admin_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6198,7 +6713,7 @@ func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersRequest.ProtoReflect.Descriptor instead.
 func (*ListConsumersRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{68}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListConsumersRequest) GetQueue() string {
@@ -6226,7 +6741,7 @@ type ListConsumersResponse struct {
 
 func (x *ListConsumersResponse) Reset() {
 	*x = ListConsumersResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[69]
+	mi := &file_fila_v1_admin_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6238,7 +6753,7 @@ func (x *ListConsumersResponse) String() string {
 func (*ListConsumersResponse) ProtoMessage() {}
 
 func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[69]
+	mi := &file_fila_v1_admin_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6251,7 +6766,7 @@ func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersResponse.ProtoReflect.Descriptor instead.
 func (*ListConsumersResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{69}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListConsumersResponse) GetConsumers() []*ConsumerInfo {
@@ -6296,7 +6811,7 @@ type ConsumerInfo struct {
 
 func (x *ConsumerInfo) Reset() {
 	*x = ConsumerInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[70]
+	mi := &file_fila_v1_admin_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6308,7 +6823,7 @@ func (x *ConsumerInfo) String() string {
 func (*ConsumerInfo) ProtoMessage() {}
 
 func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[70]
+	mi := &file_fila_v1_admin_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6321,7 +6836,7 @@ func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerInfo.ProtoReflect.Descriptor instead.
 func (*ConsumerInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{70}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ConsumerInfo) GetConsumerId() uint64 {
@@ -6426,7 +6941,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x13CreateQueueResponse\x12\x19\n" +
 	"\bqueue_id\x18\x01 \x01(\tR\aqueueId\x12\x1f\n" +
 	"\vadopted_dlq\x18\x02 \x01(\bR\n" +
-	"adoptedDlq\"\xa5\t\n" +
+	"adoptedDlq\"\xad\n" +
+	"\n" +
 	"\vQueueConfig\x12*\n" +
 	"\x11on_enqueue_script\x18\x01 \x01(\tR\x0fonEnqueueScript\x12*\n" +
 	"\x11on_failure_script\x18\x02 \x01(\tR\x0fonFailureScript\x122\n" +
@@ -6455,18 +6971,22 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x15expires_after_idle_ms\x18\x14 \x01(\x04R\x12expiresAfterIdleMs\x12\x16\n" +
 	"\x06paused\x18\x15 \x01(\bR\x06paused\x12'\n" +
 	"\x06intake\x18\x16 \x01(\v2\x0f.fila.v1.IntakeR\x06intake\x12.\n" +
-	"\tkey_order\x18\x17 \x01(\x0e2\x11.fila.v1.KeyOrderR\bkeyOrder\x12\x1b\n" +
+	"\tkey_order\x18\x17 \x01(\x0e2\x11.fila.v1.KeyOrderR\bkeyOrder\x124\n" +
+	"\x16allow_producer_routing\x18\x1c \x01(\bR\x14allowProducerRouting\x12\x1b\n" +
 	"\tkey_limit\x18\x1d \x01(\tR\bkeyLimit\x127\n" +
-	"\fkey_defaults\x18\x1e \x01(\v2\x14.fila.v1.KeyDefaultsR\vkeyDefaults\x1a:\n" +
+	"\fkey_defaults\x18\x1e \x01(\v2\x14.fila.v1.KeyDefaultsR\vkeyDefaults\x12'\n" +
+	"\x0fpaused_channels\x18\x1f \x03(\tR\x0epausedChannels\x12'\n" +
+	"\x0fpriority_header\x18  \x01(\tR\x0epriorityHeader\x1a:\n" +
 	"\fWeightsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01B\x0f\n" +
 	"\r_max_attemptsB\x16\n" +
-	"\x14_disconnect_grace_ms\"o\n" +
+	"\x14_disconnect_grace_ms\"\xa1\x01\n" +
 	"\vKeyDefaults\x12&\n" +
 	"\x0frate_per_second\x18\x01 \x01(\x01R\rratePerSecond\x12\x14\n" +
 	"\x05burst\x18\x02 \x01(\x01R\x05burst\x12\"\n" +
-	"\rmax_in_flight\x18\x03 \x01(\rR\vmaxInFlight\"G\n" +
+	"\rmax_in_flight\x18\x03 \x01(\rR\vmaxInFlight\x120\n" +
+	"\x14committed_per_second\x18\x04 \x01(\x01R\x12committedPerSecond\"G\n" +
 	"\x06Intake\x12\x18\n" +
 	"\aheaders\x18\x01 \x03(\tR\aheaders\x12#\n" +
 	"\rdedup_headers\x18\x02 \x03(\tR\fdedupHeaders\"\xc8\x01\n" +
@@ -6488,13 +7008,14 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"hard_bytes\x18\x04 \x01(\x04R\thardBytes\"'\n" +
 	"\x0fGetQueueRequest\x12\x14\n" +
-	"\x05queue\x18\x01 \x01(\tR\x05queue\"\xab\x01\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\"\xd1\x01\n" +
 	"\x10GetQueueResponse\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12,\n" +
 	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\x129\n" +
 	"\n" +
 	"created_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x18\n" +
-	"\aversion\x18\x04 \x01(\x04R\aversion\"x\n" +
+	"\aversion\x18\x04 \x01(\x04R\aversion\x12$\n" +
+	"\x05pause\x18\x05 \x01(\v2\x0e.fila.v1.PauseR\x05pause\"x\n" +
 	"\x17GetQueueVersionResponse\x12/\n" +
 	"\aversion\x18\x01 \x01(\v2\x15.fila.v1.QueueVersionR\aversion\x12,\n" +
 	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\"\xda\x01\n" +
@@ -6520,12 +7041,14 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x06offset\x18\x01 \x01(\x04R\x06offset\x12.\n" +
 	"\x06before\x18\x02 \x01(\v2\x16.fila.v1.DryRunRoutingR\x06before\x12,\n" +
 	"\x05after\x18\x03 \x01(\v2\x16.fila.v1.DryRunRoutingR\x05after\x12\x14\n" +
-	"\x05error\x18\x04 \x01(\tR\x05error\"\x83\x01\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\"\xb1\x01\n" +
 	"\rDryRunRouting\x12!\n" +
 	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\rR\x06weight\x12\x12\n" +
 	"\x04cost\x18\x03 \x01(\x01R\x04cost\x12#\n" +
-	"\rthrottle_keys\x18\x04 \x03(\tR\fthrottleKeys\"s\n" +
+	"\rthrottle_keys\x18\x04 \x03(\tR\fthrottleKeys\x12\x1f\n" +
+	"\bpriority\x18\x05 \x01(\rH\x00R\bpriority\x88\x01\x01B\v\n" +
+	"\t_priority\"s\n" +
 	"\x10DryRunDeadLetter\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x04R\x06offset\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x19\n" +
@@ -6554,7 +7077,31 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\fafter_offset\x18\x04 \x01(\x04R\vafterOffset\x12!\n" +
 	"\ffairness_key\x18\x05 \x01(\tR\vfairnessKey\"D\n" +
 	"\x14PeekMessagesResponse\x12,\n" +
-	"\bmessages\x18\x01 \x03(\v2\x10.fila.v1.MessageR\bmessages\":\n" +
+	"\bmessages\x18\x01 \x03(\v2\x10.fila.v1.MessageR\bmessages\"\xd2\x01\n" +
+	"\x12ListPendingRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
+	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
+	"\fmax_messages\x18\x03 \x01(\rR\vmaxMessages\x12!\n" +
+	"\fafter_offset\x18\x04 \x01(\x04R\vafterOffset\x12!\n" +
+	"\ffairness_key\x18\x05 \x01(\tR\vfairnessKey\x12#\n" +
+	"\rbefore_offset\x18\x06 \x01(\x04R\fbeforeOffset\"J\n" +
+	"\x13ListPendingResponse\x123\n" +
+	"\bmessages\x18\x01 \x03(\v2\x17.fila.v1.PendingMessageR\bmessages\"\x88\x03\n" +
+	"\x0ePendingMessage\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12!\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\x127\n" +
+	"\x05state\x18\x04 \x01(\x0e2!.fila.v1.GetMessageResponse.StateR\x05state\x12;\n" +
+	"\venqueued_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"enqueuedAt\x121\n" +
+	"\x06due_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05dueAt\x12\x1a\n" +
+	"\battempts\x18\a \x01(\rR\battempts\x12\x15\n" +
+	"\x06age_ms\x18\b \x01(\x04R\x05ageMs\x12\x12\n" +
+	"\x04cost\x18\t \x01(\x01R\x04cost\x12\x1f\n" +
+	"\bpriority\x18\n" +
+	" \x01(\rH\x00R\bpriority\x88\x01\x01B\v\n" +
+	"\t_priority\":\n" +
 	"\x10SetConfigRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"\x13\n" +
@@ -6673,12 +7220,21 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\bredriven\x18\x01 \x01(\x04R\bredriven\x12\x1f\n" +
 	"\vlast_offset\x18\x02 \x01(\x04R\n" +
 	"lastOffset\x12\x14\n" +
-	"\x05stuck\x18\x03 \x01(\x04R\x05stuck\"\x13\n" +
-	"\x11ListQueuesRequest\"\x86\x01\n" +
+	"\x05stuck\x18\x03 \x01(\x04R\x05stuck\"\x87\x01\n" +
+	"\x11ListQueuesRequest\x12\x16\n" +
+	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1e\n" +
+	"\n" +
+	"containing\x18\x02 \x01(\tR\n" +
+	"containing\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"\xc8\x01\n" +
 	"\x12ListQueuesResponse\x12*\n" +
 	"\x06queues\x18\x01 \x03(\v2\x12.fila.v1.QueueInfoR\x06queues\x12,\n" +
 	"\x12cluster_node_count\x18\x02 \x01(\rR\x10clusterNodeCount\x12\x16\n" +
-	"\x06tenant\x18\x03 \x01(\tR\x06tenant\"\xdc\x04\n" +
+	"\x06tenant\x18\x03 \x01(\tR\x06tenant\x12&\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\x12\x18\n" +
+	"\amatched\x18\x05 \x01(\x04R\amatched\"\xdc\x04\n" +
 	"\tQueueInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05depth\x18\x02 \x01(\x04R\x05depth\x12\x1b\n" +
@@ -6715,7 +7271,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x13ListChannelsRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\"H\n" +
 	"\x14ListChannelsResponse\x120\n" +
-	"\bchannels\x18\x01 \x03(\v2\x14.fila.v1.ChannelInfoR\bchannels\"\x94\x02\n" +
+	"\bchannels\x18\x01 \x03(\v2\x14.fila.v1.ChannelInfoR\bchannels\"\xd2\x02\n" +
 	"\vChannelInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05depth\x18\x02 \x01(\x04R\x05depth\x12\x1b\n" +
@@ -6727,7 +7283,10 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\tconsumers\x18\x06 \x01(\rR\tconsumers\x129\n" +
 	"\n" +
 	"created_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12#\n" +
-	"\rreplay_offset\x18\b \x01(\x04R\freplayOffset\"\xbf\x01\n" +
+	"\rreplay_offset\x18\b \x01(\x04R\freplayOffset\x12\x16\n" +
+	"\x06paused\x18\t \x01(\bR\x06paused\x12$\n" +
+	"\x05pause\x18\n" +
+	" \x01(\v2\x0e.fila.v1.PauseR\x05pause\"\xbf\x01\n" +
 	"\x12SeekChannelRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x18\n" +
@@ -6759,7 +7318,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0fReadLogResponse\x12,\n" +
 	"\bmessages\x18\x01 \x03(\v2\x10.fila.v1.MessageR\bmessages\x12\x1f\n" +
 	"\vnext_offset\x18\x02 \x01(\x04R\n" +
-	"nextOffset\"\x8d\x03\n" +
+	"nextOffset\"\xa9\x04\n" +
 	"\x13SetKeyPolicyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12!\n" +
 	"\ffairness_key\x18\x02 \x01(\tR\vfairnessKey\x12\x1b\n" +
@@ -6769,12 +7328,17 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0frate_per_second\x18\x06 \x01(\x01H\x03R\rratePerSecond\x88\x01\x01\x12\x19\n" +
 	"\x05burst\x18\a \x01(\x01H\x04R\x05burst\x88\x01\x01\x12$\n" +
 	"\x0ecap_by_default\x18\b \x01(\bR\fcapByDefault\x12&\n" +
-	"\x0frate_by_default\x18\t \x01(\bR\rrateByDefaultB\t\n" +
+	"\x0frate_by_default\x18\t \x01(\bR\rrateByDefault\x12\x18\n" +
+	"\acomment\x18\n" +
+	" \x01(\tR\acomment\x125\n" +
+	"\x14committed_per_second\x18\v \x01(\x01H\x05R\x12committedPerSecond\x88\x01\x01\x120\n" +
+	"\x14committed_by_default\x18\f \x01(\bR\x12committedByDefaultB\t\n" +
 	"\a_weightB\t\n" +
 	"\a_pausedB\x10\n" +
 	"\x0e_max_in_flightB\x12\n" +
 	"\x10_rate_per_secondB\b\n" +
-	"\x06_burst\"\x90\x02\n" +
+	"\x06_burstB\x17\n" +
+	"\x15_committed_per_second\"\xf4\x02\n" +
 	"\x14SetKeyPolicyResponse\x12\x16\n" +
 	"\x06weight\x18\x01 \x01(\rR\x06weight\x12\x16\n" +
 	"\x06paused\x18\x02 \x01(\bR\x06paused\x12\"\n" +
@@ -6783,7 +7347,10 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x05burst\x18\x05 \x01(\x01R\x05burst\x12\x18\n" +
 	"\apending\x18\x06 \x01(\x04R\apending\x12$\n" +
 	"\x0ecap_by_default\x18\a \x01(\bR\fcapByDefault\x12&\n" +
-	"\x0frate_by_default\x18\b \x01(\bR\rrateByDefault\"\x7f\n" +
+	"\x0frate_by_default\x18\b \x01(\bR\rrateByDefault\x120\n" +
+	"\x14committed_per_second\x18\t \x01(\x01R\x12committedPerSecond\x120\n" +
+	"\x14committed_by_default\x18\n" +
+	" \x01(\bR\x12committedByDefault\"\x7f\n" +
 	"\x17PreviewKeyPolicyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x124\n" +
@@ -6815,7 +7382,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x11ExplainKeyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
-	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\x96\t\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xa9\n" +
+	"\n" +
 	"\x12ExplainKeyResponse\x127\n" +
 	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.ExplainKeyResponse.StateR\x05state\x12'\n" +
 	"\x0fblocking_bucket\x18\x02 \x01(\tR\x0eblockingBucket\x120\n" +
@@ -6840,7 +7408,9 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\rblocking_part\x18\x15 \x01(\x0e2\x12.fila.v1.LimitPartR\fblockingPart\x12,\n" +
 	"\x12learned_per_second\x18\x16 \x01(\x01R\x10learnedPerSecond\x129\n" +
 	"\n" +
-	"refused_at\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\trefusedAt\"\xe8\x01\n" +
+	"refused_at\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\trefusedAt\x12$\n" +
+	"\x05pause\x18\x18 \x01(\v2\x0e.fila.v1.PauseR\x05pause\x12#\n" +
+	"\rblocking_rate\x18\x19 \x01(\rR\fblockingRate\"\xb0\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11STATE_NO_CONSUMER\x10\x01\x12\x16\n" +
@@ -6853,7 +7423,10 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\vSTATE_EMPTY\x10\b\x12\x16\n" +
 	"\x12STATE_RATE_LIMITED\x10\t\x12\x12\n" +
 	"\x0eSTATE_IN_ORDER\x10\n" +
-	"\"\x92\x02\n" +
+	"\x12\x1a\n" +
+	"\x16STATE_BEYOND_COMMITTED\x10\v\x12\x12\n" +
+	"\x0eSTATE_SUCCEEDS\x10\f\x12\x16\n" +
+	"\x12STATE_HIGHER_FIRST\x10\r\"\x92\x02\n" +
 	"\aKeyHead\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x16\n" +
@@ -6871,7 +7444,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"message_id\x18\x03 \x01(\tR\tmessageId\x12\x1b\n" +
 	"\tdedup_key\x18\x04 \x01(\tR\bdedupKey\x12\x1b\n" +
 	"\twith_past\x18\x05 \x01(\bR\bwithPast\x12\x16\n" +
-	"\x06offset\x18\x06 \x01(\x04R\x06offset\"\xf3\a\n" +
+	"\x06offset\x18\x06 \x01(\x04R\x06offset\"\x9c\t\n" +
 	"\x12GetMessageResponse\x127\n" +
 	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.GetMessageResponse.StateR\x05state\x12\x1d\n" +
 	"\n" +
@@ -6898,7 +7471,11 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x05begun\x18\x12 \x01(\bR\x05begun\x124\n" +
 	"\vdead_letter\x18\x13 \x01(\v2\x13.fila.v1.DeadLetterR\n" +
 	"deadLetter\x12(\n" +
-	"\x04past\x18\x14 \x01(\v2\x14.fila.v1.MessagePastR\x04past\"\x8f\x01\n" +
+	"\x04past\x18\x14 \x01(\v2\x14.fila.v1.MessagePastR\x04past\x127\n" +
+	"\rblocking_part\x18\x15 \x01(\x0e2\x12.fila.v1.LimitPartR\fblockingPart\x12#\n" +
+	"\rblocking_rate\x18\x16 \x01(\rR\fblockingRate\x12\x1b\n" +
+	"\twaits_for\x18\x17 \x01(\tR\bwaitsFor\x12\x1f\n" +
+	"\bpriority\x18\x18 \x01(\rH\x00R\bpriority\x88\x01\x01\"\x8f\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_WAITING\x10\x01\x12\x11\n" +
@@ -6907,7 +7484,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0eSTATE_DECIDING\x10\x04\x12\x0e\n" +
 	"\n" +
 	"STATE_DEAD\x10\x05\x12\x13\n" +
-	"\x0fSTATE_NOT_KNOWN\x10\x06\"\xb1\x01\n" +
+	"\x0fSTATE_NOT_KNOWN\x10\x06B\v\n" +
+	"\t_priority\"\xb1\x01\n" +
 	"\vMessagePast\x12\x18\n" +
 	"\amissing\x18\x01 \x01(\tR\amissing\x12*\n" +
 	"\x06events\x18\x02 \x03(\v2\x12.fila.v1.PastEventR\x06events\x12\x16\n" +
@@ -6963,7 +7541,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\x85\x1d\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\x99\x1e\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -6973,7 +7551,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"ListQueues\x12\x1a.fila.v1.ListQueuesRequest\x1a\x1b.fila.v1.ListQueuesResponse\x12E\n" +
 	"\n" +
 	"PurgeQueue\x12\x1a.fila.v1.PurgeQueueRequest\x1a\x1b.fila.v1.PurgeQueueResponse\x12K\n" +
-	"\fPeekMessages\x12\x1c.fila.v1.PeekMessagesRequest\x1a\x1d.fila.v1.PeekMessagesResponse\x12?\n" +
+	"\fPeekMessages\x12\x1c.fila.v1.PeekMessagesRequest\x1a\x1d.fila.v1.PeekMessagesResponse\x12H\n" +
+	"\vListPending\x12\x1b.fila.v1.ListPendingRequest\x1a\x1c.fila.v1.ListPendingResponse\x12?\n" +
 	"\bGetStats\x12\x18.fila.v1.GetStatsRequest\x1a\x19.fila.v1.GetStatsResponse\x12B\n" +
 	"\tSetConfig\x12\x19.fila.v1.SetConfigRequest\x1a\x1a.fila.v1.SetConfigResponse\x12B\n" +
 	"\tGetConfig\x12\x19.fila.v1.GetConfigRequest\x1a\x1a.fila.v1.GetConfigResponse\x12E\n" +
@@ -7020,7 +7599,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0eCreateSchedule\x12\x1e.fila.v1.CreateScheduleRequest\x1a\x1f.fila.v1.CreateScheduleResponse\x12Q\n" +
 	"\x0eUpdateSchedule\x12\x1e.fila.v1.UpdateScheduleRequest\x1a\x1f.fila.v1.UpdateScheduleResponse\x12Q\n" +
 	"\x0eDeleteSchedule\x12\x1e.fila.v1.DeleteScheduleRequest\x1a\x1f.fila.v1.DeleteScheduleResponse\x12N\n" +
-	"\rPauseSchedule\x12\x1d.fila.v1.PauseScheduleRequest\x1a\x1e.fila.v1.PauseScheduleResponse\x12N\n" +
+	"\rPauseSchedule\x12\x1d.fila.v1.PauseScheduleRequest\x1a\x1e.fila.v1.PauseScheduleResponse\x12H\n" +
+	"\vGetSchedule\x12\x1b.fila.v1.GetScheduleRequest\x1a\x1c.fila.v1.GetScheduleResponse\x12N\n" +
 	"\rListSchedules\x12\x1d.fila.v1.ListSchedulesRequest\x1a\x1e.fila.v1.ListSchedulesResponseB\x1b\n" +
 	"\vdev.fila.v1B\n" +
 	"AdminProtoP\x01b\x06proto3"
@@ -7038,7 +7618,7 @@ func file_fila_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
+var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
 var file_fila_v1_admin_proto_goTypes = []any{
 	(Durability)(0),                   // 0: fila.v1.Durability
 	(HookFallback)(0),                 // 1: fila.v1.HookFallback
@@ -7070,119 +7650,125 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*PurgeQueueResponse)(nil),        // 27: fila.v1.PurgeQueueResponse
 	(*PeekMessagesRequest)(nil),       // 28: fila.v1.PeekMessagesRequest
 	(*PeekMessagesResponse)(nil),      // 29: fila.v1.PeekMessagesResponse
-	(*SetConfigRequest)(nil),          // 30: fila.v1.SetConfigRequest
-	(*SetConfigResponse)(nil),         // 31: fila.v1.SetConfigResponse
-	(*GetConfigRequest)(nil),          // 32: fila.v1.GetConfigRequest
-	(*GetConfigResponse)(nil),         // 33: fila.v1.GetConfigResponse
-	(*ListConfigRequest)(nil),         // 34: fila.v1.ListConfigRequest
-	(*ListConfigResponse)(nil),        // 35: fila.v1.ListConfigResponse
-	(*ConfigEntry)(nil),               // 36: fila.v1.ConfigEntry
-	(*GetStatsRequest)(nil),           // 37: fila.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),          // 38: fila.v1.GetStatsResponse
-	(*HookStats)(nil),                 // 39: fila.v1.HookStats
-	(*PerFairnessKeyStats)(nil),       // 40: fila.v1.PerFairnessKeyStats
-	(*PerThrottleKeyStats)(nil),       // 41: fila.v1.PerThrottleKeyStats
-	(*RedriveRequest)(nil),            // 42: fila.v1.RedriveRequest
-	(*RedriveResponse)(nil),           // 43: fila.v1.RedriveResponse
-	(*ListQueuesRequest)(nil),         // 44: fila.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),        // 45: fila.v1.ListQueuesResponse
-	(*QueueInfo)(nil),                 // 46: fila.v1.QueueInfo
-	(*CreateChannelRequest)(nil),      // 47: fila.v1.CreateChannelRequest
-	(*CreateChannelResponse)(nil),     // 48: fila.v1.CreateChannelResponse
-	(*DeleteChannelRequest)(nil),      // 49: fila.v1.DeleteChannelRequest
-	(*DeleteChannelResponse)(nil),     // 50: fila.v1.DeleteChannelResponse
-	(*ListChannelsRequest)(nil),       // 51: fila.v1.ListChannelsRequest
-	(*ListChannelsResponse)(nil),      // 52: fila.v1.ListChannelsResponse
-	(*ChannelInfo)(nil),               // 53: fila.v1.ChannelInfo
-	(*SeekChannelRequest)(nil),        // 54: fila.v1.SeekChannelRequest
-	(*SeekChannelResponse)(nil),       // 55: fila.v1.SeekChannelResponse
-	(*PurgeChannelRequest)(nil),       // 56: fila.v1.PurgeChannelRequest
-	(*PurgeChannelResponse)(nil),      // 57: fila.v1.PurgeChannelResponse
-	(*ReadLogRequest)(nil),            // 58: fila.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 59: fila.v1.ReadLogResponse
-	(*SetKeyPolicyRequest)(nil),       // 60: fila.v1.SetKeyPolicyRequest
-	(*SetKeyPolicyResponse)(nil),      // 61: fila.v1.SetKeyPolicyResponse
-	(*PreviewKeyPolicyRequest)(nil),   // 62: fila.v1.PreviewKeyPolicyRequest
-	(*PreviewKeyPolicyResponse)(nil),  // 63: fila.v1.PreviewKeyPolicyResponse
-	(*ForecastChange)(nil),            // 64: fila.v1.ForecastChange
-	(*KeyLoss)(nil),                   // 65: fila.v1.KeyLoss
-	(*SkipMessageRequest)(nil),        // 66: fila.v1.SkipMessageRequest
-	(*SkipMessageResponse)(nil),       // 67: fila.v1.SkipMessageResponse
-	(*ExplainKeyRequest)(nil),         // 68: fila.v1.ExplainKeyRequest
-	(*ExplainKeyResponse)(nil),        // 69: fila.v1.ExplainKeyResponse
-	(*KeyHead)(nil),                   // 70: fila.v1.KeyHead
-	(*GetMessageRequest)(nil),         // 71: fila.v1.GetMessageRequest
-	(*GetMessageResponse)(nil),        // 72: fila.v1.GetMessageResponse
-	(*MessagePast)(nil),               // 73: fila.v1.MessagePast
-	(*PastEvent)(nil),                 // 74: fila.v1.PastEvent
-	(*ListConsumersRequest)(nil),      // 75: fila.v1.ListConsumersRequest
-	(*ListConsumersResponse)(nil),     // 76: fila.v1.ListConsumersResponse
-	(*ConsumerInfo)(nil),              // 77: fila.v1.ConsumerInfo
-	nil,                               // 78: fila.v1.QueueConfig.WeightsEntry
-	nil,                               // 79: fila.v1.HookStats.LastErrorHeadersEntry
-	nil,                               // 80: fila.v1.HookStats.IgnoredFieldsEntry
-	(*timestamppb.Timestamp)(nil),     // 81: google.protobuf.Timestamp
-	(*QueueVersion)(nil),              // 82: fila.v1.QueueVersion
-	(*fieldmaskpb.FieldMask)(nil),     // 83: google.protobuf.FieldMask
-	(*Message)(nil),                   // 84: fila.v1.Message
-	(*Forecast)(nil),                  // 85: fila.v1.Forecast
-	(*WaitCauses)(nil),                // 86: fila.v1.WaitCauses
-	(*ServedMeanwhile)(nil),           // 87: fila.v1.ServedMeanwhile
-	(*ChannelConsumers)(nil),          // 88: fila.v1.ChannelConsumers
-	(LimitPart)(0),                    // 89: fila.v1.LimitPart
-	(*DeadLetter)(nil),                // 90: fila.v1.DeadLetter
-	(*GetStatusRequest)(nil),          // 91: fila.v1.GetStatusRequest
-	(*WatchEventsRequest)(nil),        // 92: fila.v1.WatchEventsRequest
-	(*ListLateRequest)(nil),           // 93: fila.v1.ListLateRequest
-	(*ListKeyPoliciesRequest)(nil),    // 94: fila.v1.ListKeyPoliciesRequest
-	(*DropDeadLettersRequest)(nil),    // 95: fila.v1.DropDeadLettersRequest
-	(*FindKeysRequest)(nil),           // 96: fila.v1.FindKeysRequest
-	(*WatchStatsRequest)(nil),         // 97: fila.v1.WatchStatsRequest
-	(*GetSeriesRequest)(nil),          // 98: fila.v1.GetSeriesRequest
-	(*ListQueueVersionsRequest)(nil),  // 99: fila.v1.ListQueueVersionsRequest
-	(*GetQueueVersionRequest)(nil),    // 100: fila.v1.GetQueueVersionRequest
-	(*StartOperationRequest)(nil),     // 101: fila.v1.StartOperationRequest
-	(*WatchOperationRequest)(nil),     // 102: fila.v1.WatchOperationRequest
-	(*ListOperationsRequest)(nil),     // 103: fila.v1.ListOperationsRequest
-	(*CancelOperationRequest)(nil),    // 104: fila.v1.CancelOperationRequest
-	(*EditDeadLetterRequest)(nil),     // 105: fila.v1.EditDeadLetterRequest
-	(*SetLimitRequest)(nil),           // 106: fila.v1.SetLimitRequest
-	(*DeleteLimitRequest)(nil),        // 107: fila.v1.DeleteLimitRequest
-	(*ListLimitsRequest)(nil),         // 108: fila.v1.ListLimitsRequest
-	(*ResetLimitRequest)(nil),         // 109: fila.v1.ResetLimitRequest
-	(*CreateScheduleRequest)(nil),     // 110: fila.v1.CreateScheduleRequest
-	(*UpdateScheduleRequest)(nil),     // 111: fila.v1.UpdateScheduleRequest
-	(*DeleteScheduleRequest)(nil),     // 112: fila.v1.DeleteScheduleRequest
-	(*PauseScheduleRequest)(nil),      // 113: fila.v1.PauseScheduleRequest
-	(*ListSchedulesRequest)(nil),      // 114: fila.v1.ListSchedulesRequest
-	(*GetStatusResponse)(nil),         // 115: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 116: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 117: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 118: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 119: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 120: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 121: fila.v1.WatchStatsResponse
-	(*GetSeriesResponse)(nil),         // 122: fila.v1.GetSeriesResponse
-	(*ListQueueVersionsResponse)(nil), // 123: fila.v1.ListQueueVersionsResponse
-	(*StartOperationResponse)(nil),    // 124: fila.v1.StartOperationResponse
-	(*WatchOperationResponse)(nil),    // 125: fila.v1.WatchOperationResponse
-	(*ListOperationsResponse)(nil),    // 126: fila.v1.ListOperationsResponse
-	(*CancelOperationResponse)(nil),   // 127: fila.v1.CancelOperationResponse
-	(*EditDeadLetterResponse)(nil),    // 128: fila.v1.EditDeadLetterResponse
-	(*SetLimitResponse)(nil),          // 129: fila.v1.SetLimitResponse
-	(*DeleteLimitResponse)(nil),       // 130: fila.v1.DeleteLimitResponse
-	(*ListLimitsResponse)(nil),        // 131: fila.v1.ListLimitsResponse
-	(*ResetLimitResponse)(nil),        // 132: fila.v1.ResetLimitResponse
-	(*CreateScheduleResponse)(nil),    // 133: fila.v1.CreateScheduleResponse
-	(*UpdateScheduleResponse)(nil),    // 134: fila.v1.UpdateScheduleResponse
-	(*DeleteScheduleResponse)(nil),    // 135: fila.v1.DeleteScheduleResponse
-	(*PauseScheduleResponse)(nil),     // 136: fila.v1.PauseScheduleResponse
-	(*ListSchedulesResponse)(nil),     // 137: fila.v1.ListSchedulesResponse
+	(*ListPendingRequest)(nil),        // 30: fila.v1.ListPendingRequest
+	(*ListPendingResponse)(nil),       // 31: fila.v1.ListPendingResponse
+	(*PendingMessage)(nil),            // 32: fila.v1.PendingMessage
+	(*SetConfigRequest)(nil),          // 33: fila.v1.SetConfigRequest
+	(*SetConfigResponse)(nil),         // 34: fila.v1.SetConfigResponse
+	(*GetConfigRequest)(nil),          // 35: fila.v1.GetConfigRequest
+	(*GetConfigResponse)(nil),         // 36: fila.v1.GetConfigResponse
+	(*ListConfigRequest)(nil),         // 37: fila.v1.ListConfigRequest
+	(*ListConfigResponse)(nil),        // 38: fila.v1.ListConfigResponse
+	(*ConfigEntry)(nil),               // 39: fila.v1.ConfigEntry
+	(*GetStatsRequest)(nil),           // 40: fila.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),          // 41: fila.v1.GetStatsResponse
+	(*HookStats)(nil),                 // 42: fila.v1.HookStats
+	(*PerFairnessKeyStats)(nil),       // 43: fila.v1.PerFairnessKeyStats
+	(*PerThrottleKeyStats)(nil),       // 44: fila.v1.PerThrottleKeyStats
+	(*RedriveRequest)(nil),            // 45: fila.v1.RedriveRequest
+	(*RedriveResponse)(nil),           // 46: fila.v1.RedriveResponse
+	(*ListQueuesRequest)(nil),         // 47: fila.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),        // 48: fila.v1.ListQueuesResponse
+	(*QueueInfo)(nil),                 // 49: fila.v1.QueueInfo
+	(*CreateChannelRequest)(nil),      // 50: fila.v1.CreateChannelRequest
+	(*CreateChannelResponse)(nil),     // 51: fila.v1.CreateChannelResponse
+	(*DeleteChannelRequest)(nil),      // 52: fila.v1.DeleteChannelRequest
+	(*DeleteChannelResponse)(nil),     // 53: fila.v1.DeleteChannelResponse
+	(*ListChannelsRequest)(nil),       // 54: fila.v1.ListChannelsRequest
+	(*ListChannelsResponse)(nil),      // 55: fila.v1.ListChannelsResponse
+	(*ChannelInfo)(nil),               // 56: fila.v1.ChannelInfo
+	(*SeekChannelRequest)(nil),        // 57: fila.v1.SeekChannelRequest
+	(*SeekChannelResponse)(nil),       // 58: fila.v1.SeekChannelResponse
+	(*PurgeChannelRequest)(nil),       // 59: fila.v1.PurgeChannelRequest
+	(*PurgeChannelResponse)(nil),      // 60: fila.v1.PurgeChannelResponse
+	(*ReadLogRequest)(nil),            // 61: fila.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 62: fila.v1.ReadLogResponse
+	(*SetKeyPolicyRequest)(nil),       // 63: fila.v1.SetKeyPolicyRequest
+	(*SetKeyPolicyResponse)(nil),      // 64: fila.v1.SetKeyPolicyResponse
+	(*PreviewKeyPolicyRequest)(nil),   // 65: fila.v1.PreviewKeyPolicyRequest
+	(*PreviewKeyPolicyResponse)(nil),  // 66: fila.v1.PreviewKeyPolicyResponse
+	(*ForecastChange)(nil),            // 67: fila.v1.ForecastChange
+	(*KeyLoss)(nil),                   // 68: fila.v1.KeyLoss
+	(*SkipMessageRequest)(nil),        // 69: fila.v1.SkipMessageRequest
+	(*SkipMessageResponse)(nil),       // 70: fila.v1.SkipMessageResponse
+	(*ExplainKeyRequest)(nil),         // 71: fila.v1.ExplainKeyRequest
+	(*ExplainKeyResponse)(nil),        // 72: fila.v1.ExplainKeyResponse
+	(*KeyHead)(nil),                   // 73: fila.v1.KeyHead
+	(*GetMessageRequest)(nil),         // 74: fila.v1.GetMessageRequest
+	(*GetMessageResponse)(nil),        // 75: fila.v1.GetMessageResponse
+	(*MessagePast)(nil),               // 76: fila.v1.MessagePast
+	(*PastEvent)(nil),                 // 77: fila.v1.PastEvent
+	(*ListConsumersRequest)(nil),      // 78: fila.v1.ListConsumersRequest
+	(*ListConsumersResponse)(nil),     // 79: fila.v1.ListConsumersResponse
+	(*ConsumerInfo)(nil),              // 80: fila.v1.ConsumerInfo
+	nil,                               // 81: fila.v1.QueueConfig.WeightsEntry
+	nil,                               // 82: fila.v1.HookStats.LastErrorHeadersEntry
+	nil,                               // 83: fila.v1.HookStats.IgnoredFieldsEntry
+	(*timestamppb.Timestamp)(nil),     // 84: google.protobuf.Timestamp
+	(*Pause)(nil),                     // 85: fila.v1.Pause
+	(*QueueVersion)(nil),              // 86: fila.v1.QueueVersion
+	(*fieldmaskpb.FieldMask)(nil),     // 87: google.protobuf.FieldMask
+	(*Message)(nil),                   // 88: fila.v1.Message
+	(*Forecast)(nil),                  // 89: fila.v1.Forecast
+	(*WaitCauses)(nil),                // 90: fila.v1.WaitCauses
+	(*ServedMeanwhile)(nil),           // 91: fila.v1.ServedMeanwhile
+	(*ChannelConsumers)(nil),          // 92: fila.v1.ChannelConsumers
+	(LimitPart)(0),                    // 93: fila.v1.LimitPart
+	(*DeadLetter)(nil),                // 94: fila.v1.DeadLetter
+	(*GetStatusRequest)(nil),          // 95: fila.v1.GetStatusRequest
+	(*WatchEventsRequest)(nil),        // 96: fila.v1.WatchEventsRequest
+	(*ListLateRequest)(nil),           // 97: fila.v1.ListLateRequest
+	(*ListKeyPoliciesRequest)(nil),    // 98: fila.v1.ListKeyPoliciesRequest
+	(*DropDeadLettersRequest)(nil),    // 99: fila.v1.DropDeadLettersRequest
+	(*FindKeysRequest)(nil),           // 100: fila.v1.FindKeysRequest
+	(*WatchStatsRequest)(nil),         // 101: fila.v1.WatchStatsRequest
+	(*GetSeriesRequest)(nil),          // 102: fila.v1.GetSeriesRequest
+	(*ListQueueVersionsRequest)(nil),  // 103: fila.v1.ListQueueVersionsRequest
+	(*GetQueueVersionRequest)(nil),    // 104: fila.v1.GetQueueVersionRequest
+	(*StartOperationRequest)(nil),     // 105: fila.v1.StartOperationRequest
+	(*WatchOperationRequest)(nil),     // 106: fila.v1.WatchOperationRequest
+	(*ListOperationsRequest)(nil),     // 107: fila.v1.ListOperationsRequest
+	(*CancelOperationRequest)(nil),    // 108: fila.v1.CancelOperationRequest
+	(*EditDeadLetterRequest)(nil),     // 109: fila.v1.EditDeadLetterRequest
+	(*SetLimitRequest)(nil),           // 110: fila.v1.SetLimitRequest
+	(*DeleteLimitRequest)(nil),        // 111: fila.v1.DeleteLimitRequest
+	(*ListLimitsRequest)(nil),         // 112: fila.v1.ListLimitsRequest
+	(*ResetLimitRequest)(nil),         // 113: fila.v1.ResetLimitRequest
+	(*CreateScheduleRequest)(nil),     // 114: fila.v1.CreateScheduleRequest
+	(*UpdateScheduleRequest)(nil),     // 115: fila.v1.UpdateScheduleRequest
+	(*DeleteScheduleRequest)(nil),     // 116: fila.v1.DeleteScheduleRequest
+	(*PauseScheduleRequest)(nil),      // 117: fila.v1.PauseScheduleRequest
+	(*GetScheduleRequest)(nil),        // 118: fila.v1.GetScheduleRequest
+	(*ListSchedulesRequest)(nil),      // 119: fila.v1.ListSchedulesRequest
+	(*GetStatusResponse)(nil),         // 120: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 121: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 122: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 123: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 124: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 125: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 126: fila.v1.WatchStatsResponse
+	(*GetSeriesResponse)(nil),         // 127: fila.v1.GetSeriesResponse
+	(*ListQueueVersionsResponse)(nil), // 128: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 129: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 130: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 131: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 132: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 133: fila.v1.EditDeadLetterResponse
+	(*SetLimitResponse)(nil),          // 134: fila.v1.SetLimitResponse
+	(*DeleteLimitResponse)(nil),       // 135: fila.v1.DeleteLimitResponse
+	(*ListLimitsResponse)(nil),        // 136: fila.v1.ListLimitsResponse
+	(*ResetLimitResponse)(nil),        // 137: fila.v1.ResetLimitResponse
+	(*CreateScheduleResponse)(nil),    // 138: fila.v1.CreateScheduleResponse
+	(*UpdateScheduleResponse)(nil),    // 139: fila.v1.UpdateScheduleResponse
+	(*DeleteScheduleResponse)(nil),    // 140: fila.v1.DeleteScheduleResponse
+	(*PauseScheduleResponse)(nil),     // 141: fila.v1.PauseScheduleResponse
+	(*GetScheduleResponse)(nil),       // 142: fila.v1.GetScheduleResponse
+	(*ListSchedulesResponse)(nil),     // 143: fila.v1.ListSchedulesResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	9,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
 	0,   // 1: fila.v1.QueueConfig.durability:type_name -> fila.v1.Durability
-	78,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
+	81,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
 	12,  // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
 	1,   // 4: fila.v1.QueueConfig.hook_fallback:type_name -> fila.v1.HookFallback
 	13,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
@@ -7191,177 +7777,189 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	10,  // 8: fila.v1.QueueConfig.key_defaults:type_name -> fila.v1.KeyDefaults
 	4,   // 9: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
 	9,   // 10: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
-	81,  // 11: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
-	82,  // 12: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
-	9,   // 13: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
-	9,   // 14: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
-	83,  // 15: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
-	9,   // 16: fila.v1.DryRunPolicyRequest.config:type_name -> fila.v1.QueueConfig
-	83,  // 17: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
-	20,  // 18: fila.v1.DryRunPolicyResponse.messages:type_name -> fila.v1.DryRunMessage
-	22,  // 19: fila.v1.DryRunPolicyResponse.dead_letters:type_name -> fila.v1.DryRunDeadLetter
-	21,  // 20: fila.v1.DryRunMessage.before:type_name -> fila.v1.DryRunRouting
-	21,  // 21: fila.v1.DryRunMessage.after:type_name -> fila.v1.DryRunRouting
-	9,   // 22: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
-	84,  // 23: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
-	36,  // 24: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
-	40,  // 25: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
-	41,  // 26: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
-	53,  // 27: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
-	3,   // 28: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
-	39,  // 29: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
-	13,  // 30: fila.v1.GetStatsResponse.retention:type_name -> fila.v1.Retention
-	81,  // 31: fila.v1.GetStatsResponse.totals_since:type_name -> google.protobuf.Timestamp
-	3,   // 32: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
-	81,  // 33: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
-	79,  // 34: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
-	80,  // 35: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
-	46,  // 36: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
-	3,   // 37: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
-	81,  // 38: fila.v1.QueueInfo.totals_since:type_name -> google.protobuf.Timestamp
-	81,  // 39: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
-	53,  // 40: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	81,  // 41: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	81,  // 42: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	81,  // 43: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	81,  // 44: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	84,  // 45: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
-	60,  // 46: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
-	64,  // 47: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
-	64,  // 48: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
-	65,  // 49: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
-	85,  // 50: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
-	85,  // 51: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
-	64,  // 52: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
-	5,   // 53: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	81,  // 54: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	86,  // 55: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	87,  // 56: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
-	88,  // 57: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
-	85,  // 58: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
-	85,  // 59: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
-	70,  // 60: fila.v1.ExplainKeyResponse.waits_for:type_name -> fila.v1.KeyHead
-	89,  // 61: fila.v1.ExplainKeyResponse.blocking_part:type_name -> fila.v1.LimitPart
-	81,  // 62: fila.v1.ExplainKeyResponse.refused_at:type_name -> google.protobuf.Timestamp
-	81,  // 63: fila.v1.KeyHead.leased_at:type_name -> google.protobuf.Timestamp
-	81,  // 64: fila.v1.KeyHead.retry_at:type_name -> google.protobuf.Timestamp
-	6,   // 65: fila.v1.GetMessageResponse.state:type_name -> fila.v1.GetMessageResponse.State
-	81,  // 66: fila.v1.GetMessageResponse.enqueued_at:type_name -> google.protobuf.Timestamp
-	5,   // 67: fila.v1.GetMessageResponse.cause:type_name -> fila.v1.ExplainKeyResponse.State
-	81,  // 68: fila.v1.GetMessageResponse.until:type_name -> google.protobuf.Timestamp
-	85,  // 69: fila.v1.GetMessageResponse.forecast:type_name -> fila.v1.Forecast
-	81,  // 70: fila.v1.GetMessageResponse.leased_at:type_name -> google.protobuf.Timestamp
-	81,  // 71: fila.v1.GetMessageResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
-	90,  // 72: fila.v1.GetMessageResponse.dead_letter:type_name -> fila.v1.DeadLetter
-	73,  // 73: fila.v1.GetMessageResponse.past:type_name -> fila.v1.MessagePast
-	74,  // 74: fila.v1.MessagePast.events:type_name -> fila.v1.PastEvent
-	81,  // 75: fila.v1.MessagePast.until:type_name -> google.protobuf.Timestamp
-	81,  // 76: fila.v1.PastEvent.at:type_name -> google.protobuf.Timestamp
-	77,  // 77: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	81,  // 78: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	7,   // 79: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	14,  // 80: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	17,  // 81: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	24,  // 82: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	44,  // 83: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	26,  // 84: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	28,  // 85: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	37,  // 86: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	30,  // 87: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	32,  // 88: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	34,  // 89: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	42,  // 90: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	47,  // 91: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	49,  // 92: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	51,  // 93: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	54,  // 94: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	56,  // 95: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	58,  // 96: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	60,  // 97: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	62,  // 98: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
-	66,  // 99: fila.v1.FilaAdmin.SkipMessage:input_type -> fila.v1.SkipMessageRequest
-	68,  // 100: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	71,  // 101: fila.v1.FilaAdmin.GetMessage:input_type -> fila.v1.GetMessageRequest
-	75,  // 102: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	91,  // 103: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	92,  // 104: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	93,  // 105: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	94,  // 106: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	95,  // 107: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	96,  // 108: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	97,  // 109: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	98,  // 110: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
-	99,  // 111: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
-	100, // 112: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	101, // 113: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
-	102, // 114: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
-	103, // 115: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
-	104, // 116: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
-	105, // 117: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
-	18,  // 118: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
-	106, // 119: fila.v1.FilaAdmin.SetLimit:input_type -> fila.v1.SetLimitRequest
-	107, // 120: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
-	108, // 121: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
-	109, // 122: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
-	110, // 123: fila.v1.FilaAdmin.CreateSchedule:input_type -> fila.v1.CreateScheduleRequest
-	111, // 124: fila.v1.FilaAdmin.UpdateSchedule:input_type -> fila.v1.UpdateScheduleRequest
-	112, // 125: fila.v1.FilaAdmin.DeleteSchedule:input_type -> fila.v1.DeleteScheduleRequest
-	113, // 126: fila.v1.FilaAdmin.PauseSchedule:input_type -> fila.v1.PauseScheduleRequest
-	114, // 127: fila.v1.FilaAdmin.ListSchedules:input_type -> fila.v1.ListSchedulesRequest
-	8,   // 128: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	15,  // 129: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	23,  // 130: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	25,  // 131: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	45,  // 132: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	27,  // 133: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	29,  // 134: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	38,  // 135: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	31,  // 136: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	33,  // 137: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	35,  // 138: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	43,  // 139: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	48,  // 140: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	50,  // 141: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	52,  // 142: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	55,  // 143: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	57,  // 144: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	59,  // 145: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	61,  // 146: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	63,  // 147: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
-	67,  // 148: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
-	69,  // 149: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	72,  // 150: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
-	76,  // 151: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	115, // 152: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	116, // 153: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	117, // 154: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	118, // 155: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	119, // 156: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	120, // 157: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	121, // 158: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	122, // 159: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
-	123, // 160: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	16,  // 161: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	124, // 162: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	125, // 163: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	126, // 164: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	127, // 165: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	128, // 166: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	19,  // 167: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	129, // 168: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
-	130, // 169: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
-	131, // 170: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
-	132, // 171: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
-	133, // 172: fila.v1.FilaAdmin.CreateSchedule:output_type -> fila.v1.CreateScheduleResponse
-	134, // 173: fila.v1.FilaAdmin.UpdateSchedule:output_type -> fila.v1.UpdateScheduleResponse
-	135, // 174: fila.v1.FilaAdmin.DeleteSchedule:output_type -> fila.v1.DeleteScheduleResponse
-	136, // 175: fila.v1.FilaAdmin.PauseSchedule:output_type -> fila.v1.PauseScheduleResponse
-	137, // 176: fila.v1.FilaAdmin.ListSchedules:output_type -> fila.v1.ListSchedulesResponse
-	128, // [128:177] is the sub-list for method output_type
-	79,  // [79:128] is the sub-list for method input_type
-	79,  // [79:79] is the sub-list for extension type_name
-	79,  // [79:79] is the sub-list for extension extendee
-	0,   // [0:79] is the sub-list for field type_name
+	84,  // 11: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
+	85,  // 12: fila.v1.GetQueueResponse.pause:type_name -> fila.v1.Pause
+	86,  // 13: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
+	9,   // 14: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
+	9,   // 15: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
+	87,  // 16: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
+	9,   // 17: fila.v1.DryRunPolicyRequest.config:type_name -> fila.v1.QueueConfig
+	87,  // 18: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	20,  // 19: fila.v1.DryRunPolicyResponse.messages:type_name -> fila.v1.DryRunMessage
+	22,  // 20: fila.v1.DryRunPolicyResponse.dead_letters:type_name -> fila.v1.DryRunDeadLetter
+	21,  // 21: fila.v1.DryRunMessage.before:type_name -> fila.v1.DryRunRouting
+	21,  // 22: fila.v1.DryRunMessage.after:type_name -> fila.v1.DryRunRouting
+	9,   // 23: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
+	88,  // 24: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
+	32,  // 25: fila.v1.ListPendingResponse.messages:type_name -> fila.v1.PendingMessage
+	6,   // 26: fila.v1.PendingMessage.state:type_name -> fila.v1.GetMessageResponse.State
+	84,  // 27: fila.v1.PendingMessage.enqueued_at:type_name -> google.protobuf.Timestamp
+	84,  // 28: fila.v1.PendingMessage.due_at:type_name -> google.protobuf.Timestamp
+	39,  // 29: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
+	43,  // 30: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
+	44,  // 31: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
+	56,  // 32: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
+	3,   // 33: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
+	42,  // 34: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
+	13,  // 35: fila.v1.GetStatsResponse.retention:type_name -> fila.v1.Retention
+	84,  // 36: fila.v1.GetStatsResponse.totals_since:type_name -> google.protobuf.Timestamp
+	3,   // 37: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
+	84,  // 38: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	82,  // 39: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
+	83,  // 40: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
+	49,  // 41: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
+	3,   // 42: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
+	84,  // 43: fila.v1.QueueInfo.totals_since:type_name -> google.protobuf.Timestamp
+	84,  // 44: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	56,  // 45: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
+	84,  // 46: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	85,  // 47: fila.v1.ChannelInfo.pause:type_name -> fila.v1.Pause
+	84,  // 48: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	84,  // 49: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	84,  // 50: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	88,  // 51: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	63,  // 52: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
+	67,  // 53: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
+	67,  // 54: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
+	68,  // 55: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
+	89,  // 56: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
+	89,  // 57: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
+	67,  // 58: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
+	5,   // 59: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
+	84,  // 60: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	90,  // 61: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	91,  // 62: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
+	92,  // 63: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
+	89,  // 64: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
+	89,  // 65: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
+	73,  // 66: fila.v1.ExplainKeyResponse.waits_for:type_name -> fila.v1.KeyHead
+	93,  // 67: fila.v1.ExplainKeyResponse.blocking_part:type_name -> fila.v1.LimitPart
+	84,  // 68: fila.v1.ExplainKeyResponse.refused_at:type_name -> google.protobuf.Timestamp
+	85,  // 69: fila.v1.ExplainKeyResponse.pause:type_name -> fila.v1.Pause
+	84,  // 70: fila.v1.KeyHead.leased_at:type_name -> google.protobuf.Timestamp
+	84,  // 71: fila.v1.KeyHead.retry_at:type_name -> google.protobuf.Timestamp
+	6,   // 72: fila.v1.GetMessageResponse.state:type_name -> fila.v1.GetMessageResponse.State
+	84,  // 73: fila.v1.GetMessageResponse.enqueued_at:type_name -> google.protobuf.Timestamp
+	5,   // 74: fila.v1.GetMessageResponse.cause:type_name -> fila.v1.ExplainKeyResponse.State
+	84,  // 75: fila.v1.GetMessageResponse.until:type_name -> google.protobuf.Timestamp
+	89,  // 76: fila.v1.GetMessageResponse.forecast:type_name -> fila.v1.Forecast
+	84,  // 77: fila.v1.GetMessageResponse.leased_at:type_name -> google.protobuf.Timestamp
+	84,  // 78: fila.v1.GetMessageResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
+	94,  // 79: fila.v1.GetMessageResponse.dead_letter:type_name -> fila.v1.DeadLetter
+	76,  // 80: fila.v1.GetMessageResponse.past:type_name -> fila.v1.MessagePast
+	93,  // 81: fila.v1.GetMessageResponse.blocking_part:type_name -> fila.v1.LimitPart
+	77,  // 82: fila.v1.MessagePast.events:type_name -> fila.v1.PastEvent
+	84,  // 83: fila.v1.MessagePast.until:type_name -> google.protobuf.Timestamp
+	84,  // 84: fila.v1.PastEvent.at:type_name -> google.protobuf.Timestamp
+	80,  // 85: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	84,  // 86: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	7,   // 87: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	14,  // 88: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	17,  // 89: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	24,  // 90: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	47,  // 91: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	26,  // 92: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	28,  // 93: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	30,  // 94: fila.v1.FilaAdmin.ListPending:input_type -> fila.v1.ListPendingRequest
+	40,  // 95: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	33,  // 96: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	35,  // 97: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	37,  // 98: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	45,  // 99: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	50,  // 100: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	52,  // 101: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	54,  // 102: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	57,  // 103: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	59,  // 104: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	61,  // 105: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	63,  // 106: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	65,  // 107: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
+	69,  // 108: fila.v1.FilaAdmin.SkipMessage:input_type -> fila.v1.SkipMessageRequest
+	71,  // 109: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	74,  // 110: fila.v1.FilaAdmin.GetMessage:input_type -> fila.v1.GetMessageRequest
+	78,  // 111: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	95,  // 112: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	96,  // 113: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	97,  // 114: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	98,  // 115: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	99,  // 116: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	100, // 117: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	101, // 118: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	102, // 119: fila.v1.FilaAdmin.GetSeries:input_type -> fila.v1.GetSeriesRequest
+	103, // 120: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	104, // 121: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	105, // 122: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
+	106, // 123: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
+	107, // 124: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
+	108, // 125: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
+	109, // 126: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
+	18,  // 127: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
+	110, // 128: fila.v1.FilaAdmin.SetLimit:input_type -> fila.v1.SetLimitRequest
+	111, // 129: fila.v1.FilaAdmin.DeleteLimit:input_type -> fila.v1.DeleteLimitRequest
+	112, // 130: fila.v1.FilaAdmin.ListLimits:input_type -> fila.v1.ListLimitsRequest
+	113, // 131: fila.v1.FilaAdmin.ResetLimit:input_type -> fila.v1.ResetLimitRequest
+	114, // 132: fila.v1.FilaAdmin.CreateSchedule:input_type -> fila.v1.CreateScheduleRequest
+	115, // 133: fila.v1.FilaAdmin.UpdateSchedule:input_type -> fila.v1.UpdateScheduleRequest
+	116, // 134: fila.v1.FilaAdmin.DeleteSchedule:input_type -> fila.v1.DeleteScheduleRequest
+	117, // 135: fila.v1.FilaAdmin.PauseSchedule:input_type -> fila.v1.PauseScheduleRequest
+	118, // 136: fila.v1.FilaAdmin.GetSchedule:input_type -> fila.v1.GetScheduleRequest
+	119, // 137: fila.v1.FilaAdmin.ListSchedules:input_type -> fila.v1.ListSchedulesRequest
+	8,   // 138: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	15,  // 139: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	23,  // 140: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	25,  // 141: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	48,  // 142: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	27,  // 143: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	29,  // 144: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	31,  // 145: fila.v1.FilaAdmin.ListPending:output_type -> fila.v1.ListPendingResponse
+	41,  // 146: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	34,  // 147: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	36,  // 148: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	38,  // 149: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	46,  // 150: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	51,  // 151: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	53,  // 152: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	55,  // 153: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	58,  // 154: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	60,  // 155: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	62,  // 156: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	64,  // 157: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	66,  // 158: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	70,  // 159: fila.v1.FilaAdmin.SkipMessage:output_type -> fila.v1.SkipMessageResponse
+	72,  // 160: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	75,  // 161: fila.v1.FilaAdmin.GetMessage:output_type -> fila.v1.GetMessageResponse
+	79,  // 162: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	120, // 163: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	121, // 164: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	122, // 165: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	123, // 166: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	124, // 167: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	125, // 168: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	126, // 169: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	127, // 170: fila.v1.FilaAdmin.GetSeries:output_type -> fila.v1.GetSeriesResponse
+	128, // 171: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	16,  // 172: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	129, // 173: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	130, // 174: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	131, // 175: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	132, // 176: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	133, // 177: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	19,  // 178: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	134, // 179: fila.v1.FilaAdmin.SetLimit:output_type -> fila.v1.SetLimitResponse
+	135, // 180: fila.v1.FilaAdmin.DeleteLimit:output_type -> fila.v1.DeleteLimitResponse
+	136, // 181: fila.v1.FilaAdmin.ListLimits:output_type -> fila.v1.ListLimitsResponse
+	137, // 182: fila.v1.FilaAdmin.ResetLimit:output_type -> fila.v1.ResetLimitResponse
+	138, // 183: fila.v1.FilaAdmin.CreateSchedule:output_type -> fila.v1.CreateScheduleResponse
+	139, // 184: fila.v1.FilaAdmin.UpdateSchedule:output_type -> fila.v1.UpdateScheduleResponse
+	140, // 185: fila.v1.FilaAdmin.DeleteSchedule:output_type -> fila.v1.DeleteScheduleResponse
+	141, // 186: fila.v1.FilaAdmin.PauseSchedule:output_type -> fila.v1.PauseScheduleResponse
+	142, // 187: fila.v1.FilaAdmin.GetSchedule:output_type -> fila.v1.GetScheduleResponse
+	143, // 188: fila.v1.FilaAdmin.ListSchedules:output_type -> fila.v1.ListSchedulesResponse
+	138, // [138:189] is the sub-list for method output_type
+	87,  // [87:138] is the sub-list for method input_type
+	87,  // [87:87] is the sub-list for extension type_name
+	87,  // [87:87] is the sub-list for extension extendee
+	0,   // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }
@@ -7377,26 +7975,29 @@ func file_fila_v1_admin_proto_init() {
 	file_fila_v1_version_proto_init()
 	file_fila_v1_watch_proto_init()
 	file_fila_v1_admin_proto_msgTypes[2].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[14].OneofWrappers = []any{}
 	file_fila_v1_admin_proto_msgTypes[19].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[40].OneofWrappers = []any{
+	file_fila_v1_admin_proto_msgTypes[25].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[43].OneofWrappers = []any{
 		(*CreateChannelRequest_Head)(nil),
 		(*CreateChannelRequest_Oldest)(nil),
 		(*CreateChannelRequest_Offset)(nil),
 		(*CreateChannelRequest_Time)(nil),
 	}
-	file_fila_v1_admin_proto_msgTypes[47].OneofWrappers = []any{
+	file_fila_v1_admin_proto_msgTypes[50].OneofWrappers = []any{
 		(*SeekChannelRequest_Offset)(nil),
 		(*SeekChannelRequest_Time)(nil),
 	}
-	file_fila_v1_admin_proto_msgTypes[49].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[53].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[52].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[56].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[68].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_admin_proto_rawDesc), len(file_fila_v1_admin_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   74,
+			NumMessages:   77,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

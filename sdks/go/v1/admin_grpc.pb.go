@@ -30,6 +30,7 @@ const (
 	FilaAdmin_ListQueues_FullMethodName        = "/fila.v1.FilaAdmin/ListQueues"
 	FilaAdmin_PurgeQueue_FullMethodName        = "/fila.v1.FilaAdmin/PurgeQueue"
 	FilaAdmin_PeekMessages_FullMethodName      = "/fila.v1.FilaAdmin/PeekMessages"
+	FilaAdmin_ListPending_FullMethodName       = "/fila.v1.FilaAdmin/ListPending"
 	FilaAdmin_GetStats_FullMethodName          = "/fila.v1.FilaAdmin/GetStats"
 	FilaAdmin_SetConfig_FullMethodName         = "/fila.v1.FilaAdmin/SetConfig"
 	FilaAdmin_GetConfig_FullMethodName         = "/fila.v1.FilaAdmin/GetConfig"
@@ -71,6 +72,7 @@ const (
 	FilaAdmin_UpdateSchedule_FullMethodName    = "/fila.v1.FilaAdmin/UpdateSchedule"
 	FilaAdmin_DeleteSchedule_FullMethodName    = "/fila.v1.FilaAdmin/DeleteSchedule"
 	FilaAdmin_PauseSchedule_FullMethodName     = "/fila.v1.FilaAdmin/PauseSchedule"
+	FilaAdmin_GetSchedule_FullMethodName       = "/fila.v1.FilaAdmin/GetSchedule"
 	FilaAdmin_ListSchedules_FullMethodName     = "/fila.v1.FilaAdmin/ListSchedules"
 )
 
@@ -95,6 +97,8 @@ type FilaAdminClient interface {
 	PurgeQueue(ctx context.Context, in *PurgeQueueRequest, opts ...grpc.CallOption) (*PurgeQueueResponse, error)
 	// Look at pending messages without leasing them.
 	PeekMessages(ctx context.Context, in *PeekMessagesRequest, opts ...grpc.CallOption) (*PeekMessagesResponse, error)
+	// List what is not done: what each message is doing and since when, without headers and payloads.
+	ListPending(ctx context.Context, in *ListPendingRequest, opts ...grpc.CallOption) (*ListPendingResponse, error)
 	// Depths, keys, buckets and counters of one queue.
 	GetStats(ctx context.Context, in *GetStatsRequest, opts ...grpc.CallOption) (*GetStatsResponse, error)
 	// Set a runtime config value; visible to hooks before it is answered.
@@ -178,6 +182,8 @@ type FilaAdminClient interface {
 	DeleteSchedule(ctx context.Context, in *DeleteScheduleRequest, opts ...grpc.CallOption) (*DeleteScheduleResponse, error)
 	// Pause a schedule, or let it go on.
 	PauseSchedule(ctx context.Context, in *PauseScheduleRequest, opts ...grpc.CallOption) (*PauseScheduleResponse, error)
+	// Tell how one schedule stands.
+	GetSchedule(ctx context.Context, in *GetScheduleRequest, opts ...grpc.CallOption) (*GetScheduleResponse, error)
 	// List schedules with their next five moments.
 	ListSchedules(ctx context.Context, in *ListSchedulesRequest, opts ...grpc.CallOption) (*ListSchedulesResponse, error)
 }
@@ -254,6 +260,16 @@ func (c *filaAdminClient) PeekMessages(ctx context.Context, in *PeekMessagesRequ
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PeekMessagesResponse)
 	err := c.cc.Invoke(ctx, FilaAdmin_PeekMessages_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) ListPending(ctx context.Context, in *ListPendingRequest, opts ...grpc.CallOption) (*ListPendingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListPendingResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_ListPending_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -706,6 +722,16 @@ func (c *filaAdminClient) PauseSchedule(ctx context.Context, in *PauseScheduleRe
 	return out, nil
 }
 
+func (c *filaAdminClient) GetSchedule(ctx context.Context, in *GetScheduleRequest, opts ...grpc.CallOption) (*GetScheduleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetScheduleResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_GetSchedule_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *filaAdminClient) ListSchedules(ctx context.Context, in *ListSchedulesRequest, opts ...grpc.CallOption) (*ListSchedulesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListSchedulesResponse)
@@ -737,6 +763,8 @@ type FilaAdminServer interface {
 	PurgeQueue(context.Context, *PurgeQueueRequest) (*PurgeQueueResponse, error)
 	// Look at pending messages without leasing them.
 	PeekMessages(context.Context, *PeekMessagesRequest) (*PeekMessagesResponse, error)
+	// List what is not done: what each message is doing and since when, without headers and payloads.
+	ListPending(context.Context, *ListPendingRequest) (*ListPendingResponse, error)
 	// Depths, keys, buckets and counters of one queue.
 	GetStats(context.Context, *GetStatsRequest) (*GetStatsResponse, error)
 	// Set a runtime config value; visible to hooks before it is answered.
@@ -820,6 +848,8 @@ type FilaAdminServer interface {
 	DeleteSchedule(context.Context, *DeleteScheduleRequest) (*DeleteScheduleResponse, error)
 	// Pause a schedule, or let it go on.
 	PauseSchedule(context.Context, *PauseScheduleRequest) (*PauseScheduleResponse, error)
+	// Tell how one schedule stands.
+	GetSchedule(context.Context, *GetScheduleRequest) (*GetScheduleResponse, error)
 	// List schedules with their next five moments.
 	ListSchedules(context.Context, *ListSchedulesRequest) (*ListSchedulesResponse, error)
 	mustEmbedUnimplementedFilaAdminServer()
@@ -852,6 +882,9 @@ func (UnimplementedFilaAdminServer) PurgeQueue(context.Context, *PurgeQueueReque
 }
 func (UnimplementedFilaAdminServer) PeekMessages(context.Context, *PeekMessagesRequest) (*PeekMessagesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PeekMessages not implemented")
+}
+func (UnimplementedFilaAdminServer) ListPending(context.Context, *ListPendingRequest) (*ListPendingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListPending not implemented")
 }
 func (UnimplementedFilaAdminServer) GetStats(context.Context, *GetStatsRequest) (*GetStatsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStats not implemented")
@@ -975,6 +1008,9 @@ func (UnimplementedFilaAdminServer) DeleteSchedule(context.Context, *DeleteSched
 }
 func (UnimplementedFilaAdminServer) PauseSchedule(context.Context, *PauseScheduleRequest) (*PauseScheduleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PauseSchedule not implemented")
+}
+func (UnimplementedFilaAdminServer) GetSchedule(context.Context, *GetScheduleRequest) (*GetScheduleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetSchedule not implemented")
 }
 func (UnimplementedFilaAdminServer) ListSchedules(context.Context, *ListSchedulesRequest) (*ListSchedulesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSchedules not implemented")
@@ -1122,6 +1158,24 @@ func _FilaAdmin_PeekMessages_Handler(srv interface{}, ctx context.Context, dec f
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(FilaAdminServer).PeekMessages(ctx, req.(*PeekMessagesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FilaAdmin_ListPending_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListPendingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).ListPending(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_ListPending_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).ListPending(ctx, req.(*ListPendingRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1836,6 +1890,24 @@ func _FilaAdmin_PauseSchedule_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_GetSchedule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetScheduleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).GetSchedule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_GetSchedule_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).GetSchedule(ctx, req.(*GetScheduleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FilaAdmin_ListSchedules_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListSchedulesRequest)
 	if err := dec(in); err != nil {
@@ -1888,6 +1960,10 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PeekMessages",
 			Handler:    _FilaAdmin_PeekMessages_Handler,
+		},
+		{
+			MethodName: "ListPending",
+			Handler:    _FilaAdmin_ListPending_Handler,
 		},
 		{
 			MethodName: "GetStats",
@@ -2036,6 +2112,10 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PauseSchedule",
 			Handler:    _FilaAdmin_PauseSchedule_Handler,
+		},
+		{
+			MethodName: "GetSchedule",
+			Handler:    _FilaAdmin_GetSchedule_Handler,
 		},
 		{
 			MethodName: "ListSchedules",

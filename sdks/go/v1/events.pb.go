@@ -100,7 +100,7 @@ const (
 	Trouble_KIND_NOBODY_CONSUMES Trouble_Kind = 5
 	// A large part of a queue's deliveries fails.
 	Trouble_KIND_FAILING Trouble_Kind = 6
-	// Messages wait because a queue or a fairness key is paused.
+	// Messages wait because a queue, a channel or a fairness key is paused.
 	Trouble_KIND_PAUSED Trouble_Kind = 7
 	// More messages need a throttle than its limit lets through.
 	Trouble_KIND_LIMIT_BEHIND Trouble_Kind = 8
@@ -187,6 +187,8 @@ const (
 	LateKey_CAUSE_RATE_LIMITED LateKey_Cause = 9
 	// The queue's messages of one key go one at a time, and an earlier one is not done.
 	LateKey_CAUSE_IN_ORDER LateKey_Cause = 10
+	// Others, which are within their committed rates, go first. Its own is used up, or it has none: see `until`.
+	LateKey_CAUSE_BEYOND_COMMITTED LateKey_Cause = 11
 )
 
 // Enum value maps for LateKey_Cause.
@@ -200,16 +202,18 @@ var (
 		7:  "CAUSE_CAPPED",
 		9:  "CAUSE_RATE_LIMITED",
 		10: "CAUSE_IN_ORDER",
+		11: "CAUSE_BEYOND_COMMITTED",
 	}
 	LateKey_Cause_value = map[string]int32{
-		"CAUSE_UNSPECIFIED":  0,
-		"CAUSE_NO_CONSUMER":  1,
-		"CAUSE_NOT_ITS_TURN": 2,
-		"CAUSE_THROTTLED":    3,
-		"CAUSE_PAUSED":       6,
-		"CAUSE_CAPPED":       7,
-		"CAUSE_RATE_LIMITED": 9,
-		"CAUSE_IN_ORDER":     10,
+		"CAUSE_UNSPECIFIED":      0,
+		"CAUSE_NO_CONSUMER":      1,
+		"CAUSE_NOT_ITS_TURN":     2,
+		"CAUSE_THROTTLED":        3,
+		"CAUSE_PAUSED":           6,
+		"CAUSE_CAPPED":           7,
+		"CAUSE_RATE_LIMITED":     9,
+		"CAUSE_IN_ORDER":         10,
+		"CAUSE_BEYOND_COMMITTED": 11,
 	}
 )
 
@@ -306,7 +310,7 @@ func (x Forecast_Unknown) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Forecast_Unknown.Descriptor instead.
 func (Forecast_Unknown) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{17, 0}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{18, 0}
 }
 
 // Asks how the broker is, and what is wrong.
@@ -1140,7 +1144,11 @@ type LateKey struct {
 	// Its weight.
 	Weight uint32 `protobuf:"varint,11,opt,name=weight,proto3" json:"weight,omitempty"`
 	// The cap or the rate that holds it back is the queue's default, not an operator's word for this key.
-	ByDefault     bool `protobuf:"varint,12,opt,name=by_default,json=byDefault,proto3" json:"by_default,omitempty"`
+	ByDefault bool `protobuf:"varint,12,opt,name=by_default,json=byDefault,proto3" json:"by_default,omitempty"`
+	// Which part of the limit of `blocking_bucket` holds it back.
+	BlockingPart LimitPart `protobuf:"varint,13,opt,name=blocking_part,json=blockingPart,proto3,enum=fila.v1.LimitPart" json:"blocking_part,omitempty"`
+	// Which of that limit's rates does, where it has several: 1 is the first.
+	BlockingRate  uint32 `protobuf:"varint,14,opt,name=blocking_rate,json=blockingRate,proto3" json:"blocking_rate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1259,6 +1267,20 @@ func (x *LateKey) GetByDefault() bool {
 	return false
 }
 
+func (x *LateKey) GetBlockingPart() LimitPart {
+	if x != nil {
+		return x.BlockingPart
+	}
+	return LimitPart_LIMIT_PART_UNSPECIFIED
+}
+
+func (x *LateKey) GetBlockingRate() uint32 {
+	if x != nil {
+		return x.BlockingRate
+	}
+	return 0
+}
+
 // Whose policies to list.
 type ListKeyPoliciesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1369,6 +1391,71 @@ func (x *ListKeyPoliciesResponse) GetPolicies() []*KeyPolicy {
 	return nil
 }
 
+// A pause of a queue, of a channel, of a fairness key or of a schedule, as far as it was kept.
+type Pause struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Since when.
+	Since *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
+	// Who paused it: the name of a key where keys are asked for, otherwise an address. Told to admins, and to the one who
+	// did it.
+	By string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	// Why, as people said it.
+	Comment       string `protobuf:"bytes,3,opt,name=comment,proto3" json:"comment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pause) Reset() {
+	*x = Pause{}
+	mi := &file_fila_v1_events_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pause) ProtoMessage() {}
+
+func (x *Pause) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_events_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pause.ProtoReflect.Descriptor instead.
+func (*Pause) Descriptor() ([]byte, []int) {
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Pause) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Pause) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Pause) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
 // What an operator set for one fairness key, and how it stands.
 type KeyPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1394,13 +1481,19 @@ type KeyPolicy struct {
 	CapByDefault bool `protobuf:"varint,10,opt,name=cap_by_default,json=capByDefault,proto3" json:"cap_by_default,omitempty"`
 	// Its rate and burst are the queue's default.
 	RateByDefault bool `protobuf:"varint,11,opt,name=rate_by_default,json=rateByDefault,proto3" json:"rate_by_default,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Where it is paused: since when, by whom and why.
+	Pause *Pause `protobuf:"bytes,12,opt,name=pause,proto3" json:"pause,omitempty"`
+	// Of its messages, those a second that go before those of keys that are not within theirs; 0 when there is none.
+	CommittedPerSecond float64 `protobuf:"fixed64,13,opt,name=committed_per_second,json=committedPerSecond,proto3" json:"committed_per_second,omitempty"`
+	// Its committed rate is the queue's default.
+	CommittedByDefault bool `protobuf:"varint,14,opt,name=committed_by_default,json=committedByDefault,proto3" json:"committed_by_default,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *KeyPolicy) Reset() {
 	*x = KeyPolicy{}
-	mi := &file_fila_v1_events_proto_msgTypes[11]
+	mi := &file_fila_v1_events_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1412,7 +1505,7 @@ func (x *KeyPolicy) String() string {
 func (*KeyPolicy) ProtoMessage() {}
 
 func (x *KeyPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[11]
+	mi := &file_fila_v1_events_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1425,7 +1518,7 @@ func (x *KeyPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyPolicy.ProtoReflect.Descriptor instead.
 func (*KeyPolicy) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{11}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *KeyPolicy) GetFairnessKey() string {
@@ -1505,6 +1598,27 @@ func (x *KeyPolicy) GetRateByDefault() bool {
 	return false
 }
 
+func (x *KeyPolicy) GetPause() *Pause {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
+}
+
+func (x *KeyPolicy) GetCommittedPerSecond() float64 {
+	if x != nil {
+		return x.CommittedPerSecond
+	}
+	return 0
+}
+
+func (x *KeyPolicy) GetCommittedByDefault() bool {
+	if x != nil {
+		return x.CommittedByDefault
+	}
+	return false
+}
+
 // Which dead letters to drop for good.
 type DropDeadLettersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1518,7 +1632,7 @@ type DropDeadLettersRequest struct {
 
 func (x *DropDeadLettersRequest) Reset() {
 	*x = DropDeadLettersRequest{}
-	mi := &file_fila_v1_events_proto_msgTypes[12]
+	mi := &file_fila_v1_events_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1644,7 @@ func (x *DropDeadLettersRequest) String() string {
 func (*DropDeadLettersRequest) ProtoMessage() {}
 
 func (x *DropDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[12]
+	mi := &file_fila_v1_events_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1657,7 @@ func (x *DropDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DropDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{12}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DropDeadLettersRequest) GetDlqQueue() string {
@@ -1571,7 +1685,7 @@ type DropDeadLettersResponse struct {
 
 func (x *DropDeadLettersResponse) Reset() {
 	*x = DropDeadLettersResponse{}
-	mi := &file_fila_v1_events_proto_msgTypes[13]
+	mi := &file_fila_v1_events_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1697,7 @@ func (x *DropDeadLettersResponse) String() string {
 func (*DropDeadLettersResponse) ProtoMessage() {}
 
 func (x *DropDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[13]
+	mi := &file_fila_v1_events_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1710,7 @@ func (x *DropDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DropDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{13}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DropDeadLettersResponse) GetDropped() uint64 {
@@ -1621,7 +1735,7 @@ type ServedMeanwhile struct {
 
 func (x *ServedMeanwhile) Reset() {
 	*x = ServedMeanwhile{}
-	mi := &file_fila_v1_events_proto_msgTypes[14]
+	mi := &file_fila_v1_events_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1633,7 +1747,7 @@ func (x *ServedMeanwhile) String() string {
 func (*ServedMeanwhile) ProtoMessage() {}
 
 func (x *ServedMeanwhile) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[14]
+	mi := &file_fila_v1_events_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1646,7 +1760,7 @@ func (x *ServedMeanwhile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedMeanwhile.ProtoReflect.Descriptor instead.
 func (*ServedMeanwhile) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{14}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ServedMeanwhile) GetSince() *timestamppb.Timestamp {
@@ -1685,7 +1799,7 @@ type ServedKey struct {
 
 func (x *ServedKey) Reset() {
 	*x = ServedKey{}
-	mi := &file_fila_v1_events_proto_msgTypes[15]
+	mi := &file_fila_v1_events_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1811,7 @@ func (x *ServedKey) String() string {
 func (*ServedKey) ProtoMessage() {}
 
 func (x *ServedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[15]
+	mi := &file_fila_v1_events_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1824,7 @@ func (x *ServedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedKey.ProtoReflect.Descriptor instead.
 func (*ServedKey) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{15}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ServedKey) GetFairnessKey() string {
@@ -1758,7 +1872,7 @@ type ChannelConsumers struct {
 
 func (x *ChannelConsumers) Reset() {
 	*x = ChannelConsumers{}
-	mi := &file_fila_v1_events_proto_msgTypes[16]
+	mi := &file_fila_v1_events_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1770,7 +1884,7 @@ func (x *ChannelConsumers) String() string {
 func (*ChannelConsumers) ProtoMessage() {}
 
 func (x *ChannelConsumers) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[16]
+	mi := &file_fila_v1_events_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1783,7 +1897,7 @@ func (x *ChannelConsumers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelConsumers.ProtoReflect.Descriptor instead.
 func (*ChannelConsumers) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{16}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ChannelConsumers) GetCount() uint64 {
@@ -1853,7 +1967,7 @@ type Forecast struct {
 
 func (x *Forecast) Reset() {
 	*x = Forecast{}
-	mi := &file_fila_v1_events_proto_msgTypes[17]
+	mi := &file_fila_v1_events_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1865,7 +1979,7 @@ func (x *Forecast) String() string {
 func (*Forecast) ProtoMessage() {}
 
 func (x *Forecast) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_events_proto_msgTypes[17]
+	mi := &file_fila_v1_events_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1878,7 +1992,7 @@ func (x *Forecast) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forecast.ProtoReflect.Descriptor instead.
 func (*Forecast) Descriptor() ([]byte, []int) {
-	return file_fila_v1_events_proto_rawDescGZIP(), []int{17}
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Forecast) GetEarliestMs() uint64 {
@@ -1913,7 +2027,7 @@ var File_fila_v1_events_proto protoreflect.FileDescriptor
 
 const file_fila_v1_events_proto_rawDesc = "" +
 	"\n" +
-	"\x14fila/v1/events.proto\x12\afila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"n\n" +
+	"\x14fila/v1/events.proto\x12\afila.v1\x1a\x13fila/v1/limit.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"n\n" +
 	"\x10GetStatusRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12!\n" +
 	"\ffairness_key\x18\x02 \x01(\tR\vfairnessKey\x12!\n" +
@@ -2000,7 +2114,7 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\bmax_keys\x18\x02 \x01(\rR\amaxKeys\"[\n" +
 	"\x10ListLateResponse\x12$\n" +
 	"\x04keys\x18\x01 \x03(\v2\x10.fila.v1.LateKeyR\x04keys\x12!\n" +
-	"\fwaiting_keys\x18\x02 \x01(\x04R\vwaitingKeys\"\xd9\x04\n" +
+	"\fwaiting_keys\x18\x02 \x01(\x04R\vwaitingKeys\"\xd3\x05\n" +
 	"\aLateKey\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
@@ -2016,7 +2130,9 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	" \x01(\x04R\binFlight\x12\x16\n" +
 	"\x06weight\x18\v \x01(\rR\x06weight\x12\x1d\n" +
 	"\n" +
-	"by_default\x18\f \x01(\bR\tbyDefault\"\xb2\x01\n" +
+	"by_default\x18\f \x01(\bR\tbyDefault\x127\n" +
+	"\rblocking_part\x18\r \x01(\x0e2\x12.fila.v1.LimitPartR\fblockingPart\x12#\n" +
+	"\rblocking_rate\x18\x0e \x01(\rR\fblockingRate\"\xce\x01\n" +
 	"\x05Cause\x12\x15\n" +
 	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11CAUSE_NO_CONSUMER\x10\x01\x12\x16\n" +
@@ -2026,13 +2142,18 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\fCAUSE_CAPPED\x10\a\x12\x16\n" +
 	"\x12CAUSE_RATE_LIMITED\x10\t\x12\x12\n" +
 	"\x0eCAUSE_IN_ORDER\x10\n" +
-	"\"g\n" +
+	"\x12\x1a\n" +
+	"\x16CAUSE_BEYOND_COMMITTED\x10\v\"g\n" +
 	"\x16ListKeyPoliciesRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12!\n" +
 	"\ffairness_key\x18\x02 \x01(\tR\vfairnessKey\x12\x14\n" +
 	"\x05after\x18\x03 \x01(\tR\x05after\"I\n" +
 	"\x17ListKeyPoliciesResponse\x12.\n" +
-	"\bpolicies\x18\x01 \x03(\v2\x12.fila.v1.KeyPolicyR\bpolicies\"\xf0\x02\n" +
+	"\bpolicies\x18\x01 \x03(\v2\x12.fila.v1.KeyPolicyR\bpolicies\"c\n" +
+	"\x05Pause\x120\n" +
+	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12\x18\n" +
+	"\acomment\x18\x03 \x01(\tR\acomment\"\xfa\x03\n" +
 	"\tKeyPolicy\x12!\n" +
 	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\rR\x06weight\x12\x16\n" +
@@ -2045,7 +2166,10 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\x05burst\x18\t \x01(\x01R\x05burst\x12$\n" +
 	"\x0ecap_by_default\x18\n" +
 	" \x01(\bR\fcapByDefault\x12&\n" +
-	"\x0frate_by_default\x18\v \x01(\bR\rrateByDefault\"O\n" +
+	"\x0frate_by_default\x18\v \x01(\bR\rrateByDefault\x12$\n" +
+	"\x05pause\x18\f \x01(\v2\x0e.fila.v1.PauseR\x05pause\x120\n" +
+	"\x14committed_per_second\x18\r \x01(\x01R\x12committedPerSecond\x120\n" +
+	"\x14committed_by_default\x18\x0e \x01(\bR\x12committedByDefault\"O\n" +
 	"\x16DropDeadLettersRequest\x12\x1b\n" +
 	"\tdlq_queue\x18\x01 \x01(\tR\bdlqQueue\x12\x18\n" +
 	"\aoffsets\x18\x02 \x03(\x04R\aoffsets\"3\n" +
@@ -2101,7 +2225,7 @@ func file_fila_v1_events_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_events_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_fila_v1_events_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_fila_v1_events_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_fila_v1_events_proto_goTypes = []any{
 	(DiskLevel)(0),                  // 0: fila.v1.DiskLevel
 	(Trouble_Kind)(0),               // 1: fila.v1.Trouble.Kind
@@ -2118,38 +2242,43 @@ var file_fila_v1_events_proto_goTypes = []any{
 	(*LateKey)(nil),                 // 12: fila.v1.LateKey
 	(*ListKeyPoliciesRequest)(nil),  // 13: fila.v1.ListKeyPoliciesRequest
 	(*ListKeyPoliciesResponse)(nil), // 14: fila.v1.ListKeyPoliciesResponse
-	(*KeyPolicy)(nil),               // 15: fila.v1.KeyPolicy
-	(*DropDeadLettersRequest)(nil),  // 16: fila.v1.DropDeadLettersRequest
-	(*DropDeadLettersResponse)(nil), // 17: fila.v1.DropDeadLettersResponse
-	(*ServedMeanwhile)(nil),         // 18: fila.v1.ServedMeanwhile
-	(*ServedKey)(nil),               // 19: fila.v1.ServedKey
-	(*ChannelConsumers)(nil),        // 20: fila.v1.ChannelConsumers
-	(*Forecast)(nil),                // 21: fila.v1.Forecast
-	nil,                             // 22: fila.v1.Event.DetailsEntry
-	(*timestamppb.Timestamp)(nil),   // 23: google.protobuf.Timestamp
+	(*Pause)(nil),                   // 15: fila.v1.Pause
+	(*KeyPolicy)(nil),               // 16: fila.v1.KeyPolicy
+	(*DropDeadLettersRequest)(nil),  // 17: fila.v1.DropDeadLettersRequest
+	(*DropDeadLettersResponse)(nil), // 18: fila.v1.DropDeadLettersResponse
+	(*ServedMeanwhile)(nil),         // 19: fila.v1.ServedMeanwhile
+	(*ServedKey)(nil),               // 20: fila.v1.ServedKey
+	(*ChannelConsumers)(nil),        // 21: fila.v1.ChannelConsumers
+	(*Forecast)(nil),                // 22: fila.v1.Forecast
+	nil,                             // 23: fila.v1.Event.DetailsEntry
+	(*timestamppb.Timestamp)(nil),   // 24: google.protobuf.Timestamp
+	(LimitPart)(0),                  // 25: fila.v1.LimitPart
 }
 var file_fila_v1_events_proto_depIdxs = []int32{
-	23, // 0: fila.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
+	24, // 0: fila.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
 	0,  // 1: fila.v1.GetStatusResponse.disk_level:type_name -> fila.v1.DiskLevel
 	6,  // 2: fila.v1.GetStatusResponse.troubles:type_name -> fila.v1.Trouble
 	1,  // 3: fila.v1.Trouble.kind:type_name -> fila.v1.Trouble.Kind
-	23, // 4: fila.v1.Trouble.since:type_name -> google.protobuf.Timestamp
+	24, // 4: fila.v1.Trouble.since:type_name -> google.protobuf.Timestamp
 	9,  // 5: fila.v1.WatchEventsResponse.events:type_name -> fila.v1.Event
-	23, // 6: fila.v1.Event.at:type_name -> google.protobuf.Timestamp
-	22, // 7: fila.v1.Event.details:type_name -> fila.v1.Event.DetailsEntry
+	24, // 6: fila.v1.Event.at:type_name -> google.protobuf.Timestamp
+	23, // 7: fila.v1.Event.details:type_name -> fila.v1.Event.DetailsEntry
 	12, // 8: fila.v1.ListLateResponse.keys:type_name -> fila.v1.LateKey
 	2,  // 9: fila.v1.LateKey.cause:type_name -> fila.v1.LateKey.Cause
-	23, // 10: fila.v1.LateKey.until:type_name -> google.protobuf.Timestamp
-	23, // 11: fila.v1.LateKey.since:type_name -> google.protobuf.Timestamp
-	15, // 12: fila.v1.ListKeyPoliciesResponse.policies:type_name -> fila.v1.KeyPolicy
-	23, // 13: fila.v1.ServedMeanwhile.since:type_name -> google.protobuf.Timestamp
-	19, // 14: fila.v1.ServedMeanwhile.keys:type_name -> fila.v1.ServedKey
-	3,  // 15: fila.v1.Forecast.unknown:type_name -> fila.v1.Forecast.Unknown
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	24, // 10: fila.v1.LateKey.until:type_name -> google.protobuf.Timestamp
+	24, // 11: fila.v1.LateKey.since:type_name -> google.protobuf.Timestamp
+	25, // 12: fila.v1.LateKey.blocking_part:type_name -> fila.v1.LimitPart
+	16, // 13: fila.v1.ListKeyPoliciesResponse.policies:type_name -> fila.v1.KeyPolicy
+	24, // 14: fila.v1.Pause.since:type_name -> google.protobuf.Timestamp
+	15, // 15: fila.v1.KeyPolicy.pause:type_name -> fila.v1.Pause
+	24, // 16: fila.v1.ServedMeanwhile.since:type_name -> google.protobuf.Timestamp
+	20, // 17: fila.v1.ServedMeanwhile.keys:type_name -> fila.v1.ServedKey
+	3,  // 18: fila.v1.Forecast.unknown:type_name -> fila.v1.Forecast.Unknown
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_events_proto_init() }
@@ -2157,13 +2286,14 @@ func file_fila_v1_events_proto_init() {
 	if File_fila_v1_events_proto != nil {
 		return
 	}
+	file_fila_v1_limit_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_events_proto_rawDesc), len(file_fila_v1_events_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -452,7 +452,10 @@ type LimitState struct {
 	// Closed before then, because a provider said so; absent where it is open.
 	ClosedUntil *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=closed_until,json=closedUntil,proto3" json:"closed_until,omitempty"`
 	// When a provider last refused; absent where none has since the broker started.
-	RefusedAt     *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=refused_at,json=refusedAt,proto3" json:"refused_at,omitempty"`
+	RefusedAt *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=refused_at,json=refusedAt,proto3" json:"refused_at,omitempty"`
+	// Told to the tenant whose throttle key it is: `waiting`, the totals and `throttle_keys` are left out, and the limit has
+	// the throttle key for its name.
+	OfTenant      bool `protobuf:"varint,15,opt,name=of_tenant,json=ofTenant,proto3" json:"of_tenant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -583,6 +586,13 @@ func (x *LimitState) GetRefusedAt() *timestamppb.Timestamp {
 		return x.RefusedAt
 	}
 	return nil
+}
+
+func (x *LimitState) GetOfTenant() bool {
+	if x != nil {
+		return x.OfTenant
+	}
+	return false
 }
 
 // For SetLimit.
@@ -1017,7 +1027,7 @@ const file_fila_v1_limit_proto_rawDesc = "" +
 	"\x06amount\x18\x01 \x01(\x01R\x06amount\x12\x1b\n" +
 	"\tperiod_ms\x18\x02 \x01(\x04R\bperiodMs\x12\x1b\n" +
 	"\tanchor_ms\x18\x03 \x01(\x03R\banchorMs\x12'\n" +
-	"\x04unit\x18\x04 \x01(\x0e2\x13.fila.v1.Limit.UnitR\x04unit\"\xb5\x04\n" +
+	"\x04unit\x18\x04 \x01(\x0e2\x13.fila.v1.Limit.UnitR\x04unit\"\xd2\x04\n" +
 	"\n" +
 	"LimitState\x12$\n" +
 	"\x05limit\x18\x01 \x01(\v2\x0e.fila.v1.LimitR\x05limit\x12!\n" +
@@ -1036,7 +1046,8 @@ const file_fila_v1_limit_proto_rawDesc = "" +
 	"\x12learned_per_second\x18\f \x01(\x01R\x10learnedPerSecond\x12=\n" +
 	"\fclosed_until\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\vclosedUntil\x129\n" +
 	"\n" +
-	"refused_at\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\trefusedAt\"7\n" +
+	"refused_at\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\trefusedAt\x12\x1b\n" +
+	"\tof_tenant\x18\x0f \x01(\bR\bofTenant\"7\n" +
 	"\x0fSetLimitRequest\x12$\n" +
 	"\x05limit\x18\x01 \x01(\v2\x0e.fila.v1.LimitR\x05limit\"8\n" +
 	"\x10SetLimitResponse\x12$\n" +

@@ -145,7 +145,9 @@ type MessageMetadata struct {
 	// The message was sent to a consumer of this channel before, and came back before anybody had begun it; never set
 	// beside `redelivered`. A session says `begun` for it before the program sees it, too: otherwise a message that kills
 	// its worker at once would come back uncounted for ever.
-	CameBack      bool `protobuf:"varint,12,opt,name=came_back,json=cameBack,proto3" json:"came_back,omitempty"`
+	CameBack bool `protobuf:"varint,12,opt,name=came_back,json=cameBack,proto3" json:"came_back,omitempty"`
+	// Its priority within its fairness key, 0 to 3, where 3 goes first; left out where it is 1.
+	Priority      *uint32 `protobuf:"varint,13,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -262,6 +264,13 @@ func (x *MessageMetadata) GetCameBack() bool {
 		return x.CameBack
 	}
 	return false
+}
+
+func (x *MessageMetadata) GetPriority() uint32 {
+	if x != nil && x.Priority != nil {
+		return *x.Priority
+	}
+	return 0
 }
 
 // Moments in a message's life; each is filled in where it exists.
@@ -520,7 +529,7 @@ const file_fila_v1_messages_proto_rawDesc = "" +
 	"timestamps\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x87\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb5\x03\n" +
 	"\x0fMessageMetadata\x12!\n" +
 	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\rR\x06weight\x12#\n" +
@@ -535,7 +544,9 @@ const file_fila_v1_messages_proto_rawDesc = "" +
 	" \x01(\v2\x13.fila.v1.DeadLetterR\n" +
 	"deadLetter\x12 \n" +
 	"\vredelivered\x18\v \x01(\bR\vredelivered\x12\x1b\n" +
-	"\tcame_back\x18\f \x01(\bR\bcameBack\"\xbf\x02\n" +
+	"\tcame_back\x18\f \x01(\bR\bcameBack\x12\x1f\n" +
+	"\bpriority\x18\r \x01(\rH\x00R\bpriority\x88\x01\x01B\v\n" +
+	"\t_priority\"\xbf\x02\n" +
 	"\x11MessageTimestamps\x12;\n" +
 	"\venqueued_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"enqueuedAt\x127\n" +
@@ -605,6 +616,7 @@ func file_fila_v1_messages_proto_init() {
 	if File_fila_v1_messages_proto != nil {
 		return
 	}
+	file_fila_v1_messages_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

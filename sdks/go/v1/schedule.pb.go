@@ -212,7 +212,9 @@ type Schedule struct {
 	// Moments that passed without a message; of one outage at most 100 are counted.
 	Missed uint64 `protobuf:"varint,8,opt,name=missed,proto3" json:"missed,omitempty"`
 	// Why it could not fire just now; empty unless its last try failed. It is tried again.
-	Error         string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
+	// Where it is paused: since when, by whom and why.
+	Pause         *Pause `protobuf:"bytes,10,opt,name=pause,proto3" json:"pause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -308,6 +310,13 @@ func (x *Schedule) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *Schedule) GetPause() *Pause {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
 }
 
 // Make a schedule.
@@ -630,7 +639,9 @@ type PauseScheduleRequest struct {
 	// Its name.
 	Schedule string `protobuf:"bytes,2,opt,name=schedule,proto3" json:"schedule,omitempty"`
 	// False lets it go on, with the first moment that comes.
-	Paused        bool `protobuf:"varint,3,opt,name=paused,proto3" json:"paused,omitempty"`
+	Paused bool `protobuf:"varint,3,opt,name=paused,proto3" json:"paused,omitempty"`
+	// Why; kept with the pause, at most 1,024 bytes. One that is paused already gets another reason.
+	Comment       string `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -686,6 +697,13 @@ func (x *PauseScheduleRequest) GetPaused() bool {
 	return false
 }
 
+func (x *PauseScheduleRequest) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
 // It is paused, or goes on.
 type PauseScheduleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -732,6 +750,107 @@ func (x *PauseScheduleResponse) GetSchedule() *Schedule {
 	return nil
 }
 
+// Which schedule to tell of.
+type GetScheduleRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its queue.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// Its name.
+	Schedule      string `protobuf:"bytes,2,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetScheduleRequest) Reset() {
+	*x = GetScheduleRequest{}
+	mi := &file_fila_v1_schedule_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetScheduleRequest) ProtoMessage() {}
+
+func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_schedule_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetScheduleRequest.ProtoReflect.Descriptor instead.
+func (*GetScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_schedule_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *GetScheduleRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *GetScheduleRequest) GetSchedule() string {
+	if x != nil {
+		return x.Schedule
+	}
+	return ""
+}
+
+// One schedule.
+type GetScheduleResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How it stands.
+	Schedule      *Schedule `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetScheduleResponse) Reset() {
+	*x = GetScheduleResponse{}
+	mi := &file_fila_v1_schedule_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetScheduleResponse) ProtoMessage() {}
+
+func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_schedule_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetScheduleResponse.ProtoReflect.Descriptor instead.
+func (*GetScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_schedule_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *GetScheduleResponse) GetSchedule() *Schedule {
+	if x != nil {
+		return x.Schedule
+	}
+	return nil
+}
+
 // Which schedules to list.
 type ListSchedulesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -747,7 +866,7 @@ type ListSchedulesRequest struct {
 
 func (x *ListSchedulesRequest) Reset() {
 	*x = ListSchedulesRequest{}
-	mi := &file_fila_v1_schedule_proto_msgTypes[10]
+	mi := &file_fila_v1_schedule_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +878,7 @@ func (x *ListSchedulesRequest) String() string {
 func (*ListSchedulesRequest) ProtoMessage() {}
 
 func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_schedule_proto_msgTypes[10]
+	mi := &file_fila_v1_schedule_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +891,7 @@ func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
 func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_schedule_proto_rawDescGZIP(), []int{10}
+	return file_fila_v1_schedule_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListSchedulesRequest) GetQueue() string {
@@ -809,7 +928,7 @@ type ListSchedulesResponse struct {
 
 func (x *ListSchedulesResponse) Reset() {
 	*x = ListSchedulesResponse{}
-	mi := &file_fila_v1_schedule_proto_msgTypes[11]
+	mi := &file_fila_v1_schedule_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +940,7 @@ func (x *ListSchedulesResponse) String() string {
 func (*ListSchedulesResponse) ProtoMessage() {}
 
 func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_schedule_proto_msgTypes[11]
+	mi := &file_fila_v1_schedule_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +953,7 @@ func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
 func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_schedule_proto_rawDescGZIP(), []int{11}
+	return file_fila_v1_schedule_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListSchedulesResponse) GetSchedules() []*Schedule {
@@ -855,7 +974,7 @@ var File_fila_v1_schedule_proto protoreflect.FileDescriptor
 
 const file_fila_v1_schedule_proto_rawDesc = "" +
 	"\n" +
-	"\x16fila/v1/schedule.proto\x12\afila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd2\x02\n" +
+	"\x16fila/v1/schedule.proto\x12\afila.v1\x1a\x14fila/v1/events.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd2\x02\n" +
 	"\x10ScheduleSettings\x12\x12\n" +
 	"\x04cron\x18\x01 \x01(\tR\x04cron\x12\x19\n" +
 	"\bevery_ms\x18\x02 \x01(\x04R\aeveryMs\x12\x1b\n" +
@@ -867,7 +986,7 @@ const file_fila_v1_schedule_proto_rawDesc = "" +
 	"\x06paused\x18\b \x01(\bR\x06paused\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdc\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x82\x03\n" +
 	"\bSchedule\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n" +
 	"\bschedule\x18\x02 \x01(\tR\bschedule\x125\n" +
@@ -878,7 +997,9 @@ const file_fila_v1_schedule_proto_rawDesc = "" +
 	"\alast_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x06lastAt\x12\x14\n" +
 	"\x05fired\x18\a \x01(\x04R\x05fired\x12\x16\n" +
 	"\x06missed\x18\b \x01(\x04R\x06missed\x12\x14\n" +
-	"\x05error\x18\t \x01(\tR\x05error\"\x80\x01\n" +
+	"\x05error\x18\t \x01(\tR\x05error\x12$\n" +
+	"\x05pause\x18\n" +
+	" \x01(\v2\x0e.fila.v1.PauseR\x05pause\"\x80\x01\n" +
 	"\x15CreateScheduleRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n" +
 	"\bschedule\x18\x02 \x01(\tR\bschedule\x125\n" +
@@ -894,12 +1015,18 @@ const file_fila_v1_schedule_proto_rawDesc = "" +
 	"\x15DeleteScheduleRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n" +
 	"\bschedule\x18\x02 \x01(\tR\bschedule\"\x18\n" +
-	"\x16DeleteScheduleResponse\"`\n" +
+	"\x16DeleteScheduleResponse\"z\n" +
 	"\x14PauseScheduleRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n" +
 	"\bschedule\x18\x02 \x01(\tR\bschedule\x12\x16\n" +
-	"\x06paused\x18\x03 \x01(\bR\x06paused\"F\n" +
+	"\x06paused\x18\x03 \x01(\bR\x06paused\x12\x18\n" +
+	"\acomment\x18\x04 \x01(\tR\acomment\"F\n" +
 	"\x15PauseScheduleResponse\x12-\n" +
+	"\bschedule\x18\x01 \x01(\v2\x11.fila.v1.ScheduleR\bschedule\"F\n" +
+	"\x12GetScheduleRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n" +
+	"\bschedule\x18\x02 \x01(\tR\bschedule\"D\n" +
+	"\x13GetScheduleResponse\x12-\n" +
 	"\bschedule\x18\x01 \x01(\v2\x11.fila.v1.ScheduleR\bschedule\"h\n" +
 	"\x14ListSchedulesRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1b\n" +
@@ -930,7 +1057,7 @@ func file_fila_v1_schedule_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_schedule_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fila_v1_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_fila_v1_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_fila_v1_schedule_proto_goTypes = []any{
 	(MissedRule)(0),                // 0: fila.v1.MissedRule
 	(*ScheduleSettings)(nil),       // 1: fila.v1.ScheduleSettings
@@ -943,29 +1070,34 @@ var file_fila_v1_schedule_proto_goTypes = []any{
 	(*DeleteScheduleResponse)(nil), // 8: fila.v1.DeleteScheduleResponse
 	(*PauseScheduleRequest)(nil),   // 9: fila.v1.PauseScheduleRequest
 	(*PauseScheduleResponse)(nil),  // 10: fila.v1.PauseScheduleResponse
-	(*ListSchedulesRequest)(nil),   // 11: fila.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),  // 12: fila.v1.ListSchedulesResponse
-	nil,                            // 13: fila.v1.ScheduleSettings.HeadersEntry
-	(*timestamppb.Timestamp)(nil),  // 14: google.protobuf.Timestamp
+	(*GetScheduleRequest)(nil),     // 11: fila.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),    // 12: fila.v1.GetScheduleResponse
+	(*ListSchedulesRequest)(nil),   // 13: fila.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),  // 14: fila.v1.ListSchedulesResponse
+	nil,                            // 15: fila.v1.ScheduleSettings.HeadersEntry
+	(*timestamppb.Timestamp)(nil),  // 16: google.protobuf.Timestamp
+	(*Pause)(nil),                  // 17: fila.v1.Pause
 }
 var file_fila_v1_schedule_proto_depIdxs = []int32{
-	13, // 0: fila.v1.ScheduleSettings.headers:type_name -> fila.v1.ScheduleSettings.HeadersEntry
+	15, // 0: fila.v1.ScheduleSettings.headers:type_name -> fila.v1.ScheduleSettings.HeadersEntry
 	0,  // 1: fila.v1.ScheduleSettings.missed:type_name -> fila.v1.MissedRule
 	1,  // 2: fila.v1.Schedule.settings:type_name -> fila.v1.ScheduleSettings
-	14, // 3: fila.v1.Schedule.created_at:type_name -> google.protobuf.Timestamp
-	14, // 4: fila.v1.Schedule.next_at:type_name -> google.protobuf.Timestamp
-	14, // 5: fila.v1.Schedule.last_at:type_name -> google.protobuf.Timestamp
-	1,  // 6: fila.v1.CreateScheduleRequest.settings:type_name -> fila.v1.ScheduleSettings
-	2,  // 7: fila.v1.CreateScheduleResponse.schedule:type_name -> fila.v1.Schedule
-	1,  // 8: fila.v1.UpdateScheduleRequest.settings:type_name -> fila.v1.ScheduleSettings
-	2,  // 9: fila.v1.UpdateScheduleResponse.schedule:type_name -> fila.v1.Schedule
-	2,  // 10: fila.v1.PauseScheduleResponse.schedule:type_name -> fila.v1.Schedule
-	2,  // 11: fila.v1.ListSchedulesResponse.schedules:type_name -> fila.v1.Schedule
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	16, // 3: fila.v1.Schedule.created_at:type_name -> google.protobuf.Timestamp
+	16, // 4: fila.v1.Schedule.next_at:type_name -> google.protobuf.Timestamp
+	16, // 5: fila.v1.Schedule.last_at:type_name -> google.protobuf.Timestamp
+	17, // 6: fila.v1.Schedule.pause:type_name -> fila.v1.Pause
+	1,  // 7: fila.v1.CreateScheduleRequest.settings:type_name -> fila.v1.ScheduleSettings
+	2,  // 8: fila.v1.CreateScheduleResponse.schedule:type_name -> fila.v1.Schedule
+	1,  // 9: fila.v1.UpdateScheduleRequest.settings:type_name -> fila.v1.ScheduleSettings
+	2,  // 10: fila.v1.UpdateScheduleResponse.schedule:type_name -> fila.v1.Schedule
+	2,  // 11: fila.v1.PauseScheduleResponse.schedule:type_name -> fila.v1.Schedule
+	2,  // 12: fila.v1.GetScheduleResponse.schedule:type_name -> fila.v1.Schedule
+	2,  // 13: fila.v1.ListSchedulesResponse.schedules:type_name -> fila.v1.Schedule
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_schedule_proto_init() }
@@ -973,13 +1105,14 @@ func file_fila_v1_schedule_proto_init() {
 	if File_fila_v1_schedule_proto != nil {
 		return
 	}
+	file_fila_v1_events_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_schedule_proto_rawDesc), len(file_fila_v1_schedule_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

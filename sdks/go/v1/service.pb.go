@@ -27,6 +27,60 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What becomes of a message whose `dedup_key` an earlier one has.
+type EnqueueOptions_OnDuplicate int32
+
+const (
+	// As FIRST.
+	EnqueueOptions_ON_DUPLICATE_UNSPECIFIED EnqueueOptions_OnDuplicate = 0
+	// The earlier one stands for it: nothing is stored, and the answer has the earlier one's id.
+	EnqueueOptions_ON_DUPLICATE_FIRST EnqueueOptions_OnDuplicate = 1
+	// The latest wins. The earlier one gives way if it is not delivered yet, and this one has its place, or begins its
+	// own delay. If the earlier one is leased, this one waits until that lease ends; at most one waits so.
+	EnqueueOptions_ON_DUPLICATE_REPLACE EnqueueOptions_OnDuplicate = 2
+)
+
+// Enum value maps for EnqueueOptions_OnDuplicate.
+var (
+	EnqueueOptions_OnDuplicate_name = map[int32]string{
+		0: "ON_DUPLICATE_UNSPECIFIED",
+		1: "ON_DUPLICATE_FIRST",
+		2: "ON_DUPLICATE_REPLACE",
+	}
+	EnqueueOptions_OnDuplicate_value = map[string]int32{
+		"ON_DUPLICATE_UNSPECIFIED": 0,
+		"ON_DUPLICATE_FIRST":       1,
+		"ON_DUPLICATE_REPLACE":     2,
+	}
+)
+
+func (x EnqueueOptions_OnDuplicate) Enum() *EnqueueOptions_OnDuplicate {
+	p := new(EnqueueOptions_OnDuplicate)
+	*p = x
+	return p
+}
+
+func (x EnqueueOptions_OnDuplicate) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (EnqueueOptions_OnDuplicate) Descriptor() protoreflect.EnumDescriptor {
+	return file_fila_v1_service_proto_enumTypes[0].Descriptor()
+}
+
+func (EnqueueOptions_OnDuplicate) Type() protoreflect.EnumType {
+	return &file_fila_v1_service_proto_enumTypes[0]
+}
+
+func (x EnqueueOptions_OnDuplicate) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use EnqueueOptions_OnDuplicate.Descriptor instead.
+func (EnqueueOptions_OnDuplicate) EnumDescriptor() ([]byte, []int) {
+	return file_fila_v1_service_proto_rawDescGZIP(), []int{2, 0}
+}
+
 // What was said.
 type LimitFeedback_Kind int32
 
@@ -65,11 +119,11 @@ func (x LimitFeedback_Kind) String() string {
 }
 
 func (LimitFeedback_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_fila_v1_service_proto_enumTypes[0].Descriptor()
+	return file_fila_v1_service_proto_enumTypes[1].Descriptor()
 }
 
 func (LimitFeedback_Kind) Type() protoreflect.EnumType {
-	return &file_fila_v1_service_proto_enumTypes[0]
+	return &file_fila_v1_service_proto_enumTypes[1]
 }
 
 func (x LimitFeedback_Kind) Number() protoreflect.EnumNumber {
@@ -124,11 +178,11 @@ func (x CancelMessagesResponse_Outcome) String() string {
 }
 
 func (CancelMessagesResponse_Outcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_fila_v1_service_proto_enumTypes[1].Descriptor()
+	return file_fila_v1_service_proto_enumTypes[2].Descriptor()
 }
 
 func (CancelMessagesResponse_Outcome) Type() protoreflect.EnumType {
-	return &file_fila_v1_service_proto_enumTypes[1]
+	return &file_fila_v1_service_proto_enumTypes[2]
 }
 
 func (x CancelMessagesResponse_Outcome) Number() protoreflect.EnumNumber {
@@ -278,7 +332,22 @@ type EnqueueOptions struct {
 	// Drop the message when nobody has leased it this long after it was accepted. Leave out for never; 0 is refused.
 	TtlMs *uint64 `protobuf:"varint,3,opt,name=ttl_ms,json=ttlMs,proto3,oneof" json:"ttl_ms,omitempty"`
 	// A second enqueue with this key (at most 128 bytes) within the queue's window answers the first one's id.
-	DedupKey      string `protobuf:"bytes,4,opt,name=dedup_key,json=dedupKey,proto3" json:"dedup_key,omitempty"`
+	DedupKey string `protobuf:"bytes,4,opt,name=dedup_key,json=dedupKey,proto3" json:"dedup_key,omitempty"`
+	// What becomes of this message if an earlier one has its `dedup_key`. REPLACE needs a `dedup_key`.
+	OnDuplicate EnqueueOptions_OnDuplicate `protobuf:"varint,5,opt,name=on_duplicate,json=onDuplicate,proto3,enum=fila.v1.EnqueueOptions_OnDuplicate" json:"on_duplicate,omitempty"`
+	// With REPLACE: however often a message is replaced, its delay ends at the latest so long after the first of them was
+	// accepted. 0: no bound.
+	MaxWaitMs uint64 `protobuf:"varint,6,opt,name=max_wait_ms,json=maxWaitMs,proto3" json:"max_wait_ms,omitempty"`
+	// 0 to 3, over the queue's `priority_header`; left out: as that says, else 1. Of one fairness key the higher go first,
+	// and the lower may wait for ever. Between keys it changes nothing. A queue whose `key_order` is strict refuses it.
+	Priority *uint32 `protobuf:"varint,7,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
+	// The message's fairness key, where the queue has `allow_producer_routing`; over its headers, below its script. Empty:
+	// as the queue's settings say. A key that is bound to a tenant says nothing with this, `weight` and `cost`.
+	FairnessKey string `protobuf:"bytes,8,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// The weight of that key, 1 to 1000, in the same way; 0: as the queue's settings say.
+	Weight uint32 `protobuf:"varint,9,opt,name=weight,proto3" json:"weight,omitempty"`
+	// What a delivery costs, 0.001 to 1,000,000, in the same way; 0: as the queue's settings say.
+	Cost          float64 `protobuf:"fixed64,10,opt,name=cost,proto3" json:"cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -339,6 +408,48 @@ func (x *EnqueueOptions) GetDedupKey() string {
 		return x.DedupKey
 	}
 	return ""
+}
+
+func (x *EnqueueOptions) GetOnDuplicate() EnqueueOptions_OnDuplicate {
+	if x != nil {
+		return x.OnDuplicate
+	}
+	return EnqueueOptions_ON_DUPLICATE_UNSPECIFIED
+}
+
+func (x *EnqueueOptions) GetMaxWaitMs() uint64 {
+	if x != nil {
+		return x.MaxWaitMs
+	}
+	return 0
+}
+
+func (x *EnqueueOptions) GetPriority() uint32 {
+	if x != nil && x.Priority != nil {
+		return *x.Priority
+	}
+	return 0
+}
+
+func (x *EnqueueOptions) GetFairnessKey() string {
+	if x != nil {
+		return x.FairnessKey
+	}
+	return ""
+}
+
+func (x *EnqueueOptions) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *EnqueueOptions) GetCost() float64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
 }
 
 // One message of a batch.
@@ -3124,14 +3235,26 @@ const file_fila_v1_service_proto_rawDesc = "" +
 	"\x0fEnqueueResponse\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x16\n" +
-	"\x06offset\x18\x02 \x01(\x04R\x06offset\"\xaa\x01\n" +
+	"\x06offset\x18\x02 \x01(\x04R\x06offset\"\xee\x03\n" +
 	"\x0eEnqueueOptions\x12\x19\n" +
 	"\bdelay_ms\x18\x01 \x01(\x04R\adelayMs\x129\n" +
 	"\n" +
 	"deliver_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tdeliverAt\x12\x1a\n" +
 	"\x06ttl_ms\x18\x03 \x01(\x04H\x00R\x05ttlMs\x88\x01\x01\x12\x1b\n" +
-	"\tdedup_key\x18\x04 \x01(\tR\bdedupKeyB\t\n" +
-	"\a_ttl_ms\"\xef\x01\n" +
+	"\tdedup_key\x18\x04 \x01(\tR\bdedupKey\x12F\n" +
+	"\fon_duplicate\x18\x05 \x01(\x0e2#.fila.v1.EnqueueOptions.OnDuplicateR\vonDuplicate\x12\x1e\n" +
+	"\vmax_wait_ms\x18\x06 \x01(\x04R\tmaxWaitMs\x12\x1f\n" +
+	"\bpriority\x18\a \x01(\rH\x01R\bpriority\x88\x01\x01\x12!\n" +
+	"\ffairness_key\x18\b \x01(\tR\vfairnessKey\x12\x16\n" +
+	"\x06weight\x18\t \x01(\rR\x06weight\x12\x12\n" +
+	"\x04cost\x18\n" +
+	" \x01(\x01R\x04cost\"]\n" +
+	"\vOnDuplicate\x12\x1c\n" +
+	"\x18ON_DUPLICATE_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12ON_DUPLICATE_FIRST\x10\x01\x12\x18\n" +
+	"\x14ON_DUPLICATE_REPLACE\x10\x02B\t\n" +
+	"\a_ttl_msB\v\n" +
+	"\t_priority\"\xef\x01\n" +
 	"\x0eEnqueueMessage\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12>\n" +
 	"\aheaders\x18\x02 \x03(\v2$.fila.v1.EnqueueMessage.HeadersEntryR\aheaders\x12\x18\n" +
@@ -3358,133 +3481,135 @@ func file_fila_v1_service_proto_rawDescGZIP() []byte {
 	return file_fila_v1_service_proto_rawDescData
 }
 
-var file_fila_v1_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_fila_v1_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_fila_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_fila_v1_service_proto_goTypes = []any{
-	(LimitFeedback_Kind)(0),                 // 0: fila.v1.LimitFeedback.Kind
-	(CancelMessagesResponse_Outcome)(0),     // 1: fila.v1.CancelMessagesResponse.Outcome
-	(*EnqueueRequest)(nil),                  // 2: fila.v1.EnqueueRequest
-	(*EnqueueResponse)(nil),                 // 3: fila.v1.EnqueueResponse
-	(*EnqueueOptions)(nil),                  // 4: fila.v1.EnqueueOptions
-	(*EnqueueMessage)(nil),                  // 5: fila.v1.EnqueueMessage
-	(*EnqueueBatchRequest)(nil),             // 6: fila.v1.EnqueueBatchRequest
-	(*EnqueueBatchResponse)(nil),            // 7: fila.v1.EnqueueBatchResponse
-	(*EnqueueResult)(nil),                   // 8: fila.v1.EnqueueResult
-	(*EnqueueStreamRequest)(nil),            // 9: fila.v1.EnqueueStreamRequest
-	(*EnqueueStreamResponse)(nil),           // 10: fila.v1.EnqueueStreamResponse
-	(*ConsumeRequest)(nil),                  // 11: fila.v1.ConsumeRequest
-	(*ConsumeResponse)(nil),                 // 12: fila.v1.ConsumeResponse
-	(*LeaseRequest)(nil),                    // 13: fila.v1.LeaseRequest
-	(*LeaseResponse)(nil),                   // 14: fila.v1.LeaseResponse
-	(*LimitFeedback)(nil),                   // 15: fila.v1.LimitFeedback
-	(*AckRequest)(nil),                      // 16: fila.v1.AckRequest
-	(*AckResponse)(nil),                     // 17: fila.v1.AckResponse
-	(*NackRequest)(nil),                     // 18: fila.v1.NackRequest
-	(*NackResponse)(nil),                    // 19: fila.v1.NackResponse
-	(*SettleItem)(nil),                      // 20: fila.v1.SettleItem
-	(*AckBatchRequest)(nil),                 // 21: fila.v1.AckBatchRequest
-	(*NackBatchRequest)(nil),                // 22: fila.v1.NackBatchRequest
-	(*SettleBatchResponse)(nil),             // 23: fila.v1.SettleBatchResponse
-	(*ExtendLeaseRequest)(nil),              // 24: fila.v1.ExtendLeaseRequest
-	(*ExtendLeaseResponse)(nil),             // 25: fila.v1.ExtendLeaseResponse
-	(*CancelMessagesRequest)(nil),           // 26: fila.v1.CancelMessagesRequest
-	(*CancelMessagesResponse)(nil),          // 27: fila.v1.CancelMessagesResponse
-	(*ConsumeSessionRequest)(nil),           // 28: fila.v1.ConsumeSessionRequest
-	(*Settle)(nil),                          // 29: fila.v1.Settle
-	(*ConsumeSessionResponse)(nil),          // 30: fila.v1.ConsumeSessionResponse
-	nil,                                     // 31: fila.v1.EnqueueRequest.HeadersEntry
-	nil,                                     // 32: fila.v1.EnqueueMessage.HeadersEntry
-	(*ConsumeSessionRequest_Open)(nil),      // 33: fila.v1.ConsumeSessionRequest.Open
-	(*ConsumeSessionRequest_Resume)(nil),    // 34: fila.v1.ConsumeSessionRequest.Resume
-	(*ConsumeSessionRequest_Extend)(nil),    // 35: fila.v1.ConsumeSessionRequest.Extend
-	(*ConsumeSessionRequest_Close)(nil),     // 36: fila.v1.ConsumeSessionRequest.Close
-	(*ConsumeSessionRequest_Begun)(nil),     // 37: fila.v1.ConsumeSessionRequest.Begun
-	(*ConsumeSessionRequest_Window)(nil),    // 38: fila.v1.ConsumeSessionRequest.Window
-	(*ConsumeSessionRequest_Alive)(nil),     // 39: fila.v1.ConsumeSessionRequest.Alive
-	(*ConsumeSessionResponse_Opened)(nil),   // 40: fila.v1.ConsumeSessionResponse.Opened
-	(*ConsumeSessionResponse_Delivery)(nil), // 41: fila.v1.ConsumeSessionResponse.Delivery
-	(*ConsumeSessionResponse_Failure)(nil),  // 42: fila.v1.ConsumeSessionResponse.Failure
-	(*ConsumeSessionResponse_Settled)(nil),  // 43: fila.v1.ConsumeSessionResponse.Settled
-	(*ConsumeSessionResponse_Extended)(nil), // 44: fila.v1.ConsumeSessionResponse.Extended
-	(*ConsumeSessionResponse_Revoked)(nil),  // 45: fila.v1.ConsumeSessionResponse.Revoked
-	(*ConsumeSessionResponse_Alive)(nil),    // 46: fila.v1.ConsumeSessionResponse.Alive
-	(*timestamppb.Timestamp)(nil),           // 47: google.protobuf.Timestamp
-	(*ItemStatus)(nil),                      // 48: fila.v1.ItemStatus
-	(*Message)(nil),                         // 49: fila.v1.Message
+	(EnqueueOptions_OnDuplicate)(0),         // 0: fila.v1.EnqueueOptions.OnDuplicate
+	(LimitFeedback_Kind)(0),                 // 1: fila.v1.LimitFeedback.Kind
+	(CancelMessagesResponse_Outcome)(0),     // 2: fila.v1.CancelMessagesResponse.Outcome
+	(*EnqueueRequest)(nil),                  // 3: fila.v1.EnqueueRequest
+	(*EnqueueResponse)(nil),                 // 4: fila.v1.EnqueueResponse
+	(*EnqueueOptions)(nil),                  // 5: fila.v1.EnqueueOptions
+	(*EnqueueMessage)(nil),                  // 6: fila.v1.EnqueueMessage
+	(*EnqueueBatchRequest)(nil),             // 7: fila.v1.EnqueueBatchRequest
+	(*EnqueueBatchResponse)(nil),            // 8: fila.v1.EnqueueBatchResponse
+	(*EnqueueResult)(nil),                   // 9: fila.v1.EnqueueResult
+	(*EnqueueStreamRequest)(nil),            // 10: fila.v1.EnqueueStreamRequest
+	(*EnqueueStreamResponse)(nil),           // 11: fila.v1.EnqueueStreamResponse
+	(*ConsumeRequest)(nil),                  // 12: fila.v1.ConsumeRequest
+	(*ConsumeResponse)(nil),                 // 13: fila.v1.ConsumeResponse
+	(*LeaseRequest)(nil),                    // 14: fila.v1.LeaseRequest
+	(*LeaseResponse)(nil),                   // 15: fila.v1.LeaseResponse
+	(*LimitFeedback)(nil),                   // 16: fila.v1.LimitFeedback
+	(*AckRequest)(nil),                      // 17: fila.v1.AckRequest
+	(*AckResponse)(nil),                     // 18: fila.v1.AckResponse
+	(*NackRequest)(nil),                     // 19: fila.v1.NackRequest
+	(*NackResponse)(nil),                    // 20: fila.v1.NackResponse
+	(*SettleItem)(nil),                      // 21: fila.v1.SettleItem
+	(*AckBatchRequest)(nil),                 // 22: fila.v1.AckBatchRequest
+	(*NackBatchRequest)(nil),                // 23: fila.v1.NackBatchRequest
+	(*SettleBatchResponse)(nil),             // 24: fila.v1.SettleBatchResponse
+	(*ExtendLeaseRequest)(nil),              // 25: fila.v1.ExtendLeaseRequest
+	(*ExtendLeaseResponse)(nil),             // 26: fila.v1.ExtendLeaseResponse
+	(*CancelMessagesRequest)(nil),           // 27: fila.v1.CancelMessagesRequest
+	(*CancelMessagesResponse)(nil),          // 28: fila.v1.CancelMessagesResponse
+	(*ConsumeSessionRequest)(nil),           // 29: fila.v1.ConsumeSessionRequest
+	(*Settle)(nil),                          // 30: fila.v1.Settle
+	(*ConsumeSessionResponse)(nil),          // 31: fila.v1.ConsumeSessionResponse
+	nil,                                     // 32: fila.v1.EnqueueRequest.HeadersEntry
+	nil,                                     // 33: fila.v1.EnqueueMessage.HeadersEntry
+	(*ConsumeSessionRequest_Open)(nil),      // 34: fila.v1.ConsumeSessionRequest.Open
+	(*ConsumeSessionRequest_Resume)(nil),    // 35: fila.v1.ConsumeSessionRequest.Resume
+	(*ConsumeSessionRequest_Extend)(nil),    // 36: fila.v1.ConsumeSessionRequest.Extend
+	(*ConsumeSessionRequest_Close)(nil),     // 37: fila.v1.ConsumeSessionRequest.Close
+	(*ConsumeSessionRequest_Begun)(nil),     // 38: fila.v1.ConsumeSessionRequest.Begun
+	(*ConsumeSessionRequest_Window)(nil),    // 39: fila.v1.ConsumeSessionRequest.Window
+	(*ConsumeSessionRequest_Alive)(nil),     // 40: fila.v1.ConsumeSessionRequest.Alive
+	(*ConsumeSessionResponse_Opened)(nil),   // 41: fila.v1.ConsumeSessionResponse.Opened
+	(*ConsumeSessionResponse_Delivery)(nil), // 42: fila.v1.ConsumeSessionResponse.Delivery
+	(*ConsumeSessionResponse_Failure)(nil),  // 43: fila.v1.ConsumeSessionResponse.Failure
+	(*ConsumeSessionResponse_Settled)(nil),  // 44: fila.v1.ConsumeSessionResponse.Settled
+	(*ConsumeSessionResponse_Extended)(nil), // 45: fila.v1.ConsumeSessionResponse.Extended
+	(*ConsumeSessionResponse_Revoked)(nil),  // 46: fila.v1.ConsumeSessionResponse.Revoked
+	(*ConsumeSessionResponse_Alive)(nil),    // 47: fila.v1.ConsumeSessionResponse.Alive
+	(*timestamppb.Timestamp)(nil),           // 48: google.protobuf.Timestamp
+	(*ItemStatus)(nil),                      // 49: fila.v1.ItemStatus
+	(*Message)(nil),                         // 50: fila.v1.Message
 }
 var file_fila_v1_service_proto_depIdxs = []int32{
-	31, // 0: fila.v1.EnqueueRequest.headers:type_name -> fila.v1.EnqueueRequest.HeadersEntry
-	4,  // 1: fila.v1.EnqueueRequest.options:type_name -> fila.v1.EnqueueOptions
-	47, // 2: fila.v1.EnqueueOptions.deliver_at:type_name -> google.protobuf.Timestamp
-	32, // 3: fila.v1.EnqueueMessage.headers:type_name -> fila.v1.EnqueueMessage.HeadersEntry
-	4,  // 4: fila.v1.EnqueueMessage.options:type_name -> fila.v1.EnqueueOptions
-	5,  // 5: fila.v1.EnqueueBatchRequest.messages:type_name -> fila.v1.EnqueueMessage
-	8,  // 6: fila.v1.EnqueueBatchResponse.results:type_name -> fila.v1.EnqueueResult
-	48, // 7: fila.v1.EnqueueResult.error:type_name -> fila.v1.ItemStatus
-	6,  // 8: fila.v1.EnqueueStreamRequest.batch:type_name -> fila.v1.EnqueueBatchRequest
-	8,  // 9: fila.v1.EnqueueStreamResponse.results:type_name -> fila.v1.EnqueueResult
-	49, // 10: fila.v1.ConsumeResponse.message:type_name -> fila.v1.Message
-	49, // 11: fila.v1.ConsumeResponse.messages:type_name -> fila.v1.Message
-	49, // 12: fila.v1.LeaseResponse.messages:type_name -> fila.v1.Message
-	0,  // 13: fila.v1.LimitFeedback.kind:type_name -> fila.v1.LimitFeedback.Kind
-	15, // 14: fila.v1.AckRequest.feedback:type_name -> fila.v1.LimitFeedback
-	15, // 15: fila.v1.NackRequest.feedback:type_name -> fila.v1.LimitFeedback
-	15, // 16: fila.v1.SettleItem.feedback:type_name -> fila.v1.LimitFeedback
-	20, // 17: fila.v1.AckBatchRequest.items:type_name -> fila.v1.SettleItem
-	20, // 18: fila.v1.NackBatchRequest.items:type_name -> fila.v1.SettleItem
-	48, // 19: fila.v1.SettleBatchResponse.results:type_name -> fila.v1.ItemStatus
-	47, // 20: fila.v1.ExtendLeaseResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
-	1,  // 21: fila.v1.CancelMessagesResponse.outcomes:type_name -> fila.v1.CancelMessagesResponse.Outcome
-	33, // 22: fila.v1.ConsumeSessionRequest.open:type_name -> fila.v1.ConsumeSessionRequest.Open
-	29, // 23: fila.v1.ConsumeSessionRequest.ack:type_name -> fila.v1.Settle
-	29, // 24: fila.v1.ConsumeSessionRequest.nack:type_name -> fila.v1.Settle
-	35, // 25: fila.v1.ConsumeSessionRequest.extend:type_name -> fila.v1.ConsumeSessionRequest.Extend
-	36, // 26: fila.v1.ConsumeSessionRequest.close:type_name -> fila.v1.ConsumeSessionRequest.Close
-	37, // 27: fila.v1.ConsumeSessionRequest.begun:type_name -> fila.v1.ConsumeSessionRequest.Begun
-	38, // 28: fila.v1.ConsumeSessionRequest.window:type_name -> fila.v1.ConsumeSessionRequest.Window
-	39, // 29: fila.v1.ConsumeSessionRequest.alive:type_name -> fila.v1.ConsumeSessionRequest.Alive
-	15, // 30: fila.v1.Settle.feedback:type_name -> fila.v1.LimitFeedback
-	40, // 31: fila.v1.ConsumeSessionResponse.opened:type_name -> fila.v1.ConsumeSessionResponse.Opened
-	41, // 32: fila.v1.ConsumeSessionResponse.delivery:type_name -> fila.v1.ConsumeSessionResponse.Delivery
-	43, // 33: fila.v1.ConsumeSessionResponse.settled:type_name -> fila.v1.ConsumeSessionResponse.Settled
-	44, // 34: fila.v1.ConsumeSessionResponse.extended:type_name -> fila.v1.ConsumeSessionResponse.Extended
-	45, // 35: fila.v1.ConsumeSessionResponse.revoked:type_name -> fila.v1.ConsumeSessionResponse.Revoked
-	46, // 36: fila.v1.ConsumeSessionResponse.alive:type_name -> fila.v1.ConsumeSessionResponse.Alive
-	34, // 37: fila.v1.ConsumeSessionRequest.Open.resume:type_name -> fila.v1.ConsumeSessionRequest.Resume
-	49, // 38: fila.v1.ConsumeSessionResponse.Delivery.messages:type_name -> fila.v1.Message
-	48, // 39: fila.v1.ConsumeSessionResponse.Failure.status:type_name -> fila.v1.ItemStatus
-	42, // 40: fila.v1.ConsumeSessionResponse.Settled.failures:type_name -> fila.v1.ConsumeSessionResponse.Failure
-	47, // 41: fila.v1.ConsumeSessionResponse.Extended.lease_expires_at:type_name -> google.protobuf.Timestamp
-	42, // 42: fila.v1.ConsumeSessionResponse.Extended.failures:type_name -> fila.v1.ConsumeSessionResponse.Failure
-	2,  // 43: fila.v1.FilaService.Enqueue:input_type -> fila.v1.EnqueueRequest
-	6,  // 44: fila.v1.FilaService.EnqueueBatch:input_type -> fila.v1.EnqueueBatchRequest
-	9,  // 45: fila.v1.FilaService.EnqueueStream:input_type -> fila.v1.EnqueueStreamRequest
-	11, // 46: fila.v1.FilaService.Consume:input_type -> fila.v1.ConsumeRequest
-	13, // 47: fila.v1.FilaService.Lease:input_type -> fila.v1.LeaseRequest
-	28, // 48: fila.v1.FilaService.ConsumeSession:input_type -> fila.v1.ConsumeSessionRequest
-	16, // 49: fila.v1.FilaService.Ack:input_type -> fila.v1.AckRequest
-	18, // 50: fila.v1.FilaService.Nack:input_type -> fila.v1.NackRequest
-	21, // 51: fila.v1.FilaService.AckBatch:input_type -> fila.v1.AckBatchRequest
-	22, // 52: fila.v1.FilaService.NackBatch:input_type -> fila.v1.NackBatchRequest
-	24, // 53: fila.v1.FilaService.ExtendLease:input_type -> fila.v1.ExtendLeaseRequest
-	26, // 54: fila.v1.FilaService.CancelMessages:input_type -> fila.v1.CancelMessagesRequest
-	3,  // 55: fila.v1.FilaService.Enqueue:output_type -> fila.v1.EnqueueResponse
-	7,  // 56: fila.v1.FilaService.EnqueueBatch:output_type -> fila.v1.EnqueueBatchResponse
-	10, // 57: fila.v1.FilaService.EnqueueStream:output_type -> fila.v1.EnqueueStreamResponse
-	12, // 58: fila.v1.FilaService.Consume:output_type -> fila.v1.ConsumeResponse
-	14, // 59: fila.v1.FilaService.Lease:output_type -> fila.v1.LeaseResponse
-	30, // 60: fila.v1.FilaService.ConsumeSession:output_type -> fila.v1.ConsumeSessionResponse
-	17, // 61: fila.v1.FilaService.Ack:output_type -> fila.v1.AckResponse
-	19, // 62: fila.v1.FilaService.Nack:output_type -> fila.v1.NackResponse
-	23, // 63: fila.v1.FilaService.AckBatch:output_type -> fila.v1.SettleBatchResponse
-	23, // 64: fila.v1.FilaService.NackBatch:output_type -> fila.v1.SettleBatchResponse
-	25, // 65: fila.v1.FilaService.ExtendLease:output_type -> fila.v1.ExtendLeaseResponse
-	27, // 66: fila.v1.FilaService.CancelMessages:output_type -> fila.v1.CancelMessagesResponse
-	55, // [55:67] is the sub-list for method output_type
-	43, // [43:55] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	32, // 0: fila.v1.EnqueueRequest.headers:type_name -> fila.v1.EnqueueRequest.HeadersEntry
+	5,  // 1: fila.v1.EnqueueRequest.options:type_name -> fila.v1.EnqueueOptions
+	48, // 2: fila.v1.EnqueueOptions.deliver_at:type_name -> google.protobuf.Timestamp
+	0,  // 3: fila.v1.EnqueueOptions.on_duplicate:type_name -> fila.v1.EnqueueOptions.OnDuplicate
+	33, // 4: fila.v1.EnqueueMessage.headers:type_name -> fila.v1.EnqueueMessage.HeadersEntry
+	5,  // 5: fila.v1.EnqueueMessage.options:type_name -> fila.v1.EnqueueOptions
+	6,  // 6: fila.v1.EnqueueBatchRequest.messages:type_name -> fila.v1.EnqueueMessage
+	9,  // 7: fila.v1.EnqueueBatchResponse.results:type_name -> fila.v1.EnqueueResult
+	49, // 8: fila.v1.EnqueueResult.error:type_name -> fila.v1.ItemStatus
+	7,  // 9: fila.v1.EnqueueStreamRequest.batch:type_name -> fila.v1.EnqueueBatchRequest
+	9,  // 10: fila.v1.EnqueueStreamResponse.results:type_name -> fila.v1.EnqueueResult
+	50, // 11: fila.v1.ConsumeResponse.message:type_name -> fila.v1.Message
+	50, // 12: fila.v1.ConsumeResponse.messages:type_name -> fila.v1.Message
+	50, // 13: fila.v1.LeaseResponse.messages:type_name -> fila.v1.Message
+	1,  // 14: fila.v1.LimitFeedback.kind:type_name -> fila.v1.LimitFeedback.Kind
+	16, // 15: fila.v1.AckRequest.feedback:type_name -> fila.v1.LimitFeedback
+	16, // 16: fila.v1.NackRequest.feedback:type_name -> fila.v1.LimitFeedback
+	16, // 17: fila.v1.SettleItem.feedback:type_name -> fila.v1.LimitFeedback
+	21, // 18: fila.v1.AckBatchRequest.items:type_name -> fila.v1.SettleItem
+	21, // 19: fila.v1.NackBatchRequest.items:type_name -> fila.v1.SettleItem
+	49, // 20: fila.v1.SettleBatchResponse.results:type_name -> fila.v1.ItemStatus
+	48, // 21: fila.v1.ExtendLeaseResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
+	2,  // 22: fila.v1.CancelMessagesResponse.outcomes:type_name -> fila.v1.CancelMessagesResponse.Outcome
+	34, // 23: fila.v1.ConsumeSessionRequest.open:type_name -> fila.v1.ConsumeSessionRequest.Open
+	30, // 24: fila.v1.ConsumeSessionRequest.ack:type_name -> fila.v1.Settle
+	30, // 25: fila.v1.ConsumeSessionRequest.nack:type_name -> fila.v1.Settle
+	36, // 26: fila.v1.ConsumeSessionRequest.extend:type_name -> fila.v1.ConsumeSessionRequest.Extend
+	37, // 27: fila.v1.ConsumeSessionRequest.close:type_name -> fila.v1.ConsumeSessionRequest.Close
+	38, // 28: fila.v1.ConsumeSessionRequest.begun:type_name -> fila.v1.ConsumeSessionRequest.Begun
+	39, // 29: fila.v1.ConsumeSessionRequest.window:type_name -> fila.v1.ConsumeSessionRequest.Window
+	40, // 30: fila.v1.ConsumeSessionRequest.alive:type_name -> fila.v1.ConsumeSessionRequest.Alive
+	16, // 31: fila.v1.Settle.feedback:type_name -> fila.v1.LimitFeedback
+	41, // 32: fila.v1.ConsumeSessionResponse.opened:type_name -> fila.v1.ConsumeSessionResponse.Opened
+	42, // 33: fila.v1.ConsumeSessionResponse.delivery:type_name -> fila.v1.ConsumeSessionResponse.Delivery
+	44, // 34: fila.v1.ConsumeSessionResponse.settled:type_name -> fila.v1.ConsumeSessionResponse.Settled
+	45, // 35: fila.v1.ConsumeSessionResponse.extended:type_name -> fila.v1.ConsumeSessionResponse.Extended
+	46, // 36: fila.v1.ConsumeSessionResponse.revoked:type_name -> fila.v1.ConsumeSessionResponse.Revoked
+	47, // 37: fila.v1.ConsumeSessionResponse.alive:type_name -> fila.v1.ConsumeSessionResponse.Alive
+	35, // 38: fila.v1.ConsumeSessionRequest.Open.resume:type_name -> fila.v1.ConsumeSessionRequest.Resume
+	50, // 39: fila.v1.ConsumeSessionResponse.Delivery.messages:type_name -> fila.v1.Message
+	49, // 40: fila.v1.ConsumeSessionResponse.Failure.status:type_name -> fila.v1.ItemStatus
+	43, // 41: fila.v1.ConsumeSessionResponse.Settled.failures:type_name -> fila.v1.ConsumeSessionResponse.Failure
+	48, // 42: fila.v1.ConsumeSessionResponse.Extended.lease_expires_at:type_name -> google.protobuf.Timestamp
+	43, // 43: fila.v1.ConsumeSessionResponse.Extended.failures:type_name -> fila.v1.ConsumeSessionResponse.Failure
+	3,  // 44: fila.v1.FilaService.Enqueue:input_type -> fila.v1.EnqueueRequest
+	7,  // 45: fila.v1.FilaService.EnqueueBatch:input_type -> fila.v1.EnqueueBatchRequest
+	10, // 46: fila.v1.FilaService.EnqueueStream:input_type -> fila.v1.EnqueueStreamRequest
+	12, // 47: fila.v1.FilaService.Consume:input_type -> fila.v1.ConsumeRequest
+	14, // 48: fila.v1.FilaService.Lease:input_type -> fila.v1.LeaseRequest
+	29, // 49: fila.v1.FilaService.ConsumeSession:input_type -> fila.v1.ConsumeSessionRequest
+	17, // 50: fila.v1.FilaService.Ack:input_type -> fila.v1.AckRequest
+	19, // 51: fila.v1.FilaService.Nack:input_type -> fila.v1.NackRequest
+	22, // 52: fila.v1.FilaService.AckBatch:input_type -> fila.v1.AckBatchRequest
+	23, // 53: fila.v1.FilaService.NackBatch:input_type -> fila.v1.NackBatchRequest
+	25, // 54: fila.v1.FilaService.ExtendLease:input_type -> fila.v1.ExtendLeaseRequest
+	27, // 55: fila.v1.FilaService.CancelMessages:input_type -> fila.v1.CancelMessagesRequest
+	4,  // 56: fila.v1.FilaService.Enqueue:output_type -> fila.v1.EnqueueResponse
+	8,  // 57: fila.v1.FilaService.EnqueueBatch:output_type -> fila.v1.EnqueueBatchResponse
+	11, // 58: fila.v1.FilaService.EnqueueStream:output_type -> fila.v1.EnqueueStreamResponse
+	13, // 59: fila.v1.FilaService.Consume:output_type -> fila.v1.ConsumeResponse
+	15, // 60: fila.v1.FilaService.Lease:output_type -> fila.v1.LeaseResponse
+	31, // 61: fila.v1.FilaService.ConsumeSession:output_type -> fila.v1.ConsumeSessionResponse
+	18, // 62: fila.v1.FilaService.Ack:output_type -> fila.v1.AckResponse
+	20, // 63: fila.v1.FilaService.Nack:output_type -> fila.v1.NackResponse
+	24, // 64: fila.v1.FilaService.AckBatch:output_type -> fila.v1.SettleBatchResponse
+	24, // 65: fila.v1.FilaService.NackBatch:output_type -> fila.v1.SettleBatchResponse
+	26, // 66: fila.v1.FilaService.ExtendLease:output_type -> fila.v1.ExtendLeaseResponse
+	28, // 67: fila.v1.FilaService.CancelMessages:output_type -> fila.v1.CancelMessagesResponse
+	56, // [56:68] is the sub-list for method output_type
+	44, // [44:56] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_service_proto_init() }
@@ -3522,7 +3647,7 @@ func file_fila_v1_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_service_proto_rawDesc), len(file_fila_v1_service_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,

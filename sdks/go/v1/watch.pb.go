@@ -51,6 +51,8 @@ const (
 	KeyState_STATE_RATE_LIMITED KeyState_State = 9
 	// The queue's messages of one key go one at a time, and an earlier one is not done.
 	KeyState_STATE_IN_ORDER KeyState_State = 10
+	// Ready; others, which are within their committed rates, go first. Its own is used up, or it has none: see `until`.
+	KeyState_STATE_BEYOND_COMMITTED KeyState_State = 11
 )
 
 // Enum value maps for KeyState_State.
@@ -67,19 +69,21 @@ var (
 		8:  "STATE_EMPTY",
 		9:  "STATE_RATE_LIMITED",
 		10: "STATE_IN_ORDER",
+		11: "STATE_BEYOND_COMMITTED",
 	}
 	KeyState_State_value = map[string]int32{
-		"STATE_UNSPECIFIED":  0,
-		"STATE_NO_CONSUMER":  1,
-		"STATE_NOT_ITS_TURN": 2,
-		"STATE_THROTTLED":    3,
-		"STATE_DELAYED":      4,
-		"STATE_LEASED":       5,
-		"STATE_PAUSED":       6,
-		"STATE_CAPPED":       7,
-		"STATE_EMPTY":        8,
-		"STATE_RATE_LIMITED": 9,
-		"STATE_IN_ORDER":     10,
+		"STATE_UNSPECIFIED":      0,
+		"STATE_NO_CONSUMER":      1,
+		"STATE_NOT_ITS_TURN":     2,
+		"STATE_THROTTLED":        3,
+		"STATE_DELAYED":          4,
+		"STATE_LEASED":           5,
+		"STATE_PAUSED":           6,
+		"STATE_CAPPED":           7,
+		"STATE_EMPTY":            8,
+		"STATE_RATE_LIMITED":     9,
+		"STATE_IN_ORDER":         10,
+		"STATE_BEYOND_COMMITTED": 11,
 	}
 )
 
@@ -309,6 +313,14 @@ type KeyState struct {
 	CapByDefault bool `protobuf:"varint,23,opt,name=cap_by_default,json=capByDefault,proto3" json:"cap_by_default,omitempty"`
 	// Its rate and burst are the queue's default.
 	RateByDefault bool `protobuf:"varint,24,opt,name=rate_by_default,json=rateByDefault,proto3" json:"rate_by_default,omitempty"`
+	// Of its messages, those a second that go before those of keys that are not within theirs; 0 when there is none.
+	CommittedPerSecond float64 `protobuf:"fixed64,25,opt,name=committed_per_second,json=committedPerSecond,proto3" json:"committed_per_second,omitempty"`
+	// Its committed rate is the queue's default.
+	CommittedByDefault bool `protobuf:"varint,26,opt,name=committed_by_default,json=committedByDefault,proto3" json:"committed_by_default,omitempty"`
+	// Which part of the limit of `blocking_bucket` holds it back.
+	BlockingPart LimitPart `protobuf:"varint,27,opt,name=blocking_part,json=blockingPart,proto3,enum=fila.v1.LimitPart" json:"blocking_part,omitempty"`
+	// Which of that limit's rates does, where it has several: 1 is the first.
+	BlockingRate  uint32 `protobuf:"varint,28,opt,name=blocking_rate,json=blockingRate,proto3" json:"blocking_rate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -511,6 +523,34 @@ func (x *KeyState) GetRateByDefault() bool {
 	return false
 }
 
+func (x *KeyState) GetCommittedPerSecond() float64 {
+	if x != nil {
+		return x.CommittedPerSecond
+	}
+	return 0
+}
+
+func (x *KeyState) GetCommittedByDefault() bool {
+	if x != nil {
+		return x.CommittedByDefault
+	}
+	return false
+}
+
+func (x *KeyState) GetBlockingPart() LimitPart {
+	if x != nil {
+		return x.BlockingPart
+	}
+	return LimitPart_LIMIT_PART_UNSPECIFIED
+}
+
+func (x *KeyState) GetBlockingRate() uint32 {
+	if x != nil {
+		return x.BlockingRate
+	}
+	return 0
+}
+
 // One channel of a queue. Names that end in `_total` count since the broker started.
 type QueueState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -562,8 +602,10 @@ type QueueState struct {
 	FailedPerSecond float64 `protobuf:"fixed64,23,opt,name=failed_per_second,json=failedPerSecond,proto3" json:"failed_per_second,omitempty"`
 	// Leases a second that came back without counting an attempt, lately.
 	ReturnedPerSecond float64 `protobuf:"fixed64,24,opt,name=returned_per_second,json=returnedPerSecond,proto3" json:"returned_per_second,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// It, or its queue, is paused.
+	Paused        bool `protobuf:"varint,25,opt,name=paused,proto3" json:"paused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *QueueState) Reset() {
@@ -764,6 +806,13 @@ func (x *QueueState) GetReturnedPerSecond() float64 {
 	return 0
 }
 
+func (x *QueueState) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
 // What to watch.
 type WatchStatsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -773,7 +822,8 @@ type WatchStatsRequest struct {
 	Channel string `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
 	// Which keys lead.
 	Order WatchStatsRequest_Order `protobuf:"varint,3,opt,name=order,proto3,enum=fila.v1.WatchStatsRequest_Order" json:"order,omitempty"`
-	// How many of those to tell, at most 50; left out for 20.
+	// How many of those to tell, at most 50; left out for 20. Where all queues are watched: how many queues, those first in
+	// which most waits, at most 2,000, which it is where it is left out.
 	Top *uint32 `protobuf:"varint,4,opt,name=top,proto3,oneof" json:"top,omitempty"`
 	// Keys to tell besides, at most 50.
 	Keys          []string `protobuf:"bytes,5,rep,name=keys,proto3" json:"keys,omitempty"`
@@ -859,7 +909,9 @@ type WatchStatsResponse struct {
 	// The channels that changed, or whose keys did.
 	Channels []*WatchedChannel `protobuf:"bytes,4,rep,name=channels,proto3" json:"channels,omitempty"`
 	// Channels that were deleted, or that the caller may not see any more.
-	Gone          []*GoneChannel `protobuf:"bytes,5,rep,name=gone,proto3" json:"gone,omitempty"`
+	Gone []*GoneChannel `protobuf:"bytes,5,rep,name=gone,proto3" json:"gone,omitempty"`
+	// All queues that the caller may see, together, told or not; only where all queues are watched.
+	Sums          *QueueSums `protobuf:"bytes,6,opt,name=sums,proto3" json:"sums,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -929,6 +981,140 @@ func (x *WatchStatsResponse) GetGone() []*GoneChannel {
 	return nil
 }
 
+func (x *WatchStatsResponse) GetSums() *QueueSums {
+	if x != nil {
+		return x.Sums
+	}
+	return nil
+}
+
+// Queues together, their dead-letter queues apart.
+type QueueSums struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many queues these are.
+	Queues uint64 `protobuf:"varint,1,opt,name=queues,proto3" json:"queues,omitempty"`
+	// Ready and delayed messages; of a queue with several channels, those of the fullest.
+	Waiting uint64 `protobuf:"varint,2,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// Leased messages.
+	InFlight uint64 `protobuf:"varint,3,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	// Age of the oldest message that waits; 0 when nothing waits.
+	OldestAgeMs uint64 `protobuf:"varint,4,opt,name=oldest_age_ms,json=oldestAgeMs,proto3" json:"oldest_age_ms,omitempty"`
+	// Messages stored a second, lately.
+	ArrivingPerSecond float64 `protobuf:"fixed64,5,opt,name=arriving_per_second,json=arrivingPerSecond,proto3" json:"arriving_per_second,omitempty"`
+	// Messages done a second, lately: what is served.
+	AckedPerSecond float64 `protobuf:"fixed64,6,opt,name=acked_per_second,json=ackedPerSecond,proto3" json:"acked_per_second,omitempty"`
+	// Failures a second, lately.
+	FailedPerSecond float64 `protobuf:"fixed64,7,opt,name=failed_per_second,json=failedPerSecond,proto3" json:"failed_per_second,omitempty"`
+	// Leases a second that came back without counting an attempt, lately.
+	ReturnedPerSecond float64 `protobuf:"fixed64,8,opt,name=returned_per_second,json=returnedPerSecond,proto3" json:"returned_per_second,omitempty"`
+	// Messages in dead-letter queues.
+	DeadLetters uint64 `protobuf:"varint,9,opt,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
+	// There are more than 2,000 queues, and the caller is no admin: these are the sums of those it may see of the busiest.
+	Partial       bool `protobuf:"varint,10,opt,name=partial,proto3" json:"partial,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueueSums) Reset() {
+	*x = QueueSums{}
+	mi := &file_fila_v1_watch_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueSums) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueSums) ProtoMessage() {}
+
+func (x *QueueSums) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_watch_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueSums.ProtoReflect.Descriptor instead.
+func (*QueueSums) Descriptor() ([]byte, []int) {
+	return file_fila_v1_watch_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *QueueSums) GetQueues() uint64 {
+	if x != nil {
+		return x.Queues
+	}
+	return 0
+}
+
+func (x *QueueSums) GetWaiting() uint64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *QueueSums) GetInFlight() uint64 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *QueueSums) GetOldestAgeMs() uint64 {
+	if x != nil {
+		return x.OldestAgeMs
+	}
+	return 0
+}
+
+func (x *QueueSums) GetArrivingPerSecond() float64 {
+	if x != nil {
+		return x.ArrivingPerSecond
+	}
+	return 0
+}
+
+func (x *QueueSums) GetAckedPerSecond() float64 {
+	if x != nil {
+		return x.AckedPerSecond
+	}
+	return 0
+}
+
+func (x *QueueSums) GetFailedPerSecond() float64 {
+	if x != nil {
+		return x.FailedPerSecond
+	}
+	return 0
+}
+
+func (x *QueueSums) GetReturnedPerSecond() float64 {
+	if x != nil {
+		return x.ReturnedPerSecond
+	}
+	return 0
+}
+
+func (x *QueueSums) GetDeadLetters() uint64 {
+	if x != nil {
+		return x.DeadLetters
+	}
+	return 0
+}
+
+func (x *QueueSums) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
 // One channel, as far as it changed.
 type WatchedChannel struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -944,7 +1130,7 @@ type WatchedChannel struct {
 
 func (x *WatchedChannel) Reset() {
 	*x = WatchedChannel{}
-	mi := &file_fila_v1_watch_proto_msgTypes[5]
+	mi := &file_fila_v1_watch_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -956,7 +1142,7 @@ func (x *WatchedChannel) String() string {
 func (*WatchedChannel) ProtoMessage() {}
 
 func (x *WatchedChannel) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_watch_proto_msgTypes[5]
+	mi := &file_fila_v1_watch_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -969,7 +1155,7 @@ func (x *WatchedChannel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchedChannel.ProtoReflect.Descriptor instead.
 func (*WatchedChannel) Descriptor() ([]byte, []int) {
-	return file_fila_v1_watch_proto_rawDescGZIP(), []int{5}
+	return file_fila_v1_watch_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *WatchedChannel) GetState() *QueueState {
@@ -1006,7 +1192,7 @@ type GoneChannel struct {
 
 func (x *GoneChannel) Reset() {
 	*x = GoneChannel{}
-	mi := &file_fila_v1_watch_proto_msgTypes[6]
+	mi := &file_fila_v1_watch_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1204,7 @@ func (x *GoneChannel) String() string {
 func (*GoneChannel) ProtoMessage() {}
 
 func (x *GoneChannel) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_watch_proto_msgTypes[6]
+	mi := &file_fila_v1_watch_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1217,7 @@ func (x *GoneChannel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GoneChannel.ProtoReflect.Descriptor instead.
 func (*GoneChannel) Descriptor() ([]byte, []int) {
-	return file_fila_v1_watch_proto_rawDescGZIP(), []int{6}
+	return file_fila_v1_watch_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GoneChannel) GetQueue() string {
@@ -1063,7 +1249,7 @@ type GetSeriesRequest struct {
 
 func (x *GetSeriesRequest) Reset() {
 	*x = GetSeriesRequest{}
-	mi := &file_fila_v1_watch_proto_msgTypes[7]
+	mi := &file_fila_v1_watch_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1075,7 +1261,7 @@ func (x *GetSeriesRequest) String() string {
 func (*GetSeriesRequest) ProtoMessage() {}
 
 func (x *GetSeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_watch_proto_msgTypes[7]
+	mi := &file_fila_v1_watch_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1088,7 +1274,7 @@ func (x *GetSeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSeriesRequest.ProtoReflect.Descriptor instead.
 func (*GetSeriesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_watch_proto_rawDescGZIP(), []int{7}
+	return file_fila_v1_watch_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetSeriesRequest) GetQueue() string {
@@ -1131,7 +1317,7 @@ type GetSeriesResponse struct {
 
 func (x *GetSeriesResponse) Reset() {
 	*x = GetSeriesResponse{}
-	mi := &file_fila_v1_watch_proto_msgTypes[8]
+	mi := &file_fila_v1_watch_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1329,7 @@ func (x *GetSeriesResponse) String() string {
 func (*GetSeriesResponse) ProtoMessage() {}
 
 func (x *GetSeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_watch_proto_msgTypes[8]
+	mi := &file_fila_v1_watch_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1342,7 @@ func (x *GetSeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSeriesResponse.ProtoReflect.Descriptor instead.
 func (*GetSeriesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_watch_proto_rawDescGZIP(), []int{8}
+	return file_fila_v1_watch_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetSeriesResponse) GetFirstAt() *timestamppb.Timestamp {
@@ -1222,7 +1408,7 @@ type SeriesPoint struct {
 
 func (x *SeriesPoint) Reset() {
 	*x = SeriesPoint{}
-	mi := &file_fila_v1_watch_proto_msgTypes[9]
+	mi := &file_fila_v1_watch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1420,7 @@ func (x *SeriesPoint) String() string {
 func (*SeriesPoint) ProtoMessage() {}
 
 func (x *SeriesPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_watch_proto_msgTypes[9]
+	mi := &file_fila_v1_watch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1433,7 @@ func (x *SeriesPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesPoint.ProtoReflect.Descriptor instead.
 func (*SeriesPoint) Descriptor() ([]byte, []int) {
-	return file_fila_v1_watch_proto_rawDescGZIP(), []int{9}
+	return file_fila_v1_watch_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SeriesPoint) GetRecorded() bool {
@@ -1326,7 +1512,7 @@ type KeySeries struct {
 
 func (x *KeySeries) Reset() {
 	*x = KeySeries{}
-	mi := &file_fila_v1_watch_proto_msgTypes[10]
+	mi := &file_fila_v1_watch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1524,7 @@ func (x *KeySeries) String() string {
 func (*KeySeries) ProtoMessage() {}
 
 func (x *KeySeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_watch_proto_msgTypes[10]
+	mi := &file_fila_v1_watch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1537,7 @@ func (x *KeySeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeySeries.ProtoReflect.Descriptor instead.
 func (*KeySeries) Descriptor() ([]byte, []int) {
-	return file_fila_v1_watch_proto_rawDescGZIP(), []int{10}
+	return file_fila_v1_watch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *KeySeries) GetFairnessKey() string {
@@ -1387,7 +1573,7 @@ type KeySeriesPoint struct {
 
 func (x *KeySeriesPoint) Reset() {
 	*x = KeySeriesPoint{}
-	mi := &file_fila_v1_watch_proto_msgTypes[11]
+	mi := &file_fila_v1_watch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1585,7 @@ func (x *KeySeriesPoint) String() string {
 func (*KeySeriesPoint) ProtoMessage() {}
 
 func (x *KeySeriesPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_watch_proto_msgTypes[11]
+	mi := &file_fila_v1_watch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1598,7 @@ func (x *KeySeriesPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeySeriesPoint.ProtoReflect.Descriptor instead.
 func (*KeySeriesPoint) Descriptor() ([]byte, []int) {
-	return file_fila_v1_watch_proto_rawDescGZIP(), []int{11}
+	return file_fila_v1_watch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *KeySeriesPoint) GetRecorded() bool {
@@ -1467,7 +1653,7 @@ type FindKeysRequest struct {
 
 func (x *FindKeysRequest) Reset() {
 	*x = FindKeysRequest{}
-	mi := &file_fila_v1_watch_proto_msgTypes[12]
+	mi := &file_fila_v1_watch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1665,7 @@ func (x *FindKeysRequest) String() string {
 func (*FindKeysRequest) ProtoMessage() {}
 
 func (x *FindKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_watch_proto_msgTypes[12]
+	mi := &file_fila_v1_watch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1678,7 @@ func (x *FindKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindKeysRequest.ProtoReflect.Descriptor instead.
 func (*FindKeysRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_watch_proto_rawDescGZIP(), []int{12}
+	return file_fila_v1_watch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FindKeysRequest) GetQueue() string {
@@ -1537,7 +1723,7 @@ type FindKeysResponse struct {
 
 func (x *FindKeysResponse) Reset() {
 	*x = FindKeysResponse{}
-	mi := &file_fila_v1_watch_proto_msgTypes[13]
+	mi := &file_fila_v1_watch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1549,7 +1735,7 @@ func (x *FindKeysResponse) String() string {
 func (*FindKeysResponse) ProtoMessage() {}
 
 func (x *FindKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_watch_proto_msgTypes[13]
+	mi := &file_fila_v1_watch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1562,7 +1748,7 @@ func (x *FindKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindKeysResponse.ProtoReflect.Descriptor instead.
 func (*FindKeysResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_watch_proto_rawDescGZIP(), []int{13}
+	return file_fila_v1_watch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FindKeysResponse) GetKeys() []*KeyState {
@@ -1583,7 +1769,7 @@ var File_fila_v1_watch_proto protoreflect.FileDescriptor
 
 const file_fila_v1_watch_proto_rawDesc = "" +
 	"\n" +
-	"\x13fila/v1/watch.proto\x12\afila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa2\x01\n" +
+	"\x13fila/v1/watch.proto\x12\afila.v1\x1a\x13fila/v1/limit.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa2\x01\n" +
 	"\n" +
 	"WaitCauses\x12$\n" +
 	"\x0eno_consumer_ms\x18\x01 \x01(\x04R\fnoConsumerMs\x12\x19\n" +
@@ -1591,7 +1777,8 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\vthrottle_ms\x18\x03 \x01(\x04R\n" +
 	"throttleMs\x12\x19\n" +
 	"\bdelay_ms\x18\x04 \x01(\x04R\adelayMs\x12\x17\n" +
-	"\aheld_ms\x18\x05 \x01(\x04R\x06heldMs\"\xdb\b\n" +
+	"\aheld_ms\x18\x05 \x01(\x04R\x06heldMs\"\xb9\n" +
+	"\n" +
 	"\bKeyState\x12!\n" +
 	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12-\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x17.fila.v1.KeyState.StateR\x05state\x12'\n" +
@@ -1618,7 +1805,11 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\tdue_total\x18\x15 \x01(\x01R\bdueTotal\x12)\n" +
 	"\x05waits\x18\x16 \x01(\v2\x13.fila.v1.WaitCausesR\x05waits\x12$\n" +
 	"\x0ecap_by_default\x18\x17 \x01(\bR\fcapByDefault\x12&\n" +
-	"\x0frate_by_default\x18\x18 \x01(\bR\rrateByDefault\"\xe8\x01\n" +
+	"\x0frate_by_default\x18\x18 \x01(\bR\rrateByDefault\x120\n" +
+	"\x14committed_per_second\x18\x19 \x01(\x01R\x12committedPerSecond\x120\n" +
+	"\x14committed_by_default\x18\x1a \x01(\bR\x12committedByDefault\x127\n" +
+	"\rblocking_part\x18\x1b \x01(\x0e2\x12.fila.v1.LimitPartR\fblockingPart\x12#\n" +
+	"\rblocking_rate\x18\x1c \x01(\rR\fblockingRate\"\x84\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11STATE_NO_CONSUMER\x10\x01\x12\x16\n" +
@@ -1631,7 +1822,8 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\vSTATE_EMPTY\x10\b\x12\x16\n" +
 	"\x12STATE_RATE_LIMITED\x10\t\x12\x12\n" +
 	"\x0eSTATE_IN_ORDER\x10\n" +
-	"\"\x82\a\n" +
+	"\x12\x1a\n" +
+	"\x16STATE_BEYOND_COMMITTED\x10\v\"\x9a\a\n" +
 	"\n" +
 	"QueueState\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
@@ -1660,7 +1852,8 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\x0ereturned_total\x18\x15 \x01(\x04R\rreturnedTotal\x12(\n" +
 	"\x10acked_per_second\x18\x16 \x01(\x01R\x0eackedPerSecond\x12*\n" +
 	"\x11failed_per_second\x18\x17 \x01(\x01R\x0ffailedPerSecond\x12.\n" +
-	"\x13returned_per_second\x18\x18 \x01(\x01R\x11returnedPerSecond\"\xae\x02\n" +
+	"\x13returned_per_second\x18\x18 \x01(\x01R\x11returnedPerSecond\x12\x16\n" +
+	"\x06paused\x18\x19 \x01(\bR\x06paused\"\xae\x02\n" +
 	"\x11WatchStatsRequest\x12\x16\n" +
 	"\x06queues\x18\x01 \x03(\tR\x06queues\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x126\n" +
@@ -1675,13 +1868,26 @@ const file_fila_v1_watch_proto_rawDesc = "" +
 	"\x0eORDER_ARRIVING\x10\x03\x12\x10\n" +
 	"\fORDER_SERVED\x10\x04\x12\x13\n" +
 	"\x0fORDER_OFF_SHARE\x10\x05B\x06\n" +
-	"\x04_top\"\xcf\x01\n" +
+	"\x04_top\"\xf7\x01\n" +
 	"\x12WatchStatsResponse\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12*\n" +
 	"\x02at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x123\n" +
 	"\bchannels\x18\x04 \x03(\v2\x17.fila.v1.WatchedChannelR\bchannels\x12(\n" +
-	"\x04gone\x18\x05 \x03(\v2\x14.fila.v1.GoneChannelR\x04gone\"|\n" +
+	"\x04gone\x18\x05 \x03(\v2\x14.fila.v1.GoneChannelR\x04gone\x12&\n" +
+	"\x04sums\x18\x06 \x01(\v2\x12.fila.v1.QueueSumsR\x04sums\"\xf1\x02\n" +
+	"\tQueueSums\x12\x16\n" +
+	"\x06queues\x18\x01 \x01(\x04R\x06queues\x12\x18\n" +
+	"\awaiting\x18\x02 \x01(\x04R\awaiting\x12\x1b\n" +
+	"\tin_flight\x18\x03 \x01(\x04R\binFlight\x12\"\n" +
+	"\roldest_age_ms\x18\x04 \x01(\x04R\voldestAgeMs\x12.\n" +
+	"\x13arriving_per_second\x18\x05 \x01(\x01R\x11arrivingPerSecond\x12(\n" +
+	"\x10acked_per_second\x18\x06 \x01(\x01R\x0eackedPerSecond\x12*\n" +
+	"\x11failed_per_second\x18\a \x01(\x01R\x0ffailedPerSecond\x12.\n" +
+	"\x13returned_per_second\x18\b \x01(\x01R\x11returnedPerSecond\x12!\n" +
+	"\fdead_letters\x18\t \x01(\x04R\vdeadLetters\x12\x18\n" +
+	"\apartial\x18\n" +
+	" \x01(\bR\apartial\"|\n" +
 	"\x0eWatchedChannel\x12)\n" +
 	"\x05state\x18\x01 \x01(\v2\x13.fila.v1.QueueStateR\x05state\x12%\n" +
 	"\x04keys\x18\x02 \x03(\v2\x11.fila.v1.KeyStateR\x04keys\x12\x18\n" +
@@ -1742,7 +1948,7 @@ func file_fila_v1_watch_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_watch_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fila_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_fila_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_fila_v1_watch_proto_goTypes = []any{
 	(KeyState_State)(0),           // 0: fila.v1.KeyState.State
 	(WatchStatsRequest_Order)(0),  // 1: fila.v1.WatchStatsRequest.Order
@@ -1751,39 +1957,43 @@ var file_fila_v1_watch_proto_goTypes = []any{
 	(*QueueState)(nil),            // 4: fila.v1.QueueState
 	(*WatchStatsRequest)(nil),     // 5: fila.v1.WatchStatsRequest
 	(*WatchStatsResponse)(nil),    // 6: fila.v1.WatchStatsResponse
-	(*WatchedChannel)(nil),        // 7: fila.v1.WatchedChannel
-	(*GoneChannel)(nil),           // 8: fila.v1.GoneChannel
-	(*GetSeriesRequest)(nil),      // 9: fila.v1.GetSeriesRequest
-	(*GetSeriesResponse)(nil),     // 10: fila.v1.GetSeriesResponse
-	(*SeriesPoint)(nil),           // 11: fila.v1.SeriesPoint
-	(*KeySeries)(nil),             // 12: fila.v1.KeySeries
-	(*KeySeriesPoint)(nil),        // 13: fila.v1.KeySeriesPoint
-	(*FindKeysRequest)(nil),       // 14: fila.v1.FindKeysRequest
-	(*FindKeysResponse)(nil),      // 15: fila.v1.FindKeysResponse
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*QueueSums)(nil),             // 7: fila.v1.QueueSums
+	(*WatchedChannel)(nil),        // 8: fila.v1.WatchedChannel
+	(*GoneChannel)(nil),           // 9: fila.v1.GoneChannel
+	(*GetSeriesRequest)(nil),      // 10: fila.v1.GetSeriesRequest
+	(*GetSeriesResponse)(nil),     // 11: fila.v1.GetSeriesResponse
+	(*SeriesPoint)(nil),           // 12: fila.v1.SeriesPoint
+	(*KeySeries)(nil),             // 13: fila.v1.KeySeries
+	(*KeySeriesPoint)(nil),        // 14: fila.v1.KeySeriesPoint
+	(*FindKeysRequest)(nil),       // 15: fila.v1.FindKeysRequest
+	(*FindKeysResponse)(nil),      // 16: fila.v1.FindKeysResponse
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(LimitPart)(0),                // 18: fila.v1.LimitPart
 }
 var file_fila_v1_watch_proto_depIdxs = []int32{
 	0,  // 0: fila.v1.KeyState.state:type_name -> fila.v1.KeyState.State
-	16, // 1: fila.v1.KeyState.until:type_name -> google.protobuf.Timestamp
+	17, // 1: fila.v1.KeyState.until:type_name -> google.protobuf.Timestamp
 	2,  // 2: fila.v1.KeyState.waits:type_name -> fila.v1.WaitCauses
-	2,  // 3: fila.v1.QueueState.waits:type_name -> fila.v1.WaitCauses
-	1,  // 4: fila.v1.WatchStatsRequest.order:type_name -> fila.v1.WatchStatsRequest.Order
-	16, // 5: fila.v1.WatchStatsResponse.at:type_name -> google.protobuf.Timestamp
-	7,  // 6: fila.v1.WatchStatsResponse.channels:type_name -> fila.v1.WatchedChannel
-	8,  // 7: fila.v1.WatchStatsResponse.gone:type_name -> fila.v1.GoneChannel
-	4,  // 8: fila.v1.WatchedChannel.state:type_name -> fila.v1.QueueState
-	3,  // 9: fila.v1.WatchedChannel.keys:type_name -> fila.v1.KeyState
-	16, // 10: fila.v1.GetSeriesResponse.first_at:type_name -> google.protobuf.Timestamp
-	11, // 11: fila.v1.GetSeriesResponse.points:type_name -> fila.v1.SeriesPoint
-	12, // 12: fila.v1.GetSeriesResponse.keys:type_name -> fila.v1.KeySeries
-	2,  // 13: fila.v1.SeriesPoint.waits:type_name -> fila.v1.WaitCauses
-	13, // 14: fila.v1.KeySeries.points:type_name -> fila.v1.KeySeriesPoint
-	3,  // 15: fila.v1.FindKeysResponse.keys:type_name -> fila.v1.KeyState
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	18, // 3: fila.v1.KeyState.blocking_part:type_name -> fila.v1.LimitPart
+	2,  // 4: fila.v1.QueueState.waits:type_name -> fila.v1.WaitCauses
+	1,  // 5: fila.v1.WatchStatsRequest.order:type_name -> fila.v1.WatchStatsRequest.Order
+	17, // 6: fila.v1.WatchStatsResponse.at:type_name -> google.protobuf.Timestamp
+	8,  // 7: fila.v1.WatchStatsResponse.channels:type_name -> fila.v1.WatchedChannel
+	9,  // 8: fila.v1.WatchStatsResponse.gone:type_name -> fila.v1.GoneChannel
+	7,  // 9: fila.v1.WatchStatsResponse.sums:type_name -> fila.v1.QueueSums
+	4,  // 10: fila.v1.WatchedChannel.state:type_name -> fila.v1.QueueState
+	3,  // 11: fila.v1.WatchedChannel.keys:type_name -> fila.v1.KeyState
+	17, // 12: fila.v1.GetSeriesResponse.first_at:type_name -> google.protobuf.Timestamp
+	12, // 13: fila.v1.GetSeriesResponse.points:type_name -> fila.v1.SeriesPoint
+	13, // 14: fila.v1.GetSeriesResponse.keys:type_name -> fila.v1.KeySeries
+	2,  // 15: fila.v1.SeriesPoint.waits:type_name -> fila.v1.WaitCauses
+	14, // 16: fila.v1.KeySeries.points:type_name -> fila.v1.KeySeriesPoint
+	3,  // 17: fila.v1.FindKeysResponse.keys:type_name -> fila.v1.KeyState
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_watch_proto_init() }
@@ -1791,6 +2001,7 @@ func file_fila_v1_watch_proto_init() {
 	if File_fila_v1_watch_proto != nil {
 		return
 	}
+	file_fila_v1_limit_proto_init()
 	file_fila_v1_watch_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1798,7 +2009,7 @@ func file_fila_v1_watch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_watch_proto_rawDesc), len(file_fila_v1_watch_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

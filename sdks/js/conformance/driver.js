@@ -2,6 +2,9 @@
 import { createInterface } from 'node:readline';
 
 import { FilaClient } from '@fila-mq/client';
+import { traced } from '@fila-mq/client/opentelemetry';
+import { propagation, trace } from '@opentelemetry/api';
+import { W3CTraceContextPropagator } from '@opentelemetry/core';
 
 import { operating } from './operating.js';
 import {
@@ -17,6 +20,8 @@ import {
   storedAnswer,
   Unsupported,
 } from './translation.js';
+
+propagation.setGlobalPropagator(new W3CTraceContextPropagator());
 
 /** A loop over a consumer, one step at a time. A step that outlives its request is the next one's. */
 class Taking {
@@ -55,6 +60,29 @@ async function within(promise, timeoutMs, signal) {
     clearTimeout(timer);
     signal.removeEventListener('abort', abort);
   }
+}
+
+/** What a key has committed, which is the last that may be asked for it. */
+function committed({
+  committed_per_second: committedPerSecond,
+  committed_by_default: committedByDefault,
+  ...unknown
+}) {
+  refuse(unknown);
+  return { committedPerSecond, committedByDefault };
+}
+
+/** What a page of messages is asked for with. */
+function pageAsked(others, signal) {
+  const {
+    channel,
+    max_messages: maxMessages,
+    after_offset: afterOffset,
+    fairness_key: fairnessKey,
+    ...unknown
+  } = others;
+  refuse(unknown);
+  return given({ channel, maxMessages, afterOffset, fairnessKey, signal });
 }
 
 const clients = new Map();
@@ -196,6 +224,14 @@ const operations = {
     return {};
   },
 
+  async span_of({ handle, parent, ...unknown }) {
+    refuse(unknown);
+    const [options, context] = traced(messages.get(handle), { parent });
+    const name = (span) => (span === undefined ? '' : `${span.traceId}-${span.spanId}`);
+    const links = (options.links ?? []).map((link) => name(link.context));
+    return { parent: name(trace.getSpanContext(context)), links };
+  },
+
   async limited({ handle, retry_after_ms: retryAfterMs, throttle_key: limit, error, ...unknown }, signal) {
     refuse(unknown);
     await messages.get(handle).limited({ retryAfterMs, limit, error, signal });
@@ -269,9 +305,13 @@ const operations = {
     return {};
   },
 
-  async list_queues({ client, ...unknown }, signal) {
+  async list_queues(
+    { client, prefix, containing, page_size: pageSize, page_token: pageToken, ...unknown },
+    signal,
+  ) {
     refuse(unknown);
-    return { queues: plain(await named(client).listQueues({ signal })) };
+    const asked = given({ prefix, containing, pageSize, pageToken, signal });
+    return { queues: plain(await named(client).listQueues(asked)) };
   },
 
   async get_stats({ client, queue, channel, max_keys: maxKeys, ...unknown }, signal) {
@@ -284,16 +324,12 @@ const operations = {
     return { purged: await named(client).purge(queue, given({ fairnessKey, channel, signal })) };
   },
 
-  async peek({ client, queue, channel, ...others }, signal) {
-    const {
-      max_messages: maxMessages,
-      after_offset: afterOffset,
-      fairness_key: fairnessKey,
-      ...unknown
-    } = others;
-    refuse(unknown);
-    const options = given({ channel, maxMessages, afterOffset, fairnessKey, signal });
-    return { messages: (await named(client).peek(queue, options)).map(messageAnswer) };
+  async peek({ client, queue, ...others }, signal) {
+    return { messages: (await named(client).peek(queue, pageAsked(others, signal))).map(messageAnswer) };
+  },
+
+  async list_pending({ client, queue, ...others }, signal) {
+    return { messages: plain(await named(client).listPending(queue, pageAsked(others, signal))) };
   },
 
   async redrive({ client, queue, count, rate_per_second: ratePerSecond, offsets, ...unknown }, signal) {
@@ -350,19 +386,18 @@ const operations = {
   },
 
   async set_key_policy({ client, queue, fairness_key, weight, paused, max_in_flight, ...others }, signal) {
-    const { rate_per_second: ratePerSecond, burst, ...more } = others;
-    const { cap_by_default: capByDefault, rate_by_default: rateByDefault, ...unknown } = more;
-    refuse(unknown);
-    const numbers = { weight, paused, maxInFlight: max_in_flight, ratePerSecond, burst };
-    const change = given({ ...numbers, capByDefault, rateByDefault });
+    const { rate_per_second: ratePerSecond, burst, comment, ...more } = others;
+    const { cap_by_default: capByDefault, rate_by_default: rateByDefault, ...last } = more;
+    const numbers = { weight, paused, maxInFlight: max_in_flight, ratePerSecond, burst, ...committed(last) };
+    const change = given({ ...numbers, capByDefault, rateByDefault, comment });
     return plain(await named(client).setKeyPolicy(queue, fairness_key, change, { signal }));
   },
 
   async preview_key_policy({ client, queue, fairness_key, channel, weight, paused, ...others }, signal) {
     const { max_in_flight: maxInFlight, rate_per_second: ratePerSecond, burst, ...more } = others;
-    const { cap_by_default: capByDefault, rate_by_default: rateByDefault, ...unknown } = more;
-    refuse(unknown);
-    const change = given({ weight, paused, maxInFlight, ratePerSecond, burst, capByDefault, rateByDefault });
+    const { cap_by_default: capByDefault, rate_by_default: rateByDefault, ...last } = more;
+    const numbers = { weight, paused, maxInFlight, ratePerSecond, burst, ...committed(last) };
+    const change = given({ ...numbers, capByDefault, rateByDefault });
     const asked = given({ channel, signal });
     return plain(await named(client).previewKeyPolicy(queue, fairness_key, change, asked));
   },

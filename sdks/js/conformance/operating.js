@@ -104,12 +104,17 @@ export const operating = (named) => ({
   },
 
   async pause_schedule({ client, queue, schedule, paused, ...unknown }, signal) {
-    return plain(await named(client).pauseSchedule(queue, schedule, paused, options(unknown, [], signal)));
+    const more = options(unknown, ['comment'], signal);
+    return plain(await named(client).pauseSchedule(queue, schedule, paused, more));
   },
 
   async delete_schedule({ client, queue, schedule, ...unknown }, signal) {
     await named(client).deleteSchedule(queue, schedule, options(unknown, [], signal));
     return {};
+  },
+
+  async get_schedule({ client, queue, schedule, ...unknown }, signal) {
+    return plain(await named(client).getSchedule(queue, schedule, options(unknown, [], signal)));
   },
 
   async list_schedules({ client, queue, ...others }, signal) {

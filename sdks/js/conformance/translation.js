@@ -46,6 +46,12 @@ export function newMessage({
   deliver_at_ms,
   ttl_ms,
   dedup_key,
+  replace,
+  max_wait_ms,
+  fairness_key,
+  weight,
+  cost,
+  priority,
   ...unknown
 }) {
   refuse(unknown);
@@ -55,6 +61,12 @@ export function newMessage({
     deliverAt: moment(deliver_at_ms),
     ttlMs: ttl_ms,
     dedupKey: dedup_key,
+    replace,
+    maxWaitMs: max_wait_ms,
+    fairnessKey: fairness_key,
+    weight,
+    cost,
+    priority,
   };
   return { payload: Buffer.from(payload, 'base64'), ...given(options) };
 }
@@ -87,6 +99,7 @@ export function messageAnswer(message) {
     fairness_key: message.fairnessKey,
     weight: message.weight,
     cost: message.cost,
+    priority: message.priority,
     throttle_keys: message.throttleKeys,
     attempt_count: message.attemptCount,
     redelivered: message.redelivered,

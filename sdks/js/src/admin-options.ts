@@ -1,5 +1,17 @@
 /** What the calls of operators may be told. */
 
+/** Which queues to list. */
+export interface ListQueuesOptions {
+  /** Only queues whose names begin so, in letters of either case. */
+  readonly prefix?: string;
+  /** Only queues whose names have this in them, in letters of either case. */
+  readonly containing?: string;
+  /** At most so many, up to 1,000; 0 for all. */
+  readonly pageSize?: number;
+  /** Those behind this name: the last one of the page before. */
+  readonly pageToken?: string;
+}
+
 /** What every call takes. */
 export interface SignalOption {
   /** Ends the call, which rejects with the signal's reason. What had been sent may happen all the same. */
@@ -51,7 +63,7 @@ export interface MessageNames {
 
 /** Which messages to look at. */
 export interface PeekOptions extends ChannelOption {
-  /** At most so many; default 10, at most 1,000. */
+  /** At most so many, up to 1,000; default 10, and 100 for `listPending`. */
   readonly maxMessages?: number;
   /** Only behind this offset: that of the last message turns the page. */
   readonly afterOffset?: number;
@@ -98,6 +110,15 @@ export interface KeyPolicyChange {
   readonly capByDefault?: boolean;
   /** Take the operator's rate and burst back: the queue's default holds for the key again. */
   readonly rateByDefault?: boolean;
+  /**
+   * Messages of this key that go, a second, before those of keys that are not within theirs, over all channels; 0 for
+   * none, also where the queue's `keyDefaults` have one.
+   */
+  readonly committedPerSecond?: number;
+  /** Take the operator's committed rate back: the queue's default holds for the key again. */
+  readonly committedByDefault?: boolean;
+  /** Why, in at most 1,024 bytes; kept in the audit, and with the pause where the key is paused. */
+  readonly comment?: string;
 }
 
 /** A page of what is listed newest first. */

@@ -13,6 +13,7 @@ import type {
   CreateChannelOptions,
   ForceOption,
   KeyPolicyChange,
+  ListQueuesOptions,
   PeekOptions,
   PurgeOptions,
   ReadLogOptions,
@@ -167,9 +168,11 @@ export abstract class AdminCalls {
     await this.ask(method.deleteQueue, { queue, force }, { queue }, options);
   }
 
-  /** Every queue with its depth, in flight and consumers, sorted by name. */
-  async listQueues(options: SignalOption = {}): Promise<QueueInfo[]> {
-    const { queues } = await this.ask(method.listQueues, {}, {}, options);
+  /** Every queue with its depth, in flight and consumers, sorted by name, or those that options ask for. */
+  async listQueues(options: SignalOption & ListQueuesOptions = {}): Promise<QueueInfo[]> {
+    const { prefix = '', containing = '', pageSize = 0, pageToken = '' } = options;
+    const request = { prefix, containing, pageSize, pageToken };
+    const { queues } = await this.ask(method.listQueues, request, {}, options);
     return queues.map((queue) => plain(QueueInfoSchema, queue));
   }
 
@@ -447,14 +450,15 @@ export abstract class AdminCalls {
 }
 
 function encodePolicy(fairnessKey: string, change: KeyPolicyChange) {
-  const { weight, paused, maxInFlight, ratePerSecond, burst, capByDefault, rateByDefault } = change;
+  const { weight, paused, maxInFlight, capByDefault, comment } = change;
+  const { ratePerSecond, burst, rateByDefault, committedPerSecond, committedByDefault } = change;
   requireText('fairnessKey', fairnessKey);
+  if (comment !== undefined) requireText('comment', comment);
   if (weight !== undefined) requireWhole('weight', weight, UINT32_MAX);
   if (maxInFlight !== undefined) requireWhole('maxInFlight', maxInFlight, UINT32_MAX);
   if (ratePerSecond !== undefined) requireRange('ratePerSecond', ratePerSecond, 0, Infinity);
   if (burst !== undefined) requireRange('burst', burst, 0, Infinity);
-  return {
-    fairnessKey,
-    ...given({ weight, paused, maxInFlight, ratePerSecond, burst, capByDefault, rateByDefault }),
-  };
+  if (committedPerSecond !== undefined) requireRange('committedPerSecond', committedPerSecond, 0, Infinity);
+  const rates = { ratePerSecond, burst, rateByDefault, committedPerSecond, committedByDefault };
+  return { fairnessKey, ...given({ weight, paused, maxInFlight, capByDefault, comment, ...rates }) };
 }

@@ -14,7 +14,7 @@ import { FilaService } from './gen/fila/v1/service_pb.js';
 import { KeyCalls } from './keys.js';
 import { LeaseMemory } from './leases.js';
 import { Message, type NackOptions } from './message.js';
-import { encodeMessage, type Enqueued, type MessageOptions } from './new-message.js';
+import { encodeMessage, mayRepeat, type Enqueued, type MessageOptions } from './new-message.js';
 import { type ClientOptions, type Prefetch, requirePrefetch, settingsOf } from './options.js';
 import { Producer } from './producer.js';
 import { Session, type SessionPlan } from './session.js';
@@ -151,7 +151,7 @@ export class FilaClient extends KeyCalls {
       FilaService.method.enqueue,
       { ...message, $typeName: 'fila.v1.EnqueueRequest', queue },
       { queue },
-      { repeatable: options.dedupKey !== undefined, signal: options.signal },
+      { repeatable: mayRepeat(message.options), signal: options.signal },
     );
     return { id, offset: Number(offset) };
   }

@@ -23,7 +23,7 @@ export interface ConnectionEvent {
 export function logged({ kind, queue, error, outageMs, leasesLost }: ConnectionEvent): void {
   const what =
     kind === 'back'
-      ? `has its stream back after ${outageMs ?? 0} ms, ${leasesLost ?? 0} leases lost`
+      ? `has its stream back after ${Math.round(outageMs ?? 0)} ms, ${leasesLost ?? 0} leases lost`
       : `lost its stream, reopening it: ${error?.message ?? ''}`;
   console.warn(`fila: consumer of ${queue} ${what}`);
 }

@@ -28,7 +28,7 @@ export type {
   SkippedMessage,
 } from './admin.js';
 export { AdminCalls } from './admin.js';
-export { type CancelOutcome, MessageCalls, type MessageStatus } from './one-message.js';
+export { type CancelOutcome, MessageCalls, type MessageStatus, type PendingMessage } from './one-message.js';
 export type * from './admin-options.js';
 export type { ConsumeOptions, LeaseOptions, NackByIdOptions } from './client.js';
 export { FilaClient } from './client.js';

@@ -102,6 +102,11 @@ export class StoredMessage {
     return this.#metadata.cost;
   }
 
+  /** Its priority among the messages of its fairness key, 0 to 3, where 3 goes first and 1 is usual. */
+  get priority(): number {
+    return this.#metadata.priority ?? 1;
+  }
+
   /** Token buckets it needs a token from. */
   get throttleKeys(): readonly string[] {
     return this.#metadata.throttleKeys;

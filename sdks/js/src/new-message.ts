@@ -8,7 +8,11 @@ import {
   toUint64,
   wrongType,
 } from './arguments.js';
-import type { EnqueueMessage, EnqueueOptions } from './gen/fila/v1/service_pb.js';
+import {
+  type EnqueueMessage,
+  type EnqueueOptions,
+  EnqueueOptions_OnDuplicate as OnDuplicate,
+} from './gen/fila/v1/service_pb.js';
 import { toTimestamp } from './times.js';
 import { traced } from './tracing.js';
 
@@ -29,6 +33,21 @@ export interface MessageOptions {
    * A second enqueue with this key within the queue's window answers the first one's id. At most 128 bytes.
    */
   readonly dedupKey?: string;
+  /**
+   * The latest wins: an earlier message with this `dedupKey` that is not delivered yet gives way to this one. If it
+   * is leased, this one waits until that lease ends.
+   */
+  readonly replace?: boolean;
+  /** With `replace`: the delay ends at the latest so many milliseconds after the first of them was accepted. */
+  readonly maxWaitMs?: number;
+  /** Its fairness key, where the queue has `allowProducerRouting`; else its headers and the queue decide. */
+  readonly fairnessKey?: string;
+  /** The weight of that key, 1 to 1000, in the same way. */
+  readonly weight?: number;
+  /** What a delivery costs its key, 0.001 to 1,000,000, in the same way. */
+  readonly cost?: number;
+  /** 0 to 3 among the messages of its fairness key, where 3 goes first and 1 is usual; else the queue decides. */
+  readonly priority?: number;
 }
 
 /** A message for `enqueueMany`. */
@@ -78,18 +97,42 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-function encodeOptions({ delayMs, deliverAt, ttlMs, dedupKey }: MessageOptions): EnqueueOptions | undefined {
-  if (delayMs === undefined && deliverAt === undefined && ttlMs === undefined && dedupKey === undefined)
-    return undefined;
+function encodeOptions(given: MessageOptions): EnqueueOptions | undefined {
+  const {
+    delayMs,
+    deliverAt,
+    ttlMs,
+    dedupKey,
+    replace = false,
+    maxWaitMs,
+    fairnessKey,
+    weight,
+    cost,
+    priority,
+  } = given;
+  const asked = [delayMs, deliverAt, ttlMs, maxWaitMs, dedupKey, fairnessKey, weight, cost, priority];
+  if (asked.every((each) => each === undefined) && !replace) return undefined;
   if (deliverAt !== undefined) requireMoment('deliverAt', deliverAt);
   if (dedupKey !== undefined) requireText('dedupKey', dedupKey);
+  if (fairnessKey !== undefined) requireText('fairnessKey', fairnessKey);
   return {
     $typeName: 'fila.v1.EnqueueOptions',
     delayMs: delayMs === undefined ? 0n : toUint64('delayMs', delayMs),
     dedupKey: dedupKey ?? '',
+    onDuplicate: replace ? OnDuplicate.REPLACE : OnDuplicate.UNSPECIFIED,
+    maxWaitMs: maxWaitMs === undefined ? 0n : toUint64('maxWaitMs', maxWaitMs),
+    fairnessKey: fairnessKey ?? '',
+    weight: weight === undefined ? 0 : Number(toUint64('weight', weight)),
+    cost: cost ?? 0,
     ...(deliverAt === undefined ? {} : { deliverAt: toTimestamp(deliverAt) }),
     ...(ttlMs === undefined ? {} : { ttlMs: toUint64('ttlMs', ttlMs) }),
+    ...(priority === undefined ? {} : { priority: Number(toUint64('priority', priority)) }),
   };
+}
+
+/** Whether sending the message twice stores it once. One that replaces others could replace a newer one. */
+export function mayRepeat(options: EnqueueOptions | undefined): boolean {
+  return Boolean(options?.dedupKey) && options?.onDuplicate !== OnDuplicate.REPLACE;
 }
 
 /** Protobuf's own bytes around a message's fields, and around each header. */
@@ -102,6 +145,6 @@ export function sizeOf(message: EnqueueMessage): number {
     bytes += OVERHEAD_BYTES + Buffer.byteLength(key) + Buffer.byteLength(message.headers[key] as string);
   }
   if (message.options !== undefined)
-    bytes += 4 * OVERHEAD_BYTES + Buffer.byteLength(message.options.dedupKey);
+    bytes += 4 * OVERHEAD_BYTES + Buffer.byteLength(message.options.dedupKey + message.options.fairnessKey);
   return bytes;
 }

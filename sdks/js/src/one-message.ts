@@ -1,21 +1,29 @@
 /** One message: where it is, and taking it back. */
 
 import { AdminCalls } from './admin.js';
-import type { ChannelOption, MessageName, MessageNames } from './admin-options.js';
-import { requireText, requireTexts } from './arguments.js';
-import { FilaAdmin, type GetMessageResponse, GetMessageResponseSchema } from './gen/fila/v1/admin_pb.js';
+import type { ChannelOption, MessageName, MessageNames, PeekOptions } from './admin-options.js';
+import { requireCount, requireText, requireTexts, toUint64, UINT32_MAX } from './arguments.js';
+import {
+  FilaAdmin,
+  type GetMessageResponse,
+  GetMessageResponseSchema,
+  PendingMessageSchema,
+  type PendingMessage as WirePending,
+} from './gen/fila/v1/admin_pb.js';
 import { CancelMessagesResponseSchema, FilaService } from './gen/fila/v1/service_pb.js';
 import { type Plain, plain } from './plain.js';
 import { known, requireNames } from './request-fields.js';
 
 /** Where one message is, and what it waits for. */
 export interface MessageStatus extends Plain<GetMessageResponse> {}
+/** One message that is not done, without its headers and payload. */
+export interface PendingMessage extends Plain<WirePending> {}
 /** What a cancel did to one message. */
 export type CancelOutcome = 'cancelled' | 'revoked' | 'not_found' | 'unspecified';
 
 const { method } = FilaAdmin;
 
-/** The calls about one message, as methods of a client. */
+/** The calls about single messages, as methods of a client. */
 export abstract class MessageCalls extends AdminCalls {
   /**
    * Where one message is, by its id or its dedup key: it waits, is delayed or leased, failed, is dead, or is not
@@ -32,6 +40,21 @@ export abstract class MessageCalls extends AdminCalls {
       GetMessageResponseSchema,
       await this.ask(method.getMessage, request, known(queue, channel), options),
     );
+  }
+
+  /**
+   * Lists messages that are not done, in offset order (default 100): what each is doing and since when, without
+   * headers and payload. The right `view` is enough. Rejects with QueueNotFound, ChannelNotFound.
+   */
+  async listPending(queue: string, options: PeekOptions = {}): Promise<PendingMessage[]> {
+    const { maxMessages = 100, afterOffset = 0, fairnessKey = '', channel = '' } = options;
+    requireNames(queue, channel);
+    requireCount('maxMessages', maxMessages, UINT32_MAX);
+    requireText('fairnessKey', fairnessKey);
+    const after = toUint64('afterOffset', afterOffset);
+    const request = { queue, channel, maxMessages, afterOffset: after, fairnessKey };
+    const { messages } = await this.ask(method.listPending, request, known(queue, channel), options);
+    return messages.map((message) => plain(PendingMessageSchema, message));
   }
 
   /**

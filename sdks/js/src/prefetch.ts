@@ -149,6 +149,8 @@ interface Loop {
   beganAt: number | undefined;
   /** Whether it has settled all it took, and has not asked for more since. */
   isSettled: boolean;
+  /** Its places left the window with that. */
+  hasLeft: boolean;
   /** When the broker answered that. */
   answeredAt: number | undefined;
 }
@@ -220,7 +222,7 @@ export class AdaptivePrefetch implements PrefetchControl {
         worker.isSettled = true;
         worker.answeredAt = undefined;
         if (this.acksFirst) {
-          this.#moved = true;
+          this.#moved = worker.hasLeft = true;
           return this.#decide(now);
         }
       }
@@ -241,7 +243,14 @@ export class AdaptivePrefetch implements PrefetchControl {
   // Events that decide.
 
   joined(now: number, loop: number, size: number): Decision | undefined {
-    this.#loops.set(loop, { size, held: 0, beganAt: undefined, isSettled: false, answeredAt: undefined });
+    this.#loops.set(loop, {
+      size,
+      held: 0,
+      beganAt: undefined,
+      isSettled: false,
+      hasLeft: false,
+      answeredAt: undefined,
+    });
     return this.#decide(now);
   }
 
@@ -307,9 +316,9 @@ export class AdaptivePrefetch implements PrefetchControl {
   /** A loop asks for more: it counts as coming free from now on. */
   #asks(loop: Loop, now: number): void {
     if (loop.beganAt === undefined) this.#working++;
-    else if (loop.isSettled) this.#moved = true;
+    else if (loop.hasLeft) this.#moved = true;
     loop.beganAt = now;
-    loop.isSettled = false;
+    loop.isSettled = loop.hasLeft = false;
   }
 
   // The decision.

@@ -43,7 +43,7 @@ import {
   type EnqueueStreamResponse,
   FilaService,
 } from './gen/fila/v1/service_pb.js';
-import { type Enqueued, sizeOf } from './new-message.js';
+import { type Enqueued, mayRepeat, sizeOf } from './new-message.js';
 import type { Settings } from './options.js';
 import { errorOf, errorOfCall, isTheBrokersWord, unavailableUnlessSaid } from './status.js';
 
@@ -351,7 +351,7 @@ export class Producer {
       const patient = failure instanceof Unavailable && clock.now() - frame.firstAt < retryForMs;
       const again: number[] = [];
       frame.messages.forEach((message, index) => {
-        if (message.options?.dedupKey && patient) again.push(index);
+        if (mayRepeat(message.options) && patient) again.push(index);
         else frame.resolve(index, asLost(failure, frame.queueOf(index)));
       });
       if (again.length > 0) this.#full.unshift(frame.part(again));

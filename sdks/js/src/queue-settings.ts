@@ -43,6 +43,8 @@ export interface KeyDefaultsSettings {
   readonly burst?: number;
   /** Most messages of a key leased at once in a channel; 0 for no cap. */
   readonly maxInFlight?: number;
+  /** Messages of a key that go, a second, before those of keys that are not within theirs; 0 for none. */
+  readonly committedPerSecond?: number;
 }
 
 /** A queue's settings; what is left out has its default (create) or stays (update). */
@@ -71,6 +73,8 @@ export interface QueueSettings {
   readonly weights?: Readonly<Record<string, number>>;
   /** The header whose value is the cost. */
   readonly costHeader?: string;
+  /** The header whose value is the priority among the messages of a fairness key, 0 to 3. Not with a strict order. */
+  readonly priorityHeader?: string;
   /** Headers whose values are the throttle keys. */
   readonly throttleKeyHeaders?: readonly string[];
   readonly retry?: RetrySettings;
@@ -85,6 +89,8 @@ export interface QueueSettings {
   readonly ttlToDlq?: boolean;
   /** Deliver nothing until this is false again; enqueues, acks and what is leased already go on. */
   readonly paused?: boolean;
+  /** Channels that deliver nothing until they are named here no more; the others go on. */
+  readonly pausedChannels?: readonly string[];
   /**
    * How long a consumer with a broken connection may come back to what it held; default 5,000, 0 for not at
    * all.
@@ -102,6 +108,8 @@ export interface QueueSettings {
    * 64 bytes, without `*`; empty for none.
    */
   readonly keyLimit?: string;
+  /** Producers may say a message's fairness key, weight and cost when they enqueue it. */
+  readonly allowProducerRouting?: boolean;
 }
 
 /** The settings as the wire has them. Throws TypeError or RangeError, naming what is wrong. */

@@ -63,16 +63,17 @@ export abstract class ScheduleCalls extends DeadLetterCalls {
   }
 
   /**
-   * Pauses a schedule, or lets it go on with the first moment that comes. Rejects with QueueNotFound, NotFound.
+   * Pauses a schedule, `comment` says why, or lets it go on with the first moment that comes. Rejects with
+   * QueueNotFound, NotFound.
    */
   async pauseSchedule(
     queue: string,
     schedule: string,
     paused = true,
-    options: SignalOption = {},
+    options: SignalOption & { readonly comment?: string } = {},
   ): Promise<Schedule> {
     requireSchedule(queue, schedule);
-    const request = { queue, schedule, paused };
+    const request = { queue, schedule, paused, comment: options.comment ?? '' };
     return scheduleOf(await this.ask(method.pauseSchedule, request, { queue }, options));
   }
 
@@ -80,6 +81,12 @@ export abstract class ScheduleCalls extends DeadLetterCalls {
   async deleteSchedule(queue: string, schedule: string, options: SignalOption = {}): Promise<void> {
     requireSchedule(queue, schedule);
     await this.ask(method.deleteSchedule, { queue, schedule }, { queue }, options);
+  }
+
+  /** How a schedule stands, with its next five moments. Rejects with QueueNotFound, NotFound. */
+  async getSchedule(queue: string, schedule: string, options: SignalOption = {}): Promise<Schedule> {
+    requireSchedule(queue, schedule);
+    return scheduleOf(await this.ask(method.getSchedule, { queue, schedule }, { queue }, options));
   }
 
   /** Schedules with their next five moments, of one queue or, for the name '', of all. */

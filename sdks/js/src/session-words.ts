@@ -54,13 +54,13 @@ export class SessionWords {
     return (await Promise.all(parts)).every(Boolean);
   }
 
-  window(size: number, leaseIds: readonly bigint[]): void {
-    for (const giveBack of leaseIds.length === 0 ? [[]] : inParts(leaseIds)) {
-      this.#say({
-        case: 'window',
-        value: { $typeName: 'fila.v1.ConsumeSessionRequest.Window', size, giveBack },
-      });
-    }
+  /** As `begun`. */
+  async window(size: number, leaseIds: readonly bigint[]): Promise<boolean> {
+    const parts = (leaseIds.length === 0 ? [[]] : inParts(leaseIds)).map((giveBack) => {
+      const value = { $typeName: 'fila.v1.ConsumeSessionRequest.Window', size, giveBack } as const;
+      return this.#written({ case: 'window', value });
+    });
+    return (await Promise.all(parts)).every(Boolean);
   }
 
   alive(sequence: bigint, handlingUs: number): void {

@@ -86,6 +86,8 @@ export class Session {
   #quietSince = -Infinity;
   #lostAt: number | undefined;
   #closeSent = false;
+  /** Settles when the word that gives back what waits is written, or lost with its stream. */
+  #gaveBack: Promise<boolean> | undefined;
   #reopening = false;
   readonly #ending = new AbortController();
   #cancelAlive: (() => void) | undefined;
@@ -322,7 +324,7 @@ export class Session {
     if (first === undefined || this.#reopening) return;
     if (this.leaving) {
       const leaseIds = messages.map((message) => message.metadata?.leaseId ?? 0n);
-      if (this.#tracked && !this.#closeSent) this.#words.window(0, leaseIds);
+      if (this.#tracked && !this.#closeSent) void this.#words.window(0, leaseIds);
       return; // else given back with the close
     }
     // The broker's clock tells how long the lease is; ours, from when it runs.
@@ -379,7 +381,7 @@ export class Session {
   // Windows.
 
   #tellWindow(size: number, giveBack: readonly bigint[]): void {
-    if (this.#open && this.#tracked && !this.leaving) this.#words.window(size, giveBack);
+    if (this.#open && this.#tracked && !this.leaving) void this.#words.window(size, giveBack);
   }
 
   // Leaving.
@@ -417,7 +419,7 @@ export class Session {
 
   #giveBackBuffer(): void {
     const leaseIds = this.holding.giveUp(this.holding.ready.length);
-    if (this.#tracked) this.#words.window(0, leaseIds);
+    if (this.#tracked) this.#gaveBack = this.#words.window(0, leaseIds);
   }
 
   #closeWhenSettled(): void {
@@ -427,9 +429,13 @@ export class Session {
   #closeStream(): void {
     if (this.#closeSent || !this.#open) return;
     this.#closeSent = true;
-    this.#cancelLeave?.();
     this.#words.close(true);
-    this.#cancelLeave = this.#connection.settings.clock.after(CLOSE_TIMEOUT_MS, () => this.#stop());
+    this.#stopAfter(CLOSE_TIMEOUT_MS);
+  }
+
+  #stopAfter(ms: number): void {
+    this.#cancelLeave?.();
+    this.#cancelLeave = this.#connection.settings.clock.after(ms, () => this.#stop());
   }
 
   /**
@@ -439,7 +445,12 @@ export class Session {
   async close(release: boolean): Promise<void> {
     this.leave();
     if (this.#open && (release || !this.#tracked)) this.#closeStream();
-    else this.#stop();
+    if (this.#open && !this.#closeSent) {
+      // Broken off at once, the stream would lose the word that gives back what waited.
+      this.#stopAfter(CLOSE_TIMEOUT_MS);
+      await this.#gaveBack;
+    }
+    if (!this.#closeSent) this.#stop();
     await this.over;
     this.failure ??= new ClientClosed('the client was closed while this consumer was in use');
   }

@@ -189,6 +189,28 @@ test('an ack whose answer was lost with the stream is sent again, by a call', as
   await acked;
 });
 
+test('where the program asks for no events, an outage is a line of console.warn', async (t) => {
+  const warn = t.mock.method(console, 'warn', () => {});
+  const { broker, client } = await connected(t);
+  const loop = client.consume('q')[Symbol.asyncIterator]();
+  const first = take(loop);
+  const session = await broker.session();
+  await session.opened();
+  session.deliver(delivery(1n));
+  await first;
+  const second = take(loop);
+  broker.kill();
+  await broker.restart();
+  const back = await broker.session(1);
+  await back.opened();
+  back.deliver(delivery(2n));
+  await second;
+  const lines = warn.mock.calls.map((call) => String(call.arguments[0]));
+  assert.equal(lines.length, 2);
+  assert.match(lines[0] ?? '', /^fila: consumer of q lost its stream, reopening it: /);
+  assert.match(lines[1] ?? '', /^fila: consumer of q has its stream back after \d+ ms, 0 leases lost$/);
+});
+
 test('leaving gives the buffer back at once, and closes once all in hand is settled', async (t) => {
   const { broker, client } = await connected(t, { prefetch: 10 });
   const consumer = client.consume('q');
@@ -404,6 +426,41 @@ test('close gives back what is in hand too, uncounted', async (t) => {
   assert.equal((await session.heard('close')).release, true);
   assert.ok((await rejection(loop.next())) instanceof ClientClosed);
   assert.ok((await rejection(message.ack())) instanceof ClientClosed);
+});
+
+test('a client that closes and keeps what is in hand gives back what waited', async (t) => {
+  const { broker, client } = await connected(t, { prefetch: 10 });
+  const loop = client.consume('q')[Symbol.asyncIterator]();
+  const first = take(loop);
+  const session = await broker.session();
+  await session.opened();
+  session.deliver(delivery(1n), delivery(2n));
+  await first;
+  await client.close({ release: false });
+  await session.over();
+  assert.deepEqual(
+    session.all('window').map((window) => [window.size, window.giveBack]),
+    [[0, [2n]]],
+  );
+  assert.deepEqual(session.all('close'), []);
+});
+
+test('a client that closes leaves a stream that is closed already to the broker', async (t) => {
+  const { broker, client } = await connected(t, { prefetch: 10 });
+  const consumer = client.consume('q');
+  const first = take(consumer[Symbol.asyncIterator]());
+  const session = await broker.session();
+  await session.opened();
+  session.deliver(delivery(1n), delivery(2n));
+  session.settleAll();
+  await (await first).ack();
+  consumer.close();
+  await client.close({ release: false });
+  await session.over();
+  assert.deepEqual(
+    session.frames.slice(-2).map((frame) => frame.case),
+    ['window', 'close'],
+  );
 });
 
 test('a lease or a peek of no message at all is refused, and nothing is asked', async (t) => {

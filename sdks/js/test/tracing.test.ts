@@ -5,7 +5,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { AlwaysOffSampler, BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 
-import { contextOf, linksTo } from '../src/opentelemetry.js';
+import { contextOf, linksTo, traced } from '../src/opentelemetry.js';
 import { connected } from './connected.js';
 
 context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
@@ -42,6 +42,21 @@ test('nothing is added outside a span, in one that is not sampled, or over what 
     broker.enqueued.map((message) => message.headers['traceparent']),
     [undefined, undefined, 'theirs'],
   );
+});
+
+test('a span links to the producer’s, and is its child where that is asked for', () => {
+  const traceId = '0af7651916cd43dd8448eb211c80319c';
+  const message = { headers: { traceparent: `00-${traceId}-b7ad6b7169203331-01` } };
+  const [linked, here] = traced(message);
+  assert.deepEqual(
+    linked.links?.map((link) => link.context.traceId),
+    [traceId],
+  );
+  assert.equal(here, context.active());
+  const [asChild, producers] = traced(message, { parent: true });
+  assert.equal(asChild.links, undefined);
+  assert.equal(trace.getSpanContext(producers)?.traceId, traceId);
+  assert.equal(traced({ headers: {} }, { parent: true })[1], context.active());
 });
 
 test('a message without context has no links', () => {

@@ -25,6 +25,7 @@ from translation import (
     moment,
     new_message,
     plain,
+    span_answer,
     stored_answer,
 )
 
@@ -122,6 +123,12 @@ class Driver:
             deliver_at=new.deliver_at,
             ttl_ms=new.ttl_ms,
             dedup_key=new.dedup_key,
+            replace=new.replace,
+            max_wait_ms=new.max_wait_ms,
+            fairness_key=new.fairness_key,
+            weight=new.weight,
+            cost=new.cost,
+            priority=new.priority,
         )
         return stored_answer(stored)
 
@@ -183,6 +190,9 @@ class Driver:
         retry_after_s = None if retry_after_ms is None else retry_after_ms / 1000
         self.messages[handle].limited(retry_after_s, limit=throttle_key, error=error)
         return {}
+
+    def span_of(self, handle: int, parent: bool = False) -> Request:
+        return span_answer(self.messages[handle], parent)
 
     def await_lost(self, handle: int, timeout_ms: int) -> Request:
         lost = threading.Event()

@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from google.protobuf.message import Message as WireMessage
+from opentelemetry import trace
 
 from fila import FilaError, MessageId, NewMessage, SomeFailed
 from fila.answers import SeekPreview
 from fila.dead_letters import DeadLetterFilter
 from fila.messages import LeasedMessage, StoredMessage
+from fila.tracing import traced
 
 CARRIED = ("queue", "channel", "message_id", "lease_id", "field", "config_key", "retry_after_s")
 """What an error may carry beside its text."""
@@ -43,7 +45,25 @@ def new_message(given: Mapping[str, Any]) -> NewMessage:
         deliver_at=from_moment(given.get("deliver_at_ms")),
         ttl_ms=given.get("ttl_ms"),
         dedup_key=given.get("dedup_key"),
+        replace=given.get("replace", False),
+        max_wait_ms=given.get("max_wait_ms", 0),
+        fairness_key=given.get("fairness_key", ""),
+        weight=given.get("weight", 0),
+        cost=given.get("cost", 0),
+        priority=given.get("priority"),
     )
+
+
+def span_answer(message: LeasedMessage, parent: bool) -> dict[str, Any]:
+    """What a span begins with that works on a message: its parent, and its links."""
+    begins = traced(message, parent=parent)
+    span = trace.get_current_span(begins["context"]).get_span_context() if "context" in begins else None
+    links = [_span_name(link.context) for link in begins.get("links", ())]
+    return {"parent": _span_name(span) if span is not None else "", "links": links}
+
+
+def _span_name(span: trace.SpanContext) -> str:
+    return f"{span.trace_id:032x}-{span.span_id:016x}"
 
 
 def stored_answer(stored: MessageId) -> dict[str, Any]:
@@ -64,6 +84,7 @@ def message_answer(message: StoredMessage) -> dict[str, Any]:
         "fairness_key": message.fairness_key,
         "weight": message.weight,
         "cost": message.cost,
+        "priority": message.priority,
         "throttle_keys": list(message.throttle_keys),
         "attempt_count": message.attempt_count,
         "enqueued_at_ms": moment(message.enqueued_at),
@@ -247,6 +268,7 @@ WRAPPED = {
     "list_config": "entries",
     "update_queue": "config",
     "list_consumers": "consumers",
+    "list_pending": "messages",
     "list_queue_versions": "versions",
     "list_key_policies": "policies",
     "drop_dead_letters": "dropped",

@@ -304,6 +304,16 @@ class ConfigInvalid(StartError):
         self.key = key
 
 
+class NotLoaded(StartError):
+    """What is compiled cannot be loaded: a library is missing, or nobody built it."""
+
+    def __init__(self, why: ImportError) -> None:
+        super().__init__(
+            f"a compiled module cannot be loaded: {why}. Run `make build` in a checkout. "
+            "A wheel leaves OpenSSL 3 to the system: install it there"
+        )
+
+
 class PortTaken(StartError):
     reason = "PORT_TAKEN"
 

@@ -27,8 +27,9 @@ import structlog
 
 from fila_server import errors, logs, start_checks
 from fila_server.backup import command_line as backup_commands
+from fila_server.cluster import command_line as log_commands
 from fila_server.config import load as config
-from fila_server.config.schema import Config
+from fila_server.config.schema import Config, History
 from fila_server.descriptors import Descriptors, raise_limit
 from fila_server.history_files import command_line as history_commands
 from fila_server.opening import OURS_ALONE, open_engine
@@ -47,7 +48,9 @@ from fila_server.version import commit, version
 
 if TYPE_CHECKING:
     from fila_server.broker.interfaces import Engine
+    from fila_server.cluster.node import Node
     from fila_server.history_files.recorder import Recorder
+    from fila_server.history_files.signing import Signer
 
 log = structlog.get_logger("fila_server.main")
 
@@ -145,6 +148,8 @@ def config_check(asked: Asked, config_path: Path | None) -> None:
         start_checks.check(loaded.config)
     except errors.ConfigInvalid as error:
         fail(error, EXIT_USAGE)
+    except errors.StartError as error:
+        fail(error, EXIT_FAILED)
     for section, settings in config.settings_by_section().items():
         click.echo(f"[{section}]")
         for key, setting in settings.items():
@@ -224,6 +229,7 @@ def auth_recover(asked: Asked, config_path: Path | None, data_dir: str | None, y
 main.add_command(backup_commands.backup)
 main.add_command(backup_commands.restore)
 main.add_command(history_commands.group)
+main.add_command(log_commands.group)
 
 
 def run(settings: Config) -> None:
@@ -232,20 +238,41 @@ def run(settings: Config) -> None:
     limit = raise_limit()
     start_checks.check(settings)
     start_checks.make_history(settings)
+    signer = _signer(settings.history)
     loading = LoadingPage.at(settings.metrics.listen_addr)
+    node = _stand_by(settings, loading)
     with _serving_imported():
-        engine = open_engine(settings)
+        engine: Engine = node.open_engine() if node else open_engine(settings)
     import uvloop
 
     from fila_server.serving import serve
 
-    recorder = _record(engine, settings)
+    recorder = _record(engine, settings, signer)
     served = serve(
-        engine, settings, on_signal=_leave_in_time, descriptors=Descriptors(limit), loading=loading
+        engine,
+        settings,
+        on_signal=lambda: _leave_in_time(node),
+        descriptors=Descriptors(limit),
+        loading=loading,
     )
     uvloop.run(served)
     if recorder is not None and not recorder.finish(HISTORY_ENDS_S):
         log.warning("history.not_closed", detail="its last files were still being written; the gap is marked")
+
+
+def _stand_by(settings: Config, loading: LoadingPage | None) -> Node | None:
+    """Follow the log of a group until this node owns; None: this server is a broker alone."""
+    if not settings.cluster.is_set:
+        return None
+    from fila_server.cluster.node import Node
+
+    node = Node(settings)
+    if loading:
+        loading.stands_by = node.lacks
+    node.stand_by()
+    if loading:
+        loading.stands_by = None
+    return node
 
 
 @contextlib.contextmanager
@@ -268,26 +295,38 @@ def _serving_imported() -> Iterator[None]:
         thread.join()
 
 
-def _record(engine: Engine, settings: Config) -> Recorder | None:
+def _signer(history: History) -> Signer | None:
+    """Read the key that what is recorded is signed with, if one is named."""
+    if not history.sign_key_file:
+        return None
+    from fila_server.history_files.signing import read_signer
+
+    return read_signer(history.sign_key_file)
+
+
+def _record(engine: Engine, settings: Config, signer: Signer | None) -> Recorder | None:
     """Start to write what the engine records, if it does."""
     recording = getattr(engine, "recording", None)
     if recording is None:
         return None
     from fila_server.history_files.recorder import Recorder
 
-    recorder = Recorder(recording, settings.history)
+    recorder = Recorder(recording, settings.history, signer=signer)
     recorder.start()
     log.info("history.started", dir=settings.history.dir, run=recorder.run)
     return recorder
 
 
-def _leave_in_time() -> None:
+def _leave_in_time(node: Node | None) -> None:
     """Bound the whole way out, whatever it waits for: a disk, a peer, a thread, the GIL.
 
     Nothing is lost: what was answered is durable already, and the next start only has more to read. A second signal
     changes nothing, also where it comes when the loop, which hears them, is closed already.
     """
     from fila_server.core.runtime.deadline import leave_after
+
+    if node:
+        node.leave()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)

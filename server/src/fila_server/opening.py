@@ -8,8 +8,9 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from fila_server.events import emit
 if TYPE_CHECKING:
     from fila_server.broker.interfaces import Engine
     from fila_server.core.runtime.scheduler_thread import Engine as CompiledEngine
+    from fila_server.core.runtime.store_copy import StoreCopy
 
 log = structlog.get_logger("fila_server.opening")
 
@@ -42,7 +44,7 @@ def open_engine(settings: Config) -> Engine:
     try:
         from fila_server.core.runtime import scheduler_thread
     except ImportError as error:
-        raise errors.StartError(f"the compiled core cannot be loaded ({error}). Run `make build`") from error
+        raise errors.NotLoaded(error) from error
     data_dir = settings.server.data_dir
     try:
         Path(data_dir).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -65,6 +67,15 @@ def open_engine(settings: Config) -> Engine:
         engine.close()
         engine = _open_once(scheduler_thread.Engine, settings)
         _report_losses(engine.open_report(), data_dir)
+    return engine
+
+
+def open_owner(settings: Config, copy: StoreCopy) -> CompiledEngine:
+    """Recover from the copy that a node of a group has open, and owns by."""
+    from fila_server.core.runtime import scheduler_thread
+
+    engine = _open_once(partial(scheduler_thread.Engine, copy=copy), settings)
+    _keep_from_others(Path(settings.server.data_dir))
     return engine
 
 
@@ -107,7 +118,7 @@ def _what(mode: int) -> str:
     return "replace files in" if mode & 0o022 else "look into"
 
 
-def _open_once(compiled_engine: type[CompiledEngine], settings: Config) -> CompiledEngine:
+def _open_once(compiled_engine: Callable[..., CompiledEngine], settings: Config) -> CompiledEngine:
     data_dir = settings.server.data_dir
     started_ns = time.monotonic_ns()
     try:

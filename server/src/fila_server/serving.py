@@ -196,7 +196,8 @@ def _telemetry(
         return backup_age_s(data_dir, time.time_ns() // 1_000_000)
 
     schedules = edge.schedules.firing.readings
-    return Telemetry(_asking(broker), readings, quotas.readings, edge.troubles.readings, backup, schedules)
+    troubles = edge.troubles.readings
+    return Telemetry(_asking(broker), readings, quotas.readings, troubles, backup, schedules, edge.reading)
 
 
 def _calm_the_collector() -> None:

@@ -6,7 +6,7 @@ handed out as a `Call`. So every key can be tried without either.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ class Mode(Enum):
     MOVING = "moving"
     FILTERING = "filtering"
     WEIGHING = "weighing"
+    REASONING = "reasoning"
     CONFIRMING = "confirming"
     HELP = "help"
 
@@ -50,6 +51,7 @@ class Call:
     key: str = ""
     paused: bool = False
     weight: int = 0
+    reason: str = ""
 
 
 @dataclass
@@ -179,7 +181,7 @@ class Cockpit:
             return None
         if self.mode is Mode.CONFIRMING:
             return self._confirm(key)
-        if self.mode in (Mode.FILTERING, Mode.WEIGHING):
+        if self.mode in (Mode.FILTERING, Mode.WEIGHING, Mode.REASONING):
             self._type(key)
         elif self.mode is Mode.HELP:
             self.mode = Mode.MOVING
@@ -251,10 +253,12 @@ class Cockpit:
     def _type(self, key: str) -> None:
         if key == "escape":
             self.filter = "" if self.mode is Mode.FILTERING else self.filter
-            self.mode = Mode.MOVING
+            self.mode, self.pending = Mode.MOVING, None
         elif key == "enter":
             if self.mode is Mode.WEIGHING:
                 self._ask_to_weigh()
+            elif self.mode is Mode.REASONING and self.pending is not None:
+                self._ask(replace(self.pending, reason=self.typed.strip()))
             else:
                 self.mode = Mode.MOVING
         elif key == "backspace":
@@ -276,10 +280,17 @@ class Cockpit:
         if self.screen is Screen.QUEUES:
             row = self.chosen_row
             if isinstance(row, QueueRow):
-                self._ask(Call("pause_queue", queue=row.name, paused=not row.paused))
+                self._ask_why(Call("pause_queue", queue=row.name, paused=not row.paused))
         elif key := self._key_at_hand():
             paused = next((row.paused for row in self.keys.rows if row.name == key), False)
-            self._ask(Call("pause_key", queue=self.queue, key=key, paused=not paused))
+            self._ask_why(Call("pause_key", queue=self.queue, key=key, paused=not paused))
+
+    def _ask_why(self, call: Call) -> None:
+        """Of a pause its reason, which may be left empty, then whether it is meant."""
+        if not call.paused:
+            self._ask(call)
+            return
+        self.pending, self.mode, self.typed = call, Mode.REASONING, ""
 
     def _ask_to_weigh(self) -> None:
         self.mode = Mode.MOVING
@@ -301,10 +312,11 @@ class Cockpit:
 
 def in_words(call: Call) -> str:
     """A change as a question's half: `pause acme of orders`."""
+    why = f' ("{call.reason}")' if call.reason else ""
     if call.what == "pause_queue":
-        return f"{'pause' if call.paused else 'resume'} queue {call.queue}"
+        return f"{'pause' if call.paused else 'resume'} queue {call.queue}{why}"
     if call.what == "pause_key":
-        return f"{'pause' if call.paused else 'resume'} {call.key} of {call.queue}"
+        return f"{'pause' if call.paused else 'resume'} {call.key} of {call.queue}{why}"
     if call.weight:
         return f"give {call.key} of {call.queue} the weight {call.weight}"
     return f"take the weight of {call.key} of {call.queue} away"

@@ -37,13 +37,13 @@ def ask(session: Session, call: Call) -> Any:
         return admin.ExplainKey(explain, timeout=timeout_s)
     if call.what == "pause_queue":
         update = admin_pb2.UpdateQueueRequest(
-            queue=call.queue, config=admin_pb2.QueueConfig(paused=call.paused)
+            queue=call.queue, config=admin_pb2.QueueConfig(paused=call.paused), comment=call.reason
         )
         update.update_mask.paths.append("paused")
         return admin.UpdateQueue(update, timeout=timeout_s)
     policy = admin_pb2.SetKeyPolicyRequest(queue=call.queue, fairness_key=call.key)
     if call.what == "pause_key":
-        policy.paused = call.paused
+        policy.paused, policy.comment = call.paused, call.reason
     else:
         policy.weight = call.weight
     return admin.SetKeyPolicy(policy, timeout=timeout_s)

@@ -169,6 +169,9 @@ def _foot(cockpit: Cockpit, width: int) -> Text:
         return Text(f"{in_words(cockpit.pending)}? y, or any other key for no", style=HELD)
     if cockpit.mode is Mode.WEIGHING:
         return Text(f"weight, 1 to 1000, 0 for none of its own: {cockpit.typed}▏", style=HELD)
+    if cockpit.mode is Mode.REASONING and cockpit.pending is not None:
+        asked = f"{in_words(cockpit.pending)}: why, or nothing: {cockpit.typed}"
+        return Text(f"{asked}▏  Enter goes on, Esc leaves it", style=HELD)
     if cockpit.mode is Mode.FILTERING:
         return Text(f"/{cockpit.typed}▏  Enter keeps it, Esc drops it", style=HELD)
     if cockpit.message:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +11,7 @@ import click
 
 from fila_cli.arguments import limits_there, without_doubles
 from fila_cli.colors import Meaning, paint
+from fila_cli.commands.channel import set_channel_paused
 from fila_cli.commands.schedule import listed_schedules
 from fila_cli.declared import (
     Declared,
@@ -19,10 +20,11 @@ from fila_cli.declared import (
     differences,
     differing,
     limit_differences,
+    paused_channels_text,
     quoted,
     read,
 )
-from fila_cli.declared_keys import lines_of, policies, request_of, text_of, value_of
+from fila_cli.declared_keys import differs, lines_of, policies, request_of, text_of, value_of
 from fila_cli.declared_schedules import WORDS, schedule_lines
 from fila_cli.failures import reason_of
 from fila_cli.output import counted, printable, show
@@ -53,7 +55,8 @@ class Change(NamedTuple):
     """One thing that differs."""
 
     what: str
-    """`create`, `update`, `channel`, `key`, `config`, `limit`, `schedule` (a new one) or `reschedule`."""
+    """`create`, `update`, `channel`, `pauses` (of channels), `key`, `config`, `limit`, `schedule` (a new one) or
+    `reschedule`."""
     name: str
     fields: list[str]
     """Of the contract's QueueConfig, as an update's mask names them."""
@@ -119,29 +122,36 @@ def export(session: Session, queues: tuple[str, ...], *, keys: bool) -> None:
         values.pop(f"throttle.{limit.name}", None)  # its short form says less
     print(as_toml({}, values, limits), end="\n" if (values or limits) and names else "")
     for name in names:
-        config = session.admin.GetQueue(
-            admin_pb2.GetQueueRequest(queue=name), timeout=session.timeout_s
-        ).config
+        got = session.admin.GetQueue(admin_pb2.GetQueueRequest(queue=name), timeout=session.timeout_s)
+        config = got.config
         del config.channels[:]
-        config.channels.extend(_channels(session, name))
+        channels = _channels(session, name)
+        config.channels.extend(channels)
         schedules = listed_schedules(session, name)
-        print(as_toml({name: config}, {}), end="\n" if name != names[-1] or keys or schedules else "")
+        paused = _paused_channels(config, channels)
+        table = as_toml({name: config}, {}, why=got.pause.comment, paused_channels=paused)
+        print(table, end="\n" if name != names[-1] or keys or schedules else "")
         for each in schedules:
             print(f"[queues.{quoted(name)}.schedules.{quoted(each.schedule)}]")
-            print(
-                *(f"{word} = {value}" for word, value in schedule_lines(each.settings, quoted)), "", sep="\n"
-            )
+            told = schedule_lines(each.settings, quoted, each.pause.comment)
+            print(*(f"{word} = {value}" for word, value in told), "", sep="\n")
         for policy in policies(session.admin, name, session.timeout_s) if keys else ():
-            if lines := lines_of(policy):
+            if lines := lines_of(policy, quoted):
                 heading = f"[queues.{quoted(name)}.keys.{quoted(policy.fairness_key)}]"
                 print(heading, *lines, "", sep="\n")
 
 
-def _channels(session: Session, queue: str) -> list[str]:
+def _channels(session: Session, queue: str) -> dict[str, str]:
+    """By name, and why each is paused, where it is and somebody said so."""
     from fila.v1 import admin_pb2
 
     request = admin_pb2.ListChannelsRequest(queue=queue)
-    return [each.name for each in session.admin.ListChannels(request, timeout=session.timeout_s).channels]
+    listed = session.admin.ListChannels(request, timeout=session.timeout_s).channels
+    return {each.name: each.pause.comment for each in listed}
+
+
+def _paused_channels(config: QueueConfig, channels: dict[str, str]) -> dict[str, str]:
+    return {name: channels.get(name, "") for name in config.paused_channels}
 
 
 def _changes(session: Session, declared: Declared) -> list[Change]:
@@ -168,12 +178,20 @@ def _changes(session: Session, declared: Declared) -> list[Change]:
             if reason_of(error) != "QUEUE_NOT_FOUND":
                 raise
             changes.append(Change("create", queue, [], []))
+            changes += _pauses_differing(declared, queue, {}, {})
             changes += _keys_differing(declared, queue, {})
             continue
-        if fields := _differing(config, got.config, says_paused=queue in declared.paused):
-            changes.append(Change("update", queue, fields, differences(config, got.config, fields)))
-        missing = [name for name in config.channels if name not in _channels(session, queue)]
+        why = _why(declared, queue)
+        fields = _differing(config, got.config, says_paused=queue in declared.paused)
+        if why and why != got.pause.comment and "paused" not in fields:
+            fields.append("paused")
+        if fields:
+            differ = differences(config, got.config, fields, why=why, why_there=got.pause.comment)
+            changes.append(Change("update", queue, fields, differ))
+        channels = _channels(session, queue)
+        missing = [name for name in config.channels if name not in channels]
         changes += [Change("channel", f"{queue}/{name}", [], []) for name in missing]
+        changes += _pauses_differing(declared, queue, _paused_channels(got.config, channels), channels)
         if named := declared.keys.get(queue):
             each = policies(session.admin, queue, session.timeout_s)
             set_now = {policy.fairness_key: policy for policy in each if policy.fairness_key in named}
@@ -187,19 +205,21 @@ def _schedule_changes(session: Session, declared: Declared, new: set[str]) -> li
     """Of the schedules that the file names; all of a queue that is new are."""
     changes = []
     there = {
-        (queue, each.schedule): each.settings
+        (queue, each.schedule): each
         for queue in dict.fromkeys(queue for queue, _ in declared.schedules)
         if queue not in new
         for each in listed_schedules(session, queue)
     }
-    for key, (wanted, says_paused) in declared.schedules.items():
+    for key, (wanted, why) in declared.schedules.items():
         name = "/".join(key)
         if key not in there:
             changes.append(Change("schedule", name, [], []))
             continue
-        if not says_paused:
-            wanted.paused = there[key].paused
-        old, wished = dict(schedule_lines(there[key], quoted)), dict(schedule_lines(wanted, quoted))
+        if why is None:
+            wanted.paused = there[key].settings.paused
+        reason = there[key].pause.comment
+        old = dict(schedule_lines(there[key].settings, quoted, reason))
+        wished = dict(schedule_lines(wanted, quoted, why or reason))
         differ = [
             Difference(word, old.get(word, ""), wished.get(word, ""))
             for word in WORDS
@@ -210,18 +230,43 @@ def _schedule_changes(session: Session, declared: Declared, new: set[str]) -> li
     return changes
 
 
+def _pauses_differing(
+    declared: Declared, queue: str, there: dict[str, str], channels: Container[str]
+) -> list[Change]:
+    """Of channels; a reason stays where the file gives none. One of a name without a channel is not known."""
+    wanted = declared.paused_channels.get(queue)
+    if wanted is None:
+        return []
+    reasons_differ = any(_is_another(why, name, there) for name, why in wanted.items() if name in channels)
+    if wanted.keys() == there.keys() and not reasons_differ:
+        return []
+    old, new = (paused_channels_text(each) if each else "" for each in (there, wanted))
+    return [Change("pauses", queue, [], [Difference("paused-channels", old, new)])]
+
+
+def _is_another(why: str, channel: str, there: dict[str, str]) -> bool:
+    """Whether a file's reason is another than the one for which the channel is paused."""
+    return bool(why) and why != there.get(channel)
+
+
 def _keys_differing(declared: Declared, queue: str, set_now: dict[str, KeyPolicy]) -> list[Change]:
     changes = []
     for key, settings in declared.keys.get(queue, {}).items():
         policy = set_now.get(key)
         found = [
-            Difference(name, text_of(value_of(policy, name)), text_of(value))
+            Difference(name, text_of(value_of(policy, name), quoted), text_of(value, quoted))
             for name, value in settings.items()
-            if value_of(policy, name) != value
+            if differs(policy, name, value)
         ]
         if found:
             changes.append(Change("key", f"{queue}/{key}", [], found))
     return changes
+
+
+def _why(declared: Declared, queue: str) -> str:
+    """The reason for which the file pauses a queue; empty where it does not, or does not say."""
+    said = declared.paused.get(queue)
+    return said if isinstance(said, str) else ""
 
 
 def _differing(wanted: QueueConfig, there: QueueConfig, *, says_paused: bool) -> list[str]:
@@ -247,10 +292,11 @@ def _carry_out(session: Session, declared: Declared, change: Change) -> None:
     elif change.what == "create":
         request = admin_pb2.CreateQueueRequest(name=change.name, config=declared.queues[change.name])
         session.admin.CreateQueue(request, timeout=session.timeout_s)
+        if why := _why(declared, change.name):  # it is made paused, and without a reason
+            _update(session, declared.queues[change.name], change.name, ["paused"], why)
     elif change.what == "update":
-        request = admin_pb2.UpdateQueueRequest(queue=change.name, config=declared.queues[change.name])
-        request.update_mask.paths.extend(change.fields)
-        session.admin.UpdateQueue(request, timeout=session.timeout_s)
+        why = _why(declared, change.name) if "paused" in change.fields else ""
+        _update(session, declared.queues[change.name], change.name, change.fields, why)
     elif change.what == "key":
         queue, _, key = change.name.partition("/")
         names = [each.name for each in change.settings]
@@ -258,17 +304,46 @@ def _carry_out(session: Session, declared: Declared, change: Change) -> None:
         session.admin.SetKeyPolicy(request, timeout=session.timeout_s)
     elif change.what in ("schedule", "reschedule"):
         queue, _, schedule = change.name.partition("/")
-        settings, _ = declared.schedules[queue, schedule]
+        settings, why_rests = declared.schedules[queue, schedule]
         request = schedule_pb2.UpdateScheduleRequest(queue=queue, schedule=schedule, settings=settings)
         if change.what == "schedule":
             request = schedule_pb2.CreateScheduleRequest(queue=queue, schedule=schedule, settings=settings)
             session.admin.CreateSchedule(request, timeout=session.timeout_s)
         else:
             session.admin.UpdateSchedule(request, timeout=session.timeout_s)
+        if why_rests:
+            request = schedule_pb2.PauseScheduleRequest(
+                queue=queue, schedule=schedule, paused=True, comment=why_rests
+            )
+            session.admin.PauseSchedule(request, timeout=session.timeout_s)
+    elif change.what == "pauses":
+        _pause_channels(session, change.name, declared.paused_channels[change.name])
     else:
         queue, _, channel = change.name.partition("/")
         request = admin_pb2.CreateChannelRequest(queue=queue, channel=channel, head=True)
         session.admin.CreateChannel(request, timeout=session.timeout_s)
+
+
+def _pause_channels(session: Session, queue: str, wanted: dict[str, str]) -> None:
+    """One after the other, for each has a reason of its own."""
+    from fila.v1 import admin_pb2
+
+    got = session.admin.GetQueue(admin_pb2.GetQueueRequest(queue=queue), timeout=session.timeout_s)
+    there = _paused_channels(got.config, _channels(session, queue))
+    for channel in there:
+        if channel not in wanted:
+            set_channel_paused(session, queue, channel, paused=False)
+    for channel, why in wanted.items():
+        if channel not in there or _is_another(why, channel, there):
+            set_channel_paused(session, queue, channel, why, paused=True)
+
+
+def _update(session: Session, config: QueueConfig, queue: str, fields: list[str], why: str) -> None:
+    from fila.v1 import admin_pb2
+
+    request = admin_pb2.UpdateQueueRequest(queue=queue, config=config, comment=why)
+    request.update_mask.paths.extend(fields)
+    session.admin.UpdateQueue(request, timeout=session.timeout_s)
 
 
 def _show(session: Session, changes: list[Change], verb: str) -> None:
@@ -279,7 +354,7 @@ def _show(session: Session, changes: list[Change], verb: str) -> None:
         ]
     }
     signs = {"create": "+", "channel": "+", "update": "~", "key": "~", "config": "~", "limit": "~"}
-    signs |= {"schedule": "+", "reschedule": "~"}
+    signs |= {"schedule": "+", "reschedule": "~", "pauses": "~"}
     lines = [
         f"{paint(signs[change.what], Meaning.GOOD)} {change.what} {change.name} {_told(change)}".rstrip()
         for change in changes

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from datetime import datetime
+from time import sleep
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila_cli.arguments import channel_argument, key_option, queue_argument, yes_option
-from fila_cli.output import counted, table
+from fila_cli.arguments import channel_argument, key_option, queue_argument, reason_option, yes_option
+from fila_cli.explanation import paused_text
+from fila_cli.failures import BrokerError, reason_of
+from fila_cli.output import counted, printable, table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.values import DURATION, POSITION
 from fila_cli.waiting import follow_replay, wait_for
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+_AGAIN_AFTER_S = 0.02
+_AGAIN_AT_MOST_AFTER_S = 0.5
+_AGAIN_FOR_S = 5
 
 _new_argument = click.argument("channel")
 
@@ -24,7 +35,7 @@ _new_argument = click.argument("channel")
     """,
 )
 def channel() -> None:
-    """Independent views of one queue: add, move, delete."""
+    """Independent views of one queue: add, move, pause, delete."""
 
 
 @channel.command(
@@ -112,7 +123,13 @@ def list_(session: Session, queue: str) -> None:
         (each.name, each.depth, each.in_flight, each.consumers, each.tail_offset, each.head_offset)
         for each in answer.channels
     ]
-    session.show(answer, table(("CHANNEL", "DEPTH", "IN FLIGHT", "CONSUMERS", "TAIL", "HEAD"), rows))
+    told = table(("CHANNEL", "DEPTH", "IN FLIGHT", "CONSUMERS", "TAIL", "HEAD"), rows)
+    for each in answer.channels:
+        if each.HasField("pause"):
+            told += f"\n{each.name}: paused {printable(paused_text(each.pause))}"
+        elif each.paused:
+            told += f"\n{each.name}: paused with its queue"
+    session.show(answer, told)
 
 
 @channel.command(
@@ -152,6 +169,98 @@ def seek(session: Session, queue: str, channel: str, target: int | datetime | st
         return
     session.show(answer, f"channel {channel} of {queue} is at offset {answer.offset}")
     follow_replay(session, queue, channel, answer.offset)
+
+
+@channel.command(
+    examples="""
+    fila channel pause orders audit
+    fila channel pause orders audit --reason "its table is being rebuilt"
+    """
+)
+@queue_argument
+@channel_argument
+@reason_option
+@click.pass_obj
+def pause(session: Session, queue: str, channel: str, reason: str) -> None:
+    """Deliver nothing in this channel until it is resumed; others go on. Kept over a restart."""
+    _check_there(session, queue, channel)
+    answer = set_channel_paused(session, queue, channel, reason, paused=True)
+    session.show(answer, f"channel {channel} of {queue} is paused")
+
+
+@channel.command(examples="fila channel resume orders audit")
+@queue_argument
+@channel_argument
+@click.pass_obj
+def resume(session: Session, queue: str, channel: str) -> None:
+    """Deliver a paused channel's messages again."""
+    _check_there(session, queue, channel)
+    answer = set_channel_paused(session, queue, channel, paused=False)
+    session.show(answer, f"channel {channel} of {queue} goes on")
+
+
+def _check_there(session: Session, queue: str, channel: str) -> None:
+    """Refuse a name that is neither a channel's nor paused: mostly it is misspelled. A file for `fila apply` may name
+    channels to come."""
+    from fila.v1 import admin_pb2
+
+    listed = session.admin.ListChannels(
+        admin_pb2.ListChannelsRequest(queue=queue), timeout=session.timeout_s
+    ).channels
+    if any(each.name == channel for each in listed):
+        return
+    told = session.admin.GetQueue(admin_pb2.GetQueueRequest(queue=queue), timeout=session.timeout_s)
+    if channel not in told.config.paused_channels:
+        raise BrokerError(
+            f'queue "{queue}" has no channel "{channel}"; \'fila channel list {queue}\' shows its channels'
+        )
+
+
+def set_channel_paused(
+    session: Session, queue: str, channel: str, reason: str = "", *, paused: bool
+) -> Message:
+    """Change the queue's list of paused channels as it is now; what somebody else changes meanwhile stays."""
+    from random import SystemRandom
+
+    import grpc
+
+    from fila.v1 import admin_pb2
+
+    answer: Any
+    waited_s, wait_s = 0.0, _AGAIN_AFTER_S
+    while True:
+        answer = session.admin.GetQueue(admin_pb2.GetQueueRequest(queue=queue), timeout=session.timeout_s)
+        before = answer.config.paused_channels
+        if (channel in before) == paused and not reason:
+            break
+        names = [name for name in before if name != channel]
+        if paused:
+            names.append(channel)  # last, so that it gets another reason where it was paused already
+        request = admin_pb2.UpdateQueueRequest(
+            queue=queue,
+            config=admin_pb2.QueueConfig(paused_channels=names),
+            comment=reason,
+            expected_version=answer.version,
+        )
+        request.update_mask.paths.append("paused_channels")
+        try:
+            answer = session.admin.UpdateQueue(request, timeout=session.timeout_s)
+            break
+        except grpc.RpcError as error:
+            if reason_of(error) != "VERSION_STALE":
+                raise
+            if waited_s >= _AGAIN_FOR_S:
+                raise BrokerError(
+                    f'others changed queue "{queue}" at each try for {_AGAIN_FOR_S} s, and channel {channel} '
+                    "stays as it was; try again"
+                ) from None
+        # Whoever was refused at the same moment shall not come back at the same moment.
+        spread_s = wait_s * SystemRandom().uniform(0.5, 1.5)
+        sleep(spread_s)
+        waited_s += spread_s
+        wait_s = min(2 * wait_s, _AGAIN_AT_MOST_AFTER_S)
+    found: Message = answer
+    return found
 
 
 @channel.command(

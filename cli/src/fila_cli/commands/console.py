@@ -22,6 +22,7 @@ _ELSEWHERE = "the console comes with the server's distribution, fila-server, whi
     fila console
     fila console --listen 127.0.0.1:9000 --read-only
     fila console --broker prod=https://broker.example:5555 --broker test=http://localhost:5555
+    fila console --prometheus http://prometheus:9090
     fila console --listen 10.0.0.5:443 --allow-host console.example --tls-cert c.pem --tls-key k.pem
     """,
 )
@@ -38,6 +39,13 @@ _ELSEWHERE = "the console comes with the server's distribution, fila-server, whi
     multiple=True,
     metavar="NAME=ADDRESS",
     help="A broker to show; repeat for more [default: the one of --addr]",
+)
+@click.option(
+    "--prometheus",
+    "sources",
+    multiple=True,
+    metavar="[NAME=]URL[?LABEL=VALUE]",
+    help="Where Prometheus keeps the broker's metrics, for ranges to seven days; labels tell its series from others'",
 )
 @click.option("--read-only", is_flag=True, help="Refuse every change")
 @click.option(
@@ -78,14 +86,14 @@ def console(session: Session, /, **given: Any) -> None:
 
 
 def _settings(session: Session, given: dict[str, Any]) -> Settings:
-    from fila_console.settings import Broker, Settings
+    from fila_console.settings import Broker, Settings, with_sources
 
     named = [_broker(each) for each in given["brokers"]]
     if not named:
         target, by_tls = target_of(session.address)
         named = [Broker("broker", f"{'https' if by_tls else 'http'}://{target}")]
     return Settings(
-        brokers=named,
+        brokers=with_sources(named, given["sources"]),
         listen=given["listen"],
         allowed_hosts=given["hosts"],
         allow_plaintext=given["allow_plaintext"],

@@ -34,6 +34,7 @@ _BATCH_BYTES_MAX = 4 * 2**20
     fila enqueue reminders 'wake up' --delay 10m --ttl 1h
     fila enqueue reminders 'wake up' --at 'tomorrow 07:00'
     fila enqueue orders 'once' --dedup-key order-4711
+    fila enqueue search 'reindex' --dedup-key user-17 --replace --delay 10s --max-wait 1m
     """,
 )
 @queue_argument
@@ -53,6 +54,31 @@ _BATCH_BYTES_MAX = 4 * 2**20
 @click.option(
     "--dedup-key", default="", metavar="KEY", help="A second message with this key answers the first one's id"
 )
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="An earlier message with this --dedup-key gives way, if it is not delivered yet",
+)
+@click.option(
+    "--max-wait",
+    "max_wait_ms",
+    type=DURATION,
+    help="With --replace: the delay ends so long after the first at the latest",
+)
+@click.option(
+    "--key",
+    "fairness_key",
+    default="",
+    metavar="KEY",
+    help="Its fairness key, where the queue lets producers say",
+)
+@click.option("--weight", type=click.IntRange(1, 1000), help="The weight of that key, in the same way")
+@click.option("--cost", type=click.FloatRange(0.001, 1e6), help="What a delivery costs it, in the same way")
+@click.option(
+    "--priority",
+    type=click.IntRange(0, 3),
+    help="Among the messages of its fairness key, where 3 goes first and 1 is usual",
+)
 @click.pass_obj
 def enqueue(
     session: Session,
@@ -63,19 +89,41 @@ def enqueue(
     deliver_at: datetime | None,
     ttl_ms: int | None,
     dedup_key: str,
+    max_wait_ms: int | None,
+    fairness_key: str,
+    weight: int | None,
+    cost: float | None,
+    priority: int | None,
     *,
     lines: bool,
+    replace: bool,
 ) -> int:
     """Put TEXT, or the content of FILE, into QUEUE; without either, or with -, read stdin."""
     if lines and payload is not None:
         raise click.UsageError("--lines reads stdin; leave out TEXT or @FILE")
     if lines and dedup_key:
         raise click.UsageError("--dedup-key with --lines would store one line and drop the rest")
+    if replace and not dedup_key:
+        raise click.UsageError("--replace needs --dedup-key: it names the message that gives way")
+    if max_wait_ms is not None and not replace:
+        raise click.UsageError(
+            "--max-wait goes with --replace: a delay that does not begin anew ends when it says"
+        )
     if delay_ms is not None and deliver_at is not None:
         raise click.UsageError("--delay and --at say the same thing; give one")
     if len(dict(headers)) < len(headers):
         raise click.UsageError("a header was given twice; a message has one value for each")
     options = _options(delay_ms, deliver_at, ttl_ms, dedup_key)
+    if replace and options is not None:
+        options.on_duplicate = options.ON_DUPLICATE_REPLACE
+        options.max_wait_ms = max_wait_ms or 0
+    if fairness_key or weight or cost is not None or priority is not None:
+        from fila.v1.service_pb2 import EnqueueOptions as Options
+
+        options = options or Options()
+        options.MergeFrom(
+            Options(fairness_key=fairness_key, weight=weight or 0, cost=cost or 0, priority=priority)
+        )
     if lines:
         return _enqueue_lines(session, queue, dict(headers), options)
 

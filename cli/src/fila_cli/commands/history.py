@@ -70,6 +70,7 @@ def status(session: Session, directory: Path) -> None:
         "starts_recorded": len({entry.get("run") for entry in files}),
         "recording": recording,
         "head": _head(listed),
+        "signed_by": sorted({str(entry["signed_by"]) for entry in listed if "signed_by" in entry}),
         "gaps": [{name: gap[name] for name in ("first_at", "last_at", "gap")} for gap in gaps],
     }
     lines: list[tuple[str, Cell]] = [
@@ -81,6 +82,7 @@ def status(session: Session, directory: Path) -> None:
         ("Starts of the broker", found["starts_recorded"]),
         ("Being recorded", ", ".join(recording) or "nothing"),
         ("Head", found["head"] or "-"),
+        ("Signed by", ", ".join(found["signed_by"]) or "nobody"),
         *(("Gap", f"{gap['first_at']} to {gap['last_at']}: {gap['gap']}") for gap in found["gaps"]),
     ]
     show(session.format, found, facts(lines))
@@ -113,6 +115,7 @@ def ls(session: Session, directory: Path) -> None:
     fila history verify /var/lib/fila/history
     fila history verify /var/lib/fila/history --head 5f1c...
     fila history verify /var/lib/fila/history --against reference
+    fila history verify /var/lib/fila/history --public-key broker.pub
     """,
 )
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
@@ -126,11 +129,20 @@ def ls(session: Session, directory: Path) -> None:
     show_default=True,
     help="core: replay every decision through the broker's own. reference: judge each delivery by what is promised",
 )
-def verify(directory: Path, head: str, against: str) -> int:
+@click.option(
+    "--public-key",
+    "public_keys",
+    multiple=True,
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Check that this key signed every entry; repeat it for keys that followed one another",
+)
+def verify(directory: Path, head: str, against: str, public_keys: tuple[str, ...]) -> int:
     """Check that no file was changed, cut or swapped, and that every decision follows; exit code 3 if not."""
     _listed(directory)
     command = [sys.executable, "-m", "fila_server.main", "history", "verify", str(directory)]
     command += [*(["--head", head] if head else []), "--against", against]
+    command += [word for file in public_keys for word in ("--public-key", file)]
     done = subprocess.run(command, check=False, stderr=subprocess.PIPE, text=True)  # noqa: S603 - our own program
     if "No module named" in done.stderr and "fila_server" in done.stderr:
         raise click.ClickException(_ELSEWHERE)

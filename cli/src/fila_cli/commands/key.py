@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila_cli.arguments import channel_option, key_argument, queue_argument, yes_option
+from fila_cli.arguments import channel_option, key_argument, queue_argument, reason_option, yes_option
 from fila_cli.colors import Meaning, Meant
-from fila_cli.explanation import when
+from fila_cli.explanation import paused_text, when
 from fila_cli.output import Cell, counted, facts, table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.values import DEFAULT, Count, OrDefault, age_text
@@ -44,7 +44,7 @@ def key() -> None:
 @queue_argument
 @click.pass_obj
 def list_(session: Session, queue: str) -> None:
-    """List the fairness keys for which something was set: weight, pause, cap, rate."""
+    """List the fairness keys for which something was set: weight, pause, cap, rate, committed rate."""
     from fila.v1 import events_pb2
 
     request = events_pb2.ListKeyPoliciesRequest(queue=queue)
@@ -56,13 +56,14 @@ def list_(session: Session, queue: str) -> None:
             policy.effective_weight,
             _cap(policy) or "-",
             _rate(policy) or "-",
+            f"{policy.committed_per_second:g}/s" if policy.committed_per_second else "-",
             Meant("yes", Meaning.HELD) if policy.paused else "no",
             policy.pending,
             policy.in_flight,
         )
         for policy in answer.policies
     ]
-    headings = ("KEY", "SET WEIGHT", "WEIGHT", "CAP", "RATE", "PAUSED", "PENDING", "IN FLIGHT")
+    headings = ("KEY", "SET WEIGHT", "WEIGHT", "CAP", "RATE", "COMMITTED", "PAUSED", "PENDING", "IN FLIGHT")
     nothing_set = f"nothing was set for a key of {queue}; 'fila key find {queue}' lists the keys there are"
     shown = table(headings, rows, ("IN FLIGHT", "SET WEIGHT", "PENDING"), ("KEY",)) if rows else ""
     session.show(answer, shown, empty=nothing_set)
@@ -83,9 +84,10 @@ def show(session: Session, queue: str, key: str) -> None:
         [
             ("key", key),
             ("weight", _weight(policy)),
-            ("paused", Meant("yes", Meaning.HELD) if policy.paused else "no"),
+            ("paused", Meant(f"yes, {paused_text(policy.pause)}", Meaning.HELD) if policy.paused else "no"),
             ("in flight at most", _cap(policy) or "no cap"),
             ("rate", _rate(policy) or "no bound"),
+            ("committed", _committed(policy) or "nothing"),
             ("pending", policy.pending),
             ("in flight", policy.in_flight),
         ]
@@ -101,6 +103,11 @@ def _cap(policy: KeyPolicy | SetKeyPolicyResponse) -> str:
 def _rate(policy: KeyPolicy | SetKeyPolicyResponse) -> str:
     whose = " by default" if policy.rate_by_default else ""
     return f"{policy.rate_per_second:g}/s, burst {policy.burst:g}{whose}" if policy.rate_per_second else ""
+
+
+def _committed(policy: KeyPolicy | SetKeyPolicyResponse) -> str:
+    whose = " by default" if policy.committed_by_default else ""
+    return f"{policy.committed_per_second:g}/s go first{whose}" if policy.committed_per_second else ""
 
 
 def _weight(policy: KeyPolicy) -> str:
@@ -124,13 +131,19 @@ def weight(session: Session, queue: str, key: str, weight: int) -> None:
     _set(session, queue, key, weight=weight)
 
 
-@key.command(examples="fila key pause orders noisy")
+@key.command(
+    examples="""
+    fila key pause orders noisy
+    fila key pause orders noisy --reason "their webhook answers 500"
+    """
+)
 @queue_argument
 @key_argument
+@reason_option
 @click.pass_obj
-def pause(session: Session, queue: str, key: str) -> None:
+def pause(session: Session, queue: str, key: str, reason: str) -> None:
     """Deliver nothing of a key until it is resumed."""
-    _set(session, queue, key, paused=True)
+    _set(session, queue, key, paused=True, comment=reason)
 
 
 @key.command(examples="fila key resume orders noisy")
@@ -182,6 +195,27 @@ def rate(session: Session, queue: str, key: str, rate_per_second: float | str, b
 
 @key.command(
     examples="""
+    fila key committed orders acme 50
+    fila key committed orders acme 0
+    fila key committed orders acme default
+    """
+)
+@queue_argument
+@key_argument
+@click.argument("committed_per_second", metavar="RATE", type=OrDefault(click.FloatRange(0, 1e9)))
+@click.pass_obj
+def committed(session: Session, queue: str, key: str, committed_per_second: float | str) -> None:
+    """Let RATE of a key's messages a second go before those of keys that are not within theirs.
+
+    Beyond it the key shares with all others by weight. 0 for none, 'default' for the queue's.
+    """
+    _set(
+        session, queue, key, **_or_default("committed_by_default", committed_per_second=committed_per_second)
+    )
+
+
+@key.command(
+    examples="""
     fila key preview orders acme --weight 5
     fila key preview orders noisy --rate 5 --burst 20
     fila key preview orders noisy --resume -o json
@@ -202,6 +236,13 @@ def rate(session: Session, queue: str, key: str, rate_per_second: float | str, b
     help="As 'fila key rate'",
 )
 @click.option("--burst", type=click.FloatRange(1, 1e9), help="How many at once after a pause")
+@click.option(
+    "--committed",
+    "committed_per_second",
+    metavar="RATE",
+    type=OrDefault(click.FloatRange(0, 1e9)),
+    help="As 'fila key committed'",
+)
 @click.option("--pause/--resume", "paused", default=None, help="As 'fila key pause' and 'fila key resume'")
 @click.pass_obj
 def preview(session: Session, /, queue: str, key: str, channel: str, **change: Any) -> None:
@@ -212,8 +253,12 @@ def preview(session: Session, /, queue: str, key: str, channel: str, **change: A
     from fila.v1 import admin_pb2
 
     if all(value is None for value in change.values()):
-        raise click.UsageError("name a change: --weight, --cap, --rate, --pause or --resume")
-    for name, by_default in (("max_in_flight", "cap_by_default"), ("rate_per_second", "rate_by_default")):
+        raise click.UsageError("name a change: --weight, --cap, --rate, --committed, --pause or --resume")
+    for name, by_default in (
+        ("max_in_flight", "cap_by_default"),
+        ("rate_per_second", "rate_by_default"),
+        ("committed_per_second", "committed_by_default"),
+    ):
         change |= _or_default(by_default, **{name: change[name]})
     policy = admin_pb2.SetKeyPolicyRequest(fairness_key=key, **change)
     request = admin_pb2.PreviewKeyPolicyRequest(queue=queue, channel=channel, policy=policy)
@@ -341,6 +386,7 @@ def _set(session: Session, queue: str, key: str, **change: Any) -> None:
             ("paused", "yes" if answer.paused else "no"),
             ("in flight at most", _cap(answer) or "no cap"),
             ("rate", _rate(answer) or "no bound"),
+            ("committed", _committed(answer) or "nothing"),
         ]
     )
     if not answer.pending:

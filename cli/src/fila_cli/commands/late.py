@@ -10,7 +10,7 @@ import click
 
 from fila_cli.arguments import complete_queue
 from fila_cli.colors import Meaning, Meant
-from fila_cli.explanation import ALL_FULL, NOBODY
+from fila_cli.explanation import ALL_FULL, BEYOND_ITS_RATE, NOBODY, by_limit
 from fila_cli.output import Cell, Format, more_wait, table
 from fila_cli.session import Command, Session
 from fila_cli.troubles import above, ask_what_is_wrong, told
@@ -33,6 +33,7 @@ _SENTENCE_BY_CAUSE = {
     "CAUSE_CAPPED": ("at its cap", Meaning.HELD),
     "CAUSE_IN_ORDER": ("behind an earlier message", Meaning.HELD),
     "CAUSE_RATE_LIMITED": ("at the rate an operator set", Meaning.HELD),
+    "CAUSE_BEYOND_COMMITTED": ("behind keys with a committed rate", Meaning.HELD),  # and has none itself
 }
 _SENTENCE_BY_DEFAULT = {
     "CAUSE_CAPPED": "at the queue's cap for each key",
@@ -123,11 +124,13 @@ def _cause(key: LateKey, consumers: Consumers) -> Meant:
     text, meaning = _SENTENCE_BY_CAUSE.get(name, (name, Meaning.QUIET))
     if key.by_default:
         text = _SENTENCE_BY_DEFAULT.get(name, text)
+    if name == "CAUSE_BEYOND_COMMITTED" and key.HasField("until"):
+        text = BEYOND_ITS_RATE
     here = (key.queue, key.channel)
     if name == "CAUSE_NO_CONSUMER" and here in consumers:
         text, meaning = (ALL_FULL, Meaning.HELD) if consumers[here] else (NOBODY, Meaning.TROUBLE)
     if key.blocking_bucket:
-        text += f" by {key.blocking_bucket}"
+        text += by_limit(key)
     if key.HasField("until"):
         left_s = (key.until.ToDatetime(UTC) - datetime.now(UTC)).total_seconds()
         text += f", {age_text(max(0, int(left_s * 1000)))} left"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fila_cli.arguments import complete_limit, limits_there
-from fila_cli.limits import BUDGET_TERM, LEARN_TERM, RATE_TERM, RATES_MAX, limit_of, terms
+from fila_cli.limits import BUDGET_TERM, LEARN_TERM, RATE_TERM, RATES_MAX, SLOTS_MAX, limit_of, terms
 from fila_cli.output import Cell, facts, table
 from fila_cli.session import Group, Session
 from fila_cli.values import MOMENT, Count
@@ -46,7 +46,12 @@ def limit() -> None:
     metavar="N[cost]/UNIT[,BURST]",
     help="A rate a second, minute, hour or day (s, m, h, d), in messages or in cost; up to four",
 )
-@click.option("--slots", type=Count(0, 2**32 - 1), default=0, help="Most messages in flight, over all queues")
+@click.option(
+    "--slots",
+    type=Count(0, SLOTS_MAX),
+    default=0,
+    help="Most messages in flight, over all queues; up to 1,000,000,000, 0 for any number",
+)
 @click.option(
     "--budget", type=BUDGET_TERM, metavar="N[cost]/PERIOD", help="What may be used in each period, as 500/day"
 )
@@ -106,7 +111,7 @@ def show(session: Session, name: str) -> None:
 @click.option("--prefix", default="", help="Only limits whose names start with this")
 @click.pass_obj
 def list_(session: Session, prefix: str) -> None:
-    """List the limits there are, sorted by name."""
+    """List the limits there are, sorted by name; with a tenant's key those that its own messages meet."""
     from fila.v1 import limit_pb2
 
     shown = limit_pb2.ListLimitsResponse(limits=limits_there(session, prefix))
@@ -118,8 +123,8 @@ def list_(session: Session, prefix: str) -> None:
                 for name, text in terms(each.limit).items()
             ),
             each.in_flight,
-            each.waiting,
-            each.would_hold_total if each.limit.shadow else each.held_total,
+            "-" if each.of_tenant else each.waiting,
+            _held(each),
         )
         for each in shown.limits
     ]
@@ -164,6 +169,12 @@ def reset(session: Session, key: str, spent: float) -> None:
     session.show(answer, facts(_state(answer.limit)))
 
 
+def _held(state: LimitState) -> Cell:
+    if state.of_tenant:
+        return "-"
+    return state.would_hold_total if state.limit.shadow else state.held_total
+
+
 def _terms(limit: Limit) -> list[tuple[str, Cell]]:
     return [
         (name, ", ".join(text) if isinstance(text, list) else text) for name, text in terms(limit).items()
@@ -188,11 +199,12 @@ def _state(state: LimitState) -> list[tuple[str, Cell]]:
         if state.limit.HasField("budget"):
             pairs.append(("spent", f"{state.spent:.10g} of {state.limit.budget.amount:.10g}"))
             pairs.append(("period ends", state.period_ends_at.ToJsonString()))
-    pairs += [
-        ("waiting", state.waiting),
-        ("let go", state.passed_total),
-        ("held", state.held_total),
-    ]
-    if state.limit.shadow:
+    if not state.of_tenant:
+        pairs += [
+            ("waiting", state.waiting),
+            ("let go", state.passed_total),
+            ("held", state.held_total),
+        ]
+    if state.limit.shadow and not state.of_tenant:
         pairs.append(("would have held", state.would_hold_total))
     return pairs

@@ -14,10 +14,12 @@ from fila_cli.arguments import (
     is_listed,
     key_option,
     queue_argument,
+    reason_option,
     yes_option,
 )
 from fila_cli.colors import Meaning, Meant
 from fila_cli.declared import differing
+from fila_cli.explanation import paused_text
 from fila_cli.failures import reason_of
 from fila_cli.inspection import inspection
 from fila_cli.messages import peeked
@@ -184,7 +186,8 @@ def dry_run(session: Session, /, queue: str, last: int, **flags: Any) -> None:
 
 def _routing(routing: DryRunRouting) -> str:
     keys = f" [{', '.join(routing.throttle_keys)}]" if routing.throttle_keys else ""
-    return f"{routing.fairness_key} weight {routing.weight} cost {routing.cost:g}{keys}"
+    priority = f" priority {routing.priority}" if routing.HasField("priority") else ""
+    return f"{routing.fairness_key} weight {routing.weight} cost {routing.cost:g}{priority}{keys}"
 
 
 @queue.command(
@@ -233,13 +236,16 @@ def versions(session: Session, queue: str, number: int | None) -> None:
 @yes_option
 @click.pass_obj
 def rollback(session: Session, queue: str, number: int, *, yes: bool) -> None:
-    """Put a queue's settings back to those of version NUMBER, as a new version. Channels stay as they are."""
+    """Put a queue's settings back to those of version NUMBER, as a new version, and which channels are paused. Channels
+    stay as they are."""
     from fila.v1 import admin_pb2, version_pb2
 
     one = version_pb2.GetQueueVersionRequest(queue=queue, number=number)
     old = session.admin.GetQueueVersion(one, timeout=session.timeout_s)
     now = session.admin.GetQueue(admin_pb2.GetQueueRequest(queue=queue), timeout=session.timeout_s)
     paths = differing(old.config, now.config)
+    if set(old.config.paused_channels) != set(now.config.paused_channels):
+        paths.append("paused_channels")
     if not paths:
         raise click.ClickException(f"version {number} has the settings that {queue} has now")
     confirm(f"Put back {', '.join(paths)} of {queue} as in version {number}?", yes=yes)
@@ -364,7 +370,12 @@ def inspect(
 
     if settings:
         got = session.admin.GetQueue(admin_pb2.GetQueueRequest(queue=queue), timeout=session.timeout_s)
-        session.show(got, facts(describe(got.config)))
+        told = describe(got.config)
+        if got.HasField("pause"):
+            told = [
+                (name, f"yes, {paused_text(got.pause)}" if name == "paused" else text) for name, text in told
+            ]
+        session.show(got, facts(told))
         return
 
     def look() -> tuple[GetStatsResponse, str]:
@@ -437,12 +448,18 @@ def peek(
     session.show(answer, shown, empty=f"nothing to look at in {queue}: what is leased is not listed")
 
 
-@queue.command(examples="fila queue pause orders")
+@queue.command(
+    examples="""
+    fila queue pause orders
+    fila queue pause orders --reason "the provider is down until 14:00"
+    """
+)
 @queue_argument
+@reason_option
 @click.pass_obj
-def pause(session: Session, queue: str) -> None:
+def pause(session: Session, queue: str, reason: str) -> None:
     """Deliver nothing of QUEUE until it is resumed; enqueues and acks go on. Kept over a restart."""
-    _set_paused(session, queue, paused=True)
+    _set_paused(session, queue, reason, paused=True)
 
 
 @queue.command(examples="fila queue resume orders")
@@ -453,10 +470,11 @@ def resume(session: Session, queue: str) -> None:
     _set_paused(session, queue, paused=False)
 
 
-def _set_paused(session: Session, queue: str, *, paused: bool) -> None:
+def _set_paused(session: Session, queue: str, reason: str = "", *, paused: bool) -> None:
     from fila.v1 import admin_pb2
 
-    request = admin_pb2.UpdateQueueRequest(queue=queue, config=admin_pb2.QueueConfig(paused=paused))
+    config = admin_pb2.QueueConfig(paused=paused)
+    request = admin_pb2.UpdateQueueRequest(queue=queue, config=config, comment=reason)
     request.update_mask.paths.append("paused")
     answer = session.admin.UpdateQueue(request, timeout=session.timeout_s)
     session.show(answer, f"queue {queue} is paused" if paused else f"queue {queue} goes on")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from fila_cli.arguments import complete_queue, yes_option
+from fila_cli.arguments import complete_queue, reason_option, yes_option
 from fila_cli.declared_schedules import duration_or_cron, rule_called, rule_of
+from fila_cli.explanation import paused_text
 from fila_cli.moments import shown
 from fila_cli.output import Cell, facts, printable, table
 from fila_cli.session import Group, Session, confirm
@@ -183,18 +184,25 @@ def show(session: Session, schedule: str, queue: str) -> None:
     if found.error:
         told.append(("error", printable(found.error)))
     if settings.paused:
-        told.append(("next", "paused"))
+        since = f" {paused_text(found.pause)}" if found.HasField("pause") else ""
+        told.append(("next", f"paused{since}"))
     told += [("next" if not at else "", _moment(each)) for at, each in enumerate(found.next_at)]
     session.show(found, facts(told))
 
 
-@schedule.command(examples="fila schedule pause daily --queue reports")
+@schedule.command(
+    examples="""
+    fila schedule pause daily --queue reports
+    fila schedule pause daily --queue reports --reason "nobody reads it in August"
+    """
+)
 @_name_argument
 @_queue_option
+@reason_option
 @click.pass_obj
-def pause(session: Session, schedule: str, queue: str) -> None:
+def pause(session: Session, schedule: str, queue: str, reason: str) -> None:
     """Let a schedule rest. Moments that pass meanwhile are not missed."""
-    _pause(session, queue, schedule, paused=True)
+    _pause(session, queue, schedule, reason, paused=True)
 
 
 @schedule.command(examples="fila schedule resume daily --queue reports")
@@ -226,10 +234,10 @@ def delete(session: Session, schedule: str, queue: str, *, yes: bool) -> None:
     session.show(answer, f"schedule {schedule} of {queue} deleted")
 
 
-def _pause(session: Session, queue: str, schedule: str, *, paused: bool) -> None:
+def _pause(session: Session, queue: str, schedule: str, reason: str = "", *, paused: bool) -> None:
     from fila.v1 import schedule_pb2
 
-    request = schedule_pb2.PauseScheduleRequest(queue=queue, schedule=schedule, paused=paused)
+    request = schedule_pb2.PauseScheduleRequest(queue=queue, schedule=schedule, paused=paused, comment=reason)
     answer = session.admin.PauseSchedule(request, timeout=session.timeout_s)
     state = "paused" if paused else f"goes on, {_next_of(answer.schedule)}"
     session.show(answer, f"schedule {schedule} of {queue} {state}")
@@ -269,12 +277,10 @@ def listed_schedules(session: Session, queue: str) -> list[Schedule]:
 
 
 def _find(session: Session, queue: str, schedule: str) -> Schedule:
-    for each in listed_schedules(session, queue):
-        if each.schedule == schedule:
-            return each
-    raise click.ClickException(
-        f'queue "{queue}" has no schedule "{schedule}"; \'fila schedule list\' shows which there are'
-    )
+    from fila.v1 import schedule_pb2
+
+    request = schedule_pb2.GetScheduleRequest(queue=queue, schedule=schedule)
+    return session.admin.GetSchedule(request, timeout=session.timeout_s).schedule
 
 
 def _next_of(schedule: Schedule) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fila.v1.watch_pb2 import (
         GetSeriesResponse,
         KeyState,
+        QueueSums,
         SeriesPoint,
         WatchStatsRequest,
         WatchStatsResponse,
@@ -53,7 +54,12 @@ _SPARE_OF_KEYS = ("WEIGHT", "IN FLIGHT", "DUE/S", "IN/S")
 @click.argument("queues", nargs=-1, shell_complete=complete_queue)
 @channel_option
 @click.option("--order", type=click.Choice(_ORDERS), default="backlog", show_default=True, help="Who leads")
-@click.option("-n", "--count", type=Count(0, 50), default=20, show_default=True, help="Most keys that lead")
+@click.option(
+    "-n",
+    "--count",
+    type=Count(0, 2_000),
+    help="Most keys that lead, 20 if not said; of all queues, most queues",
+)
 @click.option("--key", "keys", multiple=True, help="A key to tell besides; may be repeated")
 @click.option("--once", is_flag=True, help="Tell it once, and end")
 @all_queues_option
@@ -63,7 +69,7 @@ def watch(
     queues: Sequence[str],
     channel: str,
     order: str,
-    count: int,
+    count: int | None,
     keys: Sequence[str],
     *,
     once: bool,
@@ -127,6 +133,7 @@ class Screen:
         self._states: dict[tuple[str, str], list[Cell]] = {}
         self._keys: dict[tuple[str, str], dict[str, KeyState]] = {}
         self._leading: dict[tuple[str, str], list[str]] = {}
+        self._sums: QueueSums | None = None
         self._own: set[str] = set()
         """Keys that were told though they neither led nor were named: a tenant's key is told of its own so."""
 
@@ -161,6 +168,8 @@ class Screen:
             self._leading[place] = list(each.leading)
         for gone in told.gone:
             self._drop((gone.queue, gone.channel))
+        if told.HasField("sums"):
+            self._sums = told.sums
 
     def _drop(self, place: tuple[str, str]) -> None:
         for table_of in (self._states, self._keys, self._leading):
@@ -170,12 +179,24 @@ class Screen:
         """The tables: the channels, then the keys of each."""
         rows: list[tuple[Cell, ...]] = [tuple(row) for _, row in sorted(self._states.items())]
         parts = [table(_QUEUE_HEADINGS, rows, _SPARE, ("QUEUE",))]
+        if self._sums is not None:
+            parts.append(_sum_line(self._sums))
         for place in sorted(self._states):
             known, leading = self._keys.get(place, {}), self._leading.get(place, [])
             named = [name for name in known if name not in leading]
             if rows := [_key_row(known[name]) for name in (*leading, *named) if name in known]:
                 parts.append(table(_KEY_HEADINGS, rows, _SPARE_OF_KEYS, ("KEY",)))
         return "\n\n".join(parts)
+
+
+def _sum_line(sums: QueueSums) -> str:
+    """All queues together, those too that are not told one by one."""
+    which = "busy queues" if sums.partial else "queues in all"
+    return (
+        f"{sums.queues:,} {which}: {sums.waiting:,} waiting, {sums.in_flight:,} in flight,"
+        f" {sums.arriving_per_second:,.1f}/s in, {sums.acked_per_second:,.1f}/s served,"
+        f" {sums.dead_letters:,} dead letters"
+    )
 
 
 def _key_row(key: KeyState) -> tuple[Cell, ...]:

@@ -306,6 +306,15 @@ ROUTES = (
         in_path=('queue', 'schedule'),
     ),
     Route(
+        name='GetSchedule',
+        verb='GET',
+        path='/v1/queues/{queue}/schedules/{schedule}',
+        call='/fila.v1.FilaAdmin/GetSchedule',
+        request=schedule_pb2.GetScheduleRequest,
+        response=schedule_pb2.GetScheduleResponse,
+        in_path=('queue', 'schedule'),
+    ),
+    Route(
         name='ListSchedules',
         verb='GET',
         path='/v1/schedules',
@@ -495,6 +504,15 @@ ROUTES = (
         call='/fila.v1.FilaAdmin/GetMessage',
         request=admin_pb2.GetMessageRequest,
         response=admin_pb2.GetMessageResponse,
+        in_path=('queue',),
+    ),
+    Route(
+        name='ListPending',
+        verb='GET',
+        path='/v1/queues/{queue}/pending',
+        call='/fila.v1.FilaAdmin/ListPending',
+        request=admin_pb2.ListPendingRequest,
+        response=admin_pb2.ListPendingResponse,
         in_path=('queue',),
     ),
     Route(

@@ -87,6 +87,7 @@ async def page(visit: Visit) -> Response:
         source=dlq.removesuffix(DLQ_SUFFIX),
         state=state,
         live=visit.url("live", "dead-letters", queue=dlq),
+        locked=await visit.locked("manage", dlq),
         groups=groups.most_common(100),
         wanted=wanted,
         letters=shown,
@@ -121,6 +122,7 @@ async def letter(visit: Visit) -> Response:
     message = await _one(visit)
     return visit.page(
         "letter.html",
+        locked=await visit.locked("manage", visit.path("queue")),
         queue=visit.path("queue"),
         message=message,
         letter=letter_of(message),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,14 +15,15 @@ from fila.observations import KeyPolicyState
 from fila.watched import SeriesPoint
 from fila_console.addresses import key_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
+from fila_console.changes import NewKeyPolicy
 from fila_console.dues import due_now, due_then
 from fila_console.feed import FeedTopic
 from fila_console.late import LATE_MS
 from fila_console.series import STEP_S, point_times
 from fila_console.suggestions import Pace, grows, last_minute, suggestions
 from fila_console.trouble import Trouble, unless_refused
-from fila_console.upstream import NewKeyPolicy, Upstream
-from fila_console.visit import Visit, as_decimal, as_number
+from fila_console.upstream import Upstream
+from fila_console.visit import Undo, Visit, as_decimal, as_number
 from fila_console.waits import wait_rows
 from fila_console.watches import Watch
 from fila_console.wording import (
@@ -35,6 +37,7 @@ from fila_console.wording import (
     forecast_said,
     named,
     part,
+    pause_said,
     rate,
 )
 
@@ -143,17 +146,23 @@ def _headline(key: str, told: KeyExplanation) -> dict[str, Cell]:
         text = f"{name} is at its cap, {counted(told.in_flight, 'message')} in hand: {waiting} behind it."
     elif told.state == "throttled":
         of_what = _WAITS_FOR_PART.get(told.blocking_part, "its rate limit")
+        if told.blocking_rate:
+            of_what = f"rate {told.blocking_rate} of"
         limit = f"{of_what} {brief(told.blocking_bucket, 60)}"
         text = f"{name} waits for {limit}: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "rate_limited":
         text = f"{name} waits for its rate: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "in_order":
         text = f"{name} waits for an earlier message of its own: {waiting}, the oldest {age(told.oldest_age_ms)}."
+    elif told.state == "beyond_committed":
+        text = f"{name} waits until nobody is within a committed rate: {waiting}, the oldest {age(told.oldest_age_ms)}."
     elif told.state == "no_consumer":
         consumers = told.consumers.count + told.consumers.waiting_pulls if told.consumers is not None else 0
         full = "its consumer has" if consumers == 1 else f"its {consumers:,} consumers have"
         why = f"until {full} room" if consumers else "and nobody consumes"
         text = f"{name} waits {why}: {waiting}, the oldest {age(told.oldest_age_ms)}."
+    elif told.state == "succeeds":
+        text = f"{name} goes when the lease of the message that it replaces ends: {counted(told.pending, 'message')}."
     elif told.state == "delayed":
         text = f"All that {name} has is delayed: {counted(told.pending, 'message')}."
     else:
@@ -168,10 +177,16 @@ def _forecast(told: KeyExplanation) -> dict[str, Cell]:
     tail = told.tail_forecast
     likely_s = tail.likely_ms / 1000 if tail is not None and not tail.unknown else BAR_S
     return {
-        "head": cell(f"Next message: {forecast_said(told.head_forecast)}"),
-        "tail": cell(f"The last that waits now: {forecast_said(told.tail_forecast)}"),
+        "head": cell(f"Next message: {forecast_said(told.head_forecast, told.state)}"),
+        "tail": cell(_last_said(told)),
         "forecast": cell("", bar=min(1.0, likely_s / BAR_S)),
     }
+
+
+def _last_said(told: KeyExplanation) -> str:
+    if told.state == "succeeds" and told.pending > 1:
+        return "The last that waits now: when all leases and delays that they wait for are over."
+    return f"The last that waits now: {forecast_said(told.tail_forecast, told.state)}"
 
 
 def _facts(
@@ -191,17 +206,24 @@ def _facts(
         "weight": cell(weight),
         "cap": cell(_cap(policy)),
         "rate": cell(_rate(policy)),
-        "why": cell(cause(told.state, told.blocking_bucket) + (BY_DEFAULT if told.by_default else "")),
-        "paused": cell(
-            "‖ paused" if policy is not None and policy.paused else "no",
-            tone="paused" if policy is not None and policy.paused else "",
+        "committed": cell(_committed(policy)),
+        "why": cell(
+            cause(told.state, told.blocking_bucket, told.blocking_part, told.blocking_rate)
+            + (BY_DEFAULT if told.by_default else "")
         ),
+        "paused": _paused(policy),
         "first": cell(
             _first(told.waits_for), tone="late" if told.waits_for and told.waits_for.attempts else ""
         ),
         "returning": cell(_returning(told), tone="late" if told.returning_count else ""),
         "at": cell(f"as of {clock(datetime.now(UTC))}"),
     }
+
+
+def _paused(policy: KeyPolicyState | None) -> Cell:
+    if policy is None or not policy.paused:
+        return cell("no")
+    return cell(f"‖ paused{pause_said(policy.pause)}", tone="paused")
 
 
 def _first(head: KeyHead | None) -> str:
@@ -225,6 +247,12 @@ def _rate(policy: KeyPolicyState | None) -> str:
     if policy is None or not policy.rate_per_second:
         return "none"
     return rate(policy.rate_per_second) + (BY_DEFAULT if policy.rate_by_default else "")
+
+
+def _committed(policy: KeyPolicyState | None) -> str:
+    if policy is None or not policy.committed_per_second:
+        return "none"
+    return rate(policy.committed_per_second) + (BY_DEFAULT if policy.committed_by_default else "")
 
 
 def _returning(told: KeyExplanation) -> str:
@@ -293,6 +321,7 @@ async def page(visit: Visit) -> Response:
         policy=next(iter(policies), None),
         state=state,
         live=visit.url("live", "key", queue=queue, channel=channel, key=key),
+        locked=await visit.locked("manage", queue),
         wait_columns=WAIT_COLUMNS,
         meanwhile_columns=MEANWHILE_COLUMNS,
         weight_max=WEIGHT_MAX,
@@ -308,6 +337,12 @@ def _asked(field: Callable[[str], str]) -> NewKeyPolicy:
         cap=as_number("cap", cap, CAP_MAX) if cap else None,
         rate=as_decimal("rate", per_second, RATE_MAX) if per_second else None,
         paused={"yes": True, "no": False}.get(field("paused")),
+        comment=field("comment").strip(),
+        burst=as_decimal("burst", burst, RATE_MAX) if (burst := field("burst")) else None,
+        cap_by_default=field("cap_by_default") == "yes",
+        rate_by_default=field("rate_by_default") == "yes",
+        committed=as_decimal("committed", first, RATE_MAX) if (first := field("committed")) else None,
+        committed_by_default=field("committed_by_default") == "yes",
     )
 
 
@@ -358,6 +393,9 @@ def _previewed(told: KeyPolicyPreview, asked: NewKeyPolicy, backlog: str) -> str
             f"At most {rate(asked.rate)} delivered, over all channels." if asked.rate else "No rate."
         )
         parts.append(backlog)
+    if asked.committed is not None:
+        first = f"{rate(asked.committed)} of it go before keys beyond their committed rates."
+        parts.append(first if asked.committed else "Nothing committed.")
     if asked.cap is not None:
         most = counted(asked.cap, "message")
         parts.append(f"At most {most} in hand at once, in each channel." if asked.cap else "No cap.")
@@ -373,8 +411,9 @@ async def change(visit: Visit) -> Response:
     if visit.field("skip"):
         return await _skip(visit, queue, key)
     asked = _asked(visit.field)
-    if asked == NewKeyPolicy():
+    if asked == NewKeyPolicy(comment=asked.comment):
         raise Trouble(400, "Nothing was asked for", "Give a weight, a rate or a cap, or press pause.")
+    before = next(iter(await visit.upstream.key_policies(queue, key)), None)
     await visit.upstream.set_key_policy(queue, key, asked)
     done = []
     if asked.weight is not None:
@@ -383,13 +422,73 @@ async def change(visit: Visit) -> Response:
         done.append(f"at most {rate(asked.rate)}" if asked.rate else "no rate")
     if asked.cap is not None:
         done.append(f"at most {asked.cap:,} in hand" if asked.cap else "no cap")
+    if asked.committed is not None:
+        done.append(f"{rate(asked.committed)} committed" if asked.committed else "nothing committed")
+    if asked.rate_by_default:
+        done.append("rate as the queue has it")
+    if asked.committed_by_default:
+        done.append("committed rate as the queue has it")
+    if asked.cap_by_default:
+        done.append("cap as the queue has it")
     if asked.paused is not None:
         done.append("paused" if asked.paused else "resumed")
     text = f"Done at {clock(datetime.now(UTC))}: {named(key)} {', '.join(done)}."
-    done_now = visit.done(text, tone="paused" if asked.paused else "done")
+    done_now = visit.changed(
+        text,
+        line=_line(queue, key, asked),
+        undo=_way_back(visit, asked, before),
+        tone="paused" if asked.paused else "done",
+    )
     # The page's script empties the form's fields, and with them the preview of a change that is made by now.
     done_now.headers["HX-Trigger"] = "fila:done"
     return done_now
+
+
+def _line(queue: str, key: str, asked: NewKeyPolicy) -> str:
+    """What does the same from a shell."""
+    acts: list[tuple[str, ...]] = []
+    if asked.weight is not None:
+        acts.append(("weight", str(asked.weight)))
+    if asked.rate is not None:
+        acts.append(("rate", f"{asked.rate:.15g}"))
+    if asked.cap is not None:
+        acts.append(("cap", str(asked.cap)))
+    if asked.paused is not None:
+        why = ("--reason", asked.comment) if asked.paused and asked.comment else ()
+        acts.append(("pause" if asked.paused else "resume", *why))
+    if asked.committed is not None:
+        acts.append(("committed", f"{asked.committed:.15g}"))
+    if asked.rate_by_default:
+        acts.append(("rate", "default"))
+    if asked.committed_by_default:
+        acts.append(("committed", "default"))
+    if asked.cap_by_default:
+        acts.append(("cap", "default"))
+    return " && ".join(shlex.join(["fila", "key", act, queue, key, *value]) for act, *value in acts)
+
+
+def _way_back(visit: Visit, asked: NewKeyPolicy, before: KeyPolicyState | None) -> Undo:
+    """What was set for the key of what is asked now; the queue's defaults where nothing was."""
+    fields: list[tuple[str, str]] = []
+    if asked.weight is not None:
+        fields.append(("weight", str(before.weight if before else 0)))
+    if asked.rate is not None and (before is None or before.rate_by_default):
+        fields.append(("rate_by_default", "yes"))
+    elif asked.rate is not None and before is not None:
+        fields.append(("rate", f"{before.rate_per_second:.6f}"))
+        fields += [("burst", f"{before.burst:.6f}")] if before.rate_per_second and before.burst else []
+    if asked.cap is not None and (before is None or before.cap_by_default):
+        fields.append(("cap_by_default", "yes"))
+    elif asked.cap is not None and before is not None:
+        fields.append(("cap", str(before.max_in_flight)))
+    if asked.committed is not None and (before is None or before.committed_by_default):
+        fields.append(("committed_by_default", "yes"))
+    elif asked.committed is not None and before is not None:
+        fields.append(("committed", f"{before.committed_per_second:.6f}"))
+    if asked.paused is not None:
+        fields.append(("paused", "yes" if before is not None and before.paused else "no"))
+    address = visit.url("queues", visit.path("queue"), "key", key=visit.query("key"))
+    return Undo(address, "as it was", fields)
 
 
 async def _skip(visit: Visit, queue: str, key: str) -> Response:

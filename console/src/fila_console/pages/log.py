@@ -41,6 +41,7 @@ async def page(visit: Visit) -> Response:
     messages = await visit.upstream.read_log(queue, SHOWN, first, since, key)
     return visit.page(
         "log.html",
+        locked=await visit.locked("manage", queue),
         here="log",
         queue=queue,
         stats=stats,

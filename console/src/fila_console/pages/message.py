@@ -27,6 +27,7 @@ async def page(visit: Visit) -> Response:
         told = await visit.upstream.message(queue, message_id, dedup_key, channel)
     return visit.page(
         "message.html",
+        locked=await visit.locked("cancel", queue),
         here="log",
         queue=queue,
         channel=channel,
@@ -50,6 +51,8 @@ def _facts(told: MessageStatus) -> list[tuple[str, str]]:
         listed.append(("Goes", forecast_said(told.forecast)))
     if told.fairness_key:
         listed.append(("Key", named(told.fairness_key)))
+    if told.priority != 1:
+        listed.append(("Priority", f"{told.priority} of 3, within its key"))
     if told.message_id:
         listed.append(("Id", told.message_id))
     if told.enqueued_at is not None:
@@ -91,7 +94,9 @@ def _past_said(past: MessagePast) -> str:
 def _doing(told: MessageStatus) -> str:
     if told.state == "waiting":
         until = f" until {moment(told.until)}" if told.until is not None else ""
-        return f"waiting: {cause(told.cause, told.blocking_bucket)}{until}"
+        return f"waiting: {cause(told.cause, told.blocking_bucket, told.blocking_part, told.blocking_rate)}{until}"
+    if told.state == "delayed" and told.waits_for:
+        return f"replaces {told.waits_for}, and goes once the lease of that one has ended"
     if told.state == "delayed":
         return f"delayed until {moment(told.until)}"
     if told.state == "leased":
@@ -102,7 +107,7 @@ def _doing(told: MessageStatus) -> str:
         return f"dead since {moment(told.dead_letter.at)}: {told.dead_letter.reason}"
     if told.state == "deciding":
         return "failed; what becomes of it is being decided"
-    return "not known: it is done, taken back, or was never in this channel"
+    return "not known: it is done, taken back, replaced, or was never in this channel"
 
 
 async def cancel(visit: Visit) -> Response:

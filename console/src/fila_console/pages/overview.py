@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from starlette.responses import Response
 
 from fila.observations import BrokerStatus, BrokerTrouble, LateKey, LateKeys
-from fila.watched import QueueState, Series, SeriesPoint
+from fila.watched import QueueState, QueueSums, Series, SeriesPoint
 from fila_console.addresses import key_path, queue_path
 from fila_console.cells import Cell, Row, State, cell, line_points, row
 from fila_console.feed import Feed, FeedTopic
@@ -41,10 +41,13 @@ HOURS_ASKED = 10
 NAMED_MAX = 20
 """Queues that one stream of numbers may name."""
 DLQ = ".dlq"
-QUEUES_SHOWN = 200
+QUEUES_TOLD = 200
+"""Those in which most waits are told one by one; the numbers are of all."""
 LATE_SHOWN = 20
 LATE_EVERY_S = 1.8
 """Every other second."""
+LATE_OLD_S = 5.0
+"""An older answer is told with its age."""
 STATUS_EVERY_S = 1.8
 TROUBLES_ASKED = 100
 """Four are told in sentences, and the others in the states of their queues."""
@@ -125,7 +128,8 @@ class Overview(FeedTopic):
         for (name, _channel), told in feed.channels.items():
             queues.setdefault(name, _Queue()).add(told)
         ours = {name: queue for name, queue in sorted(queues.items()) if not name.endswith(DLQ)}
-        numbers = _sums(ours, queues)
+        sums = feed.sums if feed.sums is not None else _summed_up(ours, queues)
+        numbers = _numbers(sums)
         now_s = time.time()
         if now_s - self._hour.newest_s > 2 * STEP_S:
             await self._fill_hour(upstream, ours, queues)
@@ -133,14 +137,12 @@ class Overview(FeedTopic):
         name = upstream.broker.name
         state = State()
         state.texts = {f"number-{each}": cell(_written(each, numbers[each])) for each, _, _ in NUMBERS}
-        state.texts["unit-served"] = cell(
-            served_unit(sum(q.failed for q in ours.values()), sum(q.returned for q in ours.values()))
-        )
+        state.texts["unit-served"] = cell(served_unit(sums.failed_per_second, sums.returned_per_second))
         state.lines = {each: line_points(self._hour.values(each, now_s)) for each, _, _ in NUMBERS}
         state.texts["at"] = cell(f"as of {clock(datetime.now(UTC))}")
         state.texts |= sentences(name, status)
-        state.texts["late-count"] = cell(_late_count(late))
-        state.texts["queue-count"] = cell(counted(len(ours), "queue"))
+        state.texts["late-count"] = cell(_late_count(late) + self._late_as_of())
+        state.texts["queue-count"] = cell(_queue_count(len(ours), sums))
         state.tables["late"] = [
             _late_row(name, each) for each in late.keys[:LATE_SHOWN] if each.waiting_ms >= LATE_MS
         ]
@@ -166,10 +168,15 @@ class Overview(FeedTopic):
         keys = [replace(each, waiting_ms=each.waiting_ms + passed_ms) for each in told.keys]
         return LateKeys(keys=keys, waiting_keys=told.waiting_keys)
 
+    def _late_as_of(self) -> str:
+        """When it was asked, where a broker with much to look through is asked seldom."""
+        old_s = time.monotonic() - self._late.at_s
+        return f", asked {age(round(old_s * 1000))} ago" if LATE_OLD_S < old_s < math.inf else ""
+
     async def _follow(self, upstream: Upstream) -> Feed:
         """The stream of numbers, once it has told everything. Raises Trouble."""
         if self._feed is None:
-            self._feed = upstream.follow()
+            self._feed = upstream.follow(top=QUEUES_TOLD)
         try:
             await self._feed.ready()
         except Trouble as trouble:
@@ -233,19 +240,49 @@ def _queue_rows(
             cell(count(dead), href=queue_path(broker, name + DLQ, "dead-letters") if dead else ""),
         ]
         ranked.append(((-score, -queue.waiting), name, row(name, cells, href=queue_path(broker, name))))
+    for name, trouble in worst.items():
+        # Of one in which less waits than in those that are told: its trouble is known, and its numbers are not.
+        if name and name not in ours and not name.endswith(DLQ):
+            score, state = _state(trouble, [], 0)
+            known = count(trouble.waiting) if trouble.waiting else UNKNOWN
+            cells = [cell(name, href=queue_path(broker, name)), state, known, *[UNKNOWN] * 6]
+            ranked.append(((-score, -trouble.waiting), name, row(name, cells, href=queue_path(broker, name))))
     ranked.sort(key=lambda each: each[:2])
-    return [made for _, _, made in ranked[:QUEUES_SHOWN]]
+    return [made for _, _, made in ranked]
 
 
-def _sums(ours: dict[str, _Queue], queues: dict[str, _Queue]) -> dict[str, float | None]:
+def _summed_up(ours: dict[str, _Queue], queues: dict[str, _Queue]) -> QueueSums:
+    """Where queues are named to the broker it adds nothing up, and these are all."""
+    return QueueSums(
+        queues=len(ours),
+        waiting=sum(queue.waiting for queue in ours.values()),
+        in_flight=sum(queue.in_hand for queue in ours.values()),
+        arriving_per_second=sum(queue.arriving for queue in ours.values()),
+        acked_per_second=sum(queue.served for queue in ours.values()),
+        failed_per_second=sum(queue.failed for queue in ours.values()),
+        returned_per_second=sum(queue.returned for queue in ours.values()),
+        oldest_age_ms=max((queue.oldest_ms for queue in ours.values()), default=0),
+        dead_letters=sum(queue.waiting for name, queue in queues.items() if name.endswith(DLQ)),
+    )
+
+
+def _numbers(sums: QueueSums) -> dict[str, float | None]:
     return {
-        "waiting": sum(queue.waiting for queue in ours.values()),
-        "in_hand": sum(queue.in_hand for queue in ours.values()),
-        "arriving": sum(queue.arriving for queue in ours.values()),
-        "served": sum(queue.served for queue in ours.values()),
-        "oldest": max((queue.oldest_ms for queue in ours.values()), default=0),
-        "dead": sum(queue.waiting for name, queue in queues.items() if name.endswith(DLQ)),
+        "waiting": sums.waiting,
+        "in_hand": sums.in_flight,
+        "arriving": sums.arriving_per_second,
+        "served": sums.acked_per_second,
+        "oldest": sums.oldest_age_ms,
+        "dead": sums.dead_letters,
     }
+
+
+def _queue_count(told: int, sums: QueueSums) -> str:
+    """How many queues there are, and how many of them the table has."""
+    which = " of the busiest that you may see" if sums.partial else ""
+    if told >= sums.queues:
+        return counted(sums.queues, "queue") + which
+    return f"{count(told)} of {counted(sums.queues, 'queue')}{which}: those with trouble, and in which most waits"
 
 
 def _add_point(sums: dict[str, float], point: SeriesPoint, seconds: float, *, is_dead: bool) -> None:
@@ -314,7 +351,7 @@ def _late_row(broker: str, each: LateKey) -> Row:
         cell(named(each.fairness_key), href=href),
         cell(where, href=queue_path(broker, each.queue)),
         cell(("‖ " if tone == "paused" else "▲ ") + age(each.waiting_ms), tone=tone),
-        cause(each.cause, each.blocking_bucket),
+        cause(each.cause, each.blocking_bucket, each.blocking_part, each.blocking_rate),
         _free_at(each),
         count(each.pending),
         count(each.in_flight),

@@ -8,9 +8,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from fila.answers import KeyDefaults, QueueConfig
+from fila.answers import KeyDefaults, QueueConfig, Retention, RetryPolicy
 from fila.tried import DryRun, DryRunRouting
+from fila.values import duration_text
 from fila_console.differences import as_sent, difference, from_one_line, text_of
+from fila_console.settings_line import settings_line
 from fila_console.stale import refuse_stale
 from fila_console.trouble import Trouble
 from fila_console.visit import Visit, as_decimal, as_number
@@ -27,12 +29,18 @@ TEXTS = (
     ("fairness_key_header", "Fairness key", "the header whose value is the key"),
     ("weight_header", "Weight", "the header whose value is the key's weight"),
     ("cost_header", "Cost", "the header whose value is the message's cost"),
+    (
+        "priority_header",
+        "Priority",
+        "the header whose value is the message's priority within its key, 0 to 3",
+    ),
     ("throttle_key_headers", "Throttle keys", "headers whose values name buckets, with commas between"),
     (
         "key_limit",
         "Limit of each key",
         "what its name begins with, such as tenant:, and the key goes on; empty: none",
     ),
+    ("retry", "A failed message waits", "fixed:5s, or exponential:1s..60s, either with ,jitter=0.5"),
 )
 NUMBERS = (
     ("visibility_timeout_ms", "A lease lasts", "milliseconds"),
@@ -40,6 +48,7 @@ NUMBERS = (
     ("max_depth", "Most messages that wait", "messages; 0: no bound"),
     ("max_bytes", "Most bytes stored", "bytes; 0: no bound"),
     ("dedup_window_ms", "A dedup key is remembered", "milliseconds"),
+    ("disconnect_grace_ms", "A consumer that lost its connection may come back for", "milliseconds"),
 )
 CHOICES = (
     (
@@ -47,7 +56,37 @@ CHOICES = (
         "Order of a key's messages",
         (("relaxed", "several at once"), ("strict", "one at a time; a failed one keeps its place")),
     ),
+    (
+        "durability",
+        "Calls are answered",
+        (
+            ("fsync", "once the disk has it"),
+            ("os", "once the operating system has it; a power cut may lose it"),
+        ),
+    ),
+    (
+        "hook_fallback",
+        "When the script that routes fails",
+        (("policy", "by the settings here"), ("hold", "held until the script works")),
+    ),
+    (
+        "allow_producer_routing",
+        "Producers may say key, weight and cost",
+        (("no", "no; the settings and the script decide"), ("yes", "yes, below the script")),
+    ),
+    (
+        "ttl_to_dlq",
+        "Messages whose time is over",
+        (("no", "are dropped"), ("yes", "become dead letters")),
+    ),
 )
+RETAINED = (
+    ("soft_period_ms", "Done messages are kept for", "milliseconds; 0: no longer than needed"),
+    ("soft_bytes", "Of done messages are kept", "bytes; 0: none for their size"),
+    ("hard_period_ms", "No message is kept longer than", "milliseconds, done or not; 0: no bound"),
+    ("hard_bytes", "No more is kept than", "bytes, done or not; 0: no bound"),
+)
+"""The parts of `retention`; in the form their names begin with `retention_`."""
 EACH_KEY = (
     (
         "key_rate",
@@ -57,6 +96,12 @@ EACH_KEY = (
     ),
     ("key_burst", "burst", "Of these at once after a pause", "messages; 0: one second's worth"),
     ("key_cap", "max_in_flight", "Most of each key in hand at once", "messages, in each channel; 0: no cap"),
+    (
+        "key_committed",
+        "committed_per_second",
+        "Of each key these go first each second",
+        "messages, over all channels, before those of keys beyond theirs; 0: none",
+    ),
 )
 """What each key has for which no operator set anything else: the form's name, that of its part of `key_defaults`."""
 SCRIPTS = (
@@ -85,6 +130,7 @@ async def page(visit: Visit) -> Response:
         texts=TEXTS,
         number_fields=NUMBERS,
         choices=CHOICES,
+        retained=RETAINED,
         each_key=EACH_KEY,
         scripts=SCRIPTS,
         hooks=stats.hooks,
@@ -95,8 +141,18 @@ async def page(visit: Visit) -> Response:
 def _values(config: QueueConfig) -> dict[str, str]:
     """Each field as its text in the form."""
     values = {name: text_of(getattr(config, name)) for name in FIELDS}
-    defaults = config.key_defaults or KeyDefaults()
+    defaults, kept = config.key_defaults or KeyDefaults(), config.retention or Retention()
+    values |= {"retry": _retry_text(config.retry or RetryPolicy())}
+    values |= {f"retention_{part}": str(getattr(kept, part)) for part, *_ in RETAINED}
     return values | {name: f"{getattr(defaults, part):.15g}" for name, part in _PART_BY_NAME.items()}
+
+
+def _retry_text(retry: RetryPolicy) -> str:
+    """As the SDK and the command line read it."""
+    text = f"{retry.kind}:{duration_text(retry.base_ms)}"
+    if retry.kind == "exponential" and retry.cap_ms:
+        text += f"..{duration_text(retry.cap_ms)}"
+    return text + (f",jitter={retry.jitter:g}" if retry.jitter else "")
 
 
 def _differing(visit: Visit, now: dict[str, str]) -> list[str]:
@@ -120,6 +176,11 @@ def _asked(visit: Visit, now: dict[str, str]) -> dict[str, Any]:
                 else as_decimal(name, given, KEY_RATE_MAX)
             )
             changes.setdefault("key_defaults", {})[_PART_BY_NAME[name]] = number
+        elif name.startswith("retention_"):
+            part = name.removeprefix("retention_")
+            changes.setdefault("retention", {})[part] = as_number(part, given)
+        elif name in ("ttl_to_dlq", "allow_producer_routing"):
+            changes[name] = given == "yes"
         elif name in _WHOLE:
             changes[name] = as_number(name, given)
         elif name == "throttle_key_headers":
@@ -157,7 +218,9 @@ async def diff(visit: Visit) -> Response:
     _asked(visit, now)
     names = _differing(visit, now)
     return visit.page(
-        "diff.html", differences=[difference(name, as_sent(now[name]), visit.field(name)) for name in names]
+        "diff.html",
+        differences=[difference(name, as_sent(now[name]), visit.field(name)) for name in names],
+        line=settings_line(visit.path("queue"), names, {name: visit.field(name) for name in names}),
     )
 
 

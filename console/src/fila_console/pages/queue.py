@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import math
+import shlex
 import time
 from datetime import UTC, datetime
 from typing import NamedTuple
+from urllib.parse import quote
 
 from starlette.responses import Response
 
 from fila.answers import ConsumerInfo, KeyState, Stats
 from fila.observations import BrokerStatus, LateKeys
 from fila.watched import QueueState, Series
-from fila_console.addresses import key_path, queue_path
+from fila_console.addresses import broker_path, key_path, queue_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.dues import due_lately, due_then
 from fila_console.feed import FeedTopic
@@ -22,7 +24,7 @@ from fila_console.questions import Question
 from fila_console.series import STEP_S, Meter, point_times
 from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import Upstream
-from fila_console.visit import Visit
+from fila_console.visit import Undo, Visit
 from fila_console.watches import Watch
 from fila_console.wording import (
     SERVED,
@@ -167,7 +169,7 @@ class QueueTopic(FeedTopic):
             "causes": _cause_rows(name, self._queue, rest.late),
             "consumers": [_consumer_row(each) for each in rest.consumers],
             "hooks": _hook_rows(rest.stats),
-            "buckets": _bucket_rows(rest.stats),
+            "buckets": _bucket_rows(name, rest.stats),
             "channels": _channel_rows(name, self._queue, rest.stats),
         }
 
@@ -253,7 +255,7 @@ class QueueTopic(FeedTopic):
             rate(each.delivered_per_second) + (bounds[1] if each.rate_per_second else ""),
             cell(part(share), bar=share),
             due_lately(each, cost),
-            cell(mark + age(each.waiting_ms), tone=tone),
+            cell(mark + (age(each.waiting_ms) if each.ready + each.delayed else UNKNOWN), tone=tone),
             count(each.weight),
         ]
         return row(each.fairness_key, cells, href=href)
@@ -288,22 +290,23 @@ def _rest(told: QueueState, keys: list[KeyState]) -> str:
 
 
 def _cause_rows(broker: str, queue: str, late: LateKeys) -> list[Row]:
-    by_cause: dict[tuple[str, str], list[int]] = {}
+    by_cause: dict[tuple[str, str, str, int], list[int]] = {}
     for place, each in enumerate(late.keys):
-        by_cause.setdefault((each.cause, each.blocking_bucket), []).append(place)
+        held = (each.cause, each.blocking_bucket, each.blocking_part, each.blocking_rate)
+        by_cause.setdefault(held, []).append(place)
     rows = []
-    for (word, bucket), places in sorted(by_cause.items(), key=lambda each: -len(each[1])):
+    for held, places in sorted(by_cause.items(), key=lambda each: -len(each[1])):
         worst = late.keys[places[0]]
-        tone = "paused" if word == "paused" else "late" if worst.waiting_ms >= LATE_MS else ""
+        tone = "paused" if held[0] == "paused" else "late" if worst.waiting_ms >= LATE_MS else ""
         href = key_path(broker, queue, worst.fairness_key, worst.channel)
         more = " or more" if len(late.keys) >= LATE_ASKED else ""
         cells: list[Cell | str] = [
-            cause(word, bucket),
+            cause(*held),
             count(len(places)) + more,
             cell(age(worst.waiting_ms), tone=tone),
             cell(named(worst.fairness_key), href=href),
         ]
-        rows.append(row(f"{word}\0{bucket}", cells, href=href))
+        rows.append(row("\0".join(map(str, held)), cells, href=href))
     return rows
 
 
@@ -337,12 +340,12 @@ def _hook_rows(stats: Stats) -> list[Row]:
     return rows
 
 
-def _bucket_rows(stats: Stats) -> list[Row]:
+def _bucket_rows(broker: str, stats: Stats) -> list[Row]:
     return [
         row(
             each.key,
             [
-                named(each.key),
+                cell(named(each.key), href=broker_path(broker, f"limits?key={quote(each.key, safe='')}")),
                 cell(f"{each.tokens:,.1f}", bar=each.tokens / each.burst if each.burst else None),
                 rate(each.rate_per_second),
                 f"{each.burst:,.0f} tokens",
@@ -384,6 +387,9 @@ async def page(visit: Visit) -> Response:
     queue, channel = visit.path("queue"), visit.query("channel")
     watched = watch(visit)
     state = await watched.current()
+    locked = await visit.locked("manage", queue)
+    consume = shlex.join(["fila", "consume", queue, *(["--channel", channel] if channel else [])])
+    details = None if locked else await unless_refused(visit.upstream.queue(queue), None)
     return visit.page(
         "queue.html",
         here="queue",
@@ -391,6 +397,8 @@ async def page(visit: Visit) -> Response:
         channel=channel,
         state=state,
         live=visit.url("live", "queue", queue=queue, channel=channel),
+        locked=locked,
+        paused=details is not None and details.config.paused,
         numbers=NUMBERS,
         key_columns=KEY_COLUMNS,
         tabs=(
@@ -399,7 +407,7 @@ async def page(visit: Visit) -> Response:
                 "consumers",
                 "Consumers",
                 CONSUMER_COLUMNS,
-                "Nobody consumes this queue: start one with fila consume or the SDK.",
+                f"Nobody consumes this queue: start its workers. From a shell {consume} takes and acks what waits.",
             ),
             ("hooks", "Hooks", HOOK_COLUMNS, "This queue has no script."),
             ("buckets", "Buckets", BUCKET_COLUMNS, "No message of this queue names a throttle key."),
@@ -410,7 +418,15 @@ async def page(visit: Visit) -> Response:
 
 async def pause(visit: Visit) -> Response:
     """Deliver nothing of this queue, or go on."""
-    paused = visit.field("paused") == "yes"
-    await visit.upstream.update_queue(visit.path("queue"), paused=paused)
+    queue, paused = visit.path("queue"), visit.field("paused") == "yes"
+    comment = visit.field("comment").strip() if paused else ""
+    await visit.upstream.update_queue(queue, paused=paused, comment=comment)
+    why = ["--reason", comment] if comment else []
     text = "Paused: nothing is delivered until it is resumed." if paused else "Resumed."
-    return visit.done(text, tone="paused" if paused else "")
+    label, other = ("resume it", "no") if paused else ("pause it", "yes")
+    return visit.changed(
+        text,
+        line=shlex.join(["fila", "queue", "pause" if paused else "resume", queue, *why]),
+        undo=Undo(visit.url("queues", queue, "pause"), label, [("paused", other)]),
+        tone="paused" if paused else "done",
+    )

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from fila.schedules import Schedule, ScheduleOptions, ScheduleSettings
 from fila_console.trouble import Trouble
-from fila_console.visit import Visit, as_decimal
-from fila_console.wording import brief, count, counted, moment
+from fila_console.visit import Visit, as_decimal, headers_of
+from fila_console.wording import brief, count, counted, moment, pause_said
 
 PAYLOAD_CHARACTERS_MAX = 4_000
 """The line for a shell is asked for with all of the form in its address."""
@@ -37,6 +37,8 @@ class Row(NamedTuple):
     missed: str
     error: str
     is_paused: bool
+    paused: str
+    """Since when, by whom and why."""
     deletion: str
     """The line that deletes it from a shell."""
 
@@ -69,6 +71,7 @@ def _row(told: Schedule) -> Row:
         missed=count(told.missed),
         error=brief(told.error),
         is_paused=told.settings.paused,
+        paused=pause_said(told.pause),
         deletion=_line("delete", told.schedule, told.queue),
     )
 
@@ -102,24 +105,13 @@ def _asked(field: Callable[[str], str]) -> ScheduleOptions:
         asked["time_zone"] = zone
     if ttl := field("ttl").strip():
         asked["ttl_ms"] = _milliseconds("time to live", ttl, TTL_S_MAX)
-    asked["headers"] = _headers(field("headers"))
+    asked["headers"] = headers_of(field("headers"))
     asked["missed"] = next((rule for rule in ("one", "all", "skip") if rule == field("missed")), "one")
     return asked
 
 
 def _milliseconds(name: str, text: str, most: float) -> int:
     return round(as_decimal(name, text, most) * 1000)
-
-
-def _headers(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for line in text.splitlines():
-        name, is_there, value = line.partition("=")
-        if line.strip() and not (is_there and name.strip()):
-            raise Trouble(400, "That is no header", f"Write NAME=VALUE in each line, and not {brief(line)}.")
-        if line.strip():
-            found[name.strip()] = value
-    return found
 
 
 async def preview(visit: Visit) -> Response:
@@ -164,7 +156,8 @@ async def create(visit: Visit) -> Response:
 async def pause(visit: Visit) -> Response:
     """Let one rest, or go on."""
     rests = visit.field("paused") == "yes"
-    await visit.upstream.pause_schedule(visit.query("of"), visit.query("name"), paused=rests)
+    comment = visit.field("comment").strip() if rests else ""
+    await visit.upstream.pause_schedule(visit.query("of"), visit.query("name"), comment, paused=rests)
     return _again(visit, "paused" if rests else "resumed", visit.query("name"))
 
 

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from fila.explanation import Forecast, KeyExplanation
+from fila.limits import LimitPage
 from fila.principals import Identity
 from fila_console.cells import Cell, Plot, State, cell
 from fila_console.feed import FeedTopic
@@ -25,7 +26,8 @@ from fila_console.late import LATE_MS
 from fila_console.series import STEP_S, point_times
 from fila_console.settings import Broker
 from fila_console.streams import STREAMS_FOR_TENANTS_MAX, stream
-from fila_console.trouble import Trouble
+from fila_console.told_limits import OWN_COLUMNS, own_rows
+from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import Upstream
 from fila_console.visit import Console
 from fila_console.waits import wait_rows
@@ -50,10 +52,12 @@ _CAUSES = {
     "not_its_turn": "waits for its turn",
     "throttled": "waits for a rate limit",
     "delayed": "is delayed",
+    "succeeds": "goes when the lease of the message that it replaces ends",
     "paused": "is paused by the operator",
     "capped": "has as many in hand as it may",
     "rate_limited": "waits for its rate",
     "in_order": "waits for an earlier message of its own",
+    "beyond_committed": "is beyond its committed rate",
 }
 _WAITS = (
     ("no_consumer_ms", "nobody with room consumed"),
@@ -96,8 +100,11 @@ class TenantTopic(FeedTopic):
     async def _look(self, upstream: Upstream) -> State:
         if self._feed is None:
             self._feed = upstream.follow([self._queue], "", 0, [self._key])
-        told, _, _ = await asyncio.gather(
-            upstream.explain(self._queue, self._key), self._feed.ready(), self._ask_series(upstream)
+        told, limits, _, _ = await asyncio.gather(
+            upstream.explain(self._queue, self._key),
+            unless_refused(upstream.limits(), LimitPage(limits=[])),
+            self._feed.ready(),
+            self._ask_series(upstream),
         )
         mine = self._feed.keys.get((self._queue, "default"), {}).get(self._key)
         state = State()
@@ -106,6 +113,7 @@ class TenantTopic(FeedTopic):
             "served": cell(rate(mine.delivered_per_second if mine is not None else 0.0)),
         }
         state.tables["waits"] = wait_rows(told.waits, _WAITS)
+        state.tables["limits"] = own_rows(limits.limits)
         state.plots["hour"] = self._plot
         return state
 
@@ -133,8 +141,8 @@ def _texts(key: str, queue: str, told: KeyExplanation) -> dict[str, Cell]:
     waits = told.pending > 0
     return {
         "headline": cell(_headline(key, queue, told), tone=_tone(told, late=late)),
-        "head": cell(f"Next message: {_when(told.head_forecast)}" if waits else "Nothing waits."),
-        "tail": cell(f"The last that waits now: {_when(tail)}" if waits else ""),
+        "head": cell(f"Next message: {_when(told.head_forecast, told.state)}" if waits else "Nothing waits."),
+        "tail": cell(f"The last that waits now: {_when(tail, told.state)}" if waits else ""),
         "forecast": cell("", bar=min(1.0, likely_s / BAR_S) if waits else 0.0),
         "waiting": cell(count(told.pending)),
         "in-hand": cell(count(told.in_flight)),
@@ -152,13 +160,20 @@ def _headline(key: str, queue: str, told: KeyExplanation) -> str:
     if not told.pending:
         held = f": {counted(told.in_flight, 'message')} in consumers' hands" if told.in_flight else ""
         return f"{who} waits for nothing{held}."
-    why = _CAUSES.get(told.state, "waits")
+    state = told.state
+    if (
+        state == "beyond_committed" and told.until is None
+    ):  # it has no such rate, and is not told that others have
+        state = "not_its_turn"
+    why = _CAUSES.get(state, "waits")
     return f"{who} {why}: {counted(told.pending, 'message')}, the oldest {age(told.oldest_age_ms)}."
 
 
-def _when(forecast: Forecast | None) -> str:
+def _when(forecast: Forecast | None, state: str) -> str:
     if forecast is None:
         return "this broker makes no forecast."
+    if forecast.unknown == "delayed" and state == "succeeds":
+        return "once leases and delays that its messages wait for are over."
     if forecast.unknown:
         return f"{_UNKNOWN.get(forecast.unknown, forecast.unknown)}."
     at = datetime.fromtimestamp(time.time() + forecast.likely_ms / 1000, UTC)
@@ -174,8 +189,13 @@ def asked(console: Console) -> Endpoint:
 
     async def answered(request: Request) -> Response:
         broker = _broker(console, request)
-        state = State(texts={name: cell("") for name in TEXTS}, tables={"waits": []})
-        context = {"state": state, "wait_columns": WAIT_COLUMNS, "live": f"/t/{broker.name}/live"}
+        state = State(texts={name: cell("") for name in TEXTS}, tables={"waits": [], "limits": []})
+        context = {
+            "state": state,
+            "wait_columns": WAIT_COLUMNS,
+            "limit_columns": OWN_COLUMNS,
+            "live": f"/t/{broker.name}/live",
+        }
         return HTMLResponse(console.render("tenant.html", context))
 
     return answered

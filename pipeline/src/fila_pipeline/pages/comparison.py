@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pandas as pd
-import plotly.graph_objects as go
 
-from fila_pipeline.pages.page import Figure, Page, Table, figure
+from fila_pipeline.pages.page import Figure, Page, Table
+from fila_pipeline.pages.plot import Plot
 
 TENANTS_PLOTTED_MAX = 12
 NEAR = 1.1
@@ -103,24 +103,19 @@ def _seconds(milliseconds: float) -> str:
     )
 
 
-def _plot(rows: pd.DataFrame, courses: Sequence[str]) -> go.Figure:
+def _plot(rows: pd.DataFrame, courses: Sequence[str]) -> Plot:
     order = list(dict.fromkeys(zip(rows["queue"], rows["tenant"], strict=True)))[:TENANTS_PLOTTED_MAX]
     one_queue = rows["queue"].nunique() == 1
-    plot = figure(barmode="group", yaxis={"title": "p95 of the wait, seconds", "rangemode": "tozero"})
+    plot = Plot(y_title="p95 of the wait, seconds")
     for number, course in enumerate(courses):
         of_course = rows[rows["course"] == course].set_index(["queue", "tenant"]).reindex(order)
-        plot.add_bar(
-            x=[tenant if one_queue else f"{queue} / {tenant}" for queue, tenant in order],
-            y=of_course["p95_ms"] / 1000,
-            name={"FIFO": "first in, first out", "fair": "fair turns"}.get(course, course),
-            marker_color=COLOURS[number % len(COLOURS)],
-            error_y={
-                "type": "data",
-                "symmetric": False,
-                "array": (of_course["p95_ms_most"] - of_course["p95_ms"]) / 1000,
-                "arrayminus": (of_course["p95_ms"] - of_course["p95_ms_least"]) / 1000,
-                "thickness": 1.2,
-            },
+        plot.bar(
+            [tenant if one_queue else f"{queue} / {tenant}" for queue, tenant in order],
+            of_course["p95_ms"] / 1000,
+            {"FIFO": "first in, first out", "fair": "fair turns"}.get(course, course),
+            color=COLOURS[number % len(COLOURS)],
+            least=of_course["p95_ms_least"] / 1000,
+            most=of_course["p95_ms_most"] / 1000,
         )
     return plot
 

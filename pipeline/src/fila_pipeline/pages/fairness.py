@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fila_pipeline.pages.page import Figure, Page, Table, figure, moments
+from fila_pipeline.pages.page import Figure, Light, Page, Table, moments
+from fila_pipeline.pages.plot import Plot
 
 OVER, UNDER = 1.2, 0.8
 COMPETED_WINDOWS_MIN = 3
@@ -35,7 +36,15 @@ def fairness_page(
                 _with_moments(starvation.sort_values("due", ascending=False)),
             ),
         ],
+        light=_light(keys, starvation),
     )
+
+
+def _light(keys: pd.DataFrame, starvation: pd.DataFrame) -> Light:
+    """By who got more or less than its due, and whether somebody got nothing."""
+    known = keys[keys["windows"] >= COMPETED_WINDOWS_MIN]
+    is_even = bool(known["ratio"].between(UNDER, OVER).all())
+    return "trouble" if not starvation.empty else "well" if is_even else "look"
 
 
 def _answer(keys: pd.DataFrame, competed: pd.DataFrame, starvation: pd.DataFrame) -> str:
@@ -63,24 +72,16 @@ def _answer(keys: pd.DataFrame, competed: pd.DataFrame, starvation: pd.DataFrame
 
 def _share_figure(shares: pd.DataFrame, keys: pd.DataFrame) -> Figure:
     named = list(dict.fromkeys([*keys["fairness_key"], *_largest(shares)]))[:KEYS_PLOTTED_MAX]
-    plot = figure(yaxis={"title": "share of what was served", "tickformat": ".0%", "rangemode": "tozero"})
-    colours = plot.layout.colorway
+    plot = Plot(y_title="share of what was served", is_part=True)
     for number, key in enumerate(named):
         rows = (
             shares[shares["fairness_key"] == key]
             .groupby("window", as_index=False)[["share", "due_share"]]
             .sum()
         )
-        at, colour = moments(rows["window"]), colours[number % len(colours)]
-        plot.add_scatter(x=at, y=rows["share"], name=key, line={"color": colour}, legendgroup=key)
-        plot.add_scatter(
-            x=at,
-            y=rows["due_share"],
-            name=f"{key}, due",
-            line={"color": colour, "dash": "dot", "width": 1.3},
-            legendgroup=key,
-            showlegend=False,
-        )
+        at, color = moments(rows["window"]), plot.color(number)
+        plot.line(at, rows["share"], key, color=color)
+        plot.line(at, rows["due_share"], f"{key}, due", color=color, dotted=True, listed=False)
     about = "Solid: what a key got. Dotted: what it was due. Where the two part, somebody paid for it."
     return Figure("Shares over time", about, plot)
 
@@ -90,9 +91,9 @@ def _largest(shares: pd.DataFrame) -> list[str]:
 
 
 def _jain_figure(windows: pd.DataFrame) -> Figure:
-    plot = figure(height=260, yaxis={"title": "Jain index", "range": [0, 1.05]})
+    plot = Plot(height=260, y_title="Jain index", y_range=(0, 1.05))
     for queue, rows in windows[windows["contended"]].sort_values("window").groupby("queue"):
-        plot.add_scatter(x=moments(rows["window"]), y=rows["jain"], name=str(queue), mode="lines+markers")
+        plot.line(moments(rows["window"]), rows["jain"], str(queue), points=True)
     return Figure(
         "How even it was", "1: every key got the same part of its due; 1/n: one of n got all.", plot
     )

@@ -1,4 +1,4 @@
-"""One self-contained HTML page: no network, no other file."""
+"""One self-contained HTML page: no network, no script, no other file."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
-import plotly.graph_objects as go
-import plotly.io as pio
-from plotly.offline import get_plotlyjs
+
+from fila_pipeline.pages.plot import Plot, drawn
 
 TABLE_ROWS_MAX = 200
-PALETTE = ("#1f5fa8", "#d9822b", "#2e8b57", "#b03a48", "#7a5ba6", "#5b7083", "#c2a83e", "#3aa0a8")
+Light = Literal["well", "look", "trouble", "unknown"]
+LIGHTS: dict[Light, str] = {
+    "well": "well", "look": "worth a look", "trouble": "trouble", "unknown": "too little data",
+}  # fmt: skip
+"""What a job found, in words; a colour alone says it to some."""
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -36,6 +39,15 @@ td { text-align: right; border-bottom: 1px solid #edf0f3; padding: 4px 10px; }
 th.text, td.text { text-align: left; }
 footer { color: #5b7083; font-size: 13px; }
 a { color: #1f5fa8; }
+svg.plot { width: 100%; height: auto; display: block; font-size: 13px; }
+.light { display: inline-block; min-width: 124px; font-size: 13px; font-weight: 600; color: #1c2733; }
+.light::before { content: "\\25cf"; margin-right: 7px; font-size: 17px; vertical-align: -1px; color: #93a1ae; }
+.light.well::before { color: #2e8b57; }
+.light.look::before { color: #d9822b; }
+.light.trouble::before { color: #b03a48; }
+ul.jobs { list-style: none; margin: 0; padding: 0; }
+ul.jobs li { padding: 6px 0; border-bottom: 1px solid #edf0f3; }
+.job { margin-top: 44px; border-top: 3px solid #dde3e8; padding-top: 22px; }
 """
 
 
@@ -45,7 +57,7 @@ class Figure:
 
     title: str
     about: str
-    plot: go.Figure
+    plot: Plot
 
 
 @dataclass(frozen=True)
@@ -68,24 +80,7 @@ class Page:
     notes: Sequence[str] = field(default_factory=list)
     assumed: Sequence[str] = ()
     """What the figures rest on, and stands below them."""
-
-
-def figure(**layout: Any) -> go.Figure:
-    """Return an empty plot in the look of all of them."""
-    base: dict[str, Any] = {
-        "template": "plotly_white",
-        "colorway": list(PALETTE),
-        "height": 400,
-        "margin": {"l": 60, "r": 20, "t": 16, "b": 48},
-        "font": {
-            "family": 'system-ui, "Segoe UI", "DejaVu Sans", sans-serif',
-            "size": 13,
-            "color": "#1c2733",
-        },
-        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "traceorder": "normal"},
-        "hovermode": "x unified",
-    }
-    return go.Figure(layout=base | layout)
+    light: Light = "look"
 
 
 def moments(seconds: pd.Series) -> pd.Series:
@@ -93,32 +88,40 @@ def moments(seconds: pd.Series) -> pd.Series:
     return pd.to_datetime(seconds, unit="s")
 
 
+def called(rows: pd.DataFrame) -> list[str]:
+    """What each row's key is called in a plot: with its queue and its channel where more than one of it is shown."""
+    parts = [name for name in ("queue", "channel") if name in rows and rows[name].nunique() > 1]
+    return [" / ".join(map(str, row)) for row in rows[[*parts, "fairness_key"]].itertuples(index=False)]
+
+
 def render(page: Page, made_at: datetime, source: str) -> str:
-    """Return the page's HTML; plotly's code is in it only where there is a plot."""
+    """Return the page's HTML: no script, and nothing from elsewhere."""
+    return whole(page.title, body(page), made_at, source)
+
+
+def body(page: Page) -> str:
+    """What stands on a page."""
     parts = [f"<h1>{escape(page.title)}</h1>", f'<p class="answer">{escape(page.answer)}</p>']
     parts += [f'<p class="note">{escape(note)}</p>' for note in page.notes]
-    for shown in page.figures:
-        plot = pio.to_html(
-            shown.plot,
-            full_html=False,
-            include_plotlyjs=False,
-            config={"displayModeBar": False, "responsive": True},
-        )
-        parts.append(_section(shown.title, shown.about, plot))
+    parts += [section(each.title, each.about, drawn(each.plot)) for each in page.figures]
     parts += [f'<p class="assumed">{escape(each)}</p>' for each in page.assumed]
-    for table in page.tables:
-        parts.append(_section(table.title, table.about, _table(table.rows)))
+    parts += [section(each.title, each.about, _table(each.rows)) for each in page.tables]
+    return "".join(parts)
+
+
+def whole(title: str, content: str, made_at: datetime, source: str) -> str:
+    """A file with this in it."""
     when = made_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    parts.append(f"<footer>From {escape(source)}, {when}. Times are UTC.</footer>")
-    script = f"<script>{get_plotlyjs()}</script>" if page.figures else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(page.title)}</title><style>{_STYLE}</style>{script}</head>"
-        f"<body><main>{''.join(parts)}</main></body></html>\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>"
+        f"<body><main>{content}<footer>From {escape(source)}, {when}. Times are UTC.</footer></main></body></html>\n"
     )
 
 
-def _section(title: str, about: str, body: str) -> str:
+def section(title: str, about: str, body: str) -> str:
+    """A part of a page under a heading."""
     return f'<section><h2>{escape(title)}</h2><p class="about">{escape(about)}</p>{body}</section>'
 
 

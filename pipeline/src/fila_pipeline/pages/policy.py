@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fila_pipeline.pages.page import Figure, Page, Table, figure, length
+from fila_pipeline.pages.page import Figure, Page, Table, length
+from fila_pipeline.pages.plot import Plot
 
 KEYS_PLOTTED_MAX = 25
 TELLING = 1.1
@@ -67,26 +68,16 @@ def policy_page(
         if shown["queue"].nunique() == 1
         else shown["queue"] + " / " + shown["fairness_key"]
     )
-    plot = figure(
-        height=140 + 46 * len(shown),
-        barmode="group",
-        xaxis={"title": "p99 of the wait, seconds"},
-        hovermode="y",
+    plot = Plot(height=140 + 46 * len(shown), is_flat=True, x_title="p99 of the wait, seconds")
+    plot.bar(
+        names,
+        shown["policy_p99_ms"] / 1000,
+        "with the policy",
+        least=shown["policy_p99_least_ms"] / 1000,
+        most=shown["policy_p99_most_ms"] / 1000,
     )
-    plot.add_bar(
-        y=names,
-        x=shown["policy_p99_ms"] / 1000,
-        name="with the policy",
-        orientation="h",
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": (shown["policy_p99_most_ms"] - shown["policy_p99_ms"]) / 1000,
-            "arrayminus": (shown["policy_p99_ms"] - shown["policy_p99_least_ms"]) / 1000,
-        },
-    )
-    plot.add_bar(y=names, x=shown["model_p99_ms"] / 1000, name="the model as it was", orientation="h")
-    plot.add_bar(y=names, x=shown["recorded_p99_ms"] / 1000, name="recorded", orientation="h")
+    plot.bar(names, shown["model_p99_ms"] / 1000, "the model as it was")
+    plot.bar(names, shown["recorded_p99_ms"] / 1000, "recorded")
     notes = [MODEL, _trust(compared), _range(seeds, drawn)]
     if drawn:
         notes.append(

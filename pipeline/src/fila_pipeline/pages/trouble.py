@@ -5,9 +5,11 @@ from __future__ import annotations
 import pandas as pd
 
 from fila_pipeline.events import ARRIVALS, DEAD_LETTERS
-from fila_pipeline.pages.page import Figure, Page, Table, figure, length, moments
+from fila_pipeline.pages.page import Figure, Light, Page, Table, called, length, moments
+from fila_pipeline.pages.plot import Plot
 
 KEYS_PLOTTED_MAX = 20
+LOOK_PART, TROUBLE_PART = 0.01, 0.2
 
 
 def retries_page(keys: pd.DataFrame, poison: pd.DataFrame, causes: pd.DataFrame) -> Page:
@@ -16,13 +18,9 @@ def retries_page(keys: pd.DataFrame, poison: pd.DataFrame, causes: pd.DataFrame)
         "lost_ms", ascending=False
     )
     shown = keys.head(KEYS_PLOTTED_MAX).iloc[::-1]
-    plot = figure(barmode="stack", xaxis={"title": "minutes lost"}, hovermode="y")
-    plot.add_bar(
-        y=shown["fairness_key"], x=shown["handling_lost_ms"] / 6e4, name="failed attempts", orientation="h"
-    )
-    plot.add_bar(
-        y=shown["fairness_key"], x=shown["backoff_ms"] / 6e4, name="backoff after them", orientation="h"
-    )
+    plot = Plot(bars="stacked", is_flat=True, x_title="minutes lost")
+    plot.bar(called(shown), shown["handling_lost_ms"] / 6e4, "failed attempts")
+    plot.bar(called(shown), shown["backoff_ms"] / 6e4, "backoff after them")
     names = ["queue", "channel", "fairness_key", "delivered"]
     names += ["acked", "nacked", "expired", "returned", "in_flight", "dead_lettered"]
     poison = poison.sort_values("failures", ascending=False)
@@ -52,7 +50,14 @@ def retries_page(keys: pd.DataFrame, poison: pd.DataFrame, causes: pd.DataFrame)
                 "Dead letters", "Why messages were given up.", causes.sort_values("messages", ascending=False)
             ),
         ],
+        light=_light(keys),
     )
+
+
+def _light(keys: pd.DataFrame) -> Light:
+    """By the part of deliveries that failed; a fifth is what the broker calls failing."""
+    part = float(keys["nacked"].sum() + keys["expired"].sum()) / max(float(keys["ended"].sum()), 1)
+    return "well" if part < LOOK_PART else "look" if part < TROUBLE_PART else "trouble"
 
 
 def _retries_answer(keys: pd.DataFrame, causes: pd.DataFrame) -> str:
@@ -78,28 +83,18 @@ def _without_end(keys: pd.DataFrame) -> list[str]:
 def anomalies_page(found: pd.DataFrame, arrivals: pd.DataFrame) -> Page:
     """Say which keys of which queues broke with their past."""
     found = found.sort_values(["p_value", "window"])
-    plot = figure(yaxis={"title": "messages that came in a window", "rangemode": "tozero"})
+    plot = Plot(y_title="messages that came in a window")
     # What is drawn is what came in, so only breaks of that are circled.
     came = found[found["what"].isin((ARRIVALS, DEAD_LETTERS))]
     odd = list(dict.fromkeys(zip(came["queue"], came["fairness_key"], strict=True)))[:6]
-    colours = plot.layout.colorway
     for number, (queue, key) in enumerate(odd):
-        colour = colours[number % len(colours)]
+        color = plot.color(number)
         rows = arrivals[(arrivals["queue"] == queue) & (arrivals["fairness_key"] == key)]
         rows = rows.groupby("window", as_index=False)["arrived"].sum()
-        plot.add_scatter(
-            x=moments(rows["window"]), y=rows["arrived"], name=f"{key} in {queue}", line={"color": colour}
-        )
+        plot.line(moments(rows["window"]), rows["arrived"], f"{key} in {queue}", color=color)
         circled = came[(came["queue"] == queue) & (came["fairness_key"] == key)]["window"]
         marked = rows[rows["window"].isin(circled)]
-        plot.add_scatter(
-            x=moments(marked["window"]),
-            y=marked["arrived"],
-            name=f"{key} in {queue}, odd",
-            mode="markers",
-            marker={"color": colour, "size": 9, "symbol": "circle-open", "line": {"width": 2}},
-            showlegend=False,
-        )
+        plot.circles(moments(marked["window"]), marked["arrived"], f"{key} in {queue}, odd", color=color)
     table = found.assign(window=moments(found["window"]))
     return Page(
         "Anomalies: keys that broke with their own past",
@@ -120,6 +115,7 @@ def anomalies_page(found: pd.DataFrame, arrivals: pd.DataFrame) -> Page:
                 table,
             )
         ],
+        light="well" if found.empty else "look",
     )
 
 

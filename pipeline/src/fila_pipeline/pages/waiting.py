@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from fila_pipeline import schema
-from fila_pipeline.pages.page import Figure, Page, Table, amount, figure, length, moments
+from fila_pipeline.pages.page import Figure, Light, Page, Table, amount, called, length, moments
+from fila_pipeline.pages.plot import Plot
 
 CAUSE_WORDS = {
     "no_consumer": "no consumer had room",
@@ -24,6 +25,8 @@ CAUSE_COLUMNS = {
 """The same for the heads of a table, which has to fit a page."""
 HOURS_DIGITS = 4
 KEYS_PLOTTED_MAX = 20
+LOOK_MS, TROUBLE_MS = 10_000, 60_000
+"""Mean waits from which a light is amber, and red."""
 MODEL = "A model: arrivals by second, shared by weighted max-min."
 
 
@@ -32,18 +35,14 @@ def delays_page(by_hour: pd.DataFrame, by_key: pd.DataFrame, about: str) -> Page
     by_key = by_key.sort_values("wait_ms", ascending=False)
     columns = {f"wait_{cause}_ms": cause for cause in schema.CAUSES}
     causes = by_key[list(columns)].sum().rename(columns).sort_values(ascending=False)
-    plot = figure(
-        height=420, barmode="stack", xaxis={"title": "hours waited, all messages together"}, hovermode="y"
-    )
+    plot = Plot(height=420, bars="stacked", is_flat=True, x_title="hours waited, all messages together")
     shown = by_key.head(KEYS_PLOTTED_MAX).iloc[::-1]
     for column, cause in columns.items():
-        plot.add_bar(
-            y=shown["fairness_key"], x=shown[column] / 3.6e6, name=CAUSE_WORDS[cause], orientation="h"
-        )
+        plot.bar(called(shown), shown[column] / 3.6e6, CAUSE_WORDS[cause])
     hours = by_hour.groupby("hour", as_index=False)[list(columns)].sum()
-    when = figure(height=300, barmode="stack", yaxis={"title": "hours waited"})
+    when = Plot(height=300, bars="stacked", y_title="hours waited")
     for column, cause in columns.items():
-        when.add_bar(x=moments(hours["hour"]), y=hours[column] / 3.6e6, name=CAUSE_WORDS[cause])
+        when.bar(moments(hours["hour"]).dt.strftime("%b %d %H:%M"), hours[column] / 3.6e6, CAUSE_WORDS[cause])
     hours_of = {column: CAUSE_COLUMNS[cause] for column, cause in columns.items()}
     by_key, by_hour = (
         rows.assign(**{name: (rows[name] / 3.6e6).round(HOURS_DIGITS) for name in columns})
@@ -81,7 +80,13 @@ def delays_page(by_hour: pd.DataFrame, by_key: pd.DataFrame, about: str) -> Page
                 hourly[shown_hours].rename(columns=hours_of),
             ),
         ],
+        light=_light(float(told["wait_ms"].sum()) / max(int(told["messages"].sum()), 1)),
     )
+
+
+def _light(mean_ms: float) -> Light:
+    """By how long a message waited on average."""
+    return "well" if mean_ms < LOOK_MS else "look" if mean_ms < TROUBLE_MS else "trouble"
 
 
 def _delays_answer(by_key: pd.DataFrame, causes: pd.Series, about: str) -> str:
@@ -105,34 +110,24 @@ def throttles_page(
 ) -> Page:
     """Say which bucket held most, and what more would have freed."""
     buckets = buckets.sort_values("held_ms", ascending=False)
-    plot = figure(yaxis={"title": "tokens taken a second", "rangemode": "tozero"})
-    colours = plot.layout.colorway
+    plot = Plot(y_title="tokens taken a second")
     for number, row in enumerate(buckets.head(6).itertuples()):
         rows = minutes[minutes["bucket"] == row.bucket].sort_values("minute")
-        colour = colours[number % len(colours)]
-        plot.add_scatter(
-            x=moments(rows["minute"]),
-            y=rows["taken"] / rows["seconds"],
-            name=row.bucket,
-            line={"color": colour},
-        )
+        color = plot.color(number)
+        plot.line(moments(rows["minute"]), rows["taken"] / rows["seconds"], row.bucket, color=color)
         held = limits[limits["bucket"] == row.bucket].sort_values("begins_s")
-        plot.add_scatter(
+        plot.line(
             # Both ends of each limit: it is drawn for as long as it held, and where there was none nothing is.
-            x=moments(held[["begins_s", "ends_s"]].to_numpy().ravel()),
-            y=held["rate"].repeat(2),
-            name=f"{row.bucket}, limit",
-            mode="lines",
-            line={"color": colour, "dash": "dot", "width": 1.3},
-            showlegend=False,
+            moments(held[["begins_s", "ends_s"]].to_numpy().ravel()),
+            held["rate"].repeat(2),
+            f"{row.bucket}, limit",
+            color=color,
+            dotted=True,
+            listed=False,
         )
-    freed = figure(
-        height=320, xaxis={"title": "limit, times what was in force"}, yaxis={"title": "hours held"}
-    )
+    freed = Plot(height=320, x_title="limit, times what was in force", y_title="hours held")
     for bucket, rows in larger.sort_values("multiple").groupby("bucket"):
-        freed.add_scatter(
-            x=rows["multiple"], y=rows["held_ms"] / 3.6e6, name=str(bucket), mode="lines+markers"
-        )
+        freed.line(rows["multiple"], rows["held_ms"] / 3.6e6, str(bucket), points=True)
     return Page(
         "Throttles: what the limits held back",
         _throttles_answer(buckets, larger),
@@ -153,6 +148,7 @@ def throttles_page(
             ),
             Table("Larger limits", "The model's time held, by multiple of the limits.", larger),
         ],
+        light="look" if float(buckets["held_ms"].sum()) > 0 else "well",
     )
 
 
@@ -172,17 +168,12 @@ def capacity_page(queues: pd.DataFrame, curve: pd.DataFrame, p99_ms: float) -> P
     """Say what rate of consumers is enough."""
     queues = queues.sort_values("rate", ascending=False)
     worst = queues.iloc[0]
-    plot = figure(
-        xaxis={"title": "rate of consumers, cost a second"}, yaxis={"title": "p99 wait, ms", "type": "log"}
-    )
+    plot = Plot(x_title="rate of consumers, cost a second", y_title="p99 wait, ms", is_log=True)
     rows = curve[(curve["queue"] == worst["queue"]) & (curve["channel"] == worst["channel"])]
     for key, points in rows.sort_values("rate").groupby("fairness_key"):
-        if len(plot.data) < KEYS_PLOTTED_MAX:
-            plot.add_scatter(
-                x=points["rate"], y=points["p99_ms"].clip(lower=1), name=str(key), mode="lines+markers"
-            )
-    plot.add_hline(y=p99_ms, line={"color": "#b03a48", "dash": "dot"})
-    plot.add_vline(x=worst["rate"], line={"color": "#5b7083", "dash": "dot"})
+        if len(plot.series) < KEYS_PLOTTED_MAX:
+            plot.line(points["rate"], points["p99_ms"].clip(lower=1), str(key), points=True)
+    plot.marks += [("y", p99_ms, "#b03a48"), ("x", worst["rate"], "#5b7083")]
     return Page(
         f"Capacity: the rate that holds a p99 wait of {length(p99_ms)}",
         f"Queue {worst['queue']} needs consumers for {amount(worst['rate'])} of cost a second to keep every key's p99 "
@@ -206,4 +197,5 @@ def capacity_page(queues: pd.DataFrame, curve: pd.DataFrame, p99_ms: float) -> P
         [
             "The model knows neither buckets nor retries: where they matter, more consumers may be needed, or not help."
         ],
+        light="well" if worst["rate"] <= worst["served_max"] else "look",
     )

@@ -14,6 +14,7 @@ type loop struct {
 	held     int   // how many messages that it took are in hand
 	began    int64 // when it took what it works on; never while it waits for work
 	settled  bool  // it has settled all it took, and has not asked for more since
+	hasLeft  bool  // its places left the window with that
 	answered int64 // when the broker answered that
 }
 
@@ -90,7 +91,7 @@ func (a *adaptive) Settled(now int64, number, count int) *Decision {
 		if worker.held == 0 && worker.began != never {
 			worker.settled, worker.answered = true, never
 			if a.acksFirst {
-				a.moved = true
+				a.moved, worker.hasLeft = true, true
 				return a.decide(now)
 			}
 		}
@@ -169,11 +170,11 @@ func (a *adaptive) asks(l *loop, now int64) {
 	switch {
 	case l.began == never:
 		a.working++
-	case l.settled:
+	case l.hasLeft:
 		a.moved = true
 	}
 	l.began = now
-	l.settled = false
+	l.settled, l.hasLeft = false, false
 }
 
 func (a *adaptive) Tick(now int64) *Decision { return a.decide(now) }

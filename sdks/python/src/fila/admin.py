@@ -89,7 +89,8 @@ class AdminCalls:
         """Change the settings given, and no other; they apply at once to what waits. Return them all.
 
         `retry={"base_ms": 500}` changes the base and keeps the kind. With `expected_version` it is refused where
-        somebody else changed them since (Conflict); `comment` is kept with the version. Raises QueueNotFound, Invalid.
+        somebody else changed them since (Conflict); `comment` is kept with the version, and with the pause
+        where `paused` is set. Raises QueueNotFound, Invalid.
         """
         resolved = resolve(settings)
         request = make(
@@ -139,9 +140,19 @@ class AdminCalls:
         request = make(wire.DeleteQueueRequest, queue=queue, force=force)
         await self._admin(methods.DELETE_QUEUE, request, queue=queue)
 
-    async def list_queues(self) -> list[QueueInfo]:
-        """Return every queue with its depth, in flight and consumers, sorted by name."""
-        told = await self._admin(methods.LIST_QUEUES, wire.ListQueuesRequest())
+    async def list_queues(
+        self, *, prefix: str = "", containing: str = "", page_size: int = 0, page_token: str = ""
+    ) -> list[QueueInfo]:
+        """Return queues with their depth, in flight and consumers, sorted by name: all; those whose names begin so, or
+        have that in them, in letters of either case; at most `page_size`, behind the name `page_token`."""
+        request = make(
+            wire.ListQueuesRequest,
+            prefix=prefix,
+            containing=containing,
+            page_size=page_size,
+            page_token=page_token,
+        )
+        told = await self._admin(methods.LIST_QUEUES, request)
         return [answer(QueueInfo, info) for info in told.queues]
 
     async def get_stats(self, queue: str, *, channel: str | None = None, max_keys: int = 0) -> Stats:
@@ -329,12 +340,16 @@ class AdminCalls:
         burst: float | None = None,
         cap_by_default: bool = False,
         rate_by_default: bool = False,
+        committed_per_second: float | None = None,
+        committed_by_default: bool = False,
+        comment: str = "",
     ) -> KeyPolicy:
         """Weigh, pause, resume, cap or slow one fairness key; what is left out stays. Return its policy now.
 
-        `weight` 0 takes the operator's weight away; `max_in_flight` 0 is no cap and `rate_per_second` 0 no rate, also
-        where the queue's `key_defaults` have one; `cap_by_default` and `rate_by_default` go back to these defaults.
-        Raises QueueNotFound, Invalid.
+        `weight` 0 takes the operator's weight away; `max_in_flight` 0 is no cap, `rate_per_second` 0 no rate and
+        `committed_per_second` 0 none, also where the queue's `key_defaults` have one; `cap_by_default`,
+        `rate_by_default` and `committed_by_default` go back to these defaults.
+        `comment`, at most 1,024 bytes, says why, and is kept with the pause. Raises QueueNotFound, Invalid.
         """
         request = make(
             wire.SetKeyPolicyRequest,
@@ -347,6 +362,9 @@ class AdminCalls:
             burst=burst,
             cap_by_default=cap_by_default,
             rate_by_default=rate_by_default,
+            committed_per_second=committed_per_second,
+            committed_by_default=committed_by_default,
+            comment=comment,
         )
         told = await self._admin(methods.SET_KEY_POLICY, request, queue=queue)
         return answer(KeyPolicy, told)
@@ -364,6 +382,8 @@ class AdminCalls:
         burst: float | None = None,
         cap_by_default: bool = False,
         rate_by_default: bool = False,
+        committed_per_second: float | None = None,
+        committed_by_default: bool = False,
     ) -> KeyPolicyPreview:
         """Say what `set_key_policy` would do in one channel: when the key's messages would go, and who would wait
         longer; nothing is changed. Raises QueueNotFound, ChannelNotFound, Invalid."""
@@ -377,6 +397,8 @@ class AdminCalls:
             burst=burst,
             cap_by_default=cap_by_default,
             rate_by_default=rate_by_default,
+            committed_per_second=committed_per_second,
+            committed_by_default=committed_by_default,
         )
         request = make(wire.PreviewKeyPolicyRequest, queue=queue, channel=channel or "", policy=policy)
         told = await self._admin(

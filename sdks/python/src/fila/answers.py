@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from fila.explanation import WaitCauses
+from fila.explanation import Pause, WaitCauses
 from fila.moments import to_datetime
 from fila.principals import Intake
 
@@ -33,6 +33,8 @@ class KeyDefaults:
     """0: one second's worth."""
     max_in_flight: int = 0
     """0: no cap."""
+    committed_per_second: float = 0.0
+    """Messages of a key that go, a second, before those of keys that are not within theirs; 0: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,9 @@ class QueueConfig:
     intake: Intake | None = None
     key_defaults: KeyDefaults | None = None
     key_limit: str = ""
+    paused_channels: list[str] = field(default_factory=list)
+    allow_producer_routing: bool = False
+    priority_header: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +104,8 @@ class QueueDetails:
     created_at: datetime | None = None
     version: int = 0
     """Of its settings."""
+    pause: Pause | None = None
+    """Where it is paused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +173,10 @@ class ChannelInfo:
     created_at: datetime | None = None
     replay_offset: int = 0
     """While a seek brings messages back: it has come to this offset."""
+    paused: bool = False
+    """It delivers nothing: it, or its queue, is paused."""
+    pause: Pause | None = None
+    """Where it is paused itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,6 +310,10 @@ class KeyPolicy:
     """Its cap is the queue's default."""
     rate_by_default: bool = False
     """Its rate and burst are the queue's default."""
+    committed_per_second: float = 0.0
+    """Its messages a second that go before those of keys that are not within theirs; 0: none."""
+    committed_by_default: bool = False
+    """Its committed rate is the queue's default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,6 +349,13 @@ class KeyState:
     """Of the last hour."""
     cap_by_default: bool = False
     rate_by_default: bool = False
+    committed_per_second: float = 0.0
+    """Its messages a second that go before those of keys that are not within theirs; 0: none."""
+    committed_by_default: bool = False
+    blocking_part: str = ""
+    """What of `blocking_bucket`'s limit holds it back: `rate`, `slots` or `budget`."""
+    blocking_rate: int = 0
+    """Which of that limit's rates does, where it has several: 1 is the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -390,9 +412,15 @@ def answer(kind: type[AnswerT], message: Message) -> AnswerT:
     given: dict[str, Any] = {}
     known = message.DESCRIPTOR.fields_by_name
     for name, hint in _hints(typing.cast("Any", kind)).items():
-        if name in known:
+        if name in known and not _is_left_out(known[name], message):
             given[name] = _value(hint, known[name], message, name)
     return kind(**given)
+
+
+def _is_left_out(described: Any, message: Message) -> bool:
+    """An `optional` number that the broker did not give: the dataclass has the default."""
+    is_optional = described.has_presence and described.message_type is None
+    return bool(is_optional and not message.HasField(described.name))
 
 
 @functools.cache

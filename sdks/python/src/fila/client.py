@@ -26,7 +26,7 @@ from fila.holding import MessageT
 from fila.keys import KeyCalls
 from fila.leases import LeaseMemory, LostLeases
 from fila.limits import LimitCalls
-from fila.messages import LeasedMessage, Message, MessageId, NewMessage, encode_options
+from fila.messages import LeasedMessage, Message, MessageId, NewMessage, encode_options, may_repeat
 from fila.methods import ENQUEUE, LEASE
 from fila.nack import Nack
 from fila.observing import ObservingCalls
@@ -213,6 +213,12 @@ class FilaClient(
         deliver_at: datetime | None = None,
         ttl_ms: int | None = None,
         dedup_key: str | None = None,
+        replace: bool = False,
+        max_wait_ms: int = 0,
+        fairness_key: str = "",
+        weight: int = 0,
+        cost: float = 0,
+        priority: int | None = None,
     ) -> MessageId:
         """Store one message; return its id (with its `offset`) once it is as durable as the queue asks for.
 
@@ -222,17 +228,33 @@ class FilaClient(
         deliver_at  not ready before this moment (timezone-aware)
         ttl_ms      dropped when nobody has leased it within this many milliseconds
         dedup_key   a second enqueue with this key within the queue's window answers the first one's id
+        replace     the latest wins: an earlier message with this `dedup_key` gives way if it is not delivered yet
+        max_wait_ms with `replace`: the delay ends at the latest so long after the first of them was accepted
+        fairness_key, weight, cost
+                    where the queue has `allow_producer_routing`: how it is shared; else headers and the queue decide
+        priority    0 to 3, 3 first among the messages of its fairness key; else the queue decides
 
         Raises QueueNotFound, Invalid, Overloaded; Unavailable when it was certainly not sent;
         AnswerLost when it was sent and the answer did not come. An enqueue whose answer was lost is
-        never repeated by the client, unless it has a dedup_key: it could be stored twice.
+        never repeated by the client, unless it has a dedup_key and replaces nothing: it could be stored twice.
         """
         require_text("queue", queue)
-        options = encode_options(delay_ms, deliver_at, ttl_ms, dedup_key)
+        options = encode_options(
+            delay_ms,
+            deliver_at,
+            ttl_ms,
+            dedup_key,
+            replace=replace,
+            max_wait_ms=max_wait_ms,
+            fairness_key=fairness_key,
+            weight=weight,
+            cost=cost,
+            priority=priority,
+        )
         if not self._options.batching or travels_alone(payload):
             request = make(EnqueueRequest, queue=queue, headers=headers, payload=payload, options=options)
             answer = await self._connection.call(
-                ENQUEUE, request, {"queue": queue}, repeatable=dedup_key is not None
+                ENQUEUE, request, {"queue": queue}, repeatable=options is not None and may_repeat(options)
             )
             return MessageId(answer.message_id, answer.offset)
         message = make(EnqueueMessage, headers=headers, payload=payload, options=options)

@@ -102,6 +102,17 @@ class KeyPolicyPreview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """A pause of a queue or of a fairness key, as far as it was kept."""
+
+    since: datetime | None = None
+    by: str = ""
+    """The name of a key where keys are asked for, otherwise an address; told to admins, and to the one who did it."""
+    comment: str = ""
+    """Why, as people said it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyHead:
     """The message of a key that goes before all others of it, where they go in order: leased, or failed."""
 
@@ -129,11 +140,13 @@ class KeyExplanation:
     """What holds a fairness key's next message."""
 
     state: str
-    """`no_consumer`, `not_its_turn`, `throttled`, `delayed`, `leased`, `paused`, `capped`, `rate_limited`, `in_order`
-    or `empty`."""
+    """`no_consumer`, `not_its_turn`, `throttled`, `delayed`, `leased`, `paused`, `capped`, `rate_limited`, `in_order`,
+    `beyond_committed`, `succeeds` (it replaces a message that is leased) or `empty`."""
     blocking_bucket: str = ""
     blocking_part: str = ""
     """What of that bucket's limit holds it back: `rate`, `slots` or `budget`."""
+    blocking_rate: int = 0
+    """Which of that limit's rates does, where it has several: 1 is the first."""
     learned_per_second: float = 0.0
     """Of that bucket, if its limit learns: messages a second that it lets go now."""
     refused_at: datetime | None = None
@@ -156,6 +169,9 @@ class KeyExplanation:
     tail_forecast: Forecast | None = None
     """When the last message it has now will go."""
     waits_for: KeyHead | None = None
-    """What its other messages wait for, where the queue's `key_order` is strict."""
+    """What its other messages wait for, where the queue's `key_order` is strict; or the leased message that one of its
+    own replaces."""
     by_default: bool = False
     """The cap or the rate that holds it back is the queue's default, not an operator's word for this key."""
+    pause: Pause | None = None
+    """Where it is paused: of the key, where that is not paused itself of its channel, else of its queue."""

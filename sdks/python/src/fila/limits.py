@@ -131,6 +131,8 @@ class LimitState:
     """A provider said so; None where it is open."""
     refused_at: datetime | None = None
     """When a provider last refused; None where none has since the broker started."""
+    of_tenant: bool = False
+    """Told to the tenant whose throttle key it is: `waiting`, the totals and `throttle_keys` are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,14 +148,14 @@ _UNITS = {"messages": wire.Limit.UNIT_MESSAGES, "cost": wire.Limit.UNIT_COST}
 
 
 class LimitCalls:
-    """The calls of FilaAdmin about limits. All need the right `admin`."""
+    """The calls of FilaAdmin about limits. They need the right `admin`; a tenant's key may ask for its own."""
 
     _connection: Connection
 
     async def set_limit(self, name: str, **parts: Unpack[LimitOptions]) -> Limit:
         """Set the limit of a throttle key as a whole; where its name ends in a `*`, that of each throttle key which
         begins so. Raises Invalid, LimitExceeded."""
-        request = wire.SetLimitRequest(limit=_encoded(name, parts))
+        request = wire.SetLimitRequest(limit=limit_message(name, parts))
         told = await self._connection.call(methods.SET_LIMIT, request, {})
         return answer(Limit, told.limit)
 
@@ -184,7 +186,8 @@ class LimitCalls:
         return answer(LimitState, told.limit)
 
 
-def _encoded(name: str, parts: LimitOptions) -> wire.Limit:
+def limit_message(name: str, parts: LimitOptions) -> wire.Limit:
+    """The limit as the wire has it. Raises ValueError, TypeError, with the field."""
     fields: dict[str, Any] = dict(parts)
     rates = []
     for i, given in enumerate(fields.pop("rates", ())):

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from fila.settle import Settler
 
 
+_REPLACE = EnqueueOptions.ON_DUPLICATE_REPLACE
+
+
 class MessageId(str):
     """A message's id, and the offset its queue gave it. It is a plain string wherever one is wanted."""
 
@@ -57,13 +60,36 @@ class NewMessage:
     """Dropped when nobody has leased it this many milliseconds after it was accepted."""
     dedup_key: str | None = None
     """A second enqueue with this key within the queue's window answers the first one's id."""
+    replace: bool = False
+    """The latest wins: an earlier message with this `dedup_key` that is not delivered yet gives way to this one."""
+    max_wait_ms: int = 0
+    """With `replace`: however often it is replaced, its delay ends at the latest so long after the first."""
+    fairness_key: str = ""
+    """Its fairness key, where the queue has `allow_producer_routing`; else its headers and the queue decide."""
+    weight: int = 0
+    """The weight of that key, 1 to 1000, in the same way."""
+    cost: float = 0
+    """What a delivery costs its key, 0.001 to 1,000,000, in the same way."""
+    priority: int | None = None
+    """0 to 3 among the messages of its fairness key, 3 first; None as the queue's `priority_header` says, else 1."""
 
 
 def encode_options(
-    delay_ms: int | None, deliver_at: datetime | None, ttl_ms: int | None, dedup_key: str | None
+    delay_ms: int | None,
+    deliver_at: datetime | None,
+    ttl_ms: int | None,
+    dedup_key: str | None,
+    *,
+    replace: bool = False,
+    max_wait_ms: int = 0,
+    fairness_key: str = "",
+    weight: int = 0,
+    cost: float = 0,
+    priority: int | None = None,
 ) -> EnqueueOptions | None:
     """Return the options' message, or None when nothing was asked for."""
-    if delay_ms is None and deliver_at is None and ttl_ms is None and dedup_key is None:
+    is_plain = delay_ms is None and deliver_at is None and ttl_ms is None and priority is None
+    if is_plain and not (dedup_key or replace or max_wait_ms or fairness_key or weight or cost):
         return None
     return make(
         EnqueueOptions,
@@ -71,7 +97,21 @@ def encode_options(
         deliver_at=None if deliver_at is None else to_timestamp(deliver_at),
         ttl_ms=ttl_ms,
         dedup_key=dedup_key or "",
+        on_duplicate=_REPLACE if replace else None,
+        max_wait_ms=max_wait_ms,
+        fairness_key=fairness_key,
+        weight=weight,
+        cost=cost,
+        priority=priority,
     )
+
+
+def may_repeat(options: EnqueueOptions) -> bool:
+    """Whether a message that may be stored already can be sent again.
+
+    One that replaces others could replace a newer one.
+    """
+    return bool(options.dedup_key) and options.on_duplicate != _REPLACE
 
 
 def encode_into(
@@ -92,7 +132,18 @@ def encode_into(
     except (TypeError, ValueError, AttributeError):
         make(EnqueueMessage, payload=message.payload, headers=message.headers)  # says which it is
         raise
-    options = encode_options(message.delay_ms, message.deliver_at, message.ttl_ms, message.dedup_key)
+    options = encode_options(
+        message.delay_ms,
+        message.deliver_at,
+        message.ttl_ms,
+        message.dedup_key,
+        replace=message.replace,
+        max_wait_ms=message.max_wait_ms,
+        fairness_key=message.fairness_key,
+        weight=message.weight,
+        cost=message.cost,
+        priority=message.priority,
+    )
     if options is not None:
         encoded.options.CopyFrom(options)
     return encoded.ByteSize()
@@ -166,6 +217,12 @@ class StoredMessage:
     def cost(self) -> float:
         """What a delivery costs its fairness key."""
         return self._wire.metadata.cost
+
+    @property
+    def priority(self) -> int:
+        """Its priority within its fairness key, 0 to 3, where 3 goes first; 1 unless somebody said so."""
+        metadata = self._wire.metadata
+        return metadata.priority if metadata.HasField("priority") else 1
 
     @property
     def throttle_keys(self) -> tuple[str, ...]:

@@ -148,6 +148,9 @@ PAUSE_SCHEDULE = _admin(
 DELETE_SCHEDULE = _admin(
     "DeleteSchedule", schedule.DeleteScheduleRequest, schedule.DeleteScheduleResponse, repeatable=False
 )
+GET_SCHEDULE = _admin(
+    "GetSchedule", schedule.GetScheduleRequest, schedule.GetScheduleResponse, repeatable=True
+)
 LIST_SCHEDULES = _admin(
     "ListSchedules", schedule.ListSchedulesRequest, schedule.ListSchedulesResponse, repeatable=True
 )
@@ -174,6 +177,7 @@ EDIT_DEAD_LETTER = _admin(
 )
 FIND_KEYS = _admin("FindKeys", watch.FindKeysRequest, watch.FindKeysResponse, repeatable=True)
 EXPLAIN_KEY = _admin("ExplainKey", admin.ExplainKeyRequest, admin.ExplainKeyResponse, repeatable=True)
+LIST_PENDING = _admin("ListPending", admin.ListPendingRequest, admin.ListPendingResponse, repeatable=True)
 GET_MESSAGE = _admin("GetMessage", admin.GetMessageRequest, admin.GetMessageResponse, repeatable=True)
 LIST_CONSUMERS = _admin(
     "ListConsumers", admin.ListConsumersRequest, admin.ListConsumersResponse, repeatable=True

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from fila.explanation import Pause
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerTrouble:
@@ -71,7 +73,8 @@ class LateKey:
     channel: str
     fairness_key: str
     cause: str
-    """`no_consumer`, `not_its_turn`, `throttled`, `paused`, `capped` or `rate_limited`."""
+    """`no_consumer`, `not_its_turn`, `throttled`, `paused`, `capped`, `rate_limited`, `in_order` or
+    `beyond_committed`."""
     blocking_bucket: str = ""
     until: datetime | None = None
     waiting_ms: int = 0
@@ -81,6 +84,10 @@ class LateKey:
     weight: int = 0
     by_default: bool = False
     """The cap or the rate that holds it back is the queue's default."""
+    blocking_part: str = ""
+    """What of `blocking_bucket`'s limit holds it back: `rate`, `slots` or `budget`."""
+    blocking_rate: int = 0
+    """Which of that limit's rates does, where it has several: 1 is the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +119,12 @@ class KeyPolicyState:
     """Its cap is the queue's default."""
     rate_by_default: bool = False
     """Its rate and burst are the queue's default."""
+    committed_per_second: float = 0.0
+    """Its messages a second that go before those of keys that are not within theirs; 0: none."""
+    committed_by_default: bool = False
+    """Its committed rate is the queue's default."""
+    pause: Pause | None = None
+    """Where it is paused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

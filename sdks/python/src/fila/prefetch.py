@@ -171,7 +171,7 @@ class FixedPrefetch:
 
 
 class _Loop:
-    __slots__ = ("answered_us", "began_us", "held", "is_settled", "size")
+    __slots__ = ("answered_us", "began_us", "has_left", "held", "is_settled", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -181,6 +181,8 @@ class _Loop:
         """When it took what it works on; None while it waits for work."""
         self.is_settled = False
         """Whether it has settled all it took, and has not asked for more since."""
+        self.has_left = False
+        """Whether its places left the window with that."""
         self.answered_us: int | None = None
         """When the broker answered that."""
 
@@ -227,7 +229,7 @@ class AdaptivePrefetch:
             if not worker.held and worker.began_us is not None:
                 worker.is_settled, worker.answered_us = True, None
                 if self.acks_first:
-                    self._moved = True
+                    self._moved = worker.has_left = True
                     return self._decide(now_us)
         return None if self._in_hand or self._working else self._decide(now_us)
 
@@ -300,10 +302,10 @@ class AdaptivePrefetch:
         """A loop asks for more: it counts as coming free from now on."""
         if loop.began_us is None:
             self._working += 1
-        elif loop.is_settled:
+        elif loop.has_left:
             self._moved = True
         loop.began_us = now_us
-        loop.is_settled = False
+        loop.is_settled = loop.has_left = False
 
     # The decision.
 

@@ -46,7 +46,7 @@ from fila.errors import (
     is_the_brokers_word,
 )
 from fila.frames import Frame, GatheredFrame, Outcome, SliceFrame
-from fila.messages import MessageId, NewMessage, encode_into
+from fila.messages import MessageId, NewMessage, encode_into, may_repeat
 from fila.methods import ENQUEUE, ENQUEUE_STREAM
 from fila.v1.service_pb2 import EnqueueMessage, EnqueueRequest, EnqueueStreamRequest, EnqueueStreamResponse
 
@@ -182,7 +182,7 @@ class Producer:
             payload=message.payload,
             options=message.options if message.HasField("options") else None,
         )
-        repeatable = bool(message.options.dedup_key)
+        repeatable = may_repeat(message.options)
         try:
             answer = await self._connection.call(ENQUEUE, request, {"queue": queue}, repeatable=repeatable)
         except FilaError as error:
@@ -404,8 +404,8 @@ class Producer:
             again: list[int] = []
             patient = lost_at_s - frame.first_at_s < self._options.retry_for_s
             for index, message in enumerate(frame.messages):
-                may_repeat = frame is not_taken or message.options.dedup_key
-                if may_repeat and patient and isinstance(failure, Unavailable):
+                is_safe = frame is not_taken or may_repeat(message.options)
+                if is_safe and patient and isinstance(failure, Unavailable):
                     again.append(index)
                 elif frame is not_taken:
                     frame.resolve(index, failure)

@@ -11,6 +11,7 @@ from fila import methods
 from fila.answers import answer
 from fila.arguments import make
 from fila.connection import Connection
+from fila.explanation import Pause
 from fila.v1 import schedule_pb2 as wire
 
 
@@ -62,6 +63,8 @@ class Schedule:
     missed: int = 0
     error: str = ""
     """Why it could not fire just now; it is tried again."""
+    pause: Pause | None = None
+    """Where it is paused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +108,14 @@ class ScheduleCalls:
         told = await self._connection.call(methods.UPDATE_SCHEDULE, request, {"queue": queue})
         return answer(Schedule, told.schedule)
 
-    async def pause_schedule(self, queue: str, schedule: str, *, paused: bool = True) -> Schedule:
-        """Pause a schedule, or with `paused=False` let it go on with the first moment that comes. Raises QueueNotFound,
-        NotFound."""
-        request = make(wire.PauseScheduleRequest, queue=queue, schedule=schedule, paused=paused)
+    async def pause_schedule(
+        self, queue: str, schedule: str, *, paused: bool = True, comment: str = ""
+    ) -> Schedule:
+        """Pause a schedule, `comment` says why, or with `paused=False` let it go on with the first moment that comes.
+        Raises QueueNotFound, NotFound."""
+        request = make(
+            wire.PauseScheduleRequest, queue=queue, schedule=schedule, paused=paused, comment=comment
+        )
         told = await self._connection.call(methods.PAUSE_SCHEDULE, request, {"queue": queue})
         return answer(Schedule, told.schedule)
 
@@ -116,6 +123,12 @@ class ScheduleCalls:
         """Delete a schedule; what it has enqueued stays. Raises QueueNotFound, NotFound."""
         request = make(wire.DeleteScheduleRequest, queue=queue, schedule=schedule)
         await self._connection.call(methods.DELETE_SCHEDULE, request, {"queue": queue})
+
+    async def get_schedule(self, queue: str, schedule: str) -> Schedule:
+        """Return how a schedule stands, with its next five moments. Raises QueueNotFound, NotFound."""
+        request = make(wire.GetScheduleRequest, queue=queue, schedule=schedule)
+        told = await self._connection.call(methods.GET_SCHEDULE, request, {"queue": queue})
+        return answer(Schedule, told.schedule)
 
     async def list_schedules(
         self, queue: str = "", *, page_size: int = 0, page_token: str = ""

@@ -61,6 +61,8 @@ class KeyDefaultsSettings(TypedDict, total=False):
     """How many of a key may be delivered at once after a pause, at least 1; 0 for one second's worth."""
     max_in_flight: int
     """Most messages of a key leased at once in a channel; 0 for no cap."""
+    committed_per_second: float
+    """Messages of a key that go, a second, before those of keys that are not within theirs; 0 for none."""
 
 
 class QueueSettings(TypedDict, total=False):
@@ -90,6 +92,8 @@ class QueueSettings(TypedDict, total=False):
     """Weight by fairness key, 1 to 1000."""
     cost_header: str
     """The header whose value is the cost."""
+    priority_header: str
+    """The header whose value is the priority within the fairness key, 0 to 3. Not with a strict `key_order`."""
     throttle_key_headers: Sequence[str]
     """Headers whose values are the throttle keys."""
     retry: RetrySettings | str
@@ -112,9 +116,13 @@ class QueueSettings(TypedDict, total=False):
     intake: IntakeSettings
     key_defaults: KeyDefaultsSettings
     """What holds for every fairness key, new ones included, until an operator sets something else for it."""
+    allow_producer_routing: bool
+    """Producers may say a message's fairness key, weight and cost when they enqueue it."""
     key_limit: str
     """With a message's fairness key behind it, the name of a limit that the message needs, too: `tenant:`; "" for
     none."""
+    paused_channels: Sequence[str]
+    """Channels that deliver nothing until they are named here no more; the others go on."""
 
 
 _WORDS_BY_FIELD = {
@@ -123,7 +131,7 @@ _WORDS_BY_FIELD = {
     "key_order": ("KEY_ORDER_", ("relaxed", "strict")),
     "retry.kind": ("KIND_", ("exponential", "fixed")),
 }
-_LISTS = ("channels", "throttle_key_headers", "intake.headers", "intake.dedup_headers")
+_LISTS = ("channels", "paused_channels", "throttle_key_headers", "intake.headers", "intake.dedup_headers")
 _KIND_BY_NESTED: dict[str, Any] = {
     "retry": wire.RetryPolicy,
     "retention": wire.Retention,

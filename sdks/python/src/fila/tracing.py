@@ -3,18 +3,18 @@
     await client.enqueue("orders", headers=traced({"tenant": "acme"}), payload=b"...")
 
     async for message in client.consume("orders"):
-        with tracer.start_as_current_span("process orders", links=links_to(message)):
+        with tracer.start_as_current_span("process orders", **traced(message)):
             ...
 
-A queue decouples in time, so a consumer's span *links* to the producer's rather than being its child; whoever wants
-one trace through both passes `context_of(message)` as the span's context instead. Only sampled traces travel. Without
-OpenTelemetry installed every function here does nothing, so a library may call them whoever uses it.
+A queue decouples in time, so a consumer's span *links* to the producer's rather than being its child. Where people want
+one trace, and one waterfall, through both, `traced(message, parent=True)` makes the span a child. Only sampled traces
+travel. Without OpenTelemetry installed every function here does nothing, so a library may call them whoever uses it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 try:
     from opentelemetry import trace
@@ -37,8 +37,29 @@ class HasHeaders(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
 
-def traced(headers: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the headers with the current span's context in them, when it is sampled and they have none yet."""
+@overload
+def traced(carries: Mapping[str, str] | None = None) -> dict[str, str]: ...
+
+
+@overload
+def traced(carries: HasHeaders, *, parent: bool = False) -> dict[str, Any]: ...
+
+
+def traced(carries: Mapping[str, str] | HasHeaders | None = None, *, parent: bool = False) -> dict[str, Any]:
+    """Of headers: return them with the current span's context, when it is sampled and they have none yet.
+
+    Of a message: return what a span begins with that works on it, for `start_span(name, **...)`: a link to the
+    producer's span; with `parent` the producer's context, so that the span is its child.
+    """
+    if carries is None or isinstance(carries, Mapping):
+        return _with_context(carries)
+    if not parent:
+        return {"links": links_to(carries)}
+    context = context_of(carries)
+    return {} if context is None else {"context": context}
+
+
+def _with_context(headers: Mapping[str, str] | None) -> dict[str, str]:
     carried = dict(headers or {})
     if _propagator is None or "traceparent" in carried:
         return carried

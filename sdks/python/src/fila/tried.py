@@ -13,6 +13,8 @@ class DryRunRouting:
     weight: int
     cost: float
     throttle_keys: list[str]
+    priority: int = 1
+    """Among the messages of its fairness key, 0 to 3."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,16 @@ def parse_duration(text: str) -> int:
     return math.ceil(ms)
 
 
+def duration_text(ms: int) -> str:
+    """The shortest text that `parse_duration` reads back: 30s, 1h30m, 250ms; 0 for none."""
+    parts = []
+    for unit in ("d", "h", "m", "s", "ms"):
+        count, ms = divmod(ms, _MS_BY_UNIT[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0"
+
+
 def parse_size(text: str) -> int:
     """Return `64kb`, `16mb`, `1gb` or plain bytes in bytes; units are powers of 1024."""
     found = _SIZE.fullmatch(text.lower())

@@ -49,7 +49,8 @@ class WatchCalls:
         keys: Sequence[str] = (),
     ) -> AsyncIterator[StatsChange]:
         """Loop over what changes in up to 20 queues and their leading keys, about once a second; without queues, in
-        all of them, keys left out. A broken stream is opened again, and begins with everything.
+        all of them, keys left out: of these the `top` in which most waits, 2,000 if it is None. A broken stream is
+        opened again, and begins with everything.
 
         Raises QueueNotFound, ChannelNotFound, Invalid; Unavailable when the broker stays away for `retry_for_s`.
         """

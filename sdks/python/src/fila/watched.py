@@ -50,6 +50,8 @@ class QueueState:
     """Cost delivered."""
     waits: WaitCauses | None = None
     """Of the last hour."""
+    paused: bool = False
+    """Its queue is paused, or it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,27 @@ class GoneChannel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSums:
+    """Queues together, their dead-letter queues apart."""
+
+    queues: int = 0
+    """How many queues these are."""
+    waiting: int = 0
+    """Ready and delayed messages; of a queue with several channels, those of the fullest."""
+    in_flight: int = 0
+    oldest_age_ms: int = 0
+    """Of the oldest message that waits; 0 when none does."""
+    arriving_per_second: float = 0.0
+    acked_per_second: float = 0.0
+    failed_per_second: float = 0.0
+    returned_per_second: float = 0.0
+    dead_letters: int = 0
+    """Messages in dead-letter queues."""
+    partial: bool = False
+    """There are more than 2,000 queues, and this client is no admin: these are those it may see of the busiest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatsChange:
     """What changed since the one before; the first, and the first after a break, tells all there is."""
 
@@ -81,6 +104,8 @@ class StatsChange:
     channels: list[WatchedChannel]
     gone: list[GoneChannel]
     at: datetime | None = None
+    sums: QueueSums | None = None
+    """All queues that this client may see, where all are watched; None where that is as before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

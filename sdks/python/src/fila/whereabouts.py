@@ -8,7 +8,7 @@ from datetime import datetime
 
 from fila import methods
 from fila.answers import answer
-from fila.arguments import make, require_texts
+from fila.arguments import make, require_count, require_texts
 from fila.connection import Connection
 from fila.explanation import Forecast
 from fila.messages import DeadLetter
@@ -71,6 +71,10 @@ class MessageStatus:
     cause: str = ""
     """What it waits for, in the words of `KeyExplanation.state`."""
     blocking_bucket: str = ""
+    blocking_part: str = ""
+    """What of that bucket's limit holds it back: `rate`, `slots` or `budget`."""
+    blocking_rate: int = 0
+    """Which of that limit's rates does, where it has several: 1 is the first."""
     until: datetime | None = None
     """When its delay ends, or what it waits for."""
     forecast: Forecast | None = None
@@ -83,10 +87,35 @@ class MessageStatus:
     dead_letter: DeadLetter | None = None
     past: MessagePast | None = None
     """What happened to it; only where that was asked for."""
+    waits_for: str = ""
+    """The message that it replaces, where that one is leased: it goes once that lease has ended."""
+    priority: int = 1
+    """Among the messages of its fairness key, 0 to 3."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingMessage:
+    """One message that is not done, without its headers and payload."""
+
+    message_id: str
+    offset: int
+    fairness_key: str
+    state: str
+    """`waiting`, `delayed`, `leased`, `deciding` or `dead`, as `MessageStatus` has it."""
+    enqueued_at: datetime | None = None
+    due_at: datetime | None = None
+    """When its delay ends, or its lease."""
+    attempts: int = 0
+    """How often it failed here."""
+    age_ms: int = 0
+    """Since when it has been here, or its first delay is over."""
+    cost: float = 0.0
+    priority: int = 1
+    """Among the messages of its fairness key, 0 to 3."""
 
 
 class MessageCalls:
-    """The calls about one message, as methods of a client."""
+    """The calls about single messages, as methods of a client."""
 
     _connection: Connection
 
@@ -113,6 +142,30 @@ class MessageCalls:
         known = {"queue": queue, "channel": channel or "default"}
         told = await self._connection.call(methods.GET_MESSAGE, request, known)
         return answer(MessageStatus, told)
+
+    async def list_pending(
+        self,
+        queue: str,
+        *,
+        max_messages: int = 100,
+        after_offset: int = 0,
+        fairness_key: str = "",
+        channel: str | None = None,
+    ) -> list[PendingMessage]:
+        """List messages that are not done, in offset order: what each is doing and since when (at most 1,000;
+        `after_offset` turns the page). The right `view` is enough. Raises QueueNotFound, ChannelNotFound."""
+        require_count("max_messages", max_messages)
+        request = make(
+            wire.ListPendingRequest,
+            queue=queue,
+            channel=channel or "",
+            max_messages=max_messages,
+            after_offset=after_offset,
+            fairness_key=fairness_key,
+        )
+        known = {"queue": queue, "channel": channel or "default"}
+        told = await self._connection.call(methods.LIST_PENDING, request, known)
+        return [answer(PendingMessage, message) for message in told.messages]
 
     async def cancel_messages(
         self,

@@ -171,7 +171,7 @@ class Admission:
         if not self.table.holds(caller.number):
             raise errors.Unauthenticated("the key was revoked or has expired; ask an admin for another")
         if not need.queue:
-            if not self.is_admin(caller):
+            if not self.is_admin(caller) and not (caller.tenant and need.for_tenant):
                 self._refuse(
                     caller,
                     f"{need.words}: this key has no such right; an admin gives it with fila auth grant",

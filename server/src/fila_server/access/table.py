@@ -38,7 +38,8 @@ class Need:
     """What it names need not exist: without the right it is PERMISSION_DENIED, never NOT_FOUND."""
 
     for_tenant: bool = False
-    """A key bound to a tenant may call it, and is told about its own fairness key only: with LOOK, by any right."""
+    """A key bound to a tenant may call it, and is told about its own fairness key only: with LOOK or ADMIN, by any
+    right."""
 
     any_key: bool = False
     """Every valid key may call it; the answer holds what the caller may see."""
@@ -109,6 +110,7 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/SkipMessage": _MANAGE,
     "FilaAdmin/ExplainKey": KEYS,
     "FilaAdmin/GetMessage": KEYS,
+    "FilaAdmin/ListPending": Need(LOOK, "queue"),
     "FilaAdmin/ListConsumers": Need(LOOK, "queue"),
     "FilaAdmin/GetStatus": Need(NOTHING, any_key=True, for_tenant=True),
     "FilaAdmin/WatchEvents": Need(LOOK, "queue", filtered=True),
@@ -124,12 +126,13 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/DryRunPolicy": _MANAGE,
     "FilaAdmin/SetLimit": _ADMIN,
     "FilaAdmin/DeleteLimit": _ADMIN,
-    "FilaAdmin/ListLimits": _ADMIN,
+    "FilaAdmin/ListLimits": Need(ADMIN, for_tenant=True),
     "FilaAdmin/ResetLimit": _ADMIN,
     "FilaAdmin/CreateSchedule": _MANAGE,
     "FilaAdmin/UpdateSchedule": _MANAGE,
     "FilaAdmin/DeleteSchedule": _MANAGE,
     "FilaAdmin/PauseSchedule": _MANAGE,
+    "FilaAdmin/GetSchedule": _MANAGE,
     "FilaAdmin/ListSchedules": Need(MANAGE, "queue", filtered=True),
     "FilaAdmin/ListQueueVersions": _MANAGE,
     "FilaAdmin/GetQueueVersion": _MANAGE,

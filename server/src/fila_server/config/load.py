@@ -25,6 +25,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 import orjson
 
+from fila_server.config.cluster import Addresses, GroupName, LogPlace
+from fila_server.config.kafka import KafkaSettings
 from fila_server.config.kinds import Address, AddressOrOff, Duration, HostNames, Size
 from fila_server.config.schema import Config
 from fila_server.config.sections import Section
@@ -51,7 +53,17 @@ GONE = {"server.edge": "there is one edge, and nothing to choose"}
 RENAMED = {"redis.bind_address": "listen_addr"}
 """Settings by their earlier names, which are still read: the key that each has now."""
 
-_TEXT_KINDS = (Address, AddressOrOff, HostNames, Duration, Size)
+_KINDS_WITH_A_FORM = (
+    Address,
+    AddressOrOff,
+    HostNames,
+    Duration,
+    Size,
+    KafkaSettings,
+    GroupName,
+    LogPlace,
+    Addresses,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +84,7 @@ class Setting:
     @property
     def expected(self) -> str:
         """What would be right, to finish "must be ..."."""
-        if self.kind in _TEXT_KINDS:
+        if self.kind in _KINDS_WITH_A_FORM:
             bounds = f" from {self.meta.ge} to {self.meta.le} ms" if self.meta.ge is not None else ""
             return f"{self.kind.expected}{bounds}"
         if get_origin(self.kind) is Literal:
@@ -85,7 +97,7 @@ class Setting:
 
     def check(self, raw: object) -> Any:
         """Return the value as the struct holds it; ValueError when it is not `expected`."""
-        if self.kind in _TEXT_KINDS:
+        if self.kind in _KINDS_WITH_A_FORM:
             value = self.kind.parse(raw)
         elif get_origin(self.kind) is Literal:
             if raw not in get_args(self.kind):
@@ -190,6 +202,9 @@ def as_toml(value: object) -> str:
         return f'"{int(value)}ms"'
     if isinstance(value, Size):
         return f'"{int(value)}b"'
+    if isinstance(value, KafkaSettings):
+        pairs = [f'"{name}" = {orjson.dumps(text).decode()}' for name, text in value]
+        return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
     return str(value) if isinstance(value, int) else orjson.dumps(str(value)).decode()
 
 
@@ -315,6 +330,8 @@ def _nearest(word: str, known: list[str]) -> str:
 def _shown(raw: object) -> str:
     if isinstance(raw, bool):
         return str(raw).lower()
+    if isinstance(raw, dict):
+        return "another table"  # there may be secrets in it
     shown = orjson.dumps(raw).decode() if isinstance(raw, str) else " ".join(str(raw).split())
     return shown if len(shown) <= 80 else shown[:77] + "..."
 

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from fila_server.config.cluster import Cluster
 from fila_server.config.kinds import DAY_MS, GIB, KIB, MIB, Address, AddressOrOff, Duration, HostNames, Size
 from fila_server.config.sections import Auth, Section, Sinks, Telemetry, Tls
 
@@ -380,6 +381,13 @@ class History(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     roll_bytes: Annotated[
         int, Meta(ge=MIB, le=2**40, description="Or once all open files together have so many bytes.")
     ] = 256 * MIB
+    sign_key_file: Annotated[
+        str,
+        Meta(
+            description="Private Ed25519 key, PEM, that signs what is listed. "
+            "Needs cryptography: `pip install cryptography`."
+        ),
+    ] = ""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -398,6 +406,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     auth: Auth = Auth()
     tls: Tls = Tls()
     history: History = History()
+    cluster: Cluster = Cluster()
 
     def engine_settings(self) -> dict[str, int | str]:
         """What the core needs, flat: `{"scheduler.quantum": 1000, ...}`."""

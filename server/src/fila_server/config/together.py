@@ -8,8 +8,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from fila_server.config.cluster import check_cluster
+from fila_server.config.kafka import check_kafka
 from fila_server.config.kinds import Address
-from fila_server.config.schema import Config
+from fila_server.config.schema import Config, History
 from fila_server.config.sections import Telemetry, Tls
 from fila_server.errors import ConfigInvalid
 
@@ -18,7 +20,10 @@ def check(config: Config) -> None:
     """Raises ConfigInvalid, whose key is the setting to look at first."""
     _check_addresses(config)
     _check_telemetry(config.telemetry)
+    _check_history(config.history)
     check_tls(config.tls)
+    check_kafka(config.cluster.kafka)
+    check_cluster(config.cluster, config.server.listen_addr)
 
 
 def _check_addresses(config: Config) -> None:
@@ -28,6 +33,8 @@ def _check_addresses(config: Config) -> None:
         places["metrics.listen_addr"] = Address(config.metrics.listen_addr)
     if config.redis.enabled:
         places["redis.listen_addr"] = config.redis.listen_addr
+    if config.cluster.peer_addr:
+        places["cluster.peer_addr"] = Address(config.cluster.peer_addr)
     for (name, address), (later, other) in combinations(places.items(), 2):
         if _overlap(address, other):
             raise ConfigInvalid(
@@ -64,6 +71,15 @@ def _check_telemetry(telemetry: Telemetry) -> None:
             "telemetry.trace_sample: spans are sent to telemetry.otlp_endpoint, which is empty. Set it, or set "
             "telemetry.trace_sample to 0",
             key="telemetry.trace_sample",
+        )
+
+
+def _check_history(history: History) -> None:
+    if history.sign_key_file and not history.enabled:
+        raise ConfigInvalid(
+            "history.sign_key_file is given without history.enabled: nothing would be recorded, and nothing signed. "
+            "Set history.enabled to true, or take history.sign_key_file away",
+            key="history.sign_key_file",
         )
 
 

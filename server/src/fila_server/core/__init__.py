@@ -7,6 +7,6 @@ import sys
 _flags = sys.getdlopenflags()
 sys.setdlopenflags(_flags | os.RTLD_GLOBAL)
 try:
-    from fila_server.core.storage import checksum as checksum
+    from fila_server.core.structures import checksum as checksum
 finally:
     sys.setdlopenflags(_flags)

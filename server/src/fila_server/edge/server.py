@@ -29,6 +29,7 @@ from fila_server.edge.redis.port import RedisPort
 from fila_server.errors import ConfigInvalid, PortTaken, StartError
 from fila_server.services.handlers import Services, received_bytes_max
 from fila_server.services.identity import Identity
+from fila_server.telemetry.series import EdgeReading
 
 if TYPE_CHECKING:
     from fila_server.core.runtime.engine import CoreEngine
@@ -61,11 +62,8 @@ class EdgeServer:
                 serves_strangers=config.server.allow_anonymous,
                 takes_plain_keys=config.server.allow_plaintext,
             )
-        except (ImportError, OSError, RuntimeError) as error:
-            raise StartError(
-                f"the threads that serve cannot be made: {error}. They need nghttp2 and OpenSSL: install the wheel, "
-                "which brings both, or the system's libraries"
-            ) from error
+        except (OSError, RuntimeError) as error:
+            raise StartError(f"the threads that serve cannot be made: {error}") from error
         self._config = config
         self._broker = broker
         if tls.is_on:
@@ -128,6 +126,12 @@ class EdgeServer:
         await loop.run_in_executor(None, self._edge.join)
         self._calls.take_events()  # who is gone with the threads
         loop.remove_reader(self._edge.event_fd)
+
+    def reading(self) -> EdgeReading:
+        """What clients hold just now, for telemetry."""
+        held, unwritten = self._edge.counters(), self._broker.unwritten
+        unread_bytes = held["unread_bytes"] + unwritten.held_bytes
+        return EdgeReading(held["connections"], unread_bytes, unwritten.bytes_max)
 
     def _encrypt(self, tls: Tls, files: Files) -> None:
         """Set new connections up with these; those that are there go on."""

@@ -16,7 +16,7 @@ GROUP_MAX = 1024
 """Messages that are decided on together at most (core/threads/blocks.pxd)."""
 
 OF_ROW = ("pass", "kind", "queue", "channel", "fairness_key", "consumer")
-OF_ROW_TOO = ("at", "weight", "bucket", "reason", "messages")
+OF_ROW_TOO = ("at", "weight", "bucket", "reason", "messages", "priority")
 OF_MESSAGE = {
     "offsets": "offset",
     "attempts": "attempt",
@@ -30,6 +30,7 @@ OF_MESSAGE = {
 }
 """Lists of a decision, and what one of a message is called."""
 BETWEEN_KEYS = "\x1f"
+PRIORITY_USUAL = 1
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,9 @@ def flat(decisions: pa.Table) -> pa.Table:
             "throttle_keys", pc.binary_join(decisions.column("throttle_keys"), BETWEEN_KEYS)
         )
     plain = plain.take(rows)
+    if "priority" not in there:
+        usual = pa.repeat(pa.scalar(PRIORITY_USUAL, pa.int32()), len(rows))
+        plain = plain.append_column("priority", usual)  # of before there were others
     for name, of_one in OF_MESSAGE.items():
         if name in there:
             values = pc.list_flatten(lists) if name == "offsets" else each(decisions, name)

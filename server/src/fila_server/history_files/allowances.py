@@ -7,13 +7,14 @@ each delivery that came back gave its tokens back. A pass delivers last, so what
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from fila_server.core.structures.reference import ReferenceBucket
+from fila_server.core.structures.reference import LATENESS_S, ReferenceBucket
 
 A_LITTLE = Fraction(1, 10**6)
 """Of a token: the broker counts in doubles."""
@@ -39,13 +40,17 @@ class Key:
     cap: int = 0
     is_paused: bool = False
     rate: ReferenceBucket | None = None
+    is_committed: bool = False
+    """It has a committed rate, and may go before its turn."""
     is_shared: bool = False
     """Its numbers may be the queue's defaults, which changed."""
 
     @property
     def holds(self) -> bool:
-        """Whether it may keep a message from its turn."""
-        return bool(self.cap or self.is_paused or self.rate is not None or self.is_shared)
+        """Whether it may keep a message from its turn, or let it go before."""
+        return bool(
+            self.cap or self.is_paused or self.rate is not None or self.is_committed or self.is_shared
+        )
 
 
 @dataclass
@@ -91,7 +96,7 @@ class Allowances:
     def key_changed(self, change: Mapping[str, Any]) -> Key:
         """A row of kind `key`."""
         said = json.loads(change["value"])
-        key = Key(said["weight"], said["cap"], said["paused"])
+        key = Key(said["weight"], said["cap"], said["paused"], is_committed="committed" in said)
         if change["rate"] is not None:
             key.rate = ReferenceBucket(change["rate"], change["burst"], self.now_ns)
         self.keys[change["queue"], change["name"]] = key
@@ -101,7 +106,7 @@ class Allowances:
         """The numbers of its keys may be others now: they are not judged until one is set anew."""
         for (of, _), key in self.keys.items():
             if of == queue:
-                key.cap, key.rate, key.is_shared = 0, None, True
+                key.cap, key.rate, key.is_committed, key.is_shared = 0, None, False, True
 
     def queue_deleted(self, queue: str) -> None:
         """What was set for its keys went with it."""
@@ -113,6 +118,30 @@ class Allowances:
             name in self.limits or any(name.startswith(pattern) for pattern in self.patterns)
             for name in throttle_keys
         )
+
+    def only_limit(self, sets: Iterable[tuple[str, ...]]) -> str:
+        """The one limit that may hold messages which name these; "": none, another too, or nobody can say."""
+        names = set()
+        for throttle_keys in sets:
+            limiting = [name for name in throttle_keys if self.is_limited((name,))]
+            if len(limiting) != 1:
+                return ""
+            names.add(limiting[0])
+        return names.pop() if len(names) == 1 else ""
+
+    def at_once(self, name: str) -> int:
+        """For how many messages tokens of a limit can be spoken for at once; 0: nobody can say."""
+        limit = self.limits.get(name)
+        if limit is None or any(name.startswith(pattern) for pattern in self.patterns):
+            return 0
+        counts = [
+            math.floor(bucket.burst + bucket.rate * LATENESS_S)
+            for bucket, in_cost in limit.rates
+            if not in_cost
+        ]
+        if limit.slots:
+            counts.append(limit.slots)
+        return max(1, min(counts)) if counts else 0
 
     def taken(self, at: tuple[str, str, str], throttle_keys: tuple[str, ...], cost: int) -> str:
         """A message was delivered: what was not allowed about it, "" for nothing."""

@@ -9,6 +9,7 @@ chain is found by somebody who kept its head, the hash of its last entry.
     end              the run ended well; a gap KILLED ends one that did not
     checkpoint       beside the chain: a file that was made of the run up to the entry `of`, and its hash
     removed          retention removes everything up to the entry with this hash; it is listed before that happens
+    history          which history it is of, once entries are signed (signing.py)
 """
 
 from __future__ import annotations
@@ -51,15 +52,24 @@ def next_link(entries: Iterable[Entry], run: str) -> dict[str, Any]:
     before = [entry for entry in chained(entries) if entry["run"] <= run]
     if not before:
         return {"number": 1, "before": ""}
-    number = before[-1]["number"] + 1 if before[-1]["run"] == run else 1
-    return {"number": number, "before": entry_hash(before[-1])}
+    link = link_behind(before[-1])
+    return link if before[-1]["run"] == run else link | {"number": 1}
+
+
+def link_behind(entry: Entry) -> dict[str, Any]:
+    """Return the fields that tie an entry to this one, which is of the same run."""
+    link = {"number": entry["number"] + 1, "before": entry_hash(entry)}
+    return link | {"history": entry["history"]} if "history" in entry else link
 
 
 @dataclass
 class Found:
     """What came of a look at a chain."""
 
-    entries: int = 0
+    links: Sequence[Entry] = ()
+    """The entries that are in the chain, in its order."""
+    beside: int = 0
+    """Those that are not: of merged files, checkpoints, and of before there was a chain."""
     files: int = 0
     head: str = ""
     """The hash of the last entry."""
@@ -69,12 +79,17 @@ class Found:
     """How far the rest goes."""
 
 
-def check(directory: Path, head: str = "") -> Found:
-    """Look at every entry and every file of a history. head: of one that must be there, as somebody kept it."""
+def check(directory: Path, head: str = "", sums: Mapping[str, str] | None = None) -> Found:
+    """Look at every entry and every file of a history.
+
+    head: of an entry that must be there, as somebody kept it. sums: the hashes of the files that are there, by their
+    names in the list, where `directory` has the list alone.
+    """
     found = Found()
     entries = _read(directory, found)
     in_chain = chained(entries)
-    found.entries = len(in_chain)
+    found.links = in_chain
+    found.beside = len(entries) - len(in_chain)
     hashes = [entry_hash(entry) for entry in in_chain]
     found.head = hashes[-1] if hashes else ""
     _links(in_chain, hashes, found)
@@ -82,8 +97,8 @@ def check(directory: Path, head: str = "") -> Found:
     _others(entries, in_chain, set(hashes), found)
     replaced = {file for entry in entries for file in entry.get("replaces") or ()}
     for entry in entries:
-        _file(directory, entry, replaced, found)
-    if not entries:
+        _file(directory, entry, replaced, sums, found)
+    if not entries and sums is None:
         _unlisted(directory, found)
     if head and head not in hashes:
         found.wrong.append(
@@ -192,7 +207,9 @@ def _others(entries: Sequence[Entry], in_chain: Sequence[Entry], hashes: set[str
         )
 
 
-def _file(directory: Path, entry: Entry, replaced: set[str], found: Found) -> None:
+def _file(
+    directory: Path, entry: Entry, replaced: set[str], sums: Mapping[str, str] | None, found: Found
+) -> None:
     file = entry.get("file") or entry.get("checkpoint")
     if not file:
         return
@@ -200,10 +217,10 @@ def _file(directory: Path, entry: Entry, replaced: set[str], found: Found) -> No
     path = directory / file
     if not path.resolve().is_relative_to(directory.resolve()):
         found.wrong.append(f"{LIST}/{entry['_name']} names {file}, which is outside of the history")
-    elif not path.is_file():
+    elif not (path.is_file() if sums is None else file in sums):
         if file in replaced:
             found.noted.append(f"{file} was merged by compact and removed: it can no longer be verified")
         else:
             found.wrong.append(f"{file} is listed, and missing")
-    elif "sha256" in entry and file_hash(path) != entry["sha256"]:
+    elif "sha256" in entry and (file_hash(path) if sums is None else sums[file]) != entry["sha256"]:
         found.wrong.append(f"{file} was changed: its hash is not the one that was listed")

@@ -23,6 +23,8 @@ from fila_server.core.structures.reference import DEFERRED, IDLE, ReferenceFlow,
 READY, LEASED, DELAYED, UNKNOWN, OVER = "ready", "leased", "delayed", "unknown", "over"
 """UNKNOWN: it came or failed, and nothing says yet what becomes of it."""
 
+PRIORITY_USUAL = 1
+
 NOWHERE = 0
 """The place of a message whose place nobody knows; others count from 1."""
 
@@ -37,7 +39,8 @@ class Message:
     state: str = UNKNOWN
     failures: int = 0
     place: int = NOWHERE
-    """Those of one key go in the order of their places."""
+    """Those of one key and priority go in the order of their places."""
+    priority: int = PRIORITY_USUAL
     since_pass: int = 0
     """In which it took that place."""
     was_delayed: bool = False
@@ -45,6 +48,11 @@ class Message:
     due_ns: int = 0
     is_limited: bool = False
     throttle_keys: tuple[str, ...] = ()
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The lowest of a key goes first."""
+        return -self.priority, self.place
 
 
 @dataclass(slots=True, eq=False)
@@ -59,15 +67,24 @@ class Flow:
     is_held: bool = False
     """Its key has a cap, a rate or a pause."""
     reweighed_in: int = -1
+    reweighed: int = 0
+    """How often its weight changed."""
     ready: int = 0
     unknown: int = 0
     """Messages that may be ready or not."""
     named: set[str] = field(default_factory=set)
     """Throttle keys of its messages, since it had none left."""
+    sets: set[tuple[str, ...]] = field(default_factory=set)
+    """The same by message: which of them one names together."""
+    dearest: int = 0
+    cheapest: int = 0
+    """Of its messages' costs, since it had none left."""
+    came_back: bool = False
+    """A delivery did, since then."""
     newest: Message | None = None
     """Of those that took a place at the back."""
-    line: list[tuple[int, int, Message]] = field(default_factory=list)
-    """A heap by place; those that are not ready any more, or stand elsewhere now, are passed over."""
+    line: list[tuple[tuple[int, int], int, Message]] = field(default_factory=list)
+    """A heap by rank; those that are not ready any more, or stand elsewhere now, are passed over."""
 
 
 class ChannelTwin:
@@ -98,6 +115,7 @@ class ChannelTwin:
     def weighs(self, flow: Flow, weight: int, in_pass: int) -> None:
         """Its key's weight is another from now on."""
         flow.weight, flow.reweighed_in = weight, in_pass
+        flow.reweighed += 1
         self._ring.reweigh(flow.number, weight)
 
     def becomes_ready(
@@ -117,7 +135,7 @@ class ChannelTwin:
             if newest is not None and newest.cost != message.cost and _same_moment(newest, message):
                 self.is_unsure(flow)  # what its next turn pays for, nobody knows
         self._some_save |= message.cost > self._ring.quantum
-        heapq.heappush(flow.line, (message.place, message.offset, message))
+        heapq.heappush(flow.line, (message.rank, message.offset, message))
         flow.ready += 1
         if message.is_limited or flow.is_held:
             self.is_unsure(flow)
@@ -126,7 +144,7 @@ class ChannelTwin:
         if self._ring.place(flow.number) == IDLE:
             self._ring.join(flow.number)
             flow.is_loose = self.ended_early
-        elif old_place:
+        elif old_place or self.first(flow) is message:
             self._ring.again(flow.number)
 
     def delay_ends(self, message: Message, in_pass: int) -> None:
@@ -134,11 +152,13 @@ class ChannelTwin:
         flow = message.flow
         was_idle = flow.ready == 0
         self.becomes_ready(message, in_pass, was_delayed=True)
-        flow.is_loose |= was_idle and flow.is_sure
+        # Before the others of its key by its priority, it counts from a moment that is not known either.
+        flow.is_loose |= flow.is_sure and (was_idle or self.first(flow) is message)
 
     def comes_back(self, message: Message, in_pass: int) -> None:
         """A delivery that does not count: back to its place, and what it cost too, up to one grant."""
         flow = message.flow
+        flow.came_back = True
         self.becomes_ready(message, in_pass, old_place=True)
         if flow.reweighed_in == in_pass or message.place == NOWHERE:
             self.is_unsure(flow)
@@ -225,14 +245,16 @@ class ChannelTwin:
             flow.is_sure, flow.is_loose = not flow.is_held, False
             flow.line.clear()
             flow.named.clear()
+            flow.sets.clear()
+            flow.dearest, flow.came_back = 0, False
         elif flow.ready == 0:
             self._ring.leave(flow.number)
 
     def first(self, flow: Flow) -> Message | None:
         """The message of a key that goes next."""
         while flow.line:
-            place, _, message = flow.line[0]
-            if message.state == READY and message.place == place:
+            rank, _, message = flow.line[0]
+            if message.state == READY and message.rank == rank:
                 return message
             heapq.heappop(flow.line)
         return None
@@ -240,9 +262,15 @@ class ChannelTwin:
     def _judged(self, message: Message) -> str | None:
         flow = message.flow
         first = self.first(flow)
-        if first is not None and first.place < message.place and not _same_moment(first, message):
+        if first is not None and first.rank < message.rank and not _same_moment(first, message):
+            was_loose = flow.is_loose
             self.is_unsure(flow)
-            return f"offset {first.offset} of the same key was ready before it"
+            if was_loose and first.was_delayed:
+                return None
+            said = f"offset {first.offset} of the same key was ready"
+            if first.priority == message.priority:
+                return f"{said} before it"
+            return f"{said}, and its priority is {first.priority}, not {message.priority}"
         while True:
             number = self._ring.turn()
             assert number is not None, "the flow of what was delivered is in line"

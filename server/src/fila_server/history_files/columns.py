@@ -67,6 +67,7 @@ SCHEMAS = {
             pa.field("wait_held_ms", _INTS),
             pa.field("messages", pa.int64()),
             pa.field("places", _INTS),
+            pa.field("priority", pa.int32()),
         ]
     ),
     CHANGES: pa.schema(
@@ -106,6 +107,7 @@ DIFFERENCES = {
 DICTIONARIES = {
     DECISIONS: [
         *("kind", "queue", "channel", "fairness_key", "weight", "consumer", "bucket", "reason", "messages"),
+        "priority",
         *("throttle_keys.list.element", "costs.list.element", "attempts.list.element"),
         *("held_ms.list.element", "wait_no_consumer_ms.list.element", "wait_share_ms.list.element"),
         *("wait_throttle_ms.list.element", "wait_delay_ms.list.element", "wait_held_ms.list.element"),
@@ -220,6 +222,7 @@ def _decisions(
             _lists(_INTS, *lists["wait_held_ms"]),
             _or_null(_array(pa.int64(), columns, "many", runs)),
             _lists(_INTS, begins, columns["place"]),
+            _array(pa.int32(), columns, "priority", runs),
         ],
         schema=SCHEMAS[DECISIONS],
     )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from fila_server.history_files import chain, verifying
+    from fila_server.history_files import verifying
+    from fila_server.history_files.evidence import Evidence
 
 EXIT_DIFFERS = 3
 """Something was changed, or does not follow from what was taken in."""
@@ -35,17 +36,25 @@ def group() -> None:
     show_default=True,
     help="core: replay through the broker's own. reference: judge each delivery by what is promised.",
 )
-def verify(directory: Path, head: str, against: str) -> None:
+@click.option(
+    "--public-key",
+    "public_keys",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Check that this key signed every entry; repeat it for keys that followed one another.",
+)
+def verify(directory: Path, head: str, against: str, public_keys: tuple[Path, ...]) -> None:
     """Check the chain of a history's files, and replay what they hold through the core.
 
-    Exit code 3: something was changed, cut or added, a decision does not follow, or a promise was broken.
+    Exit code 3: something was changed, cut or added, is not signed, does not follow, or broke a promise.
 
     \b
     Example:
       fila-server history verify /var/lib/fila/history
     """
     try:
-        from fila_server.history_files import chain, upkeep
+        from fila_server.history_files import chain, evidence, signing, upkeep
 
         if against == "core":
             from fila_server.history_files import verifying
@@ -55,10 +64,14 @@ def verify(directory: Path, head: str, against: str) -> None:
         ) from None
     if not (directory / chain.LIST).is_dir():
         raise click.UsageError(f"{directory} holds no history: it has no folder {chain.LIST}")
-    found = chain.check(directory, head)
+    try:
+        keys = [signing.read_public(path) for path in public_keys]
+    except signing.KeyUnreadable as why:
+        raise click.UsageError(f"--public-key: {why}") from None
+    found = evidence.look(directory, head, keys)
     for said in found.wrong:
         click.echo(f"wrong: {said}")
-    if not (found.wrong or upkeep.entries(directory)):
+    if not (found.found.wrong or upkeep.entries(directory)):
         raise click.ClickException(
             f"{directory} lists no file: its broker has closed none yet, or all of it was removed; nothing was verified"
         )
@@ -80,7 +93,7 @@ def verify(directory: Path, head: str, against: str) -> None:
         sys.exit(EXIT_DIFFERS)
 
 
-def _judged(directory: Path, found: chain.Found) -> bool:
+def _judged(directory: Path, found: Evidence) -> bool:
     """Say what the slow judge makes of it; True: a promise was broken."""
     from fila_server.history_files import judging, upkeep
 
@@ -93,33 +106,21 @@ def _judged(directory: Path, found: chain.Found) -> bool:
             click.echo(f"broken: {wrong}")
     for said in judging.not_judged(judged):
         click.echo(f"not judged: {said}")
-    click.echo(_changed(found) or judging.answer(judged))
-    return any(each.outcome == judging.BROKEN for each in judged)
+    is_broken = any(each.outcome == judging.BROKEN for each in judged)
+    said = judging.answer(judged)
+    click.echo(said if is_broken and not found.wrong else found.answer(said.rstrip(".")))
+    return is_broken
 
 
-def _changed(found: chain.Found) -> str:
-    if not found.wrong:
-        return ""
-    more = f", and {len(found.wrong) - 1} more" if len(found.wrong) > 1 else ""
-    return f"This history was changed: {found.wrong[0]}{more}."
-
-
-def answer(found: chain.Found, verdicts: list[verifying.Verdict]) -> str:
+def answer(found: Evidence, verdicts: list[verifying.Verdict]) -> str:
     """Return the verdict in a sentence or two."""
     from fila_server.history_files import verifying
 
     wrong = [verdict for verdict in verdicts if verdict.outcome in verifying.WRONG]
-    if found.wrong:
-        return _changed(found)
-    if wrong:
+    if wrong and not found.wrong:
         return f"This history does not follow. {wrong[0].run}: {wrong[0].said}."
     same = [verdict for verdict in verdicts if verdict.outcome == verifying.SAME]
-    links = (
-        f"{found.entries:,} entries are one chain, and their {found.files:,} files are as they were listed"
-    )
-    said = f"Consistent: {links if found.entries else 'its files form no chain'}; {_replayed(same, len(verdicts))}"
-    head = f" Its head is {found.head}." if found.head else ""
-    return f"{said}. Only a head that was kept shows that nobody made all of it anew.{head}"
+    return found.answer(_replayed(same, len(verdicts)))
 
 
 def _replayed(same: list[verifying.Verdict], of: int) -> str:

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from fila_server.history_files import chain, columns
 from fila_server.history_files.chain import LIST
+from fila_server.history_files.signing import Signer
 from fila_server.version import core_fingerprint, version
 
 RECORDED_BY = b"fila.history.recorded_by"
@@ -91,9 +92,10 @@ class OpenFile:
 class RunFiles:
     """What one run of the broker records. Every call may raise OSError, and then leaves nothing half listed."""
 
-    def __init__(self, directory: Path, run: str, sample: int) -> None:
+    def __init__(self, directory: Path, run: str, sample: int, signer: Signer | None = None) -> None:
         self._directory = directory
         self._run = run
+        self._signer = signer
         self._sample = sample
         self._number = 0
         self._open: dict[str, OpenFile] = {}
@@ -185,8 +187,8 @@ class RunFiles:
 
     def _list(self, stem: str, entry: dict[str, Any], first_ms: int, last_ms: int) -> None:
         link = self._link or chain.next_link(listed(self._directory), self._run)
-        written = write_entry(self._directory, stem, entry | link, first_ms, last_ms)
-        self._link = {"number": link["number"] + 1, "before": chain.entry_hash(written)}
+        written = write_entry(self._directory, stem, entry | link, first_ms, last_ms, self._signer)
+        self._link = chain.link_behind(written)
         self._ended_ms = max(self._ended_ms, last_ms)
 
 
@@ -202,14 +204,21 @@ def listed(directory: Path) -> list[dict[str, Any]]:
 
 
 def write_entry(
-    directory: Path, stem: str, entry: dict[str, Any], first_ms: int, last_ms: int
+    directory: Path,
+    stem: str,
+    entry: dict[str, Any],
+    first_ms: int,
+    last_ms: int,
+    signer: Signer | None = None,
 ) -> dict[str, Any]:
-    """Put one entry into the list, whole or not at all; returns it."""
+    """Put one entry into the list, signed if somebody signs, whole or not at all; returns it."""
     entry = entry | {
         "version": columns.VERSION,
         "first_at": moment(first_ms).isoformat(),
         "last_at": moment(last_ms).isoformat(),
     }
+    if signer is not None:
+        entry = signer.signed(entry)
     path = directory / LIST / f"{stem}.json"
     aside = path.with_name(f"_{path.name}")
     descriptor = os.open(aside, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)

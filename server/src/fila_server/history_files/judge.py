@@ -19,16 +19,19 @@ from fila_server.history_files.channel_twin import (
     DELAYED,
     LEASED,
     OVER,
+    PRIORITY_USUAL,
     READY,
     UNKNOWN,
     ChannelTwin,
     Flow,
     Message,
 )
+from fila_server.history_files.lines import Line
 
 NOT_JUDGED = (
     "waits, and how long messages were held (replay compares them)",
-    "how keys share a limit that holds them, and how channels and consumers take turns",
+    "how keys share a limit of costs alone, several limits, or one that lets all go at once that wait",
+    "how channels and consumers take turns",
     "limits by a pattern, budgets, limits that learn, shadows",
     "the pace of delivery: whether a message could have gone sooner",
     "the order of a queue with strict key order, dedup, and what scripts decided",
@@ -40,6 +43,7 @@ DELAYS_TOGETHER_MAX = 512
 """If more delays end in one pass, some may end in the next."""
 ENDED = ("acked", "dead_lettered", "dropped")
 CAME = ("enqueued", "redriven", "rewound")
+OF_LIMITS = ("throttled", "released")
 HAS_NO_ROW_YET = "no row"
 
 NOT_WHOLE = "of queues that were there before the recording"
@@ -61,6 +65,11 @@ class Row(NamedTuple):
     cost: int
     attempt: int
     held_ms: int
+    bucket: str = ""
+    """Of `throttled` and `released`: the limit."""
+    messages: int = 1
+    """Of `throttled`: how many began to wait, of which this is the first. Its cost is that of all."""
+    priority: int = PRIORITY_USUAL
 
 
 @dataclass
@@ -71,6 +80,8 @@ class Judgement:
     deliveries: int = 0
     turns: int = 0
     """Deliveries whose turn was judged."""
+    shares: int = 0
+    """Deliveries that waited for a limit, of keys whose shares of it were judged."""
     wrong: list[str] = field(default_factory=list)
     """The first few faults, a sentence each."""
     faults: int = 0
@@ -90,6 +101,8 @@ class Channel:
     is_blurred: bool = False
     messages: dict[int, Message] = field(default_factory=dict)
     delays: list[tuple[int, int, Message]] = field(default_factory=list)
+    lines: dict[str, Line] = field(default_factory=dict)
+    """The keys that wait for a limit, by its name."""
     last_consumer: int = 0
     last_count: int = 0
 
@@ -146,6 +159,11 @@ class Judge:
         if kind == "limit":
             self._allowed.limit_changed(change)
             self._a_limit_may_hold()
+            for channel in self._channels.values():
+                for line in channel.lines.values():
+                    line.forget_all()
+                if not self._allowed.at_once(change["name"]):
+                    channel.lines.pop(change["name"], None)
         elif kind == "key":
             self._key_changed(queue, change)
         elif kind in ("queue_created", "queue_updated"):
@@ -212,6 +230,10 @@ class Judge:
             or settings.get("key_order") == "KEY_ORDER_STRICT"
             or bool(settings.get("ttl_to_dlq") or settings.get("key_limit"))
         )
+        if flow.is_held:
+            for channel in self._channels.values():
+                for line in channel.lines.values():
+                    line.steps_out(flow)
         if flow.is_held and flow.ready:
             self._turns_of(queue, flow).is_unsure(flow)
 
@@ -231,8 +253,14 @@ class Judge:
         message = Message(row.offset, flow, row.cost)
         channel.turns.is_unknown(message)
         if not channel.queue.endswith(".dlq"):
-            message.throttle_keys = row.throttle_keys
+            message.throttle_keys, message.priority = row.throttle_keys, row.priority
             flow.named.update(row.throttle_keys)
+            if row.throttle_keys not in flow.sets:
+                flow.sets.add(row.throttle_keys)
+                for limit, line in channel.lines.items():
+                    line.look(flow, self._at_once(flow, limit), self._pass)
+        flow.cheapest = min(flow.cheapest, row.cost) if flow.dearest else row.cost
+        flow.dearest = max(flow.dearest, row.cost)
         channel.messages[row.offset] = message
         return message
 
@@ -240,6 +268,9 @@ class Judge:
 
     def _decided(self, row: Row, following: str) -> None:
         channel = self._channel(row.queue, row.channel)
+        if row.kind in OF_LIMITS:
+            self._waits(channel, row)
+            return
         if channel.is_blurred:
             if row.kind == "delivered":
                 self.found.deliveries += 1
@@ -263,6 +294,33 @@ class Judge:
             self._ends_badly(channel, message, row, following)
         elif row.kind in ENDED:
             self._is_over(channel, message, row)
+
+    def _waits(self, channel: Channel, row: Row) -> None:
+        """Messages begin to wait for a limit, or one of them goes on."""
+        if channel.is_blurred or not channel.is_whole:
+            return
+        line = channel.lines.get(row.bucket)
+        if line is None:
+            line = channel.lines[row.bucket] = Line(row.bucket, self._quantum)
+        flow = channel.turns.flow(row.key, row.weight)
+        line.waits(flow, row.throttle_keys, row.messages if row.kind == "throttled" else -1)
+        line.look(flow, self._at_once(flow, row.bucket), self._pass)
+
+    def _at_once(self, flow: Flow, limit: str) -> int:
+        """How many tokens of a limit can be spoken for at once; 0: a key may be held by something else, too."""
+        is_alone = not flow.is_held and self._allowed.only_limit(flow.sets) == limit
+        return self._allowed.at_once(limit) if is_alone else 0
+
+    def _share(self, channel: Channel, message: Message, row: Row) -> None:
+        """Whether the keys that wait for the limit that it named share it as is promised."""
+        flow = message.flow
+        for limit, line in channel.lines.items():
+            at_once = self._at_once(flow, limit)
+            line.look(flow, at_once, self._pass)
+            said = line.goes(flow, row.cost, at_once)
+            self.found.shares += said is not None
+            if said:
+                self._fault(row, said)
 
     def _comes(self, channel: Channel, row: Row, following: str) -> None:
         if row.kind == "rewound":
@@ -303,8 +361,13 @@ class Judge:
             self._fault(row, f"it failed {message.failures} times, and counted as {row.attempt}")
         if message.state == DELAYED:
             self._fault(row, f"it is delayed for {(message.due_ns - self._now_ns) / 1e6:.0f} ms more")
-        if self._settings.get(channel.queue, {}).get("paused"):
+        settings = self._settings.get(channel.queue, {})
+        if settings.get("paused"):
             self._fault(row, "its queue is paused")
+        if channel.name in settings.get("paused_channels", ()):
+            self._fault(row, "its channel is paused")
+        if channel.lines:
+            self._share(channel, message, row)
         if message.state == READY:
             self._turn(channel, message, row)
         else:
@@ -390,6 +453,7 @@ class Judge:
                 self._allowed.ended(at, message.throttle_keys, message.cost, back=True)
         channel.messages.clear()
         channel.delays.clear()
+        channel.lines.clear()
 
     # --- the end of a pass ---------------------------------------------------------------------
 
@@ -419,6 +483,9 @@ def _what_follows(rows: list[Row]) -> list[str]:
     newest: dict[tuple[str, str, int], str] = {}
     found = []
     for row in reversed(rows):
+        if row.kind in OF_LIMITS:
+            found.append("")
+            continue
         at = (row.queue, row.channel, row.offset)
         found.append(newest.get(at, HAS_NO_ROW_YET))
         newest[at] = row.kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -20,7 +20,6 @@ from fila_server.history_files.segments import Entry, FileUnreadable, Segment, s
 KEPT, BROKEN, UNREAD = "promises kept", "promise broken", "not judged"
 END = 2**63
 """Behind the last pass."""
-_OF_BUCKETS = pa.array(["throttled", "released"])
 QUANTUM = 1000
 """scheduler.quantum, where it was not set."""
 
@@ -34,6 +33,22 @@ class Judged:
     judgement: Judgement = field(default_factory=Judgement)
     said: str = ""
     """Why it was not judged, or how far."""
+
+
+def as_json(judged: Judged) -> dict[str, Any]:
+    """As another process is told of it."""
+    return {
+        "run": judged.run,
+        "outcome": judged.outcome,
+        "judgement": vars(judged.judgement),
+        "said": judged.said,
+    }
+
+
+def from_json(said: Mapping[str, Any]) -> Judged:
+    """What another process said."""
+    judgement = Judgement(**said["judgement"] | {"not_judged": Counter(said["judgement"]["not_judged"])})
+    return Judged(said["run"], said["outcome"], judgement, said["said"])
 
 
 class Unjudged(Exception):
@@ -126,15 +141,16 @@ def _changes(changes: Iterable[pa.Table]) -> Iterator[tuple[int, dict[str, Any]]
 def _rows(decisions: Iterable[pa.Table]) -> Iterator[tuple[int, Row]]:
     names = (
         *("pass", "kind", "queue", "channel", "fairness_key", "weight", "consumer", "throttle_keys"),
-        *("offset", "cost", "attempt", "held_ms"),
+        *("offset", "cost", "attempt", "held_ms", "bucket", "messages", "priority"),
     )
     sets: dict[str, tuple[str, ...]] = {"": ()}
     for part in decisions:
         listed = flat(part)
-        listed = listed.filter(pc.invert(pc.is_in(listed.column("kind"), _OF_BUCKETS)))
-        for number, kind, queue, channel, key, weight, consumer, named, offset, cost, attempt, held_ms in zip(
-            *(listed.column(name).to_pylist() for name in names), strict=True
+        columns = (listed.column(name).to_pylist() for name in names)
+        for number, kind, queue, channel, key, weight, consumer, named, offset, *rest in zip(
+            *columns, strict=True
         ):
+            cost, attempt, held_ms, bucket, messages, priority = rest
             throttle_keys = sets.get(named or "")
             if throttle_keys is None:
                 throttle_keys = sets[named] = tuple(named.split(BETWEEN_KEYS))
@@ -142,7 +158,7 @@ def _rows(decisions: Iterable[pa.Table]) -> Iterator[tuple[int, Row]]:
                 number,
                 Row(
                     *(kind, queue, channel, key or "", weight, consumer or 0, throttle_keys, offset),
-                    *(round(cost * 1000), attempt or 0, held_ms or 0),
+                    *(round(cost * 1000), attempt or 0, held_ms or 0, bucket or "", messages or 1, priority),
                 ),
             )
 
@@ -158,9 +174,15 @@ def answer(judged: Sequence[Judged]) -> str:
     if not deliveries:
         return "No delivery could be judged."
     turns = sum(each.judgement.turns for each in judged)
+    shares = sum(each.judgement.shares for each in judged)
     return (
         f"Promises kept: each of {deliveries:,} deliveries was one lease at a time, of its cost and within its limits; "
-        f"whose turn it was could be judged of {turns:,}, and each went in its turn."
+        f"whose turn it was could be judged of {turns:,}, and each went in its turn"
+        + (
+            f"; {shares:,} waited for a limit beside others, and each key got its share of it."
+            if shares
+            else "."
+        )
     )
 
 

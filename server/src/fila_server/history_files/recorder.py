@@ -24,6 +24,7 @@ from fila_server.config.schema import History
 from fila_server.core.history.tap import RecordedBlock, Recording
 from fila_server.history_files import columns, upkeep
 from fila_server.history_files.files import RunFiles
+from fila_server.history_files.signing import Signer
 
 log = structlog.get_logger("fila_server.history_files")
 
@@ -46,13 +47,20 @@ class Bounds:
 class Recorder:
     """Writes what one core records until that core is closed."""
 
-    def __init__(self, recording: Recording, settings: History, run: str | None = None) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        settings: History,
+        run: str | None = None,
+        signer: Signer | None = None,
+    ) -> None:
         self._recording = recording
         self._directory = Path(settings.dir)
         self._bounds = Bounds(
             settings.roll_ms, settings.roll_bytes, settings.retention_bytes, settings.retention_age_ms
         )
         self._sample = settings.sample
+        self._signer = signer
         self._run = run or f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.urandom(3).hex()}"
         self._files: RunFiles | None = None
         self._gaps: list[tuple[int, int, str]] = []
@@ -115,8 +123,8 @@ class Recorder:
 
     def _opened(self) -> RunFiles:
         if self._files is None:
-            files = RunFiles(self._directory, self._run, self._sample)
-            for run in upkeep.end_dead_runs(self._directory, time.time_ns() // 1_000_000):
+            files = RunFiles(self._directory, self._run, self._sample, self._signer)
+            for run in upkeep.end_dead_runs(self._directory, time.time_ns() // 1_000_000, self._signer):
                 log.info("history.gap_marked", run=run)
             self._files = files
         return self._files

@@ -11,6 +11,7 @@ from typing import Any
 
 from fila_server.history_files.chain import LIST, chained, next_link
 from fila_server.history_files.files import listed, sync, write_entry
+from fila_server.history_files.signing import Signer
 
 KILLED = "the broker was killed, or had no time to close its files"
 
@@ -20,7 +21,7 @@ def entries(directory: Path) -> list[dict[str, Any]]:
     return sorted(listed(directory), key=lambda entry: (entry.get("first_at") or "", entry["_path"].name))
 
 
-def end_dead_runs(directory: Path, now_ms: int) -> list[str]:
+def end_dead_runs(directory: Path, now_ms: int, signer: Signer | None = None) -> list[str]:
     """Mark the end of each run that was killed as a gap, and remove its half files; returns those runs."""
     ended = []
     for mark in sorted((directory / LIST).glob("_*.open")):
@@ -42,6 +43,7 @@ def end_dead_runs(directory: Path, now_ms: int) -> list[str]:
                 {"gap": KILLED, "run": run} | link,
                 since_ms,
                 max(now_ms, since_ms),
+                signer,
             )
             mark.unlink()
             ended.append(run)

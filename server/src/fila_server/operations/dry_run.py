@@ -30,6 +30,7 @@ TIME_S_MAX = 2.0
 DEFAULT_KEY = "default"
 _TENANT = "fila-tenant"
 _WEIGHT_MAX, _COST_MIN, _COST_MAX = 1000, 0.001, 1_000_000.0
+_PRIORITY_USUAL, _PRIORITY_MAX = 1, 3
 
 
 class DryRun:
@@ -112,10 +113,14 @@ class DryRun:
             before.cost,
         )
         reported.before.throttle_keys.extend(before.throttle_keys)
+        if before.HasField("priority"):
+            reported.before.priority = before.priority
         hooked: Routing | None = None
         if router is not None:
             hooked, reported.error = self._ask(router, queue, message)
         self._route(reported.after, dict(message.headers), hooked)
+        if not self._config.priority_header and before.HasField("priority"):
+            reported.after.priority = before.priority  # its producer's word, as far as anybody knows
         refused = self._name_key_limit(reported.after)
         reported.error = reported.error or refused
 
@@ -136,6 +141,10 @@ class DryRun:
         tenant = headers.get(_TENANT, "")
         reported.fairness_key = headers.get(config.fairness_key_header, "") or DEFAULT_KEY
         reported.weight, reported.cost = 1, 1.0
+        if config.priority_header in headers:
+            priority = _priority(_number(headers[config.priority_header]))
+            if priority != _PRIORITY_USUAL:
+                reported.priority = priority
         if not tenant:
             if config.weight_header in headers:
                 reported.weight = _weight(_number(headers[config.weight_header]))
@@ -253,6 +262,10 @@ def _number(text: str) -> float:
 
 def _weight(weight: float) -> int:
     return int(weight) if 1 <= weight <= _WEIGHT_MAX else _WEIGHT_MAX if weight > _WEIGHT_MAX else 1
+
+
+def _priority(priority: float) -> int:
+    return _PRIORITY_USUAL if math.isnan(priority) else int(min(max(priority, 0), _PRIORITY_MAX))
 
 
 def _cost(cost: float) -> float:

@@ -16,13 +16,17 @@ from fila_server.broker.gate import Gate
 from fila_server.broker.mirror import DEFAULT_CHANNEL, DLQ_SUFFIX
 from fila_server.broker.speed import Speeds
 from fila_server.core.protocol import commands, seam_frames
+from fila_server.operations import pauses
 from fila_server.operations.forecast import Interval, Rivals, Situation, Unknown, Waiters, forecast
 from fila_server.operations.past import Past
+from fila_server.operations.pauses import Names
 from fila_server.operations.requests import AdminRules, check_own_key
 from fila_server.telemetry.snapshot import text_of
 
 SERVED_KEYS_MAX = 10
 THOUSANDTHS = 1000.0
+_ITS_OWN = (pb.ExplainKeyResponse.STATE_THROTTLED, pb.ExplainKeyResponse.STATE_HIGHER_FIRST)
+"""What a message waits for itself, whatever its key's next one waits for."""
 _ASIDE = (
     pb.ExplainKeyResponse.STATE_PAUSED,
     pb.ExplainKeyResponse.STATE_CAPPED,
@@ -40,8 +44,9 @@ class Explaining:
         self._check = check
         self._messages = Gate("GetMessage calls", at_once=16)
 
-    async def explain(self, request: pb.ExplainKeyRequest, caller: Caller) -> bytes:
-        """A tenant is told about its own key only, and nothing of others: no shares, no names, no consumers."""
+    async def explain(self, request: pb.ExplainKeyRequest, caller: Caller, names: Names) -> bytes:
+        """A tenant is told about its own key only, and nothing of others: no shares, no names, no consumers. Who paused
+        it is told as far as `names` lets it through."""
         self._check.explained_key(request)
         check_own_key(caller, request.fairness_key)
         reply = await self._broker.call(
@@ -50,6 +55,15 @@ class Explaining:
         reported = explained(reply, request, self._broker.speeds, time.monotonic())
         if caller.tenant:
             hide_others(reported)
+        elif reported.state == pb.ExplainKeyResponse.STATE_PAUSED:
+            found = None
+            for name in (
+                pauses.of_key(request.queue, request.fairness_key),
+                pauses.of_channel(request.queue, request.channel or DEFAULT_CHANNEL),
+                pauses.of_queue(request.queue),
+            ):
+                found = found or await pauses.read(self._broker.call, name)
+            pauses.tell(reported.pause, found, names)
         return reported.SerializeToString()
 
     async def message(self, request: pb.GetMessageRequest, caller: Caller, *, quotes: bool) -> bytes:
@@ -102,6 +116,7 @@ class Explaining:
                 offset=found.offset,
                 fairness_key=found.fairness_key,
                 enqueued_at=found.enqueued_at,
+                priority=found.priority if found.HasField("priority") else None,
             )
             for letter in peeked.messages:
                 if letter.metadata.offset == found.offset:
@@ -118,11 +133,12 @@ class Explaining:
             commands.EXPLAIN_KEY, ask_forecast(request.queue, request.channel, key)
         )
         of_key = pb.ExplainKeyResponse.FromString(reply)
-        in_line = reported.cause == pb.ExplainKeyResponse.STATE_THROTTLED
-        if not in_line or of_key.state in _ASIDE:
+        if reported.cause not in _ITS_OWN or of_key.state in _ASIDE:
             reported.cause = of_key.state
             reported.blocking_bucket = of_key.blocking_bucket
-        if of_key.HasField("until") and reported.blocking_bucket == of_key.blocking_bucket:
+            reported.blocking_part, reported.blocking_rate = of_key.blocking_part, of_key.blocking_rate
+        is_behind = reported.cause == pb.ExplainKeyResponse.STATE_HIGHER_FIRST
+        if of_key.HasField("until") and reported.blocking_bucket == of_key.blocking_bucket and not is_behind:
             reported.until.CopyFrom(of_key.until)
         looks = self._broker.speeds.of_channel(request.queue, request.channel or DEFAULT_CHANNEL)
         outcome = forecast(situation_of(reply), looks, max(reported.place, 1))
@@ -166,7 +182,8 @@ def situation_of(reply: bytes) -> Situation:
         weight=max(facts.weight, 1),
         cap=facts.cap,
         is_paused=reported.state == pb.ExplainKeyResponse.STATE_PAUSED,
-        is_delayed=reported.state == pb.ExplainKeyResponse.STATE_DELAYED,
+        is_delayed=reported.state
+        in (pb.ExplainKeyResponse.STATE_DELAYED, pb.ExplainKeyResponse.STATE_SUCCEEDS),
         head_cost=facts.head_cost,
         mean_cost=facts.mean_cost,
         usual_cost=facts.usual_cost,
@@ -178,6 +195,9 @@ def situation_of(reply: bytes) -> Situation:
         own_rate=facts.key_rate,
         own_tokens=facts.key_level,
         own_burst=facts.key_burst,
+        committed_rate=facts.committed_rate,
+        committed_tokens=facts.committed_level,
+        others_committed=facts.others_committed,
         weight_by_policy=max(facts.weight_by_policy, 1),
         is_aside=reported.state in _ASIDE,
         own_held=reported.in_flight,
@@ -240,11 +260,14 @@ def _put_served(
 
 
 def hide_others(reported: pb.ExplainKeyResponse) -> None:
-    """Take out what it says of others: shares, who stands in front or beside, and an offset, which counts them."""
+    """Take out what it says of others: shares, who stands in front or beside, what a shared limit learned and when it
+    was refused, and an offset, which counts them."""
     for field in (
         "share",
         "due_share",
         "blocking_bucket",
+        "learned_per_second",
+        "refused_at",
         "served_meanwhile",
         "consumers",
         "returning_offset",

@@ -17,7 +17,7 @@ import heapq
 import itertools
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -185,6 +185,8 @@ class Firing:
         changes, now_ms = kept.changes, self._now_ms()
         settings = kept.definition.settings
         plan = kept.timetable.plan(kept.due_ms, now_ms, settings.missed)
+        if settings.paused:  # it was due when it was paused
+            plan = replace(plan, next_ms=0)
         try:
             await self._carry_out(kept, plan, changes)
         except errors.Unavailable:

@@ -22,20 +22,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import pairwise
 
 from fila_server.broker.speed import Look
+from fila_server.operations.channel_speed import (
+    FAR_S,
+    SPEED_OF_S,
+    Speed,
+    rate_of_last,
+    speed_error,
+    speed_seen,
+    was_served_lately,
+)
 
-FULL_WAIT_MS = 100.0
-"""Between two looks at which messages waited so long for a turn, on average, and at least one all the time, the
-consumers did all they could."""
-FULL_STRETCHES_MIN = 3
-"""Fewer looks between which nobody had room say too little about the speed."""
-SPEED_OF_S = 10.0
-"""At least so much of the last looks makes the speed; for what takes longer, as much as that takes."""
-SPEED_ERROR_MIN = 0.04
-SPEED_ERROR_UNSURE = 0.7
-"""Where the consumers were never full: they may be able to do more than they were asked to."""
 SPREAD_OF_WORK = 0.78
 """How far into [least, most] nine of ten lie, on the logarithm; found by simulation."""
 LIKELY_OF_WORK = 0.95
@@ -56,11 +54,14 @@ BUCKET_SPREAD_DOWN = 0.87
 """As SPREAD_OF_WORK, towards the least, in a line: fewer keys come to it that have nothing there; likewise."""
 BUCKET_EARLY, BUCKET_LATE = 0.97, 1.05
 """What the last message in a bucket's line may be early or late by; likewise."""
+SHARED_MIN = 0.02
+"""Of the speed, at least so much is taken to be left beyond what is committed."""
+BUCKET_EXACT_S = 0.01
+"""Where each turn in a line is for whole messages and a consumer has room, tokens come at moments that are known."""
 ARRIVALS_MAX = 0.8
 """Of the speed; beyond, arrivals meanwhile would make the time endless."""
 NINE_OF_TEN = 1.645
 """Standard deviations on either side."""
-FAR_S = 30 * 24 * 3600.0
 
 
 class Unknown(Enum):
@@ -115,6 +116,12 @@ class Waiters:
     """Other keys in the line; their weights and work in tokens."""
 
     @property
+    def is_even(self) -> bool:
+        """A round grants each key whole messages, so that nobody saves for one."""
+        grants = (self.weight, *(rivals.weight for rivals in self.rivals))
+        return all(abs(grant - round(grant)) < 1e-6 for grant in grants)
+
+    @property
     def messages(self) -> float:
         return self.own + sum(rivals.work for rivals in self.rivals)
 
@@ -166,6 +173,12 @@ class Situation:
     """Of these, what may go at once."""
     own_burst: float = 0.0
     """The most that may ever go at once; 0 where there is no rate."""
+    committed_rate: float = 0.0
+    """Of its messages, those a second that go before those of keys that are not within theirs; 0 is none."""
+    committed_tokens: float = 0.0
+    """Of these, what may go at once."""
+    others_committed: float = 0.0
+    """Cost a second of other keys that have something, which goes first likewise."""
     weight_by_policy: int = 1
     """What it weighs without an operator's word."""
     is_aside: bool = False
@@ -190,6 +203,7 @@ class Situation:
         cap: int | None = None,
         rate: float | None = None,
         burst: float | None = None,
+        committed: float | None = None,
         is_paused: bool | None = None,
     ) -> Situation:
         """The same, were the key's policy another; what is None stays. 0 is no operator's weight, no cap, no rate, and
@@ -203,6 +217,10 @@ class Situation:
         )
         if rate is not None or burst is not None:
             changed = _with_rate(changed, rate, burst)
+        if committed is not None:
+            most = max(committed, 1.0) if committed else 0.0
+            tokens = min(self.committed_tokens, most) if self.committed_rate else most
+            changed = replace(changed, committed_rate=committed, committed_tokens=tokens)
         if changed.weight != self.weight:
             by = changed.weight / self.weight
             waiters = self.waiters.reweighed(by) if self.waiters is not None else None
@@ -234,21 +252,6 @@ def _with_rate(situation: Situation, rate: float | None, burst: float | None) ->
 
 
 @dataclass(frozen=True, slots=True)
-class _Speed:
-    """Cost a second, how much comes meanwhile, and how wrong that may be."""
-
-    per_s: float
-    arrivals_per_s: float
-    growth_per_s: float
-    """Messages that came and did not go; below 0 where more went."""
-    stretches: tuple[tuple[float, float], ...]
-    """(seconds, cost) between two looks, oldest first, scaled to today's consumers."""
-    unscaled: tuple[tuple[float, float], ...]
-    """The same as it was: consumers that came and left before will do so again."""
-    is_sure: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Work:
     least: float
     likely: float
@@ -264,14 +267,14 @@ def forecast(situation: Situation, looks: Sequence[Look], place: int = 1) -> Int
     waiters = situation.waiters
     if waiters is not None and waiters.rate <= 0:
         return Unknown.NO_TOKENS
-    if situation.consumers == 0 and situation.waiting_pulls == 0 and not _was_served_lately(looks):
+    if situation.consumers == 0 and situation.waiting_pulls == 0 and not was_served_lately(looks):
         return Unknown.NO_CONSUMER
-    speed = _speed(situation, looks)
+    speed = speed_seen(looks, situation.consumers, situation.usual_cost)
     if speed is None:
         return Unknown.NOT_WATCHED
     if speed.per_s <= 0:
         return Unknown.NO_CONSUMER
-    turn = _of_turns(situation, speed, place)
+    turn = _of_rings(situation, speed, place)
     own_s = max(place - situation.own_tokens, 0.0) / situation.own_rate if situation.own_rate else 0.0
     turn = (max(turn[0], own_s), max(turn[1], own_s), max(turn[2], own_s * 1.1))
     if waiters is None:
@@ -293,7 +296,7 @@ def forecast(situation: Situation, looks: Sequence[Look], place: int = 1) -> Int
 
 def speed_of(situation: Situation, looks: Sequence[Look]) -> float:
     """Cost a second that the channel sends while messages wait for it, in thousandths; 0 where nobody can say."""
-    speed = _speed(situation, looks)
+    speed = speed_seen(looks, situation.consumers, situation.usual_cost)
     return speed.per_s if speed is not None else 0.0
 
 
@@ -304,92 +307,39 @@ def _interval(earliest_s: float, likely_s: float, latest_s: float) -> Interval:
     return Interval(min(earliest, likely), likely, max(likely, latest))
 
 
-# --- the speed --------------------------------------------------------------------------------
+# --- those within their committed rate, and all others ---------------------------------------
 
 
-def _was_served_lately(looks: Sequence[Look]) -> bool:
-    recent = [look for look in looks if looks[-1].at_s - look.at_s <= 3 * SPEED_OF_S]
-    return len(recent) > 1 and recent[-1].served > recent[0].served
-
-
-def _speed(situation: Situation, looks: Sequence[Look]) -> _Speed | None:
-    pairs = [(before, now) for before, now in pairwise(looks) if now.at_s > before.at_s]
-    if situation.consumers:
-        pairs = [pair for pair in pairs if pair[0].consumers and pair[1].consumers]
-    full = [pair for pair in pairs if _is_full(*pair)]
-    is_sure = len(full) >= FULL_STRETCHES_MIN
-    used = full if is_sure else [pair for pair in pairs if pair[1].served > pair[0].served]
-    if len(used) < FULL_STRETCHES_MIN:
-        return None
-    unscaled = tuple((now.at_s - before.at_s, float(now.served - before.served)) for before, now in used)
-    scales = (_scale(situation, before, now) for before, now in used)
-    stretches = tuple(
-        (seconds, cost * scale) for (seconds, cost), scale in zip(unscaled, scales, strict=True)
+def _of_rings(situation: Situation, speed: Speed, place: int) -> tuple[float, float, float]:
+    """Seconds until its turn on either ring comes. What others have committed goes before what all share; of the
+    key's messages some go within its own committed rate, and meanwhile the rest goes by its share."""
+    committed = situation.committed_rate * situation.mean_cost
+    first = committed + situation.others_committed
+    if first <= 0:
+        return _of_turns(situation, speed, place)
+    shared = speed.slowed(max(1 - first / speed.per_s, SHARED_MIN))
+    if committed <= 0:
+        return _of_turns(situation, shared, place)
+    per_s = situation.committed_rate * min(1.0, speed.per_s / first)
+    rest = max(place - situation.committed_tokens, 0.0)
+    # Both serve it at the same time.
+    earliest, likely, latest = (
+        rest / (per_s / spread + place / share_s) if share_s > 0 else 0.0
+        for spread, share_s in zip((0.95, 1.0, 1.1), _of_turns(situation, shared, place), strict=True)
     )
-    seconds = looks[-1].at_s - looks[0].at_s
-    arrivals = (looks[-1].enqueued - looks[0].enqueued) * situation.usual_cost / seconds
-    growth = (looks[-1].enqueued - looks[0].enqueued - looks[-1].leased + looks[0].leased) / seconds
-    per_s = _rate(stretches, SPEED_OF_S)
-    return _Speed(per_s, arrivals, growth, stretches, unscaled, is_sure)
-
-
-def _is_full(before: Look, now: Look) -> bool:
-    waited_ms = now.waited_ms - before.waited_ms
-    at_least_one_ms = (now.at_s - before.at_s) * 1000
-    return waited_ms >= max(at_least_one_ms, FULL_WAIT_MS * (now.leased - before.leased))
-
-
-def _scale(situation: Situation, before: Look, now: Look) -> float:
-    """As if today's consumers had been there."""
-    then = (before.consumers + now.consumers) / 2
-    return situation.consumers / then if situation.consumers and then else 1.0
-
-
-def _rate(stretches: Sequence[tuple[float, float]], of_s: float) -> float:
-    """Over the last `of_s` seconds of them, and at least the last one."""
-    seconds = cost = 0.0
-    for stretch_s, stretch_cost in reversed(stretches):
-        if seconds >= of_s:
-            break
-        seconds += stretch_s
-        cost += stretch_cost
-    return cost / seconds if seconds else 0.0
-
-
-def _speed_error(speed: _Speed, ahead_s: float) -> float:
-    """How wrong, on the logarithm, the speed will be about the next `ahead_s` seconds: half of it as if consumers had
-    been the same all the time, half as they came and left."""
-    error = (_hindsight(speed.stretches, ahead_s) + _hindsight(speed.unscaled, ahead_s)) / 2
-    error = math.hypot(error, SPEED_ERROR_MIN)
-    return error if speed.is_sure else math.hypot(error, SPEED_ERROR_UNSURE)
-
-
-def _hindsight(stretches: Sequence[tuple[float, float]], ahead_s: float) -> float:
-    """How wrong the speed of a while was about the seconds after it, wherever that can be looked up."""
-    step_s = sum(seconds for seconds, _ in stretches) / len(stretches)
-    most = max(len(stretches) // 3, 1)
-    steps = min(max(round(ahead_s / step_s), 1), most)
-    behind = min(max(steps, round(SPEED_OF_S / step_s), 1), max(len(stretches) - steps, 1))
-    squares: list[float] = []
-    for at in range(behind, len(stretches) - steps + 1):
-        before = _rate(stretches[at - behind : at], FAR_S)
-        after = _rate(stretches[at : at + steps], FAR_S)
-        if before > 0 and after > 0:
-            squares.append(math.log(after / before) ** 2)
-    error = math.sqrt(sum(squares) / len(squares)) if squares else 0.3
-    # What is longer than can be looked up may drift on.
-    return min(error * math.sqrt(max(ahead_s / (steps * step_s), 1.0)), 2.0)
+    one_s = situation.usual_cost / speed.per_s
+    return earliest, likely, latest if situation.room else latest + _nth(1, FINISHING_SPREAD) * one_s
 
 
 # --- turns -----------------------------------------------------------------------------------
 
 
-def _of_turns(situation: Situation, speed: _Speed, place: int) -> tuple[float, float, float]:
+def _of_turns(situation: Situation, speed: Speed, place: int) -> tuple[float, float, float]:
     """Seconds until its turn comes and somebody has room: earliest, likely, latest."""
     work = _work_before(situation, speed, place)
     room = situation.room * situation.usual_cost
     likely_s = max(work.likely - room, 0.0) / speed.per_s
-    per_s = _rate(speed.stretches, max(SPEED_OF_S, min(likely_s, FAR_S)))
+    per_s = rate_of_last(speed.stretches, max(SPEED_OF_S, min(likely_s, FAR_S)))
     if per_s <= 0:
         per_s = speed.per_s
     one_s = situation.usual_cost / per_s
@@ -397,7 +347,7 @@ def _of_turns(situation: Situation, speed: _Speed, place: int) -> tuple[float, f
         return 0.0, 0.0, one_s
     gone = max((work.likely - room) / situation.usual_cost, 1.0)
     likely_s = gone * one_s
-    error = _speed_error(speed, likely_s) * NINE_OF_TEN
+    error = speed_error(speed, likely_s) * NINE_OF_TEN
     finishing_down = math.log(gone / _nth(gone, -FINISHING_SPREAD))
     finishing_up = math.log(_nth(gone, FINISHING_SPREAD) / gone)
     down = math.hypot(error, finishing_down, SPREAD_OF_WORK * math.log(work.likely / work.least))
@@ -411,18 +361,18 @@ def _nth(n: float, deviations: float) -> float:
     return n * max(1 - 1 / (9 * n) + deviations / (3 * math.sqrt(n)), 0.02) ** 3
 
 
-def _round_s(situation: Situation, speed: _Speed) -> float:
+def _round_s(situation: Situation, speed: Speed) -> float:
     """One turn of everybody else; nothing where somebody has room anyway."""
     if situation.room:
         return 0.0
     return situation.round_work / speed.per_s
 
 
-def _work_before(situation: Situation, speed: _Speed, place: int) -> _Work:
+def _work_before(situation: Situation, speed: Speed, place: int) -> _Work:
     own = situation.head_cost + (place - 1) * situation.mean_cost
     if place == 1:
         round_work = (situation.rivals_weight + situation.weight) * situation.quantum
-        first = situation.before_its_turn + situation.rounds_to_save * round_work + own
+        first = situation.before_its_turn + situation.rounds_to_save * situation.round_work + own
         least = min(situation.before_its_turn, round_work) * 0.5 + own
         most = first + situation.before_its_turn * 0.5
         if situation.cap and situation.own_held >= situation.cap:
@@ -469,7 +419,7 @@ def _work_before(situation: Situation, speed: _Speed, place: int) -> _Work:
 
 
 def _of_bucket(
-    situation: Situation, waiters: Waiters, speed: _Speed, place: int
+    situation: Situation, waiters: Waiters, speed: Speed, place: int
 ) -> tuple[float, float, float]:
     """Seconds until its token is there: earliest, likely, latest. Its line is a ring, and the bucket the speed at which
     that is served."""
@@ -477,13 +427,15 @@ def _of_bucket(
     per_s = waiters.rate / channels
     # What comes to the line is what it gives, and its part of what the channel's backlog grows by.
     growth_per_s = speed.growth_per_s * min(waiters.messages / max(situation.ready, 1), 1.0)
-    line = _Speed(per_s, max(per_s + growth_per_s, 0.0), 0.0, (), (), True)
+    line = Speed(per_s, max(per_s + growth_per_s, 0.0), 0.0, (), (), True)
     part = min(place / max(situation.backlog, 1), 1.0)
     tokens = max(round(part * waiters.own), 1) if place > 1 else 1
     work = _work_before(waiters.as_situation(), line, tokens)
     earliest_s, likely_s, latest_s = (
         max(each - waiters.level / channels, 0.0) / per_s for each in (work.least, work.likely, work.most)
     )
+    if place == 1 and situation.room and waiters.is_even:
+        return likely_s - BUCKET_EXACT_S, likely_s, likely_s + BUCKET_EXACT_S
     if place == 1:
         return earliest_s * 0.95, likely_s, latest_s * 1.1
     down = BUCKET_SPREAD_DOWN * math.log(work.likely / work.least)

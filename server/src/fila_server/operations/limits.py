@@ -6,10 +6,13 @@ The core keeps the table of limits and judges by it (core/scheduling/limits.pxd)
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from fila.v1 import limit_pb2 as pb
-from fila_server.access.admission import Caller
+from fila.v1.admin_pb2 import QueueConfig
+from fila_server.access.admission import Admission, Caller
 from fila_server.broker.calls import Broker
+from fila_server.broker.gate import GateByName
 from fila_server.config.schema import Limits
 from fila_server.core.protocol import commands
 from fila_server.errors import Invalid, LimitExceeded
@@ -23,16 +26,18 @@ SLOTS_MAX = 1_000_000_000
 AMOUNT_MAX = 1e12
 PERIOD_MS_MIN, PERIOD_MS_MAX = 1_000, 366 * 24 * 3600 * 1000
 ANCHOR_MS_MAX = 100_000 * 24 * 3600 * 1000
-LISTED_MAX = 1_000
+LISTED_DEFAULT, LISTED_MAX = 100, 1_000
 
 _UNITS = (pb.Limit.UNIT_UNSPECIFIED, pb.Limit.UNIT_MESSAGES, pb.Limit.UNIT_COST)
 
 
 class LimitCalls:
-    """Answers SetLimit, and checks what the core answers itself."""
+    """Answers SetLimit and ListLimits, and checks what the core answers itself."""
 
-    def __init__(self, broker: Broker, limits: Limits) -> None:
+    def __init__(self, broker: Broker, limits: Limits, admission: Admission) -> None:
         self._broker = broker
+        self._admission = admission
+        self._own_looks = GateByName("calls of this tenant", at_once=4)
         self._name_bytes_max = min(NAME_BYTES_MAX, limits.throttle_key_bytes_max)
         self._key_bytes_max = limits.throttle_key_bytes_max
 
@@ -68,7 +73,32 @@ class LimitCalls:
             raise Invalid("limit_name", "must not be empty")
         self._bytes("limit_name", request.limit_name, self._name_bytes_max)
 
-    def list(self, request: pb.ListLimitsRequest) -> None:
+    async def list(self, request: pb.ListLimitsRequest, caller: Caller) -> bytes:
+        """Limits; of a tenant's key those that its own messages meet. Raises Invalid, LimitExceeded."""
+        self._check_listing(request)
+        if not caller.tenant:
+            return await self._broker.call(commands.LIST_LIMITS, request.SerializeToString())
+        async with self._own_looks.of(caller.tenant):
+            return (await self._own(request, caller)).SerializeToString()
+
+    async def _own(self, request: pb.ListLimitsRequest, caller: Caller) -> pb.ListLimitsResponse:
+        """A name that is not among its own is as one that nothing limits."""
+        listed = pb.ListLimitsResponse()
+        most = request.max_limits or LISTED_DEFAULT
+        for name in own_names(self._broker.queue_configs, caller, self._admission):
+            begins = name.startswith(request.prefix) and name.encode() > request.after.encode()
+            if name != request.throttle_key if request.throttle_key else not begins:
+                continue
+            asked = pb.ListLimitsRequest(throttle_key=name)
+            reply = await self._broker.call(commands.LIST_LIMITS, asked.SerializeToString())
+            found = pb.ListLimitsResponse.FromString(reply).limits
+            if found and len(listed.limits) == most:
+                listed.more = True
+                break
+            listed.limits.extend(hide_others(each, name) for each in found)
+        return listed
+
+    def _check_listing(self, request: pb.ListLimitsRequest) -> None:
         for field in ("prefix", "after", "throttle_key"):
             self._bytes(field, getattr(request, field), self._key_bytes_max)
         if request.max_limits > LISTED_MAX:
@@ -151,6 +181,24 @@ def _unit(field: str, unit: pb.Limit.Unit) -> pb.Limit.Unit:
     if unit not in _UNITS:
         raise Invalid(f"{field}.unit", f"must be 1 (messages) or 2 (cost), got {unit}")
     return unit or pb.Limit.UNIT_MESSAGES
+
+
+def own_names(configs: Mapping[str, QueueConfig], caller: Caller, admission: Admission) -> list[str]:
+    """The throttle keys that a tenant's messages name in queues that it knows, in the order of their bytes."""
+    beginnings = {
+        config.key_limit
+        for queue, config in configs.items()
+        if config.key_limit and admission.sees(caller, queue)
+    }
+    return sorted((beginning + caller.tenant for beginning in beginnings), key=str.encode)
+
+
+def hide_others(state: pb.LimitState, name: str) -> pb.LimitState:
+    """Take out what it says of others: for whom else the limit was set, and what all of them together do."""
+    state.limit.name, state.of_tenant = name, True
+    for field in ("waiting", "passed_total", "held_total", "would_hold_total", "throttle_keys"):
+        state.ClearField(field)
+    return state
 
 
 def _number(field: str, value: float, least: float, most: float) -> None:

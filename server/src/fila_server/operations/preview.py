@@ -60,7 +60,7 @@ class Previewing:
             now,
             policy,
             config.key_defaults if config is not None else pb.KeyDefaults(),
-            queue_is_paused=config is not None and config.paused,
+            channel_is_paused=config is not None and (config.paused or channel in config.paused_channels),
         )
         looks = self._broker.speeds.of_channel(request.queue, channel)
         reported = pb.PreviewKeyPolicyResponse(pending=now.backlog)
@@ -132,7 +132,7 @@ def under(
     policy: pb.SetKeyPolicyRequest,
     defaults: pb.KeyDefaults | None = None,
     *,
-    queue_is_paused: bool = False,
+    channel_is_paused: bool = False,
 ) -> Situation:
     """The situation, were this policy set in a queue with these defaults. Raises Invalid."""
 
@@ -149,12 +149,16 @@ def under(
         cap = defaults.max_in_flight
     if policy.rate_by_default:
         rate, burst = defaults.rate_per_second, defaults.burst
+    committed = policy.committed_per_second if given("committed_per_second") else None
+    if policy.committed_by_default:
+        committed = defaults.committed_per_second
     return now.under(
         weight=policy.weight if given("weight") else None,
         cap=cap,
         rate=rate,
         burst=burst,
-        is_paused=policy.paused or queue_is_paused if given("paused") else None,
+        committed=committed,
+        is_paused=policy.paused or channel_is_paused if given("paused") else None,
     )
 
 

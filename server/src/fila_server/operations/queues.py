@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Awaitable, Sequence
+from bisect import bisect_right
+from collections.abc import Awaitable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from fila.v1 import admin_pb2 as pb
@@ -22,7 +24,7 @@ from fila_server.broker.gate import Gate, GateByName
 from fila_server.broker.mirror import DEFAULT_CHANNEL, DLQ_SUFFIX
 from fila_server.broker.unwritten import PAGE_BYTES_MAX
 from fila_server.config.schema import Limits
-from fila_server.core.protocol import commands
+from fila_server.core.protocol import commands, seam_frames
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations import changes, pauses, rules, versions
@@ -31,7 +33,7 @@ from fila_server.operations.dry_run import LAST_DEFAULT, DryRun
 from fila_server.operations.keys import find_keys, key_policies
 from fila_server.operations.preview import Previewing
 from fila_server.operations.redrive import Redrive, drop
-from fila_server.operations.requests import AdminRules, check_own_key
+from fila_server.operations.requests import PAGE_MAX, AdminRules, check_own_key
 from fila_server.operations.seeking import preview_seek
 from fila_server.operations.statistics import Statistics
 
@@ -53,6 +55,7 @@ class Queues:
         self._own_looks = GateByName("calls of this tenant", at_once=4)
         """Tenants': one with many queues keeps no operator waiting, and no other tenant."""
         self._peeks = Gate("PeekMessages calls", at_once=4)
+        self._lists = Gate("ListPending calls", at_once=4)
         self._dry_runs = Gate("DryRunPolicy calls", at_once=1)
 
     async def create(self, request: pb.CreateQueueRequest, caller: Caller) -> bytes:
@@ -69,22 +72,27 @@ class Queues:
             caller,
             kept=pauses.forgotten(request.name)
             + versions.created(request.name, config, caller)
-            + (
-                pauses.begun(request.name, None, caller, time.time_ns() // 1_000_000)
-                if config.paused
-                else b""
+            + b"".join(
+                pauses.begun(name, caller, time.time_ns() // 1_000_000)
+                for name in _paused_by(request.name, config)
             ),
         )
         if not (had_dlq and self._admission.sees(caller, request.name + DLQ_SUFFIX)):
             return reply
         return pb.CreateQueueResponse(queue_id=request.name, adopted_dlq=True).SerializeToString()
 
-    async def get(self, request: pb.GetQueueRequest, _caller: Caller) -> bytes:
+    async def get(self, request: pb.GetQueueRequest, caller: Caller) -> bytes:
         self._check.queue(request)
+        # Asked first: of settings that change meanwhile it is too old, and whoever expects it is refused. One that is
+        # too new would let an update undo a change that its caller never saw.
+        version = await versions.newest(self._broker.call, request.queue) or 1
         reply = await self._broker.call(commands.GET_QUEUE, request.SerializeToString())
         got = pb.GetQueueResponse.FromString(reply)
         rules.report_defaults(got.config, self._durability)
-        got.version = await versions.newest(self._broker.call, request.queue) or 1
+        got.version = version
+        if got.config.paused:
+            paused = await pauses.read(self._broker.call, pauses.of_queue(request.queue))
+            pauses.tell(got.pause, paused, partial(self._admission.may_name, caller))
         return got.SerializeToString()
 
     async def dry_run(self, request: pb.DryRunPolicyRequest, _caller: Caller) -> bytes:
@@ -134,8 +142,9 @@ class Queues:
             config = rules.complete(rules.merge(current, request), self._limits, default_channel=False)
             self._broker.hooks.check_scripts(config.on_enqueue_script, config.on_failure_script)
             kept, version = await versions.updated(self._broker.call, request, current, config, caller)
-            if config.paused != current.paused:
-                kept += await self._pause_kept(request.queue, None, caller, is_paused=config.paused)
+            before, now = _paused_by(request.queue, current), _paused_by(request.queue, config)
+            for name in sorted(before ^ now | _paused_again(request, current, config)):
+                kept += await self._pause_kept(name, caller, is_paused=name in now, comment=request.comment)
             complete = pb.UpdateQueueRequest(
                 queue=request.queue, config=config, update_mask=request.update_mask, comment=request.comment
             )
@@ -152,34 +161,59 @@ class Queues:
         request.DiscardUnknownFields()  # what a client put behind its fields is not for the core
         kept = b""
         if request.HasField("paused"):
-            key = request.fairness_key
-            kept = await self._pause_kept(request.queue, key, caller, is_paused=request.paused)
+            name = pauses.of_key(request.queue, request.fairness_key)
+            kept = await self._pause_kept(name, caller, is_paused=request.paused, comment=request.comment)
         return await carry_out(
             self._broker.call, "SetKeyPolicy", commands.SET_KEY_POLICY, request, caller, kept=kept
         )
 
-    async def _pause_kept(self, queue: str, key: str | None, caller: Caller, *, is_paused: bool) -> bytes:
+    async def _pause_kept(self, name: bytes, caller: Caller, *, is_paused: bool, comment: str) -> bytes:
         """What a change that pauses or resumes keeps of itself."""
         now_ms = time.time_ns() // 1_000_000
-        return await pauses.changed(self._broker.call, queue, key, caller, now_ms, is_paused=is_paused)
+        return await pauses.changed(
+            self._broker.call, name, caller, now_ms, is_paused=is_paused, comment=comment
+        )
 
     async def list_queues(self, request: pb.ListQueuesRequest, caller: Caller) -> bytes:
-        listed = pb.ListQueuesResponse.FromString(
-            await self._broker.call(commands.LIST_QUEUES, request.SerializeToString())
-        )
-        if caller.number is not None:
-            seen = [queue for queue in listed.queues if self._admission.sees(caller, queue.name)]
-            if caller.tenant:
-                seen = await self._own_queues(sorted(queue.name for queue in seen), caller.tenant)
-                listed.tenant = caller.tenant
-            del listed.queues[:]
-            listed.queues.extend(seen)
-        if not caller.tenant:
-            for queue in listed.queues:
-                queue.breaker_state = worst_breaker(self._broker.hooks.status(queue.name))
-        # The core has them in the order of its table.
-        listed.queues.sort(key=lambda queue: queue.name)
+        self._check.list_queues(request)
+        listed = pb.ListQueuesResponse(cluster_node_count=1, tenant=caller.tenant)
+        names = self._names_asked_for(request, caller)
+        listed.matched = len(names)
+        if request.page_token:
+            names = names[bisect_right(names, request.page_token) :]
+        if request.page_size and len(names) > request.page_size:
+            names = names[: request.page_size]
+            listed.next_page_token = names[-1]
+        if caller.tenant:
+            listed.queues.extend(await self._own_queues(names, caller.tenant))
+            return listed.SerializeToString()
+        listed.queues.extend(await self._listed(names))
+        for queue in listed.queues:
+            queue.breaker_state = worst_breaker(self._broker.hooks.status(queue.name))
         return listed.SerializeToString()
+
+    async def _listed(self, names: Sequence[str]) -> list[pb.QueueInfo]:
+        """The queues of these names that there are, in order; of many all are asked for."""
+        if not names:
+            return []
+        asked = seam_frames.QueuesAsked()
+        if len(names) <= PAGE_MAX:
+            asked.names.extend(name.encode() for name in names)
+        reply = await self._broker.call(commands.LIST_QUEUES, asked.SerializeToString())
+        wanted = set(names)
+        found = [each for each in pb.ListQueuesResponse.FromString(reply).queues if each.name in wanted]
+        # The core has them in the order of its table.
+        return sorted(found, key=lambda queue: queue.name)
+
+    def _names_asked_for(self, request: pb.ListQueuesRequest, caller: Caller) -> list[str]:
+        """Of the queues that the caller may know of, in order; those that are asked for alone are looked at."""
+        prefix, part = request.prefix.lower(), request.containing.lower()
+        names: Iterable[str] = self._broker.queue_configs
+        if prefix or part:
+            names = [name for name in names if name.lower().startswith(prefix) and part in name.lower()]
+        if caller.number is not None:
+            names = [name for name in names if self._admission.sees(caller, name)]
+        return sorted(names)
 
     async def list_channels(self, request: pb.ListChannelsRequest, caller: Caller) -> bytes:
         self._check.queue(request)
@@ -194,6 +228,12 @@ class Queues:
             ]
             del listed.channels[:]
             listed.channels.extend(seen)
+        config = self._broker.queue_configs.get(request.queue)
+        paused = {*config.paused_channels} if config is not None else set()
+        for channel in listed.channels:
+            if channel.name in paused:
+                found = await pauses.read(self._broker.call, pauses.of_channel(request.queue, channel.name))
+                pauses.tell(channel.pause, found, partial(self._admission.may_name, caller))
         listed.channels.sort(key=lambda channel: channel.name)
         return listed.SerializeToString()
 
@@ -275,11 +315,21 @@ class Queues:
                 unwritten.give(PAGE_BYTES_MAX)
             return reply
 
+    async def pending(self, request: pb.ListPendingRequest, caller: Caller) -> bytes:
+        self._check.pending(request)
+        self._check_channel("FilaAdmin/ListPending", caller, request.queue, request.channel)
+        async with self._lists:
+            return await self._broker.call(commands.LIST_PENDING, request.SerializeToString())
+
     async def key_policies(self, request: events_pb2.ListKeyPoliciesRequest, caller: Caller) -> bytes:
         self._check.queue(request)
         check_own_key(caller, request.fairness_key)
         async with self._own_looks.of(caller.tenant) if caller.tenant else self._looks:
-            return (await key_policies(self._broker, request)).SerializeToString()
+            reported = await key_policies(self._broker, request)
+            if not caller.tenant:
+                names = partial(self._admission.may_name, caller)
+                await pauses.tell_of_keys(self._broker.call, request.queue, reported.policies, names)
+            return reported.SerializeToString()
 
     async def preview_key_policy(self, request: pb.PreviewKeyPolicyRequest, _caller: Caller) -> bytes:
         self._check.preview_key_policy(request)
@@ -288,12 +338,15 @@ class Queues:
 
     async def find_keys(self, request: watch_pb2.FindKeysRequest, caller: Caller) -> bytes:
         self._check.find_keys(request)
-        channel = request.channel or "default"
-        if not self._admission.may_watch(caller, request.queue, channel):
-            words = RPCS["FilaAdmin/FindKeys"].words
-            raise errors.PermissionDenied.on_queue(words, f"{request.queue}:{channel}")
+        self._check_channel("FilaAdmin/FindKeys", caller, request.queue, request.channel)
         async with self._looks:
             return (await find_keys(self._broker, request)).SerializeToString()
+
+    def _check_channel(self, rpc: str, caller: Caller, queue: str, channel: str) -> None:
+        """Refuse a channel that the caller may not look at, of a queue that it may."""
+        channel = channel or DEFAULT_CHANNEL
+        if not self._admission.may_watch(caller, queue, channel):
+            raise errors.PermissionDenied.on_queue(RPCS[rpc].words, f"{queue}:{channel}")
 
     async def seek(self, request: pb.SeekChannelRequest, caller: Caller) -> bytes:
         self._check.seek(request)
@@ -332,6 +385,24 @@ class Queues:
             who = caller.name if caller.number is not None else ""
             changes.report("Redrive", request, caller.peer, who, reply)
             raise
+
+
+def _paused_by(queue: str, config: pb.QueueConfig) -> set[bytes]:
+    """The names of the pauses that these settings hold: the queue's, and those of channels."""
+    names = {pauses.of_channel(queue, channel) for channel in config.paused_channels}
+    return names | {pauses.of_queue(queue)} if config.paused else names
+
+
+def _paused_again(request: pb.UpdateQueueRequest, before: pb.QueueConfig, now: pb.QueueConfig) -> set[bytes]:
+    """The names of the pauses that the update asks for again, so that they may get another reason: the queue's, and
+    where the same channels are paused as before, the one of the channel that is named last."""
+    asked, names = set(request.update_mask.paths), set()
+    if "paused" in asked and now.paused:
+        names.add(pauses.of_queue(request.queue))
+    channels = now.paused_channels
+    if "paused_channels" in asked and channels and {*channels} == {*before.paused_channels}:
+        names.add(pauses.of_channel(request.queue, channels[-1]))
+    return names
 
 
 async def on_channel(admission: Admission, caller: Caller, request: Any, call: Awaitable[bytes]) -> bytes:

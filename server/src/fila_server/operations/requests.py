@@ -16,10 +16,13 @@ from fila_server.config.schema import Limits
 from fila_server.config.sections import Sinks
 from fila_server.errors import Invalid, LimitExceeded, PermissionDenied
 from fila_server.operations import rules
+from fila_server.operations.queue_numbers import QUEUES_REPORTED_MAX
 from fila_server.operations.trouble_facts import ACKNOWLEDGED, acknowledged_ms
 
 READ_LOG_BATCH_MAX = 10_000
 PEEK_MESSAGES_MAX = 1_000
+PAGE_MAX = 1_000
+"""Of queues."""
 STATS_KEYS_MAX = 10_000
 REDRIVE_OFFSETS_MAX = 1_000
 RUN_ID_BYTES_MAX = 128
@@ -121,6 +124,10 @@ class AdminRules:
         self.view(request)
         self._at_most("max_messages", request.max_messages, PEEK_MESSAGES_MAX)
 
+    def pending(self, request: pb.ListPendingRequest) -> None:
+        self.view(request)
+        self._at_most("max_messages", request.max_messages, PEEK_MESSAGES_MAX)
+
     def stats(self, request: pb.GetStatsRequest) -> None:
         self.queue(request)
         if request.channel:
@@ -208,12 +215,15 @@ class AdminRules:
     def key_policy(self, request: pb.SetKeyPolicyRequest) -> None:
         self.changed_queue(request)
         self._fairness_key(request.fairness_key)
+        self._bytes("comment", request.comment, COMMENT_BYTES_MAX)
         self._at_most("weight", request.weight, rules.WEIGHT_MAX)
         rules.check_rate("rate_per_second", request.rate_per_second, rules.RATE_MIN)
         rules.check_rate("burst", request.burst, 1.0)
+        rules.check_rate("committed_per_second", request.committed_per_second, rules.RATE_MIN)
         for field, own in (
             ("cap_by_default", ("max_in_flight",)),
             ("rate_by_default", ("rate_per_second", "burst")),
+            ("committed_by_default", ("committed_per_second",)),
         ):
             if getattr(request, field) and any(request.HasField(name) for name in own):
                 raise Invalid(field, f"goes without {' and '.join(own)}: the queue's default, or a number")
@@ -241,7 +251,7 @@ class AdminRules:
         if request.order not in watch_pb2.WatchStatsRequest.Order.values():
             known = ", ".join(map(str, watch_pb2.WatchStatsRequest.Order.values()))
             raise Invalid("order", f"must be one of {known}, got {request.order}")
-        self._at_most("top", request.top, WATCHED_KEYS_MAX)
+        self._at_most("top", request.top, WATCHED_KEYS_MAX if request.queues else QUEUES_REPORTED_MAX)
         self._watched_keys(request)
 
     def series(self, request: watch_pb2.GetSeriesRequest) -> None:
@@ -314,6 +324,13 @@ class AdminRules:
     def versions(self, request: version_pb2.ListQueueVersionsRequest) -> None:
         self.queue(request)
         self._at_most("limit", request.limit, VERSIONS_MAX)
+
+    def list_queues(self, request: pb.ListQueuesRequest) -> None:
+        """What names begin with, or have in them, and how many of them."""
+        self._bytes("prefix", request.prefix, rules.NAME_WITH_SUFFIX_BYTES_MAX)
+        self._bytes("containing", request.containing, rules.NAME_WITH_SUFFIX_BYTES_MAX)
+        self._bytes("page_token", request.page_token, rules.NAME_WITH_SUFFIX_BYTES_MAX)
+        self._at_most("page_size", request.page_size, PAGE_MAX)
 
     def find_keys(self, request: watch_pb2.FindKeysRequest) -> None:
         """A queue, a channel, and how the keys begin."""

@@ -192,8 +192,14 @@ def _check_scripts(config: _Config, limits: Limits) -> None:
 
 
 def _check_headers(config: _Config, limits: Limits) -> None:
-    for name in ("fairness_key_header", "weight_header", "cost_header"):
+    for name in ("fairness_key_header", "weight_header", "cost_header", "priority_header"):
         _check_length(f"config.{name}", getattr(config, name), limits.header_key_bytes_max)
+    if config.priority_header and config.key_order == admin_pb2.KEY_ORDER_STRICT:
+        raise Invalid(
+            "config.priority_header",
+            "must be empty where config.key_order is strict, because then no message of a key goes before an earlier "
+            "one: leave out the one or the other",
+        )
     if len(config.throttle_key_headers) > limits.throttle_keys_max:
         raise LimitExceeded(
             "config.throttle_key_headers",
@@ -230,12 +236,14 @@ def _check_enums(config: _Config, _limits: Limits) -> None:
 
 
 def _check_channels(config: _Config, _limits: Limits) -> None:
-    if len(config.channels) > CHANNELS_MAX:
-        raise LimitExceeded("config.channels", f"must be at most {CHANNELS_MAX}, got {len(config.channels)}")
-    for i, channel in enumerate(config.channels):
-        check_name(f"config.channels[{i}]", channel, bytes_max=NAME_BYTES_MAX)
-        if channel in config.channels[:i]:
-            raise Invalid(f"config.channels[{i}]", f'must be named once, got "{channel}" again')
+    for field in ("channels", "paused_channels"):
+        names, place = getattr(config, field), f"config.{field}"
+        if len(names) > CHANNELS_MAX:
+            raise LimitExceeded(place, f"must be at most {CHANNELS_MAX}, got {len(names)}")
+        for i, channel in enumerate(names):
+            check_name(f"{place}[{i}]", channel, bytes_max=NAME_BYTES_MAX)
+            if channel in names[:i]:
+                raise Invalid(f"{place}[{i}]", f'must be named once, got "{channel}" again')
 
 
 def _check_intake(config: _Config, limits: Limits) -> None:
@@ -263,6 +271,7 @@ def _check_key_defaults(config: _Config, _limits: Limits) -> None:
     defaults = config.key_defaults
     check_rate("config.key_defaults.rate_per_second", defaults.rate_per_second, RATE_MIN)
     check_rate("config.key_defaults.burst", defaults.burst, 1.0)
+    check_rate("config.key_defaults.committed_per_second", defaults.committed_per_second, RATE_MIN)
     if defaults.burst and not defaults.rate_per_second:
         raise Invalid(
             "config.key_defaults.burst", "needs a rate: give config.key_defaults.rate_per_second, too"

@@ -31,6 +31,7 @@ from fila_server.operations.firing import (
     deletion_frame,
     message_of,
 )  # fmt: skip
+from fila_server.operations.requests import COMMENT_BYTES_MAX
 from fila_server.operations.timetable import Timetable
 
 SCHEDULES_MAX = 10_000
@@ -48,7 +49,7 @@ def wall_ms() -> int:
 
 
 class Schedules:
-    """Answers CreateSchedule, UpdateSchedule, PauseSchedule, DeleteSchedule and ListSchedules."""
+    """Answers CreateSchedule, UpdateSchedule, PauseSchedule, DeleteSchedule, GetSchedule and ListSchedules."""
 
     def __init__(
         self, broker: Broker, limits: Limits, admission: Admission, now_ms: Callable[[], int] = wall_ms
@@ -115,6 +116,7 @@ class Schedules:
             )
         definition = pb.Schedule(queue=key[0], schedule=key[1], settings=request.settings)
         definition.created_at.FromMilliseconds(self._now_ms())
+        self._sign(definition, None, caller)
         kept = self._kept(definition)
         self._check_room(1, kept.size)
         kept.is_made = False
@@ -131,20 +133,22 @@ class Schedules:
         kept.is_made = True
         kept.take(due)
         self.firing.put(kept)
-        return pb.CreateScheduleResponse(schedule=self._reported(kept)).SerializeToString()
+        return pb.CreateScheduleResponse(schedule=self._reported(kept, caller)).SerializeToString()
 
     async def update(self, request: pb.UpdateScheduleRequest, caller: Caller) -> bytes:
         kept = self._find(request)
         await self._settle(kept, request.settings, "UpdateSchedule", request, caller)
-        return pb.UpdateScheduleResponse(schedule=self._reported(kept)).SerializeToString()
+        return pb.UpdateScheduleResponse(schedule=self._reported(kept, caller)).SerializeToString()
 
     async def pause(self, request: pb.PauseScheduleRequest, caller: Caller) -> bytes:
+        if len(request.comment.encode()) > COMMENT_BYTES_MAX:
+            raise errors.LimitExceeded("comment", f"must be at most {COMMENT_BYTES_MAX} bytes; say less")
         kept = self._find(request)
         settings = pb.ScheduleSettings()
         settings.CopyFrom(kept.definition.settings)
         settings.paused = request.paused
         await self._settle(kept, settings, "PauseSchedule", request, caller)
-        return pb.PauseScheduleResponse(schedule=self._reported(kept)).SerializeToString()
+        return pb.PauseScheduleResponse(schedule=self._reported(kept, caller)).SerializeToString()
 
     async def _settle(
         self, kept: Kept, settings: pb.ScheduleSettings, act: str, request: Any, caller: Caller
@@ -152,6 +156,7 @@ class Schedules:
         """Give it these settings. A firing that is on its way comes first, and counts."""
         definition = pb.Schedule(queue=kept.key[0], schedule=kept.key[1], settings=settings)
         definition.created_at.CopyFrom(kept.definition.created_at)
+        self._sign(definition, kept.definition, caller, getattr(request, "comment", ""))
         changed = self._kept(definition)
         self._check_room(0, changed.size - kept.size)
         kept.changes += 1
@@ -161,7 +166,7 @@ class Schedules:
                 due = kept.due()
                 changed.take(due)
                 before = kept.definition.settings
-                if _moments(before) != _moments(settings):
+                if _moments(before) != _moments(settings) and not self._fires_first(kept, settings):
                     due.due_ms = self._first(changed)
                 await self._change(act, request, caller, change_frame(kept.key, due, definition))
                 self._bytes += changed.size - kept.size
@@ -170,6 +175,19 @@ class Schedules:
         finally:
             if self.firing.kept.get(kept.key) is kept:
                 self.firing.put(kept)
+
+    def _sign(
+        self, definition: pb.Schedule, before: pb.Schedule | None, caller: Caller, comment: str = ""
+    ) -> None:
+        """Say of one that is paused since when, by whom and why; of one that was before, only why."""
+        if not definition.settings.paused:
+            return
+        if before is not None and before.settings.paused:
+            definition.pause.CopyFrom(before.pause)
+        else:
+            definition.pause.since.FromMilliseconds(self._now_ms())
+            definition.pause.by = caller.name if caller.number is not None else caller.peer
+        definition.pause.comment = comment or definition.pause.comment
 
     async def delete(self, request: pb.DeleteScheduleRequest, caller: Caller) -> bytes:
         kept = self._find(request)
@@ -188,7 +206,11 @@ class Schedules:
     async def _change(self, act: str, request: Any, caller: Caller, frame: bytes) -> None:
         await carry_out(self._broker.call, act, commands.SCHEDULE_CHANGE, request, caller, frame)
 
-    # --- lists --------------------------------------------------------------------------------
+    # --- looks --------------------------------------------------------------------------------
+
+    async def get(self, request: pb.GetScheduleRequest, caller: Caller) -> bytes:
+        reported = self._reported(self._find(request), caller)
+        return pb.GetScheduleResponse(schedule=reported).SerializeToString()
 
     async def list(self, request: pb.ListSchedulesRequest, caller: Caller) -> bytes:
         if request.queue:
@@ -208,7 +230,7 @@ class Schedules:
             if size > LISTED_BYTES_MAX:
                 break
             size += kept.size
-            listed.schedules.append(self._reported(kept))
+            listed.schedules.append(self._reported(kept, caller))
             at += 1
             await asyncio.sleep(0)  # five moments of a rare cron line take milliseconds
         if at < len(keys) and listed.schedules:
@@ -224,9 +246,15 @@ class Schedules:
             and (caller.number is None or self._admission.may_manage(caller, queue))
         )
 
-    def _reported(self, kept: Kept) -> pb.Schedule:
+    def _reported(self, kept: Kept, caller: Caller) -> pb.Schedule:
         reported = pb.Schedule()
         reported.CopyFrom(kept.definition)
+        if (
+            reported.pause.by
+            and caller.number is not None
+            and not self._admission.may_name(caller, reported.pause.by)
+        ):
+            reported.pause.by = ""
         for moment_ms in kept.timetable.coming(kept.due_ms, NEXT_REPORTED):
             reported.next_at.add().FromMilliseconds(moment_ms)
         if kept.last_ms:
@@ -282,6 +310,11 @@ class Schedules:
         )
         self._broker.check_frame(commands.ENQUEUE, asked.SerializeToString())
         return kept
+
+    def _fires_first(self, kept: Kept, settings: pb.ScheduleSettings) -> bool:
+        """Whether a moment that is due comes before the new ones: nobody can say whether the change or the moment was
+        there first. To pause one that fails is to give its moment up."""
+        return 0 < kept.due_ms <= self._now_ms() and not (settings.paused and kept.failures)
 
     def _first(self, kept: Kept) -> int:
         """Its next moment from now on. One that has fired is over, even where the clock was set back since."""

@@ -15,83 +15,28 @@ import asyncio
 import contextlib
 import math
 import time
-from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from fila.v1 import watch_pb2 as pb
 from fila_server import errors
 from fila_server.core.protocol import commands, seam_frames
+from fila_server.operations.hour_of_one import POINTS, STEP_S, SavedSeries, Series
 from fila_server.telemetry.snapshot import WAIT_CAUSES, Channel, Queue, Snapshot, decode, text_of
 
-STEP_S = 10.0
-POINTS = 360
 BYTES_MAX = 64 * 1024 * 1024
 KEYS_A_CHANNEL_MAX = 256
 ASKED_FOR_MAX = 2_000
 """Keys of all channels that were asked for and are looked at by name."""
-SERIES_BYTES = 400
-"""Of a series besides its points: names, dictionary, object."""
 
 COUNTS = ("arrived", "leased", "delivered", "acked")
 CHANNEL_COLUMNS = (*COUNTS, "depth", "in_flight", "oldest_age_ms", *WAIT_CAUSES)
 KEY_COLUMNS = ("arrived", "served", "due", "pending")
-_NAN = math.nan
 _OLDEST = CHANNEL_COLUMNS.index("oldest_age_ms")
 
 Place = tuple[str, str]
 """Queue and channel."""
 Call = Callable[[int, bytes], Awaitable[bytes]]
-
-
-class Series:
-    """An hour of one channel or key: rows of numbers by step, NaN where there is none."""
-
-    __slots__ = ("_columns", "_numbers", "last", "served")
-
-    def __init__(self, columns: int, kind: str) -> None:
-        self._columns = columns
-        self._numbers = array(kind, [_NAN]) * (columns * POINTS)
-        self.last = -1
-        """The step of its newest row."""
-        self.served = 0.0
-        """Of a key: the sum of its second column."""
-
-    @property
-    def size(self) -> int:
-        return len(self._numbers) * self._numbers.itemsize + SERIES_BYTES
-
-    def repeat(self, count: int, ages: int | None) -> None:
-        """Put the newest row `count` times more; `ages` is a column that grows by STEP_S, in ms, unless it is 0."""
-        row = self._numbers[self.last % POINTS * self._columns :][: self._columns]
-        for step in range(self.last + 1, self.last + 1 + count)[-POINTS:]:
-            if ages is not None and row[ages]:
-                row[ages] += STEP_S * 1000
-            at = step % POINTS * self._columns
-            if not math.isnan(old := self._numbers[at + 1]):
-                self.served -= old
-            self._numbers[at : at + self._columns] = row
-            self.served += row[1]
-        self.last += count
-
-    def put(self, step: int, row: Sequence[float]) -> None:
-        """Write the row of a step, which is newer than all before."""
-        for between in range(max(self.last + 1, step - POINTS + 1), step + 1):
-            at = between % POINTS * self._columns
-            if not math.isnan(old := self._numbers[at + 1]):
-                self.served -= old
-            for i in range(self._columns):
-                self._numbers[at + i] = row[i] if between == step else _NAN
-        self.served += row[1]
-        self.last = step
-
-    def row(self, step: int) -> Sequence[float] | None:
-        """The row of a step, None where none was recorded."""
-        if not self.last - POINTS < step <= self.last:
-            return None
-        at = step % POINTS * self._columns
-        row = self._numbers[at : at + self._columns]
-        return None if math.isnan(row[0]) else row
 
 
 @dataclass(slots=True)
@@ -283,6 +228,71 @@ class RecentSeries:
             if not of_channel:
                 del self._keys[place]
 
+    # --- over a restart -------------------------------------------------------------------------
+
+    @property
+    def step(self) -> int:
+        """Which ten seconds the newest points are of; -1 before the first."""
+        return self._step
+
+    @property
+    def at_ms(self) -> int:
+        """When the newest points end, by the wall clock."""
+        return self._at_ms
+
+    async def saved(self, bytes_max: int) -> list[SavedSeries]:
+        """All series with a point within the hour, as far as there is room, those of channels first."""
+        self._catch_up()
+        step = self._step
+        own = [SavedSeries(*place, None, 0, 0.0, b"") for place in self._channels]
+        of_keys = [
+            SavedSeries(*place, name, 0, 0.0, b"")
+            for place, of_channel in self._keys.items()
+            for name in sorted(of_channel, key=lambda name: -of_channel[name].served)
+        ]
+        found, size = [], 0
+        for number, each in enumerate((*own, *of_keys)):
+            if number % 256 == 255:
+                await asyncio.sleep(0)  # others want the loop, too
+            series = self._series_of(each)
+            if series is None or series.last <= step - POINTS or size + series.size > bytes_max:
+                continue
+            size += series.size
+            each.behind, each.served, each.numbers = step - series.last, series.served, series.numbers(step)
+            found.append(each)
+        return found
+
+    def _series_of(self, named: SavedSeries) -> Series | None:
+        place = (named.queue, named.channel)
+        if named.fairness_key is None:
+            return self._channels.get(place)
+        return self._keys.get(place, {}).get(named.fairness_key)
+
+    def restore(
+        self, saved: Sequence[SavedSeries], at_ms: int, still_ms: int, now_s: float, wall_ms: int
+    ) -> None:
+        """Begin with what a broker before recorded, whose newest points ended at `at_ms`, and in which nothing happened
+        from then to `still_ms`. The time since is a gap. A clock that went back leaves nothing to go by."""
+        behind = math.ceil((wall_ms - still_ms) / (STEP_S * 1000))
+        if self._step >= 0 or not 0 <= behind < POINTS:
+            return
+        still = max(0, round((still_ms - at_ms) / (STEP_S * 1000)))
+        self._step, self._at_ms = int(now_s // STEP_S) - behind, still_ms
+        newest = self._step - still
+        for each in saved:
+            columns, kind = (CHANNEL_COLUMNS, "d") if each.fairness_key is None else (KEY_COLUMNS, "f")
+            series = self._new(len(columns), kind)
+            if series is None or not series.begin(newest - each.behind, newest, each.numbers):
+                continue
+            series.served = each.served
+            if not each.behind:
+                series.repeat(still, _OLDEST if each.fairness_key is None else None)
+            place = (each.queue, each.channel)
+            if each.fairness_key is None:
+                self._channels[place] = series
+            else:
+                self._keys.setdefault(place, {})[each.fairness_key] = series
+
     # --- keys that somebody asks for ------------------------------------------------------------
 
     def ask_for(self, place: Place, names: Sequence[str], now_s: float) -> None:
@@ -367,8 +377,10 @@ async def record(
     now_s: Callable[[], float] = time.monotonic,
     wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    keep: Callable[[float, bool], Awaitable[None]] | None = None,
 ) -> None:
-    """Record on and on, until it is cancelled. `stirs` is Broker.stirs: while it stands still the core is not asked."""
+    """Record on and on, until it is cancelled. `stirs` is Broker.stirs: while it stands still the core is not asked.
+    `keep` is called after each step with the time, and whether something happened."""
     seen = before = -1
     while True:
         await sleep(STEP_S - now_s() % STEP_S)
@@ -376,6 +388,8 @@ async def record(
         # Two snapshots within a stillness: the step between them, and so each that follows, is one of stillness.
         if stirred == seen == before:
             recent.still(now_s(), wall_ms())
+            if keep is not None:
+                await keep(now_s(), False)
             continue
         seen, before = -1, seen
         with contextlib.suppress(errors.FilaServerError):  # an overloaded core leaves a gap
@@ -383,6 +397,8 @@ async def record(
             snapshot = decode(await call(commands.METRICS, b""))
             recent.take(snapshot, named, now_s(), wall_ms())
             seen = stirred
+        if keep is not None:
+            await keep(now_s(), True)
 
 
 async def _look_at_named(recent: RecentSeries, call: Call, now_s: float) -> dict[Place, list[pb.KeyState]]:

@@ -9,8 +9,9 @@ from fila_server.broker.calls import Broker
 from fila_server.core.protocol import commands, seam_frames
 from fila_server.errors import LimitExceeded
 from fila_server.operations import machine
+from fila_server.operations.pauses import Names
 from fila_server.operations.trouble_words import STOPPING
-from fila_server.operations.troubles import REPORTED_MAX, Names, Sees, Troubles
+from fila_server.operations.troubles import REPORTED_MAX, Sees, Troubles
 from fila_server.telemetry.snapshot import decode
 from fila_server.version import commit, version
 

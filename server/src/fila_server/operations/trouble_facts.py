@@ -47,7 +47,7 @@ class Unserved(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """A key, or a queue (no key), that is paused and has something ready."""
+    """A key, a channel or a queue (neither key nor channel) that is paused and has something ready."""
 
     queue: str
     fairness_key: str
@@ -56,6 +56,9 @@ class Pause(NamedTuple):
     since_ms: int = 0
     """0: not known."""
     by: str = ""
+    comment: str = ""
+    """Why, as people said it."""
+    channel: str = ""
 
 
 class Failing(NamedTuple):

@@ -2,7 +2,7 @@
 
     the observer's METRICS ──► the disk, loss, the busiest keys and their channels
     TROUBLES_PAGE          ──► channels nobody consumes, pauses, failures, buckets that are waited for
-    records                ──► loss and damage until they are acknowledged; since when and by whom something is paused
+    records                ──► loss and damage until they are acknowledged; since when something is paused, by whom, why
 
 A look asks for PAGES_A_LOOK pages at most, each of a slice of the broker's queues or buckets, so a look costs the same
 whatever is stored. A broker of some thousand queues is seen whole at each look, one of 20,000 every ten seconds.
@@ -10,7 +10,7 @@ whatever is stored. A broker of some thousand queues is seen whole at each look,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fila.v1.limit_pb2 import LIMIT_PART_RATE
@@ -25,6 +25,8 @@ from fila_server.telemetry.snapshot import Snapshot, text_of
 PAGES_A_LOOK = 4
 RECORDS_A_LOOK = 50
 """Of pauses, that are asked for their beginning."""
+AGAIN_A_LOOK = 4
+"""Of these, pauses whose beginning is known, in turn: one may have been paused anew, or for another reason."""
 _QUEUES, _BUCKETS = 0, 1
 _FULL = 2
 
@@ -37,7 +39,8 @@ class TroubleSurvey:
         self._troubles = troubles
         self._circuits = circuits
         self._damage = Damage(broker)
-        self._begun: dict[tuple[str, str, bool], pauses.Paused | None] = {}
+        self._begun: dict[bytes, pauses.Paused | None] = {}
+        self._looked = 0
         self._round = _Round()
 
     async def look(self, snapshot: Snapshot, now_s: float, wall_ms: int) -> None:
@@ -63,20 +66,29 @@ class TroubleSurvey:
         }
         self._troubles.look(facts, now_s, wall_ms)
 
-    async def _with_beginnings(self, found: Iterable[Pause]) -> list[Pause]:
+    async def _with_beginnings(self, found: Sequence[Pause]) -> list[Pause]:
         begun, self._begun = self._begun, {}
         left = RECORDS_A_LOOK
+        self._looked += 1
         found_since: list[Pause] = []
-        for pause in found:
-            name = (*pause[:2], pause.is_queue)
-            if name in begun:
+        for number, pause in enumerate(found):
+            name = pauses.of_key(pause.queue, pause.fairness_key)
+            if pause.channel:
+                name = pauses.of_channel(pause.queue, pause.channel)
+            elif pause.is_queue:
+                name = pauses.of_queue(pause.queue)
+            is_due = (number - self._looked * AGAIN_A_LOOK) % len(found) < AGAIN_A_LOOK
+            if name in begun and not (is_due and left):
                 self._begun[name] = begun[name]
             elif left:
                 left -= 1
-                key = None if pause.is_queue else pause.fairness_key
-                self._begun[name] = await pauses.read(self._broker.call, pause.queue, key)
+                self._begun[name] = await pauses.read(self._broker.call, name)
             record = self._begun.get(name)
-            found_since.append(pause._replace(since_ms=record.since_ms, by=record.by) if record else pause)
+            found_since.append(
+                pause._replace(since_ms=record.since_ms, by=record.by, comment=record.comment)
+                if record
+                else pause
+            )
         return found_since
 
 
@@ -111,7 +123,10 @@ class _Round:
                 for row in rows["unserved"]
             ],
             pauses=[
-                Pause(text_of(row.queue), text_of(row.fairness_key), row.ready, is_queue=row.is_queue)
+                Pause(
+                    text_of(row.queue), text_of(row.fairness_key), row.ready,
+                    is_queue=row.is_queue, channel=text_of(row.channel),
+                )
                 for row in rows["paused"]
             ],
             failing=[

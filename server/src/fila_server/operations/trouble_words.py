@@ -20,6 +20,7 @@ from fila_server.operations.trouble_rates import FailingNow, FloodNow, LimitNow
 ALL_IS_WELL = "All is well."
 ALL_IS_WELL_IN_PART = "All is well, of what you may see."
 STOPPING = "The broker is stopping: nothing new is taken."
+COMMENT_CHARS_MAX = 200
 NOT_LOOKED_YET = "The broker has just started and has not looked around yet."
 
 
@@ -109,11 +110,17 @@ def _of_failing(about: About, now: FailingNow, waiting: int, age: str) -> Words:
 def _of_pause(about: About, pause: Pause, waiting: int, age: str) -> Words:
     by = f" by {pause.by}" if pause.by else ""
     least = "" if pause.since_ms else "at least "
+    why = f' ("{_quotable(pause.comment)}")' if pause.comment else ""
     if pause.is_queue:
-        text = f"{about.queue} has been paused{by} for {least}{age}: {_wait(waiting)}."
+        text = f"{about.queue} has been paused{by} for {least}{age}{why}: {_wait(waiting)}."
         return Words(text, f"Resume {about.queue}", f"fila queue resume {_quoted(about.queue)}")
+    if pause.channel:
+        where = f"the channel {about.channel} of {about.queue}"
+        text = f"{where[0].upper()}{where[1:]} has been paused{by} for {least}{age}{why}: {_wait(waiting)}."
+        command = f"fila channel resume {_quoted(about.queue)} {_quoted(about.channel)}"
+        return Words(text, f"Resume {where}", command)
     key = named(about.fairness_key)
-    text = f"{key} in {about.queue} has been paused{by} for {least}{age}: {_wait(waiting)}."
+    text = f"{key} in {about.queue} has been paused{by} for {least}{age}{why}: {_wait(waiting)}."
     command = f"fila key resume {_quoted(about.queue)} {_quoted(about.fairness_key)}"
     return Words(text, f"Resume {key}", command)
 
@@ -172,6 +179,12 @@ def age_text(milliseconds: int) -> str:
 def named(fairness_key: str) -> str:
     """A key as people read it; the empty one has a name too."""
     return fairness_key or "(no key)"
+
+
+def _quotable(comment: str) -> str:
+    """What people wrote, short, on one line, and without characters that steer a terminal or turn text around."""
+    shown = comment if len(comment) <= COMMENT_CHARS_MAX else comment[: COMMENT_CHARS_MAX - 3] + "..."
+    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in shown)
 
 
 def _where(about: About) -> str:

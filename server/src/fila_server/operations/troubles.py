@@ -17,6 +17,7 @@ from fila.v1.limit_pb2 import LIMIT_PART_BUDGET
 from fila_server.events import emit
 from fila_server.operations import trouble_kinds as kinds
 from fila_server.operations import trouble_words as words
+from fila_server.operations.pauses import Names
 from fila_server.operations.trouble_facts import Facts, Place
 from fila_server.operations.trouble_rates import Rates
 from fila_server.operations.trouble_words import About
@@ -33,8 +34,6 @@ STALE_S = 60.0
 
 Sees = Callable[[str, str], bool]
 """Whether the caller may know of (queue, channel); an empty queue: of the broker itself, and so of everything."""
-Names = Callable[[str], bool]
-"""Whether the caller may know that it was this principal."""
 
 
 class _Seen(NamedTuple):
@@ -119,10 +118,10 @@ class Troubles:
         ):
             yield _Seen(About(kinds.FAILING, row.queue), now, row.ready)
         for pause in facts.pauses:
-            about = About(kinds.PAUSED, pause.queue, fairness_key=pause.fairness_key)
+            about = About(kinds.PAUSED, pause.queue, pause.channel, pause.fairness_key)
             if pause.is_queue:
                 about = about._replace(part=THE_QUEUE)
-            yield _Seen(about, pause, pause.ready, pause.since_ms, ((pause.queue, ""),))
+            yield _Seen(about, pause, pause.ready, pause.since_ms, ((pause.queue, pause.channel),))
         yield from self._limits(facts, now_s)
         yield from self._budgets(facts)
         for key, flood in self._rates.floods(facts, now_s):
@@ -132,6 +131,8 @@ class Troubles:
     def _unserved(self, facts: Facts) -> Iterator[_Seen]:
         paused: dict[str, int] = {}
         for pause in facts.pauses:
+            if pause.channel:
+                continue  # what is unserved is another channel's
             paused[pause.queue] = paused.get(pause.queue, 0) + pause.ready
         for row in facts.unserved:
             about = About(kinds.NOBODY_CONSUMES, row.queue, row.channel)
@@ -248,7 +249,7 @@ def _asked_for(seen: _Seen, request: pb.GetStatusRequest) -> bool:
     queues = {seen.about.queue} if seen.about.queue else {place[0] for place in seen.places}
     if request.queue and request.queue not in queues:
         return False
-    others_pause = seen.about.kind is kinds.PAUSED and not seen.fact.is_queue
+    others_pause = seen.about.kind is kinds.PAUSED and not (seen.fact.is_queue or seen.fact.channel)
     return not (request.fairness_key and others_pause and seen.about.fairness_key != request.fairness_key)
 
 

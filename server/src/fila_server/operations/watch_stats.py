@@ -22,9 +22,24 @@ from fila_server.access.admission import Caller
 from fila_server.broker.calls import Broker
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.core.protocol import commands, seam_frames
-from fila_server.telemetry.snapshot import decode, text_of
+from fila_server.operations.queue_numbers import (
+    NOTHING,
+    QUEUES_REPORTED_MAX,
+    Place,
+    Totals,
+    leading,
+    state_of,
+    sums_of_all,
+    sums_of_some,
+    tell_rates,
+    tell_rates_of_sums,
+    totals_of,
+)
+from fila_server.telemetry.snapshot import Snapshot, decode, text_of
 
 LOOK_EVERY_S = 1.0
+ROWS_A_SECOND = 500
+"""Of a look at all queues: with 2,000 that have something to tell it is taken every four seconds."""
 COME_ROUND_LOOKS = 20
 """A slice of the keys' table is so many times smaller than the table, so that each key is seen within as many looks."""
 CELLS_MAX = 8_192
@@ -46,8 +61,6 @@ _BY_ORDER: dict[int, Callable[[pb.KeyState], float]] = {
     pb.WatchStatsRequest.ORDER_OFF_SHARE: lambda key: abs(key.due_per_second - key.served_per_second),
 }
 
-Place = tuple[str, str]
-"""Queue and channel."""
 Sees = Callable[[str, str], bool]
 SeesKeys = Callable[[str], bool]
 
@@ -60,12 +73,19 @@ class Watcher:
     """Empty: all queues, without keys."""
     order: int
     top: int
+    """Of keys; where all queues are watched, of queues."""
     keys: tuple[str, ...]
     tenant: str = ""
     sequence: int = 0
     states: dict[Place, bytes] = field(default_factory=dict)
     rows: dict[tuple[Place, str], bytes] = field(default_factory=dict)
     rankings: dict[Place, list[str]] = field(default_factory=dict)
+    totals: Totals = NOTHING
+    """Of all queues that it may see, when they were summed up last."""
+    summed_s: float = -1.0
+    sums: pb.QueueSums | None = None
+    ranked: int = 0
+    """Among how many queues those are found that it is told of."""
 
 
 def watcher_of(request: pb.WatchStatsRequest, caller: Caller) -> Watcher:
@@ -73,7 +93,7 @@ def watcher_of(request: pb.WatchStatsRequest, caller: Caller) -> Watcher:
     channel = request.channel or DEFAULT_CHANNEL
     places = tuple(dict.fromkeys((queue, channel) for queue in request.queues))
     order = request.order or pb.WatchStatsRequest.ORDER_BACKLOG
-    top = request.top if request.HasField("top") else TOP_DEFAULT
+    top = request.top if request.HasField("top") else TOP_DEFAULT if places else QUEUES_REPORTED_MAX
     keys = tuple(dict.fromkeys(request.keys))
     if caller.tenant:
         if not places:
@@ -81,12 +101,7 @@ def watcher_of(request: pb.WatchStatsRequest, caller: Caller) -> Watcher:
                 f'queues: this key is bound to tenant "{caller.tenant}": name the queues to watch'
             )
         top, keys = 0, (caller.tenant,)
-    return Watcher(places, order, top if places else 0, keys, tenant=caller.tenant)
-
-
-Totals = tuple[int, int, int, int, int]
-"""Enqueued, delivered, acked, failed and returned."""
-NOTHING: Totals = (0, 0, 0, 0, 0)
+    return Watcher(places, order, top, keys, tenant=caller.tenant)
 
 
 @dataclass(slots=True, eq=False)
@@ -119,8 +134,14 @@ class StatsWatch:
         self._now_s = now_s
         self._looks: dict[Place, Look] = {}
         self._all: Look = Look()
-        self._all_states: dict[Place, bytes] = {}
+        self._all_states: dict[str, dict[Place, bytes]] = {}
+        """By queue, with its dead-letter queue, those first in which most waits; as many as somebody wants to be told
+        of."""
         self._all_totals: dict[Place, Totals] = {}
+        self._snapshot: Snapshot | None = None
+        self._all_due_s = 0.0
+        self._ranked = 0
+        """How many queues stand in `_all_states`, at most."""
         self._ticking: asyncio.Task[None] | None = None
         self._next: asyncio.Event = asyncio.Event()
         """Commands to the core, for tests."""
@@ -131,15 +152,21 @@ class StatsWatch:
         return len(set().union(self._all.watchers, *(look.watchers for look in self._looks.values())))
 
     async def watch(
-        self, watcher: Watcher, sees: Sees, sees_keys: SeesKeys = lambda _queue: True
+        self,
+        watcher: Watcher,
+        sees: Sees,
+        sees_keys: SeesKeys = lambda _queue: True,
+        sees_all: Callable[[], bool] = lambda: True,
     ) -> AsyncGenerator[bytes, None]:
         """Tell everything, then what changes. Raises QueueNotFound, ChannelNotFound, Overloaded.
 
         `sees` gets a queue and a channel, and says whether the watcher may know of it; `sees_keys` gets the queue, and
-        says whether it may know its fairness keys. A tenant knows its own.
+        says whether it may know its fairness keys. A tenant knows its own. Who `sees_all` is told the broker's sums.
         """
         if self.watchers >= WATCHERS_MAX:
             raise errors.Overloaded(f"watchers: {WATCHERS_MAX} watch already, and no more may; end one first")
+        # Who may see some queues is told of those among all.
+        watcher.ranked = watcher.top if sees_all() else QUEUES_REPORTED_MAX
         self._join(watcher)
         draining = asyncio.Event()
 
@@ -152,7 +179,7 @@ class StatsWatch:
             await self._look_now(watcher)
             while not draining.is_set():
                 seen = self._next
-                if (reported := self._reported(watcher, sees, sees_keys)) is not None:
+                if (reported := self._reported(watcher, sees, sees_keys, sees_all)) is not None:
                     yield reported
                 if seen is self._next:
                     await seen.wait()
@@ -189,13 +216,13 @@ class StatsWatch:
         if not self._looks and not self._all.watchers and self._ticking is not None:
             self._ticking.cancel()
             self._ticking = None
-            self._all_states, self._all_totals = {}, {}
+            self._all_states, self._all_totals, self._snapshot = {}, {}, None
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             await self._look_at(list(self._looks))
-            if self._all.watchers:
+            if self._all.watchers and self._now_s() >= self._all_due_s:
                 await self._look_at_all()
             self._next.set()
             self._next = asyncio.Event()
@@ -212,7 +239,7 @@ class StatsWatch:
         for place in watcher.places:
             if (error := self._looks[place].error) is not None:
                 raise error
-        if not watcher.places and not self._all_states:
+        if not watcher.places and (self._snapshot is None or self._ranked < watcher.ranked):
             await self._look_at_all()
 
     # --- looking --------------------------------------------------------------------------------
@@ -274,8 +301,8 @@ class StatsWatch:
         look.counters = counters
         now_s = self._now_s()
         if look.looked_s and now_s > look.looked_s:
-            _tell_rates(state, look.totals, now_s - look.looked_s)
-        look.looked_s, look.totals = now_s, _totals(state)
+            tell_rates(state, look.totals, now_s - look.looked_s)
+        look.looked_s, look.totals = now_s, totals_of(state)
         look.state = state.SerializeToString()
         # Keys that are in the table of clocks come again by themselves; those a slice came by, if they are named.
         waiting = [
@@ -294,41 +321,41 @@ class StatsWatch:
         now_s = self._now_s()
         passed_s = now_s - self._all.looked_s if self._all.looked_s else 0.0
         self._all.looked_s = now_s
-        states: dict[Place, bytes] = {}
+        self._snapshot = snapshot
+        # Half a second early, so that a tick that comes a little early does not wait for the next one.
+        self._all_due_s = now_s + LOOK_EVERY_S * (len(snapshot.queues) / ROWS_A_SECOND - 0.5)
+        states: dict[str, dict[Place, bytes]] = {}
         totals: dict[Place, Totals] = {}
-        for queue in snapshot.queues:
-            for channel in queue.channels:
+        self._ranked = max((each.ranked for each in self._all.watchers), default=0)
+        for led in leading(snapshot.queues, self._ranked):
+            of_queue = states[text_of(led[0].name)] = {}
+            for queue, channel in ((each, channel) for each in led for channel in each.channels):
                 place = (text_of(queue.name), text_of(channel.name))
-                state = pb.QueueState(
-                    queue=place[0],
-                    channel=place[1],
-                    ready=channel.ready,
-                    delayed=channel.delayed,
-                    in_flight=channel.in_flight,
-                    consumers=channel.consumers,
-                    active_keys=channel.active_keys,
-                    oldest_age_ms=channel.oldest_ms,
-                    oldest_lease_age_ms=channel.oldest_lease_ms,
-                    enqueued_total=queue.counts.enqueued,
-                    leased_total=channel.leased,
-                    delivered_total=channel.delivered,
-                    acked_total=channel.acked,
-                    failed_total=channel.failed,
-                    returned_total=channel.returned,
-                    dead_lettered_total=queue.counts.dead_lettered,
-                    stored_bytes=queue.stored_bytes,
-                    served_total=channel.served / 1000,
-                )
+                state = state_of(place, queue, channel)
                 before = self._all_totals.get(place)
-                totals[place] = _totals(state)
+                totals[place] = totals_of(state)
                 if passed_s > 0 and before is not None:
-                    _tell_rates(state, before, passed_s)
-                states[place] = state.SerializeToString()
+                    tell_rates(state, before, passed_s)
+                of_queue[place] = state.SerializeToString()
         self._all_states, self._all_totals = states, totals
+
+    def _sum_up(self, watcher: Watcher, snapshot: Snapshot, sees: Sees, *, sees_all: bool) -> bool:
+        """Add up all queues that it may see, once a look; whether that is news to it."""
+        passed_s = self._all.looked_s - watcher.summed_s
+        if passed_s <= 0:
+            return False
+        sums, totals = sums_of_all(snapshot) if sees_all else sums_of_some(snapshot, sees)
+        if watcher.summed_s >= 0:
+            tell_rates_of_sums(sums, watcher.totals, totals, passed_s)
+        watcher.totals, watcher.summed_s = totals, self._all.looked_s
+        before, watcher.sums = watcher.sums, sums
+        return before != sums
 
     # --- telling --------------------------------------------------------------------------------
 
-    def _reported(self, watcher: Watcher, sees: Sees, sees_keys: SeesKeys) -> bytes | None:
+    def _reported(
+        self, watcher: Watcher, sees: Sees, sees_keys: SeesKeys, sees_all: Callable[[], bool]
+    ) -> bytes | None:
         """The difference to what it was told; None where there is none."""
         reported = pb.WatchStatsResponse(sequence=watcher.sequence + 1, full=watcher.sequence == 0)
         now: dict[Place, bytes] = {}
@@ -339,20 +366,33 @@ class StatsWatch:
                 if look.state and sees(*place):
                     shows_keys = bool(watcher.tenant) or sees_keys(place[0])
                     self._report_channel(watcher, place, look, reported, now, rows, shows_keys=shows_keys)
-        else:
-            for place, state in self._all_states.items():
-                if sees(*place):
-                    now[place] = state
-                    if watcher.states.get(place) != state:
-                        reported.channels.add().state.MergeFromString(state)
+        elif self._snapshot is not None:
+            now = self._leading_states(watcher, sees)
+            for place, state in now.items():
+                if watcher.states.get(place) != state:
+                    reported.channels.add().state.MergeFromString(state)
+            if self._sum_up(watcher, self._snapshot, sees, sees_all=sees_all()):
+                reported.sums.MergeFrom(watcher.sums or pb.QueueSums())
         for place in watcher.states.keys() - now.keys():
             reported.gone.add(queue=place[0], channel=place[1])
         watcher.states, watcher.rows = now, rows
-        if not (reported.full or reported.channels or reported.gone):
+        if not (reported.full or reported.channels or reported.gone or reported.HasField("sums")):
             return None
         watcher.sequence += 1
         reported.at.FromMilliseconds(time.time_ns() // 1_000_000)
         return reported.SerializeToString()
+
+    def _leading_states(self, watcher: Watcher, sees: Sees) -> dict[Place, bytes]:
+        """Of as many queues as it wants to be told of, of those that it may see."""
+        now: dict[Place, bytes] = {}
+        count = 0
+        for of_queue in self._all_states.values():
+            if count == watcher.top:
+                break
+            seen = {place: state for place, state in of_queue.items() if sees(*place)}
+            count += bool(seen)
+            now |= seen
+        return now
 
     @staticmethod
     def _report_channel(
@@ -390,19 +430,6 @@ class StatsWatch:
             channel.keys.add().MergeFromString(row)
         channel.leading.extend(ranking)
         watcher.rankings[place] = ranking
-
-
-def _totals(state: pb.QueueState) -> Totals:
-    return (
-        state.enqueued_total, state.delivered_total, state.acked_total, state.failed_total, state.returned_total,
-    )  # fmt: skip
-
-
-def _tell_rates(state: pb.QueueState, before: Totals, passed_s: float) -> None:
-    (
-        state.arriving_per_second, state.delivered_per_second, state.acked_per_second, state.failed_per_second,
-        state.returned_per_second,
-    ) = (max(0, now - then) / passed_s for now, then in zip(_totals(state), before, strict=True))  # fmt: skip
 
 
 def _counters(state: pb.QueueState) -> tuple[int, ...]:

@@ -93,8 +93,9 @@ def handlers(
     dead_letters = DeadLetterCalls(broker, limits, check, admission)
     answers = _of_queues(queues) | _of_dead_letters(queues, dead_letters) | _of_schedules(schedules)
     status = Status(broker, data_dir, troubles)
-    limit_calls = LimitCalls(broker, limits)
+    limit_calls = LimitCalls(broker, limits, admission)
     answers["SetLimit"] = (limit_pb2.SetLimitRequest, limit_calls.set)
+    answers["ListLimits"] = (limit_pb2.ListLimitsRequest, limit_calls.list)
     answers |= _views(admission, Explaining(broker, check, Past(history)), WaitingLongest(broker), status)
     answers["GetSeries"] = (watch_pb2.GetSeriesRequest, SeriesCalls(broker, admission, check, recent).series)
     calls = {
@@ -136,7 +137,6 @@ def _of_limits(limits: LimitCalls) -> dict[str, tuple[int, type[Message], Check]
     """What the core answers itself of limits."""
     return {
         "DeleteLimit": (commands.DELETE_LIMIT, limit_pb2.DeleteLimitRequest, limits.delete),
-        "ListLimits": (commands.LIST_LIMITS, limit_pb2.ListLimitsRequest, limits.list),
         "ResetLimit": (commands.RESET_LIMIT, limit_pb2.ResetLimitRequest, limits.reset),
     }
 
@@ -169,6 +169,7 @@ def _of_schedules(schedules: Schedules) -> dict[str, tuple[type[Message], Answer
         "UpdateSchedule": (schedule_pb2.UpdateScheduleRequest, schedules.update),
         "PauseSchedule": (schedule_pb2.PauseScheduleRequest, schedules.pause),
         "DeleteSchedule": (schedule_pb2.DeleteScheduleRequest, schedules.delete),
+        "GetSchedule": (schedule_pb2.GetScheduleRequest, schedules.get),
         "ListSchedules": (schedule_pb2.ListSchedulesRequest, schedules.list),
     }
 
@@ -179,6 +180,7 @@ def _of_dead_letters(
     """Messages that are looked at, and dead letters that are moved, edited or dropped."""
     return {
         "PeekMessages": (pb.PeekMessagesRequest, queues.peek),
+        "ListPending": (pb.ListPendingRequest, queues.pending),
         "Redrive": (pb.RedriveRequest, queues.redrive),
         "DropDeadLetters": (events_pb2.DropDeadLettersRequest, queues.drop_dead_letters),
         "EditDeadLetter": (operation_pb2.EditDeadLetterRequest, dead_letters.edit),
@@ -195,7 +197,8 @@ def _views(
     one_listing = Gate("ListLate calls", at_once=1)
 
     async def explained(request: pb.ExplainKeyRequest, caller: Caller) -> bytes:
-        return await on_channel(admission, caller, request, explaining.explain(request, caller))
+        asked = explaining.explain(request, caller, partial(admission.may_name, caller))
+        return await on_channel(admission, caller, request, asked)
 
     async def found(request: pb.GetMessageRequest, caller: Caller) -> bytes:
         quotes = admission.sees_messages(caller, request.queue)
@@ -236,6 +239,7 @@ def _add_streams(
             partial(admission.may_watch, caller),
             partial(admission.sees_messages, caller),
             partial(admission.may_name, caller),
+            partial(admission.sees_all_channels, caller),
         )
 
     def log(request: Any, _caller: Caller, asked: Asked) -> AsyncGenerator[bytes, None]:
@@ -250,6 +254,7 @@ def _add_streams(
             watcher_of(request, caller),
             partial(admission.sees_channel, caller),
             partial(admission.sees_keys, caller),
+            partial(admission.is_admin, caller),
         )
         return _naming_no_hidden_channel(admission, caller, request, pieces)
 

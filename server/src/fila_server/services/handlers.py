@@ -10,6 +10,7 @@ grpc.reflection         so that any generic client finds its way; v1 and v1alpha
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ from fila_server.broker.calls import Broker
 from fila_server.config.kinds import MIB
 from fila_server.config.schema import Config
 from fila_server.operations.forgetting import Forgetting, keep_forgetting
+from fila_server.operations.hour_file import HourFile
 from fila_server.operations.keyring import Keyring
 from fila_server.operations.schedules import Schedules
 from fila_server.operations.series import RecentSeries, record
@@ -54,6 +56,7 @@ class Services:
         self._health = health.aio.HealthServicer()
         self._broker = broker
         self._recent_series = RecentSeries()
+        self._hour = HourFile(self._recent_series, config.server.data_dir)
         self.troubles = Troubles()
         self.schedules = Schedules(broker, config.limits, identity.admission)
         keyring = Keyring(broker, identity.admission, config.limits)
@@ -80,14 +83,20 @@ class Services:
     async def say_serving(self) -> None:
         """Tell whoever asks that all services answer."""
         self._working = [
-            asyncio.ensure_future(record(self._recent_series, self._broker.call, lambda: self._broker.stirs)),
+            asyncio.ensure_future(self._record()),
             asyncio.ensure_future(keep_forgetting(self._forgetting)),
         ]
         for name in ("", *SERVICES):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
+    async def _record(self) -> None:
+        await self._hour.load(time.monotonic(), time.time_ns() // 1_000_000)
+        await record(self._recent_series, self._broker.call, lambda: self._broker.stirs, keep=self._hour.keep)
+
     async def say_not_serving(self) -> None:
         """Tell load balancers to go elsewhere while calls in hand finish; for good."""
+        # Before the one that records is cancelled, which may be writing it.
+        await self._hour.save()
         for each in self._working:
             each.cancel()
         await self._health.enter_graceful_shutdown()

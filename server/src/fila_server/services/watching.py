@@ -18,6 +18,9 @@ QUOTED = {"hook.failed": ("headers", "error"), "hook.circuit_opened": ("headers"
 SETTINGS = ("settings", "changed")
 """Details that name a queue's settings, which only those read who may manage it (operations/changes.py)."""
 
+OF_CHANNELS = {"queue.updated": ("comment",)}
+"""Details that may speak of any channel of a queue: a change of settings says why one of them is paused."""
+
 
 class Watching:
     """Answers WatchEvents."""
@@ -35,12 +38,14 @@ class Watching:
         sees: Callable[[str, str], bool] = lambda _queue, _channel: True,
         quotes: Callable[[str], bool] = lambda _queue: True,
         names: Callable[[str], bool] = lambda _principal: True,
+        sees_all_channels: Callable[[str], bool] = lambda _queue: True,
     ) -> AsyncGenerator[bytes, None]:
         """Tell what is kept, and go on where that was asked for. Raises Invalid, LimitExceeded, Overloaded.
 
         `sees` gets an event's queue and channel, both may be empty, and says whether the watcher may know of it;
         `quotes` gets the queue, and says whether it may know what the event quotes of messages. `names` gets the
         principal whose act it was, and says whether it may know who that was, from where, and which settings changed.
+        `sees_all_channels` gets the queue, and says whether it may know of whatever channel there is.
         """
         if len(request.kinds) > KINDS_MAX:
             raise LimitExceeded("kinds", f"must be at most {KINDS_MAX}, got {len(request.kinds)}")
@@ -63,14 +68,7 @@ class Watching:
                     if matches(event, request.queue, request.kinds, request.fairness_key) and sees(
                         event.queue, event.channel
                     ):
-                        reported = on_the_wire(event)
-                        if not quotes(event.queue):
-                            _hide(reported, QUOTED.get(reported.kind, ()))
-                        if not names(event.principal):
-                            reported.ClearField("principal")
-                            reported.ClearField("peer")
-                            _hide(reported, SETTINGS)
-                        answer.events.append(reported)
+                        answer.events.append(_for_watcher(event, quotes, names, sees_all_channels))
                 answer.next_position = position
                 if answer.events or not events:
                     yield answer.SerializeToString()
@@ -103,6 +101,25 @@ async def _first(*events: asyncio.Event) -> None:
     finally:
         for task in tasks:
             task.cancel()
+
+
+def _for_watcher(
+    event: Happening,
+    quotes: Callable[[str], bool],
+    names: Callable[[str], bool],
+    sees_all_channels: Callable[[str], bool],
+) -> pb.Event:
+    """An event without what the watcher may not know of it."""
+    reported = on_the_wire(event)
+    if not quotes(event.queue):
+        _hide(reported, QUOTED.get(event.kind, ()))
+    if not names(event.principal):
+        reported.ClearField("principal")
+        reported.ClearField("peer")
+        _hide(reported, SETTINGS)
+    if event.kind in OF_CHANNELS and not sees_all_channels(event.queue):
+        _hide(reported, OF_CHANNELS[event.kind])
+    return reported
 
 
 def _hide(reported: pb.Event, details: Iterable[str]) -> None:

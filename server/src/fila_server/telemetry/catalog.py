@@ -128,6 +128,13 @@ CANCELLED = _counter(
     QUEUE,
     core="cancelled",
 )
+REPLACED = _counter(
+    "fila.messages.replaced",
+    "{message}",
+    "Messages that gave way to a later one of their dedup key, in each channel.",
+    QUEUE,
+    core="replaced",
+)
 SKIPPED = _counter(
     "fila.messages.skipped",
     "{message}",
@@ -220,6 +227,9 @@ WAITING_PULLS = _gauge(
     CHANNEL,
     is_of_each=True,
 )
+CHANNEL_PAUSED = _gauge(
+    "fila.channel.paused", "{state}", "1 while it, or its queue, is paused by an operator.", QUEUE, CHANNEL
+)
 ACTIVE_KEYS = _gauge(
     "fila.channel.active_keys", "{key}", "Fairness keys with pending messages.", QUEUE, CHANNEL
 )
@@ -252,6 +262,12 @@ KEY_OLDEST = _gauge("fila.key.oldest_age", "s", "Age of the key's next ready mes
 # --- token buckets ----------------------------------------------------------------------------------------------
 TOKENS = _gauge("fila.throttle.tokens", "{token}", "Tokens in the bucket now.", THROTTLE_KEY)
 THROTTLE_RATE = _gauge("fila.throttle.rate", "{token}/s", "Its configured rate.", THROTTLE_KEY)
+LEARNED_RATE = _gauge(
+    "fila.throttle.learned_rate",
+    "{token}/s",
+    "What a limit that follows its provider lets go now; of a pattern, what one of its keys may have at least.",
+    THROTTLE_KEY,
+)
 THROTTLE_WAITING = _gauge(
     "fila.throttle.waiting",
     "{key}",
@@ -318,6 +334,13 @@ TROUBLE_SINCE = _gauge(
     THROTTLE_KEY,
 )
 
+# --- the edge ---------------------------------------------------------------------------------------------------
+CONNECTIONS = _gauge("fila.connections", "{connection}", "Connections of clients, over gRPC and Redis.")
+UNREAD = _gauge(
+    "fila.answers.unread", "By", "Answers of 4 KiB and more that their clients have not read yet."
+)
+UNREAD_MAX = _gauge("fila.answers.unread_max", "By", "As many before pulls wait and reads are refused.")
+
 # --- the core ---------------------------------------------------------------------------------------------------
 REFUSED = _counter("fila.messages.refused", "{message}", "Messages not taken, by the reason told.", REASON)
 REFUSED_CALLS = _counter(
@@ -340,6 +363,13 @@ TIMERS = _gauge("fila.timers", "{timer}", "Timers set: leases, delays, tokens, w
 ALL_KEYS = _gauge("fila.keys", "{key}", "Fairness keys in memory.", core="keys")
 REMEMBERED_KEYS = _gauge(
     "fila.keys.remembered", "{key}", "Keys whose last hour is kept for explain.", core="remembered_keys"
+)
+DEDUP_KEYS = _gauge("fila.dedup.keys", "{key}", "Dedup keys remembered, over all queues.", core="dedup_keys")
+DEDUP_KEYS_MAX = _gauge(
+    "fila.dedup.keys_max",
+    "{key}",
+    "Dedup keys remembered before enqueues that carry one are refused.",
+    core="dedup_keys_max",
 )
 DECISIONS = _gauge(
     "fila.failures.undecided", "{message}", "Failed messages whose hook is being asked.", core="decisions"

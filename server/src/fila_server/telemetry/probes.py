@@ -1,5 +1,6 @@
-"""What /healthz and /readyz say on the metrics port, from before the store is opened until after it was closed.
+"""What /healthz, /readyz and /ownerz say on the metrics port, from before the store opens until after it was closed.
 
+    standing by  LoadingPage too, where a group has another owner
     opening      LoadingPage, on a thread: nothing else of the server answers yet, for minutes where a store is large
                  or a damaged one is copied, and a supervisor that hears nothing would end it in the midst of that
     from then    MetricsPage (prometheus.py) takes the sockets over; none of those who knock meanwhile is refused
@@ -21,6 +22,7 @@ from fila_server.config.kinds import Address, AddressOrOff
 
 HEAD_BYTES_MAX = 16 * 1024
 LOADING = "loading: the store is being opened"
+STANDBY = "standby: another node of the group serves"
 STARTING = "starting"
 DRAINING = "draining: what is in hand is finished, nothing new is taken"
 HEAD_S_MAX = 1.0
@@ -104,6 +106,8 @@ class LoadingPage:
         self._sockets = sockets
         self._wake, self._waker = socket.socketpair()
         self._is_over = threading.Event()
+        self.stands_by: Callable[[], str] | None = None
+        """Of a standby: what it lacks to take over at once; empty: nothing."""
         self._thread = threading.Thread(target=self._run, name="fila-loading", daemon=True)
         self._thread.start()
 
@@ -148,5 +152,14 @@ class LoadingPage:
     def _answer(self, connection: socket.socket) -> None:
         with connection:
             if head := read_head(connection, HEAD_S_MAX):
-                is_alive = asked_for(head)[1] == b"/healthz"
-                connection.sendall(response("200 OK", b"alive\n") if is_alive else unavailable(LOADING))
+                connection.sendall(self._said(asked_for(head)[1]))
+
+    def _said(self, path: bytes) -> bytes:
+        if path == b"/healthz":
+            return response("200 OK", b"alive\n")
+        if self.stands_by is None:
+            return unavailable(LOADING)
+        if path != b"/readyz":
+            return unavailable(STANDBY)
+        lacks = self.stands_by()
+        return unavailable(f"standby: {lacks}") if lacks else response("200 OK", b"standby: in sync\n")

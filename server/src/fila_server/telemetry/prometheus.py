@@ -189,10 +189,10 @@ class MetricsPage:
             return response("405 Method Not Allowed", b"only GET\n", extra="Allow: GET, HEAD\r\n")
         if path == b"/healthz":
             return response("200 OK", b"alive\n")
-        if path == b"/readyz":
+        if path in (b"/readyz", b"/ownerz"):
             return await self._readiness()
         if path != b"/metrics":
-            return response("404 Not Found", b"there are /metrics, /healthz and /readyz\n")
+            return response("404 Not Found", b"there are /metrics, /healthz, /readyz and /ownerz\n")
         if wrong := self._not_called(head):
             return response("421 Misdirected Request", wrong.encode())
         try:

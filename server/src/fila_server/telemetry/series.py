@@ -114,6 +114,18 @@ class ScheduleReading(NamedTuple):
 
 ScheduleReader = Callable[[], Sequence[ScheduleReading]]
 
+
+class EdgeReading(NamedTuple):
+    """What clients hold at this moment, whatever they came to."""
+
+    connections: int
+    unread_bytes: int
+    unread_bytes_max: int
+
+
+EdgeReader = Callable[[], EdgeReading | None]
+"""None where no edge serves."""
+
 BackupReader = Callable[[], float | None]
 """Seconds since the last good backup began; None where none is known."""
 
@@ -176,6 +188,7 @@ def all_series(
     troubles: Sequence[TroubleReading] = (),
     backup_age_s: float | None = None,
     schedules: Sequence[ScheduleReading] = (),
+    edge: EdgeReading | None = None,
 ) -> Iterator[Series]:
     """Every metric of the catalog that has something to say."""
     yield from _queues(snapshot)
@@ -188,6 +201,10 @@ def all_series(
     yield from _schedules(schedules)
     if backup_age_s is not None:
         yield _one(c.BACKUP_AGE, backup_age_s)
+    if edge is not None:
+        yield _one(c.CONNECTIONS, edge.connections)
+        yield _one(c.UNREAD, edge.unread_bytes)
+        yield _one(c.UNREAD_MAX, edge.unread_bytes_max)
     yield from _core(snapshot)
 
 
@@ -256,7 +273,7 @@ def _channels(snapshot: Snapshot) -> Iterator[Series]:
     numbers: tuple[tuple[Metric, str], ...] = (
         (c.READY, "ready"), (c.DELAYED, "delayed"), (c.CHANNEL_IN_FLIGHT, "in_flight"), (c.CHANNEL_UNBEGUN, "unbegun"),
         (c.CONSUMERS, "consumers"), (c.WAITING_PULLS, "waiting_pulls"), (c.ACTIVE_KEYS, "active_keys"),
-        (c.ROUNDS, "rounds"),
+        (c.CHANNEL_PAUSED, "is_paused"), (c.ROUNDS, "rounds"),
     )  # fmt: skip
     for metric, number in numbers:
         yield _of_queues(metric, [(labels, getattr(channel, number), had) for labels, channel, had in named])
@@ -313,6 +330,8 @@ def _limits(snapshot: Snapshot) -> Iterator[Series]:
     own = [(attributes, limit) for attributes, limit in named if not limit.has_no_tokens]
     yield _plain(c.TOKENS, [(attributes, limit.tokens) for attributes, limit in own])
     yield _plain(c.THROTTLE_RATE, [(attributes, limit.rate) for attributes, limit in own])
+    learning = [(attributes, limit) for attributes, limit in named if limit.learned_rate]
+    yield _plain(c.LEARNED_RATE, [(attributes, limit.learned_rate) for attributes, limit in learning])
     yield _plain(c.THROTTLE_WAITING, [(attributes, limit.waiting) for attributes, limit in named])
     yield _plain(c.PASSED, [(attributes, limit.passed) for attributes, limit in named])
     yield _plain(c.HELD, [(attributes, limit.held) for attributes, limit in named])

@@ -16,6 +16,7 @@ from fila_server.telemetry.probes import DRAINING, LoadingPage, bound
 from fila_server.telemetry.prometheus import Check, MetricsPage
 from fila_server.telemetry.series import (
     BackupReader,
+    EdgeReader,
     HookReader,
     OtherKeys,
     QuotaReader,
@@ -48,6 +49,7 @@ class Telemetry:
         troubles: TroubleReader = tuple,
         backup: BackupReader = lambda: None,
         schedules: ScheduleReader = tuple,
+        edge: EdgeReader = lambda: None,
     ) -> None:
         """`ask` sends METRICS to the core and gives the answer. Call on the loop."""
         self._hooks = hooks
@@ -55,7 +57,8 @@ class Telemetry:
         self._troubles = troubles
         self._backup = backup
         self._schedules = schedules
-        self._source = SnapshotSource(ask, hooks, quotas, troubles, backup, schedules)
+        self._edge = edge
+        self._source = SnapshotSource(ask, hooks, quotas, troubles, backup, schedules, edge)
         self._page: MetricsPage | None = None
         self._exports: list[OtlpExport | SpanExport] = []
 
@@ -75,7 +78,7 @@ class Telemetry:
 
         def series(snapshot: Snapshot) -> Iterator[Series]:
             readings = self._hooks(), self._quotas(), self._troubles()
-            return all_series(snapshot, others, *readings, self._backup(), self._schedules())
+            return all_series(snapshot, others, *readings, self._backup(), self._schedules(), self._edge())
 
         try:
             sockets = loading.hand_over() if loading is not None else bound(address)

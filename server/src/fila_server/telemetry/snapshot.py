@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fila_server.core.admin.metrics import QUEUE_COUNTERS, TOTALS
+from fila_server.core.admin.metrics import QUEUE_COUNTERS, SUMS, TOTALS
 
 SNAPSHOT_VERSION = 1
 
@@ -22,11 +22,14 @@ def _of(name: str, numbers: tuple[str, ...]) -> Any:
 if TYPE_CHECKING:
     Totals = Any
     QueueCounts = Any
+    Sums = Any
 else:
     Totals = _of("Totals", TOTALS)
     """Of the whole broker."""
     QueueCounts = _of("QueueCounts", QUEUE_COUNTERS)
     """What happened in one queue since the server started."""
+    Sums = _of("Sums", SUMS)
+    """Over all queues, those too for which there was no room; the dead-letter queues apart."""
 
 
 class Channel(msgspec.Struct, array_like=True, frozen=True):
@@ -55,6 +58,7 @@ class Channel(msgspec.Struct, array_like=True, frozen=True):
     oldest_lease_ms: int
     failed: int
     returned: int
+    is_paused: int = 0
 
 
 class Queue(msgspec.Struct, array_like=True, frozen=True):
@@ -122,6 +126,8 @@ class Limit(msgspec.Struct, array_like=True, frozen=True):
     would_hold: int
     has_no_tokens: int
     """Its throttle keys have some each, or it has no rate."""
+    learned_rate: float = 0.0
+    """0: it follows no provider."""
 
 
 class Snapshot(msgspec.Struct, array_like=True, frozen=True):
@@ -144,6 +150,8 @@ class Snapshot(msgspec.Struct, array_like=True, frozen=True):
     keys: list[Key]
     limits: list[Limit]
     quantum: int
+    sums: Sums | None = None
+    """All 0 where queues were not asked for."""
 
 
 WAIT_CAUSES = ("no_consumer", "share", "throttle", "delay", "held")

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from fila_server import errors
 from fila_server.telemetry.series import (
     BackupReader,
+    EdgeReader,
+    EdgeReading,
     HookReader,
     HookReading,
     OtherKeys,
@@ -38,6 +40,7 @@ class SnapshotSource:
         troubles: TroubleReader = tuple,
         backup: BackupReader = lambda: None,
         schedules: ScheduleReader = tuple,
+        edge: EdgeReader = lambda: None,
     ) -> None:
         self._ask = ask
         self._hooks = hooks
@@ -45,6 +48,7 @@ class SnapshotSource:
         self._troubles = troubles
         self._backup = backup
         self._schedules = schedules
+        self._edge = edge
         self._others = OtherKeys()
         self._loop = asyncio.get_running_loop()
         self._asking: asyncio.Task[bytes] | None = None
@@ -57,14 +61,14 @@ class SnapshotSource:
         """Return every point, for another thread; none when the core does not answer, because it is stopping."""
         asked = asyncio.run_coroutine_threadsafe(self._reading(), self._loop)
         try:
-            packed, hooks, quotas, troubles, schedules = asked.result(SNAPSHOT_S_MAX + 1)
+            packed, hooks, quotas, troubles, schedules, edge = asked.result(SNAPSHOT_S_MAX + 1)
         except (errors.FilaServerError, TimeoutError, asyncio.CancelledError):
             asked.cancel()
             return []
         # Here and not on the loop, which has better things to do for these milliseconds.
         backup_age_s = self._backup()
         return list(
-            all_series(decode(packed), self._others, hooks, quotas, troubles, backup_age_s, schedules)
+            all_series(decode(packed), self._others, hooks, quotas, troubles, backup_age_s, schedules, edge)
         )
 
     async def _reading(
@@ -75,8 +79,10 @@ class SnapshotSource:
         Sequence[QuotaReading],
         Sequence[TroubleReading],
         Sequence[ScheduleReading],
+        EdgeReading | None,
     ]:
-        return await self._packed(), self._hooks(), self._quotas(), self._troubles(), self._schedules()
+        packed = await self._packed()
+        return packed, self._hooks(), self._quotas(), self._troubles(), self._schedules(), self._edge()
 
     async def _packed(self) -> bytes:
         """Ask the core, or wait with those who asked already."""

@@ -83,12 +83,15 @@ export function showTexts(texts) {
   }
 }
 
-/** The line across the top of a page. @param {string} text what is wrong; empty when nothing is */
+/** The line across the top of a page, above what is of before then. @param {string} text what is wrong; empty when nothing is */
 export function showBand(text) {
   const place = document.getElementById("band");
   if (!place) return;
   if (place.textContent !== text) place.textContent = text;
   place.hidden = !text;
+  // What is shown is of before, and looks so: nobody takes it for what is.
+  if (text) document.body.dataset.old = "yes";
+  else delete document.body.dataset.old;
 }
 
 /** @param {Record<string, string>} lines */
@@ -157,7 +160,9 @@ class Table {
     const now = performance.now();
     const isMoved = this.order.some((id, place) => this.shown[place] !== id) || this.order.length !== this.shown.length;
     const isFirst = this.shown.length === 0;
-    if (isMoved && (isFirst || (!this.isInUse && now - this.orderedAt >= REORDER_MS))) {
+    // Where nothing of what is shown is there any more, such as "reading …", there is nothing to keep in its place.
+    const isNew = !this.shown.some((id) => this.order.includes(id));
+    if (isMoved && (isFirst || (!this.isInUse && (isNew || now - this.orderedAt >= REORDER_MS)))) {
       this.shown = [...this.order];
       this.orderedAt = now;
     }

@@ -1,4 +1,4 @@
-// Lines over an hour, drawn by uPlot. A gap is where nothing was recorded. Each plot has its numbers as a table below.
+// Lines over an hour, or over days, drawn by uPlot. A gap is where nothing was recorded. Each plot has its numbers as a table below.
 
 /** @typedef {import("./types.js").WholePlot} WholePlot */
 /** @typedef {import("./types.js").NewestPoint} NewestPoint */
@@ -14,10 +14,22 @@ const color = (name) => getComputedStyle(document.documentElement).getPropertyVa
 /** @param {number} seconds */
 const clock = (seconds) => `${new Date(seconds * 1000).toISOString().slice(11, 19)} UTC`;
 
+/** @param {number} seconds */
+const moment = (seconds) => `${new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+
+/** @param {number} seconds */
+function age(seconds) {
+  if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+  if (seconds < 3600) return `${(seconds / 60).toFixed(seconds < 600 ? 1 : 0)} min`;
+  return seconds < 86400 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86400).toFixed(1)} d`;
+}
+
 /** @param {number|null|undefined} value @param {string} unit */
 function written(value, unit) {
   if (value === null || value === undefined) return "–";
-  if (unit.startsWith("part")) return `${(value * 100).toFixed(0)} %`;
+  if (unit.startsWith("share")) return `${(value * 100).toFixed(0)} %`;
+  if (unit === "messages") return Math.round(value).toLocaleString("en");
+  if (unit === "seconds") return age(value);
   return value < 100 ? `${value.toFixed(1)}/s` : `${Math.round(value).toLocaleString("en")}/s`;
 }
 
@@ -28,7 +40,7 @@ class PlotView {
     this.readout = /** @type {HTMLElement} */ (figure.querySelector(".readout"));
     this.details = /** @type {HTMLDetailsElement} */ (figure.querySelector("details"));
     /** @type {WholePlot} */
-    this.data = { times: [], series: {}, colors: {}, dashed: [], unit: "" };
+    this.data = { times: [], series: {}, colors: {}, dashed: [], unit: "", step: 10 };
     /** @type {any} */
     this.plot = null;
     this.drawn = "";
@@ -55,7 +67,7 @@ class PlotView {
     if (newest !== undefined && point.at < newest) return;
     if (newest !== point.at) {
       // Steps that nobody recorded are gaps.
-      for (let at = newest === undefined ? point.at : newest + 10; at <= point.at; at += 10) {
+      for (let at = newest === undefined ? point.at : newest + this.data.step; at <= point.at; at += this.data.step) {
         times.push(at);
         for (const values of Object.values(series)) values.push(null);
       }
@@ -78,7 +90,7 @@ class PlotView {
   draw() {
     const labels = Object.keys(this.data.series);
     const lines = this.lines(labels);
-    const wanted = JSON.stringify([labels, this.data.colors, this.data.dashed]);
+    const wanted = JSON.stringify([labels, this.data.colors, this.data.dashed, this.data.unit]);
     if (this.plot && this.drawn === wanted) {
       this.plot.setData(lines);
     } else {
@@ -113,9 +125,9 @@ class PlotView {
       cursor: { drag: { x: false, y: false }, points: { size: 6 } },
       hooks: { setCursor: [() => this.read()] },
       tzDate: (/** @type {number} */ at) => window.uPlot.tzDate(new Date(at * 1000), "UTC"),
-      scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [0, unit.startsWith("part") ? Math.min(1, Math.max(0.1, high * 1.1)) : Math.max(1, (high ?? low ?? 0) * 1.1)] } },
+      scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [0, unit.startsWith("share") ? Math.min(1, Math.max(0.1, high * 1.1)) : Math.max(1, (high ?? low ?? 0) * 1.1)] } },
       axes: [
-        { ...axis, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((each) => clock(each).slice(0, 5)) },
+        { ...axis, space: 80, values: (/** @type {any} */ _, /** @type {number[]} */ at, /** @type {number} */ __, /** @type {number} */ ___, /** @type {number} */ apart) => at.map((each) => (apart < 60 ? clock(each).slice(0, 8) : apart < 86400 && each % 86400 ? clock(each).slice(0, 5) : moment(each).slice(5, 10))) },
         { ...axis, size: 56, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((each) => written(each, unit)) },
       ],
       series: [{}, ...labels.map((label) => this.series(label))],
@@ -143,7 +155,13 @@ class PlotView {
       return;
     }
     const told = Object.entries(this.data.series).map(([label, values]) => `${label} ${written(values[place], this.data.unit)}`);
-    this.readout.textContent = [clock(this.data.times[place] ?? 0), ...told].join(" · ");
+    this.readout.textContent = [this.time(place), ...told].join(" · ");
+  }
+
+  /** @param {number} place */
+  time(place) {
+    const at = this.data.times[place] ?? 0;
+    return this.data.step > 10 ? moment(at) : clock(at);
   }
 
   tabulate() {
@@ -162,7 +180,7 @@ class PlotView {
     const first = Math.max(0, this.data.times.length - TABLE_ROWS);
     for (let at = this.data.times.length - 1; at >= first; at--) {
       const row = body.insertRow();
-      row.insertCell().textContent = clock(this.data.times[at] ?? 0);
+      row.insertCell().textContent = this.time(at);
       for (const label of labels) row.insertCell().textContent = written(this.data.series[label]?.[at], this.data.unit);
     }
     place.replaceChildren(table);

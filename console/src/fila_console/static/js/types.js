@@ -3,7 +3,7 @@
 /**
  * @typedef {{t: string, tone?: string, title?: string, href?: string, bar?: number, color?: number}} Cell
  * @typedef {{id: string, cells: Cell[], href?: string, tone?: string}} Row
- * @typedef {{times: number[], series: Record<string, (number|null)[]>, colors: Record<string, number>, dashed: string[], unit: string}} WholePlot
+ * @typedef {{times: number[], series: Record<string, (number|null)[]>, colors: Record<string, number>, dashed: string[], unit: string, step: number}} WholePlot
  * @typedef {{at: number|null, values: Record<string, number|null>, colors: Record<string, number>, dashed: string[]}} NewestPoint
  * @typedef {{texts: Record<string, Cell>, tables: Record<string, Row[]>, plots: Record<string, WholePlot>, lines: Record<string, string>}} Whole
  * @typedef {{rows?: Row[], order?: string[]}} RowChanges

@@ -25,7 +25,7 @@ from fila.messages import StoredMessage
 from fila.settings import Duration, QueueSettings
 from fila.sync.loop_thread import LoopThread
 from fila.tried import DryRun
-from fila.whereabouts import MessageStatus
+from fila.whereabouts import MessageStatus, PendingMessage
 
 ResultT = TypeVar("ResultT")
 ItemT = TypeVar("ItemT")
@@ -89,7 +89,8 @@ class AdminCalls:
         """Change the settings given, and no other; they apply at once to what waits. Return them all.
 
         `retry={"base_ms": 500}` changes the base and keeps the kind. With `expected_version` it is refused where
-        somebody else changed them since (Conflict); `comment` is kept with the version. Raises QueueNotFound, Invalid.
+        somebody else changed them since (Conflict); `comment` is kept with the version, and with the pause
+        where `paused` is set. Raises QueueNotFound, Invalid.
         """
         return self._run(
             self._client.update_queue(queue, expected_version=expected_version, comment=comment, **settings)
@@ -115,9 +116,16 @@ class AdminCalls:
         """
         self._run(self._client.delete_queue(queue, force=force))
 
-    def list_queues(self) -> list[QueueInfo]:
-        """Return every queue with its depth, in flight and consumers, sorted by name."""
-        return self._run(self._client.list_queues())
+    def list_queues(
+        self, *, prefix: str = "", containing: str = "", page_size: int = 0, page_token: str = ""
+    ) -> list[QueueInfo]:
+        """Return queues with their depth, in flight and consumers, sorted by name: all; those whose names begin so, or
+        have that in them, in letters of either case; at most `page_size`, behind the name `page_token`."""
+        return self._run(
+            self._client.list_queues(
+                prefix=prefix, containing=containing, page_size=page_size, page_token=page_token
+            )
+        )
 
     def get_stats(self, queue: str, *, channel: str | None = None, max_keys: int = 0) -> Stats:
         """Return a queue in numbers: over all channels, or of one. At most `max_keys` keys (0: 1,000).
@@ -249,12 +257,16 @@ class AdminCalls:
         burst: float | None = None,
         cap_by_default: bool = False,
         rate_by_default: bool = False,
+        committed_per_second: float | None = None,
+        committed_by_default: bool = False,
+        comment: str = "",
     ) -> KeyPolicy:
         """Weigh, pause, resume, cap or slow one fairness key; what is left out stays. Return its policy now.
 
-        `weight` 0 takes the operator's weight away; `max_in_flight` 0 is no cap and `rate_per_second` 0 no rate, also
-        where the queue's `key_defaults` have one; `cap_by_default` and `rate_by_default` go back to these defaults.
-        Raises QueueNotFound, Invalid.
+        `weight` 0 takes the operator's weight away; `max_in_flight` 0 is no cap, `rate_per_second` 0 no rate and
+        `committed_per_second` 0 none, also where the queue's `key_defaults` have one; `cap_by_default`,
+        `rate_by_default` and `committed_by_default` go back to these defaults.
+        `comment`, at most 1,024 bytes, says why, and is kept with the pause. Raises QueueNotFound, Invalid.
         """
         return self._run(
             self._client.set_key_policy(
@@ -267,6 +279,9 @@ class AdminCalls:
                 burst=burst,
                 cap_by_default=cap_by_default,
                 rate_by_default=rate_by_default,
+                committed_per_second=committed_per_second,
+                committed_by_default=committed_by_default,
+                comment=comment,
             )
         )
 
@@ -283,6 +298,8 @@ class AdminCalls:
         burst: float | None = None,
         cap_by_default: bool = False,
         rate_by_default: bool = False,
+        committed_per_second: float | None = None,
+        committed_by_default: bool = False,
     ) -> KeyPolicyPreview:
         """Say what `set_key_policy` would do in one channel: when the key's messages would go, and who would wait
         longer; nothing is changed. Raises QueueNotFound, ChannelNotFound, Invalid."""
@@ -298,6 +315,8 @@ class AdminCalls:
                 burst=burst,
                 cap_by_default=cap_by_default,
                 rate_by_default=rate_by_default,
+                committed_per_second=committed_per_second,
+                committed_by_default=committed_by_default,
             )
         )
 
@@ -332,6 +351,27 @@ class AdminCalls:
         return self._run(
             self._client.get_message(
                 queue, message_id, dedup_key=dedup_key, channel=channel, with_past=with_past
+            )
+        )
+
+    def list_pending(
+        self,
+        queue: str,
+        *,
+        max_messages: int = 100,
+        after_offset: int = 0,
+        fairness_key: str = "",
+        channel: str | None = None,
+    ) -> list[PendingMessage]:
+        """List messages that are not done, in offset order: what each is doing and since when (at most 1,000;
+        `after_offset` turns the page). The right `view` is enough. Raises QueueNotFound, ChannelNotFound."""
+        return self._run(
+            self._client.list_pending(
+                queue,
+                max_messages=max_messages,
+                after_offset=after_offset,
+                fairness_key=fairness_key,
+                channel=channel,
             )
         )
 

@@ -217,6 +217,12 @@ class FilaClient(KeyCalls, ObservingCalls):
         deliver_at: datetime | None = None,
         ttl_ms: int | None = None,
         dedup_key: str | None = None,
+        replace: bool = False,
+        max_wait_ms: int = 0,
+        fairness_key: str = "",
+        weight: int = 0,
+        cost: float = 0,
+        priority: int | None = None,
     ) -> MessageId:
         """Store one message; return its id (with its `offset`) once it is as durable as the queue asks for.
 
@@ -231,6 +237,12 @@ class FilaClient(KeyCalls, ObservingCalls):
                 deliver_at=deliver_at,
                 ttl_ms=ttl_ms,
                 dedup_key=dedup_key,
+                replace=replace,
+                max_wait_ms=max_wait_ms,
+                fairness_key=fairness_key,
+                weight=weight,
+                cost=cost,
+                priority=priority,
             )
         )
 

@@ -19,14 +19,20 @@ class ScheduleCalls(DeadLetterCalls):
         """Give a schedule these settings, all others their defaults. Raises QueueNotFound, NotFound, Invalid."""
         return self._run(self._client.update_schedule(queue, schedule, **settings))
 
-    def pause_schedule(self, queue: str, schedule: str, *, paused: bool = True) -> Schedule:
-        """Pause a schedule, or with `paused=False` let it go on with the first moment that comes. Raises QueueNotFound,
-        NotFound."""
-        return self._run(self._client.pause_schedule(queue, schedule, paused=paused))
+    def pause_schedule(
+        self, queue: str, schedule: str, *, paused: bool = True, comment: str = ""
+    ) -> Schedule:
+        """Pause a schedule, `comment` says why, or with `paused=False` let it go on with the first moment that comes.
+        Raises QueueNotFound, NotFound."""
+        return self._run(self._client.pause_schedule(queue, schedule, paused=paused, comment=comment))
 
     def delete_schedule(self, queue: str, schedule: str) -> None:
         """Delete a schedule; what it has enqueued stays. Raises QueueNotFound, NotFound."""
         self._run(self._client.delete_schedule(queue, schedule))
+
+    def get_schedule(self, queue: str, schedule: str) -> Schedule:
+        """Return how a schedule stands, with its next five moments. Raises QueueNotFound, NotFound."""
+        return self._run(self._client.get_schedule(queue, schedule))
 
     def list_schedules(self, queue: str = "", *, page_size: int = 0, page_token: str = "") -> SchedulePage:
         """Return schedules with their next five moments, of one queue or of all: 100, or up to 1,000, and with

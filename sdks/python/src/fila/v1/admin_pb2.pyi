@@ -30,13 +30,15 @@ KEY_ORDER_STRICT: KeyOrder
 KEY_ORDER_UNSPECIFIED: KeyOrder
 
 class ChannelInfo(_message.Message):
-    __slots__ = ["consumers", "created_at", "depth", "head_offset", "in_flight", "name", "replay_offset", "tail_offset"]
+    __slots__ = ["consumers", "created_at", "depth", "head_offset", "in_flight", "name", "pause", "paused", "replay_offset", "tail_offset"]
     CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     HEAD_OFFSET_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
     REPLAY_OFFSET_FIELD_NUMBER: _ClassVar[int]
     TAIL_OFFSET_FIELD_NUMBER: _ClassVar[int]
     consumers: int
@@ -45,9 +47,11 @@ class ChannelInfo(_message.Message):
     head_offset: int
     in_flight: int
     name: str
+    pause: _events_pb2.Pause
+    paused: bool
     replay_offset: int
     tail_offset: int
-    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., tail_offset: _Optional[int] = ..., head_offset: _Optional[int] = ..., consumers: _Optional[int] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., replay_offset: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., tail_offset: _Optional[int] = ..., head_offset: _Optional[int] = ..., consumers: _Optional[int] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., replay_offset: _Optional[int] = ..., paused: bool = ..., pause: _Optional[_Union[_events_pb2.Pause, _Mapping]] = ...) -> None: ...
 
 class ConfigEntry(_message.Message):
     __slots__ = ["key", "value"]
@@ -200,16 +204,18 @@ class DryRunPolicyResponse(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[DryRunMessage, _Mapping]]] = ..., dead_letters: _Optional[_Iterable[_Union[DryRunDeadLetter, _Mapping]]] = ..., retained: _Optional[int] = ..., cut: bool = ...) -> None: ...
 
 class DryRunRouting(_message.Message):
-    __slots__ = ["cost", "fairness_key", "throttle_keys", "weight"]
+    __slots__ = ["cost", "fairness_key", "priority", "throttle_keys", "weight"]
     COST_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     THROTTLE_KEYS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     cost: float
     fairness_key: str
+    priority: int
     throttle_keys: _containers.RepeatedScalarFieldContainer[str]
     weight: int
-    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., cost: _Optional[float] = ..., throttle_keys: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., cost: _Optional[float] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., priority: _Optional[int] = ...) -> None: ...
 
 class ExplainKeyRequest(_message.Message):
     __slots__ = ["channel", "fairness_key", "queue"]
@@ -222,11 +228,12 @@ class ExplainKeyRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
 
 class ExplainKeyResponse(_message.Message):
-    __slots__ = ["blocking_bucket", "blocking_part", "by_default", "consumers", "due_share", "head_forecast", "in_flight", "learned_per_second", "oldest_age_ms", "pending", "refused_at", "returning_count", "returning_offset", "served_meanwhile", "share", "state", "tail_forecast", "until", "waits", "waits_for", "weight"]
+    __slots__ = ["blocking_bucket", "blocking_part", "blocking_rate", "by_default", "consumers", "due_share", "head_forecast", "in_flight", "learned_per_second", "oldest_age_ms", "pause", "pending", "refused_at", "returning_count", "returning_offset", "served_meanwhile", "share", "state", "tail_forecast", "until", "waits", "waits_for", "weight"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
     BLOCKING_PART_FIELD_NUMBER: _ClassVar[int]
+    BLOCKING_RATE_FIELD_NUMBER: _ClassVar[int]
     BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     DUE_SHARE_FIELD_NUMBER: _ClassVar[int]
@@ -234,22 +241,26 @@ class ExplainKeyResponse(_message.Message):
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     LEARNED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     REFUSED_AT_FIELD_NUMBER: _ClassVar[int]
     RETURNING_COUNT_FIELD_NUMBER: _ClassVar[int]
     RETURNING_OFFSET_FIELD_NUMBER: _ClassVar[int]
     SERVED_MEANWHILE_FIELD_NUMBER: _ClassVar[int]
     SHARE_FIELD_NUMBER: _ClassVar[int]
+    STATE_BEYOND_COMMITTED: ExplainKeyResponse.State
     STATE_CAPPED: ExplainKeyResponse.State
     STATE_DELAYED: ExplainKeyResponse.State
     STATE_EMPTY: ExplainKeyResponse.State
     STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_HIGHER_FIRST: ExplainKeyResponse.State
     STATE_IN_ORDER: ExplainKeyResponse.State
     STATE_LEASED: ExplainKeyResponse.State
     STATE_NOT_ITS_TURN: ExplainKeyResponse.State
     STATE_NO_CONSUMER: ExplainKeyResponse.State
     STATE_PAUSED: ExplainKeyResponse.State
     STATE_RATE_LIMITED: ExplainKeyResponse.State
+    STATE_SUCCEEDS: ExplainKeyResponse.State
     STATE_THROTTLED: ExplainKeyResponse.State
     STATE_UNSPECIFIED: ExplainKeyResponse.State
     TAIL_FORECAST_FIELD_NUMBER: _ClassVar[int]
@@ -259,6 +270,7 @@ class ExplainKeyResponse(_message.Message):
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     blocking_bucket: str
     blocking_part: _limit_pb2.LimitPart
+    blocking_rate: int
     by_default: bool
     consumers: _events_pb2.ChannelConsumers
     due_share: float
@@ -266,6 +278,7 @@ class ExplainKeyResponse(_message.Message):
     in_flight: int
     learned_per_second: float
     oldest_age_ms: int
+    pause: _events_pb2.Pause
     pending: int
     refused_at: _timestamp_pb2.Timestamp
     returning_count: int
@@ -278,7 +291,7 @@ class ExplainKeyResponse(_message.Message):
     waits: _watch_pb2.WaitCauses
     waits_for: KeyHead
     weight: int
-    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., by_default: bool = ..., waits_for: _Optional[_Union[KeyHead, _Mapping]] = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., learned_per_second: _Optional[float] = ..., refused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., by_default: bool = ..., waits_for: _Optional[_Union[KeyHead, _Mapping]] = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., learned_per_second: _Optional[float] = ..., refused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., pause: _Optional[_Union[_events_pb2.Pause, _Mapping]] = ..., blocking_rate: _Optional[int] = ...) -> None: ...
 
 class ForecastChange(_message.Message):
     __slots__ = ["after", "before"]
@@ -317,12 +330,14 @@ class GetMessageRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., message_id: _Optional[str] = ..., dedup_key: _Optional[str] = ..., with_past: bool = ..., offset: _Optional[int] = ...) -> None: ...
 
 class GetMessageResponse(_message.Message):
-    __slots__ = ["attempts", "begun", "blocking_bucket", "cause", "consumer_id", "consumer_name", "dead_letter", "enqueued_at", "fairness_key", "forecast", "last_error", "lease_expires_at", "leased_at", "message_id", "offset", "past", "place", "place_is_estimated", "state", "until"]
+    __slots__ = ["attempts", "begun", "blocking_bucket", "blocking_part", "blocking_rate", "cause", "consumer_id", "consumer_name", "dead_letter", "enqueued_at", "fairness_key", "forecast", "last_error", "lease_expires_at", "leased_at", "message_id", "offset", "past", "place", "place_is_estimated", "priority", "state", "until", "waits_for"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     BEGUN_FIELD_NUMBER: _ClassVar[int]
     BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
+    BLOCKING_PART_FIELD_NUMBER: _ClassVar[int]
+    BLOCKING_RATE_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
     CONSUMER_NAME_FIELD_NUMBER: _ClassVar[int]
@@ -338,6 +353,7 @@ class GetMessageResponse(_message.Message):
     PAST_FIELD_NUMBER: _ClassVar[int]
     PLACE_FIELD_NUMBER: _ClassVar[int]
     PLACE_IS_ESTIMATED_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     STATE_DEAD: GetMessageResponse.State
     STATE_DECIDING: GetMessageResponse.State
     STATE_DELAYED: GetMessageResponse.State
@@ -347,9 +363,12 @@ class GetMessageResponse(_message.Message):
     STATE_UNSPECIFIED: GetMessageResponse.State
     STATE_WAITING: GetMessageResponse.State
     UNTIL_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
     attempts: int
     begun: bool
     blocking_bucket: str
+    blocking_part: _limit_pb2.LimitPart
+    blocking_rate: int
     cause: ExplainKeyResponse.State
     consumer_id: int
     consumer_name: str
@@ -365,9 +384,11 @@ class GetMessageResponse(_message.Message):
     past: MessagePast
     place: int
     place_is_estimated: bool
+    priority: int
     state: GetMessageResponse.State
     until: _timestamp_pb2.Timestamp
-    def __init__(self, state: _Optional[_Union[GetMessageResponse.State, str]] = ..., message_id: _Optional[str] = ..., offset: _Optional[int] = ..., fairness_key: _Optional[str] = ..., enqueued_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., last_error: _Optional[str] = ..., place: _Optional[int] = ..., place_is_estimated: bool = ..., cause: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., consumer_id: _Optional[int] = ..., consumer_name: _Optional[str] = ..., leased_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., lease_expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., begun: bool = ..., dead_letter: _Optional[_Union[_messages_pb2.DeadLetter, _Mapping]] = ..., past: _Optional[_Union[MessagePast, _Mapping]] = ...) -> None: ...
+    waits_for: str
+    def __init__(self, state: _Optional[_Union[GetMessageResponse.State, str]] = ..., message_id: _Optional[str] = ..., offset: _Optional[int] = ..., fairness_key: _Optional[str] = ..., enqueued_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., last_error: _Optional[str] = ..., place: _Optional[int] = ..., place_is_estimated: bool = ..., cause: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., consumer_id: _Optional[int] = ..., consumer_name: _Optional[str] = ..., leased_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., lease_expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., begun: bool = ..., dead_letter: _Optional[_Union[_messages_pb2.DeadLetter, _Mapping]] = ..., past: _Optional[_Union[MessagePast, _Mapping]] = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., blocking_rate: _Optional[int] = ..., waits_for: _Optional[str] = ..., priority: _Optional[int] = ...) -> None: ...
 
 class GetQueueRequest(_message.Message):
     __slots__ = ["queue"]
@@ -376,16 +397,18 @@ class GetQueueRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ...) -> None: ...
 
 class GetQueueResponse(_message.Message):
-    __slots__ = ["config", "created_at", "queue", "version"]
+    __slots__ = ["config", "created_at", "pause", "queue", "version"]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     config: QueueConfig
     created_at: _timestamp_pb2.Timestamp
+    pause: _events_pb2.Pause
     queue: str
     version: int
-    def __init__(self, queue: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ..., pause: _Optional[_Union[_events_pb2.Pause, _Mapping]] = ...) -> None: ...
 
 class GetQueueVersionResponse(_message.Message):
     __slots__ = ["config", "version"]
@@ -532,14 +555,16 @@ class Intake(_message.Message):
     def __init__(self, headers: _Optional[_Iterable[str]] = ..., dedup_headers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class KeyDefaults(_message.Message):
-    __slots__ = ["burst", "max_in_flight", "rate_per_second"]
+    __slots__ = ["burst", "committed_per_second", "max_in_flight", "rate_per_second"]
     BURST_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     burst: float
+    committed_per_second: float
     max_in_flight: int
     rate_per_second: float
-    def __init__(self, rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., max_in_flight: _Optional[int] = ...) -> None: ...
+    def __init__(self, rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., max_in_flight: _Optional[int] = ..., committed_per_second: _Optional[float] = ...) -> None: ...
 
 class KeyHead(_message.Message):
     __slots__ = ["attempts", "consumer_id", "consumer_name", "leased_at", "message_id", "offset", "retry_at"]
@@ -609,19 +634,53 @@ class ListConsumersResponse(_message.Message):
     consumers: _containers.RepeatedCompositeFieldContainer[ConsumerInfo]
     def __init__(self, consumers: _Optional[_Iterable[_Union[ConsumerInfo, _Mapping]]] = ...) -> None: ...
 
+class ListPendingRequest(_message.Message):
+    __slots__ = ["after_offset", "before_offset", "channel", "fairness_key", "max_messages", "queue"]
+    AFTER_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    MAX_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    after_offset: int
+    before_offset: int
+    channel: str
+    fairness_key: str
+    max_messages: int
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_messages: _Optional[int] = ..., after_offset: _Optional[int] = ..., fairness_key: _Optional[str] = ..., before_offset: _Optional[int] = ...) -> None: ...
+
+class ListPendingResponse(_message.Message):
+    __slots__ = ["messages"]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedCompositeFieldContainer[PendingMessage]
+    def __init__(self, messages: _Optional[_Iterable[_Union[PendingMessage, _Mapping]]] = ...) -> None: ...
+
 class ListQueuesRequest(_message.Message):
-    __slots__ = []
-    def __init__(self) -> None: ...
+    __slots__ = ["containing", "page_size", "page_token", "prefix"]
+    CONTAINING_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    containing: str
+    page_size: int
+    page_token: str
+    prefix: str
+    def __init__(self, prefix: _Optional[str] = ..., containing: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListQueuesResponse(_message.Message):
-    __slots__ = ["cluster_node_count", "queues", "tenant"]
+    __slots__ = ["cluster_node_count", "matched", "next_page_token", "queues", "tenant"]
     CLUSTER_NODE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    MATCHED_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     cluster_node_count: int
+    matched: int
+    next_page_token: str
     queues: _containers.RepeatedCompositeFieldContainer[QueueInfo]
     tenant: str
-    def __init__(self, queues: _Optional[_Iterable[_Union[QueueInfo, _Mapping]]] = ..., cluster_node_count: _Optional[int] = ..., tenant: _Optional[str] = ...) -> None: ...
+    def __init__(self, queues: _Optional[_Iterable[_Union[QueueInfo, _Mapping]]] = ..., cluster_node_count: _Optional[int] = ..., tenant: _Optional[str] = ..., next_page_token: _Optional[str] = ..., matched: _Optional[int] = ...) -> None: ...
 
 class MessagePast(_message.Message):
     __slots__ = ["events", "missing", "more", "offset", "until"]
@@ -678,6 +737,30 @@ class PeekMessagesResponse(_message.Message):
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
     def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ...) -> None: ...
+
+class PendingMessage(_message.Message):
+    __slots__ = ["age_ms", "attempts", "cost", "due_at", "enqueued_at", "fairness_key", "message_id", "offset", "priority", "state"]
+    AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    DUE_AT_FIELD_NUMBER: _ClassVar[int]
+    ENQUEUED_AT_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    age_ms: int
+    attempts: int
+    cost: float
+    due_at: _timestamp_pb2.Timestamp
+    enqueued_at: _timestamp_pb2.Timestamp
+    fairness_key: str
+    message_id: str
+    offset: int
+    priority: int
+    state: GetMessageResponse.State
+    def __init__(self, message_id: _Optional[str] = ..., offset: _Optional[int] = ..., fairness_key: _Optional[str] = ..., state: _Optional[_Union[GetMessageResponse.State, str]] = ..., enqueued_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., due_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., age_ms: _Optional[int] = ..., cost: _Optional[float] = ..., priority: _Optional[int] = ...) -> None: ...
 
 class PerFairnessKeyStats(_message.Message):
     __slots__ = ["burst", "current_deficit", "delivered_total", "in_flight", "key", "max_in_flight", "oldest_age_ms", "paused", "pending_count", "rate_per_second", "served_cost_total", "throttled", "weight"]
@@ -782,7 +865,7 @@ class PurgeQueueResponse(_message.Message):
     def __init__(self, purged: _Optional[int] = ...) -> None: ...
 
 class QueueConfig(_message.Message):
-    __slots__ = ["channels", "cost_header", "dedup_window_ms", "disconnect_grace_ms", "durability", "expires_after_idle_ms", "fairness_key_header", "hook_fallback", "intake", "key_defaults", "key_limit", "key_order", "max_attempts", "max_bytes", "max_depth", "on_enqueue_script", "on_failure_script", "paused", "retention", "retry", "throttle_key_headers", "ttl_to_dlq", "visibility_timeout_ms", "weight_header", "weights"]
+    __slots__ = ["allow_producer_routing", "channels", "cost_header", "dedup_window_ms", "disconnect_grace_ms", "durability", "expires_after_idle_ms", "fairness_key_header", "hook_fallback", "intake", "key_defaults", "key_limit", "key_order", "max_attempts", "max_bytes", "max_depth", "on_enqueue_script", "on_failure_script", "paused", "paused_channels", "priority_header", "retention", "retry", "throttle_key_headers", "ttl_to_dlq", "visibility_timeout_ms", "weight_header", "weights"]
     class WeightsEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -790,6 +873,7 @@ class QueueConfig(_message.Message):
         key: str
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    ALLOW_PRODUCER_ROUTING_FIELD_NUMBER: _ClassVar[int]
     CHANNELS_FIELD_NUMBER: _ClassVar[int]
     COST_HEADER_FIELD_NUMBER: _ClassVar[int]
     DEDUP_WINDOW_MS_FIELD_NUMBER: _ClassVar[int]
@@ -807,7 +891,9 @@ class QueueConfig(_message.Message):
     MAX_DEPTH_FIELD_NUMBER: _ClassVar[int]
     ON_ENQUEUE_SCRIPT_FIELD_NUMBER: _ClassVar[int]
     ON_FAILURE_SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_CHANNELS_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_HEADER_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
     RETRY_FIELD_NUMBER: _ClassVar[int]
     THROTTLE_KEY_HEADERS_FIELD_NUMBER: _ClassVar[int]
@@ -815,6 +901,7 @@ class QueueConfig(_message.Message):
     VISIBILITY_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_HEADER_FIELD_NUMBER: _ClassVar[int]
+    allow_producer_routing: bool
     channels: _containers.RepeatedScalarFieldContainer[str]
     cost_header: str
     dedup_window_ms: int
@@ -833,6 +920,8 @@ class QueueConfig(_message.Message):
     on_enqueue_script: str
     on_failure_script: str
     paused: bool
+    paused_channels: _containers.RepeatedScalarFieldContainer[str]
+    priority_header: str
     retention: Retention
     retry: RetryPolicy
     throttle_key_headers: _containers.RepeatedScalarFieldContainer[str]
@@ -840,7 +929,7 @@ class QueueConfig(_message.Message):
     visibility_timeout_ms: int
     weight_header: str
     weights: _containers.ScalarMap[str, int]
-    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ..., paused: bool = ..., intake: _Optional[_Union[Intake, _Mapping]] = ..., key_order: _Optional[_Union[KeyOrder, str]] = ..., key_limit: _Optional[str] = ..., key_defaults: _Optional[_Union[KeyDefaults, _Mapping]] = ...) -> None: ...
+    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ..., paused: bool = ..., intake: _Optional[_Union[Intake, _Mapping]] = ..., key_order: _Optional[_Union[KeyOrder, str]] = ..., allow_producer_routing: bool = ..., key_limit: _Optional[str] = ..., key_defaults: _Optional[_Union[KeyDefaults, _Mapping]] = ..., paused_channels: _Optional[_Iterable[str]] = ..., priority_header: _Optional[str] = ...) -> None: ...
 
 class QueueInfo(_message.Message):
     __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "dead_lettered_total", "delivered_total", "depth", "enqueued_total", "in_flight", "leader_node_id", "name", "oldest_age_ms", "oldest_lease_age_ms", "paused", "totals_since"]
@@ -996,9 +1085,12 @@ class SetConfigResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class SetKeyPolicyRequest(_message.Message):
-    __slots__ = ["burst", "cap_by_default", "fairness_key", "max_in_flight", "paused", "queue", "rate_by_default", "rate_per_second", "weight"]
+    __slots__ = ["burst", "cap_by_default", "comment", "committed_by_default", "committed_per_second", "fairness_key", "max_in_flight", "paused", "queue", "rate_by_default", "rate_per_second", "weight"]
     BURST_FIELD_NUMBER: _ClassVar[int]
     CAP_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
@@ -1008,6 +1100,9 @@ class SetKeyPolicyRequest(_message.Message):
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     burst: float
     cap_by_default: bool
+    comment: str
+    committed_by_default: bool
+    committed_per_second: float
     fairness_key: str
     max_in_flight: int
     paused: bool
@@ -1015,12 +1110,14 @@ class SetKeyPolicyRequest(_message.Message):
     rate_by_default: bool
     rate_per_second: float
     weight: int
-    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., cap_by_default: bool = ..., rate_by_default: bool = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., cap_by_default: bool = ..., rate_by_default: bool = ..., comment: _Optional[str] = ..., committed_per_second: _Optional[float] = ..., committed_by_default: bool = ...) -> None: ...
 
 class SetKeyPolicyResponse(_message.Message):
-    __slots__ = ["burst", "cap_by_default", "max_in_flight", "paused", "pending", "rate_by_default", "rate_per_second", "weight"]
+    __slots__ = ["burst", "cap_by_default", "committed_by_default", "committed_per_second", "max_in_flight", "paused", "pending", "rate_by_default", "rate_per_second", "weight"]
     BURST_FIELD_NUMBER: _ClassVar[int]
     CAP_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
@@ -1029,13 +1126,15 @@ class SetKeyPolicyResponse(_message.Message):
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     burst: float
     cap_by_default: bool
+    committed_by_default: bool
+    committed_per_second: float
     max_in_flight: int
     paused: bool
     pending: int
     rate_by_default: bool
     rate_per_second: float
     weight: int
-    def __init__(self, weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., pending: _Optional[int] = ..., cap_by_default: bool = ..., rate_by_default: bool = ...) -> None: ...
+    def __init__(self, weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., pending: _Optional[int] = ..., cap_by_default: bool = ..., rate_by_default: bool = ..., committed_per_second: _Optional[float] = ..., committed_by_default: bool = ...) -> None: ...
 
 class SkipMessageRequest(_message.Message):
     __slots__ = ["channel", "fairness_key", "message_id", "queue"]

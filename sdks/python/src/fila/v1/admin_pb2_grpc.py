@@ -58,6 +58,11 @@ class FilaAdminStub(object):
                 request_serializer=fila_dot_v1_dot_admin__pb2.PeekMessagesRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.PeekMessagesResponse.FromString,
                 )
+        self.ListPending = channel.unary_unary(
+                '/fila.v1.FilaAdmin/ListPending',
+                request_serializer=fila_dot_v1_dot_admin__pb2.ListPendingRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.ListPendingResponse.FromString,
+                )
         self.GetStats = channel.unary_unary(
                 '/fila.v1.FilaAdmin/GetStats',
                 request_serializer=fila_dot_v1_dot_admin__pb2.GetStatsRequest.SerializeToString,
@@ -263,6 +268,11 @@ class FilaAdminStub(object):
                 request_serializer=fila_dot_v1_dot_schedule__pb2.PauseScheduleRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_schedule__pb2.PauseScheduleResponse.FromString,
                 )
+        self.GetSchedule = channel.unary_unary(
+                '/fila.v1.FilaAdmin/GetSchedule',
+                request_serializer=fila_dot_v1_dot_schedule__pb2.GetScheduleRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_schedule__pb2.GetScheduleResponse.FromString,
+                )
         self.ListSchedules = channel.unary_unary(
                 '/fila.v1.FilaAdmin/ListSchedules',
                 request_serializer=fila_dot_v1_dot_schedule__pb2.ListSchedulesRequest.SerializeToString,
@@ -319,6 +329,13 @@ class FilaAdminServicer(object):
 
     def PeekMessages(self, request, context):
         """Look at pending messages without leasing them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListPending(self, request, context):
+        """List what is not done: what each message is doing and since when, without headers and payloads.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -612,6 +629,13 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetSchedule(self, request, context):
+        """Tell how one schedule stands.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListSchedules(self, request, context):
         """List schedules with their next five moments.
         """
@@ -656,6 +680,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.PeekMessages,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.PeekMessagesRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.PeekMessagesResponse.SerializeToString,
+            ),
+            'ListPending': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPending,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.ListPendingRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.ListPendingResponse.SerializeToString,
             ),
             'GetStats': grpc.unary_unary_rpc_method_handler(
                     servicer.GetStats,
@@ -862,6 +891,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     request_deserializer=fila_dot_v1_dot_schedule__pb2.PauseScheduleRequest.FromString,
                     response_serializer=fila_dot_v1_dot_schedule__pb2.PauseScheduleResponse.SerializeToString,
             ),
+            'GetSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSchedule,
+                    request_deserializer=fila_dot_v1_dot_schedule__pb2.GetScheduleRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_schedule__pb2.GetScheduleResponse.SerializeToString,
+            ),
             'ListSchedules': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSchedules,
                     request_deserializer=fila_dot_v1_dot_schedule__pb2.ListSchedulesRequest.FromString,
@@ -995,6 +1029,23 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/PeekMessages',
             fila_dot_v1_dot_admin__pb2.PeekMessagesRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.PeekMessagesResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListPending(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/ListPending',
+            fila_dot_v1_dot_admin__pb2.ListPendingRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.ListPendingResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -1692,6 +1743,23 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/PauseSchedule',
             fila_dot_v1_dot_schedule__pb2.PauseScheduleRequest.SerializeToString,
             fila_dot_v1_dot_schedule__pb2.PauseScheduleResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/GetSchedule',
+            fila_dot_v1_dot_schedule__pb2.GetScheduleRequest.SerializeToString,
+            fila_dot_v1_dot_schedule__pb2.GetScheduleResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

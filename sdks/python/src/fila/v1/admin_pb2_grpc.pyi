@@ -59,6 +59,8 @@ class FilaAdminStub:
     """Drop pending messages and give their disk space back."""
     PeekMessages: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PeekMessagesRequest, _admin_pb2.PeekMessagesResponse]
     """Look at pending messages without leasing them."""
+    ListPending: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListPendingRequest, _admin_pb2.ListPendingResponse]
+    """List what is not done: what each message is doing and since when, without headers and payloads."""
     GetStats: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetStatsRequest, _admin_pb2.GetStatsResponse]
     """Depths, keys, buckets and counters of one queue."""
     SetConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetConfigRequest, _admin_pb2.SetConfigResponse]
@@ -143,6 +145,8 @@ class FilaAdminStub:
     """Delete a schedule; messages that it has enqueued stay."""
     PauseSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_pb2.PauseScheduleRequest, _schedule_pb2.PauseScheduleResponse]
     """Pause a schedule, or let it go on."""
+    GetSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_pb2.GetScheduleRequest, _schedule_pb2.GetScheduleResponse]
+    """Tell how one schedule stands."""
     ListSchedules: _grpc.UnaryUnaryMultiCallable[_schedule_pb2.ListSchedulesRequest, _schedule_pb2.ListSchedulesResponse]
     """List schedules with their next five moments."""
 
@@ -167,6 +171,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Drop pending messages and give their disk space back."""
     PeekMessages: _aio.UnaryUnaryMultiCallable[_admin_pb2.PeekMessagesRequest, _admin_pb2.PeekMessagesResponse]  # type: ignore[assignment]
     """Look at pending messages without leasing them."""
+    ListPending: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListPendingRequest, _admin_pb2.ListPendingResponse]  # type: ignore[assignment]
+    """List what is not done: what each message is doing and since when, without headers and payloads."""
     GetStats: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetStatsRequest, _admin_pb2.GetStatsResponse]  # type: ignore[assignment]
     """Depths, keys, buckets and counters of one queue."""
     SetConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetConfigRequest, _admin_pb2.SetConfigResponse]  # type: ignore[assignment]
@@ -251,6 +257,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Delete a schedule; messages that it has enqueued stay."""
     PauseSchedule: _aio.UnaryUnaryMultiCallable[_schedule_pb2.PauseScheduleRequest, _schedule_pb2.PauseScheduleResponse]  # type: ignore[assignment]
     """Pause a schedule, or let it go on."""
+    GetSchedule: _aio.UnaryUnaryMultiCallable[_schedule_pb2.GetScheduleRequest, _schedule_pb2.GetScheduleResponse]  # type: ignore[assignment]
+    """Tell how one schedule stands."""
     ListSchedules: _aio.UnaryUnaryMultiCallable[_schedule_pb2.ListSchedulesRequest, _schedule_pb2.ListSchedulesResponse]  # type: ignore[assignment]
     """List schedules with their next five moments."""
 
@@ -314,6 +322,14 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.PeekMessagesResponse, _abc.Awaitable[_admin_pb2.PeekMessagesResponse]]:
         """Look at pending messages without leasing them."""
+
+    @_abc_1.abstractmethod
+    def ListPending(
+        self,
+        request: _admin_pb2.ListPendingRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListPendingResponse, _abc.Awaitable[_admin_pb2.ListPendingResponse]]:
+        """List what is not done: what each message is doing and since when, without headers and payloads."""
 
     @_abc_1.abstractmethod
     def GetStats(
@@ -644,6 +660,14 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_pb2.PauseScheduleResponse, _abc.Awaitable[_schedule_pb2.PauseScheduleResponse]]:
         """Pause a schedule, or let it go on."""
+
+    @_abc_1.abstractmethod
+    def GetSchedule(
+        self,
+        request: _schedule_pb2.GetScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_schedule_pb2.GetScheduleResponse, _abc.Awaitable[_schedule_pb2.GetScheduleResponse]]:
+        """Tell how one schedule stands."""
 
     @_abc_1.abstractmethod
     def ListSchedules(

@@ -1,4 +1,5 @@
 # Generated from proto/ by `make gen`; do not edit.
+from fila.v1 import limit_pb2 as _limit_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -155,37 +156,46 @@ class GetStatusResponse(_message.Message):
     def __init__(self, version: _Optional[str] = ..., commit: _Optional[str] = ..., started_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., data_dir: _Optional[str] = ..., disk_level: _Optional[_Union[DiskLevel, str]] = ..., disk_free_bytes: _Optional[int] = ..., epochs: _Optional[int] = ..., syncs: _Optional[int] = ..., consumers: _Optional[int] = ..., queues: _Optional[int] = ..., leases: _Optional[int] = ..., outstanding_calls: _Optional[int] = ..., lost_ranges: _Optional[int] = ..., lost_messages: _Optional[int] = ..., draining: bool = ..., cpu_ms: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory_bytes_max: _Optional[int] = ..., troubles: _Optional[_Iterable[_Union[Trouble, _Mapping]]] = ..., more_troubles: _Optional[int] = ..., well: _Optional[str] = ...) -> None: ...
 
 class KeyPolicy(_message.Message):
-    __slots__ = ["burst", "cap_by_default", "effective_weight", "fairness_key", "in_flight", "max_in_flight", "paused", "pending", "rate_by_default", "rate_per_second", "weight"]
+    __slots__ = ["burst", "cap_by_default", "committed_by_default", "committed_per_second", "effective_weight", "fairness_key", "in_flight", "max_in_flight", "pause", "paused", "pending", "rate_by_default", "rate_per_second", "weight"]
     BURST_FIELD_NUMBER: _ClassVar[int]
     CAP_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     EFFECTIVE_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     RATE_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     burst: float
     cap_by_default: bool
+    committed_by_default: bool
+    committed_per_second: float
     effective_weight: int
     fairness_key: str
     in_flight: int
     max_in_flight: int
+    pause: Pause
     paused: bool
     pending: int
     rate_by_default: bool
     rate_per_second: float
     weight: int
-    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., effective_weight: _Optional[int] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., cap_by_default: bool = ..., rate_by_default: bool = ...) -> None: ...
+    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., effective_weight: _Optional[int] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., cap_by_default: bool = ..., rate_by_default: bool = ..., pause: _Optional[_Union[Pause, _Mapping]] = ..., committed_per_second: _Optional[float] = ..., committed_by_default: bool = ...) -> None: ...
 
 class LateKey(_message.Message):
-    __slots__ = ["blocking_bucket", "by_default", "cause", "channel", "fairness_key", "in_flight", "pending", "queue", "since", "until", "waiting_ms", "weight"]
+    __slots__ = ["blocking_bucket", "blocking_part", "blocking_rate", "by_default", "cause", "channel", "fairness_key", "in_flight", "pending", "queue", "since", "until", "waiting_ms", "weight"]
     class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
+    BLOCKING_PART_FIELD_NUMBER: _ClassVar[int]
+    BLOCKING_RATE_FIELD_NUMBER: _ClassVar[int]
     BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_BEYOND_COMMITTED: LateKey.Cause
     CAUSE_CAPPED: LateKey.Cause
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     CAUSE_IN_ORDER: LateKey.Cause
@@ -205,6 +215,8 @@ class LateKey(_message.Message):
     WAITING_MS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     blocking_bucket: str
+    blocking_part: _limit_pb2.LimitPart
+    blocking_rate: int
     by_default: bool
     cause: LateKey.Cause
     channel: str
@@ -216,7 +228,7 @@ class LateKey(_message.Message):
     until: _timestamp_pb2.Timestamp
     waiting_ms: int
     weight: int
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ..., cause: _Optional[_Union[LateKey.Cause, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., waiting_ms: _Optional[int] = ..., since: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., weight: _Optional[int] = ..., by_default: bool = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ..., cause: _Optional[_Union[LateKey.Cause, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., waiting_ms: _Optional[int] = ..., since: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., weight: _Optional[int] = ..., by_default: bool = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., blocking_rate: _Optional[int] = ...) -> None: ...
 
 class ListKeyPoliciesRequest(_message.Message):
     __slots__ = ["after", "fairness_key", "queue"]
@@ -249,6 +261,16 @@ class ListLateResponse(_message.Message):
     keys: _containers.RepeatedCompositeFieldContainer[LateKey]
     waiting_keys: int
     def __init__(self, keys: _Optional[_Iterable[_Union[LateKey, _Mapping]]] = ..., waiting_keys: _Optional[int] = ...) -> None: ...
+
+class Pause(_message.Message):
+    __slots__ = ["by", "comment", "since"]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    by: str
+    comment: str
+    since: _timestamp_pb2.Timestamp
+    def __init__(self, since: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., by: _Optional[str] = ..., comment: _Optional[str] = ...) -> None: ...
 
 class ServedKey(_message.Message):
     __slots__ = ["cost", "fairness_key", "share"]

@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13\x66ila/v1/limit.proto\x12\x07\x66ila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x02\n\x05Limit\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12#\n\x05rates\x18\x02 \x03(\x0b\x32\r.fila.v1.RateR\x05rates\x12\"\n\rmax_in_flight\x18\x03 \x01(\rR\x0bmaxInFlight\x12\'\n\x06\x62udget\x18\x04 \x01(\x0b\x32\x0f.fila.v1.BudgetR\x06\x62udget\x12$\n\x05learn\x18\x06 \x01(\x0b\x32\x0e.fila.v1.LearnR\x05learn\x12\x16\n\x06shadow\x18\x07 \x01(\x08R\x06shadow\">\n\x04Unit\x12\x14\n\x10UNIT_UNSPECIFIED\x10\x00\x12\x11\n\rUNIT_MESSAGES\x10\x01\x12\r\n\tUNIT_COST\x10\x02\"+\n\x05Learn\x12\x10\n\x03min\x18\x01 \x01(\x01R\x03min\x12\x10\n\x03max\x18\x02 \x01(\x01R\x03max\"d\n\x04Rate\x12\x1d\n\nper_second\x18\x01 \x01(\x01R\tperSecond\x12\x14\n\x05\x62urst\x18\x02 \x01(\x01R\x05\x62urst\x12\'\n\x04unit\x18\x03 \x01(\x0e\x32\x13.fila.v1.Limit.UnitR\x04unit\"\x83\x01\n\x06\x42udget\x12\x16\n\x06\x61mount\x18\x01 \x01(\x01R\x06\x61mount\x12\x1b\n\tperiod_ms\x18\x02 \x01(\x04R\x08periodMs\x12\x1b\n\tanchor_ms\x18\x03 \x01(\x03R\x08\x61nchorMs\x12\'\n\x04unit\x18\x04 \x01(\x0e\x32\x13.fila.v1.Limit.UnitR\x04unit\"\xb5\x04\n\nLimitState\x12$\n\x05limit\x18\x01 \x01(\x0b\x32\x0e.fila.v1.LimitR\x05limit\x12!\n\x0cthrottle_key\x18\x02 \x01(\tR\x0bthrottleKey\x12\x16\n\x06tokens\x18\x03 \x03(\x01R\x06tokens\x12\x1b\n\tin_flight\x18\x04 \x01(\x04R\x08inFlight\x12\x14\n\x05spent\x18\x05 \x01(\x01R\x05spent\x12@\n\x0eperiod_ends_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cperiodEndsAt\x12\x18\n\x07waiting\x18\x07 \x01(\x04R\x07waiting\x12!\n\x0cpassed_total\x18\x08 \x01(\x04R\x0bpassedTotal\x12\x1d\n\nheld_total\x18\t \x01(\x04R\theldTotal\x12(\n\x10would_hold_total\x18\n \x01(\x04R\x0ewouldHoldTotal\x12#\n\rthrottle_keys\x18\x0b \x01(\x04R\x0cthrottleKeys\x12,\n\x12learned_per_second\x18\x0c \x01(\x01R\x10learnedPerSecond\x12=\n\x0c\x63losed_until\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0b\x63losedUntil\x12\x39\n\nrefused_at\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampR\trefusedAt\"7\n\x0fSetLimitRequest\x12$\n\x05limit\x18\x01 \x01(\x0b\x32\x0e.fila.v1.LimitR\x05limit\"8\n\x10SetLimitResponse\x12$\n\x05limit\x18\x01 \x01(\x0b\x32\x0e.fila.v1.LimitR\x05limit\"3\n\x12\x44\x65leteLimitRequest\x12\x1d\n\nlimit_name\x18\x01 \x01(\tR\tlimitName\"\x15\n\x13\x44\x65leteLimitResponse\"\x83\x01\n\x11ListLimitsRequest\x12\x16\n\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n\x05\x61\x66ter\x18\x02 \x01(\tR\x05\x61\x66ter\x12\x1d\n\nmax_limits\x18\x03 \x01(\rR\tmaxLimits\x12!\n\x0cthrottle_key\x18\x04 \x01(\tR\x0bthrottleKey\"U\n\x12ListLimitsResponse\x12+\n\x06limits\x18\x01 \x03(\x0b\x32\x13.fila.v1.LimitStateR\x06limits\x12\x12\n\x04more\x18\x02 \x01(\x08R\x04more\"L\n\x11ResetLimitRequest\x12!\n\x0cthrottle_key\x18\x01 \x01(\tR\x0bthrottleKey\x12\x14\n\x05spent\x18\x02 \x01(\x01R\x05spent\"?\n\x12ResetLimitResponse\x12)\n\x05limit\x18\x01 \x01(\x0b\x32\x13.fila.v1.LimitStateR\x05limit*i\n\tLimitPart\x12\x1a\n\x16LIMIT_PART_UNSPECIFIED\x10\x00\x12\x13\n\x0fLIMIT_PART_RATE\x10\x01\x12\x14\n\x10LIMIT_PART_SLOTS\x10\x02\x12\x15\n\x11LIMIT_PART_BUDGET\x10\x03\x42\x1b\n\x0b\x64\x65v.fila.v1B\nLimitProtoP\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13\x66ila/v1/limit.proto\x12\x07\x66ila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x02\n\x05Limit\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12#\n\x05rates\x18\x02 \x03(\x0b\x32\r.fila.v1.RateR\x05rates\x12\"\n\rmax_in_flight\x18\x03 \x01(\rR\x0bmaxInFlight\x12\'\n\x06\x62udget\x18\x04 \x01(\x0b\x32\x0f.fila.v1.BudgetR\x06\x62udget\x12$\n\x05learn\x18\x06 \x01(\x0b\x32\x0e.fila.v1.LearnR\x05learn\x12\x16\n\x06shadow\x18\x07 \x01(\x08R\x06shadow\">\n\x04Unit\x12\x14\n\x10UNIT_UNSPECIFIED\x10\x00\x12\x11\n\rUNIT_MESSAGES\x10\x01\x12\r\n\tUNIT_COST\x10\x02\"+\n\x05Learn\x12\x10\n\x03min\x18\x01 \x01(\x01R\x03min\x12\x10\n\x03max\x18\x02 \x01(\x01R\x03max\"d\n\x04Rate\x12\x1d\n\nper_second\x18\x01 \x01(\x01R\tperSecond\x12\x14\n\x05\x62urst\x18\x02 \x01(\x01R\x05\x62urst\x12\'\n\x04unit\x18\x03 \x01(\x0e\x32\x13.fila.v1.Limit.UnitR\x04unit\"\x83\x01\n\x06\x42udget\x12\x16\n\x06\x61mount\x18\x01 \x01(\x01R\x06\x61mount\x12\x1b\n\tperiod_ms\x18\x02 \x01(\x04R\x08periodMs\x12\x1b\n\tanchor_ms\x18\x03 \x01(\x03R\x08\x61nchorMs\x12\'\n\x04unit\x18\x04 \x01(\x0e\x32\x13.fila.v1.Limit.UnitR\x04unit\"\xd2\x04\n\nLimitState\x12$\n\x05limit\x18\x01 \x01(\x0b\x32\x0e.fila.v1.LimitR\x05limit\x12!\n\x0cthrottle_key\x18\x02 \x01(\tR\x0bthrottleKey\x12\x16\n\x06tokens\x18\x03 \x03(\x01R\x06tokens\x12\x1b\n\tin_flight\x18\x04 \x01(\x04R\x08inFlight\x12\x14\n\x05spent\x18\x05 \x01(\x01R\x05spent\x12@\n\x0eperiod_ends_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cperiodEndsAt\x12\x18\n\x07waiting\x18\x07 \x01(\x04R\x07waiting\x12!\n\x0cpassed_total\x18\x08 \x01(\x04R\x0bpassedTotal\x12\x1d\n\nheld_total\x18\t \x01(\x04R\theldTotal\x12(\n\x10would_hold_total\x18\n \x01(\x04R\x0ewouldHoldTotal\x12#\n\rthrottle_keys\x18\x0b \x01(\x04R\x0cthrottleKeys\x12,\n\x12learned_per_second\x18\x0c \x01(\x01R\x10learnedPerSecond\x12=\n\x0c\x63losed_until\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0b\x63losedUntil\x12\x39\n\nrefused_at\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampR\trefusedAt\x12\x1b\n\tof_tenant\x18\x0f \x01(\x08R\x08ofTenant\"7\n\x0fSetLimitRequest\x12$\n\x05limit\x18\x01 \x01(\x0b\x32\x0e.fila.v1.LimitR\x05limit\"8\n\x10SetLimitResponse\x12$\n\x05limit\x18\x01 \x01(\x0b\x32\x0e.fila.v1.LimitR\x05limit\"3\n\x12\x44\x65leteLimitRequest\x12\x1d\n\nlimit_name\x18\x01 \x01(\tR\tlimitName\"\x15\n\x13\x44\x65leteLimitResponse\"\x83\x01\n\x11ListLimitsRequest\x12\x16\n\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n\x05\x61\x66ter\x18\x02 \x01(\tR\x05\x61\x66ter\x12\x1d\n\nmax_limits\x18\x03 \x01(\rR\tmaxLimits\x12!\n\x0cthrottle_key\x18\x04 \x01(\tR\x0bthrottleKey\"U\n\x12ListLimitsResponse\x12+\n\x06limits\x18\x01 \x03(\x0b\x32\x13.fila.v1.LimitStateR\x06limits\x12\x12\n\x04more\x18\x02 \x01(\x08R\x04more\"L\n\x11ResetLimitRequest\x12!\n\x0cthrottle_key\x18\x01 \x01(\tR\x0bthrottleKey\x12\x14\n\x05spent\x18\x02 \x01(\x01R\x05spent\"?\n\x12ResetLimitResponse\x12)\n\x05limit\x18\x01 \x01(\x0b\x32\x13.fila.v1.LimitStateR\x05limit*i\n\tLimitPart\x12\x1a\n\x16LIMIT_PART_UNSPECIFIED\x10\x00\x12\x13\n\x0fLIMIT_PART_RATE\x10\x01\x12\x14\n\x10LIMIT_PART_SLOTS\x10\x02\x12\x15\n\x11LIMIT_PART_BUDGET\x10\x03\x42\x1b\n\x0b\x64\x65v.fila.v1B\nLimitProtoP\x01\x62\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fila.v1.limit_pb2', globals())
@@ -23,8 +23,8 @@ if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
   DESCRIPTOR._serialized_options = b'\n\013dev.fila.v1B\nLimitProtoP\001'
-  _LIMITPART._serialized_start=1739
-  _LIMITPART._serialized_end=1844
+  _LIMITPART._serialized_start=1768
+  _LIMITPART._serialized_end=1873
   _LIMIT._serialized_start=66
   _LIMIT._serialized_end=333
   _LIMIT_UNIT._serialized_start=271
@@ -36,21 +36,21 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _BUDGET._serialized_start=483
   _BUDGET._serialized_end=614
   _LIMITSTATE._serialized_start=617
-  _LIMITSTATE._serialized_end=1182
-  _SETLIMITREQUEST._serialized_start=1184
-  _SETLIMITREQUEST._serialized_end=1239
-  _SETLIMITRESPONSE._serialized_start=1241
-  _SETLIMITRESPONSE._serialized_end=1297
-  _DELETELIMITREQUEST._serialized_start=1299
-  _DELETELIMITREQUEST._serialized_end=1350
-  _DELETELIMITRESPONSE._serialized_start=1352
-  _DELETELIMITRESPONSE._serialized_end=1373
-  _LISTLIMITSREQUEST._serialized_start=1376
-  _LISTLIMITSREQUEST._serialized_end=1507
-  _LISTLIMITSRESPONSE._serialized_start=1509
-  _LISTLIMITSRESPONSE._serialized_end=1594
-  _RESETLIMITREQUEST._serialized_start=1596
-  _RESETLIMITREQUEST._serialized_end=1672
-  _RESETLIMITRESPONSE._serialized_start=1674
-  _RESETLIMITRESPONSE._serialized_end=1737
+  _LIMITSTATE._serialized_end=1211
+  _SETLIMITREQUEST._serialized_start=1213
+  _SETLIMITREQUEST._serialized_end=1268
+  _SETLIMITRESPONSE._serialized_start=1270
+  _SETLIMITRESPONSE._serialized_end=1326
+  _DELETELIMITREQUEST._serialized_start=1328
+  _DELETELIMITREQUEST._serialized_end=1379
+  _DELETELIMITRESPONSE._serialized_start=1381
+  _DELETELIMITRESPONSE._serialized_end=1402
+  _LISTLIMITSREQUEST._serialized_start=1405
+  _LISTLIMITSREQUEST._serialized_end=1536
+  _LISTLIMITSRESPONSE._serialized_start=1538
+  _LISTLIMITSRESPONSE._serialized_end=1623
+  _RESETLIMITREQUEST._serialized_start=1625
+  _RESETLIMITREQUEST._serialized_end=1701
+  _RESETLIMITRESPONSE._serialized_start=1703
+  _RESETLIMITRESPONSE._serialized_end=1766
 # @@protoc_insertion_point(module_scope)

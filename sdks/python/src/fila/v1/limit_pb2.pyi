@@ -64,12 +64,13 @@ class Limit(_message.Message):
     def __init__(self, name: _Optional[str] = ..., rates: _Optional[_Iterable[_Union[Rate, _Mapping]]] = ..., max_in_flight: _Optional[int] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., learn: _Optional[_Union[Learn, _Mapping]] = ..., shadow: bool = ...) -> None: ...
 
 class LimitState(_message.Message):
-    __slots__ = ["closed_until", "held_total", "in_flight", "learned_per_second", "limit", "passed_total", "period_ends_at", "refused_at", "spent", "throttle_key", "throttle_keys", "tokens", "waiting", "would_hold_total"]
+    __slots__ = ["closed_until", "held_total", "in_flight", "learned_per_second", "limit", "of_tenant", "passed_total", "period_ends_at", "refused_at", "spent", "throttle_key", "throttle_keys", "tokens", "waiting", "would_hold_total"]
     CLOSED_UNTIL_FIELD_NUMBER: _ClassVar[int]
     HELD_TOTAL_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     LEARNED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    OF_TENANT_FIELD_NUMBER: _ClassVar[int]
     PASSED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     PERIOD_ENDS_AT_FIELD_NUMBER: _ClassVar[int]
     REFUSED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -84,6 +85,7 @@ class LimitState(_message.Message):
     in_flight: int
     learned_per_second: float
     limit: Limit
+    of_tenant: bool
     passed_total: int
     period_ends_at: _timestamp_pb2.Timestamp
     refused_at: _timestamp_pb2.Timestamp
@@ -93,7 +95,7 @@ class LimitState(_message.Message):
     tokens: _containers.RepeatedScalarFieldContainer[float]
     waiting: int
     would_hold_total: int
-    def __init__(self, limit: _Optional[_Union[Limit, _Mapping]] = ..., throttle_key: _Optional[str] = ..., tokens: _Optional[_Iterable[float]] = ..., in_flight: _Optional[int] = ..., spent: _Optional[float] = ..., period_ends_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., waiting: _Optional[int] = ..., passed_total: _Optional[int] = ..., held_total: _Optional[int] = ..., would_hold_total: _Optional[int] = ..., throttle_keys: _Optional[int] = ..., learned_per_second: _Optional[float] = ..., closed_until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., refused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, limit: _Optional[_Union[Limit, _Mapping]] = ..., throttle_key: _Optional[str] = ..., tokens: _Optional[_Iterable[float]] = ..., in_flight: _Optional[int] = ..., spent: _Optional[float] = ..., period_ends_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., waiting: _Optional[int] = ..., passed_total: _Optional[int] = ..., held_total: _Optional[int] = ..., would_hold_total: _Optional[int] = ..., throttle_keys: _Optional[int] = ..., learned_per_second: _Optional[float] = ..., closed_until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., refused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., of_tenant: bool = ...) -> None: ...
 
 class ListLimitsRequest(_message.Message):
     __slots__ = ["after", "max_limits", "prefix", "throttle_key"]

@@ -55,7 +55,7 @@ class Message(_message.Message):
     def __init__(self, id: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., payload: _Optional[bytes] = ..., metadata: _Optional[_Union[MessageMetadata, _Mapping]] = ..., timestamps: _Optional[_Union[MessageTimestamps, _Mapping]] = ...) -> None: ...
 
 class MessageMetadata(_message.Message):
-    __slots__ = ["attempt_count", "came_back", "channel", "cost", "dead_letter", "fairness_key", "lease_id", "offset", "queue_id", "redelivered", "throttle_keys", "weight"]
+    __slots__ = ["attempt_count", "came_back", "channel", "cost", "dead_letter", "fairness_key", "lease_id", "offset", "priority", "queue_id", "redelivered", "throttle_keys", "weight"]
     ATTEMPT_COUNT_FIELD_NUMBER: _ClassVar[int]
     CAME_BACK_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
@@ -64,6 +64,7 @@ class MessageMetadata(_message.Message):
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     QUEUE_ID_FIELD_NUMBER: _ClassVar[int]
     REDELIVERED_FIELD_NUMBER: _ClassVar[int]
     THROTTLE_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -76,11 +77,12 @@ class MessageMetadata(_message.Message):
     fairness_key: str
     lease_id: int
     offset: int
+    priority: int
     queue_id: str
     redelivered: bool
     throttle_keys: _containers.RepeatedScalarFieldContainer[str]
     weight: int
-    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., attempt_count: _Optional[int] = ..., queue_id: _Optional[str] = ..., offset: _Optional[int] = ..., lease_id: _Optional[int] = ..., cost: _Optional[float] = ..., channel: _Optional[str] = ..., dead_letter: _Optional[_Union[DeadLetter, _Mapping]] = ..., redelivered: bool = ..., came_back: bool = ...) -> None: ...
+    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., attempt_count: _Optional[int] = ..., queue_id: _Optional[str] = ..., offset: _Optional[int] = ..., lease_id: _Optional[int] = ..., cost: _Optional[float] = ..., channel: _Optional[str] = ..., dead_letter: _Optional[_Union[DeadLetter, _Mapping]] = ..., redelivered: bool = ..., came_back: bool = ..., priority: _Optional[int] = ...) -> None: ...
 
 class MessageTimestamps(_message.Message):
     __slots__ = ["appended_at", "due_at", "enqueued_at", "lease_expires_at", "leased_at"]

@@ -12,10 +12,11 @@ from google.protobuf import symbol_database as _symbol_database
 _sym_db = _symbol_database.Default()
 
 
+from fila.v1 import events_pb2 as fila_dot_v1_dot_events__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x66ila/v1/schedule.proto\x12\x07\x66ila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd2\x02\n\x10ScheduleSettings\x12\x12\n\x04\x63ron\x18\x01 \x01(\tR\x04\x63ron\x12\x19\n\x08\x65very_ms\x18\x02 \x01(\x04R\x07\x65veryMs\x12\x1b\n\ttime_zone\x18\x03 \x01(\tR\x08timeZone\x12\x18\n\x07payload\x18\x04 \x01(\x0cR\x07payload\x12@\n\x07headers\x18\x05 \x03(\x0b\x32&.fila.v1.ScheduleSettings.HeadersEntryR\x07headers\x12\x15\n\x06ttl_ms\x18\x06 \x01(\x04R\x05ttlMs\x12+\n\x06missed\x18\x07 \x01(\x0e\x32\x13.fila.v1.MissedRuleR\x06missed\x12\x16\n\x06paused\x18\x08 \x01(\x08R\x06paused\x1a:\n\x0cHeadersEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\"\xdc\x02\n\x08Schedule\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n\x08schedule\x18\x02 \x01(\tR\x08schedule\x12\x35\n\x08settings\x18\x03 \x01(\x0b\x32\x19.fila.v1.ScheduleSettingsR\x08settings\x12\x39\n\ncreated_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x33\n\x07next_at\x18\x05 \x03(\x0b\x32\x1a.google.protobuf.TimestampR\x06nextAt\x12\x33\n\x07last_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x06lastAt\x12\x14\n\x05\x66ired\x18\x07 \x01(\x04R\x05\x66ired\x12\x16\n\x06missed\x18\x08 \x01(\x04R\x06missed\x12\x14\n\x05\x65rror\x18\t \x01(\tR\x05\x65rror\"\x80\x01\n\x15\x43reateScheduleRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n\x08schedule\x18\x02 \x01(\tR\x08schedule\x12\x35\n\x08settings\x18\x03 \x01(\x0b\x32\x19.fila.v1.ScheduleSettingsR\x08settings\"G\n\x16\x43reateScheduleResponse\x12-\n\x08schedule\x18\x01 \x01(\x0b\x32\x11.fila.v1.ScheduleR\x08schedule\"\x80\x01\n\x15UpdateScheduleRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n\x08schedule\x18\x02 \x01(\tR\x08schedule\x12\x35\n\x08settings\x18\x03 \x01(\x0b\x32\x19.fila.v1.ScheduleSettingsR\x08settings\"G\n\x16UpdateScheduleResponse\x12-\n\x08schedule\x18\x01 \x01(\x0b\x32\x11.fila.v1.ScheduleR\x08schedule\"I\n\x15\x44\x65leteScheduleRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n\x08schedule\x18\x02 \x01(\tR\x08schedule\"\x18\n\x16\x44\x65leteScheduleResponse\"`\n\x14PauseScheduleRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n\x08schedule\x18\x02 \x01(\tR\x08schedule\x12\x16\n\x06paused\x18\x03 \x01(\x08R\x06paused\"F\n\x15PauseScheduleResponse\x12-\n\x08schedule\x18\x01 \x01(\x0b\x32\x11.fila.v1.ScheduleR\x08schedule\"h\n\x14ListSchedulesRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1b\n\tpage_size\x18\x02 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\"p\n\x15ListSchedulesResponse\x12/\n\tschedules\x18\x01 \x03(\x0b\x32\x11.fila.v1.ScheduleR\tschedules\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*i\n\nMissedRule\x12\x1b\n\x17MISSED_RULE_UNSPECIFIED\x10\x00\x12\x13\n\x0fMISSED_RULE_ONE\x10\x01\x12\x13\n\x0fMISSED_RULE_ALL\x10\x02\x12\x14\n\x10MISSED_RULE_SKIP\x10\x03\x42\x1e\n\x0b\x64\x65v.fila.v1B\rScheduleProtoP\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x66ila/v1/schedule.proto\x12\x07\x66ila.v1\x1a\x14\x66ila/v1/events.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd2\x02\n\x10ScheduleSettings\x12\x12\n\x04\x63ron\x18\x01 \x01(\tR\x04\x63ron\x12\x19\n\x08\x65very_ms\x18\x02 \x01(\x04R\x07\x65veryMs\x12\x1b\n\ttime_zone\x18\x03 \x01(\tR\x08timeZone\x12\x18\n\x07payload\x18\x04 \x01(\x0cR\x07payload\x12@\n\x07headers\x18\x05 \x03(\x0b\x32&.fila.v1.ScheduleSettings.HeadersEntryR\x07headers\x12\x15\n\x06ttl_ms\x18\x06 \x01(\x04R\x05ttlMs\x12+\n\x06missed\x18\x07 \x01(\x0e\x32\x13.fila.v1.MissedRuleR\x06missed\x12\x16\n\x06paused\x18\x08 \x01(\x08R\x06paused\x1a:\n\x0cHeadersEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\"\x82\x03\n\x08Schedule\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n\x08schedule\x18\x02 \x01(\tR\x08schedule\x12\x35\n\x08settings\x18\x03 \x01(\x0b\x32\x19.fila.v1.ScheduleSettingsR\x08settings\x12\x39\n\ncreated_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x33\n\x07next_at\x18\x05 \x03(\x0b\x32\x1a.google.protobuf.TimestampR\x06nextAt\x12\x33\n\x07last_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x06lastAt\x12\x14\n\x05\x66ired\x18\x07 \x01(\x04R\x05\x66ired\x12\x16\n\x06missed\x18\x08 \x01(\x04R\x06missed\x12\x14\n\x05\x65rror\x18\t \x01(\tR\x05\x65rror\x12$\n\x05pause\x18\n \x01(\x0b\x32\x0e.fila.v1.PauseR\x05pause\"\x80\x01\n\x15\x43reateScheduleRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n\x08schedule\x18\x02 \x01(\tR\x08schedule\x12\x35\n\x08settings\x18\x03 \x01(\x0b\x32\x19.fila.v1.ScheduleSettingsR\x08settings\"G\n\x16\x43reateScheduleResponse\x12-\n\x08schedule\x18\x01 \x01(\x0b\x32\x11.fila.v1.ScheduleR\x08schedule\"\x80\x01\n\x15UpdateScheduleRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n\x08schedule\x18\x02 \x01(\tR\x08schedule\x12\x35\n\x08settings\x18\x03 \x01(\x0b\x32\x19.fila.v1.ScheduleSettingsR\x08settings\"G\n\x16UpdateScheduleResponse\x12-\n\x08schedule\x18\x01 \x01(\x0b\x32\x11.fila.v1.ScheduleR\x08schedule\"I\n\x15\x44\x65leteScheduleRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n\x08schedule\x18\x02 \x01(\tR\x08schedule\"\x18\n\x16\x44\x65leteScheduleResponse\"z\n\x14PauseScheduleRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n\x08schedule\x18\x02 \x01(\tR\x08schedule\x12\x16\n\x06paused\x18\x03 \x01(\x08R\x06paused\x12\x18\n\x07\x63omment\x18\x04 \x01(\tR\x07\x63omment\"F\n\x15PauseScheduleResponse\x12-\n\x08schedule\x18\x01 \x01(\x0b\x32\x11.fila.v1.ScheduleR\x08schedule\"F\n\x12GetScheduleRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1a\n\x08schedule\x18\x02 \x01(\tR\x08schedule\"D\n\x13GetScheduleResponse\x12-\n\x08schedule\x18\x01 \x01(\x0b\x32\x11.fila.v1.ScheduleR\x08schedule\"h\n\x14ListSchedulesRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1b\n\tpage_size\x18\x02 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\"p\n\x15ListSchedulesResponse\x12/\n\tschedules\x18\x01 \x03(\x0b\x32\x11.fila.v1.ScheduleR\tschedules\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*i\n\nMissedRule\x12\x1b\n\x17MISSED_RULE_UNSPECIFIED\x10\x00\x12\x13\n\x0fMISSED_RULE_ONE\x10\x01\x12\x13\n\x0fMISSED_RULE_ALL\x10\x02\x12\x14\n\x10MISSED_RULE_SKIP\x10\x03\x42\x1e\n\x0b\x64\x65v.fila.v1B\rScheduleProtoP\x01\x62\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fila.v1.schedule_pb2', globals())
@@ -25,32 +26,36 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._serialized_options = b'\n\013dev.fila.v1B\rScheduleProtoP\001'
   _SCHEDULESETTINGS_HEADERSENTRY._options = None
   _SCHEDULESETTINGS_HEADERSENTRY._serialized_options = b'8\001'
-  _MISSEDRULE._serialized_start=1659
-  _MISSEDRULE._serialized_end=1764
-  _SCHEDULESETTINGS._serialized_start=69
-  _SCHEDULESETTINGS._serialized_end=407
-  _SCHEDULESETTINGS_HEADERSENTRY._serialized_start=349
-  _SCHEDULESETTINGS_HEADERSENTRY._serialized_end=407
-  _SCHEDULE._serialized_start=410
-  _SCHEDULE._serialized_end=758
-  _CREATESCHEDULEREQUEST._serialized_start=761
-  _CREATESCHEDULEREQUEST._serialized_end=889
-  _CREATESCHEDULERESPONSE._serialized_start=891
-  _CREATESCHEDULERESPONSE._serialized_end=962
-  _UPDATESCHEDULEREQUEST._serialized_start=965
-  _UPDATESCHEDULEREQUEST._serialized_end=1093
-  _UPDATESCHEDULERESPONSE._serialized_start=1095
-  _UPDATESCHEDULERESPONSE._serialized_end=1166
-  _DELETESCHEDULEREQUEST._serialized_start=1168
-  _DELETESCHEDULEREQUEST._serialized_end=1241
-  _DELETESCHEDULERESPONSE._serialized_start=1243
-  _DELETESCHEDULERESPONSE._serialized_end=1267
-  _PAUSESCHEDULEREQUEST._serialized_start=1269
-  _PAUSESCHEDULEREQUEST._serialized_end=1365
-  _PAUSESCHEDULERESPONSE._serialized_start=1367
-  _PAUSESCHEDULERESPONSE._serialized_end=1437
-  _LISTSCHEDULESREQUEST._serialized_start=1439
-  _LISTSCHEDULESREQUEST._serialized_end=1543
-  _LISTSCHEDULESRESPONSE._serialized_start=1545
-  _LISTSCHEDULESRESPONSE._serialized_end=1657
+  _MISSEDRULE._serialized_start=1887
+  _MISSEDRULE._serialized_end=1992
+  _SCHEDULESETTINGS._serialized_start=91
+  _SCHEDULESETTINGS._serialized_end=429
+  _SCHEDULESETTINGS_HEADERSENTRY._serialized_start=371
+  _SCHEDULESETTINGS_HEADERSENTRY._serialized_end=429
+  _SCHEDULE._serialized_start=432
+  _SCHEDULE._serialized_end=818
+  _CREATESCHEDULEREQUEST._serialized_start=821
+  _CREATESCHEDULEREQUEST._serialized_end=949
+  _CREATESCHEDULERESPONSE._serialized_start=951
+  _CREATESCHEDULERESPONSE._serialized_end=1022
+  _UPDATESCHEDULEREQUEST._serialized_start=1025
+  _UPDATESCHEDULEREQUEST._serialized_end=1153
+  _UPDATESCHEDULERESPONSE._serialized_start=1155
+  _UPDATESCHEDULERESPONSE._serialized_end=1226
+  _DELETESCHEDULEREQUEST._serialized_start=1228
+  _DELETESCHEDULEREQUEST._serialized_end=1301
+  _DELETESCHEDULERESPONSE._serialized_start=1303
+  _DELETESCHEDULERESPONSE._serialized_end=1327
+  _PAUSESCHEDULEREQUEST._serialized_start=1329
+  _PAUSESCHEDULEREQUEST._serialized_end=1451
+  _PAUSESCHEDULERESPONSE._serialized_start=1453
+  _PAUSESCHEDULERESPONSE._serialized_end=1523
+  _GETSCHEDULEREQUEST._serialized_start=1525
+  _GETSCHEDULEREQUEST._serialized_end=1595
+  _GETSCHEDULERESPONSE._serialized_start=1597
+  _GETSCHEDULERESPONSE._serialized_end=1665
+  _LISTSCHEDULESREQUEST._serialized_start=1667
+  _LISTSCHEDULESREQUEST._serialized_end=1771
+  _LISTSCHEDULESRESPONSE._serialized_start=1773
+  _LISTSCHEDULESRESPONSE._serialized_end=1885
 # @@protoc_insertion_point(module_scope)

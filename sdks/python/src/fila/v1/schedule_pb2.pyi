@@ -1,4 +1,5 @@
 # Generated from proto/ by `make gen`; do not edit.
+from fila.v1 import events_pb2 as _events_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -40,6 +41,20 @@ class DeleteScheduleResponse(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
 
+class GetScheduleRequest(_message.Message):
+    __slots__ = ["queue", "schedule"]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    schedule: str
+    def __init__(self, queue: _Optional[str] = ..., schedule: _Optional[str] = ...) -> None: ...
+
+class GetScheduleResponse(_message.Message):
+    __slots__ = ["schedule"]
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    schedule: Schedule
+    def __init__(self, schedule: _Optional[_Union[Schedule, _Mapping]] = ...) -> None: ...
+
 class ListSchedulesRequest(_message.Message):
     __slots__ = ["page_size", "page_token", "queue"]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -59,14 +74,16 @@ class ListSchedulesResponse(_message.Message):
     def __init__(self, schedules: _Optional[_Iterable[_Union[Schedule, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class PauseScheduleRequest(_message.Message):
-    __slots__ = ["paused", "queue", "schedule"]
+    __slots__ = ["comment", "paused", "queue", "schedule"]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    comment: str
     paused: bool
     queue: str
     schedule: str
-    def __init__(self, queue: _Optional[str] = ..., schedule: _Optional[str] = ..., paused: bool = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., schedule: _Optional[str] = ..., paused: bool = ..., comment: _Optional[str] = ...) -> None: ...
 
 class PauseScheduleResponse(_message.Message):
     __slots__ = ["schedule"]
@@ -75,13 +92,14 @@ class PauseScheduleResponse(_message.Message):
     def __init__(self, schedule: _Optional[_Union[Schedule, _Mapping]] = ...) -> None: ...
 
 class Schedule(_message.Message):
-    __slots__ = ["created_at", "error", "fired", "last_at", "missed", "next_at", "queue", "schedule", "settings"]
+    __slots__ = ["created_at", "error", "fired", "last_at", "missed", "next_at", "pause", "queue", "schedule", "settings"]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     FIRED_FIELD_NUMBER: _ClassVar[int]
     LAST_AT_FIELD_NUMBER: _ClassVar[int]
     MISSED_FIELD_NUMBER: _ClassVar[int]
     NEXT_AT_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     SCHEDULE_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
@@ -91,10 +109,11 @@ class Schedule(_message.Message):
     last_at: _timestamp_pb2.Timestamp
     missed: int
     next_at: _containers.RepeatedCompositeFieldContainer[_timestamp_pb2.Timestamp]
+    pause: _events_pb2.Pause
     queue: str
     schedule: str
     settings: ScheduleSettings
-    def __init__(self, queue: _Optional[str] = ..., schedule: _Optional[str] = ..., settings: _Optional[_Union[ScheduleSettings, _Mapping]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., next_at: _Optional[_Iterable[_Union[_timestamp_pb2.Timestamp, _Mapping]]] = ..., last_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., fired: _Optional[int] = ..., missed: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., schedule: _Optional[str] = ..., settings: _Optional[_Union[ScheduleSettings, _Mapping]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., next_at: _Optional[_Iterable[_Union[_timestamp_pb2.Timestamp, _Mapping]]] = ..., last_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., fired: _Optional[int] = ..., missed: _Optional[int] = ..., error: _Optional[str] = ..., pause: _Optional[_Union[_events_pb2.Pause, _Mapping]] = ...) -> None: ...
 
 class ScheduleSettings(_message.Message):
     __slots__ = ["cron", "every_ms", "headers", "missed", "paused", "payload", "time_zone", "ttl_ms"]

@@ -263,16 +263,33 @@ class EnqueueMessage(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., payload: _Optional[bytes] = ..., options: _Optional[_Union[EnqueueOptions, _Mapping]] = ...) -> None: ...
 
 class EnqueueOptions(_message.Message):
-    __slots__ = ["dedup_key", "delay_ms", "deliver_at", "ttl_ms"]
+    __slots__ = ["cost", "dedup_key", "delay_ms", "deliver_at", "fairness_key", "max_wait_ms", "on_duplicate", "priority", "ttl_ms", "weight"]
+    class OnDuplicate(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    COST_FIELD_NUMBER: _ClassVar[int]
     DEDUP_KEY_FIELD_NUMBER: _ClassVar[int]
     DELAY_MS_FIELD_NUMBER: _ClassVar[int]
     DELIVER_AT_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    MAX_WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    ON_DUPLICATE_FIELD_NUMBER: _ClassVar[int]
+    ON_DUPLICATE_FIRST: EnqueueOptions.OnDuplicate
+    ON_DUPLICATE_REPLACE: EnqueueOptions.OnDuplicate
+    ON_DUPLICATE_UNSPECIFIED: EnqueueOptions.OnDuplicate
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    cost: float
     dedup_key: str
     delay_ms: int
     deliver_at: _timestamp_pb2.Timestamp
+    fairness_key: str
+    max_wait_ms: int
+    on_duplicate: EnqueueOptions.OnDuplicate
+    priority: int
     ttl_ms: int
-    def __init__(self, delay_ms: _Optional[int] = ..., deliver_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., ttl_ms: _Optional[int] = ..., dedup_key: _Optional[str] = ...) -> None: ...
+    weight: int
+    def __init__(self, delay_ms: _Optional[int] = ..., deliver_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., ttl_ms: _Optional[int] = ..., dedup_key: _Optional[str] = ..., on_duplicate: _Optional[_Union[EnqueueOptions.OnDuplicate, str]] = ..., max_wait_ms: _Optional[int] = ..., priority: _Optional[int] = ..., fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., cost: _Optional[float] = ...) -> None: ...
 
 class EnqueueRequest(_message.Message):
     __slots__ = ["headers", "options", "payload", "queue"]

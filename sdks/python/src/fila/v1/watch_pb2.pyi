@@ -1,4 +1,5 @@
 # Generated from proto/ by `make gen`; do not edit.
+from fila.v1 import limit_pb2 as _limit_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -83,14 +84,18 @@ class KeySeriesPoint(_message.Message):
     def __init__(self, recorded: bool = ..., arrived: _Optional[float] = ..., served: _Optional[float] = ..., due: _Optional[float] = ..., pending: _Optional[int] = ...) -> None: ...
 
 class KeyState(_message.Message):
-    __slots__ = ["arrived_total", "arriving_per_second", "blocking_bucket", "burst", "cap_by_default", "delayed", "delivered_per_second", "delivered_total", "due_per_second", "due_total", "fairness_key", "in_flight", "max_in_flight", "paused", "rate_by_default", "rate_per_second", "ready", "served_per_second", "served_total", "state", "until", "waiting_ms", "waits", "weight"]
+    __slots__ = ["arrived_total", "arriving_per_second", "blocking_bucket", "blocking_part", "blocking_rate", "burst", "cap_by_default", "committed_by_default", "committed_per_second", "delayed", "delivered_per_second", "delivered_total", "due_per_second", "due_total", "fairness_key", "in_flight", "max_in_flight", "paused", "rate_by_default", "rate_per_second", "ready", "served_per_second", "served_total", "state", "until", "waiting_ms", "waits", "weight"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     ARRIVED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ARRIVING_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
+    BLOCKING_PART_FIELD_NUMBER: _ClassVar[int]
+    BLOCKING_RATE_FIELD_NUMBER: _ClassVar[int]
     BURST_FIELD_NUMBER: _ClassVar[int]
     CAP_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     DELAYED_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
@@ -105,6 +110,7 @@ class KeyState(_message.Message):
     READY_FIELD_NUMBER: _ClassVar[int]
     SERVED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     SERVED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    STATE_BEYOND_COMMITTED: KeyState.State
     STATE_CAPPED: KeyState.State
     STATE_DELAYED: KeyState.State
     STATE_EMPTY: KeyState.State
@@ -124,8 +130,12 @@ class KeyState(_message.Message):
     arrived_total: int
     arriving_per_second: float
     blocking_bucket: str
+    blocking_part: _limit_pb2.LimitPart
+    blocking_rate: int
     burst: float
     cap_by_default: bool
+    committed_by_default: bool
+    committed_per_second: float
     delayed: int
     delivered_per_second: float
     delivered_total: int
@@ -145,10 +155,10 @@ class KeyState(_message.Message):
     waiting_ms: int
     waits: WaitCauses
     weight: int
-    def __init__(self, fairness_key: _Optional[str] = ..., state: _Optional[_Union[KeyState.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., waiting_ms: _Optional[int] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., arrived_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_per_second: _Optional[float] = ..., due_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., due_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., cap_by_default: bool = ..., rate_by_default: bool = ...) -> None: ...
+    def __init__(self, fairness_key: _Optional[str] = ..., state: _Optional[_Union[KeyState.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., waiting_ms: _Optional[int] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., arrived_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_per_second: _Optional[float] = ..., due_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., due_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., cap_by_default: bool = ..., rate_by_default: bool = ..., committed_per_second: _Optional[float] = ..., committed_by_default: bool = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., blocking_rate: _Optional[int] = ...) -> None: ...
 
 class QueueState(_message.Message):
-    __slots__ = ["acked_per_second", "acked_total", "active_keys", "arriving_per_second", "channel", "consumers", "dead_lettered_total", "delayed", "delivered_per_second", "delivered_total", "enqueued_total", "failed_per_second", "failed_total", "in_flight", "leased_total", "oldest_age_ms", "oldest_lease_age_ms", "queue", "ready", "returned_per_second", "returned_total", "served_total", "stored_bytes", "waits"]
+    __slots__ = ["acked_per_second", "acked_total", "active_keys", "arriving_per_second", "channel", "consumers", "dead_lettered_total", "delayed", "delivered_per_second", "delivered_total", "enqueued_total", "failed_per_second", "failed_total", "in_flight", "leased_total", "oldest_age_ms", "oldest_lease_age_ms", "paused", "queue", "ready", "returned_per_second", "returned_total", "served_total", "stored_bytes", "waits"]
     ACKED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     ACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -166,6 +176,7 @@ class QueueState(_message.Message):
     LEASED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     OLDEST_LEASE_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
     RETURNED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
@@ -190,6 +201,7 @@ class QueueState(_message.Message):
     leased_total: int
     oldest_age_ms: int
     oldest_lease_age_ms: int
+    paused: bool
     queue: str
     ready: int
     returned_per_second: float
@@ -197,7 +209,31 @@ class QueueState(_message.Message):
     served_total: float
     stored_bytes: int
     waits: WaitCauses
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., consumers: _Optional[int] = ..., active_keys: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., leased_total: _Optional[int] = ..., oldest_lease_age_ms: _Optional[int] = ..., failed_total: _Optional[int] = ..., returned_total: _Optional[int] = ..., acked_per_second: _Optional[float] = ..., failed_per_second: _Optional[float] = ..., returned_per_second: _Optional[float] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ..., in_flight: _Optional[int] = ..., consumers: _Optional[int] = ..., active_keys: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., delivered_per_second: _Optional[float] = ..., served_total: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., leased_total: _Optional[int] = ..., oldest_lease_age_ms: _Optional[int] = ..., failed_total: _Optional[int] = ..., returned_total: _Optional[int] = ..., acked_per_second: _Optional[float] = ..., failed_per_second: _Optional[float] = ..., returned_per_second: _Optional[float] = ..., paused: bool = ...) -> None: ...
+
+class QueueSums(_message.Message):
+    __slots__ = ["acked_per_second", "arriving_per_second", "dead_letters", "failed_per_second", "in_flight", "oldest_age_ms", "partial", "queues", "returned_per_second", "waiting"]
+    ACKED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    ARRIVING_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
+    FAILED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    acked_per_second: float
+    arriving_per_second: float
+    dead_letters: int
+    failed_per_second: float
+    in_flight: int
+    oldest_age_ms: int
+    partial: bool
+    queues: int
+    returned_per_second: float
+    waiting: int
+    def __init__(self, queues: _Optional[int] = ..., waiting: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., arriving_per_second: _Optional[float] = ..., acked_per_second: _Optional[float] = ..., failed_per_second: _Optional[float] = ..., returned_per_second: _Optional[float] = ..., dead_letters: _Optional[int] = ..., partial: bool = ...) -> None: ...
 
 class SeriesPoint(_message.Message):
     __slots__ = ["acked", "arrived", "delivered", "depth", "in_flight", "leased", "oldest_age_ms", "recorded", "waits"]
@@ -258,18 +294,20 @@ class WatchStatsRequest(_message.Message):
     def __init__(self, queues: _Optional[_Iterable[str]] = ..., channel: _Optional[str] = ..., order: _Optional[_Union[WatchStatsRequest.Order, str]] = ..., top: _Optional[int] = ..., keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WatchStatsResponse(_message.Message):
-    __slots__ = ["at", "channels", "full", "gone", "sequence"]
+    __slots__ = ["at", "channels", "full", "gone", "sequence", "sums"]
     AT_FIELD_NUMBER: _ClassVar[int]
     CHANNELS_FIELD_NUMBER: _ClassVar[int]
     FULL_FIELD_NUMBER: _ClassVar[int]
     GONE_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    SUMS_FIELD_NUMBER: _ClassVar[int]
     at: _timestamp_pb2.Timestamp
     channels: _containers.RepeatedCompositeFieldContainer[WatchedChannel]
     full: bool
     gone: _containers.RepeatedCompositeFieldContainer[GoneChannel]
     sequence: int
-    def __init__(self, sequence: _Optional[int] = ..., full: bool = ..., at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., channels: _Optional[_Iterable[_Union[WatchedChannel, _Mapping]]] = ..., gone: _Optional[_Iterable[_Union[GoneChannel, _Mapping]]] = ...) -> None: ...
+    sums: QueueSums
+    def __init__(self, sequence: _Optional[int] = ..., full: bool = ..., at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., channels: _Optional[_Iterable[_Union[WatchedChannel, _Mapping]]] = ..., gone: _Optional[_Iterable[_Union[GoneChannel, _Mapping]]] = ..., sums: _Optional[_Union[QueueSums, _Mapping]] = ...) -> None: ...
 
 class WatchedChannel(_message.Message):
     __slots__ = ["keys", "leading", "state"]

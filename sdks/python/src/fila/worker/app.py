@@ -66,6 +66,7 @@ class App:
         release: tuple[type[BaseException], ...] = (),
         prefetch: Prefetch | None = None,
         max_lease_renewal_ms: int | None = None,
+        trace_parent: bool = False,
     ) -> Callable[[HandlerT], HandlerT]:
         """Register the handler that follows for a queue.
 
@@ -81,6 +82,7 @@ class App:
         reject                exceptions that make a dead letter at once
         release               exceptions that are no failure: the message goes back, uncounted
         prefetch, max_lease_renewal_ms, channel    as in `FilaClient.consume`
+        trace_parent          a message's span is a child of the producer's, in one trace, and not linked to it
 
         Every other exception is a failure that the queue's policy judges; `Retry`, `Reject`, `Release` and
         `Limited` can be raised too. A payload that can't be decoded is rejected.
@@ -102,6 +104,7 @@ class App:
                     release=release,
                     prefetch=prefetch,
                     max_lease_renewal_ms=max_lease_renewal_ms,
+                    trace_parent=trace_parent,
                 )
             )
             return handler

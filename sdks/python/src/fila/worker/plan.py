@@ -36,6 +36,7 @@ class WorkerPlan:
     verdicts: Verdicts
     prefetch: Prefetch | None
     max_lease_renewal_ms: int | None
+    trace_parent: bool = False
 
 
 def make_plan(
@@ -53,6 +54,7 @@ def make_plan(
     release: tuple[type[BaseException], ...],
     prefetch: Prefetch | None,
     max_lease_renewal_ms: int | None,
+    trace_parent: bool = False,
 ) -> WorkerPlan:
     """Return a plan, or say at once what is wrong with it: a worker that starts must not fail at its first message."""
     is_async = inspect.iscoroutinefunction(handler)
@@ -90,4 +92,5 @@ def make_plan(
         verdicts=Verdicts(delays, tuple(reject), tuple(release)),
         prefetch=prefetch,
         max_lease_renewal_ms=max_lease_renewal_ms,
+        trace_parent=trace_parent,
     )

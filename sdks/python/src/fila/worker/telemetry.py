@@ -1,6 +1,6 @@
 """Spans and metrics of workers, for programs that use OpenTelemetry; without it every call here does nothing.
 
-span    process QUEUE              linked to the spans that enqueued its messages
+span    process QUEUE              linked to the spans that enqueued its messages, or with `trace_parent` their child
 metric  fila.worker.handling       seconds from hand-out to the handler's end, by queue, handler and outcome
 metric  fila.worker.settling       seconds until the broker answered, by queue and handler
 metric  fila.worker.in_hand        messages being worked on, by queue and handler
@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 
-from fila.tracing import links_to
+from fila.tracing import links_to, traced
 from fila.worker.plan import WorkerPlan
 from fila.worker.work import WorkMessage
 
@@ -36,6 +36,7 @@ class WorkerTelemetry:
             "fila.worker": plan.name,
         }
         self._queue = plan.queue
+        self._is_child = plan.trace_parent
         if HAS_OPENTELEMETRY:
             meter = metrics.get_meter("fila.worker")
             self._handling = meter.create_histogram(
@@ -64,8 +65,14 @@ class WorkerTelemetry:
         if len(messages) == 1:
             attributes["messaging.message.id"] = messages[0].id
         tracer = trace.get_tracer("fila.worker")
+        # A span has one parent, so one of a batch has links.
+        begins = (
+            traced(messages[0], parent=self._is_child)
+            if len(messages) == 1
+            else {"links": links_to(*messages)}
+        )
         with tracer.start_as_current_span(
-            f"process {self._queue}", kind=SpanKind.CONSUMER, links=links_to(*messages), attributes=attributes
+            f"process {self._queue}", kind=SpanKind.CONSUMER, attributes=attributes, **begins
         ):
             yield
 

@@ -10,9 +10,8 @@ from fila_server.core.admin.key_head cimport skip_message
 from fila_server.core.admin.limits cimport limit_command
 from fila_server.core.admin.operation_records cimport operation_records_put
 from fila_server.core.admin.runtime_config cimport config_get, config_list, config_set
-from fila_server.core.formats.records cimport (
-    channel_record_put, key_record_delete, key_record_put, queue_record_put,
-)
+from fila_server.core.formats.key_records cimport key_record_put
+from fila_server.core.formats.records cimport channel_record_put, key_record_delete, queue_record_put
 from fila_server.core.formats.reservations cimport OFFSETS_RESERVED
 from fila_server.core.history.changes cimport (
     CHANGED_CHANNEL_CREATED, CHANGED_QUEUE_CREATED, CHANGED_QUEUE_UPDATED, channel_changed, key_changed,
@@ -35,15 +34,16 @@ from fila_server.core.protocol.protobuf cimport (
     QUEUE_FIELD, Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field,
     put_text_field, put_timestamp_field, timestamp_ms,
 )
-from fila_server.core.scheduling.eligibility cimport (
-    cap_set, channel_activate, pause_set, rate_limit_set, word_taken_back,
+from fila_server.core.scheduling.allowances cimport (
+    cap_set, committed_set, pause_set, rate_limit_set, word_taken_back,
 )
+from fila_server.core.scheduling.eligibility cimport channel_activate
 from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
-from fila_server.core.state.kinds cimport OWN_CAP, OWN_RATE
+from fila_server.core.state.kinds cimport OWN_CAP, OWN_COMMITTED, OWN_RATE
 from fila_server.core.state.paths cimport (
-    cap_is_default, channel_find, dlq_source, key_cap, key_has_policy, key_rate_limit, queue_find,
-    rate_is_default,
+    cap_is_default, channel_find, committed_is_default, dlq_source, key_cap, key_committed, key_has_policy,
+    key_rate_limit, queue_find, rate_is_default,
 )
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
@@ -208,13 +208,13 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
 
 cdef void _update_queue(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     cdef Buffer buffer
-    cdef bint was_paused = queue.policy.paused
+    cdef bint was_paused = queue.policy.paused != 0
     cdef Channel* channel = queue.channels
     queue_configure(core, queue, fields.text[v1.UPDATE_QUEUE_REQUEST_CONFIG])
     queue_record_put(core, queue)
     queue_changed(core, CHANGED_QUEUE_UPDATED, queue)
     operation_records_put(core, command)
-    while was_paused and not queue.policy.paused and channel != NULL:
+    while was_paused and channel != NULL:       # one that is paused still goes off the list again
         channel_activate(core, channel)
         channel = channel.next
     buffer_init(&buffer)
@@ -347,14 +347,19 @@ cdef void _put_key_policy(Buffer* b, Key* key) noexcept nogil:
     put_number_field(b, v1.SET_KEY_POLICY_RESPONSE_PENDING, pending)
     put_number_field(b, v1.SET_KEY_POLICY_RESPONSE_CAP_BY_DEFAULT, cap_is_default(key))
     put_number_field(b, v1.SET_KEY_POLICY_RESPONSE_RATE_BY_DEFAULT, rate_is_default(key))
+    if key_committed(key) != NULL:
+        put_double_field(
+            b, v1.SET_KEY_POLICY_RESPONSE_COMMITTED_PER_SECOND, key_committed(key).limit.bucket.rate)
+    put_number_field(b, v1.SET_KEY_POLICY_RESPONSE_COMMITTED_BY_DEFAULT, committed_is_default(key))
 
 
 cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
-    """Weight, pause, cap and rate of one fairness key; effective at once on what waits."""
+    """Weight, pause, cap and rates of one fairness key; effective at once on what waits."""
     cdef Slice name = fields.text[v1.SET_KEY_POLICY_REQUEST_FAIRNESS_KEY]
     cdef Key* key = <Key*> textmap_get(&queue.keys, name.at, name.length)
     cdef double rate = 0
     cdef double burst = 0
+    cdef double committed = 0
     cdef uint32_t cap
     cdef Buffer buffer
     cdef bint is_rate_given = fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_RATE_PER_SECOND) != 0
@@ -388,6 +393,11 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
             rate > 0 or queue.policy.default_rate > 0)
     elif fields.number[v1.SET_KEY_POLICY_REQUEST_RATE_BY_DEFAULT]:
         word_taken_back(core, key, OWN_RATE)
+    if fields.seen & (1 << v1.SET_KEY_POLICY_REQUEST_COMMITTED_PER_SECOND):
+        memcpy(&committed, &fields.number[v1.SET_KEY_POLICY_REQUEST_COMMITTED_PER_SECOND], 8)
+        committed_set(core, key, committed, committed > 0 or queue.policy.default_committed > 0)
+    elif fields.number[v1.SET_KEY_POLICY_REQUEST_COMMITTED_BY_DEFAULT]:
+        word_taken_back(core, key, OWN_COMMITTED)
     buffer_init(&buffer)
     _put_key_policy(&buffer, key)
     key_changed(core, key)

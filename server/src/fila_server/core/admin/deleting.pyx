@@ -23,8 +23,8 @@ from fila_server.core.lifecycle.answers cimport answers_forget
 from fila_server.core.lifecycle.ending cimport settled_flush, slot_stop
 from fila_server.core.lifecycle.failure cimport slot_outlived
 from fila_server.core.lifecycle.queues cimport channel_part
+from fila_server.core.scheduling.allowances cimport cap_set, committed_set, pause_set, rate_limit_set
 from fila_server.core.scheduling.clocks cimport clocks_forget
-from fila_server.core.scheduling.eligibility cimport cap_set, pause_set, rate_limit_set
 from fila_server.core.scheduling.flows cimport flow_free
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, directory_first, directory_free, directory_pop
@@ -177,8 +177,12 @@ cdef bint _channel_clear(Core* core, Channel* channel) noexcept nogil:
 
 cdef void _channel_free(Channel* channel) noexcept nogil:
     ring_free(&channel.ring)
+    if channel.committed != NULL:
+        ring_free(channel.committed)
+        free(channel.committed)
     groups_unlink(channel)
     map64_free(&channel.delayed_cohorts)
+    map64_free(&channel.places)
     free(channel)
 
 
@@ -229,6 +233,7 @@ cdef bint _keys_free(Core* core, Queue* queue) noexcept nogil:
             pause_set(core, key, False, 0)
             cap_set(core, key, 0, False)
             rate_limit_set(core, key, 0, 0, False)
+            committed_set(core, key, 0, False)
             key_drop_if_idle(core, key)
     return queue.keys.count == 0
 

@@ -5,8 +5,9 @@ for, from its clock.
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 
 from fila_server.core.admin.forecast cimport put_forecast, tokens_before
-from fila_server.core.admin.key_head cimport delay_due_ms, first_delay, put_head
+from fila_server.core.admin.key_head cimport delay_due_ms, first_delay, put_head, put_head_of, slot_to_follow
 from fila_server.core.admin.step_budget cimport SUBQUEUES_MAX, flow_age, may_step, steps_begin, steps_end
+from fila_server.core.index.policy cimport channel_paused
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel
 from fila_server.core.lifecycle.deliver cimport consumer_room
 from fila_server.core.protocol cimport seam, v1
@@ -17,19 +18,21 @@ from fila_server.core.protocol.protobuf cimport (
 from fila_server.core.scheduling.clocks cimport (
     HOUR_RETURNED, HOUR_SERVED, WAITED_HELD, clock_account, clock_find, clock_remember, hour_sum,
 )
-from fila_server.core.scheduling.eligibility cimport rate_limit_due_ms
+from fila_server.core.scheduling.allowances cimport rate_limit_due_ms
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.scheduling.following cimport key_follows
 from fila_server.core.scheduling.parts cimport (
-    RATE_PART, Counted, parts_due_ns, parts_holding, parts_refill,
+    RATE_PART, Counted, parts_due_ns, parts_holding, parts_last_rate, parts_refill,
 )
 from fila_server.core.state.kinds cimport (
     PARKED_CAPPED, PARKED_IN_ORDER, PARKED_RATE_LIMITED, PARKED_THROTTLED,
 )
 from fila_server.core.state.paths cimport (
-    cap_is_default, channel_find, entry_of, flow_retrying, frame_of, frame_offset, key_rate_limit,
-    key_weight, rate_is_default, slot_returns, subqueue_waits,
+    cap_is_default, channel_find, committed_is_default, flow_first_turn, flow_retrying, frame_of,
+    frame_offset, key_committed, key_rate_limit, key_weight, rate_is_default, slot_cost, slot_returns,
+    subqueue_waits,
 )
+from fila_server.core.state.pending cimport FirstTurn
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport (
     Channel, Consumer, Delay, Flow, Key, KeyClock, Slot, Subqueue, ThrottleKey, Waiters,
@@ -39,7 +42,7 @@ from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buff
 from fila_server.core.structures.counters cimport Hour
 from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.maps cimport textmap_get
-from fila_server.core.structures.ring cimport IDLE
+from fila_server.core.structures.ring cimport IDLE, Ring
 
 cdef enum State:                        # admin.proto's
     NO_CONSUMER = 1
@@ -52,6 +55,8 @@ cdef enum State:                        # admin.proto's
     EMPTY = 8
     RATE_LIMITED = 9
     IN_ORDER = 10
+    BEYOND_COMMITTED = 11
+    SUCCEEDS = 12
 
 cdef enum:
     CONSUMERS_MAX = 10000
@@ -83,7 +88,7 @@ cdef bint _somebody_has_room(Channel* channel, StepBudget* steps) noexcept nogil
 
 
 cdef Subqueue* _first_waiting(Flow* flow, StepBudget* steps) noexcept nogil:
-    """The sub-queue that waits in some line and has the lowest position."""
+    """The sub-queue that waits in some line and has the lowest rank."""
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef Subqueue* found = NULL
     cdef int looked = 0
@@ -91,7 +96,7 @@ cdef Subqueue* _first_waiting(Flow* flow, StepBudget* steps) noexcept nogil:
         looked += 1
         if (
             subqueue_waits(sub)
-            and (found == NULL or fifo_first(&sub.fifo).position < fifo_first(&found.fifo).position)
+            and (found == NULL or sub.node.rank < found.node.rank)
         ):
             found = sub
         sub = sub.sibling
@@ -110,7 +115,7 @@ cdef int64_t _token_due_ms(Core* core, Subqueue* sub, StepBudget* steps) noexcep
     if bucket.parts != NULL:
         nobody.messages = nobody.cost = 0
         parts_refill(core, bucket)
-        due_ns = parts_due_ns(core, bucket, entry_of(<Slot*> fifo_first(&sub.fifo)).cost, nobody)
+        due_ns = parts_due_ns(core, bucket, slot_cost(<Slot*> fifo_first(&sub.fifo)), nobody)
         return 0 if due_ns == INT64_MAX else core.wall_ms + (due_ns - core.mono_ns) // 1000000
     if bucket.bucket.rate <= 0 or bucket.bucket.burst < 1:
         return 0
@@ -127,19 +132,34 @@ cdef int64_t _token_due_ms(Core* core, Subqueue* sub, StepBudget* steps) noexcep
     return core.wall_ms + <int64_t> (min(max(wait_s, 0.0), LONGEST_S) * 1000)
 
 
-cdef int _part_of(Core* core, Subqueue* sub) noexcept nogil:
-    """What holds its first message at the limit in whose line it stands."""
+cdef void put_blocking_part(
+        Core* core, Buffer* b, Subqueue* sub, uint32_t part_field, uint32_t rate_field) noexcept nogil:
     cdef ThrottleKey* bucket = sub.waiter.waiters.bucket
+    cdef uint64_t cost = slot_cost(<Slot*> fifo_first(&sub.fifo))
+    cdef uint32_t rate = 0
+    cdef int part = RATE_PART
     cdef Counted nobody
-    if bucket.parts == NULL:
-        return RATE_PART
-    nobody.messages = nobody.cost = 0
-    parts_refill(core, bucket)
-    return parts_holding(core, bucket, entry_of(<Slot*> fifo_first(&sub.fifo)).cost, nobody)
+    if bucket.parts != NULL:
+        nobody.messages = nobody.cost = 0
+        parts_refill(core, bucket)
+        part = parts_holding(core, bucket, cost, nobody)
+        if part == RATE_PART and bucket.parts.terms.rate_count > 1:
+            rate = parts_last_rate(bucket, cost, nobody)
+    put_number_field(b, part_field, <uint64_t> part)
+    put_number_field(b, rate_field, rate)
+
+
+cdef bint _others_go_first(Flow* flow) noexcept nogil:
+    """Somebody consumes, and keys that are within their committed rates wait for it as well."""
+    cdef Ring* ring = flow.channel.committed
+    cdef FirstTurn* first = flow_first_turn(flow)
+    if ring == NULL or flow.channel.turn == NULL or ring.ring_count + ring.deferred_count == 0:
+        return False
+    return first == NULL or first.turn.place == IDLE
 
 
 cdef Holding flow_holding(
-        Core* core, Key* key, Flow* flow, bint queue_is_paused, StepBudget* steps) noexcept nogil:
+        Core* core, Key* key, Flow* flow, bint channel_is_paused, StepBudget* steps) noexcept nogil:
     cdef Holding held
     cdef Subqueue* sub
     cdef Delay* delay
@@ -149,11 +169,11 @@ cdef Holding flow_holding(
     held.until_ms = 0
     held.by_default = False
     if flow == NULL:
-        if queue_is_paused or (key != NULL and key.paused):
+        if channel_is_paused or (key != NULL and key.paused):
             held.state = PAUSED         # what comes will wait, and whoever asks should hear why
         return held
     if flow.backlog:
-        if key.paused or queue_is_paused:
+        if key.paused or channel_is_paused:
             held.state = PAUSED
         elif flow.parked == PARKED_CAPPED:
             held.state = CAPPED
@@ -173,6 +193,11 @@ cdef Holding flow_holding(
                 held.bucket = sub.waiter.waiters.bucket
                 held.sub = sub
                 held.until_ms = _token_due_ms(core, sub, steps)
+        elif _others_go_first(flow):
+            held.state = BEYOND_COMMITTED
+            if key_committed(key) != NULL:
+                held.by_default = committed_is_default(key)
+                held.until_ms = rate_limit_due_ms(core, &key_committed(key).limit)
         elif _somebody_has_room(flow.channel, steps):
             held.state = NOT_ITS_TURN
         else:
@@ -183,7 +208,7 @@ cdef Holding flow_holding(
         held.until_ms = delay_due_ms(core, delay) if delay != NULL else 0
     elif flow.in_flight:
         held.state = LEASED
-    elif key.paused or queue_is_paused:
+    elif key.paused or channel_is_paused:
         held.state = PAUSED
     return held
 
@@ -249,13 +274,26 @@ cdef double _due_share(Channel* channel, Flow* flow, uint32_t weight) noexcept n
     return weight / (others + weight) if weight else 0.0
 
 
-cdef uint32_t _weight(Queue* queue, Key* key, Slice text) noexcept nogil:
-    """Its weight; of a key that has nothing, the one the queue's table will give its next message."""
+cdef uint32_t weight_now(Queue* queue, Key* key, Slice text) noexcept nogil:
     cdef WeightRow* row
     if key != NULL:
         return key_weight(key)
     row = <WeightRow*> textmap_get(&queue.policy.weights, text.at, text.length)
     return row.weight if row != NULL else 1
+
+
+cdef void _put_limit(Core* core, Buffer* b, Holding* held) noexcept nogil:
+    """The limit that it waits at: by name, which part of it, and what it learned."""
+    cdef ThrottleKey* bucket = held.bucket
+    cdef Slice name
+    name.at, name.length = bucket.text.bytes, bucket.text.length
+    put_text_field(b, v1.EXPLAIN_KEY_RESPONSE_BLOCKING_BUCKET, name)
+    put_blocking_part(
+        core, b, held.sub, v1.EXPLAIN_KEY_RESPONSE_BLOCKING_PART, v1.EXPLAIN_KEY_RESPONSE_BLOCKING_RATE)
+    if key_follows(bucket):
+        put_double_field(b, v1.EXPLAIN_KEY_RESPONSE_LEARNED_PER_SECOND, bucket.parts.learned.rate)
+        if bucket.parts.refused_ms:
+            put_timestamp_field(b, v1.EXPLAIN_KEY_RESPONSE_REFUSED_AT, bucket.parts.refused_ms)
 
 
 cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
@@ -268,9 +306,9 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     cdef Flow* apart = NULL
     cdef KeyClock* row
     cdef Holding held
+    cdef Slot* followed = NULL
     cdef StepBudget steps = steps_begin()
-    cdef uint32_t weight = _weight(queue, key, text)
-    cdef Slice name
+    cdef uint32_t weight = weight_now(queue, key, text)
     cdef Buffer b
     if channel == NULL:
         answer_no_channel(core, command)
@@ -283,19 +321,15 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         clock_remember(core, flow)
         clock_account(core, flow)
     row = flow.clock if flow != NULL else clock_find(channel, text.at, text.length)
-    held = flow_holding(core, key, flow, queue.policy.paused, &steps)
+    held = flow_holding(core, key, flow, channel_paused(channel), &steps)
+    if held.state == DELAYED:           # unless one of them goes with the end of a lease, at any time
+        followed = slot_to_follow(core, flow, &steps)
+        if followed != NULL:
+            held.state = SUCCEEDS
     buffer_init(&b)
     put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_STATE, held.state)
     if held.bucket != NULL:
-        name.at, name.length = held.bucket.text.bytes, held.bucket.text.length
-        put_text_field(&b, v1.EXPLAIN_KEY_RESPONSE_BLOCKING_BUCKET, name)
-        put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_BLOCKING_PART, <uint64_t> _part_of(core, held.sub))
-        if key_follows(held.bucket):
-            put_double_field(
-                &b, v1.EXPLAIN_KEY_RESPONSE_LEARNED_PER_SECOND, held.bucket.parts.learned.rate)
-            if held.bucket.parts.refused_ms:
-                put_timestamp_field(
-                    &b, v1.EXPLAIN_KEY_RESPONSE_REFUSED_AT, held.bucket.parts.refused_ms)
+        _put_limit(core, &b, &held)
     if held.until_ms:
         put_timestamp_field(&b, v1.EXPLAIN_KEY_RESPONSE_UNTIL, held.until_ms)
     put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_BY_DEFAULT, held.by_default)
@@ -311,7 +345,9 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_WEIGHT, weight)
     if flow != NULL:
         _put_returning(&b, flow, &steps)
-        if queue.policy.in_order:
+        if followed != NULL:
+            put_head_of(core, &b, v1.EXPLAIN_KEY_RESPONSE_WAITS_FOR, followed)
+        elif queue.policy.in_order:
             put_head(core, &b, v1.EXPLAIN_KEY_RESPONSE_WAITS_FOR, flow, &steps)
     if fields.number[seam.EXPLAIN_KEY_WITH_FORECAST]:
         put_forecast(core, &b, seam.EXPLAINED_FORECAST, channel, key, flow, apart, held.sub, &steps)

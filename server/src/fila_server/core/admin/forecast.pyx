@@ -14,7 +14,7 @@ from fila_server.core.scheduling.parts cimport (
 )
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport (
-    entry_of, flow_is_in_order, flow_leased, key_cap, key_rate_limit, waiter_first,
+    flow_is_in_order, flow_leased, key_cap, key_committed, key_rate_limit, slot_cost, waiter_first,
 )
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Consumer, Slot, ThrottleKey, Waiters
@@ -48,6 +48,7 @@ cdef struct Group:
 cdef struct Rivals:
     Group[GROUPS] groups
     double   round_work             # what a round sends of theirs
+    double   committed              # cost a second that goes first, of theirs
     double   scale                  # of all to those that were looked at
 
 
@@ -74,7 +75,7 @@ cdef double _own_cost(Flow* flow, double usual, StepBudget* steps) noexcept nogi
             sub = sub.sibling
         if slot == NULL:
             break
-        total += entry_of(slot).cost
+        total += slot_cost(slot)
         looked += 1
         slot = <Slot*> slot.place.next
     return total / looked if looked else usual
@@ -87,7 +88,7 @@ cdef inline double _cost_of(Waiter* waiter) noexcept nogil:
     cdef uint64_t delivered = flow_leased(waiter.flow)
     if delivered:
         return <double> waiter.flow.served / delivered
-    return entry_of(<Slot*> fifo_first(&waiter_first(waiter).fifo)).cost
+    return slot_cost(<Slot*> fifo_first(&waiter_first(waiter).fifo))
 
 
 cdef Standing _standing(Standings* ring, Turn* turn) noexcept nogil:
@@ -111,13 +112,16 @@ cdef Standing _standing(Standings* ring, Turn* turn) noexcept nogil:
 
 cdef double _before_its_turn(
         Standings* ring, Turn* own, Flow* apart, double* of_apart, StepBudget* steps) noexcept nogil:
-    """What those between the head of the ring and `own` may send in their turns of now; of it, `apart`'s."""
+    """What those between the head of the ring and `own` may send in their turns of now; of it, `apart`'s. One
+    that is deferred comes back at the end of a round: before it are those with a turn of this one to come."""
     cdef Turn* turn = ring.ring.head
     cdef Standing other
     cdef uint32_t looked = 0
     cdef double ahead = 0
     cdef double sends
     while turn != NULL and turn != own and looked < FLOWS_LOOKED_AT:
+        if turn == &ring.ring.marker and own.place == DEFERRED:
+            break
         if turn != &ring.ring.marker:
             other = _standing(ring, turn)
             sends = other.saved + (0 if turn == ring.ring.granted else other.grant)
@@ -183,6 +187,9 @@ cdef void _rival(Rivals* rivals, Standings* ring, Turn* turn, Flow* own, Flow* a
     rivals.groups[at].grant += other.grant
     rivals.groups[at].work += other.work
     rivals.round_work += min(other.work, other.grant)
+    if not ring.of_waiters and key_committed(other.flow.key) != NULL:
+        rivals.committed += (
+            key_committed(other.flow.key).limit.bucket.rate * other.work / other.flow.backlog)
 
 
 cdef void _put_row(Buffer* b, uint32_t field, double weight, double work) noexcept nogil:
@@ -258,7 +265,7 @@ cdef double tokens_before(Core* core, Waiter* waiter, StepBudget* steps) noexcep
 
 
 cdef uint64_t _rounds_of(Waiter* waiter) noexcept nogil:
-    cdef int64_t cost = entry_of(<Slot*> fifo_first(&waiter_first(waiter).fifo)).cost + waiter.owed
+    cdef int64_t cost = slot_cost(<Slot*> fifo_first(&waiter_first(waiter).fifo)) + waiter.owed
     return _rounds_to_save(&waiter.waiters.ring, &waiter.turn, cost)
 
 
@@ -280,7 +287,7 @@ cdef void _put_tokens(
         parts_refill(core, bucket)
         nobody.messages = nobody.cost = 0
         part = parts_holding(
-            core, bucket, entry_of(<Slot*> fifo_first(&waiter_first(waiter).fifo)).cost, nobody)
+            core, bucket, slot_cost(<Slot*> fifo_first(&waiter_first(waiter).fifo)), nobody)
         if part == SLOTS_PART or part == BUDGET_PART or bucket.parts.terms.rate_count == 0:
             return
         for i in range(bucket.parts.terms.rate_count):
@@ -338,6 +345,7 @@ cdef void put_forecast(
     cdef Slot* first = NULL
     cdef double own_cost = usual
     cdef KeyRateLimit* rate_limit
+    cdef Bucket* committed
     cdef Standings ring
     cdef Rivals rivals
     cdef Buffer inner
@@ -349,7 +357,7 @@ cdef void put_forecast(
         put_number_field(&inner, seam.FORECAST_BACKLOG, flow.backlog)
         put_number_field(&inner, seam.FORECAST_WEIGHT, flow.turn.weight)
         put_number_field(&inner, seam.FORECAST_CAP, 1 if flow_is_in_order(flow) else key_cap(key))
-        put_number_field(&inner, seam.FORECAST_HEAD_COST, entry_of(first).cost)
+        put_number_field(&inner, seam.FORECAST_HEAD_COST, slot_cost(first))
         own_cost = _own_cost(flow, usual, steps)
         put_double_field(&inner, seam.FORECAST_MEAN_COST, own_cost)
         rate_limit = key_rate_limit(key)
@@ -358,6 +366,11 @@ cdef void put_forecast(
             put_double_field(&inner, seam.FORECAST_KEY_RATE, rate_limit.bucket.rate)
             put_double_field(&inner, seam.FORECAST_KEY_LEVEL, rate_limit.bucket.level)
             put_double_field(&inner, seam.FORECAST_KEY_BURST, rate_limit.bucket.burst)
+        if key_committed(key) != NULL:
+            committed = &key_committed(key).limit.bucket
+            bucket_refill(committed, core.mono_ns, True)
+            put_double_field(&inner, seam.FORECAST_COMMITTED_RATE, committed.rate)
+            put_double_field(&inner, seam.FORECAST_COMMITTED_LEVEL, committed.level)
         put_number_field(&inner, seam.FORECAST_WEIGHT_BY_POLICY, key.table_weight or key.weight)
         if flow.turn.place != IDLE:
             put_double_field(
@@ -366,9 +379,10 @@ cdef void put_forecast(
             put_double_field(&inner, seam.FORECAST_APART_BEFORE, of_apart)
             put_number_field(
                 &inner, seam.FORECAST_ROUNDS_TO_SAVE,
-                _rounds_to_save(&channel.ring, &flow.turn, entry_of(first).cost))
+                _rounds_to_save(&channel.ring, &flow.turn, slot_cost(first)))
     rivals = _rivals(&ring, flow, apart, steps)
     _put_rivals(&inner, seam.FORECAST_RIVALS, &rivals, <double> channel.ring.quantum)
+    put_double_field(&inner, seam.FORECAST_OTHERS_COMMITTED, rivals.committed * rivals.scale)
     if apart != NULL and apart.backlog:
         _put_row(&inner, seam.FORECAST_APART, apart.turn.weight, _flow_work(apart, usual))
     _put_consumers(&inner, channel, steps)

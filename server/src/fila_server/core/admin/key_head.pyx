@@ -17,7 +17,7 @@ from fila_server.core.state.paths cimport (
     channel_find, entry_of, flow_retrying, frame_id, frame_of, frame_offset, share_of,
 )
 from fila_server.core.state.pending cimport LeaseGroup, OpenReply
-from fila_server.core.state.state cimport Consumer, Key, Lease, Slot
+from fila_server.core.state.state cimport Consumer, Key, Lease
 from fila_server.core.structures.buffer cimport Slice, buffer_free, buffer_init
 from fila_server.core.structures.maps cimport map64_get, textmap_get
 from fila_server.core.structures.timers cimport Timer
@@ -55,7 +55,12 @@ cdef int64_t delay_due_ms(Core* core, Delay* delay) noexcept nogil:
     return min(delay.due_ms, core.wall_ms + (delay.timer.due_ns - core.mono_ns) // 1000000 + 1)
 
 
-cdef Slot* _leased(Core* core, Flow* flow, StepBudget* steps) noexcept nogil:
+cdef inline bint _is_of(Slot* slot, Flow* flow) noexcept nogil:
+    return share_of(slot).channel == flow.channel and entry_of(slot).key == flow.key
+
+
+cdef Slot* _leased(Core* core, Flow* flow, bint to_follow, StepBudget* steps) noexcept nogil:
+    """A message of the flow; `to_follow`: of any flow, whose lease alone a message of this one waits for."""
     cdef LeaseGroup* group = flow.channel.groups
     cdef Lease* lease
     cdef uint32_t i
@@ -64,20 +69,29 @@ cdef Slot* _leased(Core* core, Flow* flow, StepBudget* steps) noexcept nogil:
             if not may_step(steps):
                 return NULL
             lease = <Lease*> map64_get(&core.leases, group.first_lease_id + i)
-            if (
-                lease != NULL and share_of(lease.slot).channel == flow.channel
-                and entry_of(lease.slot).key == flow.key
+            if lease == NULL:
+                continue
+            if not to_follow:
+                if _is_of(lease.slot, flow):
+                    return lease.slot
+            elif (
+                lease.successor != NULL and lease.successor.timer.at == 0
+                and _is_of(lease.successor.slot, flow)
             ):
                 return lease.slot
         group = group.next
     return NULL
 
 
+cdef Slot* slot_to_follow(Core* core, Flow* flow, StepBudget* steps) noexcept nogil:
+    return _leased(core, flow, True, steps)
+
+
 cdef Slot* _begun(Core* core, Flow* flow, StepBudget* steps) noexcept nogil:
     """Leased, or waiting for its retry; NULL too while a decision about it is asked for."""
     cdef Delay* delay
     if flow.in_flight:
-        return _leased(core, flow, steps)
+        return _leased(core, flow, False, steps)
     delay = first_delay(core, flow, True, steps) if flow_retrying(flow) else NULL
     return delay.slot if delay != NULL else NULL
 
@@ -103,7 +117,10 @@ cdef void _put_consumer(Buffer* b, Consumer* consumer) noexcept nogil:
 
 
 cdef void put_head(Core* core, Buffer* b, uint32_t field, Flow* flow, StepBudget* steps) noexcept nogil:
-    cdef Slot* slot = _begun(core, flow, steps)
+    put_head_of(core, b, field, _begun(core, flow, steps))
+
+
+cdef void put_head_of(Core* core, Buffer* b, uint32_t field, Slot* slot) noexcept nogil:
     cdef Buffer inner
     cdef Lease* lease
     if slot == NULL:

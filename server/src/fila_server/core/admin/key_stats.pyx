@@ -109,7 +109,7 @@ cdef void _keys(
             flow = key.flows
             while flow != NULL:
                 if flow.backlog and (channel == NULL or flow.channel == channel):
-                    subqueues += flow.subqueues.by_set.count if flow.subqueues != NULL else 0
+                    subqueues += flow.subqueues.by_kind.count if flow.subqueues != NULL else 0
                 flow = flow.next_of_key
             if pending >= least:
                 keep_largest(rows, &count, most, key, pending)

@@ -1,2 +1,3 @@
 TOTALS: tuple[str, ...]
 QUEUE_COUNTERS: tuple[str, ...]
+SUMS: tuple[str, ...]

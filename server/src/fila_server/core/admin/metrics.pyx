@@ -8,14 +8,15 @@ from fila_server.core.admin.step_budget cimport StepBudget, flow_age, steps_begi
 from fila_server.core.index.ages cimport (
     age_since, channel_age, channel_lease_age, queue_age, queue_lease_age,
 )
-from fila_server.core.lifecycle.answers cimport answer
+from fila_server.core.index.policy cimport QUEUE_PAUSED, channel_paused
+from fila_server.core.lifecycle.answers cimport answer_at_once
 from fila_server.core.protocol cimport seam
-from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport Fields, fields_parse
 from fila_server.core.protocol.refusals cimport refusal_reason
 from fila_server.core.scheduling.clocks cimport (
     HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, hour_sum, hour_total,
 )
+from fila_server.core.scheduling.following cimport key_follows, terms_follow
 from fila_server.core.scheduling.limits cimport limit_says_something
 from fila_server.core.scheduling.parts cimport parts_refill
 from fila_server.core.state.limits cimport Limit
@@ -36,6 +37,7 @@ cdef enum:
     CHANNELS_MAX = 64               # of one queue
     KEYS_MAX = 1000
     LIMITS_MAX = 1000
+    INSTANCES_LOOKED_AT = 1000
 
 cdef struct Totals:                  # of the whole broker
     uint64_t passes, commands, epochs, syncs, frames_in, messages_in, refused_mailbox, malformed
@@ -43,15 +45,22 @@ cdef struct Totals:                  # of the whole broker
     uint64_t hot_bytes_max, index_bytes, memtable_bytes, disk_level, disk_free_bytes, keys, leases
     uint64_t consumers, timers, mailbox, mailbox_capacity, decisions, remembered_keys, sinks
     uint64_t staged_bytes, staged_bytes_max, sink_batches, sink_messages, sink_lost, sink_swept
+    uint64_t dedup_keys, dedup_keys_max
+
+cdef struct Sums:                    # over all queues, the dead-letter queues apart
+    uint64_t queues, waiting, in_flight, oldest_ms, enqueued, acked, failed, returned, dead_letters
 
 cdef uint32_t REASONS = 32
 cdef Totals _no_totals
 cdef QueueCounters _no_counters
+cdef Sums _no_sums
 memset(&_no_totals, 0, sizeof(Totals))
 memset(&_no_counters, 0, sizeof(QueueCounters))
+memset(&_no_sums, 0, sizeof(Sums))
 # The names of numbers in the order in which the snapshot has them: as Python, each struct is a dict.
 TOTALS = tuple(_no_totals)
 QUEUE_COUNTERS = tuple(_no_counters)
+SUMS = tuple(_no_sums)
 
 
 # --- MessagePack -----------------------------------------------------------------------------
@@ -139,6 +148,8 @@ cdef void _totals(Core* core, Buffer* b) noexcept nogil:
     t.sink_messages = core.sinks.counters.moved
     t.sink_lost = core.sinks.counters.lost
     t.sink_swept = core.sinks.counters.swept
+    t.dedup_keys = core.dedup_rows
+    t.dedup_keys_max = core.dedup_rows_max
     _numbers(b, <uint64_t*> &t, sizeof(Totals) // sizeof(uint64_t))
 
 
@@ -165,7 +176,7 @@ cdef void _refused(Core* core, Buffer* b) noexcept nogil:
 # --- queues ----------------------------------------------------------------------------------
 
 cdef void _channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
-    _array(b, 20)
+    _array(b, 21)
     _text(b, &channel.text)
     _number(b, channel.ready)
     _number(b, channel.delayed)
@@ -186,6 +197,7 @@ cdef void _channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
     _number(b, channel_lease_age(core, channel))
     _number(b, channel.failed)
     _number(b, channel.returned)
+    _number(b, channel_paused(channel))
 
 
 cdef void _queue(Core* core, Buffer* b, Queue* queue) noexcept nogil:
@@ -199,7 +211,7 @@ cdef void _queue(Core* core, Buffer* b, Queue* queue) noexcept nogil:
     _number(b, queue_age(core, queue))
     _number(b, queue_lease_age(core, queue))
     _number(b, queue.next_offset)
-    _number(b, queue.policy.paused)
+    _number(b, queue.policy.paused & QUEUE_PAUSED)
     _number(b, queue.paused_count)
     _number(b, age_since(core, queue.paused_keys.rank) if queue.paused_keys != NULL else 0)
     _numbers(b, <uint64_t*> &queue.counters, sizeof(QueueCounters) // sizeof(uint64_t))
@@ -211,7 +223,29 @@ cdef void _queue(Core* core, Buffer* b, Queue* queue) noexcept nogil:
         channel = channel.next
 
 
-cdef void _queues(Core* core, Buffer* b) noexcept nogil:
+cdef void _add_up(Core* core, Sums* sums, Queue* queue) noexcept nogil:
+    """A message is stored once and waits in each channel: the fullest channel says how many wait."""
+    cdef Channel* channel = queue.channels
+    cdef uint64_t waiting = 0
+    while channel != NULL:
+        waiting = max(waiting, <uint64_t> channel.ready + channel.delayed)
+        if not queue.is_dlq:
+            sums.in_flight += channel.in_flight
+            sums.acked += channel.acked
+            sums.failed += channel.failed
+            sums.returned += channel.returned
+            if channel.ready or channel.delayed:
+                sums.oldest_ms = max(sums.oldest_ms, channel_age(core, channel))
+        channel = channel.next
+    if queue.is_dlq:
+        sums.dead_letters += waiting
+    else:
+        sums.queues += 1
+        sums.waiting += waiting
+        sums.enqueued += queue.counters.enqueued
+
+
+cdef void _queues(Core* core, Buffer* b, Sums* sums) noexcept nogil:
     cdef Ranked* rows = <Ranked*> must_malloc(QUEUES_MAX * sizeof(Ranked))
     cdef uint32_t cursor = 0
     cdef uint32_t count = 0
@@ -222,6 +256,7 @@ cdef void _queues(Core* core, Buffer* b) noexcept nogil:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
         if queue == NULL:
             break
+        _add_up(core, sums, queue)
         if queue.is_dlq and queue.next_offset == 1:     # most never hold a letter, and would be half of all
             continue
         wanted += 1
@@ -292,6 +327,22 @@ cdef void _keys(Core* core, Buffer* b) noexcept nogil:
     free(rows)
 
 
+cdef double _learned(Limit* limit) noexcept nogil:
+    """What it lets go a second, if it follows a provider; of a pattern, the least that one of its newest keys
+    may have."""
+    cdef ThrottleKey* key = <ThrottleKey*> limit.instances
+    cdef double rate = limit.terms.rates[0].per_second if key == NULL else limit.terms.most
+    cdef uint32_t looked = 0
+    if not terms_follow(&limit.terms):
+        return 0
+    while key != NULL and looked < INSTANCES_LOOKED_AT:
+        if key_follows(key):
+            rate = min(rate, key.parts.learned.rate)
+        looked += 1
+        key = key.next_of_limit
+    return rate
+
+
 cdef void _limits(Core* core, Buffer* b) noexcept nogil:
     """By limit as it was set; what a pattern's keys have now would be a row for each of them."""
     cdef Ranked* rows = <Ranked*> must_malloc(LIMITS_MAX * sizeof(Ranked))
@@ -315,7 +366,7 @@ cdef void _limits(Core* core, Buffer* b) noexcept nogil:
             bucket_refill(&key.bucket, core.mono_ns, key.waiters != NULL)
         elif key != NULL and key.charged:
             parts_refill(core, key)
-        _array(b, 9)
+        _array(b, 10)
         _text(b, &limit.text)
         _real(b, key.bucket.level if key != NULL else limit.terms.rates[0].burst)
         _real(b, limit.terms.rates[0].per_second)
@@ -325,6 +376,7 @@ cdef void _limits(Core* core, Buffer* b) noexcept nogil:
         _number(b, limit.waiting)
         _number(b, limit.would_hold)
         _number(b, limit.is_pattern or limit.terms.rate_count == 0)
+        _real(b, _learned(limit))
     free(rows)
 
 
@@ -332,10 +384,12 @@ cdef void metrics_command(Core* core, Command* command) noexcept nogil:
     """The one that asks each second asks without keys and limits."""
     cdef Fields fields
     cdef Buffer b
+    cdef Sums sums
+    memset(&sums, 0, sizeof(Sums))
     fields_parse(&fields, command.bytes, command.length)
     buffer_init(&b)
     buffer_reserve(&b, 65536)
-    _array(&b, 13)
+    _array(&b, 14)
     _number(&b, SNAPSHOT_VERSION)
     _totals(core, &b)
     _refused(core, &b)
@@ -348,7 +402,7 @@ cdef void metrics_command(Core* core, Command* command) noexcept nogil:
         _number(&b, 0)
         _array(&b, 0)
     else:
-        _queues(core, &b)               # how many there are, how many are left out, those told
+        _queues(core, &b, &sums)        # how many there are, how many are left out, those told
     if fields.number[seam.METRICS_ASKED_WITHOUT_KEYS]:
         _array(&b, 0)
         _array(&b, 0)
@@ -356,4 +410,5 @@ cdef void metrics_command(Core* core, Command* command) noexcept nogil:
         _keys(core, &b)
         _limits(core, &b)
     _number(&b, <uint64_t> core.quantum)
-    answer(core, command.token, OK, &b, False)
+    _numbers(&b, <uint64_t*> &sums, sizeof(Sums) // sizeof(uint64_t))
+    answer_at_once(core, command.token, &b)

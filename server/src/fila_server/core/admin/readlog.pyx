@@ -18,7 +18,8 @@ from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.protobuf cimport (
     Fields, View, fields_parse, put_message, put_number_field, timestamp_ms,
 )
-from fila_server.core.state.open_core cimport OpenCore
+from fila_server.core.state.open_core cimport LOOK_STANDS, LOOK_WAITS, Look, OpenCore
+from fila_server.core.state.paths cimport bits_cost, bits_priority
 from fila_server.core.state.state cimport Core
 from fila_server.core.storage.families cimport FRAMES, INDEX, QUEUES, Store
 from fila_server.core.storage.rocksdb cimport (
@@ -49,7 +50,7 @@ cdef enum:
 cdef struct Routing:
     Slice key
     uint64_t weight
-    uint64_t cost
+    uint64_t cost_bits
     Slice set
 
 cdef struct Range:
@@ -100,7 +101,7 @@ cdef int64_t _frame(
         routing = &routings[entry.routing]
         if entry.brings_routing:
             routing.key, routing.set = entry.key, entry.set
-            routing.weight, routing.cost = entry.weight, entry.cost
+            routing.weight, routing.cost_bits = entry.weight, entry.cost_bits
         if entry.offset < range_.next_offset:
             continue
         if entry.offset >= range_.to_offset or taken == most or (taken and out.length > PIECE_BYTES_MAX):
@@ -113,7 +114,7 @@ cdef int64_t _frame(
         view.appended_ms, view.enqueued_ms = entry.appended_ms, entry.enqueued_ms
         view.fairness_key = routing.key
         view.weight = <uint32_t> routing.weight
-        view.cost = <uint32_t> routing.cost
+        view.cost, view.priority = bits_cost(routing.cost_bits), bits_priority(routing.cost_bits)
         view.queue = range_.queue
         _throttle_names(&view, routing.set)
         put_message(out, v1.READ_LOG_RESPONSE_MESSAGES, &view, tail)
@@ -240,6 +241,7 @@ cdef class LogReader:
     cdef bytes request
     cdef Range range
     cdef bint ended
+    cdef uint64_t look                  # that the next piece waits for, in a group
 
     def __init__(self, OpenCore source, bytes request):
         """Take the request apart; nothing is read from the disk yet.
@@ -319,11 +321,31 @@ cdef class LogReader:
         scan_free(scan)
         return head
 
+    def ask(self):
+        """In a group, ask for the look that the next piece waits for; read() does so itself."""
+        if self.look == 0:
+            self.look = self.source.look()
+
+    @property
+    def is_ready(self):
+        """Whether read() would wait for no look."""
+        return self.look == 0 or self.source.looked(self.look) != LOOK_WAITS
+
+    cdef bint _await_look(self) noexcept nogil:
+        cdef uint32_t waited_us = 0
+        cdef Look found = self.source.looked(self.look)
+        while found == LOOK_WAITS and waited_us < DURABLE_WAIT_US_MAX:
+            usleep(DURABLE_LOOK_US)
+            waited_us += DURABLE_LOOK_US
+            found = self.source.looked(self.look)
+        return found == LOOK_STANDS
+
     def read(self):
         """The next response's bytes, or None at the end. Reads the disk: not for the I/O loop's thread.
 
         The first call finds the queue and fixes the end of the range. Raises errors.QueueNotFound,
-        errors.Unavailable where what was read does not become durable, as on a full disk, and
+        errors.Unavailable where what was read does not become durable, as on a full disk, or where a
+        group's log does not confirm that nobody else answered anything meanwhile, and
         errors.LogDamaged at what can't be read, once all that lies before it was returned.
         """
         cdef Buffer out
@@ -336,25 +358,32 @@ cdef class LogReader:
             return None
         buffer_init(&out)
         buffer_init(&tail)
+        self.ask()
         self.source.readers += 1            # under the GIL, as is closing's look at it
         with nogil:
             if r.queue_number == 0:
                 self._find()
             if r.queue_number:
                 more = _piece(self.source.core.store, r, &out, &tail)
-                durable = _await_durable(self.source.core)
+            if self.look:
+                durable = self._await_look()
+            else:
+                durable = r.queue_number == 0 or _await_durable(self.source.core)
         with self.source.readers_changed:
             self.source.readers -= 1
             self.source.readers_changed.notify_all()
         self.ended = not more
-        if not durable:
+        if not durable or r.queue_number == 0:
             self.ended = True
             buffer_free(&out)
             buffer_free(&tail)
-            if r.queue_number == 0:
+            if durable:
                 raise errors.QueueNotFound(r.queue.at[:r.queue.length].decode("utf-8", "replace"))
             raise errors.Unavailable(
+                "the log of the group does not confirm that this node still serves; try again shortly"
+                if self.look else
                 "what was read is not on the disk yet; make room there, or try again shortly")
+        self.look = 0
         if r.damaged_from:
             self.ended = True
             buffer_free(&out)

@@ -5,7 +5,9 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, qsort, strtod
 from libc.string cimport memchr, memcmp, memcpy, memset
 
-from fila_server.core.formats.limit_records cimport limit_record_delete, limit_record_put
+from fila_server.core.formats.limit_records cimport (
+    config_record_put, limit_record_delete, limit_record_put,
+)
 from fila_server.core.lifecycle.answers cimport answer, answer_status
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport INVALID_ARGUMENT, NOT_FOUND, OK
@@ -14,8 +16,6 @@ from fila_server.core.scheduling.limits cimport limit_find, limit_of, limit_says
 from fila_server.core.scheduling.parts cimport terms_are_plain
 from fila_server.core.state.limits cimport LimitTerms
 from fila_server.core.state.pending cimport ConfigRow
-from fila_server.core.storage.families cimport CONFIG
-from fila_server.core.storage.store cimport batch_delete, batch_put
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_free, buffer_init, must_malloc, put_bytes, put_slice,
 )
@@ -130,10 +130,7 @@ cdef void _row_put(Core* core, Slice name, Slice value) noexcept nogil:
 
 
 cdef void _row_store(Core* core, Slice name, Slice value) noexcept nogil:
-    if value.length:
-        batch_put(core.store, core.settles, CONFIG, name.at, name.length, value.at, value.length)
-    else:
-        batch_delete(core.store, core.settles, CONFIG, name.at, name.length)
+    config_record_put(core, name, value)
     _row_put(core, name, value)
 
 

@@ -9,6 +9,7 @@ from fila_server.core.admin.explain cimport explain_key
 from fila_server.core.admin.key_stats cimport CELLS_AT_ONCE, Walked, key_stats_page, keys_walk
 from fila_server.core.index.ages cimport channel_age, channel_lease_age, queue_age, queue_lease_age
 from fila_server.core.index.holders cimport holder_bound, holder_reported, holder_room
+from fila_server.core.index.policy cimport QUEUE_PAUSED, channel_paused
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport (
@@ -81,6 +82,7 @@ cdef void _channel_info(Buffer* b, uint32_t field, Channel* channel) noexcept no
     put_number_field(&inner, v1.CHANNEL_INFO_CONSUMERS, channel.consumers)
     put_timestamp_field(&inner, v1.CHANNEL_INFO_CREATED_AT, channel.created_ms)
     put_number_field(&inner, v1.CHANNEL_INFO_REPLAY_OFFSET, channel.rebuild_at)
+    put_number_field(&inner, v1.CHANNEL_INFO_PAUSED, channel_paused(channel))
     put_nested(b, field, &inner)
     buffer_free(&inner)
 
@@ -197,25 +199,40 @@ cdef void _queue_info(Core* core, Buffer* b, Queue* queue) noexcept nogil:
     put_number_field(b, v1.QUEUE_INFO_OLDEST_AGE_MS, queue_age(core, queue))
     put_number_field(b, v1.QUEUE_INFO_OLDEST_LEASE_AGE_MS, queue_lease_age(core, queue))
     put_number_field(b, v1.QUEUE_INFO_ACTIVE_FAIRNESS_KEYS, active)
-    put_number_field(b, v1.QUEUE_INFO_PAUSED, queue.policy.paused)
+    put_number_field(b, v1.QUEUE_INFO_PAUSED, queue.policy.paused & QUEUE_PAUSED)
     put_timestamp_field(b, v1.QUEUE_INFO_TOTALS_SINCE, max(core.opened_ms, queue.created_ms))
 
 
+cdef void _list_queue(Core* core, Buffer* b, Buffer* inner, Queue* queue) noexcept nogil:
+    inner.length = 0
+    _queue_info(core, inner, queue)
+    put_nested(b, v1.LIST_QUEUES_RESPONSE_QUEUES, inner)
+
+
 cdef void _list_queues(Core* core, Command* command) noexcept nogil:
+    """Those that are named, or all."""
     cdef uint32_t cursor = 0
     cdef Queue* queue
     cdef Buffer b
     cdef Buffer inner
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice name
+    cdef uint64_t number
     buffer_init(&b)
     buffer_init(&inner)
     put_number_field(&b, v1.LIST_QUEUES_RESPONSE_CLUSTER_NODE_COUNT, 1)          # nodes: this one
-    while True:
+    c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
+    while next_field(&c, &field, &kind, &name, &number):
+        if field == seam.QUEUES_ASKED_NAMES:
+            queue = queue_find(core, name)
+            if queue != NULL:
+                _list_queue(core, &b, &inner, queue)
+    while command.length == 0:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
         if queue == NULL:
             break
-        inner.length = 0
-        _queue_info(core, &inner, queue)
-        put_nested(&b, v1.LIST_QUEUES_RESPONSE_QUEUES, &inner)
+        _list_queue(core, &b, &inner, queue)
     buffer_free(&inner)
     answer(core, command.token, OK, &b, False)
 

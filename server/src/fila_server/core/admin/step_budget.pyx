@@ -3,7 +3,7 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from fila_server.core.index.ages cimport slot_age
-from fila_server.core.state.paths cimport subqueue_waits
+from fila_server.core.state.paths cimport slot_rank, subqueue_waits
 from fila_server.core.state.state cimport Subqueue
 from fila_server.core.structures.fifo cimport Fifo, fifo_first
 
@@ -16,7 +16,7 @@ cdef void steps_end(Core* core, const StepBudget* steps) noexcept nogil:
 
 cdef inline Slot* _lower(Slot* found, Fifo* fifo) noexcept nogil:
     cdef Slot* first = <Slot*> fifo_first(fifo)
-    if first == NULL or (found != NULL and found.place.position <= first.place.position):
+    if first == NULL or (found != NULL and slot_rank(found) <= slot_rank(first)):
         return found
     return first
 

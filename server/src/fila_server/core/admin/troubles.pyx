@@ -4,6 +4,7 @@ tell."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.admin.step_budget cimport StepBudget, may_step, steps_begin, steps_end
+from fila_server.core.index.policy cimport CHANNELS_PAUSED, QUEUE_PAUSED, channel_paused
 from fila_server.core.lifecycle.answers cimport answer
 from fila_server.core.protocol cimport seam
 from fila_server.core.protocol.commands cimport OK
@@ -12,7 +13,7 @@ from fila_server.core.protocol.protobuf cimport (
 )
 from fila_server.core.scheduling.parts cimport BUDGET_PART, Counted, parts_budget_has, parts_holding
 from fila_server.core.state.limits cimport LimitTerms
-from fila_server.core.state.paths cimport FAILURES_QUIET_S, entry_of, waiter_first
+from fila_server.core.state.paths cimport FAILURES_QUIET_S, slot_cost, waiter_first
 from fila_server.core.state.pending cimport KeyExtras
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue, Slot, ThrottleKey, Waiters
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
@@ -54,14 +55,17 @@ cdef uint64_t _ready_of(Key* key, StepBudget* steps) noexcept nogil:
     return most
 
 
-cdef void _put_paused(Buffer* b, Queue* queue, Key* key, uint64_t ready) noexcept nogil:
+cdef void _put_paused(Buffer* b, Queue* queue, Channel* channel, Key* key, uint64_t ready) noexcept nogil:
+    """A key's pause, a channel's, or without these the queue's."""
     cdef Buffer row
     buffer_init(&row)
     put_text_field(&row, seam.PAUSED_ROW_QUEUE, _text(&queue.text))
     if key != NULL:
         put_text_field(&row, seam.PAUSED_ROW_FAIRNESS_KEY, _text(&key.text))
+    if channel != NULL:
+        put_text_field(&row, seam.PAUSED_ROW_CHANNEL, _text(&channel.text))
     put_number_field(&row, seam.PAUSED_ROW_READY, ready)
-    put_number_field(&row, seam.PAUSED_ROW_IS_QUEUE, key == NULL)
+    put_number_field(&row, seam.PAUSED_ROW_IS_QUEUE, key == NULL and channel == NULL)
     put_nested(b, seam.TROUBLES_FOUND_PAUSED, &row)
     buffer_free(&row)
 
@@ -88,8 +92,20 @@ cdef uint32_t _paused_keys(Buffer* b, Queue* queue, StepBudget* steps) noexcept 
         ready = _ready_of(key, steps)
         if ready:
             count += 1
-            _put_paused(b, queue, key, ready)
+            _put_paused(b, queue, NULL, key, ready)
         node = _next_paused(node)
+    return count
+
+
+cdef uint32_t _paused_channels(Buffer* b, Queue* queue, StepBudget* steps) noexcept nogil:
+    """How many rows it has: its channels that are paused themselves, with something ready."""
+    cdef Channel* channel = queue.channels
+    cdef uint32_t count = 0
+    while channel != NULL and count < PAUSED_MAX and may_step(steps):
+        if channel.ready and channel_paused(channel):
+            count += 1
+            _put_paused(b, queue, channel, NULL, channel.ready)
+        channel = channel.next
     return count
 
 
@@ -99,7 +115,10 @@ cdef uint32_t _unserved(Buffer* b, Queue* queue, StepBudget* steps) noexcept nog
     cdef uint32_t count = 0
     cdef Buffer row
     while channel != NULL and may_step(steps):
-        if channel.ready and not channel.consumers and not channel.waiting_pulls:
+        if (
+            channel.ready and not channel.consumers and not channel.waiting_pulls
+            and not channel_paused(channel)
+        ):
             count += 1
             buffer_init(&row)
             put_text_field(&row, seam.UNSERVED_ROW_QUEUE, _text(&queue.text))
@@ -142,12 +161,14 @@ cdef uint32_t _queue(Core* core, Buffer* b, Queue* queue, StepBudget* steps) noe
     count += _paused_keys(b, queue, steps)
     if queue.is_dlq:
         return count
-    if queue.policy.paused:
+    if queue.policy.paused & QUEUE_PAUSED:
         ready = _ready(queue, steps)
         if ready:
             count += 1
-            _put_paused(b, queue, NULL, ready)
+            _put_paused(b, queue, NULL, NULL, ready)
     elif queue.depth:
+        if queue.policy.paused & CHANNELS_PAUSED:
+            count += _paused_channels(b, queue, steps)
         count += _unserved(b, queue, steps)
     if _failed_of_late(core, queue):
         count += 1
@@ -158,7 +179,7 @@ cdef uint32_t _queue(Core* core, Buffer* b, Queue* queue, StepBudget* steps) noe
 cdef void _put_parts(Core* core, Buffer* row, ThrottleKey* bucket) noexcept nogil:
     """What holds the first message of its first line. A spent budget lasts longer than taken slots."""
     cdef LimitTerms* terms = &bucket.parts.terms
-    cdef uint64_t cost = entry_of(<Slot*> fifo_first(&waiter_first(bucket.waiters.first).fifo)).cost
+    cdef uint64_t cost = slot_cost(<Slot*> fifo_first(&waiter_first(bucket.waiters.first).fifo))
     cdef Counted nobody
     cdef int part = BUDGET_PART
     nobody.messages = nobody.cost = 0

@@ -4,8 +4,9 @@ hands the next cell back. A table that has grown has another size, by which an o
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
-from fila_server.core.admin.explain cimport Holding, flow_holding
+from fila_server.core.admin.explain cimport Holding, flow_holding, put_blocking_part, weight_now
 from fila_server.core.admin.step_budget cimport STEPS_MAX, StepBudget, flow_age, steps_begin, steps_end
+from fila_server.core.index.policy cimport channel_paused
 from fila_server.core.lifecycle.answers cimport answer, answer_no_queue
 from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport OK, WAITING_LONGEST_PAGE
@@ -13,9 +14,10 @@ from fila_server.core.protocol.protobuf cimport (
     Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
 )
 from fila_server.core.state.paths cimport (
-    cap_is_default, channel_find, key_cap, key_has_policy, key_rate_limit, key_weight, queue_find,
-    rate_is_default,
+    cap_is_default, channel_find, committed_is_default, key_cap, key_committed, key_has_policy,
+    key_rate_limit, key_weight, queue_find, rate_is_default,
 )
+from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc
 from fila_server.core.structures.maps cimport (
@@ -38,7 +40,7 @@ cdef inline Slice _text(Text* text) noexcept nogil:
 
 cdef void _row(Core* core, Buffer* b, Flow* flow, uint64_t waiting_ms, StepBudget* steps) noexcept nogil:
     """A LateKey."""
-    cdef Holding held = flow_holding(core, flow.key, flow, flow.channel.queue.policy.paused, steps)
+    cdef Holding held = flow_holding(core, flow.key, flow, channel_paused(flow.channel), steps)
     cdef Buffer row
     buffer_init(&row)
     put_text_field(&row, v1.LATE_KEY_QUEUE, _text(&flow.channel.queue.text))
@@ -47,6 +49,7 @@ cdef void _row(Core* core, Buffer* b, Flow* flow, uint64_t waiting_ms, StepBudge
     put_number_field(&row, v1.LATE_KEY_CAUSE, held.state)
     if held.bucket != NULL:
         put_text_field(&row, v1.LATE_KEY_BLOCKING_BUCKET, _text(&held.bucket.text))
+        put_blocking_part(core, &row, held.sub, v1.LATE_KEY_BLOCKING_PART, v1.LATE_KEY_BLOCKING_RATE)
     if held.until_ms:
         put_timestamp_field(&row, v1.LATE_KEY_UNTIL, held.until_ms)
     put_number_field(&row, v1.LATE_KEY_WAITING_MS, waiting_ms)
@@ -127,8 +130,21 @@ cdef void _page(Core* core, Command* command, Fields* fields, Queue* queue) noex
 
 # --- what operators set ----------------------------------------------------------------------
 
-cdef void _policy(Buffer* b, Slice name, Key* key) noexcept nogil:
-    """A KeyPolicy."""
+cdef void _defaults(Buffer* row, const Policy* policy) noexcept nogil:
+    """What a key of the queue has from its first message on."""
+    put_number_field(row, v1.KEY_POLICY_MAX_IN_FLIGHT, policy.default_cap)
+    put_number_field(row, v1.KEY_POLICY_CAP_BY_DEFAULT, policy.default_cap != 0)
+    if policy.default_rate > 0:
+        put_double_field(row, v1.KEY_POLICY_RATE_PER_SECOND, policy.default_rate)
+        put_double_field(row, v1.KEY_POLICY_BURST, policy.default_burst)
+        put_number_field(row, v1.KEY_POLICY_RATE_BY_DEFAULT, True)
+    if policy.default_committed > 0:
+        put_double_field(row, v1.KEY_POLICY_COMMITTED_PER_SECOND, policy.default_committed)
+        put_number_field(row, v1.KEY_POLICY_COMMITTED_BY_DEFAULT, True)
+
+
+cdef void _policy(Buffer* b, Queue* queue, Slice name, Key* key) noexcept nogil:
+    """A KeyPolicy, also of a key that nobody has named yet."""
     cdef Buffer row
     cdef Flow* flow = key.flows if key != NULL else NULL
     cdef uint64_t pending = 0
@@ -139,11 +155,11 @@ cdef void _policy(Buffer* b, Slice name, Key* key) noexcept nogil:
         flow = flow.next_of_key
     buffer_init(&row)
     put_text_field(&row, v1.KEY_POLICY_FAIRNESS_KEY, name)
+    put_number_field(&row, v1.KEY_POLICY_EFFECTIVE_WEIGHT, weight_now(queue, key, name))
     if key != NULL:
         put_number_field(&row, v1.KEY_POLICY_WEIGHT, key.admin_weight)
         put_number_field(&row, v1.KEY_POLICY_PAUSED, key.paused)
         put_number_field(&row, v1.KEY_POLICY_MAX_IN_FLIGHT, key_cap(key))
-        put_number_field(&row, v1.KEY_POLICY_EFFECTIVE_WEIGHT, key_weight(key))
         put_number_field(&row, v1.KEY_POLICY_PENDING, pending)
         put_number_field(&row, v1.KEY_POLICY_IN_FLIGHT, in_flight)
         if key_rate_limit(key) != NULL:
@@ -151,6 +167,12 @@ cdef void _policy(Buffer* b, Slice name, Key* key) noexcept nogil:
             put_double_field(&row, v1.KEY_POLICY_BURST, key_rate_limit(key).bucket.burst)
         put_number_field(&row, v1.KEY_POLICY_CAP_BY_DEFAULT, cap_is_default(key))
         put_number_field(&row, v1.KEY_POLICY_RATE_BY_DEFAULT, rate_is_default(key))
+        if key_committed(key) != NULL:
+            put_double_field(
+                &row, v1.KEY_POLICY_COMMITTED_PER_SECOND, key_committed(key).limit.bucket.rate)
+        put_number_field(&row, v1.KEY_POLICY_COMMITTED_BY_DEFAULT, committed_is_default(key))
+    else:
+        _defaults(&row, &queue.policy)
     put_nested(b, seam.POLICY_PART_POLICIES, &row)
     buffer_free(&row)
 
@@ -165,7 +187,7 @@ cdef void _key_policies(Core* core, Command* command, Fields* fields, Queue* que
     cdef Buffer b
     buffer_init(&b)
     if name.length:
-        _policy(&b, name, <Key*> textmap_get(&queue.keys, name.at, name.length))
+        _policy(&b, queue, name, <Key*> textmap_get(&queue.keys, name.at, name.length))
         cursor = queue.keys.capacity
     elif fields.number[seam.POLICY_PAGE_CAPACITY] != queue.keys.capacity:
         cursor = 0
@@ -175,7 +197,7 @@ cdef void _key_policies(Core* core, Command* command, Fields* fields, Queue* que
         if key == NULL:
             break
         if key_has_policy(key):
-            _policy(&b, _text(&key.text), key)
+            _policy(&b, queue, _text(&key.text), key)
     put_number_field(&b, seam.POLICY_PART_CURSOR, cursor if cursor < queue.keys.capacity else 0)
     put_number_field(&b, seam.POLICY_PART_CAPACITY, queue.keys.capacity)
     answer(core, command.token, OK, &b, False)

@@ -4,9 +4,10 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.admin.explain cimport Holding, flow_holding
+from fila_server.core.admin.explain cimport Holding, flow_holding, put_blocking_part
 from fila_server.core.admin.step_budget cimport StepBudget, flow_age, steps_begin, steps_end
 from fila_server.core.index.ages cimport channel_age, channel_lease_age
+from fila_server.core.index.policy cimport channel_paused
 from fila_server.core.lifecycle.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport FIND_KEYS, OK
@@ -20,8 +21,8 @@ from fila_server.core.scheduling.clocks cimport (
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.kinds cimport NOT_PARKED
 from fila_server.core.state.paths cimport (
-    cap_is_default, channel_find, flow_delivered, flow_leased, key_cap, key_rate_limit, key_weight,
-    queue_find, rate_is_default,
+    cap_is_default, channel_find, committed_is_default, flow_delivered, flow_leased, key_cap, key_committed,
+    key_rate_limit, key_weight, queue_find, rate_is_default,
 )
 from fila_server.core.state.state cimport Channel, Flow, Key, KeyClock, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc
@@ -100,6 +101,10 @@ cdef void _put_policy(Buffer* b, Key* key) noexcept nogil:
         put_double_field(b, v1.KEY_STATE_BURST, key_rate_limit(key).bucket.burst)
     put_number_field(b, v1.KEY_STATE_CAP_BY_DEFAULT, cap_is_default(key))
     put_number_field(b, v1.KEY_STATE_RATE_BY_DEFAULT, rate_is_default(key))
+    if key_committed(key) != NULL:
+        put_double_field(
+            b, v1.KEY_STATE_COMMITTED_PER_SECOND, key_committed(key).limit.bucket.rate)
+    put_number_field(b, v1.KEY_STATE_COMMITTED_BY_DEFAULT, committed_is_default(key))
 
 
 cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, StepBudget* steps) noexcept nogil:
@@ -112,12 +117,13 @@ cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text, StepBudg
     if flow != NULL and flow.clock != NULL:
         clock_account(core, flow)       # of one without a clock it might open one, in place of a ranked one
     clock = flow.clock if flow != NULL and flow.clock != NULL else clock_find(channel, text.at, text.length)
-    held = flow_holding(core, key, flow, channel.queue.policy.paused, steps)
+    held = flow_holding(core, key, flow, channel_paused(channel), steps)
     buffer_init(&row)
     put_text_field(&row, v1.KEY_STATE_FAIRNESS_KEY, text)
     put_number_field(&row, v1.KEY_STATE_STATE, held.state)
     if held.bucket != NULL:
         put_text_field(&row, v1.KEY_STATE_BLOCKING_BUCKET, _text(&held.bucket.text))
+        put_blocking_part(core, &row, held.sub, v1.KEY_STATE_BLOCKING_PART, v1.KEY_STATE_BLOCKING_RATE)
     if held.until_ms:
         put_timestamp_field(&row, v1.KEY_STATE_UNTIL, held.until_ms)
     if flow != NULL:
@@ -172,6 +178,7 @@ cdef void _put_channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
     put_number_field(&inner, v1.QUEUE_STATE_DEAD_LETTERED_TOTAL, queue.counters.dead_lettered)
     put_number_field(&inner, v1.QUEUE_STATE_STORED_BYTES, queue.stored_bytes)
     put_double_field(&inner, v1.QUEUE_STATE_SERVED_TOTAL, <double> channel.served / 1000)
+    put_number_field(&inner, v1.QUEUE_STATE_PAUSED, channel_paused(channel))
     _put_waits(core, &inner, v1.QUEUE_STATE_WAITS, &channel.hour)
     put_nested(b, seam.WATCHED_ROWS_CHANNEL, &inner)
     buffer_free(&inner)

@@ -32,13 +32,14 @@ cdef struct IndexEntry:
     uint32_t routing                # counted from 0, in the order in which they are brought
     Slice    key
     uint64_t weight
-    uint64_t cost
+    uint64_t cost_bits              # as an Entry's
     Slice    set                    # throttle keys, length-prefixed
     uint32_t at                     # in the frame's bytes; with its length it lies inside of them
     uint32_t length
     int32_t  enqueued_delta_ms      # against the record's appended_ms
     int64_t  deliver_at_ms          # WITH_TIMES
     int64_t  expires_ms
+    uint64_t replaces               # an offset; 0 = of none
     uint64_t offset
     uint64_t id_high
     uint64_t id_low

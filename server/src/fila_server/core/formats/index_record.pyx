@@ -1,6 +1,6 @@
 """Whatever the bytes say, no entry reaches outside of the frame's bytes."""
 
-from fila_server.core.formats.records cimport VERSION, WITH_ONLY, WITH_OWN_IDS, WITH_TIMES
+from fila_server.core.formats.records cimport VERSION, WITH_ONLY, WITH_OWN_IDS, WITH_REPLACES, WITH_TIMES
 from fila_server.core.structures.buffer cimport take_slice, take_u64be, take_u8, take_varint, take_zigzag
 
 
@@ -40,7 +40,7 @@ cdef bint index_next(IndexRecord* record, IndexEntry* entry) noexcept nogil:
         record.routings += 1
         entry.key = take_slice(c, take_varint(c))
         entry.weight = take_varint(c)
-        entry.cost = take_varint(c)
+        entry.cost_bits = take_varint(c)
         entry.set = take_slice(c, take_varint(c))
     elif number > record.routings:
         return False
@@ -58,6 +58,7 @@ cdef bint index_next(IndexRecord* record, IndexEntry* entry) noexcept nogil:
     if record.flags & WITH_TIMES:
         entry.deliver_at_ms = <int64_t> take_varint(c)
         entry.expires_ms = <int64_t> take_varint(c)
+    entry.replaces = take_varint(c) if record.flags & WITH_REPLACES else 0
     if record.flags & WITH_OWN_IDS:
         entry.id_high = take_u64be(c)
         entry.id_low = take_u64be(c)

@@ -11,6 +11,9 @@ from fila_server.core.state.limits cimport Limit, LimitTerms
 from fila_server.core.state.state cimport Core, ThrottleKey
 from fila_server.core.structures.buffer cimport Buffer, Slice
 
+# The short form, in the runtime configuration; an empty value is none.
+cdef void config_record_put(Core* core, Slice name, Slice value) noexcept nogil
+
 # A fila.v1.Limit. `name` is a part of `message`; what stands nowhere is as in an empty message.
 cdef void limit_put(Buffer* b, const Limit* limit) noexcept nogil
 cdef void limit_read(Slice message, Slice* name, LimitTerms* terms) noexcept nogil

@@ -13,7 +13,7 @@ from fila_server.core.protocol.protobuf cimport (
 )
 from fila_server.core.state.limits cimport RATES_MAX, LimitRate
 from fila_server.core.state.paths cimport budget_clock_ms
-from fila_server.core.storage.families cimport BUCKETS
+from fila_server.core.storage.families cimport BUCKETS, CONFIG
 from fila_server.core.storage.store cimport batch_delete, batch_put
 from fila_server.core.structures.bucket cimport Bucket, bucket_refill
 from fila_server.core.structures.buffer cimport (
@@ -213,6 +213,13 @@ cdef void bucket_record_put(Core* core, ThrottleKey* key) noexcept nogil:
         put_bytes(b, &key.parts.learned.near, 8)
         put_zigzag(b, core.wall_ms + (key.parts.learned.open_ns - core.mono_ns) // 1000000)
     batch_put(core.store, core.settles, BUCKETS, key.text.bytes, key.text.length, b.data, b.length)
+
+
+cdef void config_record_put(Core* core, Slice name, Slice value) noexcept nogil:
+    if value.length:
+        batch_put(core.store, core.settles, CONFIG, name.at, name.length, value.at, value.length)
+    else:
+        batch_delete(core.store, core.settles, CONFIG, name.at, name.length)
 
 
 cdef void bucket_record_delete(Core* core, ThrottleKey* key) noexcept nogil:

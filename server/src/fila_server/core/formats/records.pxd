@@ -3,7 +3,7 @@
     family   key                                     value (first byte: its version)
     FRAMES   queue | first offset                    the frame's bytes, as they arrived
     INDEX    queue | first offset                    count, ids, times, its one channel; then of each message:
-                                                     routing, place, times
+                                                     routing, place, times, the one that it replaces
     SETTLED  queue | channel | first offset          bitmap, one bit a message: done in this channel; then of
                                                      how many (version 2)
              queue, and queue | channel              what QUEUES says of them, once more (see below)
@@ -16,7 +16,10 @@
                                                      which of its leases were begun, or came back
     STATES   queue | channel | offset                attempts, and READY (its place), DELAYED (until when),
                                                      RETRY (the same, in the place of its offset), or that it
-                                                     came back uncounted, and whether begun
+                                                     came back uncounted, and whether begun; IN_PLACE: it
+                                                     stands where another one stood; HELD: it replaces one
+                                                     that is leased. Version 2 ends with the offset whose
+                                                     place it has
     QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
              queue | channel                         name, start offset, created, first number, idle time
     KEYS     queue | fairness key                    weights, pause, cap; 2: rate and burst; 3: paused since
@@ -24,7 +27,9 @@
     BUCKETS  throttle key                            level, wall clock; 2, of more than one rate of messages:
                                                      all levels, and what of which period is spent
              0xFF | name                             a limit that is more than one rate of messages: a Limit
-    DEDUP    queue | dedup key                       id, offset, when its window ends and began
+    DEDUP    queue | dedup key                       id, offset, when its window ends and began; 3: known
+                                                     while its message is pending, when the first of those
+                                                     came that it replaced, and which of them was leased
     SINKS    sink                                    name, epoch, next batch, runs, idle time
              sink | "I"                              INTENT: a published batch and its attempts
              sink | "C"                              how far it has got
@@ -51,36 +56,25 @@ old kind to tests/store/formats.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.state.pending cimport Dedup, LeaseGroup
-from fila_server.core.state.state cimport Channel, Core, Frame, Key, Lease, Queue, Share, Slot
+from fila_server.core.state.state cimport Channel, Core, Frame, Key, Lease, Queue, Share
 from fila_server.core.storage.rocksdb cimport rocksdb_writebatch_t
-from fila_server.core.structures.buffer cimport Slice
-
-cdef enum:                          # STATES: what the message is
-    STATE_READY = 0                 # behind a certain offset
-    STATE_DELAYED = 1
-    STATE_RETURNED = 2              # where it always was; format 1 has none of these
-    STATE_RETRY = 3                 # it failed where keys are in order: it stands where its offset says
+from fila_server.core.structures.buffer cimport Buffer, Slice
 
 cdef enum:
     AUDIT_MAX = 10000               # records of what admins did; the oldest goes with each that is new
     VERSION = 1
     VERSION_COUNTED = 2             # SETTLED: with the number of messages
     VERSION_TRACKED = 2             # LEASES: a consumer's, that says what it has begun
-    VERSION_KEY_RATE = 2            # KEYS: with a rate
-    VERSION_KEY_PAUSED = 3          # KEYS: with a rate, 0 = none, and since when the key is paused
-    KEY_HAS_NO_CAP = 4              # KEYS: an operator said so, over the queue's default
-    KEY_HAS_NO_RATE = 8
-    KEY_BYTES = 10
-    KEY_RATED_BYTES = 26
-    KEY_PAUSED_BYTES = 34
     WITH_OWN_IDS = 1
     WITH_TIMES = 2
     WITH_ONLY = 4
+    WITH_REPLACES = 8
     BUCKET_BYTES = 17
     VERSION_PARTS = 2               # BUCKETS: of a limit with several parts
     VERSION_LIMIT = 3               # BUCKETS: a limit itself; of no name, the clock of budgets
     LIMIT_NAMES = 0xFF              # what its key begins with: no throttle key does, since all are UTF-8
     DEDUP_BYTES = 41
+    DEDUP_BYTES_LASTING = 57        # version 3
     DEDUP_BYTES_OF_BEFORE = 33      # version 1: without the window's beginning
 
 # What the keys of extensions and marks add to the queue's number: they sort behind all frames.
@@ -95,6 +89,14 @@ cdef extern from *:
 cdef struct Times:                  # per message, only while a frame is built or recovered
     int64_t deliver_at_ms           # 0 = at once
     int64_t expires_ms              # 0 = never
+    uint64_t replaces               # the offset of the message that gives way to it; 0 = none
+
+cdef struct ArrivalTimes:           # Frame.times, until the frame is visible; its messages' Times follow
+    int64_t wall_ms, mono_ns        # when it was built: what is left of a time counts from here, however long
+                                    # the sync takes and wherever the wall clock is set meanwhile
+
+cdef inline Times* times_of(ArrivalTimes* arrival) noexcept nogil:
+    return <Times*> (arrival + 1)
 
 cdef void frame_record_put(
     Core* core, rocksdb_writebatch_t* batch, Frame* frame, const char* bytes, uint32_t length,
@@ -114,18 +116,17 @@ cdef void lease_marks_delete(
 cdef void lease_record_delete(
     Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil
 
-cdef void state_record_ready(
-    Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil
-cdef void state_record_delayed(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil
-cdef void state_record_retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil
-cdef void state_record_returned(Core* core, Slot* slot, uint64_t last_lease) noexcept nogil
-cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil
+cdef void state_put(
+    Core* core, uint64_t queue, uint64_t channel, uint64_t offset, const Buffer* b) noexcept nogil
+cdef void state_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t offset) noexcept nogil
 
 cdef void queue_record_put(Core* core, Queue* queue) noexcept nogil
 cdef void channel_record_put(Core* core, Channel* channel) noexcept nogil
 cdef void channel_records_delete(Core* core, Channel* channel) noexcept nogil
 cdef void queue_records_delete(Core* core, Queue* queue) noexcept nogil
-cdef void key_record_put(Core* core, rocksdb_writebatch_t* batch, Key* key) noexcept nogil
+# What key_records.pxd makes of a fairness key.
+cdef void key_value_put(
+    Core* core, rocksdb_writebatch_t* batch, Key* key, const char* value, size_t length) noexcept nogil
 cdef void key_record_delete(Core* core, Key* key) noexcept nogil
 cdef void dedup_record_put(Core* core, rocksdb_writebatch_t* batch, Queue* queue, Dedup* row) noexcept nogil
 # A schedule's next moment, with the new messages; both records of all schedules of a queue, with all else.

@@ -5,11 +5,9 @@ version byte. A record is written into the pass's batch and nowhere else.
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset, strlen
 
-from fila_server.core.state.kinds cimport BEGUN_ONCE, DONE, OWN_CAP, OWN_RATE, RECORDED, RECORDED_RETURN
-from fila_server.core.state.paths cimport (
-    frame_of, frame_offset, key_cap, key_has_policy, key_own, key_rate_limit, share_of,
-)
-from fila_server.core.state.pending cimport KeyRateLimit
+from fila_server.core.state.kinds cimport DONE
+from fila_server.core.state.paths cimport frame_of, frame_offset
+from fila_server.core.state.pending cimport Known
 from fila_server.core.state.state cimport Entry
 from fila_server.core.storage.families cimport (
     AUDIT, DEDUP, FRAMES, INDEX, KEPT, KEYS, LEASES, META, QUEUES, SETTLED, STATES,
@@ -22,6 +20,7 @@ from fila_server.core.structures.buffer cimport (
 cdef enum:
     ROUTINGS_REMEMBERED = 64
     DEDUP_VERSION = 2
+    DEDUP_VERSION_LASTING = 3
     PREFIX_BYTES_MAX = 288          # of a schedule, before its name
 
 
@@ -42,12 +41,25 @@ cdef void _put_routing(Buffer* b, Entry* entry) noexcept nogil:
     put_varint(b, entry.key.text.length)
     put_bytes(b, entry.key.text.bytes, entry.key.text.length)
     put_varint(b, entry.key.weight)
-    put_varint(b, entry.cost)
+    put_varint(b, entry.cost_bits)
     if entry.set == NULL:
         put_varint(b, 0)
     else:                               # the set's own text: length-prefixed names
         put_varint(b, entry.set.text.length)
         put_bytes(b, entry.set.text.bytes, entry.set.text.length)
+
+
+cdef uint8_t _flags(Frame* frame, const Times* times) noexcept nogil:
+    cdef uint8_t flags = WITH_TIMES if times != NULL else 0
+    cdef uint32_t i
+    if frame.own_ids != NULL:
+        flags |= WITH_OWN_IDS
+    if frame.only:
+        flags |= WITH_ONLY
+    for i in range(frame.count if times != NULL else 0):
+        if times[i].replaces:
+            flags |= WITH_REPLACES
+    return flags
 
 
 cdef void frame_record_put(
@@ -61,13 +73,7 @@ cdef void frame_record_put(
     cdef Entry* entry
     cdef uint64_t hash
     cdef uint32_t i, place, routings = 0, at = 0
-    cdef uint8_t flags = 0
-    if frame.own_ids != NULL:
-        flags |= WITH_OWN_IDS
-    if times != NULL:
-        flags |= WITH_TIMES
-    if frame.only:
-        flags |= WITH_ONLY
+    cdef uint8_t flags = _flags(frame, times)
     memset(remembered, 0, sizeof(remembered))
     b.length = 0
     put_u8(b, VERSION)
@@ -81,11 +87,11 @@ cdef void frame_record_put(
         put_varint(b, frame.only)
     for i in range(frame.count):
         entry = &frame.entries[i]
-        hash = (<uint64_t> entry.key >> 4) * 31 + (<uint64_t> entry.set >> 4) + entry.cost
+        hash = (<uint64_t> entry.key >> 4) * 31 + (<uint64_t> entry.set >> 4) + entry.cost_bits
         place = <uint32_t> (hash % ROUTINGS_REMEMBERED)
         if (
             remembered[place] != NULL and remembered[place].key == entry.key
-            and remembered[place].set == entry.set and remembered[place].cost == entry.cost
+            and remembered[place].set == entry.set and remembered[place].cost_bits == entry.cost_bits
         ):
             put_varint(b, number[place] + 1)
         else:                           # 0: a new routing follows
@@ -101,6 +107,8 @@ cdef void frame_record_put(
         if flags & WITH_TIMES:
             put_varint(b, <uint64_t> times[i].deliver_at_ms)
             put_varint(b, <uint64_t> times[i].expires_ms)
+        if flags & WITH_REPLACES:
+            put_varint(b, times[i].replaces)
         if flags & WITH_OWN_IDS:
             put_u64be(b, frame.own_ids[i].id_high)
             put_u64be(b, frame.own_ids[i].id_low)
@@ -215,75 +223,19 @@ cdef void lease_record_delete(
     batch_delete(core.store, core.settles, LEASES, key, 24)
 
 
-# --- states that a plain pending message doesn't have ----------------------------------------
+# --- states (state_records.pyx) --------------------------------------------------------------
 
-cdef void _state_put(Core* core, Slot* slot, Buffer* b) noexcept nogil:
+cdef void state_put(
+        Core* core, uint64_t queue, uint64_t channel, uint64_t offset, const Buffer* b) noexcept nogil:
     cdef char key[24]
-    cdef Share* share = share_of(slot)
-    _key24(key, share.frame.queue.number, share.channel.number, frame_offset(share.frame, slot.index))
+    _key24(key, queue, channel, offset)
     batch_put(core.store, core.settles, STATES, key, 24, b.data, b.length)
-    slot.marks = (slot.marks | RECORDED) & ~<uint8_t> RECORDED_RETURN
 
 
-cdef void state_record_ready(
-        Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil:
-    """Ready again behind everything up to offset `base`, `seq` ordering those that came back there."""
-    cdef Buffer* b = &core.tail
-    b.length = 0
-    put_u8(b, VERSION)
-    put_u8(b, STATE_READY)
-    put_varint(b, slot.attempts)
-    put_varint(b, last_lease)
-    put_varint(b, base)
-    put_varint(b, seq)
-    _state_put(core, slot, b)
-
-
-cdef void state_record_delayed(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
-    _state_later(core, slot, STATE_DELAYED, delay_ms, last_lease)
-
-
-cdef void state_record_retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
-    """It was in flight, so all that stand before it in its key were done: whatever its place was, the one of
-    its offset is before all others that wait. Where more were in flight, since its queue's keys came in order
-    only then, they have the order of their offsets."""
-    _state_later(core, slot, STATE_RETRY, delay_ms, last_lease)
-
-
-cdef void _state_later(
-        Core* core, Slot* slot, uint8_t kind, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
-    cdef Buffer* b = &core.tail
-    b.length = 0
-    put_u8(b, VERSION)
-    put_u8(b, kind)
-    put_varint(b, slot.attempts)
-    put_varint(b, last_lease)
-    put_varint(b, <uint64_t> (core.wall_ms + delay_ms))
-    put_varint(b, <uint64_t> delay_ms)
-    _state_put(core, slot, b)
-
-
-cdef void state_record_returned(Core* core, Slot* slot, uint64_t last_lease) noexcept nogil:
-    """It was delivered and came back uncounted, to its old place: so that its next delivery says so after a
-    restart, too."""
-    cdef Buffer* b = &core.tail
-    b.length = 0
-    put_u8(b, VERSION)
-    put_u8(b, STATE_RETURNED)
-    put_varint(b, slot.attempts)
-    put_varint(b, last_lease)
-    put_varint(b, slot.marks & BEGUN_ONCE != 0)
-    put_varint(b, 0)
-    _state_put(core, slot, b)
-    slot.marks |= RECORDED_RETURN
-
-
-cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil:
+cdef void state_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t offset) noexcept nogil:
     cdef char key[24]
-    cdef Share* share = share_of(slot)
-    _key24(key, share.frame.queue.number, share.channel.number, frame_offset(share.frame, slot.index))
+    _key24(key, queue, channel, offset)
     batch_delete(core.store, core.settles, STATES, key, 24)
-    slot.marks &= ~<uint8_t> (RECORDED | RECORDED_RETURN)
 
 
 # --- queues, channels, keys ------------------------------------------------------------------
@@ -393,29 +345,8 @@ cdef void _text_key(Buffer* b, uint64_t queue, const char* text, uint32_t length
     put_bytes(b, text, length)
 
 
-cdef void key_record_put(Core* core, rocksdb_writebatch_t* batch, Key* key) noexcept nogil:
-    cdef char value[KEY_PAUSED_BYTES]
-    cdef uint8_t own = key_own(key)
-    cdef KeyRateLimit* rate_limit = key_rate_limit(key) if own & OWN_RATE else NULL
-    cdef uint32_t cap = key_cap(key) if own & OWN_CAP else 0
-    cdef size_t length = KEY_BYTES
-    memset(value, 0, KEY_PAUSED_BYTES)
-    value[0] = VERSION
-    value[1] = <char> ((1 if key.paused else 0) | (2 if key_has_policy(key) else 0))
-    if own & OWN_CAP and not cap:
-        value[1] |= KEY_HAS_NO_CAP
-    if own & OWN_RATE and rate_limit == NULL:
-        value[1] |= KEY_HAS_NO_RATE
-    memcpy(value + 2, &key.weight, 2)
-    memcpy(value + 4, &key.admin_weight, 2)
-    memcpy(value + 6, &cap, 4)
-    if rate_limit != NULL:
-        value[0], length = VERSION_KEY_RATE, KEY_RATED_BYTES
-        memcpy(value + KEY_BYTES, &rate_limit.bucket.rate, 8)
-        memcpy(value + KEY_BYTES + 8, &rate_limit.bucket.burst, 8)
-    if key.paused:
-        value[0], length = VERSION_KEY_PAUSED, KEY_PAUSED_BYTES
-        memcpy(value + KEY_RATED_BYTES, &key.extras.place.rank, 8)
+cdef void key_value_put(
+        Core* core, rocksdb_writebatch_t* batch, Key* key, const char* value, size_t length) noexcept nogil:
     _text_key(&core.tail, key.queue.number, key.text.bytes, key.text.length)
     batch_put(core.store, batch, KEYS, core.tail.data, core.tail.length, value, length)
     key.recorded = True
@@ -428,15 +359,20 @@ cdef void key_record_delete(Core* core, Key* key) noexcept nogil:
 
 
 cdef void dedup_record_put(Core* core, rocksdb_writebatch_t* batch, Queue* queue, Dedup* row) noexcept nogil:
-    cdef char value[DEDUP_BYTES]
-    value[0] = DEDUP_VERSION
-    memcpy(value + 1, &row.id_high, 8)
-    memcpy(value + 9, &row.id_low, 8)
-    memcpy(value + 17, &row.offset, 8)
-    memcpy(value + 25, &row.expires_ms, 8)
-    memcpy(value + 33, &row.began_ms, 8)
+    cdef char value[DEDUP_BYTES_LASTING]
+    cdef Known* known = &row.known
+    value[0] = DEDUP_VERSION_LASTING if known.lasts else DEDUP_VERSION
+    memcpy(value + 1, &known.id_high, 8)
+    memcpy(value + 9, &known.id_low, 8)
+    memcpy(value + 17, &known.offset, 8)
+    memcpy(value + 25, &known.expires_ms, 8)
+    memcpy(value + 33, &known.began_ms, 8)
+    memcpy(value + DEDUP_BYTES, &known.first_ms, 8)
+    memcpy(value + DEDUP_BYTES + 8, &known.before, 8)
     _text_key(&core.tail, queue.number, row.text.bytes, row.text.length)
-    batch_put(core.store, batch, DEDUP, core.tail.data, core.tail.length, value, DEDUP_BYTES)
+    batch_put(
+        core.store, batch, DEDUP, core.tail.data, core.tail.length, value,
+        DEDUP_BYTES_LASTING if known.lasts else DEDUP_BYTES)
 
 
 cdef void dedup_record_delete(Core* core, Queue* queue, Dedup* row) noexcept nogil:

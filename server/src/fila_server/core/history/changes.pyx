@@ -2,7 +2,7 @@ from libc.stdint cimport int32_t, uint32_t
 from libc.stdio cimport snprintf
 
 from fila_server.core.history.decisions cimport decisions_reported, records
-from fila_server.core.state.paths cimport key_cap, key_rate_limit
+from fila_server.core.state.paths cimport key_cap, key_committed, key_rate_limit
 from fila_server.core.state.limits cimport LimitTerms
 from fila_server.core.structures.maps cimport Text, text_hash
 from fila_server.core.threads.blocks cimport (
@@ -117,17 +117,23 @@ cdef void channel_changed(Core* core, int kind, Channel* channel) noexcept nogil
 cdef void key_changed(Core* core, Key* key) noexcept nogil:
     cdef History* history = core.history
     cdef Block* b
-    cdef char value[128]
+    cdef char value[160]
     cdef uint32_t row
+    cdef int length
     if not records(core):
         return
     row = _row(core, CHANGED_KEY, 0)
     b = history.current
     b.change_queue[row] = _named(core, &key.queue.text)
     b.change_name[row] = _named(core, &key.text)
-    b.change_value[row] = _words(core, value, <size_t> snprintf(
+    length = snprintf(
         value, sizeof(value), b"{\"weight\": %u, \"paused\": %s, \"cap\": %u}", <unsigned int>
-        key.admin_weight, b"true" if key.paused else b"false", <unsigned int> key_cap(key)))
+        key.admin_weight, b"true" if key.paused else b"false", <unsigned int> key_cap(key))
+    if key_committed(key) != NULL:              # in place of the brace that ends it
+        length += snprintf(
+            value + length - 1, sizeof(value) - length + 1, b", \"committed\": %.9g}",
+            key_committed(key).limit.bucket.rate) - 1
+    b.change_value[row] = _words(core, value, <size_t> length)
     if key_rate_limit(key) != NULL:
         b.change_rate[row] = key_rate_limit(key).bucket.rate
         b.change_burst[row] = key_rate_limit(key).bucket.burst

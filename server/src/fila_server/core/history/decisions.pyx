@@ -5,7 +5,7 @@ from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memset, strlen
 
 from fila_server.core.history.traces cimport lease_traced
-from fila_server.core.state.paths cimport frame_offset, key_weight, share_of
+from fila_server.core.state.paths cimport entry_cost, entry_priority, frame_offset, key_weight, share_of
 from fila_server.core.state.state cimport Entry
 from fila_server.core.structures.maps cimport text_hash
 from fila_server.core.threads.blocks cimport (
@@ -97,14 +97,15 @@ cdef inline bint _goes_on(Core* core, int kind, Channel* channel, const Detail* 
 
 
 cdef void _add(Core* core, Entry* entry, Reported* reported) noexcept nogil:
-    """To the run of its key, weight and buckets; one that is not there yet begins. `run_of` may hold
-    anything: what it says counts where that run is of the same text."""
+    """To the run of its key, weight, buckets and priority; one that is not there yet begins. `run_of` may
+    hold anything: what it says counts where that run is of the same text."""
     cdef History* history = core.history
     cdef Group* group = _group(core)
     cdef RunKey* last = &history.run
     cdef int32_t key
     cdef int32_t buckets = _text(history, &entry.set.text) if entry.set != NULL else 0
     cdef int32_t weight = <int32_t> key_weight(entry.key)
+    cdef int32_t priority = <int32_t> entry_priority(entry)
     cdef uint32_t number
     cdef Run* run
     # An address alone may be another key's by now.
@@ -118,13 +119,14 @@ cdef void _add(Core* core, Entry* entry, Reported* reported) noexcept nogil:
     reported.next = GROUP_MAX
     if (
         number < group.run_count and run.key == key and run.buckets == buckets and run.weight == weight
+        and run.priority == priority
     ):
         group.reported[run.last].next = <uint16_t> group.count
     else:
         group.run_of[key] = <uint16_t> group.run_count
         run = &group.runs[group.run_count]
         group.run_count += 1
-        run.key, run.buckets, run.weight = key, buckets, weight
+        run.key, run.buckets, run.weight, run.priority = key, buckets, weight, priority
         run.first = <uint16_t> group.count
     run.last = <uint16_t> group.count
     group.count += 1
@@ -141,6 +143,7 @@ cdef void _row(Core* core, Block* b, const Run* run) noexcept nogil:
     b.kind[row] = common.kind
     b.queue[row], b.channel[row] = group.queue, group.channel
     b.key[row], b.weight[row], b.throttle_set[row] = run.key, run.weight, run.buckets
+    b.priority[row] = run.priority
     b.consumer[row] = <int64_t> common.consumer
     b.bucket[row], b.reason[row] = common.bucket, common.reason
     b.many[row] = 0
@@ -192,7 +195,7 @@ cdef void decided(
         _begin(core, kind, channel, detail)
     reported = &_group(core).reported[_group(core).count]
     reported.offset = <int64_t> offset
-    reported.cost = frame.entries[index].cost
+    reported.cost = entry_cost(&frame.entries[index])
     reported.attempts = <int32_t> attempts
     reported.held_ms = detail.held_ms
     if kind == DELIVERED:

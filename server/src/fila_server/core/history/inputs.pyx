@@ -126,7 +126,7 @@ cdef bint _is_policy(Policy* policy, Slice name) noexcept nogil:
     cdef uint32_t i
     if (
         _is(name, policy.fairness_key_header) or _is(name, policy.weight_header)
-        or _is(name, policy.cost_header)
+        or _is(name, policy.cost_header) or _is(name, policy.priority_header)
     ):
         return True
     for i in range(policy.throttle_header_count):

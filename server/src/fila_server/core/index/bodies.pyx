@@ -93,7 +93,10 @@ cdef void bodies_evict(Core* core) noexcept nogil:
     while core.hot_bytes > core.hot_bytes_max and body != NULL and looked < 4096:
         older = body.older
         looked += 1
-        if body.refs == 1 and body.frame != NULL and (not body.frame.loaded_seen or looked > 64):
+        if (
+            body.refs == 1 and body.frame != NULL and (not body.frame.loaded_seen or looked > 64)
+            and (body.frame.revealed or not core.shared.in_group)       # else the store does not have it yet
+        ):
             body.frame.body = NULL
             body.frame.loaded_seen = False
             core.counters.evictions += 1

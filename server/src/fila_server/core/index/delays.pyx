@@ -3,17 +3,18 @@
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.formats.state_records cimport place_taken
 from fila_server.core.history.decisions cimport DELAYED_FOR, Detail, slot_decided
 from fila_server.core.index.slots cimport slot_count
 from fila_server.core.scheduling.clocks cimport clock_note, flow_emptied, flow_fills
-from fila_server.core.scheduling.eligibility cimport retry_begins, retry_ends
+from fila_server.core.scheduling.allowances cimport retry_begins, retry_ends
 from fila_server.core.scheduling.flows cimport flow_find, flow_of, flow_reconsider
 from fila_server.core.scheduling.waits cimport wait_delayed
 from fila_server.core.state.kinds cimport DELAYED, DONE, TIMER_DELAY, TIMER_EXPIRY
 from fila_server.core.state.paths cimport entry_of, frame_offset, share_of
-from fila_server.core.state.pending cimport Expiry
+from fila_server.core.state.pending cimport Expiry, Replacings
 from fila_server.core.state.state cimport Delay, Flow, Frame, Share
-from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.buffer cimport must_malloc, must_realloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
 
@@ -28,13 +29,10 @@ cdef int64_t timer_step_ns(int64_t wait_ms, bint* far) noexcept nogil:
     return wait_ms * 1000000 if wait_ms > 0 else 0
 
 
-cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t left_ms) noexcept nogil:
-    """Pending, but not ready for `left_ms` from now, on the monotonic clock. `due_ms`, on the wall clock, is
-    for the record and for a start, which has no other clock to go by."""
+cdef Delay* _delay_new(Core* core, Slot* slot, int64_t due_ms) noexcept nogil:
     cdef Delay* delay = <Delay*> must_malloc(sizeof(Delay))
     cdef Share* share = share_of(slot)
     cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)
-    cdef Detail detail
     memset(delay, 0, sizeof(Delay))
     delay.timer.kind = TIMER_DELAY
     delay.slot = slot
@@ -45,6 +43,14 @@ cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t left_ms) no
     flow_fills(core, flow)
     flow.delayed += 1
     wait_delayed(core, slot)
+    return delay
+
+
+cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t left_ms) noexcept nogil:
+    """Pending, but not ready for `left_ms` from now, on the monotonic clock. `due_ms`, on the wall clock, is
+    for the record and for a start, which has no other clock to go by."""
+    cdef Delay* delay = _delay_new(core, slot, due_ms)
+    cdef Detail detail
     memset(&detail, 0, sizeof(Detail))
     detail.held_ms = <int> max(<int64_t> 0, min(left_ms, <int64_t> 0x7FFFFFFF))
     slot_decided(core, DELAYED_FOR, slot, &detail)
@@ -62,6 +68,41 @@ cdef void slot_delay_retry(Core* core, Slot* slot, int64_t due_ms, int64_t left_
     flow_reconsider(core, flow)
 
 
+cdef void slot_hold(Core* core, Slot* slot, uint64_t before) noexcept nogil:
+    if slot.state != DELAYED:
+        _delay_new(core, slot, 0)
+    (<Delay*> slot.owner).before = before
+
+
+cdef void slot_hold_behind(Slot* slot, Lease* lease) noexcept nogil:
+    cdef Delay* delay = <Delay*> slot.owner
+    delay.behind = lease
+    lease.successor = delay
+
+
+cdef void replacing_add(Core* core, const Replacing* replacing) noexcept nogil:
+    cdef Replacings* all = &core.replacings
+    if all.count == all.capacity:
+        all.capacity = all.capacity * 2 + 16
+        all.rows = <Replacing*> must_realloc(all.rows, all.capacity * sizeof(Replacing))
+    all.rows[all.count] = replacing[0]
+    all.count += 1
+
+
+cdef void successor_goes(Core* core, Lease* lease) noexcept nogil:
+    cdef Slot* slot = lease.successor.slot
+    cdef Share* share = share_of(slot)
+    cdef Replacing replacing
+    memset(&replacing, 0, sizeof(Replacing))
+    replacing.queue_number, replacing.channel_number = share.channel.queue.number, share.channel.number
+    replacing.offset = frame_offset(share.frame, slot.index)
+    if slot.place.position:             # it has no delay of its own: it has that one's place
+        replacing.place = place_taken(lease.slot)
+    lease.successor.behind = NULL
+    lease.successor = NULL
+    replacing_add(core, &replacing)
+
+
 cdef void slot_delay_end(Core* core, Slot* slot) noexcept nogil:
     cdef Delay* delay = <Delay*> slot.owner
     cdef Flow* flow = flow_find(entry_of(slot).key, share_of(slot).channel)
@@ -71,6 +112,8 @@ cdef void slot_delay_end(Core* core, Slot* slot) noexcept nogil:
     if delay.keeps_place:
         retry_ends(flow)
         flow_reconsider(core, flow)
+    if delay.behind != NULL:
+        delay.behind.successor = NULL
     timer_cancel(&core.timers, &delay.timer)
     slot.owner = NULL
     free(delay)

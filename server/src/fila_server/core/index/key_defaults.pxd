@@ -1,6 +1,6 @@
 """A queue's `key_defaults` changed: each of its keys learns of it, except where an operator said otherwise.
 
-A key carries a copy of the defaults (scheduling/eligibility.pxd), and a queue may have a million keys. So
+A key carries a copy of the defaults (scheduling/allowances.pxd), and a queue may have a million keys. So
 they are walked in pieces, between passes; the first piece is at once, and for most queues it is the only one.
 A key that comes meanwhile begins with the new defaults.
 """

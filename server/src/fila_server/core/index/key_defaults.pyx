@@ -9,7 +9,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.index.keys cimport key_drop_if_idle
-from fila_server.core.scheduling.eligibility cimport key_take_defaults
+from fila_server.core.scheduling.allowances cimport key_take_defaults
 from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.pending cimport DefaultsWalk

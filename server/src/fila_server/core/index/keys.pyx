@@ -4,16 +4,18 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.formats.records cimport (
-    KEY_BYTES, KEY_HAS_NO_CAP, KEY_HAS_NO_RATE, KEY_PAUSED_BYTES, KEY_RATED_BYTES, key_record_delete,
+from fila_server.core.formats.key_records cimport (
+    KEY_BYTES, KEY_COMMITTED_BYTES, KEY_HAS_NO_CAP, KEY_HAS_NO_COMMITTED, KEY_HAS_NO_RATE, KEY_PAUSED_BYTES,
+    KEY_RATED_BYTES,
 )
-from fila_server.core.scheduling.eligibility cimport (
-    cap_set, extras_free, key_take_defaults, pause_set, rate_limit_begin, rate_limit_is_full, rate_limit_set,
-    rate_limit_time_full, rate_limit_time_no_more,
+from fila_server.core.formats.records cimport key_record_delete
+from fila_server.core.scheduling.allowances cimport (
+    cap_set, committed_set, extras_free, key_take_defaults, pause_set, rate_limit_set, rates_are_full,
+    rates_begin, rates_time_no_more,
 )
 from fila_server.core.scheduling.flows cimport flow_free
-from fila_server.core.state.paths cimport key_has_policy, key_rate_limit
-from fila_server.core.state.pending cimport KeyExtras, KeyRateLimit
+from fila_server.core.state.paths cimport key_has_policy
+from fila_server.core.state.pending cimport KeyExtras
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport Flow
 from fila_server.core.structures.buffer cimport must_malloc
@@ -46,7 +48,7 @@ cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil:
         core.index_bytes += sizeof(Key) + text.length + 8
         core.keys_count += 1
         if key_take_defaults(core, key):
-            rate_limit_begin(core, key)
+            rates_begin(core, key)
     elif key.refs == 0 and key.extras != NULL and key.extras.rests:
         _rest_no_more(core, key)
     key.refs += 1
@@ -54,23 +56,20 @@ cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil:
 
 
 # --- keys that rest --------------------------------------------------------------------------
-# What a key took of its rate is remembered until its bucket is full: from then on it equals a new one. A key
-# with a policy is kept anyway.
+# What a key took of its rates is remembered until their buckets are full: from then on it equals a new one. A
+# key with a policy is kept anyway.
 
 cdef void _rest_no_more(Core* core, Key* key) noexcept nogil:
     core.key_defaulting.resting = heap_remove(core.key_defaulting.resting, &key.extras.place)
     core.key_defaulting.resting_count -= 1
     key.extras.rests = False
-    if key_rate_limit(key) != NULL:
-        rate_limit_time_no_more(core, key_rate_limit(key))
+    rates_time_no_more(core, key)
 
 
 cdef bint _rests(Core* core, Key* key) noexcept nogil:
     """True: it is kept, without flows and without a record, until the timer of its bucket."""
-    cdef KeyRateLimit* limit = key_rate_limit(key)
-    if limit == NULL or rate_limit_is_full(core, limit):
+    if rates_are_full(core, key):
         return False
-    rate_limit_time_full(core, limit)
     if not key.extras.rests:
         key.extras.rests = True
         key.extras.place.rank = core.mono_ns // 1000000
@@ -112,6 +111,7 @@ cdef void _drop(Core* core, Key* key) noexcept nogil:
     if key.extras != NULL and key.extras.rests:
         _rest_no_more(core, key)
     rate_limit_set(core, key, 0, 0, False)
+    committed_set(core, key, 0, False)
     textmap_remove(&key.queue.keys, &key.text)
     core.index_bytes -= sizeof(Key) + key.text.length + 8
     core.keys_count -= 1
@@ -120,7 +120,7 @@ cdef void _drop(Core* core, Key* key) noexcept nogil:
 
 
 cdef void key_recover(Core* core, Key* key, const char* value, size_t length) noexcept nogil:
-    cdef double rate, burst
+    cdef double rate, burst, committed
     cdef uint32_t cap
     cdef int64_t paused_ms = core.wall_ms       # a record of before does not say
     memcpy(&key.weight, value + 2, 2)
@@ -129,13 +129,17 @@ cdef void key_recover(Core* core, Key* key, const char* value, size_t length) no
     if cap or value[1] & KEY_HAS_NO_CAP:
         cap_set(core, key, cap, True)
     key.recorded = True
-    rate = burst = 0
+    rate = burst = committed = 0
     if length >= KEY_RATED_BYTES:
         memcpy(&rate, value + KEY_BYTES, 8)
         memcpy(&burst, value + KEY_BYTES + 8, 8)
     if rate > 0 or value[1] & KEY_HAS_NO_RATE:
         rate_limit_set(core, key, rate, burst, True)
-        rate_limit_begin(core, key)
-    if length == KEY_PAUSED_BYTES:
+    if length == KEY_COMMITTED_BYTES:
+        memcpy(&committed, value + KEY_PAUSED_BYTES, 8)
+    if committed > 0 or value[1] & KEY_HAS_NO_COMMITTED:
+        committed_set(core, key, committed, True)
+    rates_begin(core, key)
+    if length >= KEY_PAUSED_BYTES:
         memcpy(&paused_ms, value + KEY_RATED_BYTES, 8)
     pause_set(core, key, value[1] & 1, paused_ms)

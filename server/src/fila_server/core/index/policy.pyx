@@ -2,7 +2,7 @@
 
 from libc.stdint cimport INT64_MAX, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.index.key_defaults cimport defaults_changed
 from fila_server.core.index.visits cimport visit_soon
@@ -102,6 +102,8 @@ cdef void _routing(Policy* policy, uint32_t field, Slice text) noexcept nogil:
         policy.weight_header = text
     elif field == v1.QUEUE_CONFIG_COST_HEADER:
         policy.cost_header = text
+    elif field == v1.QUEUE_CONFIG_PRIORITY_HEADER:
+        policy.priority_header = text
     elif field == v1.QUEUE_CONFIG_THROTTLE_KEY_HEADERS and policy.throttle_header_count < 16:
         policy.throttle_headers[policy.throttle_header_count] = text
         policy.throttle_header_count += 1
@@ -132,6 +134,7 @@ cdef void _key_defaults(Policy* policy, Slice text) noexcept nogil:
         return
     memcpy(&policy.default_rate, &fields.number[v1.KEY_DEFAULTS_RATE_PER_SECOND], 8)
     memcpy(&policy.default_burst, &fields.number[v1.KEY_DEFAULTS_BURST], 8)
+    memcpy(&policy.default_committed, &fields.number[v1.KEY_DEFAULTS_COMMITTED_PER_SECOND], 8)
     policy.default_cap = <uint32_t> fields.number[v1.KEY_DEFAULTS_MAX_IN_FLIGHT]
     if policy.default_rate > 0 and not policy.default_burst >= 1:
         policy.default_burst = max(policy.default_rate, 1.0)
@@ -183,11 +186,32 @@ cdef void _read(Policy* policy, const char* at, size_t length) noexcept nogil:
         elif field == v1.QUEUE_CONFIG_EXPIRES_AFTER_IDLE_MS:
             policy.idle_ms = number
         elif field == v1.QUEUE_CONFIG_PAUSED:
-            policy.paused = number != 0
+            policy.paused = policy.paused | (QUEUE_PAUSED if number else 0)
+        elif field == v1.QUEUE_CONFIG_PAUSED_CHANNELS:
+            policy.paused = policy.paused | CHANNELS_PAUSED
         elif field == v1.QUEUE_CONFIG_KEY_ORDER:
             policy.in_order = number == v1.KEY_ORDER_STRICT
+        elif field == v1.QUEUE_CONFIG_ALLOW_PRODUCER_ROUTING:
+            policy.producers_route = number != 0
         elif field == v1.QUEUE_CONFIG_KEY_DEFAULTS:
             _key_defaults(policy, text)
+
+
+cdef bint channel_named_paused(Channel* channel) noexcept nogil:
+    """By the settings as they are stored, so that a queue has no table for what seldom is."""
+    cdef Buffer* config = &channel.queue.config
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef uint64_t number
+    cdef Slice text
+    c.at, c.end, c.bad = config.data, config.data + config.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if (
+            field == v1.QUEUE_CONFIG_PAUSED_CHANNELS and text.length == channel.text.length
+            and memcmp(text.at, channel.text.bytes, text.length) == 0
+        ):
+            return True
+    return False
 
 
 cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil:
@@ -197,6 +221,7 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
     cdef TextMap weights_before = policy.weights
     cdef double rate = policy.default_rate
     cdef double burst = policy.default_burst
+    cdef double committed = policy.default_committed
     cdef uint32_t cap = policy.default_cap
     buffer_init(&queue.config)
     put_slice(&queue.config, config)
@@ -208,5 +233,8 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
     _weights_apply(core, queue, &policy.weights)
     _weights_free(&weights_before)
     buffer_free(&before)
-    if rate != policy.default_rate or burst != policy.default_burst or cap != policy.default_cap:
+    if (
+        rate != policy.default_rate or burst != policy.default_burst or cap != policy.default_cap
+        or committed != policy.default_committed
+    ):
         defaults_changed(core, queue)

@@ -1,20 +1,21 @@
 """A message's state is changed in one place, slot_count, which keeps every total in step with it."""
 
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint32_t, uint8_t
 
 from fila_server.core.index.ages cimport slot_waits, waiting_begins, waiting_ends
+from fila_server.core.protocol.protobuf cimport PRIORITY_USUAL
 from fila_server.core.scheduling.clocks cimport clock_note, flow_emptied, flow_fills
-from fila_server.core.scheduling.eligibility cimport channel_activate
+from fila_server.core.scheduling.eligibility cimport channel_activate, flow_again
 from fila_server.core.scheduling.flows cimport flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of
 from fila_server.core.scheduling.tokens cimport subqueue_changed
 from fila_server.core.scheduling.waiters cimport subqueue_counts
 from fila_server.core.scheduling.waits cimport sub_gains, sub_loses, wait_begins
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, PARKED_THROTTLED, READY, UNPLACED
-from fila_server.core.state.paths cimport flow_is_in_order, share_of
+from fila_server.core.state.paths cimport entry_priority, flow_is_in_order, share_of
 from fila_server.core.state.state cimport Channel, Entry, Flow, Frame, Queue, Share, Subqueue
 from fila_server.core.structures.counters cimport Tally
-from fila_server.core.structures.fifo cimport Fifo, fifo_append, fifo_first, fifo_remove, fifo_return
-from fila_server.core.structures.ring cimport DEFERRED, ring_again
+from fila_server.core.structures.fifo cimport Fifo, Placed, fifo_append, fifo_first, fifo_remove, fifo_return
+from fila_server.core.structures.ring cimport DEFERRED
 
 
 cdef inline bint _is_pending(int state) noexcept nogil:
@@ -82,12 +83,25 @@ cdef void slot_unplaced(Slot* slot) noexcept nogil:
     slot.state = UNPLACED
 
 
+cdef inline bint _is_first(Flow* flow, Slot* slot) noexcept nogil:
+    """Of what may go of a flow that has sub-queues. One with a new position is where its priority says so."""
+    cdef Placed* plain = fifo_first(&flow.fifo)
+    cdef Subqueue* sub
+    if flow.subqueues == NULL or flow.subqueues.eligible == NULL:
+        return False
+    sub = <Subqueue*> flow.subqueues.eligible
+    if plain == NULL or sub.node.rank < plain.position:
+        return fifo_first(&sub.fifo) == &slot.place
+    return plain == &slot.place
+
+
 cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
     """Make a message deliverable: at the back with a new position, or at its old place."""
     cdef Share* share = share_of(slot)
     cdef Channel* channel = share.channel
     cdef Entry* entry = &share.frame.entries[slot.index]
     cdef Flow* flow = flow_of(core, entry.key, channel)
+    cdef uint32_t priority = entry_priority(entry)
     cdef Subqueue* sub
     cdef Fifo* fifo
     cdef bint was_delayed = slot.state == DELAYED
@@ -97,12 +111,12 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
     if not old_place:
         slot.place.position = channel.next_position
         channel.next_position += 1
-    if entry.set == NULL or channel.queue.is_dlq:
+    if channel.queue.is_dlq or entry.set == NULL and priority == PRIORITY_USUAL:
         slot.owner = NULL
         fifo = &flow.fifo
         sub = NULL
     else:
-        sub = subqueue_of(core, flow, entry.set)
+        sub = subqueue_of(core, flow, entry.set, priority)
         slot.owner = sub
         fifo = &sub.fifo
         subqueue_counts(sub, 1)
@@ -116,8 +130,8 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
         subqueue_changed(core, sub)
     flow.backlog += 1
     if flow.joined:
-        if old_place:
-            ring_again(&channel.ring, &flow.turn)       # it stands before what the flow saves for
+        if old_place or _is_first(flow, slot):
+            flow_again(flow)            # it stands before what the flow saves for
         channel_activate(core, channel)
     else:
         flow_reconsider(core, flow)
@@ -132,8 +146,11 @@ cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
     cdef Fifo* fifo = &flow.fifo if sub == NULL else &sub.fifo
     clock_note(core, flow)
     # purged or expired, it may be what the flow saves for
-    if flow.turn.place == DEFERRED and fifo_first(fifo) == &slot.place:
-        ring_again(&share.channel.ring, &flow.turn)
+    if (
+        (flow.turn.place == DEFERRED or share.channel.committed != NULL)
+        and fifo_first(fifo) == &slot.place
+    ):
+        flow_again(flow)
     if sub != NULL:
         sub_loses(core, slot, sub)
     fifo_remove(fifo, &slot.place)

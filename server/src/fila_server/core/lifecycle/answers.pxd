@@ -11,7 +11,7 @@ and nobody else does. A batch for several queues is answered when the one with m
 
 from libc.stdint cimport int32_t, uint64_t
 
-from fila_server.core.state.state cimport Core, Effect, Frame, Queue
+from fila_server.core.state.state cimport Body, Core, Effect, Frame, Queue
 from fila_server.core.structures.buffer cimport Buffer
 from fila_server.core.threads.mailbox cimport Command
 
@@ -29,6 +29,12 @@ cdef void answer_no_channel(Core* core, Command* command) noexcept nogil       #
 cdef void emit(
     Core* core, uint64_t token, int32_t kind, int32_t status, Buffer* payload, bint durable) noexcept nogil
 cdef void reveal_later(Core* core, Frame* frame, bint durable) noexcept nogil
+# An answer that tells of the broker itself and of nothing that it holds: a group's owner may say it at once.
+cdef void answer_at_once(Core* core, uint64_t token, Buffer* payload) noexcept nogil
+# Whether anything of this pass is to leave that is not said at once.
+cdef bint answers_tell(Core* core) noexcept nogil
+# In a group the store has another version of these bytes until the log has this pass: they stay in memory.
+cdef void body_stays(Core* core, Body* body) noexcept nogil
 # The pass is written: what waits for the disk too lines up behind its epoch.
 cdef void answers_written(Core* core) noexcept nogil
 # The pass is held back, but for what the disk refused of it: of what was added behind `last` (NULL: of all),

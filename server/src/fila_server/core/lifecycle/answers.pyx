@@ -2,12 +2,13 @@
 is being revealed holds back only what comes behind it in its own queue.
 """
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport UINT64_MAX, uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
 from fila_server.core.formats.records cimport audit_record_put
+from fila_server.core.index.bodies cimport body_release
 from fila_server.core.lifecycle.reveal cimport frame_reveal
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport (
@@ -25,6 +26,10 @@ from fila_server.core.threads.outbox cimport outboxes_put, outs_add
 
 cdef enum:
     CHANNELS_NAMED_MAX = 8
+    GONE = -1                       # kinds of effects that nobody hears
+    BODY_STAYED = -2                # `token` is the body's address
+
+cdef uint64_t AT_ONCE = UINT64_MAX      # an epoch: for none
 
 
 cdef Effect* _add(Core* core, bint durable) noexcept nogil:
@@ -56,6 +61,26 @@ cdef void answer(Core* core, uint64_t token, int32_t status, Buffer* payload, bi
     if core.auditing.length and status == OK and token == core.auditing_token:
         answer_audited(core)
     emit(core, token, REPLY, status, payload, durable)
+
+
+cdef void answer_at_once(Core* core, uint64_t token, Buffer* payload) noexcept nogil:
+    answer(core, token, OK, payload, False)
+    core.passing_last.epoch = AT_ONCE
+
+
+cdef bint answers_tell(Core* core) noexcept nogil:
+    cdef Effect* effect = core.passing
+    while effect != NULL and effect.epoch == AT_ONCE:
+        effect = effect.next
+    return effect != NULL
+
+
+cdef void body_stays(Core* core, Body* body) noexcept nogil:
+    cdef Effect* effect
+    if core.shared.in_group:
+        body.refs += 1
+        effect = _add(core, True)
+        effect.kind, effect.token = BODY_STAYED, <uint64_t> body
 
 
 cdef void answer_audited(Core* core) noexcept nogil:
@@ -180,7 +205,9 @@ cdef void answers_written(Core* core) noexcept nogil:
     core.passing = core.passing_last = NULL
     while effect != NULL:
         following = effect.next
-        if effect.epoch == 0:
+        if effect.epoch == 0 and core.shared.in_group:
+            effect.epoch = core.epoch
+        if effect.epoch == 0 or effect.epoch == AT_ONCE:
             _append(&core.outgoing, &core.outgoing_last, effect)
         else:
             _append(&core.unsynced, &core.unsynced_last, effect)
@@ -217,8 +244,10 @@ cdef void answers_durable(Core* core, uint64_t durable) noexcept nogil:
 # --- leaving ---------------------------------------------------------------------------------
 
 cdef void _out(Core* core, Effect* effect) noexcept nogil:
-    if effect.kind >= 0:               # below: its frame is gone, and with it what was to become visible
+    if effect.kind >= 0:
         outs_add(core.outboxes, effect.token, effect.kind, effect.status, &effect.payload)
+    elif effect.kind == BODY_STAYED:
+        body_release(core, <Body*> effect.token)
     free(effect)
 
 
@@ -312,11 +341,11 @@ cdef void _forget(Effect* effect, Queue* queue) noexcept nogil:
     while effect != NULL:
         if effect.frame != NULL and effect.frame.queue == queue:
             effect.frame = NULL
-            effect.kind = -1
+            effect.kind = GONE
         effect = effect.next
 
 
 cdef void reveal_ends(Core* core, Frame* frame) noexcept nogil:
     if frame.queue.revealing != NULL and frame.queue.revealing.frame == frame:
         frame.queue.revealing.frame = NULL
-        frame.queue.revealing.kind = -1
+        frame.queue.revealing.kind = GONE

@@ -8,15 +8,7 @@ Messages of producers go into one batch, which a full disk may refuse; messages 
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.formats.records cimport Times
 from fila_server.core.state.state cimport Builder, Building, Channel, Core, Key, Queue, ThrottleSet
-
-cdef struct ArrivalTimes:           # Frame.times, until the frame is visible; its messages' Times follow
-    int64_t wall_ms, mono_ns        # when it was built: what is left of a time counts from here, however long
-                                    # the sync takes and wherever the wall clock is set meanwhile
-
-cdef inline Times* times_of(ArrivalTimes* arrival) noexcept nogil:
-    return <Times*> (arrival + 1)
 
 cdef enum:
     MERGED_MESSAGES_MAX = 1024      # of small commands, in one frame
@@ -29,7 +21,7 @@ cdef void builder_finish(Core* core, Builder* builder) noexcept nogil
 cdef void frames_build(Core* core) noexcept nogil                    # what met in this pass, into the batches
 # A message moved by the broker itself (dead letter, redrive): same pass, written with the settles.
 cdef void move_in(
-    Core* core, Queue* queue, Key* key, ThrottleSet* set, uint32_t cost, char* bytes, uint32_t length,
+    Core* core, Queue* queue, Key* key, ThrottleSet* set, uint32_t cost_bits, char* bytes, uint32_t length,
     uint64_t id_high, uint64_t id_low, int64_t enqueued_ms, Channel* only) noexcept nogil
 
 cdef void keep_until_written(Core* core, char* bytes) noexcept nogil

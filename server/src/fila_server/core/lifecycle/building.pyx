@@ -4,7 +4,7 @@ gives its bytes to the frame as they are."""
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.formats.records cimport frame_record_put
+from fila_server.core.formats.records cimport ArrivalTimes, Times, frame_record_put, times_of
 from fila_server.core.index.bodies cimport body_new
 from fila_server.core.index.dedup cimport dedup_fill
 from fila_server.core.index.frames cimport frame_new
@@ -82,8 +82,8 @@ cdef char* _gather(Builder* builder, uint32_t* length) noexcept nogil:
 
 cdef ArrivalTimes* _fill_entries(
         Core* core, Builder* builder, Frame* frame, const char* bytes) noexcept nogil:
-    """What the index says of each message; the delays and times to live
-    among them, or NULL when there are none."""
+    """What the index says of each message; the delays and times to live among them, and what they replace, or
+    NULL when there is none of it."""
     cdef ArrivalTimes* arrival = NULL
     cdef Times* times = NULL
     cdef Building* b
@@ -93,7 +93,7 @@ cdef ArrivalTimes* _fill_entries(
     for i in range(builder.count):
         b = &builder.items[i]
         entry = &frame.entries[i]
-        entry.key, entry.set, entry.cost = b.key, b.set, b.cost
+        entry.key, entry.set, entry.cost_bits = b.key, b.set, b.cost_bits
         entry.at = <uint32_t> (b.at - bytes)
         entry.length = b.length
         entry.key.stored_bytes += b.length
@@ -104,13 +104,14 @@ cdef ArrivalTimes* _fill_entries(
             frame.own_ids[i].offset = frame.first_offset + i
             frame.own_ids[i].enqueued_ms = b.enqueued_ms
             frame.own_ids[i].appended_ms = frame.appended_ms
-        if b.deliver_at_ms or b.expires_ms:
+        if b.deliver_at_ms or b.expires_ms or b.replaces:
             if times == NULL:
                 arrival = <ArrivalTimes*> must_malloc(sizeof(ArrivalTimes) + builder.count * sizeof(Times))
                 arrival.wall_ms, arrival.mono_ns = core.wall_ms, core.mono_ns
                 times = times_of(arrival)
                 memset(times, 0, builder.count * sizeof(Times))
             times[i].deliver_at_ms, times[i].expires_ms = b.deliver_at_ms, b.expires_ms
+            times[i].replaces = b.replaces
     return arrival
 
 
@@ -215,8 +216,9 @@ cdef void frames_build(Core* core) noexcept nogil:
 
 
 cdef void move_in(
-        Core* core, Queue* queue, Key* key, ThrottleSet* set, uint32_t cost, char* bytes, uint32_t length,
-        uint64_t id_high, uint64_t id_low, int64_t enqueued_ms, Channel* only) noexcept nogil:
+        Core* core, Queue* queue, Key* key, ThrottleSet* set, uint32_t cost_bits, char* bytes,
+        uint32_t length, uint64_t id_high, uint64_t id_low, int64_t enqueued_ms,
+        Channel* only) noexcept nogil:
     """Add a moved message. `bytes` must live until the frame is built; key and set carry a reference each."""
     cdef Builder* builder = &queue.moving
     cdef Building* b
@@ -232,7 +234,7 @@ cdef void move_in(
         builder.next = core.movers
         core.movers = builder
     b = builder_add(core, builder)
-    b.key, b.set, b.cost = key, set, cost
+    b.key, b.set, b.cost_bits = key, set, cost_bits
     b.at, b.length = bytes, length
     b.id_high, b.id_low, b.enqueued_ms = id_high, id_low, enqueued_ms
     b.only = only

@@ -12,10 +12,12 @@ from fila_server.core.index.bodies cimport frame_want
 from fila_server.core.index.frames cimport frame_key_near, frame_prefetch_key
 from fila_server.core.index.holders cimport holder_room, holder_stop, holder_takes, lease_link
 from fila_server.core.index.leases cimport group_new, leased_id_add
+from fila_server.core.index.policy cimport channel_paused
 from fila_server.core.index.slots cimport slot_count, slot_unready
 from fila_server.core.lifecycle.sending cimport message_bytes, send_what_is_ready
+from fila_server.core.scheduling.allowances cimport rate_limit_is_out, rate_limit_take
 from fila_server.core.scheduling.clocks cimport channel_room, channel_served
-from fila_server.core.scheduling.eligibility cimport channel_deactivate, rate_limit_is_out, rate_limit_take
+from fila_server.core.scheduling.eligibility cimport channel_deactivate
 from fila_server.core.scheduling.flows cimport (
     flow_find, flow_holds, flow_next, flow_reconsider, key_reconsider,
 )
@@ -24,16 +26,17 @@ from fila_server.core.scheduling.waits cimport wait_of
 from fila_server.core.state.budget cimport WORK_PER_STAGE
 from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
 from fila_server.core.state.paths cimport (
-    entry_of, flow_delivers, flow_leases, frame_enqueued_ms, frame_of, key_rate_limit, share_of,
+    entry_cost, entry_of, flow_delivers, flow_leases, frame_enqueued_ms, frame_of, key_committed,
+    key_rate_limit, share_of, slot_cost,
 )
-from fila_server.core.state.pending cimport KeyRateLimit, LeaseGroup
+from fila_server.core.state.pending cimport FirstTurn, KeyRateLimit, LeaseGroup
 from fila_server.core.state.state cimport (
     Channel, Delivery, Entry, Flow, Frame, Key, Lease, Queue, Slot, Subqueue,
 )
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_put
 from fila_server.core.structures.prefetch cimport prefetch_cell, prefetch_lines
-from fila_server.core.structures.ring cimport Turn, ring_afford, ring_charge, ring_turn
+from fila_server.core.structures.ring cimport Ring, Turn, ring_afford, ring_charge, ring_turn
 from fila_server.core.structures.timers cimport timer_set
 from fila_server.core.threads.blocks cimport Waited
 
@@ -61,22 +64,31 @@ cdef uint32_t consumer_room(Consumer* consumer) noexcept nogil:
 # --- picking ---------------------------------------------------------------------------------
 
 cdef Slot* _pick(
-        Core* core, Channel* channel, uint64_t room_bytes, bint first, Waited* waited) noexcept nogil:
-    """The next message in the order of the ring, charged and out of
-    its fifo; NULL when none may go or fits."""
+        Core* core, Channel* channel, uint64_t room_bytes, bint first, Waited* waited,
+        bint* committed) noexcept nogil:
+    """The next message in the order of the rings, charged and out of its fifo; NULL when none may go or fits.
+    `committed`: its key is within its committed rate."""
+    cdef Ring* ring = &channel.ring
     cdef Turn* turn
     cdef Flow* flow
     cdef Slot* slot
     cdef Entry* entry
     cdef KeyRateLimit* rate_limit
     cdef Key* near
+    cdef uint32_t cost
     while True:
-        turn = ring_turn(&channel.ring)
+        turn = NULL
+        if channel.committed != NULL:
+            ring = channel.committed
+            turn = ring_turn(ring)
+        if turn == NULL:
+            ring = &channel.ring
+            turn = ring_turn(ring)
         if turn == NULL:
             return NULL
         # With a million keys each one's lines are far from memory's caches; the next one's come meanwhile.
         prefetch_lines(<char*> turn.next - 64)      # with its Key, which it is part of
-        flow = <Flow*> turn
+        flow = <Flow*> turn if ring == &channel.ring else <Flow*> (<FirstTurn*> turn).flow
         slot = flow_next(core, flow)
         if slot == NULL:
             flow_reconsider(core, flow)         # all of it waits in lines: off the ring
@@ -86,7 +98,8 @@ cdef Slot* _pick(
         near = frame_key_near(frame_of(slot), slot.index)
         if near != NULL and channel.clocks.count and not near.first.no_clock:
             prefetch_cell(&channel.clocks, &near.text)      # where clocks.pyx looks for its row
-        if not ring_afford(&channel.ring, turn, entry.cost):
+        cost = entry_cost(entry)
+        if not ring_afford(ring, turn, cost):
             continue
         if not first and message_bytes(slot) > room_bytes:
             return NULL
@@ -96,9 +109,12 @@ cdef Slot* _pick(
         rate_limit = key_rate_limit(flow.key)
         if rate_limit != NULL:
             rate_limit_take(core, rate_limit)
-        ring_charge(&channel.ring, turn, entry.cost)
-        flow.served += entry.cost
-        channel.served += entry.cost
+        committed[0] = ring != &channel.ring
+        if committed[0]:
+            rate_limit_take(core, &key_committed(flow.key).limit)
+        ring_charge(ring, turn, cost)
+        flow.served += cost
+        channel.served += cost
         flow_leases(flow)
         slot_unready(core, slot)
         if entry.set != NULL:
@@ -119,7 +135,8 @@ cdef bint leases_reserve(Core* core, uint32_t count) noexcept nogil:
 
 
 cdef Lease* _lease(
-        Core* core, Slot* slot, Consumer* consumer, LeaseGroup* group, int64_t timeout_ms) noexcept nogil:
+        Core* core, Slot* slot, Consumer* consumer, LeaseGroup* group, int64_t timeout_ms,
+        bint committed) noexcept nogil:
     cdef Lease* lease = <Lease*> must_malloc(sizeof(Lease))
     cdef Channel* channel = consumer.channel
     cdef Flow* flow
@@ -134,6 +151,7 @@ cdef Lease* _lease(
     lease.leased_ms = core.wall_ms
     lease.expires_ms = core.wall_ms + timeout_ms
     lease.due_ns = core.mono_ns + timeout_ms * 1000000
+    lease.committed = committed
     lease.begun = not consumer.tracks_begun
     lease.is_limited = entry_of(slot).set != NULL and not channel.queue.is_dlq      # as slot_pay counted it
     channel.unbegun += consumer.tracks_begun
@@ -151,7 +169,10 @@ cdef Lease* _lease(
     if lease.begun:
         flow_delivers(flow)
     rate_limit = key_rate_limit(flow.key)
-    if rate_limit != NULL and rate_limit_is_out(rate_limit):
+    if (
+        (rate_limit != NULL and rate_limit_is_out(rate_limit))
+        or (committed and rate_limit_is_out(&key_committed(flow.key).limit))
+    ):
         key_reconsider(core, flow.key)          # in its other channels, too
     return lease
 
@@ -226,22 +247,26 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
     cdef int64_t timeout_ms = consumer.lease_ms if consumer.lease_ms else <int64_t> queue.policy.visibility_ms
     cdef uint64_t served = channel.served
     cdef uint64_t weight = channel.weight
+    cdef uint64_t first_served = 0              # of that, what went within committed rates
+    cdef bint committed = False
     cdef uint64_t taken
     cdef Detail detail
-    if wanted == 0 or queue.policy.paused or not leases_reserve(core, wanted):
+    if wanted == 0 or channel_paused(channel) or not leases_reserve(core, wanted):
         return 0
     delivery = NULL
+    group = NULL
     memset(&detail, 0, sizeof(Detail))
     detail.consumer = consumer.number if consumer.kind != PULL else consumer.token
     while count < wanted:
-        slot = _pick(core, channel, bytes_left, count == 0, &detail.waited)
+        slot = _pick(core, channel, bytes_left, count == 0, &detail.waited, &committed)
         if slot == NULL:
             break
         if delivery == NULL:
             delivery = _delivery_new(wanted)
             group = group_new(
                 channel, core.next_lease_id, consumer.number if consumer.tracks_begun else 0, core.wall_ms)
-        lease = _lease(core, slot, consumer, group, timeout_ms)
+        lease = _lease(core, slot, consumer, group, timeout_ms, committed)
+        first_served += committed * slot_cost(slot)
         lease.delivery = delivery
         lease.at = count
         delivery.leases[count] = lease
@@ -260,7 +285,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
     delivery.count = group.count = count
     delivery.consumer = consumer
     delivery.group = group
-    channel_served(core, channel, channel.served - served, weight)
+    channel_served(core, channel, channel.served - served, first_served, weight)
     _count(consumer, count)
     channel.touched_ms = core.wall_ms
     lease_record_put(core, queue, channel, delivery.leases, count)
@@ -295,8 +320,8 @@ cdef uint32_t _channel_deliver(Core* core, Channel* channel, uint32_t* budget) n
     and is passed over costs as much as a message does: where the budget ends, the next pass goes on there."""
     cdef Consumer* consumer = channel.turn
     cdef uint32_t got
-    if channel.ready == 0 or consumer == NULL or channel.queue.policy.paused:
-        if consumer == NULL or channel.queue.policy.paused:
+    if channel.ready == 0 or consumer == NULL or channel_paused(channel):
+        if consumer == NULL or channel_paused(channel):
             channel_full(core, channel)
         channel_deactivate(core, channel)
         return 0

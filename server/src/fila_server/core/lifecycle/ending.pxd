@@ -17,6 +17,8 @@ cdef void slot_stop(Core* core, Slot* slot) noexcept nogil
 cdef void slot_done(Core* core, Slot* slot) noexcept nogil
 # Its sender takes it back. True: a consumer had it, whose session is told.
 cdef bint slot_cancel(Core* core, Slot* slot) noexcept nogil
+# It gives way to a later message of its dedup key; nobody has it.
+cdef void slot_replaced(Core* core, Slot* slot) noexcept nogil
 cdef void entry_unwanted(Core* core, Frame* frame, uint32_t index) noexcept nogil
 # its SETTLED record goes with this pass
 cdef void share_dirty(Core* core, Share* share) noexcept nogil

@@ -5,10 +5,10 @@ from libc.stdlib cimport free
 
 from fila_server.core.formats.records cimport (
     frame_record_delete, lease_extension_delete, settled_record_delete, settled_record_put,
-    state_record_delete,
 )
+from fila_server.core.formats.state_records cimport state_record_delete
 from fila_server.core.history.decisions cimport DROPPED, RETURNED, ending_is, lease_decided, slot_ends
-from fila_server.core.index.delays cimport expiry_drop, slot_delay_end
+from fila_server.core.index.delays cimport expiry_drop, slot_delay_end, successor_goes
 from fila_server.core.index.frames cimport (
     frame_awaited, frame_finish, frame_free, frame_prefetch_key, frame_retained,
 )
@@ -72,6 +72,8 @@ cdef LeaseRecord lease_let_go(Core* core, Lease* lease) noexcept nogil:
         leased_id_remove(core, lease)
     if lease.delivery != NULL:
         lease.delivery.leases[lease.at] = NULL
+    if lease.successor != NULL:
+        successor_goes(core, lease)
     holder_loses(core, lease)
     map64_remove(&core.leases, lease.lease_id)
     slot.owner = NULL
@@ -137,6 +139,12 @@ cdef bint slot_cancel(Core* core, Slot* slot) noexcept nogil:
     slot_done(core, slot)
     core.revoking = NULL
     return is_held
+
+
+cdef void slot_replaced(Core* core, Slot* slot) noexcept nogil:
+    share_of(slot).channel.queue.counters.replaced += 1
+    ending_is(core, DROPPED, b"replaced", 0, 0)
+    slot_done(core, slot)
 
 
 cdef void entry_unwanted(Core* core, Frame* frame, uint32_t index) noexcept nogil:

@@ -2,13 +2,16 @@
 alone, unless the batch is all or nothing.
 """
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp
 
 from fila_server.core.formats.records cimport schedule_due_put
 from fila_server.core.history.traces cimport enqueue_traced, enqueue_written_traced
-from fila_server.core.index.dedup cimport dedup_add, dedup_find, dedup_forget
+from fila_server.core.index.dedup cimport (
+    IT_WAITS, dedup_add, dedup_find, dedup_forget, dedup_newest, dedup_replace, dedup_written, due_ms_of,
+    stands,
+)
 from fila_server.core.index.frames cimport frame_free
 from fila_server.core.index.keys cimport key_release
 from fila_server.core.index.schedules cimport schedule_find, schedule_written
@@ -39,25 +42,27 @@ from fila_server.core.structures.buffer cimport (
 from fila_server.core.threads.mailbox cimport command_free
 
 
-cdef bint _dedup_hit(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil:
-    """True when an earlier message has this key: its id is the answer."""
+cdef Dedup* _earlier(Core* core, Queue* queue, Item* item) noexcept nogil:
+    """What is known of its dedup key; NULL: it has none, or is the first."""
     cdef Dedup* row
     if item.options == NULL or item.options.dedup_key.length == 0:
-        return False
+        return NULL
     row = dedup_find(core, queue, item.options.dedup_key)
-    if row == NULL:
-        return False
-    if row.offset == 0:                 # it meets its first in this very pass: build that one now
+    if row != NULL and row.known.offset == 0:   # it meets its first in this very pass: build that one now
         builder_finish(core, &queue.building)
-    item.id_high, item.id_low, item.offset = row.id_high, row.id_low, row.offset
+    return row
+
+
+cdef void _stands_for(Command* command, Item* item, const Dedup* row) noexcept nogil:
+    """The earlier message's id is the answer."""
+    item.id_high, item.id_low, item.offset = row.known.id_high, row.known.id_low, row.known.offset
     item.answered = BY_AN_EARLIER
     command.duplicates += 1
     command.durable = True              # the first one's epoch is this one or an earlier one
-    return True
 
 
-cdef uint8_t _admit(Core* core, Queue* queue, Item* item) noexcept nogil:
-    """Capacity, before anything is made for this message."""
+cdef uint8_t _admit(Core* core, Queue* queue, Item* item, const Dedup* row, bint replaces) noexcept nogil:
+    """Capacity, before anything is made for this message; one that gives way to it makes room."""
     cdef Builder* builder = &queue.building
     cdef uint64_t bytes = queue.stored_bytes - queue.unwanted_bytes + queue.staged_bytes + builder.bytes
     cdef uint64_t messages = queue.depth + queue.arriving + queue.promised + builder.count
@@ -65,16 +70,41 @@ cdef uint8_t _admit(Core* core, Queue* queue, Item* item) noexcept nogil:
         return REFUSED_STOPPING
     if core.disk_low:
         return REFUSED_DISK_FLOOR
-    if queue.policy.max_depth and messages >= queue.policy.max_depth:
+    if queue.policy.max_depth and messages >= queue.policy.max_depth + replaces:
         return REFUSED_DEPTH
     if queue.policy.max_bytes and bytes + item.length > queue.policy.max_bytes:
         return REFUSED_BYTES
     if (
-        item.options != NULL and item.options.dedup_key.length
+        item.options != NULL and item.options.dedup_key.length and row == NULL
         and core.dedup_rows + core.sinks.promised_dedup_keys >= core.dedup_rows_max
     ):
         return REFUSED_DEDUP_FULL
     return 0
+
+
+cdef void _take_options(
+        Core* core, Queue* queue, const Options* o, Dedup* row, int stood, Building* b) noexcept nogil:
+    """`row`: of the message that it replaces, which `stood` so in the channels; NULL = there was none."""
+    cdef bint waits = stood & IT_WAITS != 0
+    cdef int64_t waited_ms = 0
+    if o.deliver_at_ms > core.wall_ms:      # a moment that has passed is now, in line with its neighbours
+        b.deliver_at_ms = o.deliver_at_ms
+    elif o.delay_ms > 0:
+        b.deliver_at_ms = core.wall_ms + o.delay_ms
+    elif o.deliver_at_ms < 0 and waits:     # where it says nothing, it has the other one's delay
+        b.deliver_at_ms = due_ms_of(queue, dedup_newest(queue, row))
+        b.deliver_at_ms = b.deliver_at_ms if b.deliver_at_ms > core.wall_ms else 0
+    if o.max_wait_ms and b.deliver_at_ms:
+        waited_ms = (core.mono_ns - row.known.first_ns) // 1000000 if waits else 0
+        b.deliver_at_ms = min(b.deliver_at_ms, core.wall_ms + o.max_wait_ms - waited_ms)
+        b.deliver_at_ms = b.deliver_at_ms if b.deliver_at_ms > core.wall_ms else 0
+    if o.ttl_ms > 0:
+        b.expires_ms = core.wall_ms + o.ttl_ms
+    if row != NULL:
+        b.replaces = dedup_newest(queue, row)
+        dedup_replace(core, queue, row, stood)
+    elif o.dedup_key.length:
+        dedup_add(core, queue, o.dedup_key, o.replaces)
 
 
 cdef void _take(Core* core, Queue* queue, Command* command, uint32_t index) noexcept nogil:
@@ -82,14 +112,19 @@ cdef void _take(Core* core, Queue* queue, Command* command, uint32_t index) noex
     cdef Item* item = &command.items[index]
     cdef Building* b
     cdef Options* o = item.options
+    cdef Dedup* row
     cdef uint8_t refused
+    cdef int stood
     if item.refused:
         return
     core.counters.work += 1
-    if _dedup_hit(core, queue, command, item):
+    row = _earlier(core, queue, item)
+    if row != NULL and not o.replaces:
+        _stands_for(command, item, row)
         return
+    stood = stands(queue, dedup_newest(queue, row)) if row != NULL else 0
     # Of a published batch: its room was reserved, and none of it may be refused any more.
-    refused = _admit(core, queue, item) if command.kind != MOVE_STAGED else 0
+    refused = _admit(core, queue, item, row, stood & IT_WAITS) if command.kind != MOVE_STAGED else 0
     if refused == 0:
         b = builder_add(core, &queue.building)
         refused = route(core, queue, command, item, b)
@@ -105,14 +140,7 @@ cdef void _take(Core* core, Queue* queue, Command* command, uint32_t index) noex
     b.at = command.bytes + item.at
     b.length = item.length
     if o != NULL:
-        if o.deliver_at_ms > core.wall_ms:      # a moment that has passed is now, in line with its neighbours
-            b.deliver_at_ms = o.deliver_at_ms
-        elif o.delay_ms > 0:
-            b.deliver_at_ms = core.wall_ms + o.delay_ms
-        if o.ttl_ms > 0:
-            b.expires_ms = core.wall_ms + o.ttl_ms
-        if o.dedup_key.length:
-            dedup_add(core, queue, o.dedup_key)
+        _take_options(core, queue, o, row, stood, b)
     if command.kind != ENQUEUE_ATOMIC:      # else once none of its neighbours was refused
         weight_brought(core, b.key, b.weight)
     queue.building.count += 1
@@ -281,6 +309,7 @@ cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil:
     cdef uint32_t stored = 0
     core.stored = NULL
     weights_written(core, refused != 0)
+    dedup_written(core, refused != 0)
     if refused:
         command = core.enqueued
         while command != NULL:
@@ -295,6 +324,7 @@ cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil:
             stored += frame.count
             reveal_later(core, frame, frame.durable)
         frame = following
+    core.enqueued_batch += 1
     if stored:
         core.counters.batch[_bits(stored)] += 1
         core.counters.batch_messages += stored

@@ -6,7 +6,9 @@ from libc.math cimport pow as power
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset, strlen
 
-from fila_server.core.formats.records cimport state_record_delayed, state_record_ready, state_record_retry
+from fila_server.core.formats.state_records cimport (
+    state_record_delayed, state_record_ready, state_record_retry,
+)
 from fila_server.core.history.decisions cimport (
     DEAD_LETTERED, DROPPED, EXPIRED, ending_is, lease_decided, slot_ends,
 )
@@ -20,7 +22,9 @@ from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.index.slots cimport slot_count, slot_ready
 from fila_server.core.lifecycle.answers cimport emit
 from fila_server.core.lifecycle.building cimport keep_until_written, move_in
-from fila_server.core.lifecycle.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done
+from fila_server.core.lifecycle.ending cimport (
+    lease_forget, lease_let_go, slot_at, slot_detach, slot_done, slot_replaced,
+)
 from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport EVENT, OK
 from fila_server.core.protocol.protobuf cimport (
@@ -108,6 +112,7 @@ cdef void lease_fail(
         Core* core, Lease* lease, Slice error, int64_t delay_ms, OpenReply* reply) noexcept nogil:
     """The lease ends by failure; count the attempt and find out what comes next."""
     cdef Slot* slot = lease.slot
+    cdef bint is_replaced = lease.successor != NULL
     cdef LeaseRecord kept = lease_let_go(core, lease)
     cdef Share* share = share_of(slot)
     cdef Queue* queue = share.channel.queue
@@ -125,6 +130,8 @@ cdef void lease_fail(
     elif message_is_over(core, slot):   # while it was leased: it is not waited for again
         queue.counters.ttl_dropped += 1
         _outlived(core, slot, error)
+    elif is_replaced:                   # the one that waits for this moment is tried instead
+        slot_replaced(core, slot)
     elif policy.has_on_failure:
         _ask(core, slot, NULL, error, delay_ms, &kept, reply)
     else:
@@ -456,7 +463,7 @@ cdef void dead_letter_put(
     if entry.set != NULL:
         entry.set.refs += 1
     move_in(
-        core, dlq, key_intern(core, dlq, text), entry.set, entry.cost, body.data, <uint32_t> body.length,
+        core, dlq, key_intern(core, dlq, text), entry.set, entry.cost_bits, body.data, <uint32_t> body.length,
         high, low, frame_enqueued_ms(frame, index), NULL)
     # The bytes must outlive the building of the frame; the pass frees them after it.
     keep_until_written(core, body.data)

@@ -21,10 +21,12 @@ from fila_server.core.protocol.protobuf cimport (
     Item, fields_parse, next_field, put_nested, put_number_field, put_uuid,
 )
 from fila_server.core.state.paths cimport (
-    channel_find, frame_enqueued_ms, frame_id, frame_of, frame_offset, queue_find,
+    bits_cost, channel_find, cost_bits_of, entry_cost, entry_priority, frame_enqueued_ms,
+    frame_id, frame_of, frame_offset, queue_find,
 )
-from fila_server.core.state.state cimport Building, Channel, Entry, Frame, Queue, Slot
+from fila_server.core.state.state cimport Building, Channel, Entry, Frame, Key, Queue, Slot
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc
+from fila_server.core.structures.maps cimport textmap_get
 
 cdef enum:
     REDRIVE_MAX = 256
@@ -108,6 +110,20 @@ cdef void _read_override(Routing* hooked, Slice text) noexcept nogil:
             hooked.given |= GIVEN_THROTTLE_KEYS
 
 
+cdef void _as_it_was(Queue* source, const Entry* entry, Routing* hooked, bint is_hooked) noexcept nogil:
+    """Its producer may have said key and cost, and no header says them again; a hook's word counts more."""
+    cdef Key* key
+    if not hooked.given & GIVEN_FAIRNESS_KEY:
+        hooked.given |= GIVEN_FAIRNESS_KEY
+        hooked.fairness_key.at, hooked.fairness_key.length = entry.key.text.bytes, entry.key.text.length
+    if is_hooked:
+        return
+    hooked.given |= GIVEN_COST | GIVEN_WEIGHT
+    hooked.cost = entry_cost(entry) / 1000.0
+    key = <Key*> textmap_get(&source.keys, entry.key.text.bytes, entry.key.text.length)
+    hooked.weight = key.weight if key != NULL else 1
+
+
 cdef Slice _edited(Slice routing) noexcept nogil:
     """The body that takes the dead letter's place; nothing when it stays."""
     cdef Slice nothing
@@ -152,19 +168,26 @@ cdef bint _move_back(
     memset(&item, 0, sizeof(Item))
     memset(&shell, 0, sizeof(Command))
     memset(&b, 0, sizeof(Building))
+    memset(&hooked, 0, sizeof(Routing))
     shell.bytes = bytes
     item.length = body.length
     if routing.length:
         _read_override(&hooked, routing)
-    if route_as(core, source, &shell, &item, &hooked if routing.length else NULL, &b):
+    if source.policy.producers_route and not edited.length:
+        _as_it_was(source, entry, &hooked, routing.length != 0)
+    if route_as(
+        core, source, &shell, &item, &hooked if routing.length or hooked.given else NULL, &b
+    ):
         free(bytes)                     # today's policy can't place it (a key too long): it stays where it is
         return False
+    if not edited.length:
+        b.cost_bits = cost_bits_of(bits_cost(b.cost_bits), entry_priority(entry))
     weight_moved(core, b.key, b.weight)
     frame_id(frame, slot.index, high, low)
     if edited.length:
         id_next(core, high, low)
     move_in(
-        core, source, b.key, b.set, b.cost, bytes, body.length, high[0], low[0],
+        core, source, b.key, b.set, b.cost_bits, bytes, body.length, high[0], low[0],
         core.wall_ms if edited.length else frame_enqueued_ms(frame, slot.index), only)
     keep_until_written(core, bytes)
     source.counters.redriven += 1

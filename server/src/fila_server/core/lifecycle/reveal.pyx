@@ -4,21 +4,36 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.formats.records cimport Times
+from fila_server.core.formats.records cimport ArrivalTimes, Times, times_of
 from fila_server.core.history.decisions cimport ENQUEUED, REDRIVEN, Detail, slot_decided
 from fila_server.core.index.ages cimport frame_delayed
-from fila_server.core.index.delays cimport expiry_add, slot_delay
+from fila_server.core.index.delays cimport expiry_add, replacing_add, slot_delay
 from fila_server.core.index.frames cimport frame_finish, frame_recount, frame_retained, share_new
 from fila_server.core.index.visits cimport visit_soon
 from fila_server.core.index.slots cimport slot_ready, slot_unplaced
-from fila_server.core.lifecycle.building cimport ArrivalTimes, times_of
-from fila_server.core.state.paths cimport frame_offset
+from fila_server.core.state.paths cimport frame_offset, share_of
+from fila_server.core.state.pending cimport Replacing
 from fila_server.core.state.state cimport Channel, Queue, Share, Slot
 
 
 cdef inline int64_t _left_ms(Core* core, ArrivalTimes* arrival, int64_t end_ms) noexcept nogil:
     """How long from now: the clock that is never set says what has passed since the frame was built."""
     return end_ms - arrival.wall_ms - (core.mono_ns - arrival.mono_ns) // 1000000
+
+
+cdef void _reveal_instead(
+        Core* core, Slot* slot, ArrivalTimes* arrival, const Times* times) noexcept nogil:
+    """Of another message: it is placed before anything else looks at it (lifecycle/replacing.pyx)."""
+    cdef Share* share = share_of(slot)
+    cdef Replacing replacing
+    memset(&replacing, 0, sizeof(Replacing))
+    slot_unplaced(slot)
+    replacing.queue_number, replacing.channel_number = share.channel.queue.number, share.channel.number
+    replacing.offset, replacing.before = frame_offset(share.frame, slot.index), times.replaces
+    replacing.due_ms = times.deliver_at_ms
+    if replacing.due_ms:
+        replacing.due_ns = core.mono_ns + _left_ms(core, arrival, replacing.due_ms) * 1000000
+    replacing_add(core, &replacing)
 
 
 cdef void _reveal_to(Core* core, Frame* frame, Channel* channel) noexcept nogil:
@@ -38,7 +53,9 @@ cdef void _reveal_to(Core* core, Frame* frame, Channel* channel) noexcept nogil:
         slot = &share.slots[i]
         share.remaining += 1
         slot_decided(core, kind, slot, &nothing)
-        if times != NULL and times[i].deliver_at_ms:
+        if times != NULL and times[i].replaces:
+            _reveal_instead(core, slot, arrival, &times[i])
+        elif times != NULL and times[i].deliver_at_ms:
             slot_delay(core, slot, times[i].deliver_at_ms, _left_ms(core, arrival, times[i].deliver_at_ms))
         elif channel.rebuild_at:
             slot_unplaced(slot)         # older ones are still to be placed; the rebuild comes by

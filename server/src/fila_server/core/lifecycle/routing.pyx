@@ -1,22 +1,25 @@
-"""A hook's word counts first, then the queue's settings, then the defaults."""
+"""A hook's word counts first, then the producer's where the queue lets it, then the queue's settings, then
+the defaults."""
 
 from libc.stdint cimport uint16_t, uint64_t
 from libc.stdlib cimport free, strtod
 from libc.string cimport memcmp, memcpy, strlen
 
-from fila_server.core.formats.records cimport key_record_put
+from fila_server.core.formats.key_records cimport key_record_put
 from fila_server.core.index.keys cimport key_intern
 from fila_server.core.protocol.packed_routing cimport (
     GIVEN_COST, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_BYTES_MAX, take_routing,
 )
-from fila_server.core.protocol.protobuf cimport header_find
+from fila_server.core.protocol.protobuf cimport PRIORITY_MAX, PRIORITY_USUAL, Options, header_find
 from fila_server.core.protocol.refusals cimport (
-    REFUSED_KEY_LIMIT, REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS,
+    REFUSED_KEY_LIMIT, REFUSED_PRIORITY_IN_ORDER, REFUSED_PRODUCER_ROUTING, REFUSED_ROUTING_KEY,
+    REFUSED_THROTTLE_KEYS,
 )
 from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.scheduling.throttle cimport set_intern
+from fila_server.core.state.paths cimport cost_bits_of
+from fila_server.core.state.pending cimport Brought
 from fila_server.core.state.settings cimport Policy
-from fila_server.core.state.state cimport Brought
 from fila_server.core.structures.buffer cimport Cursor, Slice, must_realloc
 
 cdef enum:
@@ -66,12 +69,20 @@ cdef uint32_t _clamp_cost(Queue* queue, double cost) noexcept nogil:
     return 1000000000
 
 
+cdef uint32_t _clamp_priority(Queue* queue, double priority) noexcept nogil:
+    if priority > -1 and priority < PRIORITY_MAX + 1:
+        return <uint32_t> max(priority, 0.0)
+    queue.counters.clamped += 1
+    return 0 if priority <= -1 else PRIORITY_MAX
+
+
 cdef struct Chosen:                 # what a message is shared and limited by, before any of it is made
     Slice    key
     Slice    throttle[32]           # of the queue's headers, and of a hook
     uint32_t throttle_count
     uint32_t weight
     uint32_t cost
+    uint32_t priority
     char     key_limit[NAME_BYTES_MAX]      # a name among `throttle`, where the queue has a key_limit
 
 
@@ -108,7 +119,7 @@ cdef void route_plainly(Core* core, Queue* queue, Building* b) noexcept nogil:
     b.set = NULL
     if queue.policy.key_limit.length and _name_key_limit(core, &queue.policy, &chosen) == 0:
         b.set = set_intern(core, chosen.throttle, chosen.throttle_count)
-    b.cost, b.weight = COST_ONE, b.key.weight
+    b.cost_bits, b.weight = COST_ONE, b.key.weight
     queue.counters.clamped += 1
 
 
@@ -119,7 +130,7 @@ cdef uint8_t route_as(
     cdef uint8_t refused = _choose(core, queue, command, item, hooked, &chosen)
     if refused:
         return refused
-    b.cost = chosen.cost
+    b.cost_bits = cost_bits_of(chosen.cost, chosen.priority)
     b.key = key_intern(core, queue, chosen.key)
     b.set = set_intern(core, chosen.throttle, chosen.throttle_count) if chosen.throttle_count else NULL
     b.weight = chosen.weight
@@ -128,8 +139,8 @@ cdef uint8_t route_as(
 
 cdef void _choose_by_headers(
         Queue* queue, const char* body, uint32_t length, bint bound, Chosen* chosen) noexcept nogil:
-    """Fairness key, weight and cost, as the queue's settings take them from headers; of a tenant's message
-    (`bound`) they say nothing."""
+    """Fairness key, priority, weight and cost, as the queue's settings take them from headers; of a tenant's
+    message (`bound`) the last two say nothing, since they would count beside other tenants' keys."""
     cdef Policy* policy = &queue.policy
     cdef Slice value
     cdef double number
@@ -138,6 +149,12 @@ cdef void _choose_by_headers(
     if policy.fairness_key_header.length and header_find(body, length, policy.fairness_key_header, &value):
         if value.length:
             chosen.key = value
+    chosen.priority = PRIORITY_USUAL
+    if policy.priority_header.length and header_find(body, length, policy.priority_header, &value):
+        if _number(value, &number):
+            chosen.priority = _clamp_priority(queue, number)
+        else:
+            queue.counters.clamped += 1
     if bound:
         return
     if policy.weight_header.length and header_find(body, length, policy.weight_header, &value):
@@ -150,6 +167,19 @@ cdef void _choose_by_headers(
             chosen.cost = _clamp_cost(queue, number)
         else:
             queue.counters.clamped += 1
+
+
+cdef bint _choose_by_options(const Policy* policy, const Options* o, Chosen* chosen) noexcept nogil:
+    """What its producer says; False: the queue does not let it."""
+    if o.fairness_key.length == 0 and o.weight == 0 and o.cost == 0:
+        return True
+    if o.fairness_key.length:
+        chosen.key = o.fairness_key
+    if o.weight:
+        chosen.weight = o.weight
+    if o.cost > 0:
+        chosen.cost = <uint32_t> (o.cost * 1000 + 0.5)
+    return policy.producers_route
 
 
 cdef uint8_t _name_key_limit(Core* core, Policy* policy, Chosen* chosen) noexcept nogil:
@@ -176,7 +206,7 @@ cdef uint8_t _name_key_limit(Core* core, Policy* policy, Chosen* chosen) noexcep
 cdef uint8_t _choose(
         Core* core, Queue* queue, Command* command, Item* item, const Routing* hooked,
         Chosen* chosen) noexcept nogil:
-    """A hook's word, else the queue's settings, else defaults; 0, or why it is refused."""
+    """A hook's word, else the producer's, the queue's settings, defaults; 0, or why it is refused."""
     cdef Policy* policy = &queue.policy
     cdef const char* body = command.bytes + item.at
     cdef Slice value
@@ -184,6 +214,12 @@ cdef uint8_t _choose(
     cdef Slice tenant
     cdef bint bound = header_find(body, item.length, _text(TENANT_HEADER), &tenant) and tenant.length
     _choose_by_headers(queue, body, item.length, bound, chosen)
+    if item.options != NULL and item.options.priority >= 0:
+        if policy.in_order:
+            return REFUSED_PRIORITY_IN_ORDER
+        chosen.priority = <uint32_t> item.options.priority
+    if item.options != NULL and not bound and not _choose_by_options(policy, item.options, chosen):
+        return REFUSED_PRODUCER_ROUTING
     for i in range(0 if bound else policy.throttle_header_count):
         if hooked != NULL and hooked.given & GIVEN_THROTTLE_KEYS:
             break                       # the hook's keys, given below, are the only ones
@@ -254,10 +290,10 @@ cdef void weights_record(Core* core) noexcept nogil:
     cdef uint32_t i
     for i in range(core.brought_count):         # before any is put: a key may stand here more than once
         brought = &core.brought[i]
-        brought.was_recorded = brought.key.recorded
+        brought.was_recorded = (<Key*> brought.key).recorded
     for i in range(core.brought_count):
         if not core.brought[i].is_moved:
-            key_record_put(core, core.enqueues, core.brought[i].key)
+            key_record_put(core, core.enqueues, <Key*> core.brought[i].key)
 
 
 cdef void weights_written(Core* core, bint refused) noexcept nogil:
@@ -269,15 +305,15 @@ cdef void weights_written(Core* core, bint refused) noexcept nogil:
     core.brought_count = 0
     while refused and i > 0:
         i -= 1
-        _weigh(core, core.brought[i].key, core.brought[i].before)
+        _weigh(core, <Key*> core.brought[i].key, core.brought[i].before)
     for i in range(count if refused else 0):
         if core.brought[i].is_moved:
-            _weigh(core, core.brought[i].key, core.brought[i].weight)
+            _weigh(core, <Key*> core.brought[i].key, core.brought[i].weight)
     for i in range(count if refused else 0):
         brought = &core.brought[i]
-        brought.key.recorded = brought.was_recorded
+        (<Key*> brought.key).recorded = brought.was_recorded
         if brought.was_recorded:        # with the weight that was refused, where an operator did it just now
-            key_record_put(core, core.settles, brought.key)
+            key_record_put(core, core.settles, <Key*> brought.key)
     if core.brought_capacity > BROUGHT_KEPT_MAX:
         free(core.brought)
         core.brought, core.brought_capacity = NULL, 0

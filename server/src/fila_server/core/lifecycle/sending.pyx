@@ -12,6 +12,7 @@ from fila_server.core.history.inputs cimport load_taken
 from fila_server.core.history.traces cimport delivery_traced
 from fila_server.core.index.bodies cimport body_new, body_release, body_touch, frame_want
 from fila_server.core.index.holders cimport holder_leave, holder_room, holder_unstop
+from fila_server.core.index.policy cimport channel_paused
 from fila_server.core.index.visits cimport channel_is_used
 from fila_server.core.lifecycle.answers cimport answer, answer_status, emit
 from fila_server.core.lifecycle.ending cimport frame_lost
@@ -26,7 +27,8 @@ from fila_server.core.scheduling.tokens cimport channel_full
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.kinds cimport BEGUN_ONCE, DELAYED, LEASED, PULL, RETURNED_ONCE, STREAM
 from fila_server.core.state.paths cimport (
-    entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, key_weight, share_of,
+    entry_cost, entry_of, entry_priority, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of,
+    frame_offset, key_weight, share_of,
 )
 from fila_server.core.state.state cimport Body, Channel, Delay, Entry, Frame, Lease, Queue, ThrottleSet
 from fila_server.core.storage.families cimport STAGED
@@ -246,7 +248,7 @@ cdef void pull_answer(Core* core, Consumer* consumer) noexcept nogil:
     if consumer.first != NULL:          # its messages are being read back: they go when they are here
         return
     if (
-        consumer.channel.ready and not consumer.channel.queue.policy.paused
+        consumer.channel.ready and not channel_paused(consumer.channel)
         and (holder_room(consumer.holder) == 0 or consumer.next_stopped != NULL)
     ):
         _refuse_full(core, consumer)    # "nothing is ready" would be untrue
@@ -414,7 +416,7 @@ cdef void message_view(Core* core, Slot* slot, View* view) noexcept nogil:
     view.channel.at = channel.text.bytes
     view.channel.length = channel.text.length
     view.offset = frame_offset(frame, slot.index)
-    view.cost = entry.cost
+    view.cost, view.priority = entry_cost(entry), entry_priority(entry)
     view.enqueued_ms = frame_enqueued_ms(frame, slot.index)
     view.appended_ms = frame_appended_ms(frame, slot.index)
     view.lease_id = 0

@@ -189,7 +189,7 @@ cdef void _visit_again(Core* core, Queue* queue, bint rewrites) noexcept nogil:
     if rewrites:
         wait_ms = 0
     if queue.dedup_oldest != NULL:
-        wait_ms = min(wait_ms, (queue.dedup_oldest.due_ns - core.mono_ns) // 1000000 + 1)
+        wait_ms = min(wait_ms, (queue.dedup_oldest.look_ns - core.mono_ns) // 1000000 + 1)
     wait_ms = min(wait_ms, _unused_by(core, queue))
     if wait_ms == INT64_MAX:
         timer_cancel(&core.visits, &queue.visit)

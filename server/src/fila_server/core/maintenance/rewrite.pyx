@@ -16,6 +16,7 @@ from fila_server.core.index.bodies cimport body_new, frame_want
 from fila_server.core.index.delays cimport expiry_drop
 from fila_server.core.index.frames cimport frame_free, frame_new, frame_tally, frame_unwanted, share_new
 from fila_server.core.index.leases cimport leased_id_add
+from fila_server.core.lifecycle.answers cimport body_stays
 from fila_server.core.lifecycle.ending cimport settled_flush
 from fila_server.core.scheduling.flows cimport flow_find
 from fila_server.core.state.directory cimport directory_at, directory_replace
@@ -166,7 +167,7 @@ cdef bint frame_rewrite(Core* core, Frame* old) noexcept nogil:
         old.entries[kept[i]].key = NULL
         old.entries[kept[i]].set = NULL
     free(kept)
-    body_new(core, frame, bytes, frame.body_bytes)
+    body_stays(core, body_new(core, frame, bytes, frame.body_bytes))
     frame.loaded_seen = old.loaded_seen
     queue.unwanted_bytes -= frame_unwanted(old)
     queue.stored_bytes -= old.body_bytes

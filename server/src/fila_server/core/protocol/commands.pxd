@@ -63,6 +63,7 @@ cdef enum CommandKind:
     STATS_PAGE = 79
     TROUBLES_PAGE = 83
     GET_MESSAGE = 91
+    LIST_PENDING = 92
     SKIP_MESSAGE = 90
     SET_LIMIT = 84
     DELETE_LIMIT = 85

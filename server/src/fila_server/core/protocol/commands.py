@@ -55,6 +55,7 @@ REDRIVE_PAGE: Final = 50  # kept free: operations/redrive.py looks at a page wit
 REDRIVE_MOVE: Final = 51  # seam_frames.RedrivePage -> seam_frames.RedrivenPage
 DECIDE: Final = 52  # seam_frames.Decision, the answer to the failure event of the same number
 METRICS: Final = 53  # empty -> a snapshot for telemetry
+LIST_PENDING: Final = 92  # ListPendingRequest -> ListPendingResponse
 GET_MESSAGE: Final = 91  # GetMessageRequest -> GetMessageResponse, as far as the core knows
 LIST_CONSUMERS: Final = 54  # ListConsumersRequest -> ListConsumersResponse, oldest first
 WAITING_LONGEST_PAGE: Final = (

@@ -10,14 +10,8 @@ from libc.string cimport memcmp, memcpy, memset, strlen
 
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.commands cimport ACK, NACK, PURGE_QUEUE
-from fila_server.core.protocol.refusals cimport (
-    REFUSED_DEDUP_KEY, REFUSED_DELAY, REFUSED_HEADER_COUNT, REFUSED_HEADER_KEY, REFUSED_HEADER_TEXT,
-    REFUSED_HEADER_VALUE, REFUSED_MALFORMED, REFUSED_PAYLOAD, REFUSED_QUEUE_NAME, REFUSED_TTL,
-    REFUSED_TTL_PAST, TAKEN,
-)
 from fila_server.core.structures.buffer cimport (
-    buffer_reserve, must_malloc, put_bytes, put_slice, put_u8, put_varint, take_slice, take_varint,
-    varint_size,
+    buffer_reserve, put_bytes, put_slice, put_u8, put_varint, varint_size,
 )
 
 cdef enum:
@@ -25,37 +19,6 @@ cdef enum:
 
 
 # --- reading -----------------------------------------------------------------------------
-
-cdef bint next_field(
-        Cursor* c, uint32_t* field, uint32_t* kind, Slice* text, uint64_t* number) noexcept nogil:
-    """Step over one field. False at the end, and with `c.bad` set where the bytes are no message."""
-    cdef uint64_t tag
-    if c.at >= c.end or c.bad:
-        return False
-    tag = take_varint(c)
-    field[0] = <uint32_t> (tag >> 3)
-    kind[0] = <uint32_t> (tag & 7)
-    text.at = c.at
-    text.length = 0
-    number[0] = 0
-    if tag > <uint64_t> 0xFFFFFFFF or field[0] == 0:
-        c.bad = True
-    elif kind[0] == VARINT:
-        number[0] = take_varint(c)
-    elif kind[0] == LEN:
-        text[0] = take_slice(c, take_varint(c))
-    elif kind[0] == FIXED64:
-        text[0] = take_slice(c, 8)
-        if not c.bad:
-            memcpy(number, text.at, 8)
-    elif kind[0] == FIXED32:
-        text[0] = take_slice(c, 4)
-        if not c.bad:
-            memcpy(number, text.at, 4)
-    else:                           # groups are not proto3
-        c.bad = True
-    return not c.bad
-
 
 cdef bint fields_parse(Fields* fields, const char* bytes, size_t length) noexcept nogil:
     """Fill `fields` from a request; False when the bytes are no message."""
@@ -135,33 +98,44 @@ cdef bint name_valid(Slice name) noexcept nogil:
     return True
 
 
-cdef inline int _hex(char ch) noexcept nogil:
-    if ch >= c'0' and ch <= c'9':
-        return ch - c'0'
-    if ch >= c'a' and ch <= c'f':
-        return ch - c'a' + 10
-    if ch >= c'A' and ch <= c'F':
-        return ch - c'A' + 10
-    return -1
+cdef uint8_t NIBBLES[256]           # what a hexadecimal digit stands for, in either case; 0xFF: it is none
+
+
+cdef void _fill_nibbles() noexcept:
+    cdef int i
+    memset(NIBBLES, 0xFF, sizeof(NIBBLES))
+    for i in range(16):
+        NIBBLES[<uint8_t> b"0123456789abcdef"[i]] = <uint8_t> i
+        NIBBLES[<uint8_t> b"0123456789ABCDEF"[i]] = <uint8_t> i
+
+
+_fill_nibbles()
+
+
+cdef inline uint64_t _digits(const char* at, int count, uint8_t* seen) noexcept nogil:
+    """`seen` gets a bit above the low four where one of them is no digit."""
+    cdef uint64_t value = 0
+    cdef uint8_t digit
+    cdef int i
+    for i in range(count):
+        digit = NIBBLES[<uint8_t> at[i]]
+        seen[0] |= digit
+        value = (value << 4) | digit
+    return value
 
 
 cdef bint uuid_parse(Slice text, uint64_t* high, uint64_t* low) noexcept nogil:
-    cdef uint32_t i
-    cdef int digit, digits = 0
+    cdef const char* at = text.at
     cdef uint64_t parts[2]
-    parts[0] = parts[1] = 0
-    if text.length != 36:
+    cdef uint8_t seen = 0
+    if text.length != 36 or at[8] != c'-' or at[13] != c'-' or at[18] != c'-' or at[23] != c'-':
         return False
-    for i in range(36):
-        if i == 8 or i == 13 or i == 18 or i == 23:
-            if text.at[i] != c'-':
-                return False
-            continue
-        digit = _hex(text.at[i])
-        if digit < 0:
-            return False
-        parts[digits // 16] = (parts[digits // 16] << 4) | <uint64_t> digit
-        digits += 1
+    parts[0] = (
+        (_digits(at, 8, &seen) << 32) | (_digits(at + 9, 4, &seen) << 16) | _digits(at + 14, 4, &seen)
+    )
+    parts[1] = (_digits(at + 19, 4, &seen) << 48) | _digits(at + 24, 12, &seen)
+    if seen > 15:
+        return False
     high[0], low[0] = parts[0], parts[1]
     return True
 
@@ -187,12 +161,16 @@ cdef bint next_header(Cursor* c, Slice* name, Slice* value) noexcept nogil:
     cdef uint32_t field, kind
     cdef Slice text
     cdef uint64_t number
-    cdef Fields entry
+    cdef Cursor entry
     while next_field(c, &field, &kind, &text, &number):
         if field == v1.ENQUEUE_MESSAGE_HEADERS and kind == LEN:
-            fields_parse(&entry, text.at, text.length)
-            name[0] = entry.text[MAP_KEY]
-            value[0] = entry.text[MAP_VALUE]
+            entry.at, entry.end, entry.bad = text.at, text.at + text.length, False
+            name.length = value.length = 0
+            while next_field(&entry, &field, &kind, &text, &number):
+                if field == MAP_KEY:
+                    name[0] = text
+                elif field == MAP_VALUE:
+                    value[0] = text
             return True
     return False
 
@@ -211,150 +189,6 @@ cdef bint header_find(const char* body, uint32_t length, Slice name, Slice* valu
     return any
 
 
-cdef uint8_t _header_check(Slice entry, const Limits* limits) noexcept nogil:
-    """Whether a header may be stored. Of a repeated name or value the
-    last counts, but clients read them all. A header without a name is none that anybody could ask for;
-    without limits it passes, since what was staged is held against no rule again."""
-    cdef Cursor c
-    cdef uint32_t field, kind
-    cdef Slice text
-    cdef uint64_t number
-    cdef bint named = False
-    c.at, c.end, c.bad = entry.at, entry.at + entry.length, False
-    while next_field(&c, &field, &kind, &text, &number):
-        if field > MAP_VALUE:
-            continue
-        if field == MAP_KEY:
-            named = text.length > 0
-        if kind != LEN:
-            return REFUSED_MALFORMED
-        if field == MAP_KEY and text.length > limits.header_key_bytes_max:
-            return REFUSED_HEADER_KEY
-        if field == MAP_VALUE and text.length > limits.header_value_bytes_max:
-            return REFUSED_HEADER_VALUE
-        if not utf8_valid(text.at, text.length):
-            return REFUSED_HEADER_TEXT
-    if c.bad:
-        return REFUSED_MALFORMED
-    return TAKEN if named or limits.header_key_bytes_max == <uint32_t> 0xFFFFFFFF else REFUSED_HEADER_TEXT
-
-
-cdef uint8_t _options_parse(Item* item, Slice text, const Limits* limits) noexcept nogil:
-    cdef Fields fields
-    cdef bint bad = False
-    cdef Options* o
-    if not fields_parse(&fields, text.at, text.length):
-        return REFUSED_MALFORMED
-    if fields.seen == 0:
-        return TAKEN
-    if item.options == NULL:
-        item.options = <Options*> must_malloc(sizeof(Options))
-        memset(item.options, 0, sizeof(Options))
-        item.options.delay_ms = item.options.deliver_at_ms = item.options.ttl_ms = -1
-    o = item.options
-    if fields.seen & (1 << v1.ENQUEUE_OPTIONS_DELAY_MS):
-        if fields.number[v1.ENQUEUE_OPTIONS_DELAY_MS] > <uint64_t> 1 << 52:
-            return REFUSED_DELAY
-        o.delay_ms = <int64_t> fields.number[v1.ENQUEUE_OPTIONS_DELAY_MS]
-    if fields.seen & (1 << v1.ENQUEUE_OPTIONS_DELIVER_AT):
-        o.deliver_at_ms = timestamp_ms(fields.text[v1.ENQUEUE_OPTIONS_DELIVER_AT], &bad)
-        if bad or o.deliver_at_ms < 0 or o.delay_ms > 0:
-            return REFUSED_DELAY
-    if fields.seen & (1 << v1.ENQUEUE_OPTIONS_TTL_MS):
-        if fields.number[v1.ENQUEUE_OPTIONS_TTL_MS] == 0:
-            return REFUSED_TTL_PAST
-        if fields.number[v1.ENQUEUE_OPTIONS_TTL_MS] > <uint64_t> 1 << 52:
-            return REFUSED_TTL
-        o.ttl_ms = <int64_t> fields.number[v1.ENQUEUE_OPTIONS_TTL_MS]
-    o.dedup_key = fields.text[v1.ENQUEUE_OPTIONS_DEDUP_KEY]
-    if o.dedup_key.length > limits.dedup_key_bytes_max or not utf8_valid(o.dedup_key.at, o.dedup_key.length):
-        return REFUSED_DEDUP_KEY
-    return TAKEN
-
-
-cdef void item_parse(
-        Item* item, const char* frame, Slice message, Buffer* spare, uint32_t spare_base,
-        const Limits* limits) noexcept nogil:
-    cdef Cursor c
-    cdef uint32_t field, kind
-    cdef Slice text
-    cdef uint64_t number
-    cdef const char* begin = NULL       # of the run of headers and payload
-    cdef const char* end = NULL
-    cdef const char* before
-    cdef bint scattered = False
-    cdef uint32_t payloads = 0
-    cdef uint8_t problem, refused = TAKEN
-    memset(item, 0, sizeof(Item))
-    c.at, c.end, c.bad = message.at, message.at + message.length, False
-    while True:
-        before = c.at
-        if not next_field(&c, &field, &kind, &text, &number):
-            break
-        if (field == v1.ENQUEUE_MESSAGE_HEADERS or field == v1.ENQUEUE_MESSAGE_PAYLOAD) and kind == LEN:
-            if begin == NULL:
-                begin = before
-            elif before != end:
-                scattered = True
-            end = c.at
-            if field == v1.ENQUEUE_MESSAGE_PAYLOAD:
-                payloads += 1
-                item.payload_length = text.length
-                if text.length > limits.payload_bytes_max and refused == TAKEN:
-                    refused = REFUSED_PAYLOAD
-            else:
-                item.header_count += item.header_count < 0xFFFF
-                problem = _header_check(text, limits)
-                if problem and refused == TAKEN:
-                    refused = problem
-        elif field == v1.ENQUEUE_MESSAGE_QUEUE and kind == LEN:
-            item.queue = text
-        elif field == v1.ENQUEUE_MESSAGE_OPTIONS and kind == LEN:
-            problem = _options_parse(item, text, limits)
-            if problem and refused == TAKEN:
-                refused = problem
-        elif field <= v1.ENQUEUE_MESSAGE_OPTIONS:
-            c.bad = True                # a known field of a wrong type
-    if c.bad:
-        refused = REFUSED_MALFORMED
-    elif item.header_count > limits.headers_max and refused == TAKEN:
-        refused = REFUSED_HEADER_COUNT
-    if item.queue.length and refused == TAKEN and not name_valid(item.queue):
-        refused = REFUSED_QUEUE_NAME
-    item.refused = refused
-    if refused:
-        return
-    if begin == NULL:
-        item.at = <uint32_t> (message.at - frame)
-        item.length = 0
-    elif not scattered and payloads <= 1:
-        item.at = <uint32_t> (begin - frame)
-        item.length = <uint32_t> (end - begin)
-    else:
-        _gather(item, message, spare, spare_base)
-
-
-cdef void _gather(Item* item, Slice message, Buffer* spare, uint32_t spare_base) noexcept nogil:
-    """Rewrite a body whose fields were scattered or repeated as one run: headers, then the last payload."""
-    cdef Cursor c
-    cdef uint32_t field, kind
-    cdef Slice text
-    cdef Slice payload
-    cdef uint64_t number
-    cdef size_t from_ = spare.length
-    payload.at, payload.length = NULL, 0
-    c.at, c.end, c.bad = message.at, message.at + message.length, False
-    while next_field(&c, &field, &kind, &text, &number):
-        if field == v1.ENQUEUE_MESSAGE_HEADERS:
-            put_text_field(spare, v1.ENQUEUE_MESSAGE_HEADERS, text)
-        elif field == v1.ENQUEUE_MESSAGE_PAYLOAD:
-            payload = text
-    if payload.at != NULL:
-        put_text_field(spare, v1.ENQUEUE_MESSAGE_PAYLOAD, payload)
-    item.at = spare_base + <uint32_t> from_
-    item.length = <uint32_t> (spare.length - from_)
-
-
 # --- writing -----------------------------------------------------------------------------
 
 cdef void put_tag(Buffer* b, uint32_t field, uint32_t kind) noexcept nogil:
@@ -366,6 +200,12 @@ cdef void put_text_field(Buffer* b, uint32_t field, Slice text) noexcept nogil:
     put_varint(b, (field << 3) | LEN)
     put_varint(b, text.length)
     put_slice(b, text)
+
+
+cdef void put_priority_field(Buffer* b, uint32_t field, uint32_t priority) noexcept nogil:
+    if priority != PRIORITY_USUAL:
+        put_tag(b, field, VARINT)
+        put_varint(b, priority)
 
 
 cdef void put_number_field(Buffer* b, uint32_t field, uint64_t number) noexcept nogil:
@@ -397,23 +237,24 @@ cdef void put_timestamp_field(Buffer* b, uint32_t field, int64_t ms) noexcept no
     put_number_field(b, v1.TIMESTAMP_NANOS, nanos)
 
 
+cdef inline void _write_digits(char* to, uint64_t value, int count) noexcept nogil:
+    cdef const char* digits = b"0123456789abcdef"
+    cdef int i
+    for i in range(count):
+        to[i] = digits[(value >> (4 * (count - 1 - i))) & 15]
+
+
 cdef void put_uuid(Buffer* b, uint64_t high, uint64_t low) noexcept nogil:
     """RFC 9562's text form, 36 bytes."""
-    cdef const char* digits = b"0123456789abcdef"
     cdef char* to
-    cdef int i
-    cdef uint8_t byte
-    cdef size_t n = 0
     buffer_reserve(b, 36)
     to = b.data + b.length
-    for i in range(16):
-        if i == 4 or i == 6 or i == 8 or i == 10:
-            to[n] = c'-'
-            n += 1
-        byte = <uint8_t> ((high >> (56 - 8 * i)) if i < 8 else (low >> (56 - 8 * (i - 8))))
-        to[n] = digits[byte >> 4]
-        to[n + 1] = digits[byte & 15]
-        n += 2
+    to[8] = to[13] = to[18] = to[23] = c'-'
+    _write_digits(to, high >> 32, 8)
+    _write_digits(to + 9, high >> 16, 4)
+    _write_digits(to + 14, high, 4)
+    _write_digits(to + 19, low >> 48, 4)
+    _write_digits(to + 24, low, 12)
     b.length += 36
 
 
@@ -435,6 +276,7 @@ cdef void put_message(Buffer* b, uint32_t field, const View* view, Buffer* tail)
     put_text_field(tail, v1.MESSAGE_METADATA_CHANNEL, view.channel)
     put_number_field(tail, v1.MESSAGE_METADATA_REDELIVERED, view.redelivered)
     put_number_field(tail, v1.MESSAGE_METADATA_CAME_BACK, view.came_back)
+    put_priority_field(tail, v1.MESSAGE_METADATA_PRIORITY, view.priority)
     metadata_at = tail.length
     put_timestamp_field(tail, v1.MESSAGE_TIMESTAMPS_ENQUEUED_AT, view.enqueued_ms)
     put_timestamp_field(tail, v1.MESSAGE_TIMESTAMPS_LEASED_AT, view.leased_ms)

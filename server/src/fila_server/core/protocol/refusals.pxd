@@ -48,6 +48,13 @@ cdef enum Refused:                  # why one message of a frame is not taken
     REFUSED_RESERVED
     REFUSED_NO_RIGHT
     REFUSED_FIRED
+    REFUSED_ON_DUPLICATE
+    REFUSED_MAX_WAIT
+    REFUSED_OPTION_KEY
+    REFUSED_OPTION_SHARE
+    REFUSED_PRODUCER_ROUTING
+    REFUSED_PRIORITY
+    REFUSED_PRIORITY_IN_ORDER
 
 cdef int32_t refusal_code(uint8_t refused) noexcept nogil
 cdef const char* refusal_reason(uint8_t refused) noexcept nogil

@@ -79,6 +79,29 @@ cdef const char* _state_text(uint8_t refused) noexcept nogil:
     return b"refused"
 
 
+cdef const char* _options_text(uint8_t refused) noexcept nogil:
+    if refused == REFUSED_ON_DUPLICATE:
+        return b"options.on_duplicate: FIRST or REPLACE, and REPLACE needs a dedup_key"
+    if refused == REFUSED_MAX_WAIT:
+        return b"options.max_wait_ms: at most 2^52 ms, and only with on_duplicate = REPLACE"
+    if refused == REFUSED_OPTION_KEY:
+        return b"options.fairness_key: at most %llu bytes of UTF-8"
+    if refused == REFUSED_OPTION_SHARE:
+        return b"options.weight, options.cost: 1 to 1000, and 0.001 to 1000000; left out, the queue decides"
+    if refused == REFUSED_PRIORITY:
+        return b"options.priority: 0 to 3; left out, the queue decides"
+    if refused == REFUSED_PRIORITY_IN_ORDER:
+        return (
+            b"options.priority: this queue's key_order is strict, so no message of a key goes before an "
+            b"earlier one; leave the priority out, or make the order relaxed (fila queue update --key-order "
+            b"relaxed)"
+        )
+    return (
+        b"options.fairness_key, weight, cost: this queue takes none from its producers; an operator "
+        b"allows it with allow_producer_routing (fila queue update --producer-routing)"
+    )
+
+
 cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t size) noexcept nogil:
     cdef const char* form = NULL
     cdef unsigned long long bound = 0
@@ -113,6 +136,9 @@ cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t
     elif refused == REFUSED_DEDUP_KEY:
         form = b"options.dedup_key: at most %llu bytes of UTF-8"
         bound = limits.dedup_key_bytes_max
+    elif REFUSED_ON_DUPLICATE <= refused <= REFUSED_PRIORITY_IN_ORDER:
+        form = _options_text(refused)
+        bound = limits.fairness_key_bytes_max
     elif refused == REFUSED_ROUTING_KEY:
         form = b"headers: a fairness or throttle key taken from a header is at most %llu bytes"
         bound = limits.fairness_key_bytes_max

@@ -71,6 +71,8 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (3, "most", _UINT32),
         (4, "without_keys", _BOOL),
     ),
+    # Some queues by their names; without any, all.
+    "QueuesAsked": ((1, "names" + _REPEATED, _BYTES),),
     "PolicyPage": (
         (1, "queue", _BYTES),
         (2, "fairness_key", _BYTES),
@@ -149,8 +151,9 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (1, "queue", _BYTES),
         (2, "fairness_key", _BYTES),
         (3, "ready", _UINT64),
-        # Not one of its keys, but the queue.
+        # Not one of its keys or channels, but the queue.
         (4, "is_queue", _BOOL),
+        (5, "channel", _BYTES),
     ),
     # Counts, and what they were when the failures of late began, so many milliseconds ago.
     "FailingRow": (
@@ -286,6 +289,9 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (18, "key_burst", _DOUBLE),
         (19, "apart", "Rivals"),
         (20, "apart_before", _DOUBLE),
+        (21, "committed_rate", _DOUBLE),
+        (22, "committed_level", _DOUBLE),
+        (23, "others_committed", _DOUBLE),
     ),
     "ExplainKey": (
         (1, "queue", _BYTES),
@@ -372,6 +378,7 @@ Explained: Final[Any] = _classes_by_name["Explained"]
 WaitingLongestPage: Final[Any] = _classes_by_name["WaitingLongestPage"]
 WaitingLongestKeys: Final[Any] = _classes_by_name["WaitingLongestKeys"]
 StatsAsked: Final[Any] = _classes_by_name["StatsAsked"]
+QueuesAsked: Final[Any] = _classes_by_name["QueuesAsked"]
 PolicyPage: Final[Any] = _classes_by_name["PolicyPage"]
 PolicyPart: Final[Any] = _classes_by_name["PolicyPart"]
 StatsLeft: Final[Any] = _classes_by_name["StatsLeft"]

@@ -8,11 +8,14 @@ from fila_server.core.consumers.joining cimport consumer_recovered
 from fila_server.core.formats.index_record cimport (
     IndexEntry, IndexRecord, index_begin, index_is_whole, index_next,
 )
-from fila_server.core.formats.records cimport (
-    STATE_DELAYED, STATE_READY, STATE_RETRY, STATE_RETURNED, WITH_OWN_IDS, WITH_TIMES,
+from fila_server.core.formats.records cimport WITH_OWN_IDS, WITH_TIMES
+from fila_server.core.formats.state_records cimport (
+    STATE_DELAYED, STATE_HELD, STATE_READY, STATE_RETRY, STATE_RETURNED,
 )
 from fila_server.core.index.ages cimport frame_delayed
-from fila_server.core.index.delays cimport expiry_add, slot_delay, slot_delay_retry
+from fila_server.core.index.delays cimport (
+    expiry_add, replacing_add, slot_delay, slot_delay_retry, slot_hold,
+)
 from fila_server.core.index.frames cimport frame_free, frame_new, share_new
 from fila_server.core.index.holders cimport lease_link
 from fila_server.core.index.keys cimport key_intern
@@ -28,8 +31,10 @@ from fila_server.core.state.directory cimport directory_add, directory_after, di
 from fila_server.core.state.kinds cimport (
     BEGUN_ONCE, DELAYED, LEASED, RECORDED, RECORDED_RETURN, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED,
 )
-from fila_server.core.state.paths cimport entry_of, frame_enqueued_ms, frame_id, frame_offset, share_of
-from fila_server.core.state.pending cimport OwnIds
+from fila_server.core.state.paths cimport (
+    bits_cost, entry_of, frame_enqueued_ms, frame_id, frame_offset, share_of,
+)
+from fila_server.core.state.pending cimport OwnIds, Replacing
 from fila_server.core.state.state cimport Channel, Delay, Entry, Lease, Share, Slot
 from fila_server.core.structures.buffer cimport Cursor, Slice, must_malloc, read_u32be, take_slice
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
@@ -50,12 +55,15 @@ cdef bint _set_routing(Core* core, Queue* queue, const IndexEntry* found, Entry*
         if inner.bad:
             return False
         count += 1
-    if found.weight < 1 or found.weight > 1000 or found.cost < 1 or found.cost > 1000000000:
+    cdef uint32_t cost = bits_cost(found.cost_bits)
+    if found.weight < 1 or found.weight > 1000 or found.cost_bits > UINT32_MAX:
+        return False
+    if cost < 1 or cost > 1000000000:
         return False
     entry.key = key_intern(core, queue, found.key)
     if not entry.key.recorded:          # a record of its own is newer than any frame
         entry.key.weight = <unsigned short> found.weight
-    entry.cost = <uint32_t> found.cost
+    entry.cost_bits = <uint32_t> found.cost_bits
     entry.set = set_intern(core, names, count)
     return True
 
@@ -66,7 +74,7 @@ cdef void _share_routing(Entry* entry, Entry* bringer) noexcept nogil:
     entry.set = bringer.set
     if entry.set != NULL:
         entry.set.refs += 1
-    entry.cost = bringer.cost
+    entry.cost_bits = bringer.cost_bits
 
 
 cdef bint _read_entries(Core* core, Frame* frame, IndexRecord* record, Times* times) noexcept nogil:
@@ -89,6 +97,7 @@ cdef bint _read_entries(Core* core, Frame* frame, IndexRecord* record, Times* ti
         entry.enqueued_delta_ms = found.enqueued_delta_ms
         if times != NULL:
             times[i].deliver_at_ms, times[i].expires_ms = found.deliver_at_ms, found.expires_ms
+            times[i].replaces = found.replaces
         if frame.own_ids != NULL:
             frame.own_ids[i].id_high, frame.own_ids[i].id_low = found.id_high, found.id_low
             frame.own_ids[i].offset = found.offset
@@ -187,6 +196,8 @@ cdef void _slot_read(
             slot.marks |= RECORDED_RETURN | RETURNED_ONCE | (BEGUN_ONCE if state.a else 0)
         if state.kind == STATE_READY and state.b > channel.requeue_seq:
             channel.requeue_seq = state.b
+        if state.place:
+            map64_put(&channel.places, offset, <void*> state.place)
     if held != NULL:
         map64_remove(&notes.leases, offset)
         if held.marks & MARK_RETURNED:
@@ -195,7 +206,7 @@ cdef void _slot_read(
                 slot.marks |= BEGUN_ONCE
         elif state == NULL or held.lease_id > state.last_lease:
             _hold(core, slot, held)
-            if state != NULL and state.kind == STATE_READY:
+            if state != NULL and (state.kind == STATE_READY or state.place):
                 slot.place.position = IN_RETURNED
                 note_returned(notes, slot, state)
             return
@@ -206,7 +217,10 @@ cdef void _slot_read(
             _left_ms(core, <int64_t> state.a, <int64_t> state.b if state.b else INT64_MAX))
     elif state != NULL and state.kind == STATE_RETRY:
         slot_delay_retry(core, slot, <int64_t> state.a, _left_ms(core, <int64_t> state.a, <int64_t> state.b))
-    elif state != NULL and state.kind == STATE_READY:
+        if state.place:
+            slot.place.position = IN_RETURNED
+            note_returned(notes, slot, state)
+    elif state != NULL and (state.kind == STATE_READY or state.place):
         note_returned(notes, slot, state)
         slot.state = RETURNED
     elif deliver_at_ms and offset >= channel.log_below:    # else there were a STATES record
@@ -214,6 +228,22 @@ cdef void _slot_read(
             core, slot, deliver_at_ms,
             _left_ms(
                 core, deliver_at_ms, deliver_at_ms - frame_enqueued_ms(share_of(slot).frame, slot.index)))
+    if state != NULL and state.kind == STATE_HELD:
+        slot_hold(core, slot, state.a)
+        _note_replacing(core, slot, offset, state.a)
+
+
+cdef void _note_replacing(Core* core, Slot* slot, uint64_t offset, uint64_t before) noexcept nogil:
+    """The first pass finds out what is left to do of it. What was in the log already when its channel started
+    stands there for itself."""
+    cdef Channel* channel = share_of(slot).channel
+    cdef Replacing replacing
+    if before == 0 or offset < channel.log_below:
+        return
+    memset(&replacing, 0, sizeof(Replacing))
+    replacing.queue_number, replacing.channel_number = channel.queue.number, channel.number
+    replacing.offset, replacing.before = offset, before
+    replacing_add(core, &replacing)
 
 
 cdef void frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexcept nogil:
@@ -274,6 +304,7 @@ cdef void frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexc
             slot_unplaced(slot)
             if noted or times != NULL:
                 _slot_read(core, notes, slot, offset, times[i].deliver_at_ms if times != NULL else 0)
+            _note_replacing(core, slot, offset, times[i].replaces if times != NULL else 0)
         channel = channel.next
 
 

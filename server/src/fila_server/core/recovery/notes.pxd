@@ -27,6 +27,7 @@ cdef struct State:                  # a STATES record
     uint64_t last_lease
     uint64_t a                      # base offset, or due
     uint64_t b
+    uint64_t place                  # the offset in whose place it stands; 0 = in its own
 
 cdef struct Returned:               # a slot that came back, and where it stands
     uint64_t base

@@ -9,6 +9,7 @@ from fila_server.core.formats.records cimport (
     MARKS_OF, VERSION_COUNTED, VERSION_TRACKED, lease_extension_delete, lease_marks_delete,
     lease_record_delete,
 )
+from fila_server.core.formats.state_records cimport STATE_READY, VERSION_PLACED
 from fila_server.core.index.ids cimport note_offset
 from fila_server.core.index.leases cimport MARK_BEGUN, group_leave, group_new, mark_at
 from fila_server.core.state.state cimport Queue
@@ -54,14 +55,16 @@ cdef void note_settled(Core* core, const char* key, const char* value, size_t le
 
 cdef void note_state(Core* core, const char* key, Cursor* c) noexcept nogil:
     cdef Notes* notes = notes_of(core, read_u64be(key), read_u64be(key + 8))
+    cdef bint is_placed
     cdef State* state
     state = <State*> must_malloc(sizeof(State))
-    take_u8(c)
+    is_placed = take_u8(c) == VERSION_PLACED
     state.kind = take_u8(c)
     state.attempts = <uint16_t> take_varint(c)
     state.last_lease = take_varint(c)
     state.a = take_varint(c)
     state.b = take_varint(c)
+    state.place = take_varint(c) if is_placed else 0
     if not c.bad:
         _lease_ids_met(core, state.last_lease, 1)
         note_offset(core, read_u64be(key), read_u64be(key + 16))
@@ -74,12 +77,21 @@ cdef void note_state(Core* core, const char* key, Cursor* c) noexcept nogil:
 
 cdef void note_returned(Notes* notes, Slot* slot, State* state) noexcept nogil:
     cdef Returned* r
+    cdef State* where
     if notes.returned_count == notes.returned_capacity:
         notes.returned_capacity = notes.returned_capacity * 2 + 64
         notes.returned = <Returned*> must_realloc(notes.returned, notes.returned_capacity * sizeof(Returned))
     r = &notes.returned[notes.returned_count]
     notes.returned_count += 1
     r.base, r.seq, r.slot = state.a, state.b, slot
+    if state.kind == STATE_READY:
+        return
+    # It stands where another one stood, by that one's offset, or behind where its record says.
+    where = <State*> map64_get(&notes.states, state.place)
+    r.base, r.seq = state.place, 0
+    if where != NULL and where.kind == STATE_READY:
+        r.base, r.seq = where.a, where.b
+        notes.channel.requeue_seq = max(notes.channel.requeue_seq, where.b)
 
 
 cdef void _sort_by_lease(Notes* notes) noexcept nogil:

@@ -11,10 +11,11 @@ from libc.string cimport memcmp, memset
 
 from fila_server.core.admin.limits cimport limit_recover
 from fila_server.core.admin.runtime_config cimport config_apply
+from fila_server.core.formats.key_records cimport key_record_is_known
 from fila_server.core.formats.limit_records cimport bucket_record_read, clock_record_read
 from fila_server.core.formats.records cimport (
-    DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, KEY_BYTES, KEY_PAUSED_BYTES, KEY_RATED_BYTES, LIMIT_NAMES, Times,
-    channel_record_put, queue_record_put,
+    DEDUP_BYTES, DEDUP_BYTES_LASTING, DEDUP_BYTES_OF_BEFORE, LIMIT_NAMES, Times, channel_record_put,
+    queue_record_put,
 )
 from fila_server.core.formats.reservations cimport damage_stops, number_met, numbers_met, reservations_read
 from fila_server.core.index.dedup cimport dedup_read, dedup_sort
@@ -187,11 +188,11 @@ cdef void _one(
         config_apply(core, name, text)
     elif family == BUCKETS and key_length and <uint8_t> key[0] != LIMIT_NAMES:
         _bucket_read(core, name, value, length)
-    elif family == KEYS and key_length > 8 and (
-        length == KEY_BYTES or length == KEY_RATED_BYTES or length == KEY_PAUSED_BYTES
-    ):
+    elif family == KEYS and key_length > 8 and key_record_is_known(length):
         _key_read(core, key, key_length, value, length)
-    elif family == DEDUP and key_length > 8 and (length == DEDUP_BYTES or length == DEDUP_BYTES_OF_BEFORE):
+    elif family == DEDUP and key_length > 8 and length in (
+        DEDUP_BYTES_OF_BEFORE, DEDUP_BYTES, DEDUP_BYTES_LASTING
+    ):
         dedup_read(core, key, key_length, value, length)
     elif family == SETTLED and (key_length == 8 or key_length == 16):
         _copy_read(core, key, key_length, &c, dlq_of)

@@ -13,9 +13,10 @@ from fila_server.core.protocol.commands cimport (
     EXTEND_LEASE, FIRE, LEASE, NACK, NACK_BATCH, SESSION, SESSION_OPEN, STAGE,
 )
 from fila_server.core.protocol.feedback cimport Feedbacks, feedback_checked, feedback_in
+from fila_server.core.protocol.items cimport item_parse
 from fila_server.core.protocol.problem cimport name_checked, problem_is, release_alone
 from fila_server.core.protocol.protobuf cimport (
-    LEN, QUEUE_FIELD, Fields, Item, channel_field, fields_parse, item_parse, next_field, utf8_valid,
+    LEN, QUEUE_FIELD, Fields, Item, channel_field, fields_parse, next_field, utf8_valid,
     uuid_parse,
 )
 from fila_server.core.protocol.refusals cimport (
@@ -23,7 +24,7 @@ from fila_server.core.protocol.refusals cimport (
     refusal_text,
 )
 from fila_server.core.requests.consuming cimport cancel_checked, consumer_checked, session_checked
-from fila_server.core.storage.checksum cimport crc32c
+from fila_server.core.structures.checksum cimport crc32c
 from fila_server.core.structures.buffer cimport Cursor, Slice, buffer_free, buffer_init, must_malloc
 from fila_server.core.threads.mailbox cimport StageKey, command_adopt, command_free, command_new
 
@@ -126,6 +127,8 @@ cdef void spare_adopt(Command* command, Buffer* spare) noexcept nogil:
             item.queue.at += moved
         if item.options != NULL and item.options.dedup_key.length:
             item.options.dedup_key.at += moved
+        if item.options != NULL and item.options.fairness_key.length:
+            item.options.fairness_key.at += moved
     command.length += <uint32_t> spare.length
     command.rewritten = <uint32_t> spare.length
     free(old)

@@ -14,6 +14,7 @@ cdef enum Posted:
     POSTED = 0
     MAILBOX_FULL
     DISK_FULL                       # an enqueue, while the scheduler itself waits for room
+    LOG_STANDS                      # the same, while it waits for the log of the group
 
 # NULL with `problem` filled; counted as malformed.
 cdef Command* request_parse(

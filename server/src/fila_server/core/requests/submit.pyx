@@ -32,10 +32,13 @@ cdef Command* request_parse_adopted(
 
 cdef Posted request_post(Core* core, Command* command) noexcept nogil:
     if (
-        flag_load(&core.shared.blocked) and atomic_load(&core.shared.disk_level) == DISK_CRITICAL
+        flag_load(&core.shared.blocked)
         and (ENQUEUE <= command.kind <= ENQUEUE_ATOMIC or command.kind == STAGE or command.kind == FIRE)
-    ):
-        return DISK_FULL                # the scheduler waits for room itself and would let it wait unseen
+    ):                                  # the scheduler waits itself and would let it wait unseen
+        if atomic_load(&core.shared.disk_level) == DISK_CRITICAL:
+            return DISK_FULL
+        if flag_load(&core.shared.log_stands):
+            return LOG_STANDS
     return POSTED if mailbox_post(core.mailbox, command) else MAILBOX_FULL
 
 

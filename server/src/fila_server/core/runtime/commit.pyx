@@ -8,12 +8,13 @@ from fila_server.core.formats.limit_records cimport bucket_record_put
 from fila_server.core.formats.records cimport meta_record_put
 from fila_server.core.history.inputs cimport write_failed
 from fila_server.core.index.leases cimport groups_flush
-from fila_server.core.lifecycle.answers cimport answers_written, refusals_written
+from fila_server.core.lifecycle.answers cimport answers_tell, answers_written, refusals_written
 from fila_server.core.lifecycle.building cimport frames_build, moved_bytes_free
 from fila_server.core.lifecycle.ending cimport settled_flush
 from fila_server.core.lifecycle.enqueue cimport enqueue_written
 from fila_server.core.lifecycle.routing cimport weights_record
 from fila_server.core.protocol.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
+from fila_server.core.runtime.confirming cimport group_append, group_beat, group_confirm
 from fila_server.core.scheduling.throttle cimport throttle_key_drop_if_idle
 from fila_server.core.sinks.staging cimport staged_written
 from fila_server.core.state.state cimport Effect, Frame, ThrottleKey
@@ -26,10 +27,17 @@ from fila_server.core.storage.store cimport batch_clear, batch_count, store_part
 from fila_server.core.structures.atomics cimport atomic_load, atomic_store, flag_store
 
 cdef enum:
+    LAST_TRIES = 40
+    LAST_WAIT_MS = 50
     STALL_NS_MAX = 1000000000       # a flush takes tens of milliseconds; longer is trouble, and told so
 
 
 # --- the write -------------------------------------------------------------------------------
+
+cdef void writes_begin(Core* core) noexcept nogil:
+    cdef Store* store = core.store
+    store.calls = 0
+
 
 cdef void _buckets_flush(Core* core) noexcept nogil:
     cdef ThrottleKey* bucket = core.dirty_keys
@@ -51,6 +59,8 @@ cdef uint8_t _write(Core* core) noexcept nogil:
     if core.disk_level == DISK_CRITICAL:
         # One more append could meet a full disk, and RocksDB aborts on that.
         return REFUSED_DISK_FULL
+    if core.shared.in_group:
+        return _append(core)
     if batch_count(core.settles):
         status = store_write(core.store, core.settles, core.error)
         if status == STORE_OK:
@@ -75,12 +85,40 @@ cdef uint8_t _write(Core* core) noexcept nogil:
     return REFUSED_STALLED if status == STORE_STALLED else REFUSED_DISK_FULL
 
 
+cdef uint8_t _append(Core* core) noexcept nogil:
+    """Make the pass a record of the log; where it only tells something, a barrier. 0, or why not."""
+    cdef Store* store = core.store
+    cdef int status = STORE_OK
+    if not (
+        batch_count(core.settles) or batch_count(core.apart) or batch_count(core.enqueues)
+        or core.enqueued != NULL or core.sinks.staging != NULL or answers_tell(core)
+    ):
+        if core.shared.group != NULL:
+            group_beat(core)
+        return 0
+    store.calls += 1
+    if store.muted:
+        status = store.reported[0]
+    elif not group_append(core):
+        status = STORE_STALLED
+    flag_store(&core.shared.log_stands, status != STORE_OK)
+    if status != STORE_OK:
+        write_failed(core, 0, status)
+        core.counters.stalls += 1
+        return REFUSED_STALLED
+    batch_clear(core.settles)
+    batch_clear(core.apart)
+    batch_clear(core.enqueues)
+    core.sync_wanted = True
+    return 0
+
+
 cdef bint _needs_sync(Core* core) noexcept nogil:
     """Whether what is about to be written may have to wait for its epoch before anybody sees it."""
     cdef Frame* frame = core.stored
     while frame != NULL and not frame.durable:
         frame = frame.next_dying
-    return core.sync_wanted or frame != NULL
+    return core.sync_wanted or frame != NULL or core.shared.in_group
 
 
 cdef void pass_write(Core* core) noexcept nogil:
@@ -107,7 +145,7 @@ cdef void pass_write(Core* core) noexcept nogil:
     if _needs_sync(core):
         atomic_store(&core.shared.coming, core.epoch)
     refused = _write(core)
-    if refused == REFUSED_STALLED:
+    if refused == REFUSED_STALLED and not core.shared.in_group:
         if not core.shared.blocked:
             core.blocked_since_ns = core.mono_ns
         if core.mono_ns - core.blocked_since_ns < STALL_NS_MAX:
@@ -119,11 +157,16 @@ cdef void pass_write(Core* core) noexcept nogil:
         staged_written(core, refused)
     if refused:
         batch_clear(core.enqueues)
+    if refused and core.shared.in_group:
+        refusals_written(core, last)    # "not now" tells nothing of what the log holds; all else does
     flag_store(
         &core.shared.blocked,
-        refused != 0 and batch_count(core.settles) + batch_count(core.apart) > 0)
+        refused != 0 and (
+            batch_count(core.settles) + batch_count(core.apart) > 0
+            or core.shared.in_group and core.passing != NULL))
     if core.shared.blocked:
-        refusals_written(core, last)
+        if not core.shared.in_group:
+            refusals_written(core, last)
         return                          # the other answers wait until the batch is written
     answers_written(core)
     if core.sync_wanted:
@@ -140,6 +183,8 @@ cdef bint commit_pass(Core* core) noexcept nogil:
     cdef StoreError error
     cdef uint64_t wanted = atomic_load(&core.shared.wanted)
     cdef int status
+    if core.shared.group != NULL:
+        return group_confirm(core, 0)
     if wanted <= atomic_load(&core.shared.durable):
         return False
     status = store_sync(core.store, &error)
@@ -152,6 +197,16 @@ cdef bint commit_pass(Core* core) noexcept nogil:
     atomic_store(&core.shared.durable, wanted)
     core.shared.syncs += 1
     return True
+
+
+cdef void commit_last(Core* core) noexcept nogil:
+    cdef int tries = LAST_TRIES if core.shared.group != NULL else 1
+    while tries and atomic_load(&core.shared.durable) < atomic_load(&core.shared.wanted):
+        tries -= 1
+        if core.shared.group != NULL:
+            group_confirm(core, LAST_WAIT_MS)
+        else:
+            commit_pass(core)
 
 
 cdef void sync_took(Core* core, int64_t ns) noexcept nogil:

@@ -5,6 +5,7 @@ from typing import final
 from fila_server.core.history.tap import Recording
 from fila_server.core.requests.parsed_frame import ParsedFrame
 from fila_server.core.requests.rights_table import Rights
+from fila_server.core.runtime.store_copy import StoreCopy
 from fila_server.core.threads.spans import SpanTap
 
 DECISION_RULES: int
@@ -15,8 +16,17 @@ class LogReader:
 
 class CoreEngine:
     def __init__(
-        self, data_dir: str, settings: dict[str, int | str], *, mono_ns: int, wall_ns: int, seed: int
+        self,
+        data_dir: str,
+        settings: dict[str, int | str],
+        *,
+        mono_ns: int,
+        wall_ns: int,
+        seed: int,
+        copy: StoreCopy | None = None,
     ) -> None: ...
+    @property
+    def copy(self) -> StoreCopy | None: ...
     @property
     def recording(self) -> Recording | None: ...
     @property

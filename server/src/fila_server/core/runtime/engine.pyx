@@ -1,8 +1,7 @@
 """The core as Python sees it: frames in, answers out, and passes that are told the time.
 
-`CoreEngine` has no thread and no clock: whoever owns it calls `run_pass`, `commit` and `load`.
-Tests and the simulation do so under their own clock; `scheduler_thread.Engine` does so under
-the real one.
+`CoreEngine` has no thread and no clock. Its owner calls `run_pass`, `commit` and `load`: tests and the
+simulation under their own clock, `scheduler_thread.Engine` under the real one.
 """
 
 import json
@@ -30,24 +29,26 @@ from fila_server.core.index.visits cimport housekeeping_by
 from fila_server.core.recovery.recover cimport recover_core
 from fila_server.core.requests.parsed_frame cimport ParsedFrame
 from fila_server.core.requests.rights_table cimport Rights
-from fila_server.core.requests.submit cimport DISK_FULL, MAILBOX_FULL, Posted, judged_parse, request_post
-from fila_server.core.runtime.commit cimport commit_pass
+from fila_server.core.requests.submit cimport (
+    DISK_FULL, LOG_STANDS, MAILBOX_FULL, Posted, judged_parse, request_post,
+)
+from fila_server.core.runtime.commit cimport commit_last, commit_pass
+from fila_server.core.runtime.confirming cimport GROUP_OWNS, Group, group_look, group_looked
 from fila_server.core.runtime.engine_numbers cimport core_counters, log_found, opening_found
 from fila_server.core.runtime.passes cimport run_pass
 from fila_server.core.runtime.settings cimport core_configure, store_configure
+from fila_server.core.runtime.store_copy cimport StoreCopy, store_error
 from fila_server.core.search.lookups cimport lookups_forget
 from fila_server.core.sinks.registry cimport sinks_forget
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
 from fila_server.core.scheduling.limits cimport limits_init, limits_reported
+from fila_server.core.state.open_core cimport Look
 from fila_server.core.state.state cimport Core, Queue
 from fila_server.core.storage.disk cimport disk_open
-from fila_server.core.storage.families cimport Store, StoreOptions
+from fila_server.core.storage.families cimport STORE_FORMAT, Store, StoreOptions
 from fila_server.core.storage.opening cimport store_close, store_open
 from fila_server.core.storage.reclaim cimport Upkeep, upkeep_round
-from fila_server.core.storage.status cimport (
-    STORE_DAMAGED, STORE_IN_USE, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, StoreError, StoreFailure,
-    failure_is_reported,
-)
+from fila_server.core.storage.status cimport STORE_OK, StoreError, StoreFailure, failure_is_reported
 from fila_server.core.storage.store cimport batch_free, batch_new
 from fila_server.core.storage.watch cimport Watch, watch_begin, watch_look
 from fila_server.core.structures.atomics cimport flag_store
@@ -68,25 +69,10 @@ cdef enum:
 HEADERS_KEPT = ("none", "policy", "all")        # in the order of HeadersKept
 
 # Grows when the same inputs lead to other decisions. 2: lines before buckets are rings. 3: no second burst.
-# 4: who needs several limits keeps what it was given of one.
-DECISION_RULES = 4
+# 4: who needs several limits keeps what it was given of one. 5: a line does not wait for what waits no more.
+DECISION_RULES = 5
 
 _hash_seed = None
-_STORE_ERRORS = {
-    STORE_IN_USE: errors.DataDirInUse,
-    STORE_UNWRITABLE: errors.DataDirUnwritable,
-    STORE_TOO_NEW: errors.FormatTooNew,
-    STORE_DAMAGED: errors.StoreDamaged,
-}
-
-
-def _store_error(int status, str text, str data_dir):
-    """The store's own sentence under the error's name."""
-    kind = _STORE_ERRORS.get(status, errors.StoreError)
-    error = kind.__new__(kind)
-    Exception.__init__(error, text)
-    error.data_dir = data_dir
-    return error
 
 
 cdef struct Whole:                      # the core, and what of its own it knows by pointer alone
@@ -106,15 +92,15 @@ cdef class CoreEngine(OpenCore):
     def __cinit__(self):
         cdef Whole* whole = <Whole*> must_malloc(sizeof(Whole))
         memset(whole, 0, sizeof(Whole))
-        self.rights = Rights()
-        self.core = &whole.core
+        self.rights, self.core = Rights(), &whole.core
         self.core.store, self.core.error = &whole.store, &whole.error
-        self.core.outboxes = &whole.outboxes
         self.core.shared.watch, self.core.shared.upkeep = &whole.watch, &whole.upkeep
-        self.core.shared.failure = &whole.failure
+        self.core.outboxes, self.core.shared.failure = &whole.outboxes, &whole.failure
 
-    def __init__(self, str data_dir, dict settings, *, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
-        """Open and recover `data_dir`.
+    def __init__(
+            self, str data_dir, dict settings, *, int64_t mono_ns, int64_t wall_ns, uint64_t seed,
+            StoreCopy copy=None):
+        """Open and recover `data_dir`, or what the node of a group that owns has open.
 
         settings: flat, as Config.engine_settings gives them. Raises errors.StoreError's kinds.
         """
@@ -129,11 +115,14 @@ cdef class CoreEngine(OpenCore):
         cdef const char* path_bytes = path
         self._settings(settings)
         store_configure(&options, core.stop_on_damage, settings)
+        if copy is not None:
+            store = self._take(copy)
         with nogil:
-            status = store_open(store, path_bytes, &options, error)
+            status = STORE_OK if copy is not None else store_open(
+                store, path_bytes, &options, STORE_FORMAT, error)
         if status != STORE_OK:
             self._release()
-            raise _store_error(status, error.text.decode("utf-8", "replace"), data_dir)
+            raise store_error(status, error.text.decode("utf-8", "replace"), data_dir)
         self._begin(mono_ns, wall_ns, seed)
         self._record_base(settings, mono_ns, wall_ns, seed)
         self.is_open = True
@@ -149,7 +138,7 @@ cdef class CoreEngine(OpenCore):
         if status != STORE_OK:
             text = error.text.decode("utf-8", "replace")
             self.close()
-            raise _store_error(status, text, data_dir)
+            raise store_error(status, text, data_dir)
         self._record_begins()
         self._promise(mono_ns, wall_ns)
 
@@ -188,6 +177,16 @@ cdef class CoreEngine(OpenCore):
         if self.recording is not None:
             history.quiet = False
             limits_reported(self.core)
+
+    cdef Store* _take(self, StoreCopy copy) except NULL:
+        cdef Core* core = self.core
+        cdef Group* group = copy.group
+        if group.state != GROUP_OWNS:
+            raise ValueError("only an owner's copy serves")
+        self.copy, copy.is_open = copy, False
+        core.store, core.stop_on_damage = copy.store, True
+        core.shared.group, core.shared.in_group = copy.group, True
+        return core.store
 
     cdef _settings(self, dict settings):
         cdef Core* core = self.core
@@ -235,10 +234,8 @@ cdef class CoreEngine(OpenCore):
         timers_init(&core.visits)
         core.housekeeping_ns = mono_ns
         core.wall_ahead_ms = core.wall_ms - mono_ns // 1000000
-        core.settles = batch_new()
-        core.apart = batch_new()
-        core.enqueues = batch_new()
-        core.epoch = 1
+        core.settles, core.apart, core.enqueues = batch_new(), batch_new(), batch_new()
+        core.epoch = core.no_throttle_keys.refs = 1     # that set is never freed
         core.housekeeping.kind = TIMER_HOUSEKEEPING
 
     cdef _promise(self, int64_t mono_ns, int64_t wall_ns):
@@ -252,8 +249,9 @@ cdef class CoreEngine(OpenCore):
         core.lease_id_epoch = core.epoch
         housekeeping_by(core, mono_ns)
         run_pass(core, mono_ns, wall_ns // 1000000)
-        commit_pass(core)
-        core.lease_id_durable = core.lease_id_reserved
+        if core.shared.group == NULL:   # else they are promised once the log has them
+            commit_pass(core)
+            core.lease_id_durable = core.lease_id_reserved
 
     def __dealloc__(self):
         CoreEngine.close(self)          # and no other: what a subclass added may be gone by now
@@ -261,8 +259,7 @@ cdef class CoreEngine(OpenCore):
         free(self.core)
 
     def close(self):
-        """Close the store as it is, and give back what the core holds; for a clean stop call stop_cleanly
-        first."""
+        """Close the store as it is, and give back what the core holds; stop_cleanly comes before it."""
         cdef Core* core = self.core
         cdef Command* command
         if not self.is_open:
@@ -279,6 +276,8 @@ cdef class CoreEngine(OpenCore):
         forget_all(core)
         holders_wake(core)              # nobody is left to wake: those that were to look for some are freed
         free(core.brought)
+        free(core.renames.rows)
+        free(core.replacings.rows)
         free(core.spare_items)
         groups_flush(core)
         with nogil:
@@ -335,6 +334,8 @@ cdef class CoreEngine(OpenCore):
         posted = request_post(self.core, command)
         if posted == DISK_FULL:
             raise errors.DiskFloor("the disk is full; nothing is stored until there is room again")
+        if posted == LOG_STANDS:
+            raise errors.Overloaded("the group's log confirms nothing just now; try again shortly")
         if posted == MAILBOX_FULL:
             raise errors.Overloaded(
                 f"{self.core.mailbox.capacity} requests are already waiting for the scheduler; try again "
@@ -465,7 +466,7 @@ cdef class CoreEngine(OpenCore):
                 core, b"leases", core.next_lease_id + core.mailbox.capacity + COMMANDS_MARGIN)
             core.sync_wanted = True
             run_pass(core, mono_ns, wall_ms)
-            commit_pass(core)
+            commit_last(core)
             run_pass(core, mono_ns, wall_ms)
             while core.outgoing != NULL or core.revealing != NULL:     # no time for it in one pass
                 run_pass(core, mono_ns, wall_ms)
@@ -479,6 +480,12 @@ cdef class CoreEngine(OpenCore):
     def counters(self):
         """The core's own counts, for tests and telemetry."""
         return core_counters(self.core)
+
+    cdef uint64_t look(self) noexcept nogil:
+        return group_look(self.core)
+
+    cdef Look looked(self, uint64_t look) noexcept nogil:
+        return group_looked(self.core.shared.group, look)
 
     def log_reader(self, bytes request):
         """A reader for one ReadLogRequest; see readlog.LogReader."""

@@ -9,7 +9,7 @@ from fila_server.core.admin.chores cimport chores_turn
 from fila_server.core.admin.deleting cimport queues_clear
 from fila_server.core.admin.peek cimport pages_turn
 from fila_server.core.consumers.leaving cimport consumer_due, consumers_leave, lease_due
-from fila_server.core.formats.records cimport state_record_ready
+from fila_server.core.formats.state_records cimport state_record_ready
 from fila_server.core.history.decisions cimport decisions_reported
 from fila_server.core.history.inputs cimport commands_taken, pass_begins
 from fila_server.core.history.traces cimport traces_turn
@@ -22,6 +22,7 @@ from fila_server.core.index.slots cimport slot_ready
 from fila_server.core.lifecycle.answers cimport answers_durable, answers_leave, reveals_turn
 from fila_server.core.lifecycle.deliver cimport deliver_ready
 from fila_server.core.lifecycle.failure cimport failures_turn
+from fila_server.core.lifecycle.replacing cimport replacings_turn
 from fila_server.core.lifecycle.revoked cimport revoked_flush
 from fila_server.core.lifecycle.seek cimport channel_rebuild
 from fila_server.core.lifecycle.sending cimport deliveries_loaded, pull_answer
@@ -29,7 +30,8 @@ from fila_server.core.maintenance.retention cimport housekeeping, idle_expire, m
 from fila_server.core.protocol.commands cimport (
     DELETE_CHANNEL, DELETE_QUEUE, LISTENED, METRICS, SCHEDULE_CHANGE, STORED_BYTES, TROUBLES_PAGE, WATCH_ROWS,
 )
-from fila_server.core.runtime.commit cimport pass_write
+from fila_server.core.runtime.commit cimport pass_write, writes_begin
+from fila_server.core.runtime.confirming cimport Group, group_now, group_wakes
 from fila_server.core.runtime.dispatch cimport command_run
 from fila_server.core.scheduling.flows cimport key_reconsider
 from fila_server.core.scheduling.limits cimport limits_turn
@@ -46,7 +48,6 @@ from fila_server.core.state.paths cimport bucket_of, share_of
 from fila_server.core.state.pending cimport Expiry, KeyRateLimit
 from fila_server.core.state.state cimport Channel, Consumer, Delay, Key, Lease, Queue, Slot, ThrottleKey
 from fila_server.core.storage.disk cimport DISK_ROOMY
-from fila_server.core.storage.families cimport Store
 from fila_server.core.structures.atomics cimport atomic_load, flag_load
 from fila_server.core.structures.maps cimport textmap_next
 from fila_server.core.structures.timers cimport Timer, timer_set, timers_next, timers_pop_due
@@ -96,6 +97,8 @@ cdef void _delay_over(Core* core, Delay* delay) noexcept nogil:
         return
     if delay.far and left_ms > 1:
         timer_set(&core.timers, &delay.timer, core.mono_ns + timer_step_ns(left_ms, &delay.far))
+        return
+    if delay.before:                    # the message that it replaces is leased still
         return
     slot_delay_end(core, slot)
     slot_ready(core, slot, keeps_place)
@@ -200,6 +203,8 @@ cdef bint _stages(Core* core) noexcept nogil:
     if core.leaving != NULL:
         consumers_leave(core)
         more = True
+    if core.replacings.count:
+        replacings_turn(core)
     # who is left is gone at once, and the last record of lease ids must hold
     if not core.stopping:
         stage_begins(core)
@@ -211,14 +216,17 @@ cdef bint _stages(Core* core) noexcept nogil:
 
 
 cdef int64_t run_pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
-    cdef int64_t next_ns = _pass(core, mono_ns, wall_ms)
+    cdef Group* group = core.shared.group
+    cdef int64_t next_ns
+    if group != NULL:
+        mono_ns, wall_ms = group_now(group, mono_ns), max(wall_ms, group.reading.begun_ms)
+    next_ns = _pass(core, mono_ns, wall_ms)
     if core.history != NULL:
         decisions_reported(core)
-    return next_ns
+    return next_ns if group == NULL else group_wakes(core, next_ns)
 
 
 cdef int64_t _pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
-    cdef Store* store = core.store
     cdef bint more = False
     cdef uint64_t work = core.counters.work
     core.mono_ns = mono_ns if mono_ns > core.mono_ns else core.mono_ns
@@ -230,7 +238,7 @@ cdef int64_t _pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     core.disk_level = <int> atomic_load(&core.shared.disk_level)
     core.durable = atomic_load(&core.shared.durable)
     core.stopping = flag_load(&core.shared.stopping)
-    store.calls = 0
+    writes_begin(core)
     if core.history != NULL:
         pass_begins(core)
     if core.traces != NULL:
@@ -247,6 +255,8 @@ cdef int64_t _pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
         pass_write(core)
         if core.shared.blocked:
             return core.mono_ns + BLOCKED_RETRY_NS
+    if core.replacings.count:
+        replacings_turn(core)
     if core.unused != NULL:
         idle_expire(core)
     more = _stages(core)
@@ -257,7 +267,7 @@ cdef int64_t _pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     answers_leave(core)
     bodies_evict(core)
     core.counters.pass_work_max = max(core.counters.pass_work_max, core.counters.work - work)
-    if core.outgoing != NULL or core.revealing != NULL or core.unasked != NULL:
+    if core.outgoing != NULL or core.revealing != NULL or core.unasked != NULL or core.replacings.count:
         more = True
     if more or core.active != NULL:
         return core.mono_ns

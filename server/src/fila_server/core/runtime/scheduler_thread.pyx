@@ -1,7 +1,8 @@
 """The real clock: three threads that drive the core. Nothing below this file knows what time it is.
 
     scheduler    passes; sleeps on the mailbox until a command, a poke, or the moment the core asked for
-    commit       syncs the write-ahead log whenever an epoch is wanted, then pokes the scheduler
+    commit       syncs the write-ahead log whenever an epoch is wanted, then pokes the scheduler; of a group's
+                 owner it waits for the log, and one more thread syncs each second, for which nobody waits
     reader       reads cold frames back
 
 None of them holds the GIL while it runs.
@@ -14,13 +15,16 @@ from libc.stdint cimport int64_t, uint64_t
 
 from fila_server import errors
 from fila_server.core.runtime.commit cimport commit_pass, sync_took
+from fila_server.core.runtime.confirming cimport GROUP_OWNS, Group, group_confirm
 from fila_server.core.runtime.engine cimport CoreEngine
 from fila_server.core.runtime.passes cimport run_pass
+from fila_server.core.runtime.store_copy cimport StoreCopy
 from fila_server.core.storage.database cimport store_checkpoint
 from fila_server.core.storage.reclaim cimport upkeep_start, upkeep_stop
 from fila_server.core.storage.status cimport (
-    STORE_GONE, STORE_OK, StoreError, StoreFailure, failure_is_reported,
+    STORE_FAILED, STORE_GONE, STORE_OK, StoreError, StoreFailure, failure_is_reported, failure_report,
 )
+from fila_server.core.storage.store cimport store_sync
 from fila_server.core.storage.watch cimport Watch, watch_start, watch_stop
 from fila_server.core.structures.atomics cimport atomic_load, flag_store
 from fila_server.core.threads.mailbox cimport mailbox_poke, mailbox_sleep
@@ -64,6 +68,8 @@ cdef extern from *:
     void fila_futex_wake(int* word) nogil
 
 cdef enum:
+    CONFIRM_WAIT_MS = 100               # for a report, which wakes it
+    SYNC_LOOK_NS = 50000000
     COMMIT_PARK_NS = 1000000000         # it is woken when an epoch is wanted, or something has failed
     LINGER_NS = 300000                  # about a sync; a slow disk must not hold up what needs none
     LINGER_COMMANDS = 32
@@ -93,16 +99,23 @@ cdef class Engine(CoreEngine):
     cdef object threads
     cdef int64_t idle_ns
     cdef bint upkeep_running
+    cdef readonly object term_over      # an Event: it owns no more, and the process is to start anew
 
-    def __init__(self, str data_dir, dict settings, *, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
-        CoreEngine.__init__(self, data_dir, settings, mono_ns=mono_ns, wall_ns=wall_ns, seed=seed)
+    def __init__(
+            self, str data_dir, dict settings, *, int64_t mono_ns, int64_t wall_ns, uint64_t seed,
+            StoreCopy copy=None):
+        CoreEngine.__init__(self, data_dir, settings, mono_ns=mono_ns, wall_ns=wall_ns, seed=seed, copy=copy)
         self.threads = []
+        self.term_over = threading.Event()
         self.idle_ns = settings.get("scheduler.idle_timeout_ms", 100) * 1000000
 
     def start(self):
         """Start the threads; from here on only submit, parse and drain may be called."""
         cdef Watch* watch = self.core.shared.watch
-        for name, target in (("scheduler", self._schedule), ("commit", self._commit), ("reader", self._read)):
+        targets = [("scheduler", self._schedule), ("commit", self._commit), ("reader", self._read)]
+        if self.core.shared.group != NULL:
+            targets[1:2] = [("commit", self._confirm), ("sync", self._sync)]
+        for name, target in targets:
             thread = threading.Thread(target=target, name=name, daemon=True)
             thread.start()
             self.threads.append(thread)
@@ -160,6 +173,33 @@ cdef class Engine(CoreEngine):
                     mailbox_poke(self.core.mailbox)
                 elif not failure_is_reported(self.core.shared.failure):
                     fila_futex_wait(&self.commit_word, 0, COMMIT_PARK_NS)
+
+    def _confirm(self):
+        """As _commit, of a group's owner."""
+        cdef StoreFailure* failure = self.core.shared.failure
+        cdef Group* group = self.core.shared.group
+        with nogil:
+            while not fila_seq_load(&self.stopping_threads) and atomic_load(&group.state) == GROUP_OWNS:
+                if failure_is_reported(failure):
+                    with gil:
+                        _give_up(failure.error.status, self.failure())
+                if group_confirm(self.core, CONFIRM_WAIT_MS):
+                    mailbox_poke(self.core.mailbox)
+        if group.state != GROUP_OWNS:
+            self.term_over.set()
+
+    def _sync(self):
+        """What a power cut takes back is in the log, and comes back from there."""
+        cdef StoreError error
+        cdef int64_t waited_ns = 0
+        with nogil:
+            while not fila_seq_load(&self.stopping_threads):
+                fila_sleep(SYNC_LOOK_NS)
+                waited_ns += SYNC_LOOK_NS
+                if waited_ns >= COMMIT_PARK_NS:
+                    waited_ns = 0
+                    if store_sync(self.core.store, &error) == STORE_FAILED:
+                        failure_report(self.core.shared.failure, &error)
 
     def _read(self):
         with nogil:

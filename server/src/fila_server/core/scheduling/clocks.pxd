@@ -83,8 +83,10 @@ cdef inline uint32_t no_room_ms(Core* core, Channel* channel) noexcept nogil:
     cdef uint32_t stretch = 0 if channel.has_room else core.mono_ms - channel.no_room_since_ms
     return channel.no_room_ms + (stretch if stretch >= NO_ROOM_MS else 0)
 
-# A delivery took this much cost while flows of this weight were on the ring.
-cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t weight) noexcept nogil
+# A delivery took this much cost while flows of this weight were on the ring; of it, what went within
+# committed rates is nobody's share.
+cdef void channel_served(
+    Core* core, Channel* channel, uint64_t cost, uint64_t committed, uint64_t weight) noexcept nogil
 
 # A delivery that was charged so much came back uncounted.
 cdef void cost_returned(Core* core, Flow* flow, uint32_t cost) noexcept nogil

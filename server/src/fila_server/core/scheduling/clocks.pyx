@@ -63,10 +63,11 @@ cdef inline void _add(Channel* channel, KeyClock* row, int column, double amount
         row.hour.now[column] += amount
 
 
-cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t weight) noexcept nogil:
+cdef void channel_served(
+        Core* core, Channel* channel, uint64_t cost, uint64_t committed, uint64_t weight) noexcept nogil:
     _turn(core, &channel.hour)
     channel.hour.now[HOUR_SERVED] += <double> cost
-    channel.virtual += <double> cost / <double> (weight if weight else 1)
+    channel.virtual += <double> (cost - committed) / <double> (weight if weight else 1)
 
 
 # --- accounting ------------------------------------------------------------------------------

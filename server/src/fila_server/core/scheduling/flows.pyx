@@ -4,8 +4,9 @@ from libc.stdint cimport uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.scheduling.allowances cimport first_turn_end, key_extras
 from fila_server.core.scheduling.clocks cimport clock_begin, clock_end, clock_note
-from fila_server.core.scheduling.eligibility cimport flow_join, flow_park, flow_rest, flow_stopped, key_extras
+from fila_server.core.scheduling.eligibility cimport flow_join, flow_park, flow_rest, flow_stopped
 from fila_server.core.scheduling.keeping cimport keep_ends
 from fila_server.core.scheduling.throttle cimport set_release
 from fila_server.core.scheduling.tokens cimport (
@@ -13,7 +14,8 @@ from fila_server.core.scheduling.tokens cimport (
 )
 from fila_server.core.scheduling.waiters cimport subqueue_rank, waiters_leave
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
-from fila_server.core.state.paths cimport flow_retrying, key_weight
+from fila_server.core.state.paths cimport flow_first_turn, flow_retrying, key_weight
+from fila_server.core.state.pending cimport FirstTurn
 from fila_server.core.state.state cimport Subqueues, ThrottleKey, Waiter
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.fifo cimport Placed, fifo_first
@@ -88,6 +90,9 @@ cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil:
 cdef void flow_free(Core* core, Flow* flow) noexcept nogil:
     """Unlinked from its key by the caller."""
     cdef Map64* index = _index_of(flow.key)
+    cdef FirstTurn* first = flow_first_turn(flow)
+    if first != NULL:
+        first_turn_end(core, first)
     if index != NULL:
         map64_remove(index, <uint64_t> flow.channel)
         if index.count == 0:
@@ -110,28 +115,36 @@ cdef void flow_free(Core* core, Flow* flow) noexcept nogil:
 
 # --- sub-queues ----------------------------------------------------------------------------
 
-cdef Subqueue* subqueue_of(Core* core, Flow* flow, ThrottleSet* set) noexcept nogil:
+cdef inline uint64_t _kind(ThrottleSet* set, uint32_t priority) noexcept nogil:
+    """A set's address ends in zeros."""
+    return <uint64_t> set | priority
+
+
+cdef Subqueue* subqueue_of(Core* core, Flow* flow, ThrottleSet* set, uint32_t priority) noexcept nogil:
     cdef Subqueue* sub = NULL
+    if set == NULL:
+        set = &core.no_throttle_keys
     if flow.subqueues == NULL:
         flow.subqueues = <Subqueues*> must_malloc(sizeof(Subqueues))
         flow.subqueues.first = NULL
         flow.subqueues.eligible = NULL
         flow.subqueues.waiting = 0
-        map64_init(&flow.subqueues.by_set)
+        map64_init(&flow.subqueues.by_kind)
         map64_init(&flow.subqueues.waiter_by_bucket)
     else:
-        sub = <Subqueue*> map64_get(&flow.subqueues.by_set, <uint64_t> set)
+        sub = <Subqueue*> map64_get(&flow.subqueues.by_kind, _kind(set, priority))
     if sub == NULL:
         sub = <Subqueue*> must_malloc(sizeof(Subqueue))
         memset(sub, 0, sizeof(Subqueue))
         sub.flow = flow
         sub.set = set
+        sub.priority = <uint8_t> priority
         set.refs += 1
         sub.sibling = flow.subqueues.first
         if sub.sibling != NULL:
             sub.sibling.sibling_prev = sub
         flow.subqueues.first = sub
-        map64_put(&flow.subqueues.by_set, <uint64_t> set, sub)
+        map64_put(&flow.subqueues.by_kind, _kind(set, priority), sub)
         core.index_bytes += sizeof(Subqueue)
     return sub
 
@@ -148,9 +161,9 @@ cdef void subqueue_free(Core* core, Subqueue* sub) noexcept nogil:
         sub.sibling_prev.sibling = sub.sibling
     else:
         flow.subqueues.first = sub.sibling
-    map64_remove(&flow.subqueues.by_set, <uint64_t> sub.set)
+    map64_remove(&flow.subqueues.by_kind, _kind(sub.set, sub.priority))
     if flow.subqueues.first == NULL:
-        map64_free(&flow.subqueues.by_set)
+        map64_free(&flow.subqueues.by_kind)
         free(flow.subqueues)
         flow.subqueues = NULL
     set_release(core, sub.set)
@@ -180,8 +193,11 @@ cdef void _stand_down(Core* core, Flow* flow) noexcept nogil:
 cdef void _reweigh(Flow* flow, uint32_t weight) noexcept nogil:
     """Wherever it takes turns."""
     cdef Waiter* waiter
+    cdef FirstTurn* first = flow_first_turn(flow)
     cdef uint32_t cursor = 0
     ring_reweigh(&flow.channel.ring, &flow.turn, weight)
+    if first != NULL:
+        ring_reweigh(flow.channel.committed, &first.turn, weight)
     if flow.subqueues == NULL:
         return
     while True:
@@ -192,7 +208,7 @@ cdef void _reweigh(Flow* flow, uint32_t weight) noexcept nogil:
 
 
 cdef bint _first_is_held(Flow* flow) noexcept nogil:
-    """Whether its lowest position stands in a bucket's line, and no token is spoken for it."""
+    """Whether its first message stands in a bucket's line, and no token is spoken for it."""
     cdef Subqueues* subs = flow.subqueues
     cdef Placed* plain = fifo_first(&flow.fifo)
     cdef Waiter* waiter

@@ -5,7 +5,7 @@ from fila_server.core.scheduling.parts cimport (
     Counted, parts_budget_has, parts_have, parts_rates_give_back, parts_rates_settle, parts_rates_take,
     parts_refill, parts_spend,
 )
-from fila_server.core.state.paths cimport entry_of
+from fila_server.core.state.paths cimport slot_cost
 from fila_server.core.state.state cimport Slot
 from fila_server.core.structures.bucket cimport bucket_give_back, bucket_has, bucket_refill, bucket_take
 from fila_server.core.structures.fifo cimport fifo_first
@@ -28,7 +28,7 @@ cdef bint _has(Core* core, ThrottleKey* key, uint64_t cost) noexcept nogil:
 cdef Subqueue* keep(Core* core, Subqueue* sub, ThrottleKey* refusing) noexcept nogil:
     cdef Subqueue* keeper = <Subqueue*> core.limit_table.keeper
     cdef ThrottleKey* key = sub.waiter.waiters.bucket
-    cdef uint64_t cost = entry_of(<Slot*> fifo_first(&sub.fifo)).cost
+    cdef uint64_t cost = slot_cost(<Slot*> fifo_first(&sub.fifo))
     cdef uint32_t i = 0
     if keeper == sub:
         keeper = NULL

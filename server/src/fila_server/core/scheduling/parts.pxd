@@ -7,7 +7,7 @@ What is *counted on* stands before a message: messages that the key has spoken f
 and what they should cost.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.state.limits cimport LimitTerms
 from fila_server.core.state.state cimport Core, ThrottleKey
@@ -43,6 +43,8 @@ cdef void parts_spend(ThrottleKey* key, uint64_t cost) noexcept nogil
 # Which of them has not enough for a message behind what is counted on: a Part; of several, what lasts
 # longest.
 cdef int parts_holding(Core* core, ThrottleKey* key, uint64_t cost, Counted before) noexcept nogil
+# Of its rates, by number from 1, the one that will have enough last.
+cdef uint32_t parts_last_rate(ThrottleKey* key, uint64_t cost, Counted before) noexcept nogil
 # When they will have enough, on the monotonic clock, if nothing is taken meanwhile; INT64_MAX: nobody can
 # know, since a lease must end, or nothing refills it.
 cdef int64_t parts_due_ns(Core* core, ThrottleKey* key, uint64_t cost, Counted before) noexcept nogil

@@ -116,17 +116,28 @@ cdef int64_t _period_ends_ns(Core* core, ThrottleKey* key) noexcept nogil:
     return core.mono_ns + max(ledger_ends_ms(&key.parts.ledger) - core.wall_ms, <int64_t> 1) * NS_PER_MS
 
 
+cdef inline int64_t _rate_due_ns(ThrottleKey* key, uint32_t i, uint64_t cost, Counted before) noexcept nogil:
+    cdef LimitRate* rate = &key.parts.terms.rates[i]
+    return bucket_amount_due_ns(_rate(key, i), _amount(rate.in_cost, cost), _before(rate.in_cost, before))
+
+
+cdef uint32_t parts_last_rate(ThrottleKey* key, uint64_t cost, Counted before) noexcept nogil:
+    cdef uint32_t i
+    cdef uint32_t last = 0
+    for i in range(1, key.parts.terms.rate_count):
+        if _rate_due_ns(key, i, cost, before) > _rate_due_ns(key, last, cost, before):
+            last = i
+    return last + 1
+
+
 cdef int64_t parts_due_ns(Core* core, ThrottleKey* key, uint64_t cost, Counted before) noexcept nogil:
     cdef LimitTerms* terms = &key.parts.terms
-    cdef LimitRate* rate
     cdef int64_t due_ns = core.mono_ns
     cdef uint32_t i
     if terms.slots and key.in_flight + before.messages >= <int64_t> terms.slots:
         return INT64_MAX
     for i in range(terms.rate_count):
-        rate = &terms.rates[i]
-        due_ns = max(due_ns, bucket_amount_due_ns(
-            _rate(key, i), _amount(rate.in_cost, cost), _before(rate.in_cost, before)))
+        due_ns = max(due_ns, _rate_due_ns(key, i, cost, before))
     if terms.amount > 0 and not ledger_has(
         &key.parts.ledger, _amount(terms.budget_in_cost, cost), _before(terms.budget_in_cost, before)
     ):

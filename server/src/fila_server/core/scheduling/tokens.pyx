@@ -7,7 +7,8 @@ takes what the others of its set have. Who then finds none wants one anew, with 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 
 from fila_server.core.scheduling.clocks cimport channel_room
-from fila_server.core.scheduling.eligibility cimport flow_join, rate_limit_refund
+from fila_server.core.scheduling.allowances cimport rate_limit_refund
+from fila_server.core.scheduling.eligibility cimport flow_again, flow_join
 from fila_server.core.scheduling.following cimport following_takes, key_follows
 from fila_server.core.scheduling.keeping cimport (
     is_kept, keep, keep_ends, keeper_at, rest_has, rest_pay, ticket_take,
@@ -21,7 +22,7 @@ from fila_server.core.scheduling.waiters cimport (
     waiters_turn,
 )
 from fila_server.core.state.limits cimport LimitTable
-from fila_server.core.state.paths cimport entry_of, key_rate_limit, share_of, waiter_first
+from fila_server.core.state.paths cimport entry_of, key_rate_limit, share_of, slot_cost, waiter_first
 from fila_server.core.state.pending cimport KeyRateLimit
 from fila_server.core.state.state cimport Flow, ThrottleSet, Waiter, Waiters
 from fila_server.core.structures.bucket cimport (
@@ -32,7 +33,7 @@ from fila_server.core.structures.fifo cimport fifo_first
 from fila_server.core.structures.ledger cimport Ledger
 from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.structures.ring cimport (
-    DEFERRED, Turn, ring_afford, ring_again, ring_charge, ring_refund, ring_turn, ring_yield,
+    Turn, ring_afford, ring_charge, ring_refund, ring_turn, ring_yield,
 )
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
 
@@ -65,7 +66,7 @@ cdef inline bint _has_for(ThrottleKey* bucket, Subqueue* sub) noexcept nogil:
 
 
 cdef inline uint64_t _first_cost(Subqueue* sub) noexcept nogil:
-    return entry_of(<Slot*> fifo_first(&sub.fifo)).cost
+    return slot_cost(<Slot*> fifo_first(&sub.fifo))
 
 
 cdef double _wait_s(Core* core, ThrottleKey* bucket, Subqueue* sub) noexcept nogil:
@@ -139,10 +140,11 @@ cdef void subqueue_leave(Core* core, Subqueue* sub) noexcept nogil:
 
 cdef void subqueue_changed(Core* core, Subqueue* sub) noexcept nogil:
     cdef ThrottleKey* bucket
-    subqueue_rank(sub)
+    cdef bint is_another = subqueue_rank(sub)       # a limit of parts waits until it has what that one costs
     if sub.waiter != NULL:
         bucket = sub.waiter.waiters.bucket
-        if waiter_changed(core, sub.waiter) and bucket.waiting:
+        is_another = is_another and bucket.parts != NULL
+        if (waiter_changed(core, sub.waiter) or is_another) and bucket.waiting:
             bucket_wake(core, bucket)
 
 
@@ -158,19 +160,19 @@ cdef void slot_pay(Core* core, Slot* slot) noexcept nogil:
         return
     set = sub.set
     if sub.waiter != NULL:
-        waiter_spend(core, sub.waiter, entry_of(slot).cost)
+        waiter_spend(core, sub.waiter, slot_cost(slot))
     sub.ticket = 0
     for i in range(set.count):
         bucket = set.members[i]
         if bucket.charged:
             spent = bucket.parts.ledger.spent if bucket.parts != NULL else 0
             if is_kept(sub, i):
-                rest_pay(core, sub, i, entry_of(slot).cost)
+                rest_pay(core, sub, i, slot_cost(slot))
                 bucket.in_flight -= 1           # which it had kept, too
             elif bucket.parts == NULL:
                 bucket_take(&bucket.bucket)
             else:
-                _parts_pay(core, bucket, entry_of(slot).cost)
+                _parts_pay(core, bucket, slot_cost(slot))
             if bucket.parts != NULL and bucket.parts.terms.amount > 0:
                 _budget_looked_at(core, bucket, spent)
             bucket.passed += 1
@@ -263,9 +265,9 @@ cdef void slot_refund(Core* core, Slot* slot, Flow* flow) noexcept nogil:
         if flow.subqueues != NULL:
             waiter = <Waiter*> map64_get(&flow.subqueues.waiter_by_bucket, <uint64_t> bucket)
             if waiter != NULL:                  # it pays for the message again when that goes again
-                ring_refund(&waiter.waiters.ring, &waiter.turn, entry_of(slot).cost)
+                ring_refund(&waiter.waiters.ring, &waiter.turn, slot_cost(slot))
         if bucket.parts != NULL:
-            parts_give_back(bucket, entry_of(slot).cost)
+            parts_give_back(bucket, slot_cost(slot))
         else:
             bucket_give_back(&bucket.bucket)
         bucket_used(core, bucket)
@@ -408,8 +410,8 @@ cdef void _goes(Core* core, Subqueue* sub) noexcept nogil:
     if not flow.joined:
         # Parked for want of a token alone: a flow that is stopped by pause, cap or rate stands in no line.
         flow_join(core, flow)
-    elif flow.turn.place == DEFERRED and flow.subqueues.eligible == &sub.node:
-        ring_again(&flow.channel.ring, &flow.turn)      # it stands before what the flow saves for
+    elif flow.subqueues.eligible == &sub.node:
+        flow_again(flow)                # it stands before what the flow saves for
 
 
 cdef void _arm(Core* core, ThrottleKey* bucket) noexcept nogil:

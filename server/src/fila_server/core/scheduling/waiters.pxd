@@ -34,7 +34,8 @@ cdef inline void subqueue_counts(Subqueue* sub, int change) noexcept nogil:
             sub.flow.subqueues.waiting += change
 
 cdef void waiters_join(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept nogil
-# True: it gave up tokens that were spoken for. It stands among nobody until subqueue_rank.
+# True: its line is to be woken, since it gave up tokens that were spoken for, or since a limit of several
+# parts may have waited until it has enough for this very message. It stands among nobody until subqueue_rank.
 cdef bint waiters_leave(Core* core, Subqueue* sub) noexcept nogil
 
 # Its messages or tokens became more or fewer: may it go, does it want a token? True: it does now, or it gave
@@ -50,4 +51,4 @@ cdef void waiter_spend(Core* core, Waiter* waiter, uint64_t cost) noexcept nogil
 cdef void waiter_withdraw(Core* core, Waiter* waiter) noexcept nogil
 
 # Its first message changed: keeps its place among those that may go, or among those held.
-cdef void subqueue_rank(Subqueue* sub) noexcept nogil
+cdef bint subqueue_rank(Subqueue* sub) noexcept nogil

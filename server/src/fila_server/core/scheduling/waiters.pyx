@@ -6,7 +6,7 @@ from libc.string cimport memset
 
 from fila_server.core.scheduling.clocks cimport clock_note
 from fila_server.core.scheduling.waits cimport sub_is_held
-from fila_server.core.state.paths cimport entry_of, subqueue_waits, waiter_first
+from fila_server.core.state.paths cimport rank_of, slot_cost, subqueue_waits, waiter_first
 from fila_server.core.state.state cimport Channel, Flow, Slot
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.fifo cimport fifo_first
@@ -123,15 +123,16 @@ cdef inline void _saves_anew(Waiter* waiter) noexcept nogil:
     ring_again(&waiter.waiters.ring, &waiter.turn)
 
 
-cdef void subqueue_rank(Subqueue* sub) noexcept nogil:
-    cdef int64_t position = fifo_first(&sub.fifo).position
-    if sub.node.in_heap and sub.node.rank == position:
-        return
+cdef bint subqueue_rank(Subqueue* sub) noexcept nogil:
+    cdef int64_t rank = rank_of(fifo_first(&sub.fifo).position, sub.priority)
+    if sub.node.in_heap and sub.node.rank == rank:
+        return False
     _lift(sub)
-    sub.node.rank = position
+    sub.node.rank = rank
     _stand(sub)
     if sub.waiter != NULL:
         _saves_anew(sub.waiter)
+    return True
 
 
 cdef void _begins_to_wait(Core* core, Subqueue* sub) noexcept nogil:
@@ -179,6 +180,7 @@ cdef void waiters_join(Core* core, Subqueue* sub, ThrottleKey* bucket) noexcept 
 
 cdef bint waiters_leave(Core* core, Subqueue* sub) noexcept nogil:
     cdef Waiter* waiter = sub.waiter
+    cdef bint is_first_awaited = waiter.waiters.bucket.parts != NULL and waiter_first(waiter) == sub
     if waiter_first(waiter) == sub:
         _saves_anew(waiter)
     _lift(sub)
@@ -189,7 +191,7 @@ cdef bint waiters_leave(Core* core, Subqueue* sub) noexcept nogil:
     sub.waiter = NULL
     waiter.messages -= sub.count
     waiter.waiters.messages -= sub.count
-    return waiter_changed(core, waiter)
+    return waiter_changed(core, waiter) or is_first_awaited
 
 
 # --- tokens ----------------------------------------------------------------------------------
@@ -257,7 +259,7 @@ cdef bint waiter_changed(Core* core, Waiter* waiter) noexcept nogil:
 
 cdef inline int64_t _charge_for(Waiter* waiter) noexcept nogil:
     """What its next token takes from its deficit: what its message costs, and what it owes."""
-    cdef int64_t thought = entry_of(<Slot*> fifo_first(&waiter_first(waiter).fifo)).cost
+    cdef int64_t thought = slot_cost(<Slot*> fifo_first(&waiter_first(waiter).fifo))
     return max(thought + waiter.owed, <int64_t> 0)
 
 
@@ -277,7 +279,7 @@ cdef Waiter* waiters_speak(Core* core, Waiters* waiters) noexcept nogil:
     cdef int64_t thought, charged
     if waiter == NULL:
         return NULL
-    thought = entry_of(<Slot*> fifo_first(&waiter_first(waiter).fifo)).cost
+    thought = slot_cost(<Slot*> fifo_first(&waiter_first(waiter).fifo))
     charged = _charge_for(waiter)
     ring_charge(&waiters.ring, &waiter.turn, charged)
     waiter.owed += thought - charged

@@ -7,7 +7,7 @@ from libc.string cimport memset
 from fila_server.core.history.decisions cimport RELEASED, THROTTLED, Detail, held, slot_decided
 from fila_server.core.scheduling.clocks cimport no_room_ms
 from fila_server.core.state.kinds cimport PARKED_PAUSED
-from fila_server.core.state.paths cimport entry_of, share_of, subqueue_waits
+from fila_server.core.state.paths cimport share_of, slot_cost, subqueue_waits
 from fila_server.core.state.pending cimport Wait
 from fila_server.core.structures.fifo cimport fifo_first
 
@@ -78,12 +78,12 @@ cdef void sub_gains(Core* core, Slot* slot, Subqueue* sub) noexcept nogil:
     cdef Detail detail
     if core.history == NULL:
         return
-    sub.cost += entry_of(slot).cost
+    sub.cost += slot_cost(slot)
     if sub.held == 0:
         return
     # Those before it wait for a token, so it does.
     sub.held += 1
-    sub.held_cost += entry_of(slot).cost
+    sub.held_cost += slot_cost(slot)
     memset(&detail, 0, sizeof(Detail))
     detail.bucket = &sub.held_by.text
     slot_decided(core, THROTTLED, slot, &detail)
@@ -93,11 +93,11 @@ cdef void sub_loses(Core* core, Slot* slot, Subqueue* sub) noexcept nogil:
     cdef Detail detail
     if core.history == NULL:
         return
-    sub.cost -= min(sub.cost, <unsigned long> entry_of(slot).cost)
+    sub.cost -= min(sub.cost, <unsigned long> slot_cost(slot))
     if sub.held == 0:
         return
     sub.held -= 1
-    sub.held_cost -= min(sub.held_cost, <unsigned long> entry_of(slot).cost)
+    sub.held_cost -= min(sub.held_cost, <unsigned long> slot_cost(slot))
     memset(&detail, 0, sizeof(Detail))
     detail.bucket = &sub.held_by.text
     detail.held_ms = wait_of(core, slot, sub.flow, sub).throttle_ms

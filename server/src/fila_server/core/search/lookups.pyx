@@ -65,10 +65,10 @@ cdef void _seek_by_key(Core* core, Queue* queue, Slice tenant, Slice key, Sought
         key.at, key.length = own.data, <uint32_t> own.length
     row = dedup_find(core, queue, key)
     buffer_free(&own)
-    if row == NULL or row.offset == 0:          # or it is being stored with this pass
+    if row == NULL or row.known.offset == 0:    # or it is being stored with this pass
         sought.outcome = NOT_FOUND
         return
-    sought.id_high, sought.id_low = row.id_high, row.id_low
+    sought.id_high, sought.id_low = row.known.id_high, row.known.id_low
 
 
 cdef void _name(Core* core, Queue* queue, Lookup* lookup) noexcept nogil:

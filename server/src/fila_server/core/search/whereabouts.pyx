@@ -4,16 +4,18 @@ both is told by its position: positions only grow, and not for its key alone, so
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from fila_server.core.admin.explain cimport put_blocking_part
+from fila_server.core.admin.peek cimport reported_state
 from fila_server.core.admin.step_budget cimport STEPS_PER_WORK
 from fila_server.core.index.last_errors cimport last_error
 from fila_server.core.protocol cimport v1
 from fila_server.core.protocol.protobuf cimport (
-    put_number_field, put_text_field, put_timestamp_field, put_uuid,
+    PRIORITY_USUAL, put_number_field, put_priority_field, put_text_field, put_timestamp_field, put_uuid,
 )
 from fila_server.core.scheduling.flows cimport flow_find
-from fila_server.core.state.kinds cimport DECIDING, DELAYED, LEASED
+from fila_server.core.state.kinds cimport DELAYED, LEASED
 from fila_server.core.state.paths cimport (
-    entry_of, frame_enqueued_ms, frame_id, frame_of, frame_offset, share_of, subqueue_waits,
+    entry_of, entry_priority, frame_enqueued_ms, frame_id, frame_of, frame_offset, share_of, subqueue_waits,
 )
 from fila_server.core.state.state cimport Consumer, Delay, Flow, Lease, Subqueue
 from fila_server.core.structures.buffer cimport Slice, buffer_free, buffer_init
@@ -23,11 +25,13 @@ from fila_server.core.structures.heap cimport HeapNode
 cdef enum:
     COUNTED_MAX = 10000             # messages, from either end
 
-cdef struct Count:                  # of a key's messages before one position
+cdef struct Count:                  # of a key's messages before one position, of its priority
     int64_t  position
     uint32_t left                   # steps
     uint64_t before, behind
     int64_t  lowest, highest        # positions of the first and last message of any fifo
+    uint32_t priority
+    uint64_t higher, alike          # messages of the key with a higher priority, and with this one
 
 
 # --- place -----------------------------------------------------------------------------------
@@ -73,34 +77,72 @@ cdef void _count_from_behind(Fifo* fifo, Count* count) noexcept nogil:
         placed = placed.prev
 
 
+cdef inline uint32_t _stands_with(Slot* slot) noexcept nogil:
+    """The priority by which it stands in its flow: in a dead-letter queue none counts."""
+    return (<Subqueue*> slot.owner).priority if slot.owner != NULL else PRIORITY_USUAL
+
+
+cdef inline void _add(Count* count, uint32_t priority, uint64_t messages) noexcept nogil:
+    if priority > count.priority:
+        count.higher += messages
+    elif priority == count.priority:
+        count.alike += messages
+
+
+cdef void _count_by_priority(Flow* flow, Count* count) noexcept nogil:
+    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    cdef uint64_t plain = flow.backlog
+    count.higher = count.alike = 0
+    while sub != NULL and count.left:
+        count.left -= 1
+        _add(count, sub.priority, sub.count)
+        plain -= sub.count
+        sub = sub.sibling
+    _add(count, PRIORITY_USUAL, plain)
+
+
+cdef bint _higher_goes_first(Flow* flow, uint32_t priority) noexcept nogil:
+    """A message of a higher priority may go, whatever else holds the key back."""
+    cdef Subqueue* first = <Subqueue*> flow.subqueues.eligible if flow.subqueues != NULL else NULL
+    if first != NULL and first.priority > priority:
+        return True
+    return priority < PRIORITY_USUAL and fifo_first(&flow.fifo) != NULL
+
+
 cdef uint64_t _place(Core* core, Slot* slot, Flow* flow, bint* is_estimated) noexcept nogil:
     cdef Count count
     cdef Subqueue* sub
+    count.priority = _stands_with(slot)
     count.position, count.left = slot.place.position, COUNTED_MAX
     count.before = count.behind = 0
     count.lowest, count.highest = -1, 0
-    _count_fifo(&flow.fifo, &count)
+    _count_by_priority(flow, &count)
+    if count.priority == PRIORITY_USUAL:
+        _count_fifo(&flow.fifo, &count)
     sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     while sub != NULL and count.left:
         count.left -= 1
-        _count_fifo(&sub.fifo, &count)
+        if sub.priority == count.priority:
+            _count_fifo(&sub.fifo, &count)
         sub = sub.sibling
     core.counters.walked += COUNTED_MAX - count.left
     core.counters.work += (COUNTED_MAX - count.left) // STEPS_PER_WORK
     if count.left:
-        return count.before + 1
+        return count.higher + count.before + 1
     count.left = COUNTED_MAX
-    _count_from_behind(&flow.fifo, &count)
+    if count.priority == PRIORITY_USUAL:
+        _count_from_behind(&flow.fifo, &count)
     sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     while sub != NULL and count.left:
         count.left -= 1
-        _count_from_behind(&sub.fifo, &count)
+        if sub.priority == count.priority:
+            _count_from_behind(&sub.fifo, &count)
         sub = sub.sibling
-    if count.left and flow.backlog > count.behind:
-        return flow.backlog - count.behind
+    if count.left and count.alike > count.behind:
+        return count.higher + count.alike - count.behind
     is_estimated[0] = True
-    return 1 + <uint64_t> (
-        <double> max(count.position - count.lowest, <int64_t> 0) * max(flow.backlog - 1, <uint32_t> 0)
+    return count.higher + 1 + <uint64_t> (
+        <double> max(count.position - count.lowest, <int64_t> 0) * max(<int64_t> count.alike - 1, <int64_t> 0)
         / max(count.highest - count.lowest, <int64_t> 1))
 
 
@@ -117,6 +159,10 @@ cdef void _put_waiting(Core* core, Buffer* b, Slot* slot) noexcept nogil:
         put_number_field(b, v1.GET_MESSAGE_RESPONSE_CAUSE, v1.EXPLAIN_KEY_RESPONSE_STATE_THROTTLED)
         name.at, name.length = sub.waiter.waiters.bucket.text.bytes, sub.waiter.waiters.bucket.text.length
         put_text_field(b, v1.GET_MESSAGE_RESPONSE_BLOCKING_BUCKET, name)
+        put_blocking_part(
+            core, b, sub, v1.GET_MESSAGE_RESPONSE_BLOCKING_PART, v1.GET_MESSAGE_RESPONSE_BLOCKING_RATE)
+    elif _higher_goes_first(flow, _stands_with(slot)):
+        put_number_field(b, v1.GET_MESSAGE_RESPONSE_CAUSE, v1.EXPLAIN_KEY_RESPONSE_STATE_HIGHER_FIRST)
 
 
 cdef void _put_leased(Buffer* b, Lease* lease) noexcept nogil:
@@ -132,18 +178,28 @@ cdef void _put_leased(Buffer* b, Lease* lease) noexcept nogil:
     put_text_field(b, v1.GET_MESSAGE_RESPONSE_CONSUMER_NAME, name)
 
 
+cdef void _put_delayed(Core* core, Buffer* b, Delay* delay) noexcept nogil:
+    cdef Buffer id
+    cdef Slice text
+    cdef uint64_t high, low
+    put_timestamp_field(b, v1.GET_MESSAGE_RESPONSE_UNTIL, delay.due_ms)
+    if delay.behind == NULL:
+        return
+    put_number_field(b, v1.GET_MESSAGE_RESPONSE_CAUSE, v1.EXPLAIN_KEY_RESPONSE_STATE_SUCCEEDS)
+    frame_id(frame_of(delay.behind.slot), delay.behind.slot.index, &high, &low)
+    buffer_init(&id)
+    put_uuid(&id, high, low)
+    text.at, text.length = id.data, <uint32_t> id.length
+    put_text_field(b, v1.GET_MESSAGE_RESPONSE_WAITS_FOR, text)
+    buffer_free(&id)
+
+
 cdef void whereabouts_put(Core* core, Buffer* b, Slot* slot) noexcept nogil:
-    cdef int state = v1.GET_MESSAGE_RESPONSE_STATE_WAITING
+    cdef int state = reported_state(slot)
     cdef Slice text
     cdef Slice error = last_error(core, slot)
     cdef Buffer id
     cdef uint64_t high, low
-    if slot.state == DELAYED:
-        state = v1.GET_MESSAGE_RESPONSE_STATE_DELAYED
-    elif slot.state == LEASED:
-        state = v1.GET_MESSAGE_RESPONSE_STATE_LEASED
-    elif slot.state == DECIDING:
-        state = v1.GET_MESSAGE_RESPONSE_STATE_DECIDING
     put_number_field(b, v1.GET_MESSAGE_RESPONSE_STATE, state)
     frame_id(frame_of(slot), slot.index, &high, &low)
     buffer_init(&id)
@@ -157,10 +213,11 @@ cdef void whereabouts_put(Core* core, Buffer* b, Slot* slot) noexcept nogil:
     put_timestamp_field(
         b, v1.GET_MESSAGE_RESPONSE_ENQUEUED_AT, frame_enqueued_ms(frame_of(slot), slot.index))
     put_number_field(b, v1.GET_MESSAGE_RESPONSE_ATTEMPTS, slot.attempts)
+    put_priority_field(b, v1.GET_MESSAGE_RESPONSE_PRIORITY, entry_priority(entry_of(slot)))
     if error.length:
         put_text_field(b, v1.GET_MESSAGE_RESPONSE_LAST_ERROR, error)
     if slot.state == DELAYED:
-        put_timestamp_field(b, v1.GET_MESSAGE_RESPONSE_UNTIL, (<Delay*> slot.owner).due_ms)
+        _put_delayed(core, b, <Delay*> slot.owner)
     elif slot.state == LEASED and slot.owner != NULL:
         _put_leased(b, <Lease*> slot.owner)
     elif state == v1.GET_MESSAGE_RESPONSE_STATE_WAITING:

@@ -37,6 +37,7 @@ cdef enum Parked:       # why a flow with a backlog is not on the ring
 cdef enum OwnWord:      # KeyExtras.own: what an operator said of a key, a number or none
     OWN_CAP = 1
     OWN_RATE = 2
+    OWN_COMMITTED = 4
 
 cdef enum SlotMark:     # Slot.marks: bits, and above them how often it came back uncounted, up to 31
     RECORDED = 1        # a STATES record exists

@@ -3,6 +3,7 @@ that know the state. A module that looks into one takes it from where it is decl
 """
 
 cdef extern from *:
+    struct Group "fila_group"                   # runtime/confirming
     struct History "fila_history"               # threads/blocks
     struct Load "fila_load"                     # threads/reader
     struct Loader "fila_loader"

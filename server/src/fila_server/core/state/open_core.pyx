@@ -10,3 +10,9 @@ cdef class OpenCore:
         self.core = NULL
         self.is_open = False
         self.readers_changed = threading.Condition()
+
+    cdef uint64_t look(self) noexcept nogil:
+        return 0
+
+    cdef Look looked(self, uint64_t look) noexcept nogil:
+        return LOOK_STANDS

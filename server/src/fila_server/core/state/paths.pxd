@@ -9,8 +9,9 @@ entry, from a name to its queue or channel.
 from libc.stddef cimport size_t
 from libc.stdint cimport UINT32_MAX, int64_t, uint32_t, uint64_t, uint8_t
 
-from fila_server.core.state.kinds cimport OWN_CAP, OWN_RATE, RETURNS_FROM_BIT
-from fila_server.core.state.pending cimport KeyRateLimit
+from fila_server.core.protocol.protobuf cimport PRIORITY_USUAL
+from fila_server.core.state.kinds cimport OWN_CAP, OWN_COMMITTED, OWN_RATE, RETURNS_FROM_BIT
+from fila_server.core.state.pending cimport Committed, FirstTurn, KeyRateLimit
 from fila_server.core.state.state cimport (
     Channel, Core, Entry, Flow, Frame, Key, Lease, Queue, Share, Slot, Subqueue, ThrottleKey, Waiter,
 )
@@ -29,6 +30,7 @@ cdef extern from *:
     size_t _timer_at "FILA_TIMER_AT" (ThrottleKey* bucket) nogil
 
 cdef enum:
+    COST_BITS = 30                      # of Entry.cost_bits; above them is the priority, the usual one as 0
     FAILURES_QUIET_S = 900              # failures that are further apart are told apart
 
 cdef Queue* queue_find(Core* core, Slice name) noexcept nogil
@@ -50,6 +52,31 @@ cdef inline Frame* frame_of(Slot* slot) noexcept nogil:
 
 cdef inline Entry* entry_of(Slot* slot) noexcept nogil:
     return &share_of(slot).frame.entries[slot.index]
+
+cdef inline uint32_t cost_bits_of(uint32_t cost, uint32_t priority) noexcept nogil:
+    return cost | (priority ^ PRIORITY_USUAL) << COST_BITS
+
+cdef inline uint32_t bits_cost(uint64_t cost_bits) noexcept nogil:
+    return <uint32_t> cost_bits & ((<uint32_t> 1 << COST_BITS) - 1)
+
+cdef inline uint32_t bits_priority(uint64_t cost_bits) noexcept nogil:
+    return <uint32_t> cost_bits >> COST_BITS ^ PRIORITY_USUAL
+
+cdef inline uint32_t entry_cost(const Entry* entry) noexcept nogil:
+    return bits_cost(entry.cost_bits)
+
+cdef inline uint32_t entry_priority(const Entry* entry) noexcept nogil:
+    return bits_priority(entry.cost_bits)
+
+cdef inline uint32_t slot_cost(Slot* slot) noexcept nogil:
+    return entry_cost(entry_of(slot))
+
+cdef inline int64_t rank_of(int64_t position, uint32_t priority) noexcept nogil:
+    """Lower goes first: the priority stands above the position, and the usual one adds nothing."""
+    return position + ((PRIORITY_USUAL - <int64_t> priority) << 60)
+
+cdef inline int64_t slot_rank(Slot* slot) noexcept nogil:
+    return rank_of(slot.place.position, entry_priority(entry_of(slot)))
 
 cdef inline uint64_t frame_offset(Frame* frame, uint32_t index) noexcept nogil:
     if frame.own_ids != NULL:
@@ -91,6 +118,16 @@ cdef inline KeyRateLimit* key_rate_limit(Key* key) noexcept nogil:
     """Its rate, by an operator's word or by default; or NULL."""
     return key.extras.rate_limit if key.extras != NULL else NULL
 
+cdef inline Committed* key_committed(Key* key) noexcept nogil:
+    """Its committed rate, by an operator's word or by default; or NULL."""
+    return key.extras.committed if key.extras != NULL else NULL
+
+cdef inline FirstTurn* flow_first_turn(Flow* flow) noexcept nogil:
+    """Its turn among those within their committed rate; NULL where it has had none."""
+    if flow.channel.committed == NULL or key_committed(flow.key) == NULL:
+        return NULL
+    return <FirstTurn*> map64_get(&flow.key.extras.committed.turns, <uint64_t> flow.channel)
+
 cdef inline uint64_t flow_retrying(Flow* flow) noexcept nogil:
     """Failed messages of it that keep their place and wait for their retry."""
     if flow.key.extras == NULL or flow.key.extras.retrying.count == 0:
@@ -111,6 +148,9 @@ cdef inline bint cap_is_default(Key* key) noexcept nogil:
 
 cdef inline bint rate_is_default(Key* key) noexcept nogil:
     return key_rate_limit(key) != NULL and not key_own(key) & OWN_RATE
+
+cdef inline bint committed_is_default(Key* key) noexcept nogil:
+    return key_committed(key) != NULL and not key_own(key) & OWN_COMMITTED
 
 cdef inline bint key_has_policy(Key* key) noexcept nogil:
     """An operator set something: the key outlives its messages."""
@@ -152,7 +192,7 @@ cdef inline bint subqueue_waits(Subqueue* sub) noexcept nogil:
     return sub.waiter != NULL and sub.waiter.chosen != sub
 
 cdef inline Subqueue* waiter_first(Waiter* waiter) noexcept nogil:
-    """Of its sub-queues the one with the lowest position, whose first message has its next token."""
+    """Of its sub-queues the one with the lowest rank, whose first message has its next token."""
     return waiter.chosen if waiter.chosen != NULL else <Subqueue*> waiter.held
 
 cdef inline bint lease_is_gone(Lease* lease) noexcept nogil:

@@ -1,13 +1,14 @@
 """What waits for something: an answer for decisions, a failed message for its hook, a page for the disk; and
 the rows of two small tables, and what an entry says of itself where its frame can't."""
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.structures.bucket cimport Bucket
 from fila_server.core.structures.buffer cimport Buffer, Slice
 from fila_server.core.structures.fifo cimport Placed
 from fila_server.core.structures.heap cimport HeapNode
 from fila_server.core.structures.maps cimport Map64, Text
+from fila_server.core.structures.ring cimport Turn
 from fila_server.core.structures.timers cimport Timer
 from fila_server.core.threads.mailbox cimport Command
 
@@ -138,16 +139,50 @@ cdef struct KeyDefaulting:          # what queues' defaults for their keys leave
     HeapNode* resting               # KeyExtras of keys that no message names, until their buckets are full;
     uint32_t resting_count          # and how many
 
-cdef struct Dedup:
-    Text     text                   # first
-    Dedup*   next                   # in order of due_ns
+cdef struct Known:                  # what a dedup key stands for
     uint64_t id_high
     uint64_t id_low
     uint64_t offset
-    uint64_t epoch                  # durable once this one is
+    uint64_t batch                  # of new messages, in which its own is stored
     int64_t  began_ms               # on the wall clock, as stored; 0 in a record of before
     int64_t  expires_ms
     int64_t  due_ns                 # on the monotonic clock, which decides while the server runs; 0 = over
+    int64_t  first_ms, first_ns     # when the first of those came that its message replaced, on both clocks
+    uint64_t before                 # offset of the last one that gave way while it was leased; 0 = none did
+    bint     lasts                  # it is known as long as its message is pending, too
+
+cdef struct Dedup:
+    Text     text                   # first
+    Dedup*   next                   # in order of look_ns
+    int64_t  look_ns                # when to look whether it is over; with its window, or later
+    Known    known
+
+cdef struct Brought:                # a weight that a message gave its key, which the disk may refuse yet
+    void*    key                    # the Key
+    uint16_t weight, before
+    uint8_t  is_moved               # by a message that was moved, which is never refused
+    uint8_t  was_recorded           # Key.recorded, before it was put into the batch of messages
+
+cdef struct Renamed:                # a key that another message took over, which the disk may refuse yet
+    Dedup*   row
+    Known    before
+
+cdef struct Renames:
+    Renamed* rows
+    uint32_t count, capacity
+
+# A message that is about to take the place of another one in a channel: it has become visible, or the lease
+# behind which it waited has ended. Resolved before anything else looks (lifecycle/replacing.pyx).
+cdef struct Replacing:
+    uint64_t queue_number, channel_number
+    uint64_t offset                 # its own
+    uint64_t before                 # of the one that gives way; 0 = that one has ended
+    uint64_t place                  # where that one stood, then: an offset; 0 = it takes no place over
+    int64_t  due_ms, due_ns         # when its own delay ends, on both clocks; 0 = it has none
+
+cdef struct Replacings:             # in the order of their offsets
+    Replacing* rows
+    uint32_t count, capacity
 
 cdef struct Schedule:               # its definition is Python's; see index/schedules.pxd
     Text     text                   # first
@@ -160,12 +195,20 @@ cdef struct ConfigRow:
     uint32_t length
     char*    value
 
-cdef struct KeyRateLimit:           # the rate of one fairness key, see scheduling/eligibility.pxd
+cdef struct KeyRateLimit:           # the rate of one fairness key, see scheduling/allowances.pxd
     Timer    timer                  # first; the next token, while somebody waits for one; or, while its key
                                     # rests, when it is full
     void*    key                    # the Key it belongs to
     Bucket   bucket
     bint     wanted                 # somebody waits for a token, or was woken for one and took none yet
+
+cdef struct Committed:              # the rate of a fairness key that goes first while it has a token
+    KeyRateLimit limit              # first
+    Map64    turns                  # Channel's address -> FirstTurn
+
+cdef struct FirstTurn:              # a flow's turn among those within their committed rate
+    Turn     turn                   # first
+    void*    flow
 
 cdef struct KeyExtras:              # what few fairness keys have; made when first needed, gone with the key
     HeapNode place                  # first; while it is paused, in Queue.paused_keys, and while it rests, in
@@ -174,6 +217,7 @@ cdef struct KeyExtras:              # what few fairness keys have; made when fir
     uint8_t  own                    # OwnWords: the operator's; what is not among them is the queue's default
     uint8_t  rests                  # no message names the key, and its bucket is not full
     KeyRateLimit* rate_limit        # NULL = none
+    Committed* committed            # NULL = none
     Map64*   flows_by_channel       # NULL while it is used in few channels
     Map64    retrying               # by channel: failed messages that keep their place until the retry is due
 

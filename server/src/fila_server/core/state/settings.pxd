@@ -18,11 +18,13 @@ cdef struct Policy:                 # a queue's settings, parsed
     uint8_t  retry_fixed
     uint8_t  paused                 # nothing is delivered
     uint8_t  in_order               # of a key one message at a time, a failed one in its old place
+    uint8_t  producers_route        # they may say a message's fairness key, weight and cost
     uint64_t max_depth
     uint64_t max_bytes
     Slice    fairness_key_header    # slices of Queue.config
     Slice    weight_header
     Slice    cost_header
+    Slice    priority_header
     Slice    throttle_headers[16]
     uint32_t throttle_header_count
     Slice    key_limit              # with a fairness key behind it the name of a limit; empty = none
@@ -37,5 +39,6 @@ cdef struct Policy:                 # a queue's settings, parsed
     uint64_t dedup_window_ms
     uint64_t grace_ms               # how long a broken session may be resumed
     double   default_rate, default_burst    # of keys without an operator's word; a rate of 0 = none
+    double   default_committed      # the same; 0 = none
     uint32_t default_cap            # the same; 0 = none
     uint64_t idle_ms                # the queue is deleted after so long without use; 0 = never

@@ -4,7 +4,8 @@
     wanted, coming              scheduler                   commit, log readers
     durable                     commit                      scheduler, log readers
     stopping                    the thread that stops       scheduler
-    blocked                     scheduler                   submitting threads
+    blocked, log_stands         scheduler                   submitting threads
+    in_group, group             the opening                 scheduler and commit; group has a lock
     disk_level                  watch                       scheduler and submitting threads
     disk_free_bytes             watch                       metrics
     watch                       watch
@@ -21,7 +22,7 @@ Mailbox, outboxes and loader have locks of their own, and RocksDB has its own.
 from libc.stdint cimport uint64_t
 
 
-from fila_server.core.state.opaque cimport StoreFailure, Upkeep, Watch
+from fila_server.core.state.opaque cimport Group, StoreFailure, Upkeep, Watch
 
 cdef struct Shared:
     uint64_t coming                 # the newest epoch that may have something in the log
@@ -29,6 +30,9 @@ cdef struct Shared:
     uint64_t durable                # synced up to this epoch
     bint     stopping               # new messages are refused, and nothing is handed out any more
     bint     blocked                # the pass could not be written yet; nothing else runs until it is
+    bint     in_group               # what leaves waits until the log that copies share has it
+    Group*   group                  # NULL: a single node, or the replay of one of several
+    bint     log_stands             # it confirms nothing just now, so nothing more is appended
     uint64_t disk_level             # DiskLevel of the last look
     uint64_t disk_free_bytes
     Watch*   watch

@@ -25,7 +25,8 @@ from fila_server.core.state.opaque cimport (
     History, Loader, Outboxes, Store, StoreError, Traces, rocksdb_writebatch_t,
 )
 from fila_server.core.state.pending cimport (
-    Chore, Cohort, Decision, Dedup, Holder, KeyDefaulting, KeyExtras, LeaseGroup, Lookups, OwnIds, Page, Wait,
+    Brought, Chore, Cohort, Decision, Dedup, Holder, KeyDefaulting, KeyExtras, LeaseGroup, Lookups, OwnIds,
+    Page, Renames, Replacings, Wait,
 )
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.shared cimport Shared
@@ -79,7 +80,7 @@ cdef struct Waiter:                 # one flow's sub-queues that wait for one bu
     Waiters* waiters
     Flow*    flow
     Waiter   *next, *prev           # of the line
-    HeapNode* held                  # its sub-queues by the position of their first message, without `chosen`
+    HeapNode* held                  # its sub-queues by the rank of their first message, without `chosen`
     Subqueue* chosen                # may go: the lowest, while a token is spoken for it; NULL = none is
     uint64_t messages, tokens       # of its sub-queues; spoken for these
     int64_t  spoken, owed           # what these tokens' messages should cost; what those that went cost more
@@ -105,8 +106,8 @@ cdef struct KeyClock:                  # what is kept of a key in one channel, a
 cdef struct Flow:
     Turn     turn                   # first
     uint32_t backlog                # READY slots, held by a throttle or not; it fills the Turn's last word
-    Fifo     fifo                   # ready messages without throttle keys
-    Subqueues* subqueues            # NULL until a message with throttle keys comes
+    Fifo     fifo                   # ready messages of the usual priority without throttle keys
+    Subqueues* subqueues            # NULL until a message comes that does not go there
     Key*     key
     Channel* channel
     Flow*    next_of_key
@@ -137,32 +138,33 @@ cdef struct Key:                    # a fairness key of one queue
     KeyExtras* extras               # NULL for nearly every key
     Flow     first                  # of the channel that used it first; further channels' are made apart
 
-cdef struct Subqueue:               # a flow's ready messages that share one set of throttle keys
+cdef struct Subqueue:               # a flow's ready messages of one priority and set of throttle keys
     HeapNode node                   # first
     Fifo     fifo
-    uint32_t count, kept            # of its fifo; bits: the keys of its set of which it keeps something
+    uint32_t count                  # of its fifo
+    uint16_t kept                   # bits: the keys of its set of which it keeps something
+    uint8_t  priority
     uint32_t waiting_since_ms, waiting_ms # while it stands in a line, and what that adds up to
     uint64_t ticket                 # of when it first had to wait since a message of it went; 0 = it had not
     uint64_t cost, held, held_cost  # history: of all; messages told to be held; of those
     ThrottleKey* held_by            # history: the bucket that was told
     Flow*    flow
-    ThrottleSet* set
+    ThrottleSet* set                # Core.no_throttle_keys where it has none
     Waiter*  waiter                 # where it stands; NULL = in no line
     Subqueue *sibling, *sibling_prev        # of the flow
 
 cdef struct Subqueues:              # of one flow
     Subqueue* first
-    HeapNode* eligible              # those that may go, by the position of their first message
+    HeapNode* eligible              # those that may go, by the rank of their first message
     uint32_t waiting                # READY slots of those that stand in lines and may not go
-    Map64    by_set                 # ThrottleSet's address -> Subqueue
-    Map64    waiter_by_bucket       # ThrottleKey's address -> Waiter
+    Map64    by_kind, waiter_by_bucket  # ThrottleSet's address, priority -> Subqueue; ThrottleKey's -> Waiter
 
 cdef struct Entry:                  # what all channels share of one message
     Key*     key
     ThrottleSet* set                # NULL = none
     uint32_t at                     # where its headers and payload stand in the frame's bytes
     uint32_t length
-    uint32_t cost                   # thousandths
+    uint32_t cost_bits              # its cost, in thousandths, and its priority: entry_cost, entry_priority
     int32_t  enqueued_delta_ms      # enqueued_at - frame.appended_ms
 
 cdef struct Frame:
@@ -178,8 +180,7 @@ cdef struct Frame:
     uint32_t body_bytes, live_bytes
     uint8_t  loading, loaded_seen   # asked of the reader thread; read back once already
     uint8_t  has_expiries           # some entry has an Expiry
-    uint8_t  dying                  # goes with this pass
-    uint8_t  revealed               # its channels have their shares, or will by a rebuild
+    uint8_t  dying, revealed        # goes with this pass; its channels have shares, or will by a rebuild
     uint8_t  durable                # until it is revealed: not before its epoch is synced
     uint8_t  revealing              # some of its channels have their shares, and more are to come
     Decision* failures              # that wait for its bytes; a circle, and this the newest
@@ -213,8 +214,10 @@ cdef struct Share:                  # one channel's view of one frame
 cdef struct Delay:
     Timer    timer                  # first
     Slot*    slot
-    int64_t  due_ms
+    int64_t  due_ms                 # 0 = it waits for a lease's end alone, and its timer is not set
     bint     far, keeps_place       # see timer_step_ns; it failed, and goes back to where it stood
+    Lease*   behind                 # of the message that it replaces; NULL = of none, or it has just ended
+    uint64_t before                 # that message's offset; 0 = it waits for no lease
 
 cdef struct Lease:
     Timer    timer                  # first
@@ -226,9 +229,10 @@ cdef struct Lease:
     LeaseGroup* group
     Lease*   same_id                # neighbour in leased_ids
     Delivery* delivery              # until it was written
+    Delay*   successor              # of the message that replaces its own; NULL = none does
     uint32_t at                     # its place in the delivery
     uint8_t  extended, is_limited   # has a record of its own; counts at the throttle keys of its message
-    uint8_t  begun                  # its consumer works on it; from the delivery on where nobody tracks that
+    uint8_t  begun, committed       # its consumer works on it; it went within its key's committed rate
     int64_t  leased_ms, expires_ms
     int64_t  due_ns                 # when it ends; the timer may fire sooner, and is then set again
 
@@ -277,10 +281,12 @@ cdef struct Channel:
     Channel* next                   # of the queue
     uint64_t number                 # never used twice; a seek takes a new one
     uint64_t birth                  # its first number, which stays
+    Map64    places                 # by offset, of messages that stand where another one stood: its offset
     uint64_t start_offset           # entries below are not its own, or done
     uint64_t tail_from              # frames below are finished: where the next look for its tail begins
     int64_t  created_ms, touched_ms
     Ring     ring
+    Ring*    committed              # of FirstTurns, asked before it; NULL = none has stood there
     Consumer* turn                  # whose turn among the consumers
     Consumer* looked_from           # of those nobody had room since then; NULL = the look begins anew
     Consumer* away                  # consumers whose stream is gone and that still hold leases
@@ -325,23 +331,16 @@ cdef struct Directory:              # a queue's frames in offset order
 
 cdef struct Building:               # one message on its way into a frame
     Command* command
-    uint32_t item
+    uint32_t item, length
     Key*     key
     ThrottleSet* set
-    uint32_t cost, weight           # the latter is for its key
+    uint32_t cost_bits, weight      # the former as an Entry's; the latter is for its key
     const char* at
-    uint32_t length
-    int64_t  deliver_at_ms          # 0 = now
-    int64_t  expires_ms             # 0 = never
+    int64_t  deliver_at_ms, expires_ms      # 0 = now; never
     int64_t  enqueued_ms            # 0 = this pass
+    uint64_t replaces               # the offset of the message that gives way to it; 0 = none does
     uint64_t id_high, id_low        # 0 = a new id
     Channel* only                   # NULL = every channel
-
-cdef struct Brought:                # a weight that a message gave its key, which the disk may refuse yet
-    Key*     key
-    uint16_t weight, before
-    uint8_t  is_moved               # by a message that was moved, which is never refused
-    uint8_t  was_recorded           # Key.recorded, before it was put into the batch of messages
 
 cdef struct Builder:                # what meets in one pass for one queue becomes one frame
     Queue*   queue
@@ -435,6 +434,7 @@ cdef struct Core:
     uint64_t id_ms, id_sequence
     # --- tables
     TextMap  queues, throttle_keys, throttle_sets, config
+    ThrottleSet no_throttle_keys    # of sub-queues whose messages name none
     LimitTable limit_table
     Map64    queues_by_number, leases, holders, leased_ids      # the last: see leases.pxd
     Map64    consumers, decisions   # by token; by number
@@ -457,23 +457,24 @@ cdef struct Core:
     ThrottleKey* dirty_keys
     Builder  *builders, *movers
     Building* spare_items           # of a builder, for the next one that begins
-    uint32_t spare_capacity
+    uint32_t spare_capacity, pages_count    # of these items; of the pages below
     Effect   *passing, *passing_last        # answers of this pass
     Decision *unasked, *unasked_last        # bytes they waited for are here; oldest first
     uint64_t decision_number
     Page     *pages, *pages_last
-    uint32_t pages_count
     Lookups  lookups                # messages that calls name
     uint64_t loads_taken            # answers of the reader thread
     Queue    *gone, *gone_last, *revealing, *revealing_last     # taken apart; in turn to become visible
     Chore    *chores, *chores_last  # changes that are carried out in pieces, each in its turn
     KeyDefaulting key_defaulting
-    uint64_t stage_end              # see budget.pxd
+    uint64_t stage_end, enqueued_batch      # see budget.pxd; which batch of new messages is being built
     char**   moved_bytes            # bytes of moved messages, until their frame is built
     uint32_t moved_bytes_count, moved_bytes_capacity
     Frame    *stored, *stored_last  # frames of this pass, oldest first, until it is written
     Brought* brought                # weights that this pass's messages brought, until it is written
     uint32_t brought_count, brought_capacity
+    Renames  renames                # dedup keys that this pass's messages took over, until it is written
+    Replacings replacings           # messages about to take another's place
     Frame*   dying
     Command* postponed              # taken from the mailbox, for the next pass
     Command  *enqueued, *enqueued_last      # enqueue commands of this pass, answered once it is written

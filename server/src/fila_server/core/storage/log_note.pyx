@@ -5,7 +5,7 @@ from libc.stdio cimport snprintf, sscanf
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.storage.checksum cimport crc32c
+from fila_server.core.structures.checksum cimport crc32c
 from fila_server.core.storage.families cimport NOTED_LOGS_MAX, LogBegin
 from fila_server.core.storage.manifest_copy cimport manifest_copy_exists
 from fila_server.core.storage.posix cimport (

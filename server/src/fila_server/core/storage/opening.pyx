@@ -20,7 +20,7 @@ from fila_server.core.storage.database cimport (
     database_check_families, database_close, database_open, database_rebuild,
 )
 from fila_server.core.storage.disk cimport disk_check_start
-from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES, META, STAGED, STORE_FORMAT
+from fila_server.core.storage.families cimport FAMILY_COUNT, FRAMES, META, STAGED
 from fila_server.core.storage.log_note cimport lognote_begin, lognote_read, lognote_write
 from fila_server.core.storage.manifest cimport manifest_drop_repeated, manifest_needed_log
 from fila_server.core.storage.manifest_copy cimport manifest_copy_heal, manifest_copy_update
@@ -33,8 +33,8 @@ from fila_server.core.storage.salvage cimport (
     salvage_records, salvage_replace_tables,
 )
 from fila_server.core.storage.status cimport (
-    STORE_DAMAGED, STORE_ERROR_BYTES, STORE_NOT_FOUND, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE,
-    store_failed,
+    STORE_DAMAGED, STORE_ERROR_BYTES, STORE_FAILED, STORE_NOT_FOUND, STORE_OK, STORE_TOO_NEW,
+    STORE_UNWRITABLE, store_failed,
 )
 from fila_server.core.storage.store cimport (
     batch_free, batch_new, batch_put, scan_free, scan_next, scan_seek_first, scan_valid, store_get,
@@ -56,7 +56,8 @@ cdef void store_default_options(StoreOptions* options) noexcept nogil:
 
 
 cdef int store_open(
-        Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil:
+        Store* store, const char* directory, const StoreOptions* options, int64_t format,
+        StoreError* error) noexcept nogil:
     cdef int status
     memset(store, 0, sizeof(Store))
     store.lock_fd = -1
@@ -68,7 +69,7 @@ cdef int store_open(
     store.lock_fd = directory_lock(directory, error)
     if store.lock_fd < 0:
         return error.status
-    status = _check_format_file(store, directory, options, error)
+    status = _check_format_file(directory, options, format, error)
     if status == STORE_OK:
         status = salvage_finish(directory, error)
     if status == STORE_OK:
@@ -84,7 +85,7 @@ cdef int store_open(
     if status == STORE_OK and options.stop_on_damage:
         status = _check_payloads(store, directory, error)
     if status == STORE_OK:
-        status = _check_format_record(store, directory, error)
+        status = _check_format_record(store, directory, format, error)
     if status != STORE_OK:
         store_close(store)
     else:
@@ -93,22 +94,43 @@ cdef int store_open(
     return status
 
 
-cdef int _too_new(StoreError* error, int64_t format) noexcept nogil:
+cdef int _format_agrees(
+        int64_t found, int64_t format, const char* directory, StoreError* error) noexcept nogil:
+    """Whether this server knows it, and whether it is of a copy or of a broker alone, as was asked for."""
+    if found > COPY_FORMAT:
+        return _too_new(error, found)
+    if found == COPY_FORMAT and format != COPY_FORMAT:
+        return store_failed(
+            error, STORE_FAILED,
+            "the data directory %.200s is a copy of a group's broker, and would be a second broker if it "
+            "served alone; start it as a node of its group, or name another data directory", directory)
+    if found < COPY_FORMAT and format == COPY_FORMAT:
+        return store_failed(
+            error, STORE_FAILED,
+            "the data directory %.200s is of a broker alone, and no copy of a group's; start it without a "
+            "group, or name an empty data directory", directory)
+    return STORE_OK
+
+
+cdef int _too_new(StoreError* error, int64_t found) noexcept nogil:
     if error != NULL:
         error.status = STORE_TOO_NEW
         snprintf(error.text, STORE_ERROR_BYTES,
                  "the data directory has format %lld, this server knows up to %d; "
                  "start the newer server again, or use another data directory",
-                 <long long>format, <int>STORE_FORMAT)
+                 <long long>found, <int>COPY_FORMAT)
     return STORE_TOO_NEW
 
 
 cdef int _check_format_file(
-        Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil:
-    cdef int64_t format = format_read(directory)
-    if format > STORE_FORMAT:
-        return _too_new(error, format)
-    if format == FORMAT_UNREADABLE and options.stop_on_damage:
+        const char* directory, const StoreOptions* options, int64_t format, StoreError* error) noexcept nogil:
+    cdef int64_t found = format_read(directory)
+    cdef int status = STORE_OK
+    if found > 0:
+        status = _format_agrees(found, format, directory, error)
+    if status != STORE_OK:
+        return status
+    if found == FORMAT_UNREADABLE and options.stop_on_damage:
         return store_failed(
             error, STORE_DAMAGED,
             "the file \"format\" in the data directory %.200s cannot be read; restore it from a copy, "
@@ -260,8 +282,8 @@ cdef int _open_damaged(
     return status
 
 
-cdef int _format_record_put(Store* store, StoreError* error) noexcept nogil:
-    cdef char number = <char>STORE_FORMAT
+cdef int _format_record_put(Store* store, int64_t format, StoreError* error) noexcept nogil:
+    cdef char number = <char>format
     cdef rocksdb_writebatch_t* batch = batch_new()
     cdef int status
     batch_put(store, batch, META, FORMAT_KEY, strlen(FORMAT_KEY), &number, 1)
@@ -270,20 +292,22 @@ cdef int _format_record_put(Store* store, StoreError* error) noexcept nogil:
     return store_sync(store, error) if status == STORE_OK else status
 
 
-cdef int _check_format_record(Store* store, const char* directory, StoreError* error) noexcept nogil:
+cdef int _check_format_record(
+        Store* store, const char* directory, int64_t format, StoreError* error) noexcept nogil:
     """The number is kept twice: a file can be read without the engine, a record cannot be lost alone."""
     cdef char* value = NULL
     cdef size_t value_bytes = 0
-    cdef int64_t format
+    cdef int64_t found
     cdef int status = store_get(store, META, FORMAT_KEY, strlen(FORMAT_KEY), &value, &value_bytes, error)
     if status == STORE_OK:
-        format = value[0] if value_bytes == 1 else 0
+        found = value[0] if value_bytes == 1 else 0
         free(value)
-        if format > STORE_FORMAT:
-            return _too_new(error, format)
+        status = _format_agrees(found, format, directory, error)
+        if status != STORE_OK:
+            return status
         # From now on there may be records that an older server can't read.
-        if format < STORE_FORMAT:
-            status = _format_record_put(store, error)
+        if found < format:
+            status = _format_record_put(store, format, error)
             if status != STORE_OK:
                 return status
     elif status == STORE_NOT_FOUND:
@@ -295,14 +319,18 @@ cdef int _check_format_record(Store* store, const char* directory, StoreError* e
                 "store can be read, so this server cannot know whether it may write there; if no newer "
                 "server has used "
                 "the directory, write the line \"fila 1\" into that file and start again", directory)
-        status = _format_record_put(store, error)
+        if not store.created:
+            status = _format_agrees(format_read(directory), format, directory, error)
+            if status != STORE_OK:
+                return status
+        status = _format_record_put(store, format, error)
         if status != STORE_OK:
             return status
     elif status != STORE_DAMAGED:       # a damaged record leaves the file to judge by
         return status
-    if format_read(directory) != STORE_FORMAT:
+    if format_read(directory) != format:
         store.format_rewritten = format_read(directory) == FORMAT_UNREADABLE
-        return format_write(directory, STORE_FORMAT, error)
+        return format_write(directory, format, error)
     return STORE_OK
 
 

@@ -9,7 +9,7 @@ that this page is also the list of what an upgrade has to keep. Conventions of t
 - Nothing here raises or needs the GIL.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cdef extern from "rocksdb/c.h" nogil:
     ctypedef struct rocksdb_t:
@@ -60,6 +60,7 @@ cdef extern from "rocksdb/c.h" nogil:
         const rocksdb_options_t* options, const char* name, size_t* lencf, char** errptr)
     void rocksdb_list_column_families_destroy(char** list, size_t len)
     void rocksdb_column_family_handle_destroy(rocksdb_column_family_handle_t* handle)
+    uint32_t rocksdb_column_family_handle_get_id(rocksdb_column_family_handle_t* handle)
     void rocksdb_repair_db(const rocksdb_options_t* options, const char* name, char** errptr)
     void rocksdb_cancel_all_background_work(rocksdb_t* db, unsigned char wait)
     void rocksdb_close(rocksdb_t* db)

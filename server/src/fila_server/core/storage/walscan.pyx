@@ -34,7 +34,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport atoll, free, malloc, realloc
 from libc.string cimport memcpy, memset, strcmp, strlen
 
-from fila_server.core.storage.checksum cimport crc32c
+from fila_server.core.structures.checksum cimport crc32c
 from fila_server.core.storage.posix cimport (
     DIR, O_CLOEXEC, O_RDONLY, O_RDWR, c_close, c_open, c_read, closedir, dirent_t, ftruncate, opendir, pwrite,
     readdir,

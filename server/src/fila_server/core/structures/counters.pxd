@@ -27,7 +27,7 @@ cdef struct QueueCounters:
     uint64_t refused
     uint64_t returned
     uint64_t dead_dropped
-    uint64_t cancelled
+    uint64_t cancelled, replaced
     uint64_t skipped                # by an operator: these are dead-lettered too
     uint64_t retried_in_place       # failures whose message stays where it stands in its key
 

@@ -89,8 +89,12 @@ class ReferenceRing:
             self._remove(flow)
             self._append(flow)
 
+    @property
+    def is_empty(self) -> bool:
+        return len(self.line) == 1 and not self.deferred
+
     def turn(self) -> int | None:
-        if len(self.line) == 1 and not self.deferred:
+        if self.is_empty:
             self.round = 0
             return None
         while self.line[0] is None:
@@ -172,24 +176,27 @@ class ReferenceBucket:
     """A token bucket in exact arithmetic. Whether a token is taken is the caller's decision, at the edge of 1."""
 
     def __init__(self, rate: float, burst: float, now_ns: int = 0) -> None:
-        self.rate = Fraction(rate)
-        self.burst = Fraction(burst)
+        self._says(rate, burst)
         self.level = self.burst
         self.refilled_ns = now_ns
 
+    def _says(self, rate: float, burst: float) -> None:
+        self.rate, self.burst = Fraction(rate), Fraction(burst)
+        self.per_ns = self.rate / NS_PER_S
+        self.cap_demanded = self.burst + self.rate * LATENESS_S if self.burst else self.burst
+
     def configure(self, rate: float, burst: float, now_ns: int) -> None:
         self.refill(now_ns)
-        self.rate, self.burst = Fraction(rate), Fraction(burst)
+        self._says(rate, burst)
         self.level = min(self.level, self.burst)
 
     def refill(self, now_ns: int, demanded: bool = False) -> None:
-        cap = self.burst
-        if demanded and self.burst:
-            cap += self.rate * LATENESS_S
-        elapsed_ns = max(0, now_ns - self.refilled_ns)
-        earned = self.rate * Fraction(elapsed_ns, NS_PER_S)
+        if now_ns <= self.refilled_ns:
+            return
+        cap = self.cap_demanded if demanded else self.burst
+        earned = self.per_ns * (now_ns - self.refilled_ns)
         self.level = max(self.level, min(cap, self.level + earned))
-        self.refilled_ns += elapsed_ns
+        self.refilled_ns = now_ns
 
     def take(self) -> None:
         self.level -= 1

@@ -49,6 +49,7 @@ cdef struct Block:
     int32_t* channel
     int32_t* key
     int32_t* weight
+    int32_t* priority
     int64_t* consumer
     int32_t* throttle_set
     int32_t* bucket
@@ -114,8 +115,9 @@ cdef struct Reported:               # one message of a group
     Waited   waited
     uint16_t next                   # of its run; GROUP_MAX: none
 
-cdef struct Run:                    # those of one key, which become one row
-    int32_t  key, buckets, weight   # texts of the current block, but for the weight
+cdef struct Run:                    # those of one key and priority, which become one row
+    int32_t  key, buckets           # texts of the current block
+    int32_t  weight, priority
     uint16_t first, last
 
 cdef struct Group:                  # what its messages have in common is in the RunKey

@@ -25,6 +25,7 @@ cdef char* _rows_carve(Block* b, char* at) noexcept nogil:
     b.channel = <int32_t*> _carve(&at, RUNS_MAX * 4)
     b.key = <int32_t*> _carve(&at, RUNS_MAX * 4)
     b.weight = <int32_t*> _carve(&at, RUNS_MAX * 4)
+    b.priority = <int32_t*> _carve(&at, RUNS_MAX * 4)
     b.consumer = <int64_t*> _carve(&at, RUNS_MAX * 8)
     b.throttle_set = <int32_t*> _carve(&at, RUNS_MAX * 4)
     b.bucket = <int32_t*> _carve(&at, RUNS_MAX * 4)

@@ -7,9 +7,11 @@ a Frame: the frame may be gone when the bytes arrive.
 
 from libc.stdint cimport uint64_t
 
-from fila_server.core.storage.families cimport Store
 from fila_server.core.threads.locks cimport pthread_cond_t, pthread_mutex_t
 from fila_server.core.threads.mailbox cimport Mailbox
+
+cdef extern from *:
+    struct Store "fila_store"               # storage/families
 
 cdef struct Load "fila_load":
     Load*    next

@@ -21,7 +21,7 @@ from fila_server.edge.grpc.status cimport DEADLINE_EXCEEDED
 from fila_server.edge.io.bridge cimport EVENT_SENT, event_put
 from fila_server.edge.io.callers cimport caller_disconnects
 from fila_server.edge.io.iothread cimport (
-    CONNECTIONS_MAX, OUTBOUND_FRAMES_MAX, OUT_BYTES_HIGH, PRODUCER, READS_A_TURN, READ_BYTES,
+    OUTBOUND_FRAMES_MAX, OUT_BYTES_HIGH, PRODUCER, READS_A_TURN, READ_BYTES,
     SESSION_CONSUMER, TO_PYTHON, Call, Mark, TokenEntry,
 )
 from fila_server.edge.io.posting cimport post_surely
@@ -58,7 +58,7 @@ cdef const char* TOO_MANY = b"-ERR max number of clients reached\r\n"
 cdef void connection_new(IoThread* io, int fd, const char* peer, bint is_redis) noexcept nogil:
     cdef Connection* connection
     cdef epoll_event event
-    if io.connections_count >= CONNECTIONS_MAX or io.is_draining:
+    if io.connections_count >= io.common.connections_max or io.is_draining:
         close(fd)
         return
     if io.common.descriptors_kept and fd >= io.common.descriptors_kept:

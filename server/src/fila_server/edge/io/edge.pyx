@@ -75,13 +75,14 @@ cdef class NativeEdge:
     def __init__(
             self, CoreEngine engine, *, int threads, uint32_t message_bytes_max, int64_t unread_bytes_max,
             int64_t calls_outstanding_max, int first_kept=0, bint serves_strangers=False,
-            bint takes_plain_keys=False, bint keeps_closed_streams=False):
+            bint takes_plain_keys=False, bint keeps_closed_streams=False, uint32_t connections_max=100000):
         """Make the threads' places; before the engine starts. Raises OSError, or RuntimeError where nghttp2
         is too old.
 
         Descriptors from `first_kept` on are no client's; 0: each may be. `serves_strangers`: without keys,
         other machines too; `takes_plain_keys`: from other machines too. `keeps_closed_streams`: what comes
-        late for a stream is refused, not passed over, for some 300 bytes a stream.
+        late for a stream is refused, not passed over, for some 300 bytes a stream. `connections_max`: of each
+        thread; a further one is closed.
         """
         cdef int i, number
         cdef IoThread* io
@@ -95,6 +96,7 @@ cdef class NativeEdge:
         self.common.message_bytes_max = message_bytes_max
         self.common.unread_bytes_max = unread_bytes_max
         self.common.calls_outstanding_max = calls_outstanding_max
+        self.common.connections_max = connections_max
         self.common.descriptors_kept = first_kept
         self.common.keeps_closed_streams = keeps_closed_streams
         self.common.event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)

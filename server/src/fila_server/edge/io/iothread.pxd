@@ -38,7 +38,6 @@ cdef enum:
     PENDING_BYTES_MAX = 16777216
     OUTBOUND_FRAMES_MAX = 25000     # that nghttp2 may have to send to a client that does not read
     # --- of a thread
-    CONNECTIONS_MAX = 100000
     PARTIAL_BYTES_MAX = 536870912   # of messages that are half read, beyond PARTIAL_BYTES_FREE each
     PARTIAL_BYTES_FREE = 65536
     # --- of a stream
@@ -328,6 +327,7 @@ cdef struct Common:                 # of all threads of the edge
     int64_t  unread_bytes_max
     int64_t  calls_outstanding_max
     uint32_t message_bytes_max
+    uint32_t connections_max        # of each thread
     int      descriptors_kept       # the first that no client is given; 0 = none is kept
     bint     keeps_closed_streams
     bint     serves_strangers       # without keys, other machines too

@@ -7,6 +7,8 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { LimitPart } from "./limit_pb.js";
+import { file_fila_v1_limit } from "./limit_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -15,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/events.proto.
  */
 export const file_fila_v1_events: GenFile = /*@__PURE__*/
-  fileDesc("ChRmaWxhL3YxL2V2ZW50cy5wcm90bxIHZmlsYS52MSJNChBHZXRTdGF0dXNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhQKDGZhaXJuZXNzX2tleRgCIAEoCRIUCgxtYXhfdHJvdWJsZXMYAyABKA0i+QMKEUdldFN0YXR1c1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDgoGY29tbWl0GAIgASgJEi4KCnN0YXJ0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGRhdGFfZGlyGAQgASgJEiYKCmRpc2tfbGV2ZWwYBSABKA4yEi5maWxhLnYxLkRpc2tMZXZlbBIXCg9kaXNrX2ZyZWVfYnl0ZXMYBiABKAQSDgoGZXBvY2hzGAcgASgEEg0KBXN5bmNzGAggASgEEhEKCWNvbnN1bWVycxgJIAEoBBIOCgZxdWV1ZXMYCiABKAQSDgoGbGVhc2VzGAsgASgEEhkKEW91dHN0YW5kaW5nX2NhbGxzGAwgASgEEhMKC2xvc3RfcmFuZ2VzGA0gASgEEhUKDWxvc3RfbWVzc2FnZXMYDiABKAQSEAoIZHJhaW5pbmcYDyABKAgSDgoGY3B1X21zGBAgASgEEhQKDG1lbW9yeV9ieXRlcxgRIAEoBBIMCgRjcHVzGBIgASgNEhgKEG1lbW9yeV9ieXRlc19tYXgYEyABKAQSIgoIdHJvdWJsZXMYFCADKAsyEC5maWxhLnYxLlRyb3VibGUSFQoNbW9yZV90cm91YmxlcxgVIAEoBBIMCgR3ZWxsGBYgASgJIsUDCgdUcm91YmxlEiMKBGtpbmQYASABKA4yFS5maWxhLnYxLlRyb3VibGUuS2luZBIMCgR0ZXh0GAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVxdWV1ZRgEIAEoCRIPCgdjaGFubmVsGAUgASgJEhQKDGZhaXJuZXNzX2tleRgGIAEoCRIUCgx0aHJvdHRsZV9rZXkYByABKAkSDwoHd2FpdGluZxgIIAEoBBINCgVsZXZlchgJIAEoCRIPCgdjb21tYW5kGAogASgJIt4BCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABINCglLSU5EX0xPU1QQARIQCgxLSU5EX0RBTUFHRUQQAhINCglLSU5EX0RJU0sQAxIVChFLSU5EX0NJUkNVSVRfT1BFThAEEhgKFEtJTkRfTk9CT0RZX0NPTlNVTUVTEAUSEAoMS0lORF9GQUlMSU5HEAYSDwoLS0lORF9QQVVTRUQQBxIVChFLSU5EX0xJTUlUX0JFSElORBAIEhUKEUtJTkRfQlVER0VUX1NQRU5UEAoSDgoKS0lORF9GTE9PRBAJInAKEldhdGNoRXZlbnRzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRINCgVraW5kcxgCIAMoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSFgoOYWZ0ZXJfcG9zaXRpb24YBCABKAQSDgoGZm9sbG93GAUgASgIIkwKE1dhdGNoRXZlbnRzUmVzcG9uc2USHgoGZXZlbnRzGAEgAygLMg4uZmlsYS52MS5FdmVudBIVCg1uZXh0X3Bvc2l0aW9uGAIgASgEIpMCCgVFdmVudBIQCghwb3NpdGlvbhgBIAEoBBImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEa2luZBgDIAEoCRINCgVxdWV1ZRgEIAEoCRIPCgdjaGFubmVsGAUgASgJEhQKDGZhaXJuZXNzX2tleRgGIAEoCRIRCglwcmluY2lwYWwYByABKAkSDAoEcGVlchgIIAEoCRINCgVjb3VudBgJIAEoBBIsCgdkZXRhaWxzGAogAygLMhsuZmlsYS52MS5FdmVudC5EZXRhaWxzRW50cnkaLgoMRGV0YWlsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiMgoPTGlzdExhdGVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhAKCG1heF9rZXlzGAIgASgNIkgKEExpc3RMYXRlUmVzcG9uc2USHgoEa2V5cxgBIAMoCzIQLmZpbGEudjEuTGF0ZUtleRIUCgx3YWl0aW5nX2tleXMYAiABKAQi5gMKB0xhdGVLZXkSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSJQoFY2F1c2UYBCABKA4yFi5maWxhLnYxLkxhdGVLZXkuQ2F1c2USFwoPYmxvY2tpbmdfYnVja2V0GAUgASgJEikKBXVudGlsGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgp3YWl0aW5nX21zGAcgASgEEikKBXNpbmNlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwZW5kaW5nGAkgASgEEhEKCWluX2ZsaWdodBgKIAEoBBIOCgZ3ZWlnaHQYCyABKA0SEgoKYnlfZGVmYXVsdBgMIAEoCCKyAQoFQ2F1c2USFQoRQ0FVU0VfVU5TUEVDSUZJRUQQABIVChFDQVVTRV9OT19DT05TVU1FUhABEhYKEkNBVVNFX05PVF9JVFNfVFVSThACEhMKD0NBVVNFX1RIUk9UVExFRBADEhAKDENBVVNFX1BBVVNFRBAGEhAKDENBVVNFX0NBUFBFRBAHEhYKEkNBVVNFX1JBVEVfTElNSVRFRBAJEhIKDkNBVVNFX0lOX09SREVSEAoiTAoWTGlzdEtleVBvbGljaWVzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIUCgxmYWlybmVzc19rZXkYAiABKAkSDQoFYWZ0ZXIYAyABKAkiPwoXTGlzdEtleVBvbGljaWVzUmVzcG9uc2USJAoIcG9saWNpZXMYASADKAsyEi5maWxhLnYxLktleVBvbGljeSLvAQoJS2V5UG9saWN5EhQKDGZhaXJuZXNzX2tleRgBIAEoCRIOCgZ3ZWlnaHQYAiABKA0SDgoGcGF1c2VkGAMgASgIEhUKDW1heF9pbl9mbGlnaHQYBCABKA0SGAoQZWZmZWN0aXZlX3dlaWdodBgFIAEoDRIPCgdwZW5kaW5nGAYgASgEEhEKCWluX2ZsaWdodBgHIAEoBBIXCg9yYXRlX3Blcl9zZWNvbmQYCCABKAESDQoFYnVyc3QYCSABKAESFgoOY2FwX2J5X2RlZmF1bHQYCiABKAgSFwoPcmF0ZV9ieV9kZWZhdWx0GAsgASgIIjwKFkRyb3BEZWFkTGV0dGVyc1JlcXVlc3QSEQoJZGxxX3F1ZXVlGAEgASgJEg8KB29mZnNldHMYAiADKAQiKgoXRHJvcERlYWRMZXR0ZXJzUmVzcG9uc2USDwoHZHJvcHBlZBgBIAEoBCJ0Cg9TZXJ2ZWRNZWFud2hpbGUSKQoFc2luY2UYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiAKBGtleXMYAiADKAsyEi5maWxhLnYxLlNlcnZlZEtleRIUCgxvdGhlcnNfc2hhcmUYAyABKAEiPgoJU2VydmVkS2V5EhQKDGZhaXJuZXNzX2tleRgBIAEoCRINCgVzaGFyZRgCIAEoARIMCgRjb3N0GAMgASgBIooBChBDaGFubmVsQ29uc3VtZXJzEg0KBWNvdW50GAEgASgEEhEKCXdpdGhfcm9vbRgCIAEoBBIVCg13YWl0aW5nX3B1bGxzGAMgASgEEg4KBndpbmRvdxgEIAEoBBIMCgRoZWxkGAUgASgEEg0KBWJlZ3VuGAYgASgEEhAKCGF0X3F1b3RhGAcgASgEIqUCCghGb3JlY2FzdBITCgtlYXJsaWVzdF9tcxgBIAEoBBIRCglsaWtlbHlfbXMYAiABKAQSEQoJbGF0ZXN0X21zGAMgASgEEioKB3Vua25vd24YBCABKA4yGS5maWxhLnYxLkZvcmVjYXN0LlVua25vd24isQEKB1Vua25vd24SFwoTVU5LTk9XTl9VTlNQRUNJRklFRBAAEhsKF1VOS05PV05fTk9USElOR19QRU5ESU5HEAESEgoOVU5LTk9XTl9QQVVTRUQQAhITCg9VTktOT1dOX0RFTEFZRUQQAxIXChNVTktOT1dOX05PX0NPTlNVTUVSEAQSFQoRVU5LTk9XTl9OT19UT0tFTlMQBRIXChNVTktOT1dOX05PVF9XQVRDSEVEEAYqZQoJRGlza0xldmVsEhoKFkRJU0tfTEVWRUxfVU5TUEVDSUZJRUQQABIRCg1ESVNLX0xFVkVMX09LEAESFAoQRElTS19MRVZFTF9GTE9PUhACEhMKD0RJU0tfTEVWRUxfRlVMTBADQhwKC2Rldi5maWxhLnYxQgtFdmVudHNQcm90b1ABYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChRmaWxhL3YxL2V2ZW50cy5wcm90bxIHZmlsYS52MSJNChBHZXRTdGF0dXNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhQKDGZhaXJuZXNzX2tleRgCIAEoCRIUCgxtYXhfdHJvdWJsZXMYAyABKA0i+QMKEUdldFN0YXR1c1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDgoGY29tbWl0GAIgASgJEi4KCnN0YXJ0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGRhdGFfZGlyGAQgASgJEiYKCmRpc2tfbGV2ZWwYBSABKA4yEi5maWxhLnYxLkRpc2tMZXZlbBIXCg9kaXNrX2ZyZWVfYnl0ZXMYBiABKAQSDgoGZXBvY2hzGAcgASgEEg0KBXN5bmNzGAggASgEEhEKCWNvbnN1bWVycxgJIAEoBBIOCgZxdWV1ZXMYCiABKAQSDgoGbGVhc2VzGAsgASgEEhkKEW91dHN0YW5kaW5nX2NhbGxzGAwgASgEEhMKC2xvc3RfcmFuZ2VzGA0gASgEEhUKDWxvc3RfbWVzc2FnZXMYDiABKAQSEAoIZHJhaW5pbmcYDyABKAgSDgoGY3B1X21zGBAgASgEEhQKDG1lbW9yeV9ieXRlcxgRIAEoBBIMCgRjcHVzGBIgASgNEhgKEG1lbW9yeV9ieXRlc19tYXgYEyABKAQSIgoIdHJvdWJsZXMYFCADKAsyEC5maWxhLnYxLlRyb3VibGUSFQoNbW9yZV90cm91YmxlcxgVIAEoBBIMCgR3ZWxsGBYgASgJIsUDCgdUcm91YmxlEiMKBGtpbmQYASABKA4yFS5maWxhLnYxLlRyb3VibGUuS2luZBIMCgR0ZXh0GAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVxdWV1ZRgEIAEoCRIPCgdjaGFubmVsGAUgASgJEhQKDGZhaXJuZXNzX2tleRgGIAEoCRIUCgx0aHJvdHRsZV9rZXkYByABKAkSDwoHd2FpdGluZxgIIAEoBBINCgVsZXZlchgJIAEoCRIPCgdjb21tYW5kGAogASgJIt4BCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABINCglLSU5EX0xPU1QQARIQCgxLSU5EX0RBTUFHRUQQAhINCglLSU5EX0RJU0sQAxIVChFLSU5EX0NJUkNVSVRfT1BFThAEEhgKFEtJTkRfTk9CT0RZX0NPTlNVTUVTEAUSEAoMS0lORF9GQUlMSU5HEAYSDwoLS0lORF9QQVVTRUQQBxIVChFLSU5EX0xJTUlUX0JFSElORBAIEhUKEUtJTkRfQlVER0VUX1NQRU5UEAoSDgoKS0lORF9GTE9PRBAJInAKEldhdGNoRXZlbnRzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRINCgVraW5kcxgCIAMoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSFgoOYWZ0ZXJfcG9zaXRpb24YBCABKAQSDgoGZm9sbG93GAUgASgIIkwKE1dhdGNoRXZlbnRzUmVzcG9uc2USHgoGZXZlbnRzGAEgAygLMg4uZmlsYS52MS5FdmVudBIVCg1uZXh0X3Bvc2l0aW9uGAIgASgEIpMCCgVFdmVudBIQCghwb3NpdGlvbhgBIAEoBBImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEa2luZBgDIAEoCRINCgVxdWV1ZRgEIAEoCRIPCgdjaGFubmVsGAUgASgJEhQKDGZhaXJuZXNzX2tleRgGIAEoCRIRCglwcmluY2lwYWwYByABKAkSDAoEcGVlchgIIAEoCRINCgVjb3VudBgJIAEoBBIsCgdkZXRhaWxzGAogAygLMhsuZmlsYS52MS5FdmVudC5EZXRhaWxzRW50cnkaLgoMRGV0YWlsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiMgoPTGlzdExhdGVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhAKCG1heF9rZXlzGAIgASgNIkgKEExpc3RMYXRlUmVzcG9uc2USHgoEa2V5cxgBIAMoCzIQLmZpbGEudjEuTGF0ZUtleRIUCgx3YWl0aW5nX2tleXMYAiABKAQixAQKB0xhdGVLZXkSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSJQoFY2F1c2UYBCABKA4yFi5maWxhLnYxLkxhdGVLZXkuQ2F1c2USFwoPYmxvY2tpbmdfYnVja2V0GAUgASgJEikKBXVudGlsGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgp3YWl0aW5nX21zGAcgASgEEikKBXNpbmNlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwZW5kaW5nGAkgASgEEhEKCWluX2ZsaWdodBgKIAEoBBIOCgZ3ZWlnaHQYCyABKA0SEgoKYnlfZGVmYXVsdBgMIAEoCBIpCg1ibG9ja2luZ19wYXJ0GA0gASgOMhIuZmlsYS52MS5MaW1pdFBhcnQSFQoNYmxvY2tpbmdfcmF0ZRgOIAEoDSLOAQoFQ2F1c2USFQoRQ0FVU0VfVU5TUEVDSUZJRUQQABIVChFDQVVTRV9OT19DT05TVU1FUhABEhYKEkNBVVNFX05PVF9JVFNfVFVSThACEhMKD0NBVVNFX1RIUk9UVExFRBADEhAKDENBVVNFX1BBVVNFRBAGEhAKDENBVVNFX0NBUFBFRBAHEhYKEkNBVVNFX1JBVEVfTElNSVRFRBAJEhIKDkNBVVNFX0lOX09SREVSEAoSGgoWQ0FVU0VfQkVZT05EX0NPTU1JVFRFRBALIkwKFkxpc3RLZXlQb2xpY2llc1JlcXVlc3QSDQoFcXVldWUYASABKAkSFAoMZmFpcm5lc3Nfa2V5GAIgASgJEg0KBWFmdGVyGAMgASgJIj8KF0xpc3RLZXlQb2xpY2llc1Jlc3BvbnNlEiQKCHBvbGljaWVzGAEgAygLMhIuZmlsYS52MS5LZXlQb2xpY3kiTwoFUGF1c2USKQoFc2luY2UYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgoKAmJ5GAIgASgJEg8KB2NvbW1lbnQYAyABKAkiygIKCUtleVBvbGljeRIUCgxmYWlybmVzc19rZXkYASABKAkSDgoGd2VpZ2h0GAIgASgNEg4KBnBhdXNlZBgDIAEoCBIVCg1tYXhfaW5fZmxpZ2h0GAQgASgNEhgKEGVmZmVjdGl2ZV93ZWlnaHQYBSABKA0SDwoHcGVuZGluZxgGIAEoBBIRCglpbl9mbGlnaHQYByABKAQSFwoPcmF0ZV9wZXJfc2Vjb25kGAggASgBEg0KBWJ1cnN0GAkgASgBEhYKDmNhcF9ieV9kZWZhdWx0GAogASgIEhcKD3JhdGVfYnlfZGVmYXVsdBgLIAEoCBIdCgVwYXVzZRgMIAEoCzIOLmZpbGEudjEuUGF1c2USHAoUY29tbWl0dGVkX3Blcl9zZWNvbmQYDSABKAESHAoUY29tbWl0dGVkX2J5X2RlZmF1bHQYDiABKAgiPAoWRHJvcERlYWRMZXR0ZXJzUmVxdWVzdBIRCglkbHFfcXVldWUYASABKAkSDwoHb2Zmc2V0cxgCIAMoBCIqChdEcm9wRGVhZExldHRlcnNSZXNwb25zZRIPCgdkcm9wcGVkGAEgASgEInQKD1NlcnZlZE1lYW53aGlsZRIpCgVzaW5jZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoEa2V5cxgCIAMoCzISLmZpbGEudjEuU2VydmVkS2V5EhQKDG90aGVyc19zaGFyZRgDIAEoASI+CglTZXJ2ZWRLZXkSFAoMZmFpcm5lc3Nfa2V5GAEgASgJEg0KBXNoYXJlGAIgASgBEgwKBGNvc3QYAyABKAEiigEKEENoYW5uZWxDb25zdW1lcnMSDQoFY291bnQYASABKAQSEQoJd2l0aF9yb29tGAIgASgEEhUKDXdhaXRpbmdfcHVsbHMYAyABKAQSDgoGd2luZG93GAQgASgEEgwKBGhlbGQYBSABKAQSDQoFYmVndW4YBiABKAQSEAoIYXRfcXVvdGEYByABKAQipQIKCEZvcmVjYXN0EhMKC2VhcmxpZXN0X21zGAEgASgEEhEKCWxpa2VseV9tcxgCIAEoBBIRCglsYXRlc3RfbXMYAyABKAQSKgoHdW5rbm93bhgEIAEoDjIZLmZpbGEudjEuRm9yZWNhc3QuVW5rbm93biKxAQoHVW5rbm93bhIXChNVTktOT1dOX1VOU1BFQ0lGSUVEEAASGwoXVU5LTk9XTl9OT1RISU5HX1BFTkRJTkcQARISCg5VTktOT1dOX1BBVVNFRBACEhMKD1VOS05PV05fREVMQVlFRBADEhcKE1VOS05PV05fTk9fQ09OU1VNRVIQBBIVChFVTktOT1dOX05PX1RPS0VOUxAFEhcKE1VOS05PV05fTk9UX1dBVENIRUQQBiplCglEaXNrTGV2ZWwSGgoWRElTS19MRVZFTF9VTlNQRUNJRklFRBAAEhEKDURJU0tfTEVWRUxfT0sQARIUChBESVNLX0xFVkVMX0ZMT09SEAISEwoPRElTS19MRVZFTF9GVUxMEANCHAoLZGV2LmZpbGEudjFCC0V2ZW50c1Byb3RvUAFiBnByb3RvMw", [file_fila_v1_limit, file_google_protobuf_timestamp]);
 
 /**
  * Asks how the broker is, and what is wrong.
@@ -362,7 +364,7 @@ export enum Trouble_Kind {
   FAILING = 6,
 
   /**
-   * Messages wait because a queue or a fairness key is paused.
+   * Messages wait because a queue, a channel or a fairness key is paused.
    *
    * @generated from enum value: KIND_PAUSED = 7;
    */
@@ -705,6 +707,20 @@ export type LateKey = Message<"fila.v1.LateKey"> & {
    * @generated from field: bool by_default = 12;
    */
   byDefault: boolean;
+
+  /**
+   * Which part of the limit of `blocking_bucket` holds it back.
+   *
+   * @generated from field: fila.v1.LimitPart blocking_part = 13;
+   */
+  blockingPart: LimitPart;
+
+  /**
+   * Which of that limit's rates does, where it has several: 1 is the first.
+   *
+   * @generated from field: uint32 blocking_rate = 14;
+   */
+  blockingRate: number;
 };
 
 /**
@@ -775,6 +791,13 @@ export enum LateKey_Cause {
    * @generated from enum value: CAUSE_IN_ORDER = 10;
    */
   IN_ORDER = 10,
+
+  /**
+   * Others, which are within their committed rates, go first. Its own is used up, or it has none: see `until`.
+   *
+   * @generated from enum value: CAUSE_BEYOND_COMMITTED = 11;
+   */
+  BEYOND_COMMITTED = 11,
 }
 
 /**
@@ -838,6 +861,42 @@ export type ListKeyPoliciesResponse = Message<"fila.v1.ListKeyPoliciesResponse">
  */
 export const ListKeyPoliciesResponseSchema: GenMessage<ListKeyPoliciesResponse> = /*@__PURE__*/
   messageDesc(file_fila_v1_events, 10);
+
+/**
+ * A pause of a queue, of a channel, of a fairness key or of a schedule, as far as it was kept.
+ *
+ * @generated from message fila.v1.Pause
+ */
+export type Pause = Message<"fila.v1.Pause"> & {
+  /**
+   * Since when.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 1;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * Who paused it: the name of a key where keys are asked for, otherwise an address. Told to admins, and to the one who
+   * did it.
+   *
+   * @generated from field: string by = 2;
+   */
+  by: string;
+
+  /**
+   * Why, as people said it.
+   *
+   * @generated from field: string comment = 3;
+   */
+  comment: string;
+};
+
+/**
+ * Describes the message fila.v1.Pause.
+ * Use `create(PauseSchema)` to create a new message.
+ */
+export const PauseSchema: GenMessage<Pause> = /*@__PURE__*/
+  messageDesc(file_fila_v1_events, 11);
 
 /**
  * What an operator set for one fairness key, and how it stands.
@@ -921,6 +980,27 @@ export type KeyPolicy = Message<"fila.v1.KeyPolicy"> & {
    * @generated from field: bool rate_by_default = 11;
    */
   rateByDefault: boolean;
+
+  /**
+   * Where it is paused: since when, by whom and why.
+   *
+   * @generated from field: fila.v1.Pause pause = 12;
+   */
+  pause?: Pause | undefined;
+
+  /**
+   * Of its messages, those a second that go before those of keys that are not within theirs; 0 when there is none.
+   *
+   * @generated from field: double committed_per_second = 13;
+   */
+  committedPerSecond: number;
+
+  /**
+   * Its committed rate is the queue's default.
+   *
+   * @generated from field: bool committed_by_default = 14;
+   */
+  committedByDefault: boolean;
 };
 
 /**
@@ -928,7 +1008,7 @@ export type KeyPolicy = Message<"fila.v1.KeyPolicy"> & {
  * Use `create(KeyPolicySchema)` to create a new message.
  */
 export const KeyPolicySchema: GenMessage<KeyPolicy> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 11);
+  messageDesc(file_fila_v1_events, 12);
 
 /**
  * Which dead letters to drop for good.
@@ -956,7 +1036,7 @@ export type DropDeadLettersRequest = Message<"fila.v1.DropDeadLettersRequest"> &
  * Use `create(DropDeadLettersRequestSchema)` to create a new message.
  */
 export const DropDeadLettersRequestSchema: GenMessage<DropDeadLettersRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 12);
+  messageDesc(file_fila_v1_events, 13);
 
 /**
  * The dead letters are gone.
@@ -977,7 +1057,7 @@ export type DropDeadLettersResponse = Message<"fila.v1.DropDeadLettersResponse">
  * Use `create(DropDeadLettersResponseSchema)` to create a new message.
  */
 export const DropDeadLettersResponseSchema: GenMessage<DropDeadLettersResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 13);
+  messageDesc(file_fila_v1_events, 14);
 
 /**
  * Who was served while a key's next message waited.
@@ -1012,7 +1092,7 @@ export type ServedMeanwhile = Message<"fila.v1.ServedMeanwhile"> & {
  * Use `create(ServedMeanwhileSchema)` to create a new message.
  */
 export const ServedMeanwhileSchema: GenMessage<ServedMeanwhile> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 14);
+  messageDesc(file_fila_v1_events, 15);
 
 /**
  * What one key was served.
@@ -1047,7 +1127,7 @@ export type ServedKey = Message<"fila.v1.ServedKey"> & {
  * Use `create(ServedKeySchema)` to create a new message.
  */
 export const ServedKeySchema: GenMessage<ServedKey> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 15);
+  messageDesc(file_fila_v1_events, 16);
 
 /**
  * Who consumes a channel, and how full they are.
@@ -1111,7 +1191,7 @@ export type ChannelConsumers = Message<"fila.v1.ChannelConsumers"> & {
  * Use `create(ChannelConsumersSchema)` to create a new message.
  */
 export const ChannelConsumersSchema: GenMessage<ChannelConsumers> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 16);
+  messageDesc(file_fila_v1_events, 17);
 
 /**
  * When a message will go: nine times in ten between the first and the last of these, if nobody pauses, weighs or
@@ -1154,7 +1234,7 @@ export type Forecast = Message<"fila.v1.Forecast"> & {
  * Use `create(ForecastSchema)` to create a new message.
  */
 export const ForecastSchema: GenMessage<Forecast> = /*@__PURE__*/
-  messageDesc(file_fila_v1_events, 17);
+  messageDesc(file_fila_v1_events, 18);
 
 /**
  * Why there is none.
@@ -1216,7 +1296,7 @@ export enum Forecast_Unknown {
  * Describes the enum fila.v1.Forecast.Unknown.
  */
 export const Forecast_UnknownSchema: GenEnum<Forecast_Unknown> = /*@__PURE__*/
-  enumDesc(file_fila_v1_events, 17, 0);
+  enumDesc(file_fila_v1_events, 18, 0);
 
 /**
  * How full the disk is.

@@ -7,6 +7,8 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Pause } from "./events_pb.js";
+import { file_fila_v1_events } from "./events_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -15,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/schedule.proto.
  */
 export const file_fila_v1_schedule: GenFile = /*@__PURE__*/
-  fileDesc("ChZmaWxhL3YxL3NjaGVkdWxlLnByb3RvEgdmaWxhLnYxIoQCChBTY2hlZHVsZVNldHRpbmdzEgwKBGNyb24YASABKAkSEAoIZXZlcnlfbXMYAiABKAQSEQoJdGltZV96b25lGAMgASgJEg8KB3BheWxvYWQYBCABKAwSNwoHaGVhZGVycxgFIAMoCzImLmZpbGEudjEuU2NoZWR1bGVTZXR0aW5ncy5IZWFkZXJzRW50cnkSDgoGdHRsX21zGAYgASgEEiMKBm1pc3NlZBgHIAEoDjITLmZpbGEudjEuTWlzc2VkUnVsZRIOCgZwYXVzZWQYCCABKAgaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEikAIKCFNjaGVkdWxlEg0KBXF1ZXVlGAEgASgJEhAKCHNjaGVkdWxlGAIgASgJEisKCHNldHRpbmdzGAMgASgLMhkuZmlsYS52MS5TY2hlZHVsZVNldHRpbmdzEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKB25leHRfYXQYBSADKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKB2xhc3RfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWZpcmVkGAcgASgEEg4KBm1pc3NlZBgIIAEoBBINCgVlcnJvchgJIAEoCSJlChVDcmVhdGVTY2hlZHVsZVJlcXVlc3QSDQoFcXVldWUYASABKAkSEAoIc2NoZWR1bGUYAiABKAkSKwoIc2V0dGluZ3MYAyABKAsyGS5maWxhLnYxLlNjaGVkdWxlU2V0dGluZ3MiPQoWQ3JlYXRlU2NoZWR1bGVSZXNwb25zZRIjCghzY2hlZHVsZRgBIAEoCzIRLmZpbGEudjEuU2NoZWR1bGUiZQoVVXBkYXRlU2NoZWR1bGVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhAKCHNjaGVkdWxlGAIgASgJEisKCHNldHRpbmdzGAMgASgLMhkuZmlsYS52MS5TY2hlZHVsZVNldHRpbmdzIj0KFlVwZGF0ZVNjaGVkdWxlUmVzcG9uc2USIwoIc2NoZWR1bGUYASABKAsyES5maWxhLnYxLlNjaGVkdWxlIjgKFURlbGV0ZVNjaGVkdWxlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIQCghzY2hlZHVsZRgCIAEoCSIYChZEZWxldGVTY2hlZHVsZVJlc3BvbnNlIkcKFFBhdXNlU2NoZWR1bGVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhAKCHNjaGVkdWxlGAIgASgJEg4KBnBhdXNlZBgDIAEoCCI8ChVQYXVzZVNjaGVkdWxlUmVzcG9uc2USIwoIc2NoZWR1bGUYASABKAsyES5maWxhLnYxLlNjaGVkdWxlIkwKFExpc3RTY2hlZHVsZXNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoDRISCgpwYWdlX3Rva2VuGAMgASgJIlYKFUxpc3RTY2hlZHVsZXNSZXNwb25zZRIkCglzY2hlZHVsZXMYASADKAsyES5maWxhLnYxLlNjaGVkdWxlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSppCgpNaXNzZWRSdWxlEhsKF01JU1NFRF9SVUxFX1VOU1BFQ0lGSUVEEAASEwoPTUlTU0VEX1JVTEVfT05FEAESEwoPTUlTU0VEX1JVTEVfQUxMEAISFAoQTUlTU0VEX1JVTEVfU0tJUBADQh4KC2Rldi5maWxhLnYxQg1TY2hlZHVsZVByb3RvUAFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChZmaWxhL3YxL3NjaGVkdWxlLnByb3RvEgdmaWxhLnYxIoQCChBTY2hlZHVsZVNldHRpbmdzEgwKBGNyb24YASABKAkSEAoIZXZlcnlfbXMYAiABKAQSEQoJdGltZV96b25lGAMgASgJEg8KB3BheWxvYWQYBCABKAwSNwoHaGVhZGVycxgFIAMoCzImLmZpbGEudjEuU2NoZWR1bGVTZXR0aW5ncy5IZWFkZXJzRW50cnkSDgoGdHRsX21zGAYgASgEEiMKBm1pc3NlZBgHIAEoDjITLmZpbGEudjEuTWlzc2VkUnVsZRIOCgZwYXVzZWQYCCABKAgaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEirwIKCFNjaGVkdWxlEg0KBXF1ZXVlGAEgASgJEhAKCHNjaGVkdWxlGAIgASgJEisKCHNldHRpbmdzGAMgASgLMhkuZmlsYS52MS5TY2hlZHVsZVNldHRpbmdzEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKB25leHRfYXQYBSADKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKB2xhc3RfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWZpcmVkGAcgASgEEg4KBm1pc3NlZBgIIAEoBBINCgVlcnJvchgJIAEoCRIdCgVwYXVzZRgKIAEoCzIOLmZpbGEudjEuUGF1c2UiZQoVQ3JlYXRlU2NoZWR1bGVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhAKCHNjaGVkdWxlGAIgASgJEisKCHNldHRpbmdzGAMgASgLMhkuZmlsYS52MS5TY2hlZHVsZVNldHRpbmdzIj0KFkNyZWF0ZVNjaGVkdWxlUmVzcG9uc2USIwoIc2NoZWR1bGUYASABKAsyES5maWxhLnYxLlNjaGVkdWxlImUKFVVwZGF0ZVNjaGVkdWxlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIQCghzY2hlZHVsZRgCIAEoCRIrCghzZXR0aW5ncxgDIAEoCzIZLmZpbGEudjEuU2NoZWR1bGVTZXR0aW5ncyI9ChZVcGRhdGVTY2hlZHVsZVJlc3BvbnNlEiMKCHNjaGVkdWxlGAEgASgLMhEuZmlsYS52MS5TY2hlZHVsZSI4ChVEZWxldGVTY2hlZHVsZVJlcXVlc3QSDQoFcXVldWUYASABKAkSEAoIc2NoZWR1bGUYAiABKAkiGAoWRGVsZXRlU2NoZWR1bGVSZXNwb25zZSJYChRQYXVzZVNjaGVkdWxlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIQCghzY2hlZHVsZRgCIAEoCRIOCgZwYXVzZWQYAyABKAgSDwoHY29tbWVudBgEIAEoCSI8ChVQYXVzZVNjaGVkdWxlUmVzcG9uc2USIwoIc2NoZWR1bGUYASABKAsyES5maWxhLnYxLlNjaGVkdWxlIjUKEkdldFNjaGVkdWxlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIQCghzY2hlZHVsZRgCIAEoCSI6ChNHZXRTY2hlZHVsZVJlc3BvbnNlEiMKCHNjaGVkdWxlGAEgASgLMhEuZmlsYS52MS5TY2hlZHVsZSJMChRMaXN0U2NoZWR1bGVzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCSJWChVMaXN0U2NoZWR1bGVzUmVzcG9uc2USJAoJc2NoZWR1bGVzGAEgAygLMhEuZmlsYS52MS5TY2hlZHVsZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqaQoKTWlzc2VkUnVsZRIbChdNSVNTRURfUlVMRV9VTlNQRUNJRklFRBAAEhMKD01JU1NFRF9SVUxFX09ORRABEhMKD01JU1NFRF9SVUxFX0FMTBACEhQKEE1JU1NFRF9SVUxFX1NLSVAQA0IeCgtkZXYuZmlsYS52MUINU2NoZWR1bGVQcm90b1ABYgZwcm90bzM", [file_fila_v1_events, file_google_protobuf_timestamp]);
 
 /**
  * When a schedule fires, and what it enqueues. Exactly one of `cron` and `every_ms` is given.
@@ -155,6 +157,13 @@ export type Schedule = Message<"fila.v1.Schedule"> & {
    * @generated from field: string error = 9;
    */
   error: string;
+
+  /**
+   * Where it is paused: since when, by whom and why.
+   *
+   * @generated from field: fila.v1.Pause pause = 10;
+   */
+  pause?: Pause | undefined;
 };
 
 /**
@@ -345,6 +354,13 @@ export type PauseScheduleRequest = Message<"fila.v1.PauseScheduleRequest"> & {
    * @generated from field: bool paused = 3;
    */
   paused: boolean;
+
+  /**
+   * Why; kept with the pause, at most 1,024 bytes. One that is paused already gets another reason.
+   *
+   * @generated from field: string comment = 4;
+   */
+  comment: string;
 };
 
 /**
@@ -374,6 +390,55 @@ export type PauseScheduleResponse = Message<"fila.v1.PauseScheduleResponse"> & {
  */
 export const PauseScheduleResponseSchema: GenMessage<PauseScheduleResponse> = /*@__PURE__*/
   messageDesc(file_fila_v1_schedule, 9);
+
+/**
+ * Which schedule to tell of.
+ *
+ * @generated from message fila.v1.GetScheduleRequest
+ */
+export type GetScheduleRequest = Message<"fila.v1.GetScheduleRequest"> & {
+  /**
+   * Its queue.
+   *
+   * @generated from field: string queue = 1;
+   */
+  queue: string;
+
+  /**
+   * Its name.
+   *
+   * @generated from field: string schedule = 2;
+   */
+  schedule: string;
+};
+
+/**
+ * Describes the message fila.v1.GetScheduleRequest.
+ * Use `create(GetScheduleRequestSchema)` to create a new message.
+ */
+export const GetScheduleRequestSchema: GenMessage<GetScheduleRequest> = /*@__PURE__*/
+  messageDesc(file_fila_v1_schedule, 10);
+
+/**
+ * One schedule.
+ *
+ * @generated from message fila.v1.GetScheduleResponse
+ */
+export type GetScheduleResponse = Message<"fila.v1.GetScheduleResponse"> & {
+  /**
+   * How it stands.
+   *
+   * @generated from field: fila.v1.Schedule schedule = 1;
+   */
+  schedule?: Schedule | undefined;
+};
+
+/**
+ * Describes the message fila.v1.GetScheduleResponse.
+ * Use `create(GetScheduleResponseSchema)` to create a new message.
+ */
+export const GetScheduleResponseSchema: GenMessage<GetScheduleResponse> = /*@__PURE__*/
+  messageDesc(file_fila_v1_schedule, 11);
 
 /**
  * Which schedules to list.
@@ -408,7 +473,7 @@ export type ListSchedulesRequest = Message<"fila.v1.ListSchedulesRequest"> & {
  * Use `create(ListSchedulesRequestSchema)` to create a new message.
  */
 export const ListSchedulesRequestSchema: GenMessage<ListSchedulesRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_schedule, 10);
+  messageDesc(file_fila_v1_schedule, 12);
 
 /**
  * Schedules by queue, then by name.
@@ -436,7 +501,7 @@ export type ListSchedulesResponse = Message<"fila.v1.ListSchedulesResponse"> & {
  * Use `create(ListSchedulesResponseSchema)` to create a new message.
  */
 export const ListSchedulesResponseSchema: GenMessage<ListSchedulesResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_schedule, 11);
+  messageDesc(file_fila_v1_schedule, 13);
 
 /**
  * What becomes of moments at which the broker could not fire: it was down, the clock jumped over them, or the queue was

@@ -7,6 +7,8 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { LimitPart } from "./limit_pb.js";
+import { file_fila_v1_limit } from "./limit_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -15,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/watch.proto.
  */
 export const file_fila_v1_watch: GenFile = /*@__PURE__*/
-  fileDesc("ChNmaWxhL3YxL3dhdGNoLnByb3RvEgdmaWxhLnYxIm4KCldhaXRDYXVzZXMSFgoObm9fY29uc3VtZXJfbXMYASABKAQSEAoIc2hhcmVfbXMYAiABKAQSEwoLdGhyb3R0bGVfbXMYAyABKAQSEAoIZGVsYXlfbXMYBCABKAQSDwoHaGVsZF9tcxgFIAEoBCK5BgoIS2V5U3RhdGUSFAoMZmFpcm5lc3Nfa2V5GAEgASgJEiYKBXN0YXRlGAIgASgOMhcuZmlsYS52MS5LZXlTdGF0ZS5TdGF0ZRIXCg9ibG9ja2luZ19idWNrZXQYAyABKAkSKQoFdW50aWwYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXJlYWR5GAUgASgEEg8KB2RlbGF5ZWQYBiABKAQSEQoJaW5fZmxpZ2h0GAcgASgEEhIKCndhaXRpbmdfbXMYCCABKAQSDgoGd2VpZ2h0GAkgASgNEg4KBnBhdXNlZBgKIAEoCBIVCg1tYXhfaW5fZmxpZ2h0GAsgASgNEhcKD3JhdGVfcGVyX3NlY29uZBgMIAEoARINCgVidXJzdBgNIAEoARIVCg1hcnJpdmVkX3RvdGFsGA4gASgEEhcKD2RlbGl2ZXJlZF90b3RhbBgPIAEoBBIbChNhcnJpdmluZ19wZXJfc2Vjb25kGBAgASgBEhwKFGRlbGl2ZXJlZF9wZXJfc2Vjb25kGBEgASgBEhkKEXNlcnZlZF9wZXJfc2Vjb25kGBIgASgBEhYKDmR1ZV9wZXJfc2Vjb25kGBMgASgBEhQKDHNlcnZlZF90b3RhbBgUIAEoARIRCglkdWVfdG90YWwYFSABKAESIgoFd2FpdHMYFiABKAsyEy5maWxhLnYxLldhaXRDYXVzZXMSFgoOY2FwX2J5X2RlZmF1bHQYFyABKAgSFwoPcmF0ZV9ieV9kZWZhdWx0GBggASgIIugBCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhUKEVNUQVRFX05PX0NPTlNVTUVSEAESFgoSU1RBVEVfTk9UX0lUU19UVVJOEAISEwoPU1RBVEVfVEhST1RUTEVEEAMSEQoNU1RBVEVfREVMQVlFRBAEEhAKDFNUQVRFX0xFQVNFRBAFEhAKDFNUQVRFX1BBVVNFRBAGEhAKDFNUQVRFX0NBUFBFRBAHEg8KC1NUQVRFX0VNUFRZEAgSFgoSU1RBVEVfUkFURV9MSU1JVEVEEAkSEgoOU1RBVEVfSU5fT1JERVIQCiK/BAoKUXVldWVTdGF0ZRINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEg0KBXJlYWR5GAMgASgEEg8KB2RlbGF5ZWQYBCABKAQSEQoJaW5fZmxpZ2h0GAUgASgEEhEKCWNvbnN1bWVycxgGIAEoDRITCgthY3RpdmVfa2V5cxgHIAEoDRIVCg1vbGRlc3RfYWdlX21zGAggASgEEhYKDmVucXVldWVkX3RvdGFsGAkgASgEEhcKD2RlbGl2ZXJlZF90b3RhbBgKIAEoBBITCgthY2tlZF90b3RhbBgLIAEoBBIbChNkZWFkX2xldHRlcmVkX3RvdGFsGAwgASgEEhQKDHN0b3JlZF9ieXRlcxgNIAEoBBIbChNhcnJpdmluZ19wZXJfc2Vjb25kGA4gASgBEhwKFGRlbGl2ZXJlZF9wZXJfc2Vjb25kGA8gASgBEhQKDHNlcnZlZF90b3RhbBgQIAEoARIiCgV3YWl0cxgRIAEoCzITLmZpbGEudjEuV2FpdENhdXNlcxIUCgxsZWFzZWRfdG90YWwYEiABKAQSGwoTb2xkZXN0X2xlYXNlX2FnZV9tcxgTIAEoBBIUCgxmYWlsZWRfdG90YWwYFCABKAQSFgoOcmV0dXJuZWRfdG90YWwYFSABKAQSGAoQYWNrZWRfcGVyX3NlY29uZBgWIAEoARIZChFmYWlsZWRfcGVyX3NlY29uZBgXIAEoARIbChNyZXR1cm5lZF9wZXJfc2Vjb25kGBggASgBIosCChFXYXRjaFN0YXRzUmVxdWVzdBIOCgZxdWV1ZXMYASADKAkSDwoHY2hhbm5lbBgCIAEoCRIvCgVvcmRlchgDIAEoDjIgLmZpbGEudjEuV2F0Y2hTdGF0c1JlcXVlc3QuT3JkZXISEAoDdG9wGAQgASgNSACIAQESDAoEa2V5cxgFIAMoCSJ8CgVPcmRlchIVChFPUkRFUl9VTlNQRUNJRklFRBAAEhEKDU9SREVSX0JBQ0tMT0cQARIOCgpPUkRFUl9MQVRFEAISEgoOT1JERVJfQVJSSVZJTkcQAxIQCgxPUkRFUl9TRVJWRUQQBBITCg9PUkRFUl9PRkZfU0hBUkUQBUIGCgRfdG9wIqsBChJXYXRjaFN0YXRzUmVzcG9uc2USEAoIc2VxdWVuY2UYASABKAQSDAoEZnVsbBgCIAEoCBImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoIY2hhbm5lbHMYBCADKAsyFy5maWxhLnYxLldhdGNoZWRDaGFubmVsEiIKBGdvbmUYBSADKAsyFC5maWxhLnYxLkdvbmVDaGFubmVsImYKDldhdGNoZWRDaGFubmVsEiIKBXN0YXRlGAEgASgLMhMuZmlsYS52MS5RdWV1ZVN0YXRlEh8KBGtleXMYAiADKAsyES5maWxhLnYxLktleVN0YXRlEg8KB2xlYWRpbmcYAyADKAkiLQoLR29uZUNoYW5uZWwSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCSJAChBHZXRTZXJpZXNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSDAoEa2V5cxgDIAMoCSKxAQoRR2V0U2VyaWVzUmVzcG9uc2USLAoIZmlyc3RfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3N0ZXBfbXMYAiABKA0SJAoGcG9pbnRzGAMgAygLMhQuZmlsYS52MS5TZXJpZXNQb2ludBIgCgRrZXlzGAQgAygLMhIuZmlsYS52MS5LZXlTZXJpZXMSFQoNcmVjb3JkZWRfa2V5cxgFIAMoCSK/AQoLU2VyaWVzUG9pbnQSEAoIcmVjb3JkZWQYASABKAgSDwoHYXJyaXZlZBgCIAEoBBIRCglkZWxpdmVyZWQYAyABKAQSDQoFYWNrZWQYBCABKAQSDQoFZGVwdGgYBSABKAQSEQoJaW5fZmxpZ2h0GAYgASgEEhUKDW9sZGVzdF9hZ2VfbXMYByABKAQSIgoFd2FpdHMYCCABKAsyEy5maWxhLnYxLldhaXRDYXVzZXMSDgoGbGVhc2VkGAkgASgEIkoKCUtleVNlcmllcxIUCgxmYWlybmVzc19rZXkYASABKAkSJwoGcG9pbnRzGAIgAygLMhcuZmlsYS52MS5LZXlTZXJpZXNQb2ludCJhCg5LZXlTZXJpZXNQb2ludBIQCghyZWNvcmRlZBgBIAEoCBIPCgdhcnJpdmVkGAIgASgBEg4KBnNlcnZlZBgDIAEoARILCgNkdWUYBCABKAESDwoHcGVuZGluZxgFIAEoBCJQCg9GaW5kS2V5c1JlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIOCgZwcmVmaXgYAyABKAkSDQoFbGltaXQYBCABKA0iRAoQRmluZEtleXNSZXNwb25zZRIfCgRrZXlzGAEgAygLMhEuZmlsYS52MS5LZXlTdGF0ZRIPCgdtYXRjaGVkGAIgASgEQhsKC2Rldi5maWxhLnYxQgpXYXRjaFByb3RvUAFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChNmaWxhL3YxL3dhdGNoLnByb3RvEgdmaWxhLnYxIm4KCldhaXRDYXVzZXMSFgoObm9fY29uc3VtZXJfbXMYASABKAQSEAoIc2hhcmVfbXMYAiABKAQSEwoLdGhyb3R0bGVfbXMYAyABKAQSEAoIZGVsYXlfbXMYBCABKAQSDwoHaGVsZF9tcxgFIAEoBCLTBwoIS2V5U3RhdGUSFAoMZmFpcm5lc3Nfa2V5GAEgASgJEiYKBXN0YXRlGAIgASgOMhcuZmlsYS52MS5LZXlTdGF0ZS5TdGF0ZRIXCg9ibG9ja2luZ19idWNrZXQYAyABKAkSKQoFdW50aWwYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXJlYWR5GAUgASgEEg8KB2RlbGF5ZWQYBiABKAQSEQoJaW5fZmxpZ2h0GAcgASgEEhIKCndhaXRpbmdfbXMYCCABKAQSDgoGd2VpZ2h0GAkgASgNEg4KBnBhdXNlZBgKIAEoCBIVCg1tYXhfaW5fZmxpZ2h0GAsgASgNEhcKD3JhdGVfcGVyX3NlY29uZBgMIAEoARINCgVidXJzdBgNIAEoARIVCg1hcnJpdmVkX3RvdGFsGA4gASgEEhcKD2RlbGl2ZXJlZF90b3RhbBgPIAEoBBIbChNhcnJpdmluZ19wZXJfc2Vjb25kGBAgASgBEhwKFGRlbGl2ZXJlZF9wZXJfc2Vjb25kGBEgASgBEhkKEXNlcnZlZF9wZXJfc2Vjb25kGBIgASgBEhYKDmR1ZV9wZXJfc2Vjb25kGBMgASgBEhQKDHNlcnZlZF90b3RhbBgUIAEoARIRCglkdWVfdG90YWwYFSABKAESIgoFd2FpdHMYFiABKAsyEy5maWxhLnYxLldhaXRDYXVzZXMSFgoOY2FwX2J5X2RlZmF1bHQYFyABKAgSFwoPcmF0ZV9ieV9kZWZhdWx0GBggASgIEhwKFGNvbW1pdHRlZF9wZXJfc2Vjb25kGBkgASgBEhwKFGNvbW1pdHRlZF9ieV9kZWZhdWx0GBogASgIEikKDWJsb2NraW5nX3BhcnQYGyABKA4yEi5maWxhLnYxLkxpbWl0UGFydBIVCg1ibG9ja2luZ19yYXRlGBwgASgNIoQCCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhUKEVNUQVRFX05PX0NPTlNVTUVSEAESFgoSU1RBVEVfTk9UX0lUU19UVVJOEAISEwoPU1RBVEVfVEhST1RUTEVEEAMSEQoNU1RBVEVfREVMQVlFRBAEEhAKDFNUQVRFX0xFQVNFRBAFEhAKDFNUQVRFX1BBVVNFRBAGEhAKDFNUQVRFX0NBUFBFRBAHEg8KC1NUQVRFX0VNUFRZEAgSFgoSU1RBVEVfUkFURV9MSU1JVEVEEAkSEgoOU1RBVEVfSU5fT1JERVIQChIaChZTVEFURV9CRVlPTkRfQ09NTUlUVEVEEAsizwQKClF1ZXVlU3RhdGUSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRINCgVyZWFkeRgDIAEoBBIPCgdkZWxheWVkGAQgASgEEhEKCWluX2ZsaWdodBgFIAEoBBIRCgljb25zdW1lcnMYBiABKA0SEwoLYWN0aXZlX2tleXMYByABKA0SFQoNb2xkZXN0X2FnZV9tcxgIIAEoBBIWCg5lbnF1ZXVlZF90b3RhbBgJIAEoBBIXCg9kZWxpdmVyZWRfdG90YWwYCiABKAQSEwoLYWNrZWRfdG90YWwYCyABKAQSGwoTZGVhZF9sZXR0ZXJlZF90b3RhbBgMIAEoBBIUCgxzdG9yZWRfYnl0ZXMYDSABKAQSGwoTYXJyaXZpbmdfcGVyX3NlY29uZBgOIAEoARIcChRkZWxpdmVyZWRfcGVyX3NlY29uZBgPIAEoARIUCgxzZXJ2ZWRfdG90YWwYECABKAESIgoFd2FpdHMYESABKAsyEy5maWxhLnYxLldhaXRDYXVzZXMSFAoMbGVhc2VkX3RvdGFsGBIgASgEEhsKE29sZGVzdF9sZWFzZV9hZ2VfbXMYEyABKAQSFAoMZmFpbGVkX3RvdGFsGBQgASgEEhYKDnJldHVybmVkX3RvdGFsGBUgASgEEhgKEGFja2VkX3Blcl9zZWNvbmQYFiABKAESGQoRZmFpbGVkX3Blcl9zZWNvbmQYFyABKAESGwoTcmV0dXJuZWRfcGVyX3NlY29uZBgYIAEoARIOCgZwYXVzZWQYGSABKAgiiwIKEVdhdGNoU3RhdHNSZXF1ZXN0Eg4KBnF1ZXVlcxgBIAMoCRIPCgdjaGFubmVsGAIgASgJEi8KBW9yZGVyGAMgASgOMiAuZmlsYS52MS5XYXRjaFN0YXRzUmVxdWVzdC5PcmRlchIQCgN0b3AYBCABKA1IAIgBARIMCgRrZXlzGAUgAygJInwKBU9yZGVyEhUKEU9SREVSX1VOU1BFQ0lGSUVEEAASEQoNT1JERVJfQkFDS0xPRxABEg4KCk9SREVSX0xBVEUQAhISCg5PUkRFUl9BUlJJVklORxADEhAKDE9SREVSX1NFUlZFRBAEEhMKD09SREVSX09GRl9TSEFSRRAFQgYKBF90b3AizQEKEldhdGNoU3RhdHNSZXNwb25zZRIQCghzZXF1ZW5jZRgBIAEoBBIMCgRmdWxsGAIgASgIEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCghjaGFubmVscxgEIAMoCzIXLmZpbGEudjEuV2F0Y2hlZENoYW5uZWwSIgoEZ29uZRgFIAMoCzIULmZpbGEudjEuR29uZUNoYW5uZWwSIAoEc3VtcxgGIAEoCzISLmZpbGEudjEuUXVldWVTdW1zIuwBCglRdWV1ZVN1bXMSDgoGcXVldWVzGAEgASgEEg8KB3dhaXRpbmcYAiABKAQSEQoJaW5fZmxpZ2h0GAMgASgEEhUKDW9sZGVzdF9hZ2VfbXMYBCABKAQSGwoTYXJyaXZpbmdfcGVyX3NlY29uZBgFIAEoARIYChBhY2tlZF9wZXJfc2Vjb25kGAYgASgBEhkKEWZhaWxlZF9wZXJfc2Vjb25kGAcgASgBEhsKE3JldHVybmVkX3Blcl9zZWNvbmQYCCABKAESFAoMZGVhZF9sZXR0ZXJzGAkgASgEEg8KB3BhcnRpYWwYCiABKAgiZgoOV2F0Y2hlZENoYW5uZWwSIgoFc3RhdGUYASABKAsyEy5maWxhLnYxLlF1ZXVlU3RhdGUSHwoEa2V5cxgCIAMoCzIRLmZpbGEudjEuS2V5U3RhdGUSDwoHbGVhZGluZxgDIAMoCSItCgtHb25lQ2hhbm5lbBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJIkAKEEdldFNlcmllc1JlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIMCgRrZXlzGAMgAygJIrEBChFHZXRTZXJpZXNSZXNwb25zZRIsCghmaXJzdF9hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHc3RlcF9tcxgCIAEoDRIkCgZwb2ludHMYAyADKAsyFC5maWxhLnYxLlNlcmllc1BvaW50EiAKBGtleXMYBCADKAsyEi5maWxhLnYxLktleVNlcmllcxIVCg1yZWNvcmRlZF9rZXlzGAUgAygJIr8BCgtTZXJpZXNQb2ludBIQCghyZWNvcmRlZBgBIAEoCBIPCgdhcnJpdmVkGAIgASgEEhEKCWRlbGl2ZXJlZBgDIAEoBBINCgVhY2tlZBgEIAEoBBINCgVkZXB0aBgFIAEoBBIRCglpbl9mbGlnaHQYBiABKAQSFQoNb2xkZXN0X2FnZV9tcxgHIAEoBBIiCgV3YWl0cxgIIAEoCzITLmZpbGEudjEuV2FpdENhdXNlcxIOCgZsZWFzZWQYCSABKAQiSgoJS2V5U2VyaWVzEhQKDGZhaXJuZXNzX2tleRgBIAEoCRInCgZwb2ludHMYAiADKAsyFy5maWxhLnYxLktleVNlcmllc1BvaW50ImEKDktleVNlcmllc1BvaW50EhAKCHJlY29yZGVkGAEgASgIEg8KB2Fycml2ZWQYAiABKAESDgoGc2VydmVkGAMgASgBEgsKA2R1ZRgEIAEoARIPCgdwZW5kaW5nGAUgASgEIlAKD0ZpbmRLZXlzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEg4KBnByZWZpeBgDIAEoCRINCgVsaW1pdBgEIAEoDSJEChBGaW5kS2V5c1Jlc3BvbnNlEh8KBGtleXMYASADKAsyES5maWxhLnYxLktleVN0YXRlEg8KB21hdGNoZWQYAiABKARCGwoLZGV2LmZpbGEudjFCCldhdGNoUHJvdG9QAWIGcHJvdG8z", [file_fila_v1_limit, file_google_protobuf_timestamp]);
 
 /**
  * Waiting time split into its causes, summed over messages.
@@ -240,6 +242,34 @@ export type KeyState = Message<"fila.v1.KeyState"> & {
    * @generated from field: bool rate_by_default = 24;
    */
   rateByDefault: boolean;
+
+  /**
+   * Of its messages, those a second that go before those of keys that are not within theirs; 0 when there is none.
+   *
+   * @generated from field: double committed_per_second = 25;
+   */
+  committedPerSecond: number;
+
+  /**
+   * Its committed rate is the queue's default.
+   *
+   * @generated from field: bool committed_by_default = 26;
+   */
+  committedByDefault: boolean;
+
+  /**
+   * Which part of the limit of `blocking_bucket` holds it back.
+   *
+   * @generated from field: fila.v1.LimitPart blocking_part = 27;
+   */
+  blockingPart: LimitPart;
+
+  /**
+   * Which of that limit's rates does, where it has several: 1 is the first.
+   *
+   * @generated from field: uint32 blocking_rate = 28;
+   */
+  blockingRate: number;
 };
 
 /**
@@ -331,6 +361,13 @@ export enum KeyState_State {
    * @generated from enum value: STATE_IN_ORDER = 10;
    */
   IN_ORDER = 10,
+
+  /**
+   * Ready; others, which are within their committed rates, go first. Its own is used up, or it has none: see `until`.
+   *
+   * @generated from enum value: STATE_BEYOND_COMMITTED = 11;
+   */
+  BEYOND_COMMITTED = 11,
 }
 
 /**
@@ -512,6 +549,13 @@ export type QueueState = Message<"fila.v1.QueueState"> & {
    * @generated from field: double returned_per_second = 24;
    */
   returnedPerSecond: number;
+
+  /**
+   * It, or its queue, is paused.
+   *
+   * @generated from field: bool paused = 25;
+   */
+  paused: boolean;
 };
 
 /**
@@ -549,7 +593,8 @@ export type WatchStatsRequest = Message<"fila.v1.WatchStatsRequest"> & {
   order: WatchStatsRequest_Order;
 
   /**
-   * How many of those to tell, at most 50; left out for 20.
+   * How many of those to tell, at most 50; left out for 20. Where all queues are watched: how many queues, those first in
+   * which most waits, at most 2,000, which it is where it is left out.
    *
    * @generated from field: optional uint32 top = 4;
    */
@@ -666,6 +711,13 @@ export type WatchStatsResponse = Message<"fila.v1.WatchStatsResponse"> & {
    * @generated from field: repeated fila.v1.GoneChannel gone = 5;
    */
   gone: GoneChannel[];
+
+  /**
+   * All queues that the caller may see, together, told or not; only where all queues are watched.
+   *
+   * @generated from field: fila.v1.QueueSums sums = 6;
+   */
+  sums?: QueueSums | undefined;
 };
 
 /**
@@ -674,6 +726,90 @@ export type WatchStatsResponse = Message<"fila.v1.WatchStatsResponse"> & {
  */
 export const WatchStatsResponseSchema: GenMessage<WatchStatsResponse> = /*@__PURE__*/
   messageDesc(file_fila_v1_watch, 4);
+
+/**
+ * Queues together, their dead-letter queues apart.
+ *
+ * @generated from message fila.v1.QueueSums
+ */
+export type QueueSums = Message<"fila.v1.QueueSums"> & {
+  /**
+   * How many queues these are.
+   *
+   * @generated from field: uint64 queues = 1;
+   */
+  queues: bigint;
+
+  /**
+   * Ready and delayed messages; of a queue with several channels, those of the fullest.
+   *
+   * @generated from field: uint64 waiting = 2;
+   */
+  waiting: bigint;
+
+  /**
+   * Leased messages.
+   *
+   * @generated from field: uint64 in_flight = 3;
+   */
+  inFlight: bigint;
+
+  /**
+   * Age of the oldest message that waits; 0 when nothing waits.
+   *
+   * @generated from field: uint64 oldest_age_ms = 4;
+   */
+  oldestAgeMs: bigint;
+
+  /**
+   * Messages stored a second, lately.
+   *
+   * @generated from field: double arriving_per_second = 5;
+   */
+  arrivingPerSecond: number;
+
+  /**
+   * Messages done a second, lately: what is served.
+   *
+   * @generated from field: double acked_per_second = 6;
+   */
+  ackedPerSecond: number;
+
+  /**
+   * Failures a second, lately.
+   *
+   * @generated from field: double failed_per_second = 7;
+   */
+  failedPerSecond: number;
+
+  /**
+   * Leases a second that came back without counting an attempt, lately.
+   *
+   * @generated from field: double returned_per_second = 8;
+   */
+  returnedPerSecond: number;
+
+  /**
+   * Messages in dead-letter queues.
+   *
+   * @generated from field: uint64 dead_letters = 9;
+   */
+  deadLetters: bigint;
+
+  /**
+   * There are more than 2,000 queues, and the caller is no admin: these are the sums of those it may see of the busiest.
+   *
+   * @generated from field: bool partial = 10;
+   */
+  partial: boolean;
+};
+
+/**
+ * Describes the message fila.v1.QueueSums.
+ * Use `create(QueueSumsSchema)` to create a new message.
+ */
+export const QueueSumsSchema: GenMessage<QueueSums> = /*@__PURE__*/
+  messageDesc(file_fila_v1_watch, 5);
 
 /**
  * One channel, as far as it changed.
@@ -708,7 +844,7 @@ export type WatchedChannel = Message<"fila.v1.WatchedChannel"> & {
  * Use `create(WatchedChannelSchema)` to create a new message.
  */
 export const WatchedChannelSchema: GenMessage<WatchedChannel> = /*@__PURE__*/
-  messageDesc(file_fila_v1_watch, 5);
+  messageDesc(file_fila_v1_watch, 6);
 
 /**
  * A channel that is watched no more.
@@ -736,7 +872,7 @@ export type GoneChannel = Message<"fila.v1.GoneChannel"> & {
  * Use `create(GoneChannelSchema)` to create a new message.
  */
 export const GoneChannelSchema: GenMessage<GoneChannel> = /*@__PURE__*/
-  messageDesc(file_fila_v1_watch, 6);
+  messageDesc(file_fila_v1_watch, 7);
 
 /**
  * Whose series to read.
@@ -771,7 +907,7 @@ export type GetSeriesRequest = Message<"fila.v1.GetSeriesRequest"> & {
  * Use `create(GetSeriesRequestSchema)` to create a new message.
  */
 export const GetSeriesRequestSchema: GenMessage<GetSeriesRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_watch, 7);
+  messageDesc(file_fila_v1_watch, 8);
 
 /**
  * The series of the last hour, a point for each ten seconds, oldest first.
@@ -820,7 +956,7 @@ export type GetSeriesResponse = Message<"fila.v1.GetSeriesResponse"> & {
  * Use `create(GetSeriesResponseSchema)` to create a new message.
  */
 export const GetSeriesResponseSchema: GenMessage<GetSeriesResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_watch, 8);
+  messageDesc(file_fila_v1_watch, 9);
 
 /**
  * Ten seconds of a channel. One that was not recorded has `recorded` false and counts for nothing: the broker was down,
@@ -898,7 +1034,7 @@ export type SeriesPoint = Message<"fila.v1.SeriesPoint"> & {
  * Use `create(SeriesPointSchema)` to create a new message.
  */
 export const SeriesPointSchema: GenMessage<SeriesPoint> = /*@__PURE__*/
-  messageDesc(file_fila_v1_watch, 9);
+  messageDesc(file_fila_v1_watch, 10);
 
 /**
  * The series of one fairness key, with as many points as the channel.
@@ -926,7 +1062,7 @@ export type KeySeries = Message<"fila.v1.KeySeries"> & {
  * Use `create(KeySeriesSchema)` to create a new message.
  */
 export const KeySeriesSchema: GenMessage<KeySeries> = /*@__PURE__*/
-  messageDesc(file_fila_v1_watch, 10);
+  messageDesc(file_fila_v1_watch, 11);
 
 /**
  * Ten seconds of a key.
@@ -975,7 +1111,7 @@ export type KeySeriesPoint = Message<"fila.v1.KeySeriesPoint"> & {
  * Use `create(KeySeriesPointSchema)` to create a new message.
  */
 export const KeySeriesPointSchema: GenMessage<KeySeriesPoint> = /*@__PURE__*/
-  messageDesc(file_fila_v1_watch, 11);
+  messageDesc(file_fila_v1_watch, 12);
 
 /**
  * Which keys to find.
@@ -1017,7 +1153,7 @@ export type FindKeysRequest = Message<"fila.v1.FindKeysRequest"> & {
  * Use `create(FindKeysRequestSchema)` to create a new message.
  */
 export const FindKeysRequestSchema: GenMessage<FindKeysRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_watch, 12);
+  messageDesc(file_fila_v1_watch, 13);
 
 /**
  * The keys that were found.
@@ -1046,5 +1182,5 @@ export type FindKeysResponse = Message<"fila.v1.FindKeysResponse"> & {
  * Use `create(FindKeysResponseSchema)` to create a new message.
  */
 export const FindKeysResponseSchema: GenMessage<FindKeysResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_watch, 13);
+  messageDesc(file_fila_v1_watch, 14);
 

@@ -140,6 +140,23 @@ public abstract sealed class AdminCalls permits ObservingCalls {
                 .getQueuesList();
     }
 
+    /**
+     * Queues whose names begin with {@code prefix} and have {@code containing} in them, in letters
+     * of either case, both may be empty: at most {@code pageSize}, up to 1,000 and 0 for all, and
+     * behind the name {@code pageToken}.
+     */
+    public List<QueueInfo> listQueues(
+            String prefix, String containing, int pageSize, String pageToken) {
+        ListQueuesRequest request =
+                ListQueuesRequest.newBuilder()
+                        .setPrefix(prefix)
+                        .setContaining(containing)
+                        .setPageSize(pageSize)
+                        .setPageToken(pageToken)
+                        .build();
+        return call(Rpc.LIST_QUEUES, request, Map.of()).getQueuesList();
+    }
+
     /** A queue in numbers, over all its channels. Throws QueueNotFoundException. */
     public GetStatsResponse getStats(String queue) {
         return getStats(queue, null, 0);

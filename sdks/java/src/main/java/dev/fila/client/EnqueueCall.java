@@ -33,7 +33,7 @@ final class EnqueueCall {
         if (message.hasOptions()) {
             request.setOptions(message.getOptions());
         }
-        boolean repeatable = !message.getOptions().getDedupKey().isEmpty();
+        boolean repeatable = NewMessage.mayRepeat(message);
         return connection
                 .call(Rpc.ENQUEUE.repeatableIf(repeatable), request.build(), Map.of("queue", queue))
                 .thenApply(stored -> new MessageId(stored.getMessageId(), stored.getOffset()));

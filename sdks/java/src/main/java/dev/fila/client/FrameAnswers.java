@@ -69,7 +69,7 @@ final class FrameAnswers {
                 waited(frame) < options.retryFor().toNanos() && why instanceof UnavailableException;
         List<Integer> again = new ArrayList<>();
         for (int i = 0; i < frame.messages.size(); i++) {
-            if (patient && !frame.messages.get(i).getOptions().getDedupKey().isEmpty()) {
+            if (patient && NewMessage.mayRepeat(frame.messages.get(i))) {
                 again.add(i);
             } else {
                 frame.receivers.failed(i, asLost(why, frame.queueOf(i)), answers);

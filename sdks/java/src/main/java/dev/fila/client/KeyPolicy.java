@@ -13,6 +13,9 @@ public final class KeyPolicy {
     private final @Nullable Double burst;
     private final boolean capByDefault;
     private final boolean rateByDefault;
+    private final @Nullable Double committedPerSecond;
+    private final boolean committedByDefault;
+    private final String comment;
 
     private KeyPolicy(Builder builder) {
         weight = builder.weight;
@@ -22,6 +25,9 @@ public final class KeyPolicy {
         burst = builder.burst;
         capByDefault = builder.capByDefault;
         rateByDefault = builder.rateByDefault;
+        committedPerSecond = builder.committedPerSecond;
+        committedByDefault = builder.committedByDefault;
+        comment = builder.comment;
     }
 
     /** With nothing asked for. */
@@ -78,6 +84,27 @@ public final class KeyPolicy {
         return rateByDefault;
     }
 
+    /**
+     * Messages of this key that go, a second, before those of keys that are not within theirs, over
+     * all channels; 0 for none, also where the queue has a default.
+     */
+    public Optional<Double> committedPerSecond() {
+        return Optional.ofNullable(committedPerSecond);
+    }
+
+    /** Take the operator's committed rate back: the queue's default holds for the key again. */
+    public boolean committedByDefault() {
+        return committedByDefault;
+    }
+
+    /**
+     * Why, in at most 1,024 bytes; kept in the audit, and with the pause where the key is paused.
+     * Empty by default.
+     */
+    public String comment() {
+        return comment;
+    }
+
     SetKeyPolicyRequest.Builder request(String fairnessKey) {
         SetKeyPolicyRequest.Builder request =
                 SetKeyPolicyRequest.newBuilder().setFairnessKey(fairnessKey);
@@ -86,7 +113,9 @@ public final class KeyPolicy {
         maxInFlight().ifPresent(request::setMaxInFlight);
         ratePerSecond().ifPresent(request::setRatePerSecond);
         burst().ifPresent(request::setBurst);
+        committedPerSecond().ifPresent(request::setCommittedPerSecond);
         request.setCapByDefault(capByDefault).setRateByDefault(rateByDefault);
+        request.setCommittedByDefault(committedByDefault).setComment(comment);
         return request;
     }
 
@@ -99,6 +128,9 @@ public final class KeyPolicy {
         private @Nullable Double burst;
         private boolean capByDefault;
         private boolean rateByDefault;
+        private @Nullable Double committedPerSecond;
+        private boolean committedByDefault;
+        private String comment = "";
 
         private Builder() {}
 
@@ -141,6 +173,24 @@ public final class KeyPolicy {
         /** Sets {@link KeyPolicy#rateByDefault()}. */
         public Builder rateByDefault(boolean value) {
             rateByDefault = value;
+            return this;
+        }
+
+        /** Sets {@link KeyPolicy#committedPerSecond()}. */
+        public Builder committedPerSecond(double value) {
+            committedPerSecond = value;
+            return this;
+        }
+
+        /** Sets {@link KeyPolicy#committedByDefault()}. */
+        public Builder committedByDefault(boolean value) {
+            committedByDefault = value;
+            return this;
+        }
+
+        /** Sets {@link KeyPolicy#comment()}. */
+        public Builder comment(String value) {
+            comment = value;
             return this;
         }
 

@@ -43,6 +43,15 @@ public final class NewMessage {
         return wire;
     }
 
+    /**
+     * Whether sending it twice stores it once. One that replaces others could replace a newer one.
+     */
+    static boolean mayRepeat(EnqueueMessage message) {
+        EnqueueOptions options = message.getOptions();
+        return !options.getDedupKey().isEmpty()
+                && options.getOnDuplicate() != EnqueueOptions.OnDuplicate.ON_DUPLICATE_REPLACE;
+    }
+
     /** Collects what a message is made of. */
     public static final class Builder {
         private final EnqueueMessage.Builder message = EnqueueMessage.newBuilder();
@@ -94,6 +103,54 @@ public final class NewMessage {
         /** A second enqueue with this key within the queue's window answers the first one's id. */
         public Builder dedupKey(String key) {
             options().setDedupKey(encodable("dedupKey", key));
+            return this;
+        }
+
+        /**
+         * The latest wins: an earlier message with this {@link #dedupKey} that is not delivered yet
+         * gives way to this one. If it is leased, this one waits until that lease ends.
+         */
+        public Builder replace() {
+            options().setOnDuplicate(EnqueueOptions.OnDuplicate.ON_DUPLICATE_REPLACE);
+            return this;
+        }
+
+        /**
+         * With {@link #replace}: the delay ends at the latest so long after the first of them was
+         * accepted.
+         */
+        public Builder maxWait(Duration maxWait) {
+            options().setMaxWaitMs(Arguments.millis("maxWait", maxWait));
+            return this;
+        }
+
+        /**
+         * Its fairness key, where the queue has {@code allowProducerRouting}; else its headers and
+         * the queue decide.
+         */
+        public Builder fairnessKey(String key) {
+            options().setFairnessKey(encodable("fairnessKey", key));
+            return this;
+        }
+
+        /** The weight of that key, 1 to 1000, in the same way. */
+        public Builder weight(int weight) {
+            options().setWeight(weight);
+            return this;
+        }
+
+        /** What a delivery costs its key, 0.001 to 1,000,000, in the same way. */
+        public Builder cost(double cost) {
+            options().setCost(cost);
+            return this;
+        }
+
+        /**
+         * 0 to 3 among the messages of its fairness key, where 3 goes first and 1 is usual; else
+         * the queue decides.
+         */
+        public Builder priority(int priority) {
+            options().setPriority(priority);
             return this;
         }
 

@@ -15,7 +15,9 @@ import dev.fila.v1.GetStatusResponse;
 import dev.fila.v1.ListKeyPoliciesRequest;
 import dev.fila.v1.ListLateRequest;
 import dev.fila.v1.ListLateResponse;
+import dev.fila.v1.ListPendingRequest;
 import dev.fila.v1.ListQueueVersionsRequest;
+import dev.fila.v1.PendingMessage;
 import dev.fila.v1.PreviewKeyPolicyRequest;
 import dev.fila.v1.PreviewKeyPolicyResponse;
 import dev.fila.v1.QueueVersion;
@@ -112,6 +114,24 @@ public abstract sealed class ObservingCalls extends AdminCalls permits DeadLette
                         .setPolicy(policy.request(fairnessKey))
                         .build();
         return call(Rpc.PREVIEW_KEY_POLICY, request, about(queue, orDefault(channel)));
+    }
+
+    /**
+     * Lists messages that are not done, in offset order, 100 unless the options say more: what each
+     * is doing and since when, without headers and payload. The right to view is enough. Throws
+     * QueueNotFoundException, ChannelNotFoundException.
+     */
+    public List<PendingMessage> listPending(String queue, PeekOptions options) {
+        ListPendingRequest request =
+                ListPendingRequest.newBuilder()
+                        .setQueue(queue)
+                        .setChannel(options.channel().orElse(""))
+                        .setMaxMessages(options.maxMessages().orElse(100))
+                        .setAfterOffset(options.afterOffset().orElse(0L))
+                        .setFairnessKey(options.fairnessKey().orElse(""))
+                        .build();
+        return call(Rpc.LIST_PENDING, request, about(queue, options.channel().orElse("default")))
+                .getMessagesList();
     }
 
     /** Finds 20 fairness keys that begin so, in the channel {@code default}. */

@@ -33,7 +33,7 @@ public final class PeekOptions {
         return Optional.ofNullable(channel);
     }
 
-    /** Most messages wanted, 1 to 1,000; empty means 10. */
+    /** Most messages wanted, 1 to 1,000; empty means 10, and 100 to list them. */
     public Optional<Integer> maxMessages() {
         return Optional.ofNullable(maxMessages);
     }

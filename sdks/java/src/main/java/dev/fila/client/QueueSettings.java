@@ -112,6 +112,15 @@ public final class QueueSettings {
             return said("cost_header");
         }
 
+        /**
+         * The header whose value is the priority among the messages of a fairness key, 0 to 3. Not
+         * with a strict order.
+         */
+        public Builder priorityHeader(String value) {
+            config.setPriorityHeader(value);
+            return said("priority_header");
+        }
+
         /** Headers whose values are the throttle keys. */
         public Builder throttleKeyHeaders(Collection<String> value) {
             config.clearThrottleKeyHeaders().addAllThrottleKeyHeaders(value);
@@ -125,12 +134,18 @@ public final class QueueSettings {
 
         /**
          * With a message's fairness key behind it, the name of a limit that the message needs, too,
-         * whoever sent it: {@code tenant:} for {@code tenant:acme}. At most 64 bytes, without {@code
-         * *}; empty for none.
+         * whoever sent it: {@code tenant:} for {@code tenant:acme}. At most 64 bytes, without
+         * {@code *}; empty for none.
          */
         public Builder keyLimit(String value) {
             config.setKeyLimit(value);
             return said("key_limit");
+        }
+
+        /** Producers may say a message's fairness key, weight and cost when they enqueue it. */
+        public Builder allowProducerRouting(boolean value) {
+            config.setAllowProducerRouting(value);
+            return said("allow_producer_routing");
         }
 
         /** How long a failed message waits before it is ready again. */
@@ -204,6 +219,15 @@ public final class QueueSettings {
             return said("key_defaults.max_in_flight");
         }
 
+        /**
+         * Messages of such a key that go, a second, before those of keys that are not within
+         * theirs, over all channels; 0 for none.
+         */
+        public Builder keyCommittedDefault(double perSecond) {
+            config.getKeyDefaultsBuilder().setCommittedPerSecond(perSecond);
+            return said("key_defaults.committed_per_second");
+        }
+
         /** Channels to make with the queue; only when it is created. None means {@code default}. */
         public Builder channels(Collection<String> value) {
             config.clearChannels().addAllChannels(value);
@@ -234,6 +258,17 @@ public final class QueueSettings {
         public Builder paused(boolean value) {
             config.setPaused(value);
             return said("paused");
+        }
+
+        /** Channels that deliver nothing until they are named here no more; the others go on. */
+        public Builder pausedChannels(Collection<String> value) {
+            config.clearPausedChannels().addAllPausedChannels(value);
+            return said("paused_channels");
+        }
+
+        /** The same. */
+        public Builder pausedChannels(String... value) {
+            return pausedChannels(List.of(value));
         }
 
         /**

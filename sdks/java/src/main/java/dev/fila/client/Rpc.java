@@ -52,6 +52,8 @@ import dev.fila.v1.GetQueueRequest;
 import dev.fila.v1.GetQueueResponse;
 import dev.fila.v1.GetQueueVersionRequest;
 import dev.fila.v1.GetQueueVersionResponse;
+import dev.fila.v1.GetScheduleRequest;
+import dev.fila.v1.GetScheduleResponse;
 import dev.fila.v1.GetSeriesRequest;
 import dev.fila.v1.GetSeriesResponse;
 import dev.fila.v1.GetStatsRequest;
@@ -78,6 +80,8 @@ import dev.fila.v1.ListLimitsRequest;
 import dev.fila.v1.ListLimitsResponse;
 import dev.fila.v1.ListOperationsRequest;
 import dev.fila.v1.ListOperationsResponse;
+import dev.fila.v1.ListPendingRequest;
+import dev.fila.v1.ListPendingResponse;
 import dev.fila.v1.ListPrincipalsRequest;
 import dev.fila.v1.ListPrincipalsResponse;
 import dev.fila.v1.ListQueueVersionsRequest;
@@ -176,6 +180,8 @@ record Rpc<Q, A>(MethodDescriptor<Q, A> method, boolean repeatable) {
             repeatable(FilaAdminGrpc.getListQueuesMethod());
     static final Rpc<PurgeQueueRequest, PurgeQueueResponse> PURGE_QUEUE =
             once(FilaAdminGrpc.getPurgeQueueMethod());
+    static final Rpc<ListPendingRequest, ListPendingResponse> LIST_PENDING =
+            repeatable(FilaAdminGrpc.getListPendingMethod());
     static final Rpc<PeekMessagesRequest, PeekMessagesResponse> PEEK_MESSAGES =
             repeatable(FilaAdminGrpc.getPeekMessagesMethod());
     static final Rpc<GetStatsRequest, GetStatsResponse> GET_STATS =
@@ -237,6 +243,8 @@ record Rpc<Q, A>(MethodDescriptor<Q, A> method, boolean repeatable) {
             repeatable(FilaAdminGrpc.getPauseScheduleMethod());
     static final Rpc<DeleteScheduleRequest, DeleteScheduleResponse> DELETE_SCHEDULE =
             once(FilaAdminGrpc.getDeleteScheduleMethod());
+    static final Rpc<GetScheduleRequest, GetScheduleResponse> GET_SCHEDULE =
+            repeatable(FilaAdminGrpc.getGetScheduleMethod());
     static final Rpc<ListSchedulesRequest, ListSchedulesResponse> LIST_SCHEDULES =
             repeatable(FilaAdminGrpc.getListSchedulesMethod());
 

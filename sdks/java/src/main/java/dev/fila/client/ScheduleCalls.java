@@ -2,6 +2,7 @@ package dev.fila.client;
 
 import dev.fila.v1.CreateScheduleRequest;
 import dev.fila.v1.DeleteScheduleRequest;
+import dev.fila.v1.GetScheduleRequest;
 import dev.fila.v1.ListSchedulesRequest;
 import dev.fila.v1.ListSchedulesResponse;
 import dev.fila.v1.PauseScheduleRequest;
@@ -49,11 +50,17 @@ public abstract sealed class ScheduleCalls extends DeadLetterCalls permits Limit
      * QueueNotFoundException, NotFoundException.
      */
     public Schedule pauseSchedule(String queue, String schedule, boolean paused) {
+        return pauseSchedule(queue, schedule, paused, "");
+    }
+
+    /** The same; {@code comment} says why, in at most 1,024 bytes, and is kept with the pause. */
+    public Schedule pauseSchedule(String queue, String schedule, boolean paused, String comment) {
         PauseScheduleRequest request =
                 PauseScheduleRequest.newBuilder()
                         .setQueue(queue)
                         .setSchedule(schedule)
                         .setPaused(paused)
+                        .setComment(comment)
                         .build();
         return call(Rpc.PAUSE_SCHEDULE, request, about(queue)).getSchedule();
     }
@@ -66,6 +73,16 @@ public abstract sealed class ScheduleCalls extends DeadLetterCalls permits Limit
         DeleteScheduleRequest request =
                 DeleteScheduleRequest.newBuilder().setQueue(queue).setSchedule(schedule).build();
         call(Rpc.DELETE_SCHEDULE, request, about(queue));
+    }
+
+    /**
+     * How a schedule stands, with its next five moments. Throws QueueNotFoundException,
+     * NotFoundException.
+     */
+    public Schedule getSchedule(String queue, String schedule) {
+        GetScheduleRequest request =
+                GetScheduleRequest.newBuilder().setQueue(queue).setSchedule(schedule).build();
+        return call(Rpc.GET_SCHEDULE, request, about(queue)).getSchedule();
     }
 
     /** The first 100 schedules of a queue, or of all when it is null. */

@@ -460,10 +460,8 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
         lock.lock();
         try {
             over |= !release;
-            if (stream != null && release) {
-                stream.close();
-            } else if (stream != null) {
-                stream.breakOff();
+            if (stream != null) {
+                stream.end(release);
             }
         } finally {
             lock.unlock();
@@ -476,11 +474,15 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
      */
     void close(boolean release) {
         leave();
-        endStream(release);
         long left = SessionStream.CLOSE_TIMEOUT.toNanos();
         boolean interrupted = false;
         lock.lock();
         try {
+            // Broken off at once, the stream would lose the word that gives back what waited.
+            while (!release && stream != null && stream.isWriting() && left > 0) {
+                left = handOut.awaitChange(left);
+            }
+            endStream(release);
             while (stream != null && left > 0) {
                 left = handOut.awaitChange(left);
             }

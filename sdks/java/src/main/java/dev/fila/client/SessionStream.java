@@ -87,6 +87,11 @@ final class SessionStream {
         return isOpen && stream.isWritten();
     }
 
+    /** Whether something that was said on an open stream has not left this process. */
+    boolean isWriting() {
+        return isOpen && !stream.isWritten();
+    }
+
     boolean isCloseSent() {
         return isCloseSent;
     }
@@ -158,9 +163,15 @@ final class SessionStream {
         }
     }
 
-    /** Ends the stream without a word. */
-    void breakOff() {
-        stream.cancel("the consumer leaves with unsettled messages");
+    /**
+     * Ends the stream: closes it, or breaks it off without a word. One that was closed stays so.
+     */
+    void end(boolean release) {
+        if (release) {
+            close();
+        } else if (!isCloseSent) {
+            stream.cancel("the consumer leaves with unsettled messages");
+        }
     }
 
     /** The stream has ended. */

@@ -81,6 +81,14 @@ public class StoredMessage {
         return List.copyOf(wire.getMetadata().getThrottleKeysList());
     }
 
+    /**
+     * Its priority among the messages of its fairness key, 0 to 3, where 3 goes first and 1 is
+     * usual.
+     */
+    public final int priority() {
+        return wire.getMetadata().hasPriority() ? wire.getMetadata().getPriority() : 1;
+    }
+
     /** Earlier deliveries in this channel that were begun and failed; 0 at the first. */
     public final int attemptCount() {
         return wire.getMetadata().getAttemptCount();

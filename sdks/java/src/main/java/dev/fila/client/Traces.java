@@ -1,6 +1,7 @@
 package dev.fila.client;
 
 import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.SpanBuilder;
 import io.opentelemetry.api.trace.SpanContext;
 import io.opentelemetry.api.trace.propagation.W3CTraceContextPropagator;
 import io.opentelemetry.context.Context;
@@ -16,8 +17,9 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>{@code enqueue} does by itself what {@link #inject} does: the current span's context travels
  * when it is sampled and the headers have none yet. A queue decouples in time, so a consumer's span
- * should link to the producer's rather than be its child; whoever wants one trace through both
- * makes {@link #contextOf} the span's parent.
+ * should link to the producer's rather than be its child: {@code Traces.traced(builder, message)}.
+ * Where people want one trace through both, {@code Traces.traced(builder, message, true)} makes it
+ * a child.
  */
 public final class Traces {
     private static final String TRACE_PARENT = "traceparent";
@@ -48,6 +50,26 @@ public final class Traces {
         Map<String, String> carried = new HashMap<>(headers);
         W3CTraceContextPropagator.getInstance().inject(Context.current(), carried, Map::put);
         return carried;
+    }
+
+    /**
+     * Adds a link to the span that enqueued the message, if it carries one; returns the builder.
+     */
+    public static SpanBuilder traced(SpanBuilder span, StoredMessage message) {
+        return traced(span, message, false);
+    }
+
+    /**
+     * Makes the span that works on a message, with {@code parent}, a child of the one that enqueued
+     * it, and otherwise links to that; nothing, if the message carries none. Returns the builder.
+     */
+    public static SpanBuilder traced(SpanBuilder span, StoredMessage message, boolean parent) {
+        if (parent) {
+            contextOf(message).ifPresent(span::setParent);
+        } else {
+            linkTo(message).ifPresent(span::addLink);
+        }
+        return span;
     }
 
     /**

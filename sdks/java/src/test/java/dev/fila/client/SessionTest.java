@@ -19,6 +19,9 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
 class SessionTest extends OpenedSessionTest {
@@ -347,5 +350,100 @@ class SessionTest extends OpenedSessionTest {
                         });
         get(closed);
         assertTrue(get(ended));
+    }
+
+    @Test
+    void whatLeavingSaidReachesTheBrokerWhenTheClientClosesAtOnce() {
+        BusyConnection busy = consumeOnABusyConnection(1, 2, 3);
+        Thread closing =
+                busy.whileBusy(
+                        () -> {
+                            consumer.close();
+                            client.close();
+                        });
+        ConsumeSessionRequest.Window window =
+                session.next(ConsumeSessionRequest::hasWindow).getWindow();
+        assertEquals(Set.of(2L, 3L), Set.copyOf(window.getGiveBackList()));
+        session.next(ConsumeSessionRequest::hasClose);
+        ended(closing);
+    }
+
+    @Test
+    void aClientThatClosesGivesBackWhatWaitedAndKeepsWhatIsInHand() {
+        BusyConnection busy = consumeOnABusyConnection(1, 2, 3);
+        assertEquals(2, loop.next().leaseId());
+        Thread closing = busy.whileBusy(client::close);
+        ConsumeSessionRequest.Window window =
+                session.next(ConsumeSessionRequest::hasWindow).getWindow();
+        assertEquals(List.of(3L), window.getGiveBackList());
+        ended(closing);
+        assertTrue(session.drain().stream().noneMatch(ConsumeSessionRequest::hasClose));
+    }
+
+    /** A consumer whose first message's ack is being answered on a connection that is busy then. */
+    private BusyConnection consumeOnABusyConnection(long... leaseIds) {
+        BusyConnection busy = new BusyConnection();
+        var first =
+                consume(
+                        quick().executor(busy),
+                        ConsumeOptions.builder().prefetch(leaseIds.length).build());
+        deliver(leaseIds);
+        Message one = get(first);
+        busy.arm();
+        var acked = one.ackAsync();
+        settleAll(session.next(ConsumeSessionRequest::hasAck));
+        busy.awaitBusy();
+        assertFalse(acked.isDone());
+        return busy;
+    }
+
+    private static void ended(Thread thread) {
+        until(() -> !thread.isAlive());
+    }
+
+    /**
+     * The program's executor, which holds up the connection's own thread while it is armed: what is
+     * said meanwhile waits to be written.
+     */
+    private static final class BusyConnection implements Executor {
+        private final CountDownLatch isBusy = new CountDownLatch(1);
+        private final CountDownLatch goesOn = new CountDownLatch(1);
+        private volatile boolean armed;
+
+        void arm() {
+            armed = true;
+        }
+
+        @Override
+        public void execute(Runnable task) {
+            if (armed) {
+                armed = false;
+                isBusy.countDown();
+                await(goesOn);
+            }
+            task.run();
+        }
+
+        void awaitBusy() {
+            await(isBusy);
+        }
+
+        /** Lets the connection go on once the run, on a thread of its own, waits for it. */
+        Thread whileBusy(Runnable run) {
+            Thread thread = new Thread(run);
+            thread.setDaemon(true);
+            thread.start();
+            until(() -> thread.getState() == Thread.State.TIMED_WAITING);
+            goesOn.countDown();
+            return thread;
+        }
+
+        private static void await(CountDownLatch latch) {
+            try {
+                assertTrue(latch.await(SOON.toMillis(), TimeUnit.MILLISECONDS));
+            } catch (InterruptedException interrupted) {
+                throw new IllegalStateException(interrupted);
+            }
+        }
     }
 }

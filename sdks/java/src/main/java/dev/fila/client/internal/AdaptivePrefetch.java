@@ -52,6 +52,7 @@ public final class AdaptivePrefetch implements PrefetchControl {
         boolean isIdle = true;
         long beganUs;
         boolean isSettled; // it has settled all it took, and has not asked for more since
+        boolean hasLeft; // its places left the window with that
         long answeredUs = NEVER;
 
         Loop(int size) {
@@ -134,6 +135,7 @@ public final class AdaptivePrefetch implements PrefetchControl {
                 worker.answeredUs = NEVER;
                 if (acksFirst) {
                     hasMoved = true;
+                    worker.hasLeft = true;
                     return decide(nowUs);
                 }
             }
@@ -208,11 +210,12 @@ public final class AdaptivePrefetch implements PrefetchControl {
     private void asks(Loop loop, long nowUs) {
         if (loop.isIdle) {
             busyLoops++;
-        } else if (loop.isSettled) {
+        } else if (loop.hasLeft) {
             hasMoved = true;
         }
         loop.isIdle = false;
         loop.isSettled = false;
+        loop.hasLeft = false;
         loop.beganUs = nowUs;
     }
 

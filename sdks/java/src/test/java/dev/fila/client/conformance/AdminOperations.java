@@ -39,7 +39,14 @@ final class AdminOperations {
                 client.deleteQueue(queue(request), request.flag("force").orElse(false));
                 yield new JsonObject();
             }
-            case "list_queues" -> Answers.object("queues", client.listQueues());
+            case "list_queues" ->
+                    Answers.object(
+                            "queues",
+                            client.listQueues(
+                                    request.text("prefix").orElse(""),
+                                    request.text("containing").orElse(""),
+                                    request.integer("page_size").orElse(0),
+                                    request.text("page_token").orElse("")));
             case "get_stats" ->
                     Answers.wire(
                             client.getStats(
@@ -158,14 +165,18 @@ final class AdminOperations {
         return client.purge(queue(request), options.build());
     }
 
-    private static JsonArray peek(FilaClient client, Request request) {
+    static PeekOptions page(Request request) {
         PeekOptions.Builder options = PeekOptions.builder();
         request.text("channel").ifPresent(options::channel);
         request.integer("max_messages").ifPresent(options::maxMessages);
         request.number("after_offset").ifPresent(options::afterOffset);
         request.text("fairness_key").ifPresent(options::fairnessKey);
+        return options.build();
+    }
+
+    private static JsonArray peek(FilaClient client, Request request) {
         JsonArray messages = new JsonArray();
-        client.peek(queue(request), options.build())
+        client.peek(queue(request), page(request))
                 .forEach(message -> messages.add(Answers.message(message)));
         return messages;
     }
@@ -187,6 +198,9 @@ final class AdminOperations {
         request.real("burst").ifPresent(policy::burst);
         request.flag("cap_by_default").ifPresent(policy::capByDefault);
         request.flag("rate_by_default").ifPresent(policy::rateByDefault);
+        request.real("committed_per_second").ifPresent(policy::committedPerSecond);
+        request.flag("committed_by_default").ifPresent(policy::committedByDefault);
+        request.text("comment").ifPresent(policy::comment);
         return policy.build();
     }
 
@@ -264,6 +278,7 @@ final class AdminOperations {
                             settings.weights(byKey);
                         });
         config.text("cost_header").ifPresent(settings::costHeader);
+        config.text("priority_header").ifPresent(settings::priorityHeader);
         config.any("throttle_key_headers")
                 .ifPresent(
                         any ->
@@ -282,10 +297,13 @@ final class AdminOperations {
         config.millis("dedup_window_ms").ifPresent(settings::dedupWindow);
         config.flag("ttl_to_dlq").ifPresent(settings::ttlToDlq);
         config.flag("paused").ifPresent(settings::paused);
+        config.any("paused_channels")
+                .ifPresent(any -> settings.pausedChannels(config.textList("paused_channels")));
         config.millis("disconnect_grace_ms").ifPresent(settings::disconnectGrace);
         config.millis("expires_after_idle_ms").ifPresent(settings::expiresAfterIdle);
         config.object("intake").ifPresent(intake -> takeIn(intake, settings));
         config.text("key_limit").ifPresent(settings::keyLimit);
+        config.flag("allow_producer_routing").ifPresent(settings::allowProducerRouting);
         config.object("key_defaults").ifPresent(defaults -> keyDefaults(defaults, settings));
         config.checkAllSeen();
         return settings.build();
@@ -295,6 +313,7 @@ final class AdminOperations {
         given.real("rate_per_second").ifPresent(settings::keyRateDefault);
         given.real("burst").ifPresent(settings::keyBurstDefault);
         given.number("max_in_flight").ifPresent(n -> settings.keyCapDefault((int) (long) n));
+        given.real("committed_per_second").ifPresent(settings::keyCommittedDefault);
         given.checkAllSeen();
     }
 

@@ -12,10 +12,16 @@ import com.google.protobuf.Timestamp;
 import dev.fila.client.DeadLetter;
 import dev.fila.client.Message;
 import dev.fila.client.StoredMessage;
+import dev.fila.client.Traces;
 import dev.fila.client.errors.FilaException;
 import dev.fila.client.errors.ItemResult;
 import dev.fila.client.errors.OverloadedException;
 import dev.fila.client.errors.SomeFailedException;
+import io.opentelemetry.api.trace.SpanBuilder;
+import io.opentelemetry.api.trace.SpanContext;
+import io.opentelemetry.sdk.trace.ReadableSpan;
+import io.opentelemetry.sdk.trace.SdkTracerProvider;
+import io.opentelemetry.sdk.trace.data.SpanData;
 import java.time.Duration;
 import java.util.Base64;
 import java.util.Collection;
@@ -42,6 +48,23 @@ final class Answers {
                     Map.entry("HooksFull", List.of("queue")));
 
     private Answers() {}
+
+    /** What a span begins with that works on a message: its parent, and its links. */
+    static JsonObject span(StoredMessage message, boolean parent) {
+        SpanBuilder builder =
+                SdkTracerProvider.builder().build().get("conformance").spanBuilder("process");
+        SpanData span =
+                ((ReadableSpan) Traces.traced(builder, message, parent).startSpan()).toSpanData();
+        JsonObject answer = object("parent", name(span.getParentSpanContext()));
+        answer.add(
+                "links",
+                json(span.getLinks().stream().map(link -> name(link.getSpanContext())).toList()));
+        return answer;
+    }
+
+    private static String name(SpanContext span) {
+        return span.isValid() ? span.getTraceId() + "-" + span.getSpanId() : "";
+    }
 
     static JsonObject object(String name, Object value) {
         JsonObject object = new JsonObject();
@@ -138,6 +161,7 @@ final class Answers {
         answer.addProperty("fairness_key", message.fairnessKey());
         answer.addProperty("weight", message.weight());
         answer.addProperty("cost", message.cost());
+        answer.addProperty("priority", message.priority());
         answer.add("throttle_keys", json(message.throttleKeys()));
         answer.addProperty("attempt_count", message.attemptCount());
         answer.addProperty("enqueued_at_ms", message.enqueuedAt().toEpochMilli());

@@ -228,6 +228,7 @@ public final class Driver {
             }
             case "lease" -> lease(request);
             case "await_lost" -> awaitLost(request);
+            case "span_of" -> Answers.span(message(request), request.flag("parent").orElse(false));
             case "connection_events" ->
                     Answers.object("events", events.get(request.needText("client")));
             case "extend" ->

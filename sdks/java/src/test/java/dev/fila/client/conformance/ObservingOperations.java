@@ -51,6 +51,10 @@ final class ObservingOperations {
                                     request.channel(),
                                     request.needText("fairness_key"),
                                     AdminOperations.keyPolicy(request)));
+            case "list_pending" ->
+                    Answers.object(
+                            "messages",
+                            client.listPending(queue(request), AdminOperations.page(request)));
             case "find_keys" ->
                     Answers.wire(
                             client.findKeys(
@@ -116,11 +120,14 @@ final class ObservingOperations {
                             client.pauseSchedule(
                                     queue(request),
                                     request.needText("schedule"),
-                                    request.flag("paused").orElse(true)));
+                                    request.flag("paused").orElse(true),
+                                    request.text("comment").orElse("")));
             case "delete_schedule" -> {
                 client.deleteSchedule(queue(request), request.needText("schedule"));
                 yield new JsonObject();
             }
+            case "get_schedule" ->
+                    Answers.wire(client.getSchedule(queue(request), request.needText("schedule")));
             case "list_schedules" ->
                     Answers.wire(
                             client.listSchedules(

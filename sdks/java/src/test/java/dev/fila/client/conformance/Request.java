@@ -140,6 +140,14 @@ final class Request {
         moment("deliver_at_ms").ifPresent(message::deliverAt);
         millis("ttl_ms").ifPresent(message::ttl);
         text("dedup_key").ifPresent(message::dedupKey);
+        millis("max_wait_ms").ifPresent(message::maxWait);
+        if (flag("replace").orElse(false)) {
+            message.replace();
+        }
+        text("fairness_key").ifPresent(message::fairnessKey);
+        number("weight").ifPresent(weight -> message.weight(weight.intValue()));
+        real("cost").ifPresent(message::cost);
+        number("priority").ifPresent(priority -> message.priority(priority.intValue()));
         return message.build();
     }
 

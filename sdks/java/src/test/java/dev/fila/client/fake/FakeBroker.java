@@ -22,8 +22,10 @@ import dev.fila.v1.SettleBatchResponse;
 import io.grpc.Grpc;
 import io.grpc.InsecureServerCredentials;
 import io.grpc.Metadata;
+import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.Server;
 import io.grpc.ServerCall;
+import io.grpc.ServerCallExecutorSupplier;
 import io.grpc.ServerCallHandler;
 import io.grpc.ServerCredentials;
 import io.grpc.ServerInterceptor;
@@ -37,9 +39,11 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.Executor;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /** A broker that says what a test tells it to, over real sockets. */
 public final class FakeBroker implements AutoCloseable {
@@ -85,6 +89,7 @@ public final class FakeBroker implements AutoCloseable {
                     .addService(new Service())
                     .addService(new Admin())
                     .intercept(new HeaderKeeper())
+                    .callExecutor(new StreamsInOrder())
                     .permitKeepAliveTime(1, TimeUnit.SECONDS)
                     .permitKeepAliveWithoutCalls(true)
                     .maxInboundMessageSize(80 << 20)
@@ -226,6 +231,18 @@ public final class FakeBroker implements AutoCloseable {
         @Override
         public void getConfig(GetConfigRequest request, StreamObserver<GetConfigResponse> to) {
             answer(getConfig, request, to);
+        }
+    }
+
+    /**
+     * Streams are heard on the connection's own thread. On another, gRPC drops what came just
+     * before the client broke its stream off, which the broker itself hears.
+     */
+    private static final class StreamsInOrder implements ServerCallExecutorSupplier {
+        @Override
+        public <Q, A> @Nullable Executor getExecutor(ServerCall<Q, A> call, Metadata metadata) {
+            boolean isStream = call.getMethodDescriptor().getType() == MethodType.BIDI_STREAMING;
+            return isStream ? Runnable::run : null;
         }
     }
 

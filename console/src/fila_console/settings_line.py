@@ -1,0 +1,59 @@
+"""The line for a shell that changes a queue's settings as a form does."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+_FLAGS = {
+    "fairness_key_header": "--fairness-header",
+    "weight_header": "--weight-header",
+    "cost_header": "--cost-header",
+    "priority_header": "--priority-header",
+    "key_limit": "--key-limit",
+    "retry": "--retry",
+    "max_attempts": "--max-attempts",
+    "max_depth": "--max-depth",
+    "max_bytes": "--max-bytes",
+    "key_order": "--key-order",
+    "durability": "--durability",
+    "hook_fallback": "--hook-fallback",
+    "key_rate": "--key-rate",
+    "key_burst": "--key-burst",
+    "key_cap": "--key-cap",
+    "key_committed": "--key-committed",
+    "retention_soft_bytes": "--soft-retention-size",
+    "retention_hard_bytes": "--hard-retention-size",
+}
+_TIMES = {
+    "visibility_timeout_ms": "--visibility-timeout",
+    "dedup_window_ms": "--dedup-window",
+    "disconnect_grace_ms": "--disconnect-grace",
+    "retention_soft_period_ms": "--soft-retention",
+    "retention_hard_period_ms": "--hard-retention",
+}
+_SCRIPTS = {"on_enqueue_script": "--on-enqueue", "on_failure_script": "--on-failure"}
+
+
+def settings_line(queue: str, names: Sequence[str], values: Mapping[str, str]) -> str:
+    """What sets these fields of the form of policy; a script comes from a file, which the line only names."""
+    words = ["fila", "queue", "update", queue]
+    for name in names:
+        value = values[name].strip()
+        if name in _FLAGS:
+            words += [_FLAGS[name], value.replace(",", "") if value[:1].isdigit() else value]
+        elif name in _TIMES:
+            words += [_TIMES[name], f"{value}ms"]
+        elif name in _SCRIPTS:
+            words += [_SCRIPTS[name], f"{name.removesuffix('_script')}.lua"]
+        elif name == "ttl_to_dlq":
+            words.append("--ttl-to-dlq" if value == "yes" else "--no-ttl-to-dlq")
+        elif name == "allow_producer_routing":
+            words.append("--producer-routing" if value == "yes" else "--no-producer-routing")
+        elif name == "throttle_key_headers":
+            for header in filter(None, map(str.strip, value.split(","))):
+                words += ["--throttle-header", header]
+        elif name == "weights":
+            for line in filter(str.strip, value.split("\n")):
+                words += ["--weight", line]
+    return shlex.join(words)

@@ -1,0 +1,65 @@
+"""What a limit allows, in the words of pages."""
+
+from __future__ import annotations
+
+from fila.limits import Budget, Limit, LimitState, Rate
+from fila_console.cells import Row, row
+from fila_console.wording import count, moment
+
+OWN_COLUMNS = ("Limit", "Allows at most", "Now")
+
+
+def parts(limit: Limit) -> list[str]:
+    """What a limit allows."""
+    said = [_rate(each) for each in limit.rates]
+    if limit.learn:
+        said.append(f"learns from {limit.learn.min:,g} to {limit.learn.max:,g} a second")
+    if limit.max_in_flight:
+        said.append(f"{count(limit.max_in_flight)} in flight")
+    if limit.budget:
+        said.append(_budget(limit.budget))
+    return said
+
+
+def _rate(rate: Rate) -> str:
+    unit = "message" if rate.per_second == 1 and rate.unit != "cost" else unit_said(rate.unit)
+    return f"{rate.per_second:,g} {unit} a second, {rate.burst:,g} at once"
+
+
+def _budget(budget: Budget) -> str:
+    return f"{budget.amount:,g} {unit_said(budget.unit)} in each {_period(budget.period_ms)}"
+
+
+def unit_said(unit: str) -> str:
+    """What a part counts."""
+    return "of cost" if unit == "cost" else "messages"
+
+
+def _period(milliseconds: int) -> str:
+    for name, size in (("days", 86_400_000), ("hours", 3_600_000), ("minutes", 60_000)):
+        if milliseconds % size == 0:
+            times = milliseconds // size
+            return name.removesuffix("s") if times == 1 else f"{times:,} {name}"
+    return f"{milliseconds / 1000:,g} seconds"
+
+
+def own_rows(told: list[LimitState]) -> list[Row]:
+    """A row for each limit that a tenant's own messages meet."""
+    return [
+        row(each.limit.name, [each.limit.name, "; ".join(parts(each.limit)), _now(each)]) for each in told
+    ]
+
+
+def _now(told: LimitState) -> str:
+    said = [
+        f"{min(max(tokens, 0.0), rate.burst):,.4g} of {rate.burst:,g} {unit_said(rate.unit)} left"
+        for tokens, rate in zip(told.tokens, told.limit.rates, strict=False)
+    ]
+    if told.limit.max_in_flight:
+        said.append(f"{count(told.in_flight)} of {count(told.limit.max_in_flight)} in flight")
+    if budget := told.limit.budget:
+        used = f"{told.spent:,.10g} of {budget.amount:,g} used"
+        said.append(f"{used}, the next period begins {moment(told.period_ends_at)}")
+    if told.limit.shadow:
+        said.append("it only counts, and holds nothing")
+    return "; ".join(said)

@@ -1,0 +1,23 @@
+from typing import final
+
+from fila_server.core.log.end import LogEnd
+
+class LogRefused(Exception): ...
+
+@final
+class KafkaLog(LogEnd):
+    def __init__(
+        self,
+        library: str,
+        topic: str,
+        settings: dict[str, str],
+        appends: bool = False,
+        wait_ms: int = 10_000,
+    ) -> None: ...
+    def close(self) -> None: ...
+    def append(self, content: bytes, tag: int) -> bool: ...
+    def reports(self, room: int = 64, wait_ms: int = 0) -> list[tuple[int, int, int, int]]: ...
+    def read(
+        self, first: int, room: int = 256, wait_ms: int = 0
+    ) -> tuple[list[tuple[int, bytes]], int, int]: ...
+    def truncate(self, below: int) -> None: ...

@@ -1,0 +1,15 @@
+"""See store_copy.pyx."""
+
+from fila_server.core.log.end cimport LogEnd
+from fila_server.core.state.opaque cimport Group, Store
+
+# A store's own sentence under the error's name.
+cdef object store_error(int status, str text, str data_dir)
+
+cdef class StoreCopy:
+    cdef Store* store
+    cdef Group* group
+    cdef LogEnd log
+    cdef bytes cluster
+    cdef str name
+    cdef bint is_open               # an engine that takes it over closes it

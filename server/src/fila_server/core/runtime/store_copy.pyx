@@ -1,0 +1,200 @@
+"""A node's copy of the broker: its store, and how far it has read the log.
+
+    open        the store is what the log was up to some record; a damaged one is not opened
+    follow      as a standby
+    bid         append a takeover; when it is met among what is read, and counts, this node owns
+    engine      CoreEngine(..., copy=copy) recovers from the store and serves; the copy says how the term
+                goes
+
+A term that is over (RESIGNS, HALTS) serves nobody: the process begins again with a new copy of the same
+directory.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from fila_server import errors
+from fila_server.core.formats.applying cimport applied_read, families_agree
+from fila_server.core.log.reading cimport log_short_terms, reading_why
+from fila_server.core.log.record cimport Record, takeover_says
+from fila_server.core.runtime.confirming cimport (
+    GROUP_BIDS, GROUP_FOLLOWS, GROUP_HALTS, GROUP_OWNS, GROUP_RESIGNS, Group, group_bid, group_follow,
+    group_free, group_init,
+)
+from fila_server.core.runtime.settings cimport store_configure
+from fila_server.core.storage.families cimport Store, StoreOptions
+from fila_server.core.storage.opening cimport COPY_FORMAT, store_close, store_open
+from fila_server.core.storage.rocksdb cimport rocksdb_writeoptions_set_no_slowdown
+from fila_server.core.storage.status cimport (
+    STORE_DAMAGED, STORE_IN_USE, STORE_NOT_FOUND, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, StoreError,
+)
+from fila_server.core.storage.store cimport store_sync
+from fila_server.core.structures.buffer cimport must_malloc
+
+_STORE_ERRORS = {
+    STORE_IN_USE: errors.DataDirInUse,
+    STORE_UNWRITABLE: errors.DataDirUnwritable,
+    STORE_TOO_NEW: errors.FormatTooNew,
+    STORE_DAMAGED: errors.StoreDamaged,
+}
+FOLLOWS, BIDS, OWNS = GROUP_FOLLOWS, GROUP_BIDS, GROUP_OWNS
+RESIGNS, HALTS = GROUP_RESIGNS, GROUP_HALTS
+
+
+cdef object store_error(int status, str text, str data_dir):
+    kind = _STORE_ERRORS.get(status, errors.StoreError)
+    error = kind.__new__(kind)
+    Exception.__init__(error, text)
+    error.data_dir = data_dir
+    return error
+
+
+cdef struct Within:                     # what a copy knows by pointer alone
+    Store    store
+    StoreError error
+    Group    group
+
+
+cdef class StoreCopy:
+    """One data directory of a group, open. One thread follows; an owner's is the one that commits."""
+
+    def __cinit__(self):
+        cdef Within* held = <Within*> must_malloc(sizeof(Within))
+        memset(held, 0, sizeof(Within))
+        self.store, self.group = &held.store, &held.group
+        group_init(self.group, self.store, &held.error, NULL, 0)
+
+    def __init__(
+            self, str data_dir, dict settings, LogEnd log not None, *, uint64_t node, bytes cluster,
+            str name=""):
+        cdef Store* store = self.store
+        cdef Group* group = self.group
+        cdef StoreError* error = group.applying.error
+        cdef StoreOptions options
+        cdef bytes path = data_dir.encode()
+        cdef const char* path_bytes = path
+        cdef int status
+        store_configure(&options, True, settings)
+        with nogil:
+            status = store_open(store, path_bytes, &options, COPY_FORMAT, error)
+        if status != STORE_OK:
+            raise store_error(status, error.text.decode("utf-8", "replace"), data_dir)
+        self.log, self.cluster, self.name, self.is_open = log, cluster, name, True
+        group.log, group.node = log.log, node
+        # Who applies may wait for RocksDB: nobody else writes, and what is confirmed cannot be refused.
+        rocksdb_writeoptions_set_no_slowdown(store.write_options, 0)
+        status = applied_read(&group.applying)
+        if status == STORE_NOT_FOUND:
+            status = STORE_OK
+            memcpy(group.reading.cluster, <const char*> cluster, 16)
+            group.reading.has_cluster = True
+        if status != STORE_OK or not families_agree(&group.applying):
+            self.close()
+            raise store_error(status, error.text.decode("utf-8", "replace"), data_dir)
+        if (<char*> group.reading.cluster)[:16] != cluster:
+            self.close()
+            raise errors.StoreError(
+                f"the data directory {data_dir} is a copy of another cluster; name the right one, or move it "
+                "away")
+
+    def __dealloc__(self):
+        self.close()
+        group_free(self.group)
+        free(<Within*> self.store)
+
+    def close(self):
+        if self.is_open:
+            self.is_open = False
+            with nogil:
+                store_close(self.store)
+
+    def follow(self, int32_t wait_ms=0):
+        """Take what the log has, at most some dozens of records; how many it took."""
+        cdef uint32_t taken
+        with nogil:
+            taken = group_follow(self.group, wait_ms)
+        return taken
+
+    def look_again(self):
+        """The next round reads the last record once more: is it what it was, and what lies behind it?"""
+        cdef Group* group = self.group
+        group.has_looked = False
+
+    def bid(self, uint64_t nonce, int64_t wall_ms, uint32_t incarnation=1):
+        """Append a takeover of the term that is; False: the log takes nothing just now."""
+        cdef Record record
+        cdef bytes name = self.name.encode()
+        memset(&record, 0, sizeof(Record))
+        memcpy(record.cluster, <const char*> self.cluster, 16)
+        record.nonce, record.wall_ms, record.incarnation, record.format = nonce, wall_ms, incarnation, 1
+        takeover_says(&record, name, b"", b"")
+        return group_bid(self.group, &record)
+
+    def sync(self):
+        """What was applied survives a power cut. Nobody waits for it: the log has it all."""
+        cdef StoreError error
+        cdef int status
+        with nogil:
+            status = store_sync(self.store, &error)
+        if status != STORE_OK:
+            raise errors.StoreError(error.text.decode("utf-8", "replace"))
+
+    @property
+    def state(self):
+        cdef Group* group = self.group
+        return group.state
+
+    @property
+    def position(self):
+        """Of the last record that was read."""
+        cdef Group* group = self.group
+        return group.reading.position
+
+    @property
+    def term(self):
+        cdef Group* group = self.group
+        return group.reading.term.offset, group.reading.term.nonce
+
+    @property
+    def answers(self):
+        """How often the log has answered a read, and whether it had nothing more the last time."""
+        cdef Group* group = self.group
+        return group.answers, bool(group.is_end)
+
+    @property
+    def owner(self):
+        """The node whose term it is, None before the first, and how many terms in a row have been short."""
+        cdef Group* group = self.group
+        if group.reading.term.offset < 0:
+            return None, 0
+        return group.reading.node, log_short_terms(&group.reading)
+
+    @property
+    def wall_ms(self):
+        """The time in the last record that counts."""
+        cdef Group* group = self.group
+        return group.reading.wall_ms
+
+    @property
+    def serves(self):
+        """It owns, and its term's first record is in the log: before that no lease id is promised."""
+        cdef Group* group = self.group
+        return group.state == GROUP_OWNS and group.confirmed > 0
+
+    @property
+    def waiting(self):
+        """Records of the owner that are not confirmed, and their bytes."""
+        cdef Group* group = self.group
+        return group.count, group.bytes
+
+    @property
+    def why(self):
+        """Why the term is over, as a sentence; empty for a takeover of another node."""
+        cdef Group* group = self.group
+        cdef StoreError* error = group.applying.error
+        if group.state == GROUP_HALTS:
+            return reading_why(&group.reading)
+        if group.error.text[0]:
+            return f"the log takes no more: {group.error.text.decode('utf-8', 'replace')}"
+        return error.text.decode("utf-8", "replace")

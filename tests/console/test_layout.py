@@ -1,0 +1,144 @@
+"""What decides is on the screen at every width, no number is cut, and what is of before looks so."""
+
+from __future__ import annotations
+
+import pytest
+
+from fila import NewMessage
+from fila.sync import FilaClient
+from tests.console.conftest import live, start_console, until
+from tests.e2e.conftest import launch, wait_until_started
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.needs("chromium")]
+
+HOME = "/b/broker/"
+WIDTHS = (390, 1280, 1920)
+DECIDES = {"": ("Waits", "Why", "State", "Waiting"), "queues/laid": ("Key", "Waiting", "Oldest")}
+"""Headings that have to be in sight, by page."""
+
+CUT = """() => [...document.querySelectorAll("td.number, .big, button, .button")]
+  .filter((each) => each.offsetParent && each.scrollWidth > each.clientWidth + 1).map((each) => each.innerText)"""
+HIDDEN = """(names) => names.filter((name) => ![...document.querySelectorAll("main th")].some((each) => {
+  const box = each.getBoundingClientRect();
+  return each.innerText.trim() === name && box.width > 0 && box.left >= 0 && box.right <= innerWidth;
+}))"""
+SIDEWAYS = """() => [...document.querySelectorAll("main .scroll")]
+  .filter((each) => each.offsetParent && each.scrollWidth > each.clientWidth + 1).map((each) => each.ariaLabel)"""
+EMPTY_SPACE = """() => [...document.querySelectorAll("main .scroll")].filter((each) => each.offsetParent
+  && each.clientHeight - [...each.children].reduce((sum, child) => sum + child.offsetHeight, 0) > 8)
+  .map((each) => each.ariaLabel)"""
+COVERED = """() => {
+  const first = document.querySelector(".sentence");
+  const box = first.getBoundingClientRect();
+  const top = document.elementFromPoint(box.left + 8, box.top + 8);
+  return !(first.contains(top) || top?.contains(first));
+}"""
+
+
+@pytest.fixture(scope="module")
+def laid(broker):
+    """A queue with large numbers, a long name and keys that wait."""
+    with FilaClient.connect(broker.addresses["grpc"]) as client:
+        client.create_queue("laid", fairness_key_header="tenant")
+        many = [
+            NewMessage(payload=b"x", headers={"tenant": f"a-tenant-with-a-long-name-{n}"}) for n in range(5)
+        ]
+        for _ in range(40):
+            client.enqueue_many("laid", many * 100)
+        client.set_key_policy("laid", "a-tenant-with-a-long-name-1", paused=True)
+        client.set_limit("mailgun", rates=[{"per_second": 5, "burst": 10}], max_in_flight=1_000)
+        client.set_limit(
+            "customer-of-a-long-name:*", budget={"amount": 5_000_000, "period_ms": "24h"}, shadow=True
+        )
+        for message in client.lease("laid", 3):
+            client.nack(
+                "laid",
+                message.id,
+                error="card 4711 was declined by the bank of the customer",
+                dead_letter=True,
+            )
+        client.create_schedule(
+            "laid", "nightly", cron="0 2 * * *", time_zone="America/Argentina/Buenos_Aires"
+        )
+        client.create_schedule("laid", "each-minute-of-a-long-name", every_ms=60_000, paused=True)
+        yield
+        client.delete_schedule("laid", "nightly")
+        client.delete_schedule("laid", "each-minute-of-a-long-name")
+        client.delete_limit("mailgun")
+        client.delete_limit("customer-of-a-long-name:*")
+        client.delete_queue("laid")
+
+
+@pytest.mark.parametrize("path", DECIDES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_decides_is_on_the_screen_and_no_number_is_cut(console, laid, page, path, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    live(page, console.url + HOME + path)
+    until(lambda: page.locator("table td.number").count())
+
+    assert page.evaluate(CUT) == []
+    assert page.evaluate(HIDDEN, [*DECIDES[path]]) == []
+    assert not page.evaluate(COVERED)
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "events",
+        "limits?key=mailgun",
+        "queues/laid.dlq/dead-letters",
+        "queues/laid/log",
+        "queues/laid/manage",
+        "schedules",
+    ],
+)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_table_hides_a_part_of_itself_at_the_side(console, laid, page, path, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(console.url + HOME + path)
+    page.locator("main table tbody tr").first.wait_for()
+
+    assert page.evaluate(SIDEWAYS) == []
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_box_is_as_high_as_what_is_in_it(console, laid, page):
+    live(page, console.url + HOME)
+    assert page.evaluate(EMPTY_SPACE) == []
+    live(page, console.url + HOME + "queues/laid")
+    assert page.evaluate(EMPTY_SPACE) == []
+
+
+def test_a_broker_that_does_not_answer_greys_what_is_old_under_a_sentence(tmp_path, page, complaints):
+    server = wait_until_started(launch(tmp_path / "data", tmp_path / "server.log"))
+    console = start_console(server.addresses["grpc"])
+    live(page, console.url + HOME)
+    assert page.evaluate("() => getComputedStyle(document.querySelector('main')).filter") == "none"
+    assert server.stop() == 0
+    page.locator("#band", has_text="The broker does not answer").wait_for()
+
+    assert "grayscale" in page.evaluate("() => getComputedStyle(document.querySelector('main')).filter")
+    band, main = page.locator("#band").bounding_box(), page.locator("main").bounding_box()
+    assert band["y"] + band["height"] <= main["y"] + 1, "the sentence comes first, and covers nothing"
+    page.goto("about:blank")
+    console.stop()
+    complaints.clear()
+
+
+def test_brokers_stand_side_by_side_and_one_that_is_away_keeps_no_other_waiting(broker, page):
+    console = start_console(
+        broker.addresses["grpc"],
+        "--broker", f"here=http://{broker.addresses['grpc'].removeprefix('http://')}",
+        "--broker", "away=http://127.0.0.1:1",
+    )  # fmt: skip
+    answer = console.get("/")
+    console.stop()
+
+    assert answer.status == 200
+    here, away = answer.text.split('href="/b/away/"')
+    assert 'href="/b/here/"' in here
+    assert "Waiting" in here
+    assert "does not answer" in away or "did not answer" in away
+    assert "Waiting" not in away

@@ -1,0 +1,129 @@
+"""Two servers of one group, over a log of Kafka's protocol: one serves, and when it dies the other one does."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from fila.v1 import admin_pb2 as admin
+from fila.v1 import service_pb2 as service
+from tests.e2e.conftest import START_S_MAX, launch, wait_until_started
+
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:confluent_kafka")]
+
+GROUP = """[cluster]
+name = "orders"
+log = "kafka://{brokers}/{topic}"
+peers = "{peers}"
+secret_file = "{folder}/secret"
+
+[cluster.kafka]
+retry.backoff.ms = 50
+retry.backoff.max.ms = 100
+reconnect.backoff.max.ms = 100
+"""
+
+TOPIC = {
+    "test_when_the_owner_is_killed_the_standby_serves_with_all_that_was_answered": "killed",
+    "test_an_owner_that_was_stopped_wakes_as_a_standby": "stopped",
+}
+
+
+def free_ports(count: int) -> list[int]:
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in held]
+    for each in held:
+        each.close()
+    return ports
+
+
+@pytest.fixture
+def start_node(brokers, tmp_path, request):
+    """Nodes by their number; they end with the test."""
+    ports = free_ports(4)
+    peers = ", ".join(f"127.0.0.1:{port}" for port in ports[:2])
+    (tmp_path / "secret").write_text("a word that both of them know\n")
+    (tmp_path / "fila.toml").write_text(
+        GROUP.format(brokers=brokers.addresses, topic=TOPIC[request.node.name], peers=peers, folder=tmp_path)
+    )
+    running = []
+
+    def start(number):
+        running.append(
+            launch(
+                tmp_path / f"data-{number}",
+                tmp_path / f"node-{number}.log",
+                FILA_CLUSTER__NODE=f"node-{number}",
+                FILA_CLUSTER__PEER_ADDR=f"127.0.0.1:{ports[number]}",
+                FILA_METRICS__LISTEN_ADDR=f"127.0.0.1:{ports[number + 2]}",
+            )
+        )
+        running[-1].addresses["metrics"] = f"127.0.0.1:{ports[number + 2]}"
+        return running[-1]
+
+    yield start
+    for server in running:
+        for channel in server.channels:
+            channel.close()
+        server.process.kill()
+        server.process.wait()
+
+
+def wait_for(server, event, times=1):
+    end = time.monotonic() + START_S_MAX
+    while [line["event"] for line in server.log].count(event) < times:
+        assert time.monotonic() < end, f"no {event}:\n{server.log_file.read_text()}"
+        assert server.process.poll() is None, server.log_file.read_text()
+        time.sleep(0.02)
+
+
+def probed(address, path):
+    try:
+        return urllib.request.urlopen(f"http://{address}{path}", timeout=START_S_MAX).status
+    except urllib.error.HTTPError as refused:
+        return refused.code
+
+
+def test_when_the_owner_is_killed_the_standby_serves_with_all_that_was_answered(start_node):
+    owner = wait_until_started(start_node(0))
+    owner.admin.CreateQueue(admin.CreateQueueRequest(name="q"))
+    standby = start_node(1)
+    wait_for(standby, "cluster.standby")
+    stub = owner.service
+    for number in range(20):
+        stub.Enqueue(service.EnqueueRequest(queue="q", payload=b"%d" % number))
+    assert standby.event("cluster.owner") is None
+    page = standby.addresses["metrics"]
+    while probed(page, "/readyz") != 200:
+        time.sleep(0.02)
+    assert probed(page, "/ownerz") == 503
+
+    owner.process.send_signal(signal.SIGKILL)
+    owner.process.wait()
+    successor = wait_until_started(standby).service
+    told = successor.Lease(service.LeaseRequest(queue="q", max_messages=100)).messages
+    assert [message.payload for message in told] == [b"%d" % number for number in range(20)]
+    assert successor.Enqueue(service.EnqueueRequest(queue="q", payload=b"more")).message_id
+    assert probed(page, "/ownerz") == 200
+
+
+def test_an_owner_that_was_stopped_wakes_as_a_standby(start_node):
+    owner = wait_until_started(start_node(0))
+    owner.admin.CreateQueue(admin.CreateQueueRequest(name="q"))
+    standby = start_node(1)
+    wait_for(standby, "cluster.standby")
+    owner.process.send_signal(signal.SIGSTOP)
+    successor = wait_until_started(standby)
+    successor.service.Enqueue(service.EnqueueRequest(queue="q", payload=b"told to the successor"))
+
+    owner.process.send_signal(signal.SIGCONT)
+    wait_for(owner, "cluster.term_over")
+    wait_for(owner, "cluster.standby", times=2)
+    assert owner.process.poll() is None
+    assert successor.service.Lease(service.LeaseRequest(queue="q", max_messages=1)).messages
+    assert owner.stop() == 0
