@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import random
+import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -194,6 +195,9 @@ class Load:
 
     # --- consumers ------------------------------------------------------------------------
 
+    def _delivered(self, book: QueueBook, channel: str, message: Any, in_order: bool = False) -> Copy | None:
+        return self.witness.delivered(book, channel, message, time.time_ns(), in_order=in_order)
+
     async def session_consumer(self) -> None:
         """Acks most, fails some, forgets some; leaves at times, cleanly or not."""
         while True:
@@ -212,7 +216,7 @@ class Load:
                     self._settled(asked.pop(response.settled.sequence, []), response.settled, held)
                 for message in response.delivery.messages:
                     ends_after -= 1
-                    copy = self.witness.delivered(self.work, "default", message)
+                    copy = self._delivered(self.work, "default", message)
                     if copy is not None:
                         held[message.metadata.lease_id] = copy
                 await self._settle_some(call, held, asked, nacked)
@@ -257,9 +261,7 @@ class Load:
             items = []
             copies = []
             for message in response.messages:
-                copy = self.witness.delivered(
-                    self.orders, "default", message, in_order=self.witness.keeps_leases
-                )
+                copy = self._delivered(self.orders, "default", message, in_order=self.witness.keeps_leases)
                 if copy is not None:
                     copies.append(copy)
                     items.append({"message_id": message.id, "lease_id": message.metadata.lease_id})
@@ -273,7 +275,7 @@ class Load:
             response = await self.service.Lease(request)
             nacks, items, copies = [], [], []
             for message in response.messages:
-                copy = self.witness.delivered(self.work, "audit", message)
+                copy = self._delivered(self.work, "audit", message)
                 if copy is None:
                     continue
                 item = {"message_id": message.id, "lease_id": message.metadata.lease_id}
@@ -309,7 +311,7 @@ class Load:
             response = await self.service.Lease(service_pb2.LeaseRequest(queue=dlq, max_messages=10))
             for message in response.messages:
                 letter = message.metadata.dead_letter
-                copy = self.witness.delivered(self.work, letter.source_channel, message)
+                copy = self._delivered(self.work, letter.source_channel, message)
                 if letter.source_queue != self.work.name or letter.attempts != 3:
                     self.witness.wrong(f"a dead letter of {self.work.name} says {letter}")
                 if copy is None or self.random.random() < 0.5:
@@ -382,9 +384,12 @@ class Load:
             ):
                 self.witness.enqueued(book, message.payload, result)
             response = await self.service.Lease(service_pb2.LeaseRequest(queue=book.name, max_messages=7))
-            seen = [self.witness.delivered(book, "default", message) for message in response.messages]
-            copies = [copy for copy in seen if copy is not None]
-            items = [{"message_id": m.id, "lease_id": m.metadata.lease_id} for m in response.messages]
+            copies, items = [], []
+            for message in response.messages:
+                copy = self._delivered(book, "default", message)
+                if copy is not None:
+                    copies.append(copy)
+                    items.append({"message_id": message.id, "lease_id": message.metadata.lease_id})
             await self._ack(book, "default", copies, items)
             if self.random.random() < 0.2 and book.offsets:
                 await self._seek(self.random.choice(list(book.offsets)))

@@ -138,8 +138,15 @@ class Witness:
 
     # --- consumers ------------------------------------------------------------------------
 
-    def delivered(self, book: QueueBook, channel: str, message: Any, in_order: bool = False) -> Copy | None:
-        """A delivery out of `channel`; out of a dead letter queue, the channel it failed in."""
+    def delivered(
+        self, book: QueueBook, channel: str, message: Any, now_ns: int, in_order: bool = False
+    ) -> Copy | None:
+        """A delivery out of `channel`; out of a dead letter queue, the channel it failed in.
+
+        One that is read after its lease's end says nothing of what the broker knows now: while it lay in the client's
+        buffer, the message may have become a dead letter, been settled as that, or sent back. Nobody may settle it, and
+        None is returned.
+        """
         lease_id = message.metadata.lease_id
         if lease_id in self.lease_ids:
             self.wrong(f"lease id {lease_id} was given out twice, now for {message.payload!r}")
@@ -148,6 +155,10 @@ class Witness:
         copy = book.copies.get((message.payload, channel))
         if copy is None:
             self.wrong(f"{book.name}/{channel} delivered {message.payload!r}, which was never sent to it")
+            return None
+        if now_ns >= message.timestamps.lease_expires_at.ToNanoseconds():
+            copy.received += 1
+            self.count("read too late to judge")
             return None
         self._may_be_seen(book, copy, "was delivered")
         offset = message.metadata.offset

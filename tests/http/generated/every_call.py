@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -51,6 +52,7 @@ def _queues(client: Client, queue: str) -> None:
     config = {
         "fairnessKeyHeader": "tenant",
         "maxAttempts": 1,
+        "disconnectGraceMs": HOUR_MS,
         "weights": {"acme": 3},
         "retention": {"softPeriodMs": HOUR_MS},
         "throttleKeyHeaders": ["customer"],
@@ -100,6 +102,11 @@ def _messages(client: Client, queue: str) -> None:
     cancelled = client.call("CancelMessages", {"dedupKeys": ["late", "none"]}, queue=queue)
     assert len(cancelled["outcomes"]) == 2
     delivered = json.loads(client.first("Consume", queue=queue, maxInFlight=1))
+    # A stream that nobody reads would take what is released, and its end would make that a dead letter.
+    given_up_s = time.monotonic() + 30
+    while client.call("GetStats", queue=queue).get("activeConsumers"):
+        assert time.monotonic() < given_up_s, "the broker never saw that the stream was left"
+        time.sleep(0.02)
     client.call("Nack", {"messageId": delivered["id"], "release": True}, queue=queue)
     assert '"offset":"2"' in client.first("ReadLog", queue=queue, fromOffset=2, toOffset=3).replace(" ", "")
 
