@@ -31,6 +31,7 @@ def address():
 def settings(tmp_path, address):
     def of(node="fila-1", group="orders", word=SECRET):
         path = tmp_path / f"{node}-secret"
+        path.touch(0o600)
         path.write_text(word)
         return Cluster(
             name=GroupName(group),

@@ -38,6 +38,11 @@ advertised_addr = "127.0.0.1:5555"
 {REST}"""
 
 
+def private_file(path, text):
+    path.touch(0o600)
+    path.write_text(text)
+
+
 def loaded(tmp_path, text):
     path = tmp_path / "fila.toml"
     path.write_text(text)
@@ -92,6 +97,12 @@ def test_a_value_of_another_form_is_refused(tmp_path, line, why):
         (FAR, CERTIFICATES, CERTIFICATES + 'secret_file = "s"', "secret_file", "know each other by certificates"),
         (NEAR, "localhost:5557", "fila-2:5557", "peers", "fila-2:5557 is not on loopback"),
         (NEAR, 'secret_file = "secret"', "", "cert_file", "cluster.secret_file is enough"),
+        (FAR, 'peers = "10.0.0.1:5556, fila-2:5556"', "", "peers", "needs it. Write cluster.peer_addr of each node"),
+        (FAR, "fila-2:5556", "fila-2:5556, FILA-2:5556", "peers", "FILA-2:5556 and fila-2:5556 are one node"),
+        (FAR, "fila-2:5556", "[fd00::2]:5556, [fd00:0::2]:5556", "peers", "are one node. Write cluster.peer_addr of"),
+        (FAR, "fila-2:5556", "fila-2:0", "peers", "fila-2:0 has no port that others could know"),
+        (FAR, "fila-2:5556", "0.0.0.0:5557", "peers", "0.0.0.0:5557 leads nowhere from other machines"),
+        (NEAR, "[::1]:5558", "127.0.0.1:5557", "peers", "127.0.0.1:5557 and localhost:5557 are one node"),
         (NEAR, 'peer_addr = "127.0.0.1:5556"', 'peer_addr = "127.0.0.1:5555"', "peer_addr", "both listen on port 5555"),
     ],
 )  # fmt: skip
@@ -104,6 +115,13 @@ def test_what_could_not_work_or_would_guard_nothing_is_refused(tmp_path, base, w
     assert why in str(refused.value)
 
 
+def test_a_node_asks_the_others_and_not_itself_however_its_address_is_written(tmp_path):
+    text = NEAR.replace("localhost:5557", "localhost:5556, localhost:5557")
+    assert loaded(tmp_path, text).cluster.other_nodes == ("localhost:5557", "[::1]:5558")
+    alone = loaded(tmp_path, NEAR.replace("localhost:5557, [::1]:5558", "127.0.0.1:5556"))
+    assert alone.cluster.other_nodes == ()
+
+
 def test_files_of_a_group_are_read_before_anything_is_opened(tmp_path):
     near = NEAR.replace('"secret"', f'"{tmp_path}/secret"')
     with pytest.raises(
@@ -114,11 +132,24 @@ def test_files_of_a_group_are_read_before_anything_is_opened(tmp_path):
     with pytest.raises(errors.ConfigInvalid, match="is no regular file"):
         start_checks.check(loaded(tmp_path, near))
     (tmp_path / "secret").unlink()
-    (tmp_path / "secret").write_text("short\n")
+    private_file(tmp_path / "secret", "short\n")
     with pytest.raises(errors.ConfigInvalid, match=r"has 5 characters in its first line.* 16 or more"):
         start_checks.check(loaded(tmp_path, near))
     (tmp_path / "secret").write_text("a word of some length\n")
     start_checks.check(loaded(tmp_path, near))
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o604, 0o602])
+def test_a_secret_that_others_can_read_or_write_is_none(tmp_path, mode):
+    settings = loaded(tmp_path, NEAR.replace('"secret"', f'"{tmp_path}/secret"'))
+    private_file(tmp_path / "secret", "a word of some length\n")
+    start_checks.check(settings)
+    (tmp_path / "secret").chmod(mode)
+    with pytest.raises(
+        errors.ConfigInvalid,
+        match=rf"cluster.secret_file: others may read or write .*, its mode is {mode:04o}.*chmod",
+    ):
+        start_checks.check(settings)
 
 
 def test_certificates_are_loaded_before_anything_is_opened(tmp_path):
@@ -144,7 +175,7 @@ def test_certificates_are_loaded_before_anything_is_opened(tmp_path):
 
 
 def test_a_group_needs_confluent_kafka(tmp_path, monkeypatch):
-    (tmp_path / "secret").write_text("a word of some length\n")
+    private_file(tmp_path / "secret", "a word of some length\n")
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(
         errors.ConfigInvalid, match=r"cluster\.name: .* confluent-kafka, which is not installed"
@@ -158,3 +189,46 @@ def test_config_check_says_what_of_a_group_would_not_work(tmp_path):
     told = CliRunner().invoke(main, ["config", "check", "--config", str(path)])
     assert told.exit_code == 2
     assert "cluster.node: a node of the group orders needs it" in told.output
+
+
+@pytest.mark.needs("module:confluent_kafka")
+@pytest.mark.parametrize("command", [[], ["config", "check"]], ids=["start", "config check"])
+@pytest.mark.parametrize(
+    ("line", "code", "why"),
+    [
+        ('no.such = "1"', 2, 'librdkafka refuses no.such: No such configuration property: "no.such"'),
+        ('socket.timeout.ms = "soon"', 2, "librdkafka refuses socket.timeout.ms: "),
+        ("socket.timeout.ms = 1", 2, "librdkafka refuses socket.timeout.ms: "),
+        ('security.protocol = "SASL_SSL"\nsasl.mechanism = "NONE"', 2, "librdkafka does not start: "),
+        ('security.protocol = "SSL"\nssl.ca.location = "/none"', 2, "librdkafka does not start: "),
+        (
+            "transaction.timeout.ms = 900000\nqueue.buffering.max.kbytes = 0",
+            2,
+            "librdkafka refuses queue.buffering",
+        ),
+        ('plugin.library.paths = "libm.so.6"', 2, "plugin.library.paths would load code into the broker"),
+        (
+            'plugin.library.paths_file = "/none"',
+            2,
+            "plugin.library.paths_file would load code into the broker",
+        ),
+        ('sasl.username_file = "/none"', 2, "sasl.username_file: /none cannot be read"),
+        ("socket.timeout.ms = 2100", 0, ""),
+    ],
+)
+def test_a_start_and_a_check_judge_what_librdkafka_is_told_alike(
+    tmp_path, monkeypatch, command, line, code, why
+):
+    private_file(tmp_path / "secret", "a word of some length\n")
+    path = tmp_path / "fila.toml"
+    path.write_text(NEAR.replace('"secret"', f'"{tmp_path}/secret"') + f"[cluster.kafka]\n{line}\n")
+    opened: list[object] = []
+    monkeypatch.setattr("fila_server.main.LoadingPage.at", opened.append)
+    monkeypatch.setattr("fila_server.main._stand_by", lambda *_: sys.exit(0))
+
+    told = CliRunner().invoke(main, ["--config", str(path), *command])
+
+    assert told.exit_code == code, told.output
+    assert told.stderr.count("\n") == (1 if code else 0)
+    assert why in told.stderr
+    assert bool(opened) == (code == 0 and not command)

@@ -39,6 +39,9 @@ def test_a_secret_is_the_first_line_of_its_file(tmp_path):
         ('acks = "1"', "acks is not to be changed: the promises of the log rest on it. Take it away"),
         ("delivery.timeout.ms = 5", "delivery.timeout.ms is not to be changed"),
         ('bootstrap.servers = "a:1"', "the brokers' addresses are told where the log is named. Take it away"),
+        ('request.required.acks_file = "x"', "request.required.acks_file is not to be changed"),
+        ('metadata.broker.list_file = "x"', "metadata.broker.list_file has no place here"),
+        ('"transactional.id\\u0000" = "x"', "transactional.id\\u0000 is no name of a setting"),
         ('sasl.password = "x"', "Write it into a file of its own, and name that: sasl.password_file"),
         (
             "sasl.password = [1]",

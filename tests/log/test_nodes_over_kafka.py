@@ -47,6 +47,7 @@ def start_node(brokers, tmp_path, request):
     """Nodes by their number; they end with the test."""
     ports = free_ports(4)
     peers = ", ".join(f"127.0.0.1:{port}" for port in ports[:2])
+    (tmp_path / "secret").touch(0o600)
     (tmp_path / "secret").write_text("a word that both of them know\n")
     (tmp_path / "fila.toml").write_text(
         GROUP.format(brokers=brokers.addresses, topic=TOPIC[request.node.name], peers=peers, folder=tmp_path)

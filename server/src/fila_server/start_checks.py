@@ -13,12 +13,7 @@ import os
 from pathlib import Path
 
 from fila_server import errors
-from fila_server.config.cluster import Cluster
 from fila_server.config.schema import Config
-
-SECRET_BYTES_MAX = 4096
-"""More of the first line of a secret is not looked at."""
-SECRET_CHARACTERS_MIN = 16
 
 COMPILED = ("fila_server.core.runtime.scheduler_thread", "fila_server.edge.io.edge")
 """What opens the store, and what serves. Between them they need each library that the server needs."""
@@ -30,7 +25,10 @@ def check(settings: Config) -> None:
     _check_history(settings)
     _check_tls(settings)
     _check_first_key(settings)
-    _check_cluster(settings)
+    if settings.cluster.is_set:
+        from fila_server.cluster import starting
+
+        starting.check(settings.cluster)
 
 
 def _check_compiled() -> None:
@@ -101,67 +99,3 @@ def _check_first_key(settings: Config) -> None:
     with contextlib.suppress(errors.AccessDamaged):
         if marker.read_changes(Path(settings.server.data_dir)) == 0:
             bootstrap.key_from_file(settings.auth.bootstrap_key_file)
-
-
-def _check_cluster(settings: Config) -> None:
-    """What a node of a group needs beside its settings."""
-    cluster = settings.cluster
-    if not cluster.is_set:
-        return
-    if importlib.util.find_spec("confluent_kafka") is None:
-        raise errors.ConfigInvalid(
-            "cluster.name: a node of a group needs the package confluent-kafka, which is not installed. Install it, or "
-            "take cluster.name away",
-            key="cluster.name",
-        )
-    if cluster.has_certificates:
-        _check_peers_files(cluster)
-    else:
-        read_secret(cluster.secret_file)
-
-
-def read_secret(path: str) -> bytes:
-    """The word that all nodes on one machine share. Raises ConfigInvalid."""
-    if Path(path).exists() and not Path(path).is_file():
-        raise _no_secret(f"{path} is no regular file")
-    try:
-        with Path(path).open("rb") as file:
-            word = file.readline(SECRET_BYTES_MAX).strip()
-    except OSError as error:
-        raise _no_secret(f"{path} cannot be read: {error.strerror}") from error
-    if len(word) < SECRET_CHARACTERS_MIN:
-        raise _no_secret(f"{path} has {len(word)} characters in its first line")
-    return word
-
-
-def _no_secret(why: str) -> errors.ConfigInvalid:
-    return errors.ConfigInvalid(
-        f"cluster.secret_file: {why}. Give a file with {SECRET_CHARACTERS_MIN} or more in its first line, the "
-        "same to all nodes",
-        key="cluster.secret_file",
-    )
-
-
-def _check_peers_files(cluster: Cluster) -> None:
-    import ssl
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_verify_locations(cluster.ca_file)
-    except OSError as error:
-        why = (
-            "holds no certificate" if isinstance(error, ssl.SSLError) else f"cannot be read: {error.strerror}"
-        )
-        raise errors.ConfigInvalid(
-            f"cluster.ca_file: {cluster.ca_file} {why}. Give the authorities of the nodes' certificates",
-            key="cluster.ca_file",
-        ) from error
-    try:
-        context.load_cert_chain(cluster.cert_file, cluster.key_file)
-    except OSError as error:
-        why = str(error.reason if isinstance(error, ssl.SSLError) else error.strerror)
-        raise errors.ConfigInvalid(
-            f"cluster.cert_file: {cluster.cert_file} and {cluster.key_file} do not load: {why}. Give a certificate "
-            "chain and the key that belongs to it, as PEM",
-            key="cluster.cert_file",
-        ) from error

@@ -437,7 +437,10 @@ def purge(session: Session, queue: str, channel: str | None, fairness_key: str |
 def peek(
     session: Session, queue: str, channel: str, count: int, after: int, fairness_key: str | None
 ) -> None:
-    """Look at pending messages without leasing them. DUE says when a delayed one becomes ready."""
+    """Look at pending messages without leasing them. DUE says when a delayed one becomes ready.
+
+    They are listed as they came, by offset. That is not the order in which they go: fila explain tells of that.
+    """
     from fila.v1 import admin_pb2
 
     request = admin_pb2.PeekMessagesRequest(

@@ -52,8 +52,8 @@ def verify(asked: Asked, brokers: str, topic: str, config_path: Path | None) -> 
     settings = load_or_exit(Asked(config_path or asked.config_path, asked.flags)).config
     logs.setup(level=settings.log.level, form=settings.log.format)
     try:
-        given = kafka_settings.all_settings(brokers, settings.cluster.kafka)
-        log = KafkaLog(kafka_settings.library(), topic, given)
+        library, given = kafka_settings.judged(brokers, topic, settings.cluster.kafka)
+        log = KafkaLog(library, topic, given)
     except errors.ConfigInvalid as error:
         fail(error, EXIT_USAGE)
     except errors.StartError as error:

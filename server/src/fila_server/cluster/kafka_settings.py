@@ -8,11 +8,12 @@ A name that ends in `_file` names a file, whose first line is the value: `sasl.p
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 from pathlib import Path
 
 from fila_server import errors
-from fila_server.config.kafka import KEPT, KafkaSettings
+from fila_server.config.kafka import BROKERS, FILE, KEPT, KafkaSettings
 
 CHOSEN = {
     "linger.ms": "0",
@@ -24,22 +25,50 @@ CHOSEN = {
 }
 
 
+VALUE_BYTES_MAX = 1 << 20
+"""More of a file's first line is not looked at."""
+
+
+def judged(brokers: str, topic: str, given: KafkaSettings) -> tuple[str, dict[str, str]]:
+    """Where librdkafka is, and everything that it is told, once it has said that it would take all of it.
+
+    No broker is asked. Raises ConfigInvalid, or StartError where there is no librdkafka.
+    """
+    from fila_server.core.log.kafka import LogRefused, judge_settings
+
+    place, settings = library(), all_settings(brokers, given)
+    try:
+        judge_settings(place, topic, {name: value for name, value in settings.items() if name != BROKERS})
+    except LogRefused as refused:
+        raise errors.ConfigInvalid(
+            f"cluster.kafka: {refused}. Correct it by the list of librdkafka's settings, CONFIGURATION.md",
+            key="cluster.kafka",
+        ) from None
+    return place, settings
+
+
 def all_settings(brokers: str, given: KafkaSettings) -> dict[str, str]:
     """Everything that librdkafka is told. Raises ConfigInvalid where a file cannot be read."""
     said = {}
     for name, value in given:
-        if name.endswith("_file"):
-            said[name.removesuffix("_file")] = _first_line(name, value)
+        if name.endswith(FILE):
+            said[name.removesuffix(FILE)] = _first_line(name, value)
         else:
             said[name] = value
-    return CHOSEN | said | KEPT | {"bootstrap.servers": brokers}
+    return CHOSEN | said | KEPT | {BROKERS: brokers}
 
 
 def _first_line(name: str, path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        if Path(path).exists() and not Path(path).is_file():
+            raise OSError(errno.EINVAL, "it is no regular file")
+        with Path(path).open("rb") as file:
+            value = file.readline(VALUE_BYTES_MAX).decode().rstrip("\r\n")
+        if not value.isprintable():
+            raise ValueError
+        return value
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "its first line is no printable text"
         raise errors.ConfigInvalid(
             f"cluster.kafka: {name}: {path} cannot be read: {why}. Name a file whose first line is the value",
             key="cluster.kafka",

@@ -65,9 +65,9 @@ class Node:
         self._answers, self._answered_ms = 0, _now_ms()
         self._why = ""
         self._is_leaving = False
+        library, given = kafka_settings.judged(cluster.log.brokers, cluster.log.topic, cluster.kafka)
         try:
-            given = kafka_settings.all_settings(cluster.log.brokers, cluster.kafka)
-            self.log = KafkaLog(kafka_settings.library(), cluster.log.topic, given, appends=True)
+            self.log = KafkaLog(library, cluster.log.topic, given, appends=True)
         except LogRefused as refused:
             raise errors.StartError(f"cluster.log: {cluster.log}: {refused}") from None
         Path(settings.server.data_dir).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -80,11 +80,7 @@ class Node:
             name=str(cluster.node),
         )
         self._port = PeerPort(cluster, trust, self.report)
-        self._peers = [
-            Peer(address, cluster, trust, self._events.put)
-            for address in cluster.peers.each
-            if str(address) != str(cluster.peer_addr)
-        ]
+        self._peers = [Peer(address, cluster, trust, self._events.put) for address in cluster.other_nodes]
 
     def report(self) -> Report:
         """How this node is."""

@@ -28,7 +28,8 @@ from dataclasses import dataclass
 import msgspec
 import structlog
 
-from fila_server import errors, start_checks
+from fila_server import errors
+from fila_server.cluster import starting
 from fila_server.cluster.watching import PROBE_MS, Heard, Missed
 from fila_server.config.cluster import Cluster
 from fila_server.config.kinds import Address
@@ -89,9 +90,9 @@ class Trust:
 
     @classmethod
     def of(cls, cluster: Cluster) -> Trust:
-        """Read the files; start_checks has done so before. Raises ConfigInvalid."""
+        """Read the files; starting.check has done so before. Raises ConfigInvalid."""
         if not cluster.has_certificates:
-            return cls(start_checks.read_secret(cluster.secret_file), None, None)
+            return cls(starting.read_secret(cluster.secret_file), None, None)
         contexts = []
         for protocol in (ssl.PROTOCOL_TLS_SERVER, ssl.PROTOCOL_TLS_CLIENT):
             context = ssl.SSLContext(protocol)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from ipaddress import ip_address
 from typing import Annotated
@@ -99,8 +100,8 @@ class Cluster(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     peers: Annotated[
         Addresses,
         Meta(
-            description="`peer_addr` of the other nodes. This node's own may be among them, so that all nodes have the "
-            "same list."
+            description="`peer_addr` of each node. This node's own may be among them, so that all nodes have the same "
+            "list; alone, it says that the group has one node."
         ),
     ] = Addresses("")
     peer_addr: Annotated[
@@ -152,6 +153,12 @@ class Cluster(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether nodes know each other by certificates."""
         return self.cert_file != ""
 
+    @property
+    def other_nodes(self) -> tuple[Address, ...]:
+        """Of `peers`, without this node's own."""
+        own = _place(Address(self.peer_addr))
+        return tuple(each for each in self.peers.each if _place(each) != own)
+
 
 def check_cluster(cluster: Cluster, listen_addr: Address) -> None:
     """Refuse what could not work, or would guard nothing. Raises ConfigInvalid."""
@@ -162,11 +169,13 @@ def check_cluster(cluster: Cluster, listen_addr: Address) -> None:
         ("node", "a name that no other node has"),
         ("log", LogPlace.expected.removesuffix(', or "" for none')),
         ("peer_addr", "the address at which other nodes reach this one"),
+        ("peers", "cluster.peer_addr of each node"),
     ):
         if not getattr(cluster, key):
             raise _refused(key, f"a node of the group {cluster.name} needs it. Write {what}")
     _check_trust(cluster)
     _check_reach("peer_addr", Address(cluster.peer_addr), cluster)
+    _check_peers(cluster)
     if cluster.advertised_addr:
         _check_reach("advertised_addr", Address(cluster.advertised_addr), cluster)
     elif _nobody_reaches(listen_addr, cluster):
@@ -215,6 +224,26 @@ def _check_trust(cluster: Cluster) -> None:
                 f"{address} is not on loopback, and cluster.secret_file alone guards nothing on a network. Give "
                 "cluster.cert_file, key_file and ca_file in its place",
             )
+
+
+def _check_peers(cluster: Cluster) -> None:
+    written: dict[tuple[str, int], Address] = {}
+    for each in cluster.peers.each:
+        _check_reach("peers", each, cluster)
+        if _place(each) in written:
+            raise _refused(
+                "peers",
+                f"{each} and {written[_place(each)]} are one node. Write cluster.peer_addr of each node once",
+            )
+        written[_place(each)] = each
+
+
+def _place(address: Address) -> tuple[str, int]:
+    """The same for two addresses that are written differently and lead to one place; no name is looked up."""
+    host = address.host.lower()
+    with contextlib.suppress(ValueError):
+        host = ip_address(host).compressed
+    return "127.0.0.1" if host == "localhost" else host, address.port
 
 
 def _check_reach(key: str, address: Address, cluster: Cluster) -> None:

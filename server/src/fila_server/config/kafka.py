@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 
 from fila_server.errors import ConfigInvalid
@@ -27,15 +29,24 @@ OTHER_NAMES = (
 )
 """Names by which librdkafka knows some of them too, and what takes them away."""
 
-ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
+BROKERS = "bootstrap.servers"
+ADDRESSES = (BROKERS, "metadata.broker.list")
+
+CODE = ("plugin.library.paths",)
+"""Names of libraries that would be loaded into the broker."""
 
 SECRETS = (
     "sasl.password",
+    "sasl.oauthbearer.assertion.private.key.passphrase",
+    "sasl.oauthbearer.assertion.private.key.pem",
     "sasl.oauthbearer.client.secret",
     "ssl.key.password",
     "ssl.key.pem",
     "ssl.keystore.password",
 )
+
+FILE = "_file"
+"""Ends a name that names a file."""
 
 
 class KafkaSettings(tuple[tuple[str, str], ...]):  # noqa: SLOT001 - it has none of its own
@@ -66,20 +77,26 @@ def _pairs(before: str, table: dict[str, object]) -> Iterator[tuple[str, str]]:
 
 def check_kafka(given: KafkaSettings) -> None:
     """Refuse what would break a promise or show a secret. Raises ConfigInvalid."""
-    for name, _ in given:
+    for written, _ in given:
+        name = written.removesuffix(FILE)
+        if not re.fullmatch(r"[a-z0-9._]+", name):
+            raise _refused(written, "is no name of a setting. Write it as librdkafka does")
         if name in KEPT or name in OTHER_NAMES:
-            raise ConfigInvalid(
-                f"cluster.kafka: {name} is not to be changed: the promises of the log rest on it. Take it away",
-                key="cluster.kafka",
-            )
+            raise _refused(written, "is not to be changed: the promises of the log rest on it. Take it away")
         if name in ADDRESSES:
-            raise ConfigInvalid(
-                f"cluster.kafka: {name}: the brokers' addresses are told where the log is named. Take it away",
-                key="cluster.kafka",
+            raise _refused(
+                written,
+                "has no place here: the brokers' addresses are told where the log is named. Take it away",
             )
-        if name in SECRETS:
-            raise ConfigInvalid(
-                f"cluster.kafka: {name} is a secret, and this file may be shown. Write it into a file of its own, "
-                f"and name that: {name}_file",
-                key="cluster.kafka",
+        if name in CODE:
+            raise _refused(written, "would load code into the broker, which guards messages. Take it away")
+        if written in SECRETS:
+            raise _refused(
+                written,
+                "is a secret, and this file may be shown. Write it into a file of its own, and name that: "
+                f"{name}{FILE}",
             )
+
+
+def _refused(name: str, why: str) -> ConfigInvalid:
+    return ConfigInvalid(f"cluster.kafka: {json.dumps(name)[1:-1]} {why}", key="cluster.kafka")

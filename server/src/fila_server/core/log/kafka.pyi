@@ -4,6 +4,8 @@ from fila_server.core.log.end import LogEnd
 
 class LogRefused(Exception): ...
 
+def judge_settings(library: str, topic: str, settings: dict[str, str]) -> None: ...
+
 @final
 class KafkaLog(LogEnd):
     def __init__(

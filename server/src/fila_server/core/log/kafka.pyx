@@ -71,6 +71,23 @@ cdef void* _handle(
     return handle
 
 
+cdef LogStatus _judge(
+        Kafka* kafka, int kind, const char* topic, const char** names, const char** values, int count,
+        LogError* error) noexcept nogil:
+    """A handle as kafka_open makes it, with its topic, at which some settings are first looked at."""
+    cdef void* handle = _handle(kafka, kind, names, values, count, error)
+    cdef void* made
+    if handle == NULL:
+        return LOG_FAILED
+    made = kafka.lib.topic_new(handle, topic, NULL)
+    if made == NULL:
+        snprintf(
+            error.text, sizeof(error.text), "librdkafka does not start: %s",
+            kafka.lib.err2str(kafka.lib.last_error()))
+    _drop(kafka, handle, made, NULL)
+    return LOG_FAILED if made == NULL else LOG_OK
+
+
 cdef void _hear(Kafka* kafka) noexcept nogil:
     """Takes what the consumer tells of brokers, and waits for nothing."""
     cdef void* event = kafka.lib.queue_poll(kafka.consumer_queue, 0)
@@ -289,6 +306,55 @@ class LogRefused(Exception):
     """The log answered with something else than LOG_OK."""
 
 
+def judge_settings(str library, str topic, dict settings):
+    """Makes a consumer and a producer of `settings`, and ends them. LogRefused: the library takes them not.
+
+    No broker is asked if `settings` names none.
+    """
+    cdef LogError error
+    cdef LogStatus status
+    cdef Kafka kafka
+    cdef Words words = Words(library, topic, settings)
+    memset(&kafka, 0, sizeof(Kafka))
+    with nogil:
+        kafka.lib = librdkafka_load(words.library, error.text, sizeof(error.text))
+        status = LOG_FAILED if kafka.lib == NULL else _judge(
+            &kafka, RD_CONSUMER, words.topic, words.names, words.values, words.count, &error)
+        if status == LOG_OK:
+            status = _judge(
+                &kafka, RD_PRODUCER, words.topic, words.names, words.values, words.count, &error)
+    if status != LOG_OK:
+        raise LogRefused(error.text.decode(errors="replace"))
+
+
+cdef class Words:
+    """Texts as C takes them; they live as long as this object."""
+
+    cdef bytes path, name
+    cdef list texts
+    cdef const char* library
+    cdef const char* topic
+    cdef const char** names
+    cdef const char** values
+    cdef int count
+
+    def __cinit__(self, str library, str topic, dict settings):
+        cdef bytes text
+        cdef int i
+        self.path, self.name = library.encode(), topic.encode()
+        self.library, self.topic = self.path, self.name
+        self.texts = [*map(str.encode, settings.keys()), *map(str.encode, settings.values())]
+        self.count = len(settings)
+        self.names = <const char**>calloc(2 * self.count + 1, sizeof(char*))
+        self.values = self.names + self.count
+        for i in range(2 * self.count):
+            text = self.texts[i]
+            self.names[i] = text
+
+    def __dealloc__(self):
+        free(self.names)
+
+
 cdef class KafkaLog(LogEnd):
     """A log over Kafka's protocol, with Python hands; each method is one of the four functions."""
 
@@ -298,22 +364,13 @@ cdef class KafkaLog(LogEnd):
     def __init__(self, str library, str topic, dict settings, bint appends=False, int32_t wait_ms=10_000):
         cdef LogError error
         cdef LogStatus status
-        cdef int count = len(settings), i
-        cdef bytes path = library.encode(), name = topic.encode(), text
-        cdef const char* c_path = path
-        cdef const char* c_name = name
-        cdef list texts = [*map(str.encode, settings.keys()), *map(str.encode, settings.values())]
-        cdef const char** words = <const char**>calloc(2 * count + 1, sizeof(char*))
-        for i in range(2 * count):
-            text = texts[i]                 # the list keeps it
-            words[i] = text
+        cdef Words words = Words(library, topic, settings)
         with nogil:
             status = kafka_open(
-                &self.kafka, c_path, c_name, words, words + count, count,
+                &self.kafka, words.library, words.topic, words.names, words.values, words.count,
                 READS_AND_APPENDS if appends else READS, wait_ms, &error)
             if status != LOG_OK:
                 kafka_close(&self.kafka)
-        free(words)
         if status != LOG_OK:
             raise LogRefused(error.text.decode(errors="replace"))
         self.is_open = True
