@@ -59,8 +59,9 @@ class Admin:
         request = service_pb2.LeaseRequest(queue=queue, channel=channel, max_messages=count, wait_ms=wait_ms)
         return list(self._service.Lease(request, timeout=_CALL_TIMEOUT_S).messages)
 
-    def enqueue_many(self, queue: str, messages: Iterable[tuple[dict[str, str], bytes]]) -> None:
-        """Store all of them, in batches the broker takes; the first refusal is raised."""
+    def enqueue_many(self, queue: str, messages: Iterable[tuple[dict[str, str], bytes]]) -> list[str]:
+        """Store all of them, in batches the broker takes, and return their ids; the first refusal is raised."""
+        ids = []
         pending = iter(messages)
         while batch := list(itertools.islice(pending, _BATCH_MESSAGES)):
             request = service_pb2.EnqueueBatchRequest(queue=queue)
@@ -68,6 +69,22 @@ class Admin:
                 request.messages.add(headers=headers, payload=payload)
             for result in self._service.EnqueueBatch(request, timeout=_CALL_TIMEOUT_S).results:
                 assert not result.error.code, result.error.message
+                ids.append(result.message_id)
+        return ids
+
+    def ack(self, queue: str, message: messages_pb2.Message) -> None:
+        lease_id = message.metadata.lease_id
+        self._service.Ack(
+            service_pb2.AckRequest(queue=queue, message_id=message.id, lease_id=lease_id),
+            timeout=_CALL_TIMEOUT_S,
+        )
+
+    def cancel(self, queue: str, message_id: str) -> None:
+        """Take a message back that waits; ValueError where it was not there."""
+        request = service_pb2.CancelMessagesRequest(queue=queue, message_ids=[message_id])
+        (outcome,) = self._service.CancelMessages(request, timeout=_CALL_TIMEOUT_S).outcomes
+        if outcome != service_pb2.CancelMessagesResponse.OUTCOME_CANCELLED:
+            raise ValueError(f"{message_id} was not cancelled: {outcome}")
 
     def ack_all(self, queue: str, messages: Iterable[messages_pb2.Message]) -> None:
         items = [

@@ -37,12 +37,12 @@ def fill(server: Server, *, message_count: int, payload_bytes: int, keys: int) -
         return message_count / load.wait_for(Counter.PRODUCED, message_count, timeout_s=_FILL_TIMEOUT_S)
 
 
-_DRAIN_PAIRS = 15
+DRAIN_PAIRS = 15
 """A drain lasts a second, so one by itself says little."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Drained:
+class Drained:
     rate: float
     server_us: float
     """CPU a message, of all the server's threads: it says the same on a machine that has other work."""
@@ -54,8 +54,8 @@ class _Drained:
 def drain(budget: Budget) -> Iterator[Finding]:
     many = budget.message_count
     found = in_turn(
-        {f"{keys:,} keys": partial(_drained, many, keys) for keys in (10, many)},
-        _DRAIN_PAIRS if budget.seconds > 4 else 3,
+        {f"{keys:,} keys": partial(drained, many, keys) for keys in (10, many)},
+        DRAIN_PAIRS if budget.seconds > 4 else 3,
     )
     few_keys, many_keys = found.values()
     ratio = ratio_of([run.rate for run in few_keys], [run.rate for run in many_keys])
@@ -78,10 +78,11 @@ def drain(budget: Budget) -> Iterator[Finding]:
     )
 
 
-def _drained(message_count: int, keys: int) -> _Drained:
+def drained(message_count: int, keys: int, **config: object) -> Drained:
+    """The steady middle of a drain of 64 B messages that wait under that many keys of a queue of this config."""
     with Server() as server:
         with Admin(server.address) as admin:
-            admin.create(_QUEUE, fairness_key_header="tenant")
+            admin.create(_QUEUE, fairness_key_header="tenant", **config)
         fill(server, message_count=message_count, payload_bytes=64, keys=keys)
         with Load(consumers=[ConsumerPlan(address=server.address, queue=_QUEUE)]) as load:
             # The first tenth warms up, the last is left out: what counts is the steady middle.
@@ -89,7 +90,7 @@ def _drained(message_count: int, keys: int) -> _Drained:
             began, first, cpu_s = time.monotonic(), load.total(Counter.ACKED), server.cpu_s()
             load.wait_for(Counter.ACKED, message_count * 8 // 10, timeout_s=_FILL_TIMEOUT_S)
             acked, took_s = load.total(Counter.ACKED) - first, time.monotonic() - began
-            return _Drained(rate=acked / took_s, server_us=(server.cpu_s() - cpu_s) / acked * 1e6)
+            return Drained(rate=acked / took_s, server_us=(server.cpu_s() - cpu_s) / acked * 1e6)
 
 
 @benchmark("memory", "resident memory and index bytes with 1,000,000 pending messages")
