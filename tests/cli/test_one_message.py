@@ -65,6 +65,19 @@ def test_a_message_is_named_by_its_id_or_its_dedup_key(fila, broker: FakeBroker)
     assert broker.asked == []
 
 
+@pytest.mark.parametrize("asked", [("message", "show"), ("trace",)])
+@pytest.mark.parametrize("named", [(), ("",), ("", "--dedup-key", "")])
+def test_who_names_no_message_is_told_what_is_empty_and_where_ids_come_from(
+    fila, broker: FakeBroker, asked: tuple[str, ...], named: tuple[str, ...]
+):
+    ran = fila(*asked, "orders", *named)
+
+    assert ran.code == 2
+    for words in ("ID and --dedup-key are both empty or missing", "give the ID", "fila message list QUEUE"):
+        assert words in " ".join(ran.err.split()), ran.err
+    assert broker.asked == []
+
+
 def test_a_life_is_where_it_is_now_and_what_the_history_has(fila, broker: FakeBroker):
     answer = admin_pb2.GetMessageResponse(
         state=admin_pb2.GetMessageResponse.STATE_WAITING,

@@ -66,3 +66,34 @@ def test_a_message_behind_higher_ones_says_so(fila, broker: FakeBroker):
 
     assert "waiting: messages of a higher priority of its key go first" in said
     assert "priority 0 of 3, within its key" in said
+
+
+def test_a_message_of_the_usual_priority_names_it_where_higher_ones_go_first(fila, broker: FakeBroker):
+    behind = admin_pb2.ExplainKeyResponse.STATE_HIGHER_FIRST
+    for cause, is_told in ((behind, True), (admin_pb2.ExplainKeyResponse.STATE_NOT_ITS_TURN, False)):
+        broker.answers["GetMessage"] = admin_pb2.GetMessageResponse(state="STATE_WAITING", cause=cause)
+
+        said = " ".join(fila("message", "show", "orders", "m").out.split())
+
+        assert ("priority 1 of 3, within its key" in said) is is_told
+
+
+@pytest.mark.parametrize(
+    ("behind", "said"),
+    [
+        (0, ""),
+        (1, "1 of 9 messages waits behind a higher priority of this key"),
+        (4, "4 of 9 messages wait behind a higher priority of this key"),
+    ],
+)
+def test_a_key_says_how_many_of_its_messages_wait_behind_higher_ones(
+    fila, broker: FakeBroker, behind: int, said: str
+):
+    broker.answers["ExplainKey"] = admin_pb2.ExplainKeyResponse(
+        state="STATE_NOT_ITS_TURN", pending=9, behind_higher=behind
+    )
+
+    told = " ".join(fila("explain", "orders", "acme").out.split())
+
+    assert said in told
+    assert ("behind higher" in told) is (behind > 0)

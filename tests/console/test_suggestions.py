@@ -143,8 +143,9 @@ class Told:
 
     broker = Broker("broker", "http://localhost:1")
 
-    def __init__(self, channels: list[str]) -> None:
+    def __init__(self, channels: list[str], behind_higher: int = 0) -> None:
         self._channels = channels
+        self._behind_higher = behind_higher
 
     def follow(self, *_: object) -> SimpleNamespace:
         async def done() -> None:
@@ -166,16 +167,22 @@ class Told:
 
     async def explain(self, *_: object) -> KeyExplanation:
         served = ServedMeanwhile(keys=[ServedKey(fairness_key="globex", share=1.0, cost=9.0)])
-        return KeyExplanation(state="not_its_turn", pending=3, weight=1, served_meanwhile=served)
+        return KeyExplanation(
+            state="not_its_turn",
+            pending=3,
+            weight=1,
+            served_meanwhile=served,
+            behind_higher=self._behind_higher,
+        )
 
     async def preview_key_policy(self, *_: object) -> KeyPolicyPreview:
         same = ForecastChange(before=Forecast(), after=Forecast())
         return KeyPolicyPreview(head=same, tail=same, losing=[])
 
 
-async def key_page(channels: list[str], channel: str) -> Any:
+async def key_page(channels: list[str], channel: str, **told: int) -> Any:
     topic = KeyTopic("orders", channel, "a")
-    state = await topic.look(Told(channels))  # type: ignore[arg-type]
+    state = await topic.look(Told(channels, **told))  # type: ignore[arg-type]
     await topic.close()
     return state
 
@@ -210,6 +217,12 @@ async def test_who_was_served_meanwhile_is_linked_in_the_channel_that_is_looked_
 
     assert href(await key_page(["audit", "default"], "audit")).endswith("/key?key=globex&channel=audit")
     assert href(await key_page(["audit", "default"], "")).endswith("/key?key=globex")
+
+
+async def test_a_page_of_a_key_says_how_many_of_its_messages_wait_behind_higher_ones():
+    none, two = await key_page(["default"], ""), await key_page(["default"], "", behind_higher=2)
+    assert none.texts["waiting"]["t"] == "3 messages"
+    assert two.texts["waiting"]["t"] == "3 messages, 2 of them behind a higher priority of this key"
 
 
 # What a key is due.

@@ -136,7 +136,7 @@ def test_a_key_that_saves_for_a_dear_message_lets_a_higher_one_go_at_once(
 
 @pytest.mark.parametrize("priority", [4, 2**32 - 1])
 def test_more_than_three_is_refused_with_a_sentence(engine: DrivenEngine, priority: int) -> None:
-    with pytest.raises(Invalid, match=r"options.priority: 0 to 3"):
+    with pytest.raises(Invalid, match=r"options.priority: must be 0 to 3; leave it out"):
         put(engine, "x", priority=priority)
 
 
@@ -270,6 +270,51 @@ def test_a_message_behind_higher_ones_names_them_as_its_cause_and_counts_them(en
         (2, 1, States.STATE_HIGHER_FIRST),
         (1, 3, States.STATE_UNSPECIFIED),
     ]
+
+
+def explained(engine: DrivenEngine, key: str = "a") -> admin.ExplainKeyResponse:
+    request = admin.ExplainKeyRequest(queue="q", fairness_key=key)
+    return engine.call(commands.EXPLAIN_KEY, request, admin.ExplainKeyResponse)
+
+
+def test_a_key_says_how_many_of_its_messages_wait_behind_higher_ones(engine: DrivenEngine) -> None:
+    behind = []
+    for payload, priority in (("low", 0), ("low", 0), ("usual", 1), ("high", 3), ("usual", 1), ("high", 3)):
+        put(engine, payload, priority=priority)
+        behind.append(explained(engine).behind_higher)
+    put(engine, "of another key", "b", priority=0)
+
+    assert behind == [0, 0, 2, 3, 4, 4]
+    assert explained(engine, "b").behind_higher == 0
+    assert explained(engine, "nobody").behind_higher == 0
+
+    assert gone(engine, 3) == ["high", "of another key", "high"]
+    assert explained(engine).behind_higher == 2
+    assert explained(engine).pending == 4
+
+
+def test_the_messages_of_a_key_that_wait_behind_higher_ones_are_those_that_say_so(
+    engine: DrivenEngine,
+) -> None:
+    """With limits, some wait there and say that; what is paused counts them as well."""
+    engine.set_config("throttle.empty", "0,0")
+    for number in range(24):
+        limits = {"t": "empty"} if number % 3 == 0 else {"t": "known"} if number % 3 == 1 else {}
+        put(engine, f"{number}", priority=number % 4, **limits)
+    engine.lease("q", 1)
+    engine.ack("q", engine.lease("q", 1))
+
+    causes = Counter(where(engine, message.id).cause for message in peeked(engine))
+    assert causes[States.STATE_THROTTLED] > 1, causes
+    behind = explained(engine).behind_higher
+    assert behind == causes[States.STATE_HIGHER_FIRST] > 10, causes
+
+    engine.call(
+        commands.SET_KEY_POLICY,
+        admin.SetKeyPolicyRequest(queue="q", fairness_key="a", paused=True),
+        admin.SetKeyPolicyResponse,
+    )
+    assert (explained(engine).state, explained(engine).behind_higher) == (States.STATE_PAUSED, behind)
 
 
 def index_record(engine: DrivenEngine, offset: int) -> bytes:

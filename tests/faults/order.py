@@ -60,6 +60,13 @@ ORDER = (
         "        if old_place:\n",
         (PRIORITIES,),
     ),
+    Fault(
+        "a-key-does-not-count-what-waits-behind-its-higher-messages",
+        "admin/explain.pyx",
+        "    return behind + plain if highest > PRIORITY_USUAL else behind\n",
+        "    return behind\n",
+        (PRIORITIES,),
+    ),
     # --- what was taken back
     Fault(
         "a-cancel-is-not-recorded",

@@ -15,6 +15,7 @@ from tests.http.test_bad_input import JSON, TEXT, problem_in, talk
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.runtime.engine", "module:uvicorn")]
 
 CLOSE = b"connection: close\r\n"
+PRIORITY = "a whole number from 0 to 3, or left out, and the queue's priority_header decides"
 U64 = "from 0 to 18446744073709551615"
 TIME = "a time like 2026-11-20T14:00:00Z"
 
@@ -250,6 +251,20 @@ def test_a_field_is_given_once(gateway, queue, body, names):
         ({"options": 5}, "options must be an object, like {}, got 5"),
         ({"options": {"delayMs": "soon"}}, f'options.delayMs must be a whole number {U64}, got "soon"'),
         ({"options": {"delayMs": 1.5}}, f"options.delayMs must be a whole number {U64}, got 1.5"),
+        *(
+            (
+                {"options": {"priority": given}},
+                f"options.priority must be {PRIORITY}, got {shown}",
+            )
+            for given, shown in (
+                (4, 4),
+                (-1, -1),
+                (1.5, 1.5),
+                ("9", '"9"'),
+                ("high", '"high"'),
+                (2**32, 2**32),
+            )
+        ),
         ({"options": {"deliverAt": "2026-02-31T00:00:00Z"}}, f"options.deliverAt must be {TIME}, got"),
         *(
             (

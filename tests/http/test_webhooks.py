@@ -64,6 +64,20 @@ def test_what_is_no_message_of_ours_is_told_where_it_is_taken(gateway, queue, bo
     assert "POST it to /v1/queues/{queue}/messages/raw" in answer.json["detail"]
 
 
+@pytest.mark.parametrize(
+    ("where", "body"),
+    [
+        ("", {"payload": "eA==", "options": {"priority": 7}}),
+        ("/batch", {"messages": [{"payload": "eA==", "options": {"delayMs": "soon"}}]}),
+    ],
+)
+def test_what_is_ours_with_an_option_that_does_not_fit_is_not_sent_elsewhere(gateway, queue, where, body):
+    answer = gateway.post(f"/v1/queues/{queue}/messages{where}", body)
+    assert answer.status == 400
+    assert "options." in answer.json["detail"]
+    assert "/raw" not in answer.json["detail"]
+
+
 # What is taken from a sender's headers.
 
 SENT = {

@@ -156,6 +156,17 @@ def _check_key(ctx: click.Context, _param: click.Parameter, name: str) -> str:
     return name
 
 
+def check_named(message_id: str, dedup_key: str) -> None:
+    """One message is named, by its ID or by its dedup key."""
+    if message_id and dedup_key:
+        raise click.UsageError("name the message by ID or by --dedup-key, and not by both")
+    if not message_id and not dedup_key:
+        raise click.UsageError(
+            "ID and --dedup-key are both empty or missing, so no message is named; give the ID that the enqueue "
+            "answered, or --dedup-key KEY. 'fila message list QUEUE' shows the IDs of what is pending"
+        )
+
+
 dlq_argument = click.argument("dlq", shell_complete=complete_dlq, callback=_check_dlq)
 any_dlq_argument = click.argument("dlq", default="", shell_complete=complete_dlq, callback=_check_dlq)
 queue_argument = click.argument("queue", shell_complete=complete_queue)

@@ -65,6 +65,7 @@ def explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
         ("waits because", _sentence(answer)),
         *_forecasts(answer),
         ("pending", answer.pending),
+        *_behind_higher(answer),
         ("in flight", answer.in_flight),
         ("weight", answer.weight),
         ("oldest", age_text(answer.oldest_age_ms) if answer.pending else "-"),
@@ -81,6 +82,14 @@ def explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
     if answer.HasField("consumers"):
         listed.append(("consumers", _consumers(answer.consumers)))
     return listed + _waits(answer.waits)
+
+
+def _behind_higher(answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
+    if not answer.behind_higher:
+        return []
+    of_all = f"{answer.behind_higher} of {counted(max(answer.pending, answer.behind_higher), 'message')}"
+    verb = "waits" if answer.behind_higher == 1 else "wait"
+    return [("behind higher", f"{of_all} {verb} behind a higher priority of this key")]
 
 
 def _forecasts(answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
@@ -260,6 +269,8 @@ def _waits(waits: WaitCauses) -> list[tuple[str, Cell]]:
 
 def whereabouts(answer: GetMessageResponse) -> list[tuple[str, Cell]]:
     """What an answer says of one message, as facts."""
+    from fila.v1 import admin_pb2
+
     listed: list[tuple[str, Cell]] = [("message", answer.message_id)] if answer.message_id else []
     listed.append(("is", _doing(answer)))
     if answer.place:
@@ -269,8 +280,10 @@ def whereabouts(answer: GetMessageResponse) -> list[tuple[str, Cell]]:
         listed.append(("goes", when(answer.forecast)))
     if answer.fairness_key:
         listed.append(("key", answer.fairness_key))
-    if answer.HasField("priority"):
-        listed.append(("priority", f"{answer.priority} of 3, within its key"))
+    is_behind = answer.cause == admin_pb2.ExplainKeyResponse.STATE_HIGHER_FIRST
+    if answer.HasField("priority") or is_behind:  # the usual one is told where it explains something
+        priority = answer.priority if answer.HasField("priority") else 1
+        listed.append(("priority", f"{priority} of 3, within its key"))
     if answer.offset:
         listed.append(("offset", answer.offset))
     if answer.HasField("enqueued_at"):

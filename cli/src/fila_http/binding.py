@@ -207,11 +207,17 @@ def check_coding(headers: Headers) -> None:
 # A message as it is.
 
 
+_OPTION = re.compile(r"(messages\[\d+\]\.)?options\.")
+
+
 def _with_the_raw_way(problem: Problem, request: Message) -> Problem:
-    """Who sends what is JSON and no message of ours, as webhooks do, is told where that is taken."""
+    """Who sends what is JSON and no message of ours, as webhooks do, is told where that is taken. Who gives a field of
+    our options means us."""
     if problem.reason not in ("INVALID_FIELD", "INVALID_JSON") or not isinstance(
         request, EnqueueRequest | EnqueueBatchRequest
     ):
+        return problem
+    if _OPTION.match(problem.detail):
         return problem
     problem.detail += (
         "; to store a body as it is, whatever its type, POST it to /v1/queues/{queue}/messages/raw"

@@ -47,6 +47,10 @@ _BOUNDS = {
 }
 WHOLE_NUMBERS = frozenset(_BOUNDS)
 """The types of fields that hold one."""
+_NARROWER = {
+    "fila.v1.EnqueueOptions.priority": (0, 3, ", or left out, and the queue's priority_header decides"),
+}
+"""By field: bounds of its own, narrower than those of its type, and what else to do."""
 _AS_TEXT: dict[str, tuple[Callable[[], Any], str]] = {
     "google.protobuf.Timestamp": (Timestamp, "a time like 2026-11-20T14:00:00Z"),
     "google.protobuf.FieldMask": (FieldMask, "names of fields like maxAttempts,retry.baseMs"),
@@ -227,7 +231,7 @@ def _scalar_reader(field: FieldDescriptor) -> Read:
         assert field.enum_type is not None
         return _enum_reader({name: value.number for name, value in field.enum_type.values_by_name.items()})
     if (bounds := _BOUNDS.get(kind)) is not None:
-        return _whole_reader(*bounds)
+        return _whole_reader(*_NARROWER.get(field.full_name, bounds))
     return _number
 
 
@@ -272,11 +276,11 @@ def _enum_reader(values: dict[str, int]) -> Read:
     return read
 
 
-def _whole_reader(least: int, most: int) -> Read:
+def _whole_reader(least: int, most: int, otherwise: str = "") -> Read:
     def read(given: object, _: Reading) -> int:
         number = _whole(given)
         if number is None or not least <= number <= most:
-            raise _wrong(f"a whole number from {least} to {most}", given)
+            raise _wrong(f"a whole number from {least} to {most}{otherwise}", given)
         return number
 
     return read

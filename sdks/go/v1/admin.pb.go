@@ -327,7 +327,8 @@ const (
 	ExplainKeyResponse_STATE_BEYOND_COMMITTED ExplainKeyResponse_State = 11
 	// It replaces a message that is leased, and goes once that lease has ended: see `waits_for`.
 	ExplainKeyResponse_STATE_SUCCEEDS ExplainKeyResponse_State = 12
-	// Ready; messages of its key with a higher priority go first. Said of a message (GetMessage), not of a key.
+	// Ready; messages of its key with a higher priority go first. Said of a message (GetMessage); of a key,
+	// `behind_higher` says how many of its messages wait so.
 	ExplainKeyResponse_STATE_HIGHER_FIRST ExplainKeyResponse_State = 13
 )
 
@@ -5832,7 +5833,10 @@ type ExplainKeyResponse struct {
 	// where neither is, of its queue.
 	Pause *Pause `protobuf:"bytes,24,opt,name=pause,proto3" json:"pause,omitempty"`
 	// Which of that limit's rates does, where it has several: 1 is the first.
-	BlockingRate  uint32 `protobuf:"varint,25,opt,name=blocking_rate,json=blockingRate,proto3" json:"blocking_rate,omitempty"`
+	BlockingRate uint32 `protobuf:"varint,25,opt,name=blocking_rate,json=blockingRate,proto3" json:"blocking_rate,omitempty"`
+	// Its ready messages that wait behind others of this key with a higher priority, whatever else holds the key. Those
+	// that wait at a limit are not counted; of a key with over 10,000 sets of throttle keys, at least so many.
+	BehindHigher  uint64 `protobuf:"varint,26,opt,name=behind_higher,json=behindHigher,proto3" json:"behind_higher,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6024,6 +6028,13 @@ func (x *ExplainKeyResponse) GetPause() *Pause {
 func (x *ExplainKeyResponse) GetBlockingRate() uint32 {
 	if x != nil {
 		return x.BlockingRate
+	}
+	return 0
+}
+
+func (x *ExplainKeyResponse) GetBehindHigher() uint64 {
+	if x != nil {
+		return x.BehindHigher
 	}
 	return 0
 }
@@ -7382,7 +7393,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x11ExplainKeyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
-	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xa9\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xce\n" +
 	"\n" +
 	"\x12ExplainKeyResponse\x127\n" +
 	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.ExplainKeyResponse.StateR\x05state\x12'\n" +
@@ -7410,7 +7421,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"refused_at\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\trefusedAt\x12$\n" +
 	"\x05pause\x18\x18 \x01(\v2\x0e.fila.v1.PauseR\x05pause\x12#\n" +
-	"\rblocking_rate\x18\x19 \x01(\rR\fblockingRate\"\xb0\x02\n" +
+	"\rblocking_rate\x18\x19 \x01(\rR\fblockingRate\x12#\n" +
+	"\rbehind_higher\x18\x1a \x01(\x04R\fbehindHigher\"\xb0\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11STATE_NO_CONSUMER\x10\x01\x12\x16\n" +

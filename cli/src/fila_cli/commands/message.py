@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fila_cli.arguments import channel_option, key_option, queue_argument
+from fila_cli.arguments import channel_option, check_named, key_option, queue_argument
 from fila_cli.explanation import whereabouts
 from fila_cli.messages import priority_of
 from fila_cli.moments import shown
@@ -51,8 +51,7 @@ def show(
     """Say where one message of QUEUE is: it waits, is delayed, leased, failed, dead, or not known any more."""
     from fila.v1 import admin_pb2
 
-    if bool(message_id) == bool(dedup_key):
-        raise click.UsageError("name the message by ID or by --dedup-key, and not by both")
+    check_named(message_id, dedup_key)
 
     def look() -> tuple[GetMessageResponse, str]:
         request = admin_pb2.GetMessageRequest(

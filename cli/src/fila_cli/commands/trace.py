@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fila_cli.arguments import channel_option, queue_argument
+from fila_cli.arguments import channel_option, check_named, queue_argument
 from fila_cli.explanation import whereabouts
 from fila_cli.output import Cell, facts, table
 from fila_cli.session import Command, Session
@@ -44,8 +44,7 @@ def trace(session: Session, queue: str, message_id: str, dedup_key: str, channel
     """
     from fila.v1 import admin_pb2
 
-    if bool(message_id) == bool(dedup_key):
-        raise click.UsageError("name the message by ID or by --dedup-key, and not by both")
+    check_named(message_id, dedup_key)
     request = admin_pb2.GetMessageRequest(
         queue=queue,
         channel=channel,

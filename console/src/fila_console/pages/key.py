@@ -24,7 +24,7 @@ from fila_console.suggestions import Pace, grows, last_minute, suggestions
 from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import Upstream
 from fila_console.visit import Undo, Visit, as_decimal, as_number
-from fila_console.waits import wait_rows
+from fila_console.waits import wait_rows, waiting
 from fila_console.watches import Watch
 from fila_console.wording import (
     NO_FORECAST,
@@ -195,7 +195,7 @@ def _facts(
     weight = f"{told.weight:,}" + (" (set by an operator)" if policy is not None and policy.weight else "")
     late = told.pending > 0 and told.oldest_age_ms >= LATE_MS
     return {
-        "waiting": cell(counted(told.pending, "message")),
+        "waiting": cell(waiting(told)),
         "in-hand": cell(counted(told.in_flight, "message")),
         "oldest": cell(("▲ " if late else "") + age(told.oldest_age_ms), tone="late" if late else ""),
         "arrived": cell(rate(arrived)),

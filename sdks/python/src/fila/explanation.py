@@ -173,5 +173,8 @@ class KeyExplanation:
     own replaces."""
     by_default: bool = False
     """The cap or the rate that holds it back is the queue's default, not an operator's word for this key."""
+    behind_higher: int = 0
+    """Its ready messages that wait behind others of this key with a higher priority; those at a limit are not
+    counted."""
     pause: Pause | None = None
     """Where it is paused: of the key, where that is not paused itself of its channel, else of its queue."""

@@ -228,9 +228,10 @@ class ExplainKeyRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
 
 class ExplainKeyResponse(_message.Message):
-    __slots__ = ["blocking_bucket", "blocking_part", "blocking_rate", "by_default", "consumers", "due_share", "head_forecast", "in_flight", "learned_per_second", "oldest_age_ms", "pause", "pending", "refused_at", "returning_count", "returning_offset", "served_meanwhile", "share", "state", "tail_forecast", "until", "waits", "waits_for", "weight"]
+    __slots__ = ["behind_higher", "blocking_bucket", "blocking_part", "blocking_rate", "by_default", "consumers", "due_share", "head_forecast", "in_flight", "learned_per_second", "oldest_age_ms", "pause", "pending", "refused_at", "returning_count", "returning_offset", "served_meanwhile", "share", "state", "tail_forecast", "until", "waits", "waits_for", "weight"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
+    BEHIND_HIGHER_FIELD_NUMBER: _ClassVar[int]
     BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
     BLOCKING_PART_FIELD_NUMBER: _ClassVar[int]
     BLOCKING_RATE_FIELD_NUMBER: _ClassVar[int]
@@ -268,6 +269,7 @@ class ExplainKeyResponse(_message.Message):
     WAITS_FIELD_NUMBER: _ClassVar[int]
     WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    behind_higher: int
     blocking_bucket: str
     blocking_part: _limit_pb2.LimitPart
     blocking_rate: int
@@ -291,7 +293,7 @@ class ExplainKeyResponse(_message.Message):
     waits: _watch_pb2.WaitCauses
     waits_for: KeyHead
     weight: int
-    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., by_default: bool = ..., waits_for: _Optional[_Union[KeyHead, _Mapping]] = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., learned_per_second: _Optional[float] = ..., refused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., pause: _Optional[_Union[_events_pb2.Pause, _Mapping]] = ..., blocking_rate: _Optional[int] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., by_default: bool = ..., waits_for: _Optional[_Union[KeyHead, _Mapping]] = ..., blocking_part: _Optional[_Union[_limit_pb2.LimitPart, str]] = ..., learned_per_second: _Optional[float] = ..., refused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., pause: _Optional[_Union[_events_pb2.Pause, _Mapping]] = ..., blocking_rate: _Optional[int] = ..., behind_higher: _Optional[int] = ...) -> None: ...
 
 class ForecastChange(_message.Message):
     __slots__ = ["after", "before"]

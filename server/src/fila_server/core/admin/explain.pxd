@@ -22,6 +22,9 @@ cdef Holding flow_holding(
 # several rates, from 1.
 cdef void put_blocking_part(
     Core* core, Buffer* b, Subqueue* sub, uint32_t part_field, uint32_t rate_field) noexcept nogil
+# The highest priority of the flow's messages that stand in no limit's line, whatever else holds the key;
+# 0 where there is none.
+cdef uint32_t highest_that_may_go(Flow* flow) noexcept nogil
 # The weight of a key; of one that has nothing (NULL), what the queue's table will give its next message.
 cdef uint32_t weight_now(Queue* queue, Key* key, Slice text) noexcept nogil
 cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil

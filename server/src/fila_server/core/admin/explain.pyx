@@ -13,7 +13,7 @@ from fila_server.core.lifecycle.deliver cimport consumer_room
 from fila_server.core.protocol cimport seam, v1
 from fila_server.core.protocol.commands cimport OK
 from fila_server.core.protocol.protobuf cimport (
-    put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
+    PRIORITY_USUAL, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
 )
 from fila_server.core.scheduling.clocks cimport (
     HOUR_RETURNED, HOUR_SERVED, WAITED_HELD, clock_account, clock_find, clock_remember, hour_sum,
@@ -249,6 +249,30 @@ cdef void _put_returning(Buffer* b, Flow* flow, StepBudget* steps) noexcept nogi
         put_number_field(b, v1.EXPLAIN_KEY_RESPONSE_RETURNING_COUNT, most)
 
 
+cdef uint32_t highest_that_may_go(Flow* flow) noexcept nogil:
+    cdef Subqueue* first = <Subqueue*> flow.subqueues.eligible if flow.subqueues != NULL else NULL
+    cdef uint32_t highest = first.priority if first != NULL else 0
+    return highest if fifo_first(&flow.fifo) == NULL else max(highest, <uint32_t> PRIORITY_USUAL)
+
+
+cdef uint64_t _behind_higher(Flow* flow, StepBudget* steps) noexcept nogil:
+    """Its ready messages below the highest that may go, but for those that stand in lines."""
+    cdef uint32_t highest = highest_that_may_go(flow)
+    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    cdef uint64_t plain = flow.backlog
+    cdef uint64_t behind = 0
+    cdef int looked = 0
+    while sub != NULL:
+        if looked == SUBQUEUES_MAX or not may_step(steps):
+            return behind
+        looked += 1
+        plain -= sub.count
+        if sub.priority < highest and not subqueue_waits(sub):
+            behind += sub.count
+        sub = sub.sibling
+    return behind + plain if highest > PRIORITY_USUAL else behind
+
+
 cdef double _stayed(Core* core, Hour* hour) noexcept nogil:
     """A delivery may come back in another part of the hour than it went in."""
     return max(hour_sum(core, hour, HOUR_SERVED) - hour_sum(core, hour, HOUR_RETURNED), 0.0)
@@ -345,6 +369,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_WEIGHT, weight)
     if flow != NULL:
         _put_returning(&b, flow, &steps)
+        put_number_field(&b, v1.EXPLAIN_KEY_RESPONSE_BEHIND_HIGHER, _behind_higher(flow, &steps))
         if followed != NULL:
             put_head_of(core, &b, v1.EXPLAIN_KEY_RESPONSE_WAITS_FOR, followed)
         elif queue.policy.in_order:

@@ -89,7 +89,10 @@ cdef const char* _options_text(uint8_t refused) noexcept nogil:
     if refused == REFUSED_OPTION_SHARE:
         return b"options.weight, options.cost: 1 to 1000, and 0.001 to 1000000; left out, the queue decides"
     if refused == REFUSED_PRIORITY:
-        return b"options.priority: 0 to 3; left out, the queue decides"
+        return (
+            b"options.priority: must be 0 to 3; leave it out, and it is what the queue's priority_header "
+            b"says, or else 1"
+        )
     if refused == REFUSED_PRIORITY_IN_ORDER:
         return (
             b"options.priority: this queue's key_order is strict, so no message of a key goes before an "

@@ -4,7 +4,7 @@ both is told by its position: positions only grow, and not for its key alone, so
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.admin.explain cimport put_blocking_part
+from fila_server.core.admin.explain cimport highest_that_may_go, put_blocking_part
 from fila_server.core.admin.peek cimport reported_state
 from fila_server.core.admin.step_budget cimport STEPS_PER_WORK
 from fila_server.core.index.last_errors cimport last_error
@@ -101,14 +101,6 @@ cdef void _count_by_priority(Flow* flow, Count* count) noexcept nogil:
     _add(count, PRIORITY_USUAL, plain)
 
 
-cdef bint _higher_goes_first(Flow* flow, uint32_t priority) noexcept nogil:
-    """A message of a higher priority may go, whatever else holds the key back."""
-    cdef Subqueue* first = <Subqueue*> flow.subqueues.eligible if flow.subqueues != NULL else NULL
-    if first != NULL and first.priority > priority:
-        return True
-    return priority < PRIORITY_USUAL and fifo_first(&flow.fifo) != NULL
-
-
 cdef uint64_t _place(Core* core, Slot* slot, Flow* flow, bint* is_estimated) noexcept nogil:
     cdef Count count
     cdef Subqueue* sub
@@ -161,7 +153,7 @@ cdef void _put_waiting(Core* core, Buffer* b, Slot* slot) noexcept nogil:
         put_text_field(b, v1.GET_MESSAGE_RESPONSE_BLOCKING_BUCKET, name)
         put_blocking_part(
             core, b, sub, v1.GET_MESSAGE_RESPONSE_BLOCKING_PART, v1.GET_MESSAGE_RESPONSE_BLOCKING_RATE)
-    elif _higher_goes_first(flow, _stands_with(slot)):
+    elif highest_that_may_go(flow) > _stands_with(slot):
         put_number_field(b, v1.GET_MESSAGE_RESPONSE_CAUSE, v1.EXPLAIN_KEY_RESPONSE_STATE_HIGHER_FIRST)
 
 
