@@ -67,9 +67,23 @@ def _forecast(likely_ms: int) -> events_pb2.Forecast:
     return events_pb2.Forecast(earliest_ms=likely_ms // 2, likely_ms=likely_ms, latest_ms=likely_ms * 2)
 
 
-@pytest.mark.parametrize("words", [("show",), ("pause",), ("purge", "--yes"), ("skip",)])
-def test_a_key_without_a_name_is_refused_and_nothing_is_asked(fila, broker: FakeBroker, words):
-    ran = fila("key", words[0], "orders", "", *words[1:])
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("key", "show", "orders", ""),
+        ("key", "pause", "orders", ""),
+        ("key", "purge", "orders", "", "--yes"),
+        ("key", "skip", "orders", ""),
+        ("queue", "purge", "orders", "--key", "", "--yes"),
+        ("queue", "peek", "orders", "--key", ""),
+        ("dlq", "delete", "orders.dlq", "--key", "", "--yes"),
+        ("message", "list", "orders", "--key", ""),
+        ("enqueue", "orders", "hello", "--key", ""),
+        ("history", "tail", "--key", ""),
+    ],
+)
+def test_a_key_without_a_name_is_refused_and_nothing_is_asked(fila, broker: FakeBroker, line):
+    ran = fila(*line)
 
     assert (ran.code, broker.asked) == (2, [])
     assert "a fairness key has one character at least" in ran.err

@@ -148,8 +148,9 @@ def _check_dlq(ctx: click.Context, _param: click.Parameter, name: str) -> str:
     return name
 
 
-def _check_key(ctx: click.Context, _param: click.Parameter, name: str) -> str:
-    if not name and not ctx.resilient_parsing:
+def check_key(ctx: click.Context, _param: click.Parameter, name: str | None) -> str | None:
+    """A fairness key, or None where none is said. An empty one would be taken for none, and mean every key."""
+    if name == "" and not ctx.resilient_parsing:
         raise click.BadParameter(
             "a fairness key has one character at least; is a variable of a script empty?"
         )
@@ -170,7 +171,7 @@ def check_named(message_id: str, dedup_key: str) -> None:
 dlq_argument = click.argument("dlq", shell_complete=complete_dlq, callback=_check_dlq)
 any_dlq_argument = click.argument("dlq", default="", shell_complete=complete_dlq, callback=_check_dlq)
 queue_argument = click.argument("queue", shell_complete=complete_queue)
-key_argument = click.argument("key", shell_complete=complete_key, callback=_check_key)
+key_argument = click.argument("key", shell_complete=complete_key, callback=check_key)
 channel_argument = click.argument("channel", shell_complete=complete_channel)
 channel_option = click.option(
     "--channel",
@@ -185,5 +186,11 @@ yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask")
 def key_option(about: str) -> Callable[[Any], Any]:
     """--key, for commands that may be about one fairness key."""
     return click.option(
-        "--key", "fairness_key", default=None, metavar="KEY", shell_complete=complete_key, help=about
+        "--key",
+        "fairness_key",
+        default=None,
+        metavar="KEY",
+        shell_complete=complete_key,
+        callback=check_key,
+        help=about,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from fila_cli.arguments import queue_argument
+from fila_cli.arguments import check_key, queue_argument
 from fila_cli.moments import shown
 from fila_cli.output import Format, as_json, as_yaml, counted
 from fila_cli.progress import Progress
@@ -68,8 +68,9 @@ _BATCH_BYTES_MAX = 4 * 2**20
 @click.option(
     "--key",
     "fairness_key",
-    default="",
+    default=None,
     metavar="KEY",
+    callback=check_key,
     help="Its fairness key, where the queue lets producers say",
 )
 @click.option("--weight", type=click.IntRange(1, 1000), help="The weight of that key, in the same way")
@@ -90,7 +91,7 @@ def enqueue(
     ttl_ms: int | None,
     dedup_key: str,
     max_wait_ms: int | None,
-    fairness_key: str,
+    fairness_key: str | None,
     weight: int | None,
     cost: float | None,
     priority: int | None,

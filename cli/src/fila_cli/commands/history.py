@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from fila_cli.arguments import complete_queue
+from fila_cli.arguments import check_key, complete_queue
 from fila_cli.output import Cell, counted, facts, show, table
 from fila_cli.session import Command, Group, Session
 from fila_cli.values import MOMENT
@@ -160,7 +160,7 @@ def verify(directory: Path, head: str, against: str, public_keys: tuple[str, ...
 )
 @directory_option
 @click.option("--queue", default="", metavar="NAME", shell_complete=complete_queue, help="Only this queue's")
-@click.option("--key", default=None, metavar="KEY", help="Only this fairness key's")
+@click.option("--key", default=None, metavar="KEY", callback=check_key, help="Only this fairness key's")
 @click.option("--count", type=click.IntRange(1, 100_000), default=TAIL_DEFAULT, show_default=True)
 @click.pass_obj
 def tail(session: Session, directory: Path, queue: str, key: str | None, count: int) -> None:
@@ -204,7 +204,7 @@ def tail(session: Session, directory: Path, queue: str, key: str | None, count: 
 )
 @click.option("--table", "name", type=click.Choice(KINDS), default="decisions", show_default=True)
 @click.option("--queue", default="", metavar="NAME", shell_complete=complete_queue, help="Only this queue's")
-@click.option("--key", default=None, metavar="KEY", help="Only this fairness key's")
+@click.option("--key", default=None, metavar="KEY", callback=check_key, help="Only this fairness key's")
 @click.option(
     "--from",
     "since",
