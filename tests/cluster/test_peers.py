@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from fila_server.cluster import peers
 from fila_server.cluster.peers import STRANGERS_MAX, Peer, PeerPort, Report, Trust
 from fila_server.cluster.watching import Heard, Missed
 from fila_server.config.cluster import Cluster, GroupName
@@ -165,6 +166,56 @@ def test_strangers_that_hold_their_places_keep_no_node_out(settings, address, tm
         each.close()
     peer.close()
     port.close()
+
+
+def knocking(address: str, host: str) -> socket.socket:
+    """A stranger's connection from that host; it is served, as the first line of it shows."""
+    place = Address(address)
+    connection = socket.create_connection((place.host, place.port), WAIT_S, source_address=(host, 0))
+    assert b"challenge" in connection.recv(4096)
+    return connection
+
+
+def is_served(connection: socket.socket) -> bool:
+    connection.settimeout(0)
+    try:
+        return connection.recv(1) != b""
+    except BlockingIOError:
+        return True
+
+
+def test_the_oldest_stranger_of_the_origin_that_has_most_makes_room(settings, address, monkeypatch):
+    """None of them ends by its time here, so each that ends had to make room."""
+    monkeypatch.setattr(peers, "ANSWER_S_MAX", 1000.0)
+    port = answering(settings())
+    alone = knocking(address, "127.0.0.3")
+    many = [knocking(address, "127.0.0.2") for _ in range(STRANGERS_MAX - 1)]
+    assert is_served(alone)
+    assert all(map(is_served, many))
+
+    for ended in range(1, STRANGERS_MAX):
+        many.append(knocking(address, "127.0.0.2"))
+        many[ended - 1].settimeout(WAIT_S)
+        assert many[ended - 1].recv(1) == b""
+        assert all(map(is_served, many[ended:]))
+        assert is_served(alone)
+    for each in (alone, *many):
+        each.close()
+    port.close()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_one"),
+    [
+        ("10.0.0.1", "::ffff:10.0.0.1", True),
+        ("10.0.0.1", "10.0.0.2", False),
+        ("fd00::1:2:3:4", "fd00::9:8:7:6", True),
+        ("fe80::1%eth0", "fe80::2%eth1", True),
+        ("fd00::1", "fd00:0:0:1::1", False),
+    ],
+)
+def test_an_origin_is_an_address_or_a_machines_network_of_ipv6(one, other, is_one):
+    assert (peers._origin(one) == peers._origin(other)) == is_one
 
 
 def test_a_greeting_nested_without_end_is_refused_in_a_line(settings, address, refused):

@@ -22,8 +22,10 @@ import socket
 import ssl
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 import msgspec
 import structlog
@@ -40,8 +42,8 @@ ANSWER_S_MAX = 0.3
 LINE_BYTES_MAX = 4096
 STRANGERS_EVERY_S = 60.0
 STRANGERS_MAX = 64
-"""Connections of nobody that is known yet. One more, and the oldest of them ends: so those that only hold their places
-keep no node out."""
+"""Connections of nobody that is known yet. One more, and one of the origin that has most of them ends, its oldest: so
+those that only hold their places, or take new ones at once, keep no node out that comes from elsewhere."""
 
 
 class Report(msgspec.Struct):
@@ -137,6 +139,8 @@ class _Place:
     """A connection that is served."""
 
     connection: socket.socket
+    origin: str
+    """The address that it comes from; of IPv6 the network of 64 bits, which is one machine's as a rule."""
 
 
 class PeerPort:
@@ -172,12 +176,18 @@ class PeerPort:
                 connection, (host, *_) = self._listener.accept()
             except OSError:
                 continue
-            place = _Place(connection)
+            place = _Place(connection, _origin(host))
             with self._lock:
                 self._strangers[place] = None
                 if len(self._strangers) > STRANGERS_MAX:
-                    self._end(next(iter(self._strangers)))
+                    self._end(self._first_to_go())
             threading.Thread(target=self._serve, args=(place, host), daemon=True).start()
+
+    def _first_to_go(self) -> _Place:
+        """The oldest stranger of the origin that has most of them. The lock is held."""
+        places = Counter(place.origin for place in self._strangers)
+        most = max(places.values())
+        return next(place for place in self._strangers if places[place.origin] == most)
 
     def _end(self, place: _Place) -> None:
         """Its thread, which waits for it, goes on and closes it. The lock is held."""
@@ -246,6 +256,13 @@ class PeerPort:
                 host=host,
                 detail=f"a connection to cluster.peer_addr was refused: {error}",
             )
+
+
+def _origin(host: str) -> str:
+    address = ip_address(host.partition("%")[0])
+    if address.version == 4:
+        return str(address)
+    return str(address.ipv4_mapped or address.packed[:8].hex())
 
 
 class Peer:
