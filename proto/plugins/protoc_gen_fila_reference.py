@@ -60,6 +60,7 @@ the lease_id given is not the message's current one; the queue to redrive to is 
 | RESOURCE_EXHAUSTED | `OVERLOADED`, `QUEUE_FULL`, `HOOKS_FULL`, `DISK_FLOOR` | \
 the mailbox, the queue's `max_depth` or `max_bytes`, or the disk is full; try again later |
 | UNAVAILABLE | `SHUTTING_DOWN` | the server is going; connect again |
+| UNAVAILABLE | `NOT_OWNER` | another node of the group serves; ErrorInfo's `owner` is its address, where it is known |
 | UNIMPLEMENTED | `UNIMPLEMENTED` | this server does not do that yet |
 | DATA_LOSS | `LOG_DAMAGED` | ReadLog came to messages that the disk damaged; the text says where to read on |
 | INTERNAL | `INTERNAL` | our mistake; the server's log says more |

@@ -32,6 +32,7 @@ ROWS = [
     (errors.Unauthenticated("who?"), "UNAUTHENTICATED", "UNAUTHENTICATED"),
     (errors.PermissionDenied("not you"), "PERMISSION_DENIED", "PERMISSION_DENIED"),
     (errors.Unavailable("bye"), "UNAVAILABLE", "SHUTTING_DOWN"),
+    (errors.NotOwner("fila-1:5555"), "UNAVAILABLE", "NOT_OWNER"),
     (errors.LogDamaged("q", 3, 5), "DATA_LOSS", "LOG_DAMAGED"),
     (errors.Unimplemented("later"), "UNIMPLEMENTED", "UNIMPLEMENTED"),
     (errors.Internal("ours"), "INTERNAL", "INTERNAL"),

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 
+import grpc
 import pytest
 
 from fila.v1 import admin_pb2 as admin
@@ -45,7 +46,7 @@ def free_ports(count: int) -> list[int]:
 @pytest.fixture
 def start_node(brokers, tmp_path, request):
     """Nodes by their number; they end with the test."""
-    ports = free_ports(4)
+    ports = free_ports(6)
     peers = ", ".join(f"127.0.0.1:{port}" for port in ports[:2])
     (tmp_path / "secret").touch(0o600)
     (tmp_path / "secret").write_text("a word that both of them know\n")
@@ -62,6 +63,7 @@ def start_node(brokers, tmp_path, request):
                 FILA_CLUSTER__NODE=f"node-{number}",
                 FILA_CLUSTER__PEER_ADDR=f"127.0.0.1:{ports[number]}",
                 FILA_METRICS__LISTEN_ADDR=f"127.0.0.1:{ports[number + 2]}",
+                FILA_SERVER__LISTEN_ADDR=f"127.0.0.1:{ports[number + 4]}",
             )
         )
         running[-1].addresses["metrics"] = f"127.0.0.1:{ports[number + 2]}"
@@ -103,6 +105,11 @@ def test_when_the_owner_is_killed_the_standby_serves_with_all_that_was_answered(
     while probed(page, "/readyz") != 200:
         time.sleep(0.02)
     assert probed(page, "/ownerz") == 503
+    standby.addresses["grpc"] = f"127.0.0.1:{standby.event('cluster.standby')['grpc']}"
+    with pytest.raises(grpc.RpcError) as refused:
+        standby.service.Enqueue(service.EnqueueRequest(queue="q", payload=b"to the wrong one"))
+    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert f"and {owner.addresses['grpc']} serves the group" in refused.value.details()
 
     owner.process.send_signal(signal.SIGKILL)
     owner.process.wait()

@@ -23,6 +23,7 @@
     ├── Unauthenticated             UNAUTHENTICATED            UNAUTHENTICATED
     ├── PermissionDenied            PERMISSION_DENIED          PERMISSION_DENIED
     ├── Unavailable                 UNAVAILABLE                SHUTTING_DOWN
+    │   └── NotOwner                                           NOT_OWNER      (owner)
     ├── LogDamaged                  DATA_LOSS                  LOG_DAMAGED
     ├── Unimplemented               UNIMPLEMENTED              UNIMPLEMENTED
     ├── Internal                    INTERNAL                   INTERNAL
@@ -258,6 +259,23 @@ class VersionStale(FilaServerError):
 class Unavailable(FilaServerError):
     status = UNAVAILABLE
     reason = "SHUTTING_DOWN"
+
+
+class NotOwner(Unavailable):
+    """Another node of the group serves. Nothing happened."""
+
+    reason = "NOT_OWNER"
+    owner: str
+    """Where clients reach the one that serves; empty: it is not known."""
+
+    def __init__(self, owner: str) -> None:
+        where = (
+            f"{owner} serves the group. Connect there, or give the client all nodes' addresses"
+            if owner
+            else "no other node is known to serve. Try again in a second, or give the client all nodes' addresses"
+        )
+        super().__init__(f"this node stands by, and {where}")
+        self.owner = owner
 
 
 class LogDamaged(FilaServerError):

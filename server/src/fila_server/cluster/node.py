@@ -22,7 +22,9 @@ import structlog
 from fila_server import errors
 from fila_server.cluster import kafka_settings
 from fila_server.cluster.peers import Peer, PeerPort, Report, Trust
+from fila_server.cluster.standby_ports import StandbyPorts
 from fila_server.cluster.watching import Bidden, Heard, Hindered, Missed, Read, Watch
+from fila_server.config.kinds import Address
 from fila_server.config.schema import Config
 from fila_server.core.log.kafka import KafkaLog, LogRefused
 from fila_server.core.runtime.store_copy import FOLLOWS, HALTS, OWNS, RESIGNS, StoreCopy
@@ -66,6 +68,7 @@ class Node:
         self._why = ""
         self._is_leaving = False
         library, given = kafka_settings.judged(cluster.log.brokers, cluster.log.topic, cluster.kafka)
+        self._client_addr = cluster.advertised_addr or settings.server.listen_addr
         try:
             self.log = KafkaLog(library, cluster.log.topic, given, appends=True)
         except LogRefused as refused:
@@ -81,6 +84,7 @@ class Node:
         )
         self._port = PeerPort(cluster, trust, self.report)
         self._peers = [Peer(address, cluster, trust, self._events.put) for address in cluster.other_nodes]
+        self._clients = StandbyPorts(settings)
 
     def report(self) -> Report:
         """How this node is."""
@@ -93,6 +97,7 @@ class Node:
             seen.may_bid and not owns,
             time.time_ns() // 1_000_000,
             0 if owns else seen.owner_heard_ms,
+            str(self._client_addr) if Address(self._client_addr).port else "",
         )
 
     def lacks(self) -> str:
@@ -103,11 +108,15 @@ class Node:
         """Follow until this node owns. A signal ends the process."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _leave)
-        log.info("cluster.standby", node=self._cluster.node, position=self.copy.position)
+        grpc, redis = self._clients.ports
+        log.info(
+            "cluster.standby", node=self._cluster.node, position=self.copy.position, grpc=grpc, redis=redis
+        )
         synced_s = time.monotonic()
         while self.copy.state != OWNS:
             self._follow()
             self._hear()
+            self._clients.name_owner(self._owner_addr())
             if self.copy.state == FOLLOWS:
                 self._decide()
             elif self.copy.state == RESIGNS:
@@ -115,6 +124,7 @@ class Node:
             if time.monotonic() - synced_s >= SYNC_S:
                 synced_s = time.monotonic()
                 self.copy.sync()
+        self._clients.name_owner("")
         log.info("cluster.owner", node=self._cluster.node, term=self.copy.term[0])
 
     def _follow(self) -> None:
@@ -140,6 +150,13 @@ class Node:
         while not self._events.empty():
             self._watch.take(_now_ms(), self._events.get())
 
+    def _owner_addr(self) -> str:
+        """Where clients reach the owner; empty while it is not known, or is gone."""
+        owner, _ = self.copy.owner
+        if owner is None or owner == self.number or self._watch.is_gone(owner):
+            return ""
+        return next((peer.client_addr for peer in self._peers if peer.node == owner), "")
+
     def _decide(self) -> None:
         decision = self._watch.decide(_now_ms())
         if decision.why != self._why:
@@ -153,6 +170,7 @@ class Node:
     def open_engine(self) -> Engine:
         """The engine of a node that owns. Once its term is over the process begins anew, unless it is about to end."""
         engine = open_owner(self._settings, self.copy)
+        self._clients.close()
 
         def wait() -> None:
             engine.term_over.wait()

@@ -166,6 +166,11 @@ class Watch:
         elif event.owner_heard_ms is not None:
             self._owner_heard_ms = max(self._owner_heard_ms, now_ms - event.owner_heard_ms)
 
+    def is_gone(self, node: int) -> bool:
+        """Whether the other node has stopped to answer probes."""
+        other = self._others.get(node)
+        return other is None or other.gone_ms is not None
+
     def report(self, now_ms: int) -> Heard:
         """What this node answers to a probe."""
         read = self._read

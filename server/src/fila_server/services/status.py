@@ -41,6 +41,8 @@ def until_written(context: Context, unwritten: Unwritten, size: int, peer: str =
 def status_of(error: errors.FilaServerError) -> status_pb2.Status:
     """Return the rich status of an error."""
     info = error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN)
+    if isinstance(error, errors.NotOwner) and error.owner:
+        info.metadata["owner"] = error.owner
     status = status_pb2.Status(code=error.status, message=_shortened(error.message), details=[_packed(info)])
     if error.status == errors.RESOURCE_EXHAUSTED:
         after_ms = getattr(error, "retry_after_ms", errors.RETRY_AFTER_MS_DEFAULT)

@@ -150,6 +150,19 @@ cdef extern from "<nghttp2/nghttp2.h>" nogil:
     int nghttp2_submit_shutdown_notice(nghttp2_session* session)
 
 # Backported to the distribution's 1.52 with the fixes of CVE-2023-44487 and CVE-2024-28182, so the headers of
-# other builds of that version may not have them: asked for by name when the server starts.
-ctypedef void (*SetRateLimit)(nghttp2_option*, unsigned long long, unsigned long long) noexcept nogil
-ctypedef void (*SetSize)(nghttp2_option*, size_t) noexcept nogil
+# other builds of that version may not have them: weak, so that their lack is told at the start.
+cdef extern from *:
+    """
+    #include <nghttp2/nghttp2.h>
+    extern void nghttp2_option_set_stream_reset_rate_limit(nghttp2_option *, uint64_t, uint64_t)
+        __attribute__((weak));
+    extern void nghttp2_option_set_max_continuations(nghttp2_option *, size_t) __attribute__((weak));
+    static int fila_has_limits(void) {
+        return nghttp2_option_set_stream_reset_rate_limit != 0 && nghttp2_option_set_max_continuations != 0;
+    }
+    """
+    int has_limits "fila_has_limits" () nogil
+    void set_reset_limit "nghttp2_option_set_stream_reset_rate_limit" (
+        nghttp2_option* option, unsigned long long burst, unsigned long long rate) nogil
+    void set_max_continuations "nghttp2_option_set_max_continuations" (nghttp2_option* option,
+    size_t most) nogil

@@ -10,23 +10,6 @@ from fila_server.edge.io.iothread cimport (
 )
 from fila_server.edge.io.response cimport connection_mark, data_send
 
-cdef extern from *:
-    """
-    #include <nghttp2/nghttp2.h>
-    /* They came to older versions with security fixes: weak, so that their lack is told at the start. */
-    extern void nghttp2_option_set_stream_reset_rate_limit(nghttp2_option *, uint64_t, uint64_t)
-        __attribute__((weak));
-    extern void nghttp2_option_set_max_continuations(nghttp2_option *, size_t) __attribute__((weak));
-    static int fila_has_limits(void) {
-        return nghttp2_option_set_stream_reset_rate_limit != 0 && nghttp2_option_set_max_continuations != 0;
-    }
-    """
-    int has_limits "fila_has_limits" () nogil
-    void set_reset_limit "nghttp2_option_set_stream_reset_rate_limit" (
-        nghttp2_option* option, unsigned long long burst, unsigned long long rate) nogil
-    void set_max_continuations "nghttp2_option_set_max_continuations" (nghttp2_option* option,
-    size_t most) nogil
-
 cdef enum:
     RESETS_BURST = 2000
     RESETS_A_SECOND = 200

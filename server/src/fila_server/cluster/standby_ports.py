@@ -1,0 +1,301 @@
+"""A standby's ports for clients: each call is refused, and told where the owner is.
+
+    gRPC     UNAVAILABLE, reason NOT_OWNER, `owner` in ErrorInfo; health says NOT_SERVING
+    Redis    -READONLY, for each command
+
+One thread serves them until the node owns. It holds CONNECTIONS_MAX clients: one more, and the oldest of them ends,
+which had its answer long ago. What all of them together may cost is bounded by Allowance, so that none can keep the
+node from following its log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import socket
+import ssl
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import structlog
+
+from fila_server import errors
+from fila_server.access.tls import Files, Tls
+from fila_server.config.kinds import Address
+from fila_server.config.schema import Config
+from fila_server.edge.grpc.refusing import RefusingSession
+from fila_server.edge.listening import bound
+from fila_server.services.status import status_of
+
+log = structlog.get_logger("fila_server.cluster.standby_ports")
+
+CONNECTIONS_MAX = 256
+HANDSHAKE_S_MAX = 3.0
+COST_A_SECOND = 4000.0
+"""A call or command costs 1, and so does each KiB that clients send. Some 0.1 s of a core."""
+REDIS_LINE_BYTES_MAX = 64 * 1024
+REDIS_WORDS_MAX = 1024 * 1024
+
+
+class Allowance:
+    """What clients may cost: beyond it each one that sends something waits, a second at most."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
+        self._left, self._at_s = COST_A_SECOND, now_s()
+
+    def spend(self, calls: int, size: int) -> float:
+        """For how many seconds the one who sent this is not heard; 0 within the bound."""
+        now_s = self._now_s()
+        earned = (now_s - self._at_s) * COST_A_SECOND
+        left = min(COST_A_SECOND, self._left + earned) - calls - size / 1024
+        self._left, self._at_s = max(left, -COST_A_SECOND), now_s
+        return max(0.0, -self._left / COST_A_SECOND)
+
+
+class _Client(asyncio.Protocol):
+    """A connection of either port."""
+
+    def __init__(self, ports: StandbyPorts, connection: socket.socket) -> None:
+        self._ports, self._connection = ports, connection
+        self._transport: asyncio.Transport | None = None
+        self._is_full = self._waits = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._ports.end(self._connection)
+
+    def data_received(self, data: bytes) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        answer, calls, goes_on = self._answer(data)
+        transport.write(answer)
+        if not goes_on:
+            transport.close()
+        elif wait_s := self._ports.allowance.spend(calls, len(data)):
+            self._waits = True
+            transport.pause_reading()
+            asyncio.get_running_loop().call_later(wait_s, self._waited)
+
+    def _answer(self, data: bytes) -> tuple[bytes, int, bool]:
+        """What to write, how many calls were refused by it, and whether the connection goes on."""
+        raise NotImplementedError
+
+    def pause_writing(self) -> None:
+        """Who does not read is not heard."""
+        self._is_full = True
+        assert self._transport is not None
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._hear_again()
+
+    def _waited(self) -> None:
+        self._waits = False
+        self._hear_again()
+
+    def _hear_again(self) -> None:
+        if self._transport is not None and not (self._is_full or self._waits or self._transport.is_closing()):
+            self._transport.resume_reading()
+
+
+class _GrpcClient(_Client):
+    def __init__(self, ports: StandbyPorts, connection: socket.socket) -> None:
+        super().__init__(ports, connection)
+        self._session = RefusingSession()
+
+    def _answer(self, data: bytes) -> tuple[bytes, int, bool]:
+        session, before = self._session, self._session.calls
+        session.says(*self._ports.refusal)
+        answer, goes_on = session.take(data)
+        return answer, session.calls - before, goes_on
+
+
+class _RedisClient(_Client):
+    """Counts commands, and keeps nothing of them but the beginning of a line."""
+
+    def __init__(self, ports: StandbyPorts, connection: socket.socket) -> None:
+        super().__init__(ports, connection)
+        self._line = b""
+        self._words = self._skipped = 0
+
+    def _answer(self, data: bytes) -> tuple[bytes, int, bool]:
+        try:
+            commands = sum(self._commands(data))
+        except ValueError:
+            return b"-ERR Protocol error: this is no command of a Redis client\r\n", 1, False
+        return self._ports.readonly * commands, commands, True
+
+    def _commands(self, data: bytes) -> Iterator[bool]:
+        """A word of a command after the other: whether it is its last. Raises ValueError at what is none."""
+        at = 0
+        while at < len(data):
+            if self._skipped:
+                step = min(self._skipped, len(data) - at)
+                at, self._skipped = at + step, self._skipped - step
+                if not self._skipped:
+                    self._words -= 1
+                    yield self._words == 0
+                continue
+            end = data.find(b"\n", at)
+            self._line += data[at : end if end >= 0 else len(data)]
+            if len(self._line) > REDIS_LINE_BYTES_MAX:
+                raise ValueError
+            if end < 0:
+                return
+            line, self._line, at = self._line.removesuffix(b"\r"), b"", end + 1
+            if self._words:
+                self._skipped = _number(line, b"$", 1 << 30) + 2
+            elif line.startswith(b"*"):
+                self._words = _number(line, b"*", REDIS_WORDS_MAX)
+            else:
+                yield bool(line)  # words with spaces between them
+
+
+def _number(line: bytes, sign: bytes, most: int) -> int:
+    number = int(line[1:]) if line.startswith(sign) and line[1:].isdigit() and len(line) < 12 else -1
+    if not 0 <= number <= most:
+        raise ValueError
+    return number
+
+
+class StandbyPorts:
+    """Both ports, from now until `close`."""
+
+    def __init__(self, settings: Config) -> None:
+        """Hold the ports and begin to answer. Raises PortTaken and ConfigInvalid."""
+        self.allowance = Allowance()
+        self.refusal: tuple[bytes, bytes, bytes] = (b"", b"", b"")
+        self.readonly = b""
+        self.owner: str | None = None
+        self._tell(errors.NotOwner(""))
+        self._tls = Tls(settings.tls)
+        self._context = self._new_context(settings) if self._tls.is_on else None
+        self._places: dict[socket.socket, None] = {}
+        """The oldest first."""
+        self._grpc = _held("server.listen_addr", settings.server.listen_addr)
+        self._redis: list[socket.socket] = []
+        if settings.redis.enabled:
+            try:
+                self._redis = _held("redis.listen_addr", settings.redis.listen_addr)
+            except errors.PortTaken:
+                _close(self._grpc)
+                raise
+        self._loop = asyncio.new_event_loop()
+        self._stopped = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="fila-standby", daemon=True)
+        self._thread.start()
+
+    def _new_context(self, settings: Config) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3 if self._tls.newest_only else ssl.TLSVersion.TLSv1_2
+        context.set_ciphers(self._tls.ciphers)
+        context.set_alpn_protocols(["h2"])
+        if self._tls.asks_for_certificates:
+            context.verify_mode = ssl.CERT_REQUIRED if self._tls.requires_certificates else ssl.CERT_OPTIONAL
+
+        def load(_: Files | None = None) -> None:
+            context.load_cert_chain(settings.tls.cert_file, settings.tls.key_file)
+            if self._tls.asks_for_certificates:
+                context.load_verify_locations(settings.tls.client_ca_file)
+
+        load()
+        self._tls.at_change(load)
+        return context
+
+    def name_owner(self, owner: str) -> None:
+        """Which address serves from here on; empty: none is known."""
+        if owner != self.owner:
+            self.owner = owner
+            self._tell(errors.NotOwner(owner))
+
+    def _tell(self, error: errors.NotOwner) -> None:
+        details = base64.b64encode(status_of(error).SerializeToString()).rstrip(b"=")
+        message = urllib.parse.quote(error.message, safe=" !\"#$&'()*+,/:;<=>?@[\\]^`{|}").encode()
+        self.refusal = (b"%d" % error.status, message, details)
+        self.readonly = b"-READONLY " + error.message.encode() + b"\r\n"
+
+    @property
+    def ports(self) -> tuple[int, int]:
+        """Of gRPC and of Redis; 0 where Redis is off."""
+        return self._grpc[0].getsockname()[1], self._redis[0].getsockname()[1] if self._redis else 0
+
+    def close(self) -> None:
+        """Answer nobody any more. Once this returns the ports are free."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed already
+            self._loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        loop = self._loop
+        loop.set_exception_handler(lambda _, what: log.debug("cluster.client_failed", detail=str(what)))
+        try:
+            loop.run_until_complete(self._serve())
+        finally:
+            _close(self._grpc + self._redis + list(self._places))
+            loop.close()
+
+    async def _serve(self) -> None:
+        tasks = [asyncio.ensure_future(self._accept(each, _GrpcClient)) for each in self._grpc]
+        tasks += [asyncio.ensure_future(self._accept(each, _RedisClient)) for each in self._redis]
+        tasks.append(asyncio.ensure_future(self._tls.watch()))
+        await self._stopped.wait()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _accept(self, listener: socket.socket, protocol: type[_Client]) -> None:
+        loop = asyncio.get_running_loop()
+        serving: set[asyncio.Task[None]] = set()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError:  # no descriptor is left, or the client is gone
+                await asyncio.sleep(0.1)
+                continue
+            while len(self._places) >= CONNECTIONS_MAX:
+                self.end(next(iter(self._places)))
+            self._places[connection] = None
+            task = asyncio.ensure_future(self._greet(connection, protocol))
+            serving.add(task)
+            task.add_done_callback(serving.discard)
+            # Where many knock, none of them waits for the loop: others have their turn between any two.
+            await asyncio.sleep(self.allowance.spend(1, 0))
+
+    async def _greet(self, connection: socket.socket, protocol: type[_Client]) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                partial(protocol, self, connection),
+                connection,
+                ssl=self._context,
+                ssl_handshake_timeout=HANDSHAKE_S_MAX if self._context else None,
+            )
+        except (OSError, asyncio.CancelledError):
+            self.end(connection)
+
+    def end(self, connection: socket.socket) -> None:
+        """Its transport hears of it, and closes it."""
+        self._places.pop(connection, None)
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+
+
+def _held(setting: str, address: Address) -> list[socket.socket]:
+    try:
+        return bound(address)
+    except OSError as error:
+        raise errors.PortTaken.of(setting, address, error) from error
+
+
+def _close(sockets: list[socket.socket]) -> None:
+    for each in sockets:
+        each.close()
