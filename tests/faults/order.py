@@ -1,11 +1,13 @@
-"""Faults of what users ask to be kept in order: a key's messages, what was taken back, the moments of schedules."""
+"""Faults of what users ask to be kept in order: a key's messages, what was taken back, the moments of schedules; and of
+what producers say of how a message is shared."""
 
 from __future__ import annotations
 
-from tests.faults.fault import Fault
+from tests.faults.fault import SIMULATED, Fault
 
 REPLACED, REPLACED_SIMULATED = "core/test_replaced.py", "simulation/test_replacing.py"
 IN_ORDER, IN_ORDER_SIMULATED = "core/test_key_order.py", "simulation/test_key_order.py"
+ROUTED = "core/test_producer_routing.py"
 PRIORITIES, PRIORITIES_SIMULATED = "core/test_priorities.py", IN_ORDER_SIMULATED
 
 ORDER = (
@@ -131,6 +133,28 @@ ORDER = (
         "    row.known.lasts = True\n    row.known.before",
         "    row.known.lasts = False\n    row.known.before",
         (REPLACED, REPLACED_SIMULATED),
+    ),
+    # --- what producers say
+    Fault(
+        "a-cost-that-its-producer-said-counts-for-nothing",
+        "lifecycle/routing.pyx",
+        "        chosen.cost = <uint32_t> (o.cost * 1000 + 0.5)\n",
+        "        pass\n",
+        (ROUTED, SIMULATED),
+    ),
+    Fault(
+        "a-queue-takes-what-its-producers-may-not-say",
+        "lifecycle/routing.pyx",
+        "    return policy.producers_route\n",
+        "    return True\n",
+        (ROUTED, SIMULATED),
+    ),
+    Fault(
+        "a-redriven-message-forgets-what-its-producer-said",
+        "lifecycle/redrive.pyx",
+        "    if source.policy.producers_route and not edited.length:\n",
+        "    if False:\n",
+        (ROUTED, SIMULATED),
     ),
     # --- schedules
     Fault(

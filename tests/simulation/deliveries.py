@@ -31,6 +31,7 @@ from tests.simulation.model import (
     Routed,
 )
 from tests.simulation.oracles import (
+    AsSaid,
     Broken,
     InOrder,
     Kept,
@@ -65,6 +66,7 @@ class Deliveries:
         self.kept, self.one_holder, self.in_order = Kept(), OneHolder(), InOrder()
         self.one_at_a_time, self.one_end, self.one_firing = OneAtATime(), OneEnd(), OneFiring()
         self.fair, self.on_curve, self.within_limits = FairShare(), OnCurve(), WithinLimits()
+        self.as_said = AsSaid()
         self.pass_number = 0
         self.next_lease_id = 0  # when this pass began
         self.loaded = 0  # since the core was opened
@@ -293,6 +295,7 @@ class Deliveries:
         if dict(message.headers) != entry.headers:
             raise Broken(f"{what} has headers {dict(message.headers)}, sent were {entry.headers}")
         got = _routed(meta)
+        self.as_said.delivered(note, got)
         if got != entry.routed:
             raise Broken(f"{what} is routed as {got}, not {entry.routed}")
         unseen = self.cold or self.missed

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from fila_server.hooks.packed import Routing
 from tests.simulation.limit_model import LimitModel
+from tests.simulation.producer_routing import NOTHING_SAID, Said
 
 Place = tuple[int, ...]
 
@@ -31,8 +32,9 @@ class Entry:
     cost: int
     throttles: frozenset[str]
     hooked: Routing | None = None  # what on_enqueue said
+    said: Said = NOTHING_SAID  # what its producer said of how it is shared
     priority: int = 1
-    is_refused: bool = False  # its queue is in order, and takes no priority
+    is_refused: bool = False  # it says what its queue does not take
     fsync: int = 0  # how its enqueue was to be durable
     deliver_at_ms: int = 0
     delayed_from_ms: int = 0  # the wall clock when it was accepted
@@ -172,6 +174,7 @@ class KeyModel:
     admin_weight: int = 0
     changes: int = 0  # of the weight
     newest: "Entry | None" = None  # the enqueue that gave the weight
+    is_vague: bool = False  # it may have been forgotten with its last message, and weigh 1 again
     paused: bool = False
     in_order: bool = False
     own_cap: int | None = None  # an operator's; 0 is no cap, whatever the queue's default
@@ -206,6 +209,8 @@ class KeyModel:
     def is_sure(self) -> bool:
         """Whether all that may be the newest enqueue bring the same weight."""
         weight, newest = self.weight, self.newest
+        if self.is_vague:
+            return False
         while newest is not None and newest.may_be_none:
             weight, newest = newest.before
             if weight != self.weight:
@@ -232,6 +237,7 @@ class KeyModel:
     ) -> None:
         before = self.due_weight
         self.newest = self.newest if weight is None else None
+        self.is_vague = self.is_vague and weight is None
         self.weight = self.weight if weight is None else weight
         self.admin_weight = self.admin_weight if admin_weight is None else admin_weight
         self.table_weight = self.table_weight if table_weight is None else table_weight
@@ -286,6 +292,10 @@ class QueueModel:
     @property
     def in_order(self) -> bool:
         return bool(self.config.get("in_order"))
+
+    @property
+    def lets_producers_route(self) -> bool:
+        return bool(self.config.get("producers_route"))
 
     def key(self, name: str) -> KeyModel:
         if name not in self.keys:

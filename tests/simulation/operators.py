@@ -2,6 +2,7 @@
 
 from fila.v1 import admin_pb2 as admin
 from fila_server.core.protocol import commands
+from fila_server.hooks.packed import Routing
 from tests.simulation.asked import Asked
 from tests.simulation.channel_operators import ChannelOperators
 from tests.simulation.limit_model import OWN
@@ -47,6 +48,8 @@ class Operators(ChannelOperators):
         }
         if world.policy:
             config["on_failure"] = int(rnd.random() < 0.5)
+        if world.routed_share:
+            config["producers_route"] = int(world.routing_chance.random() < 0.8)
         channels = rnd.choice([[], [], ["a"], ["a", "b"]])[: 1 if self.one_channel else None]
         headers = Headers(key_limit=OWN if world.limited_share and name == WITH_KEY_LIMIT else "")
         request = admin.CreateQueueRequest(
@@ -91,6 +94,7 @@ class Operators(ChannelOperators):
             ttl_to_dlq=bool(config["ttl_to_dlq"]),
             retention=admin.Retention(soft_period_ms=config["soft"]),
             channels=channels,
+            allow_producer_routing=bool(config.get("producers_route")),
             key_order=admin.KEY_ORDER_STRICT if config["in_order"] else admin.KEY_ORDER_UNSPECIFIED,
             key_defaults=admin.KeyDefaults(
                 max_in_flight=config["key_cap"],
@@ -116,6 +120,7 @@ class Operators(ChannelOperators):
         # Of its own settings a DLQ takes over two; the rest are defaults.
         dlq.config.update(retry_base_ms=100, retry_cap_ms=60000, retry_fixed=0, jitter=1, ttl_to_dlq=0)
         dlq.config.update(on_failure=0, dedup_window_ms=300000, key_cap=0, in_order=0)
+        dlq.config.update(producers_route=0)
         dlq.headers = Headers("", "", "", ())
         dlq.channels["default"] = ChannelModel("default", dlq)
         queue.dlq, dlq.origin = dlq, queue
@@ -305,17 +310,32 @@ class Operators(ChannelOperators):
             if channel is None or note.state not in (READY, DELAYED):
                 continue
             asked.notes["moved"] += 1
-            key, weight, cost, throttles = self.producers.routed(queue, note.entry.headers)
+            key, weight, cost, throttles = self.producers.routed(
+                queue, note.entry.headers, self._as_it_was(queue, note.entry)
+            )
             entry = Entry(
                 note.entry.token, queue, note.entry.headers, key, weight, cost, throttles, id=note.entry.id
             )
             entry.priority = note.entry.priority
             entry.only = channel
             queue.log.append(entry)
-            queue.key(key).weigh(weight)
+            if not queue.lets_producers_route:
+                queue.key(key).weigh(weight)
             note.state, note.ended_ms = DONE, world.engine.wall_ms
             channel.add(Note(entry, channel, place=None, maybe=note.maybe))
         world.say(f"redrive {asked.notes['moved']} of {queue.name}")
+
+    @staticmethod
+    def _as_it_was(queue: QueueModel, entry: Entry) -> Routing | None:
+        """Where producers route, key and cost stay, for no header tells them; so does the weight of the key. One that
+        has nothing else may be new."""
+        if not queue.lets_producers_route:
+            return None
+        key = queue.key(entry.key)
+        notes = (note for channel in queue.channels.values() for note in channel.all_notes())
+        if not any(n.entry.key == entry.key and n.state != DONE and not n.maybe for n in notes):
+            key.is_vague = True
+        return Routing(entry.key.encode(), None, entry.cost / 1000, None)
 
     def _redrive_answered(self, asked: Asked, status: int, payload: bytes) -> None:
         moved = asked.notes["moved"]

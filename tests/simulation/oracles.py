@@ -7,6 +7,7 @@ InOrder    within a key, channel and set of throttle keys, the higher priority g
            order; where a queue's keys are in order, within a key and channel
 OneAtATime where keys are in order, nothing of a key goes while another of it is in flight or waits for its retry
 OneEnd     what ended a message in a channel, and was answered, is the last that ends it there
+AsSaid     what a producer said of its message's key and cost, where its queue lets it, is what the message is shared by
 OneFiring  a moment of a schedule has one message
 OnCurve    no bucket gives more than its curve
 FairShare, in fair_share.py: two backlogged keys that are not throttled, or wait for the same one bucket, stay within
@@ -17,7 +18,7 @@ Books, in books.py: nothing that could go is left lying while somebody has room 
 Each counts how often it judged: a run in which one judged too little shows nothing, and fails.
 """
 
-from tests.simulation.model import DELAYED, LEASED, READY, BucketModel, Entry, Model, Note
+from tests.simulation.model import DELAYED, LEASED, READY, BucketModel, Entry, Model, Note, Routed
 
 
 class Broken(AssertionError):
@@ -160,6 +161,21 @@ class OneEnd:
         if note.ended_by:
             raise Broken(f"{note} ended by {how}, and it had ended by {note.ended_by}")
         note.ended_by = how
+
+
+class AsSaid:
+    def __init__(self) -> None:
+        self.judged = 0
+
+    def delivered(self, note: Note, got: Routed) -> None:
+        """A hook's word counts over the producer's. What the key weighs, the books say."""
+        said = note.entry.said
+        if note.entry.hooked is not None or not (said.fairness_key or said.cost):
+            return
+        self.judged += 1
+        key, _, cost, _ = got
+        if said.fairness_key not in ("", key) or said.cost not in (0, cost):
+            raise Broken(f"{note} has the key {key} and costs {cost}, and its producer said {said}")
 
 
 class OneFiring:

@@ -40,6 +40,8 @@ class PolicyOperators:
         config, headers, weights = dict(queue.config), queue.headers, dict(queue.weights)
         for _ in range(rnd.choice([1, 1, 2, 5])):
             headers, weights = self._change(queue, config, headers, weights)
+        if world.routed_share and not queue.is_dlq and world.routing_chance.random() < 0.2:
+            config["producers_route"] = 1 - config["producers_route"]
         complete = self.operators.complete_config(config, headers, weights, [])
         world.ask(
             commands.UPDATE_QUEUE,

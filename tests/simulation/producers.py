@@ -19,6 +19,7 @@ from tests.simulation.model import (
     QueueModel,
 )
 from tests.simulation.oracles import Broken
+from tests.simulation.producer_routing import NOTHING_SAID, Said, something_said
 from tests.simulation.room import room_of
 from tests.simulation.world import World
 
@@ -44,13 +45,18 @@ class Producers:
         self.random = world.random
 
     def routed(
-        self, queue: QueueModel, headers: dict[str, str], hooked: Routing | None = None
+        self,
+        queue: QueueModel,
+        headers: dict[str, str],
+        hooked: Routing | None = None,
+        said: Said = NOTHING_SAID,
     ) -> tuple[str, int, int, frozenset[str]]:
-        """What the hook gives overrides the declarative policy, which stays for the rest."""
+        """What the hook gives overrides what the producer said, and that the declarative policy."""
         read = queue.headers
         weight = number(headers.get(read.weight, "1"))
         cost = number(headers.get(read.cost, "1"))
-        key = headers.get(read.key) or "default"
+        key = said.fairness_key or headers.get(read.key) or "default"
+        weight, cost = said.weight or weight, said.cost / 1000 if said.cost else cost
         throttles = frozenset(v for name in read.throttles if (v := headers.get(name)))
         if hooked is not None:
             key = (hooked.fairness_key or b"").decode() or key
@@ -115,6 +121,11 @@ class Producers:
             message.options.dedup_key = rnd.choice("abcd")
         if world.priority_chance.random() < world.prioritized_share and not message.options.dedup_key:
             entry.priority = message.options.priority = world.priority_chance.choice([0, 1, 2, 3])
+        if world.routing_chance.random() < world.routed_share and not message.options.dedup_key:
+            entry.said = something_said(
+                world.routing_chance, FAIRNESS_KEYS, may_weigh=not self.may_refuse(queue)
+            )
+            entry.said.put(message.options)
         return message, entry
 
     def enqueue(self) -> None:
@@ -185,11 +196,12 @@ class Producers:
                 continue
             entry.queue, entry.fsync = queue, queue.config["fsync"]
             entry.key, entry.weight, entry.cost, entry.throttles = self.routed(
-                queue, entry.headers, entry.hooked
+                queue, entry.headers, entry.hooked, entry.said
             )
             entry.executed_pass = world.pass_number
             options = message.options
-            if queue.in_order and options.HasField("priority"):
+            is_unasked = entry.said != NOTHING_SAID and not queue.lets_producers_route
+            if is_unasked or (queue.in_order and options.HasField("priority")):
                 entry.is_refused = True
                 continue
             wall = entry.delayed_from_ms = world.engine.wall_ms
@@ -241,7 +253,7 @@ class Producers:
                 if code != 5:
                     raise Broken(f"a message to a queue that is not there was answered {code}")
             elif entry.is_refused and code == 0:
-                raise Broken(f"message {entry.token} has a priority, and a queue in order took it")
+                raise Broken(f"message {entry.token} says what its queue does not take, and it took it")
             elif code == 0:
                 self._stored(entry, queue, message_id, offset, asked)
             elif not (

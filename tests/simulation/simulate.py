@@ -77,8 +77,7 @@ class Simulation:
             (self.schedules.turn, rnd.choice([0.5, 2])),
         ]
         self.limits = Limits(self.world, self.operators, self.world.limit_chance)
-        self._meets_limits()
-        self._meets_priorities()
+        self._meets_what_some_runs_have()
         self.hooks = Hooks(self.world, self.producers)
         self.actions_near_a_crash = [
             self.producers.enqueue,
@@ -97,6 +96,11 @@ class Simulation:
             ]
             self.actions_near_a_crash += [policies.update, self.hooks.submit, self.hooks.decide]
 
+    def _meets_what_some_runs_have(self) -> None:
+        self._meets_limits()
+        self._meets_priorities()
+        self._meets_producers_that_route()
+
     def _meets_limits(self) -> None:
         """Half of the runs have limits; the others are as they were without them."""
         if self.limits.random.random() < 0.5:
@@ -107,6 +111,11 @@ class Simulation:
         """A third of the runs have messages of other priorities than the usual one."""
         if self.world.priority_chance.random() < 0.33:
             self.world.prioritized_share = self.world.priority_chance.choice([0.2, 0.8])
+
+    def _meets_producers_that_route(self) -> None:
+        """A third of the runs have producers that say key, weight and cost."""
+        if self.world.routing_chance.random() < 0.33:
+            self.world.routed_share = self.world.routing_chance.choice([0.2, 0.8])
 
     def judged(self) -> Counter[str]:
         """How often each oracle judged."""
@@ -119,6 +128,7 @@ class Simulation:
                 "order within a key": world.in_order.judged,
                 "the higher priority of a key goes first": world.in_order.judged_priorities,
                 "one at a time of a key in order": world.one_at_a_time.judged,
+                "a message is shared as its producer said": world.as_said.judged,
                 "one end a message": world.one_end.judged,
                 "one firing a moment": world.one_firing.judged,
                 "a message and its next moment agree": self.schedules.judged_crashes,

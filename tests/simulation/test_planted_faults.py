@@ -215,7 +215,7 @@ class Keeping(Liar):
             Merciful,
             "was to wait|there is no such message|depth of|never delivered|although it was done|attempts",
         ),
-        (Unhooked, "is routed as"),
+        (Unhooked, "is routed as|weighs|ahead of"),
         (Embellishing, "with other settings"),
         (
             Keeping,

@@ -54,6 +54,8 @@ class World(Failures):
         self.limit_chance = random.Random(f"limits {seed}")  # of its own: a run without limits is as it was
         self.priority_chance = random.Random(f"priorities {seed}")
         self.prioritized_share = 0.0
+        self.routing_chance = random.Random(f"routing {seed}")
+        self.routed_share = 0.0
         self.messages = 0
 
     # --- asking -----------------------------------------------------------------------------
