@@ -51,6 +51,8 @@ HISTORIES, HISTORIES_A_SLICE = 1_000_000, 20_000
 PROVIDERS, PROVIDERS_A_SLICE = 100, 10
 INTERLEAVINGS, INTERLEAVINGS_A_SLICE = 20_000, 500
 GROUPS, GROUPS_A_SLICE = 10_000, 1_000
+SERVING, SERVING_A_SLICE = 10_000, 1_000
+COMMITTED, COMMITTED_A_SLICE = 200_000, 10_000
 SANITIZED_SEEDS = 500
 WORLDS = {
     "plain": ("tests.simulation.simulate",),
@@ -154,6 +156,12 @@ def slices() -> Iterator[Slice]:
     for first in range(1, GROUPS + 1, GROUPS_A_SLICE):
         command = ("-m", "tests.simulation.group_world", str(first), str(GROUPS_A_SLICE))
         yield Slice("group", f"{first:05}", command, CORE, units=GROUPS_A_SLICE)
+    for first in range(1, SERVING + 1, SERVING_A_SLICE):
+        command = ("-m", "tests.simulation.serving_world", str(first), str(SERVING_A_SLICE))
+        yield Slice("serving", f"{first:05}", command, SERVER, units=SERVING_A_SLICE)
+    for first in range(1, COMMITTED + 1, COMMITTED_A_SLICE):
+        command = ("-m", "tests.simulation.committed_rates", str(first), str(COMMITTED_A_SLICE))
+        yield Slice("committed", f"{first:06}", command, CORE, units=COMMITTED_A_SLICE)
     for kind, test in CRASHES.items():
         for number in range(LIVES // LIVES_A_SLICE):
             durability = ("fsync", "os")[number % 2]
@@ -197,7 +205,7 @@ def in_turn(chosen: list[Slice]) -> list[Slice]:
     seen: Counter[str] = Counter()
     at: dict[str, float] = {}
     for each in chosen:
-        at[each.name] = (seen[each.series] + 0.5) / many[each.series]
+        at[each.name] = (seen[each.series] + 0.5) / many[each.series] if seen[each.series] else 0
         seen[each.series] += 1
     return sorted(chosen, key=lambda each: at[each.name])
 
