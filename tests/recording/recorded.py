@@ -1,17 +1,21 @@
-"""A driven engine that records, and what it recorded as plain rows."""
+"""A driven engine that records, what it recorded as tables and as plain rows, and what the slow judge says of it."""
 
 from __future__ import annotations
 
+import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow as pa
 
 from fila_server.core.history.tap import Recording
-from fila_server.history_files import columns, replaying
+from fila_server.history_files import columns, judging, replaying
+from fila_server.history_files.judge import Judgement
 from fila_server.history_files.runs import spread
 from tests.core.driven_engine import DrivenEngine
+
+Tables = dict[str, list[pa.Table]]
 
 LISTS = {
     "offsets": "offset",
@@ -116,3 +120,31 @@ class RecordedEngine(DrivenEngine):
         )
         came = counted["enqueued"] + counted["redriven"] + counted["rewound"]
         return came - counted["acked"] - counted["dead_lettered"] - counted["dropped"]
+
+    def crowd(
+        self, headers: Callable[[random.Random], dict[str, str]], at_once: int, steps: int = 60
+    ) -> None:
+        """Let so many messages come at each step, with headers by chance, before a consumer with little room; some
+        fail, and come back later. The queue is `orders`."""
+        chance = random.Random(11)
+        for _ in range(steps):
+            for _ in range(at_once):
+                self.enqueue("orders", b"x", headers(chance))
+            leased = self.lease("orders", most=8)
+            self.ack("orders", leased[:6])
+            self.nack("orders", leased[6:7], delay_ms=100)
+            self.sleep(20)
+
+
+def tables_of(engine: RecordedEngine) -> Tables:
+    """All that it recorded; the engine ends."""
+    found = {name: [engine.table(name)] for name in columns.SCHEMAS}
+    engine.remove()
+    return found
+
+
+def judged(tables: Tables) -> Judgement:
+    """What the slow judge says of a recording."""
+    return judging.judgement(
+        tables[columns.INPUTS], tables[columns.DECISIONS], tables.get(columns.CHANGES, [])
+    )

@@ -15,45 +15,28 @@ from click.testing import CliRunner
 from fila_server.history_files import columns, judging
 from fila_server.history_files.channel_twin import ChannelTwin, Flow, Message
 from fila_server.history_files.command_line import group
-from fila_server.history_files.judge import NOT_JUDGED, UNSURE, Judgement
+from fila_server.history_files.judge import NOT_JUDGED, UNSURE
 from tests.core import driven_engine
 from tests.core.driven_session import DrivenSession
-from tests.recording.recorded import RecordedEngine
+from tests.recording.recorded import RecordedEngine, Tables, judged, tables_of
 from tests.recording.test_chain import RUNS, record, resealed
 from tests.recording.test_replay import busy
 from tests.recording.test_simulated import recording_core
 from tests.simulation.simulate import simulate
 
 TENANTS = {"ant": 1, "bee": 2, "cat": 5}
-Tables = dict[str, list[pa.Table]]
-
-
-def judged(tables: Tables) -> Judgement:
-    return judging.judgement(
-        tables[columns.INPUTS], tables[columns.DECISIONS], tables.get(columns.CHANGES, [])
-    )
-
-
-def tables_of(engine: RecordedEngine) -> Tables:
-    found = {name: [engine.table(name)] for name in columns.SCHEMAS}
-    engine.remove()
-    return found
 
 
 def crowded(engine: RecordedEngine, steps: int = 60) -> None:
-    """Tenants of different weights, whose messages cost different amounts, behind a consumer with little room."""
-    chance = random.Random(11)
+    """Tenants of different weights, whose messages cost different amounts."""
     engine.create_queue(
         "orders", fairness_key_header="tenant", cost_header="cost", weights=TENANTS, max_attempts=9
     )
-    for _ in range(steps):
-        for _ in range(12):
-            cost = chance.choice(["0.7", "1", "1.3", "4.2"])
-            engine.enqueue("orders", b"x", {"tenant": chance.choice(list(TENANTS)), "cost": cost})
-        leased = engine.lease("orders", most=8)
-        engine.ack("orders", leased[:6])
-        engine.nack("orders", leased[6:7], delay_ms=100)
-        engine.sleep(20)
+
+    def headers(chance: random.Random) -> dict[str, str]:
+        return {"cost": chance.choice(["0.7", "1", "1.3", "4.2"]), "tenant": chance.choice(list(TENANTS))}
+
+    engine.crowd(headers, at_once=12, steps=steps)
 
 
 @pytest.fixture(scope="module")

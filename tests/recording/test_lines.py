@@ -11,8 +11,7 @@ from fila_server.history_files import columns
 from fila_server.history_files.channel_twin import Flow
 from fila_server.history_files.lines import KEYS_MAX, Line
 from tests.recording.market import market
-from tests.recording.recorded import RecordedEngine
-from tests.recording.test_judge import judged, tables_of
+from tests.recording.recorded import RecordedEngine, judged, tables_of
 
 NAMES = ("limit",)
 

@@ -9,16 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fila_server.history_files import columns, judging, replaying
-from fila_server.history_files.judge import Judgement
-from tests.recording.recorded import RecordedEngine
-
-Tables = dict[str, list[pa.Table]]
+from fila_server.history_files import columns, replaying
+from tests.recording.recorded import RecordedEngine, Tables, judged, tables_of
 
 
-def crowded(engine: RecordedEngine) -> None:
-    """Three keys with messages of all priorities behind a consumer with little room; some fail, and come back later."""
-    chance = random.Random(3)
+@pytest.fixture(scope="module")
+def crowd() -> Tables:
+    """Three keys with messages of all priorities."""
+    engine = RecordedEngine()
     engine.create_queue(
         "orders",
         fairness_key_header="tenant",
@@ -26,33 +24,16 @@ def crowded(engine: RecordedEngine) -> None:
         priority_header="priority",
         max_attempts=9,
     )
-    for _ in range(60):
-        for _ in range(10):
-            headers = {
-                "tenant": chance.choice("abc"),
-                "cost": chance.choice(["0.7", "1", "4.2"]),
-                "priority": chance.choice(["0", "1", "1", "2", "3"]),
-            }
-            engine.enqueue("orders", b"x", headers)
-        leased = engine.lease("orders", most=8)
-        engine.ack("orders", leased[:6])
-        engine.nack("orders", leased[6:7], delay_ms=100)
-        engine.sleep(20)
 
+    def headers(chance: random.Random) -> dict[str, str]:
+        return {
+            "tenant": chance.choice("abc"),
+            "cost": chance.choice(["0.7", "1", "4.2"]),
+            "priority": chance.choice(["0", "1", "1", "2", "3"]),
+        }
 
-@pytest.fixture(scope="module")
-def crowd() -> Tables:
-    engine = RecordedEngine()
-    crowded(engine)
-    found = {name: [engine.table(name)] for name in columns.SCHEMAS}
-    engine.remove()
-    return found
-
-
-def judged(tables: Tables) -> Judgement:
-    return judging.judgement(
-        tables[columns.INPUTS], tables[columns.DECISIONS], tables.get(columns.CHANGES, [])
-    )
+    engine.crowd(headers, at_once=10)
+    return tables_of(engine)
 
 
 def test_a_row_is_of_one_key_and_priority() -> None:
@@ -106,8 +87,7 @@ def test_a_recording_of_before_there_were_priorities_is_verified_and_judged_as_e
     for n in range(40):
         engine.enqueue("orders", b"x", {"tenant": "abc"[n % 3]})
         engine.ack("orders", engine.lease("orders", most=1))
-    found = {name: [engine.table(name)] for name in columns.SCHEMAS}
-    engine.remove()
+    found = tables_of(engine)
     older = found | {columns.DECISIONS: [found[columns.DECISIONS][0].drop_columns(["priority"])]}
 
     assert replaying.verify(older[columns.INPUTS], older[columns.DECISIONS]).difference is None

@@ -13,10 +13,8 @@ messages now and then. Keys come and go, are paused, and get other weights and r
 from __future__ import annotations
 
 import random
-import sys
 from collections import deque
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -25,6 +23,7 @@ from fila.v1 import service_pb2 as service
 from fila_server.core.protocol import commands
 from fila_server.core.structures.reference import ReferenceBucket, ReferenceRing
 from tests.core.driven_engine import DrivenEngine
+from tests.simulation.histories import Bench, Wrong, main
 
 QUANTUM = 1000
 KEYS_MAX = 6
@@ -32,10 +31,6 @@ FIRST, SHARED = 0, 1
 """The rings: of those within their committed rates, and of all."""
 A_LITTLE_NS = 10
 """Past the moment of a token, which its timer lets pass."""
-
-
-class Wrong(AssertionError):
-    """The core did not do what the twin does, or broke a promise."""
 
 
 @dataclass(eq=False)
@@ -186,32 +181,6 @@ class Promise:
             )
 
 
-class Bench:
-    """One core with a queue, for one history after the other."""
-
-    def __init__(self) -> None:
-        self.engine = DrivenEngine({"scheduler.quantum": QUANTUM})
-        self.judged = 0
-        self.engine.create_queue(
-            "q",
-            fairness_key_header="k",
-            weight_header="w",
-            cost_header="c",
-            visibility_timeout_ms=12 * 3600 * 1000,
-        )
-
-    def run(self, seed: int) -> None:
-        """Raises Wrong."""
-        history = History(self.engine, seed)
-        try:
-            history.run()
-        except Wrong as wrong:
-            raise Wrong(f"history {seed}: {wrong}") from None
-        finally:
-            self.judged += history.promise.judged
-            history.clear()
-
-
 class History:
     """One story of some keys, by its seed."""
 
@@ -329,19 +298,18 @@ class History:
             raise Wrong(f"went {went}, due were {due} of {self.keys}")
 
 
-@cache
 def bench() -> Bench:
-    return Bench()
-
-
-def main(first: int, count: int) -> None:
-    """Histories by their seeds."""
-    made = Bench()
-    for seed in range(first, first + count):
-        made.run(seed)
-    print(f"{count} histories from {first}: {made.judged} intervals judged, none outside")
-    made.engine.remove()
+    """One core with a queue."""
+    engine = DrivenEngine({"scheduler.quantum": QUANTUM})
+    engine.create_queue(
+        "q",
+        fairness_key_header="k",
+        weight_header="w",
+        cost_header="c",
+        visibility_timeout_ms=12 * 3600 * 1000,
+    )
+    return Bench(engine, lambda seed: History(engine, seed))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(bench())

@@ -145,21 +145,29 @@ class History:
     def enqueue(self) -> None:
         for _ in range(self.random.choice([1, 1, 3])):
             key = self.random.choice(KEYS)
-            options: dict[str, int] = {}
-            if self.random.random() < 0.1:
-                options["delay_ms"] = self.random.choice([300, 4_000])
-            if self.random.random() < 0.1:
-                options["ttl_ms"] = self.random.choice([900, 7_000])
+            options = self._some_times(delayed=0.1)
             self.number += 1
             offset = self.engine.enqueue("q", b"%d" % self.number, {"k": key}, **options)
-            told = Told(self.number, offset)
-            now_ms = self.engine.wall_ms
-            if "delay_ms" in options:
-                told.state, told.due_ms = DELAYED, now_ms + options["delay_ms"]
-            told.dies_ms = now_ms + options["ttl_ms"] if "ttl_ms" in options else 0
-            self.twin.last_offset = offset
-            self.twin.keys[key].append(told)
-            self.sleep(1)
+            self._stands(key, Told(self.number, offset), options)
+
+    def _some_times(self, delayed: float) -> dict[str, int]:
+        """A delay, a time to live, or neither, as options of an enqueue; `delayed` is how likely the first is."""
+        options = {}
+        if self.random.random() < delayed:
+            options["delay_ms"] = self.random.choice([300, 4_000])
+        if self.random.random() < 0.1:
+            options["ttl_ms"] = self.random.choice([900, 7_000])
+        return options
+
+    def _stands(self, key: str, told: Told, options: dict[str, int]) -> None:
+        """It was enqueued with these options."""
+        now_ms = self.engine.wall_ms
+        if "delay_ms" in options:
+            told.state, told.due_ms = DELAYED, now_ms + options["delay_ms"]
+        told.dies_ms = now_ms + options["ttl_ms"] if "ttl_ms" in options else 0
+        self.twin.last_offset = told.offset
+        self.twin.keys[key].append(told)
+        self.sleep(1)
 
     def lease(self) -> None:
         most = self.random.choice([1, 2, 100]) if self.twin.strict else 1

@@ -14,7 +14,6 @@ from fila_server.core.protocol import commands
 from tests.core.driven_engine import DrivenEngine
 from tests.simulation.key_order import (
     ATTEMPTS_MAX,
-    DELAYED,
     KEYS,
     LEASE_MS,
     READY,
@@ -103,24 +102,12 @@ class RankedHistory(History):
         for _ in range(self.random.choice([1, 2, 6])):
             key = self.random.choice(KEYS)
             priority, headers, said = self._some_priority()
-            options: dict[str, Any] = dict(said)
-            if self.random.random() < 0.05:
-                options["delay_ms"] = self.random.choice([300, 4_000])
-            if self.random.random() < 0.1:
-                options["ttl_ms"] = self.random.choice([900, 7_000])
+            times = self._some_times(delayed=0.05)
             self.number += 1
             dedup_key = f"d{self.number}" if self.random.random() < 0.3 else ""
-            offset = self.engine.enqueue(
-                "q", b"%d" % self.number, {"k": key, **headers}, dedup_key=dedup_key, **options
-            )
-            told = Ranked(self.number, offset, priority=priority, dedup_key=dedup_key)
-            now_ms = self.engine.wall_ms
-            if "delay_ms" in options:
-                told.state, told.due_ms = DELAYED, now_ms + options["delay_ms"]
-            told.dies_ms = now_ms + options["ttl_ms"] if "ttl_ms" in options else 0
-            self.twin.last_offset = offset
-            self.twin.keys[key].append(told)
-            self.sleep(1)
+            options: dict[str, Any] = {**said, **times, "dedup_key": dedup_key}
+            offset = self.engine.enqueue("q", b"%d" % self.number, {"k": key, **headers}, **options)
+            self._stands(key, Ranked(self.number, offset, priority=priority, dedup_key=dedup_key), times)
 
     def replace(self) -> None:
         waiting = [

@@ -13,11 +13,9 @@ paused. After each pass
 from __future__ import annotations
 
 import random
-import sys
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import combinations
 
 from fila.v1 import admin_pb2 as admin
@@ -26,6 +24,7 @@ from fila_server.core.protocol import commands
 from fila_server.core.structures.reference import IDLE, ReferenceBucket, ReferenceRing
 from tests.core.driven_engine import DrivenEngine
 from tests.core.driven_session import DrivenSession
+from tests.simulation.histories import Bench, Wrong, main
 
 QUANTUM = 1000
 RATE_PER_S = 10
@@ -35,10 +34,6 @@ A_LITTLE_NS = 10
 KEYS_MAX = 5
 LOW = 20
 """A key that always wants more has so many messages at least."""
-
-
-class Wrong(AssertionError):
-    """The core did not do what the twin does, or broke the promise."""
 
 
 # --- the twin --------------------------------------------------------------------------------
@@ -229,47 +224,17 @@ class Promise:
 # --- a history -------------------------------------------------------------------------------
 
 
-class Bench:
-    """One core with two queues and their consumers, for one history after the other."""
-
-    def __init__(self) -> None:
-        self.engine = DrivenEngine({"scheduler.quantum": QUANTUM})
-        self.judged = 0
-        self.sessions = []
-        for queue in "qr":
-            self.engine.create_queue(
-                queue,
-                fairness_key_header="k",
-                weight_header="w",
-                cost_header="c",
-                throttle_key_headers=["t", "u"],
-                visibility_timeout_ms=12 * 3600 * 1000,
-            )
-            self.sessions.append(DrivenSession(self.engine, queue, tracks_begun=False, max_in_flight=10_000))
-
-    def run(self, seed: int) -> None:
-        """Raises Wrong."""
-        history = History(self, seed)
-        try:
-            history.run()
-        except Wrong as wrong:
-            raise Wrong(f"history {seed}: {wrong}") from None
-        finally:
-            self.judged += history.promise.judged
-            history.clear()
-
-
 class History:
     """One story of some keys before one bucket, by its seed."""
 
-    def __init__(self, bench: Bench, seed: int) -> None:
-        self.engine = bench.engine
+    def __init__(self, engine: DrivenEngine, sessions: list[DrivenSession], seed: int) -> None:
+        self.engine = engine
         self.chance = chance = random.Random(seed)
         self.promise = Promise()
         self.bucket = f"b{seed}"
         self.burst = chance.choice([1, 1, 1, 2, 5])
         two_queues = chance.random() < 0.3
-        self.sessions = bench.sessions[: 1 + two_queues]
+        self.sessions = sessions[: 1 + two_queues]
         self.keys = [
             Key(
                 name=f"{'qr'[queue]}{number}.{seed}",
@@ -384,19 +349,22 @@ class History:
         self.promise.look(wants, order, terms)
 
 
-@cache
 def bench() -> Bench:
-    return Bench()
-
-
-def main(first: int, count: int) -> None:
-    """Histories by their seeds."""
-    made = Bench()
-    for seed in range(first, first + count):
-        made.run(seed)
-    print(f"{count} histories from {first}: {made.judged} intervals judged, none outside")
-    made.engine.remove()
+    """One core with two queues and their consumers."""
+    engine = DrivenEngine({"scheduler.quantum": QUANTUM})
+    sessions = []
+    for queue in "qr":
+        engine.create_queue(
+            queue,
+            fairness_key_header="k",
+            weight_header="w",
+            cost_header="c",
+            throttle_key_headers=["t", "u"],
+            visibility_timeout_ms=12 * 3600 * 1000,
+        )
+        sessions.append(DrivenSession(engine, queue, tracks_begun=False, max_in_flight=10_000))
+    return Bench(engine, lambda seed: History(engine, sessions, seed))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(bench())

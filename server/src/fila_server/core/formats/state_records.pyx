@@ -29,10 +29,21 @@ cdef void place_given_up(Core* core, Channel* channel, uint64_t place) noexcept 
     state_delete(core, channel.queue.number, channel.number, place)
 
 
-cdef void _state_put(Core* core, Slot* slot, Buffer* b, bint keeps_place) noexcept nogil:
+cdef void _state_put(
+        Core* core, Slot* slot, uint8_t kind, uint64_t last_lease, uint64_t first, uint64_t second,
+        bint keeps_place) noexcept nogil:
+    """What `first` and `second` say depends on the kind, as records.pxd has it."""
     cdef Share* share = share_of(slot)
     cdef Map64* places = &share.channel.places
+    cdef Buffer* b = &core.tail
     cdef uint64_t place
+    b.length = 0
+    put_u8(b, VERSION)
+    put_u8(b, kind)
+    put_varint(b, slot.attempts)
+    put_varint(b, last_lease)
+    put_varint(b, first)
+    put_varint(b, second)
     if places.count:                    # it replaced another one, and may stand where that one stood
         place = <uint64_t> (
             map64_get(places, frame_offset(share.frame, slot.index)) if keeps_place
@@ -50,36 +61,15 @@ cdef void _state_put(Core* core, Slot* slot, Buffer* b, bint keeps_place) noexce
 cdef void state_record_ready(
         Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil:
     """Ready again behind everything up to offset `base`, `seq` ordering those that came back there."""
-    cdef Buffer* b = &core.tail
-    b.length = 0
-    put_u8(b, VERSION)
-    put_u8(b, STATE_READY)
-    put_varint(b, slot.attempts)
-    put_varint(b, last_lease)
-    put_varint(b, base)
-    put_varint(b, seq)
-    _state_put(core, slot, b, False)
+    _state_put(core, slot, STATE_READY, last_lease, base, seq, keeps_place=False)
 
 
 cdef void state_record_in_place(Core* core, Slot* slot) noexcept nogil:
-    _state_unleased(core, slot, STATE_IN_PLACE, 0)
+    _state_put(core, slot, STATE_IN_PLACE, 0, 0, 0, keeps_place=True)     # it was never leased
 
 
 cdef void state_record_held(Core* core, Slot* slot, uint64_t before) noexcept nogil:
-    _state_unleased(core, slot, STATE_HELD, before)
-
-
-cdef void _state_unleased(Core* core, Slot* slot, uint8_t kind, uint64_t before) noexcept nogil:
-    """Of a message that was never leased."""
-    cdef Buffer* b = &core.tail
-    b.length = 0
-    put_u8(b, VERSION)
-    put_u8(b, kind)
-    put_varint(b, slot.attempts)
-    put_varint(b, 0)
-    put_varint(b, before)
-    put_varint(b, 0)
-    _state_put(core, slot, b, True)
+    _state_put(core, slot, STATE_HELD, 0, before, 0, keeps_place=True)    # it was never leased
 
 
 cdef void state_record_delayed(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
@@ -95,29 +85,16 @@ cdef void state_record_retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t 
 
 cdef void _state_later(
         Core* core, Slot* slot, uint8_t kind, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
-    cdef Buffer* b = &core.tail
-    b.length = 0
-    put_u8(b, VERSION)
-    put_u8(b, kind)
-    put_varint(b, slot.attempts)
-    put_varint(b, last_lease)
-    put_varint(b, <uint64_t> (core.wall_ms + delay_ms))
-    put_varint(b, <uint64_t> delay_ms)
-    _state_put(core, slot, b, kind == STATE_RETRY)
+    _state_put(
+        core, slot, kind, last_lease, <uint64_t> (core.wall_ms + delay_ms), <uint64_t> delay_ms,
+        keeps_place=kind == STATE_RETRY)
 
 
 cdef void state_record_returned(Core* core, Slot* slot, uint64_t last_lease) noexcept nogil:
     """It was delivered and came back uncounted, to its old place: so that its next delivery says so after a
     restart, too."""
-    cdef Buffer* b = &core.tail
-    b.length = 0
-    put_u8(b, VERSION)
-    put_u8(b, STATE_RETURNED)
-    put_varint(b, slot.attempts)
-    put_varint(b, last_lease)
-    put_varint(b, slot.marks & BEGUN_ONCE != 0)
-    put_varint(b, 0)
-    _state_put(core, slot, b, True)
+    _state_put(
+        core, slot, STATE_RETURNED, last_lease, slot.marks & BEGUN_ONCE != 0, 0, keeps_place=True)
     slot.marks |= RECORDED_RETURN
 
 
