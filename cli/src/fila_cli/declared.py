@@ -145,8 +145,12 @@ def _config_of(path: Path, queue: str, settings: Any) -> QueueConfig:
 def _paused_channels_of(path: Path, queue: str, given: Any) -> dict[str, str]:
     """Channels by name, and why each is paused."""
     if not (isinstance(given, dict) and all(is_pause(each) and each for each in given.values())):
-        said = '{ audit = "why" }, or true in place of the reason'
-        raise _wrong(f"{path}: queues.{queue}.{_PAUSED_CHANNELS} must be a table, as {said}")
+        said, step = '{ audit = "why" }, or true in place of the reason', ""
+        if isinstance(given, list) and all(isinstance(each, str) for each in given):
+            step = f": write {_PAUSED_CHANNELS} = {paused_channels_text(dict.fromkeys(given, ''))}"
+        elif isinstance(given, dict) and any(each is False for each in given.values()):
+            step = "; leave out a channel that is to go on"
+        raise _wrong(f"{path}: queues.{queue}.{_PAUSED_CHANNELS} must be a table, as {said}{step}")
     return {name: "" if why is True else why for name, why in given.items()}
 
 
@@ -277,7 +281,9 @@ def as_toml(
     why: str = "",
     paused_channels: dict[str, str] | None = None,
 ) -> str:
-    """A file that says what there is; `why` its queues are paused, where they are, and which of their channels."""
+    """A file that says what there is; `why` its queues are paused, where they are, and which of their channels. Of a
+    paused name without a channel (`settings.channels` has not got it) the reason is not known, which a comment says.
+    """
     lines: list[str] = []
     if config:
         lines += [
@@ -293,6 +299,10 @@ def as_toml(
         lines.append(f"[queues.{quoted(queue)}]")
         lines += [f"{name} = {value}" for name, value in _lines_of(settings, why)]
         if paused_channels:
+            lines += [
+                f"# There is no channel {quoted(name)} yet, so why it is paused is not known here."
+                for name in sorted({*paused_channels} - {*settings.channels})
+            ]
             lines.append(f"{_PAUSED_CHANNELS} = {paused_channels_text(paused_channels)}")
         lines.append("")
     return "\n".join(lines)

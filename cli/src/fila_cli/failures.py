@@ -167,6 +167,8 @@ def _words_of(field: str) -> tuple[str, Any] | None:
             field.partition(".")[2]
         ]
         return f"--retry: the {which}", duration_text if field.endswith("_ms") else None
+    if re.fullmatch(r"(paused_)?channels(\[\d+\])?", field):
+        return field.replace("_", "-"), None  # a file has them, and no flag does
     for setting in SETTINGS:
         if setting.field == re.sub(r"\[.*\]$", "", field):
             durations, sizes = isinstance(setting.type, Duration), isinstance(setting.type, Size)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Container
+import re
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +28,7 @@ from fila_cli.declared import (
 )
 from fila_cli.declared_keys import differs, lines_of, policies, request_of, text_of, value_of
 from fila_cli.declared_schedules import WORDS, schedule_lines
-from fila_cli.failures import reason_of
+from fila_cli.failures import BrokerError, reason_of
 from fila_cli.output import counted, printable, show
 from fila_cli.session import Command, Session
 
@@ -335,7 +337,24 @@ def _pause_channels(session: Session, queue: str, wanted: dict[str, str]) -> Non
             set_channel_paused(session, queue, channel, paused=False)
     for channel, why in wanted.items():
         if channel not in there or _is_another(why, channel, there):
-            set_channel_paused(session, queue, channel, why, paused=True)
+            with _told_by_name(queue, channel):
+                set_channel_paused(session, queue, channel, why, paused=True)
+
+
+@contextlib.contextmanager
+def _told_by_name(queue: str, channel: str) -> Iterator[None]:
+    """Speak of a paused channel's name that the broker refuses as the file does, which knows no places in a list."""
+    import grpc
+
+    try:
+        yield
+    except grpc.RpcError as error:
+        call: Any = error
+        refused = re.fullmatch(r"config\.paused_channels(\[\d+\])? (.*)", call.details() or "", re.DOTALL)
+        if refused is None:
+            raise
+        place = f"queues.{quoted(queue)}.paused-channels" + (f".{quoted(channel)}" if refused[1] else "")
+        raise BrokerError(f"{place}: {'the name ' if refused[1] else ''}{refused[2]}") from error
 
 
 def _update(session: Session, config: QueueConfig, queue: str, fields: list[str], why: str) -> None:
