@@ -20,6 +20,8 @@ class FakePrometheus(ThreadingHTTPServer):
         self.body: bytes | None = None
         self.headers: dict[str, str] = {}
         self.wait_s = 0.0
+        self.sources = 1
+        """So many brokers it has numbers of."""
 
     @property
     def url(self) -> str:
@@ -34,7 +36,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.queries.append(asked["query"][0])
         time.sleep(self.server.wait_s)
         begin, end, step = (int(asked[name][0]) for name in ("start", "end", "step"))
-        values = [[at, str(at % 97)] for at in range(begin, end + 1, step)]
+        sources = self.server.sources if "count without" in asked["query"][0] else None
+        values = [[at, str(at % 97 if sources is None else sources)] for at in range(begin, end + 1, step)]
         metric = {"fila_fairness_key": "acme"} if "topk" in asked["query"][0] else {}
         told = {"resultType": "matrix", "result": [{"metric": metric, "values": values}]}
         body = self.server.body

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from fila.sync import FilaClient
+from tests.console.conftest import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -83,3 +84,36 @@ def test_a_name_with_markup_is_shown_as_it_is(console, client):
     assert "&lt;b&gt;bold" in answer.text
     assert "<b>bold" not in answer.text
     client.delete_limit("<b>bold")
+
+
+def test_a_bucket_of_a_queue_leads_to_its_limit_only_who_may_see_that(keyed):
+    address = f"{LIMITS}?key=narrow"
+    with keyed.client() as client:
+        client.create_queue("held", throttle_key_headers=["t"])
+        client.set_config("throttle.narrow", "0.001,1")
+        for _ in range(2):
+            client.enqueue("held", b"", {"t": "narrow"})
+        looker = client.create_key("looker")
+        client.grant("looker", view=["held"])
+
+    def shown(key: str) -> str:
+        keyed.console.log_in(key)
+        told = ""
+
+        def is_told() -> bool:
+            nonlocal told
+            told = keyed.console.get("/b/broker/queues/held").text
+            return ">narrow<" in told
+
+        until(is_told)
+        return told
+
+    assert f'href="{address}"' in shown(keyed.admin_key)
+    assert keyed.console.get(address).status == 200
+    told = shown(looker)
+    assert "limits?key=" not in told
+    assert "Limits are for admins to see" in told
+    assert keyed.console.get(address).status == 403, "where it would have led"
+    keyed.console.cookie = ""
+    with keyed.client() as client:
+        client.delete_queue("held")

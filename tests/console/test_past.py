@@ -229,17 +229,17 @@ def asked(console: RunningConsole, **query: str) -> Any:
 def test_an_admin_sees_all_queues_and_any_one_and_a_key_by_its_exact_name(keyed, kept, fake):
     kept.log_in(keyed.admin_key)
     assert asked(kept).status == 200
-    until(lambda: len(fake.queries) == 6)
+    until(lambda: len(fake.queries) == 7)
     assert all('{messaging_destination_name!~".*[.]dlq",job="fila"}' in query for query in fake.queries)
 
     fake.queries.clear()
     assert asked(kept, queue="past-a", range="7d").status == 200
-    until(lambda: len(fake.queries) == 7)
+    until(lambda: len(fake.queries) == 8)
     assert all('{messaging_destination_name="past-a",job="fila"}' in query for query in fake.queries)
 
     fake.queries.clear()
     assert asked(kept, queue="past-a", key=STRANGE, range="3d", until="2026-03-01T09:30Z").status == 200
-    until(lambda: len(fake.queries) == 4)
+    until(lambda: len(fake.queries) == 5)
     key = 'fila_fairness_key="a\\"b\\x0a\u202ec"'
     where = (
         f'{{messaging_destination_name="past-a",messaging_consumer_group_name="default",{key},job="fila"}}'
@@ -254,9 +254,9 @@ def test_a_reader_of_a_part_sees_its_queues_and_no_other(keyed, kept, fake):
     kept.log_in(key)
 
     assert asked(kept).status == 200
-    until(lambda: len(fake.queries) == 6)
+    until(lambda: len(fake.queries) == 7)
     assert asked(kept, queue="past-a").status == 200
-    until(lambda: len(fake.queries) == 13)
+    until(lambda: len(fake.queries) == 15)
     refused = asked(kept, queue="past-b"), asked(kept, queue="past-b", key="acme"), asked(kept, queue="none")
     assert [answer.status for answer in refused] == [404, 404, 404]
     assert all(re.search(r'messaging_destination_name=~?"past-a"', query) for query in fake.queries)
@@ -270,7 +270,7 @@ def test_a_consumer_of_one_channel_sees_no_key_in_another(keyed, kept, fake):
     kept.log_in(key)
     assert asked(kept, queue="past-a", key="acme", channel="audit").status == 404
     assert asked(kept, queue="past-a", key="acme").status == 200
-    until(lambda: len(fake.queries) == 4)
+    until(lambda: len(fake.queries) == 5)
     assert all('group_name="default"' in query for query in fake.queries)
 
 
@@ -281,7 +281,7 @@ def test_a_producer_sees_a_queue_and_no_key_and_a_tenant_nothing(keyed, kept, fa
         client.grant("bound", view=["past-a"])
     kept.log_in(producer)
     assert asked(kept, queue="past-a").status == 200
-    until(lambda: len(fake.queries) == 6)
+    until(lambda: len(fake.queries) == 7)
     assert "fairness_key" not in "".join(fake.queries)
     assert asked(kept, queue="past-a", key="acme").status == 403
 
@@ -339,7 +339,7 @@ async def test_who_loses_a_right_while_the_page_is_open_keeps_no_line_of_before(
     reader.queues_seen = ["a"]
     now_s += 10
     await looked(topic, reader)
-    assert len(kept.queries) == 6, "asked anew, however long the step is"
+    assert len(kept.queries) == 7, "asked anew, however long the step is"
     assert all('name=~"a"' in query for query in kept.queries)
 
     reader.queues_seen = []
@@ -347,6 +347,23 @@ async def test_who_loses_a_right_while_the_page_is_open_keeps_no_line_of_before(
     with pytest.raises(Trouble, match="Name a queue"):
         await topic.look(reader)
     await topic.close()
+
+
+@pytest.mark.parametrize("query", [{}, {"queue": "past-a"}, {"queue": "past-a", "key": "acme"}])
+def test_numbers_of_several_brokers_that_are_added_up_are_told_as_such(keyed, kept, fake, query):
+    kept.log_in(keyed.admin_key)
+    until(lambda: "waiting" in asked(kept, **query).text and len(fake.queries) > 4)
+    assert "added up" not in asked(kept, **query).text
+
+    fake.sources = 3
+    told = "These numbers are those of 3 brokers added up"
+    until(lambda: told in asked(kept, **query, range="6h").text)
+    identity = "messaging_destination_name" + (
+        ", messaging_consumer_group_name, fila_fairness_key" if "key" in query else ""
+    )
+    counted = [each for each in fake.queries if "count without" in each]
+    assert all(each.startswith(f"count(count without ({identity}) (fila_") for each in counted)
+    assert all('job="fila"' in each for each in counted)
 
 
 def test_what_was_asked_for_wrongly_is_said(keyed, kept, fake):

@@ -84,6 +84,11 @@ class Queries:
         """The largest of a number."""
         return f"max({metric}{self._which})"
 
+    def sources(self, metric: str, *identity: str) -> str:
+        """How many sets of labels a number has beside those of `identity`, by which one broker tells its series apart:
+        one broker has one set, unless it is recorded more than once."""
+        return f"count(count without ({', '.join(identity)}) ({metric}{self._which}))"
+
     def rates(self, *counters: str, beside: str) -> str:
         """Counters together, a second; 0 where one did not begin, and nothing where `beside` was not recorded."""
         each = [f"(sum(rate({counter}{self._which}{self._window})) or vector(0))" for counter in counters]

@@ -42,6 +42,13 @@ OTHERS = "~other"
 """What the broker's metrics call the keys that they do not have by name."""
 NOTHING = "Prometheus recorded nothing of this in that time."
 NOTHING_OF_A_KEY = f"{NOTHING} The broker's metrics have the 1,000 busiest keys by name."
+SOURCES = "sources"
+"""A query whose line is no plot's."""
+ADDED_UP = (
+    "● These numbers are those of {:,} brokers added up, or of one that is recorded so often. Prometheus has more "
+    "than one series of them: name the labels of this broker where the console starts, as --prometheus "
+    "'http://prometheus:9090?instance=HOST:PORT'."
+)
 UNITS = {"waiting": "messages", "rates": "a second", "oldest": "seconds", "keys": "a second"}
 
 
@@ -62,6 +69,8 @@ class Told(NamedTuple):
     lines: Mapping[str, list[tuple[str, Line]]]
     """By plot, each with its label."""
     trouble: Trouble | None
+    sources: int = 1
+    """So many brokers' numbers are added up, or so often one broker's, at some moment of the span."""
 
 
 class PastTopic(Asked):
@@ -142,10 +151,11 @@ class PastTopic(Asked):
         except Trouble as trouble:
             before = self._question.answer
             return Told(span, {}, trouble) if before is None else before._replace(trouble=trouble)
-        lines: dict[str, list[tuple[str, Line]]] = {name: [] for name in UNITS}
+        lines: dict[str, list[tuple[str, Line]]] = {name: [] for name in (*UNITS, SOURCES)}
         for (plot, label, _), answer in zip(asked, answers, strict=True):
             lines[plot] += [(label or _key_name(line), line) for line in answer]
-        return Told(span, lines, None)
+        counted = [each or 0 for _, line in lines.pop(SOURCES) for each in line.values]
+        return Told(span, lines, None, int(max(counted, default=1)))
 
     def _queries(self, queries: Queries) -> list[tuple[str, str, str]]:
         """Plot, label, query; a line of the keys' plot has its label from its key."""
@@ -155,6 +165,7 @@ class PastTopic(Asked):
                 ("waiting", "in hand", queries.sum("fila_key_in_flight")),
                 ("rates", "delivered", queries.rates("fila_key_delivered_total", beside="fila_key_pending")),
                 ("oldest", "oldest", queries.most("fila_key_oldest_age_seconds")),
+                (SOURCES, SOURCES, queries.sources("fila_key_pending", QUEUE, CHANNEL, KEY)),
             ]
         depth = "fila_queue_depth"
         failed = ("fila_messages_nacked_total", "fila_messages_expired_total")
@@ -165,6 +176,7 @@ class PastTopic(Asked):
             ("rates", "served", queries.rates("fila_messages_acked_total", beside=depth)),
             ("rates", "failed", queries.rates(*failed, beside=depth)),
             ("oldest", "oldest", queries.most("fila_queue_oldest_age_seconds")),
+            (SOURCES, SOURCES, queries.sources(depth, QUEUE)),
         ]
         if self._wanted.queue and self._with_keys:
             asked.append(("keys", "", queries.leading("fila_key_served_cost_total", KEY)))
@@ -206,6 +218,8 @@ def _texts(told: Told | None, wanted: Wanted) -> dict[str, dict[str, object]]:
         said = cell(words + (" The lines are of before." if told.lines else ""), tone="lost")
     elif not any(told.lines.values()):
         said = cell(NOTHING_OF_A_KEY if wanted.key else NOTHING, tone="quiet")
+    elif told.sources > 1:
+        said = cell(ADDED_UP.format(told.sources), tone="late")
     begin, end = (datetime.fromtimestamp(at, UTC) for at in (told.span.begin, told.span.end))
     step = f"{told.span.step} s" if told.span.step < 60 else f"{told.span.step // 60} min"
     between = f"{begin:%Y-%m-%d %H:%M} to {end:%Y-%m-%d} {clock(end, seconds=False)}"

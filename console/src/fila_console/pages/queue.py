@@ -21,6 +21,7 @@ from fila_console.dues import due_lately, due_then
 from fila_console.feed import FeedTopic
 from fila_console.late import LATE_MS
 from fila_console.questions import Question
+from fila_console.rights import may
 from fila_console.series import STEP_S, Meter, point_times
 from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import Upstream
@@ -98,6 +99,7 @@ _TABS = {
     "buckets": len(BUCKET_COLUMNS),
     "channels": len(CHANNEL_COLUMNS),
 }
+ADMINS_ALONE = "Limits are for admins to see: their numbers are of all queues."
 
 
 class Rest(NamedTuple):
@@ -106,6 +108,8 @@ class Rest(NamedTuple):
     stats: Stats
     late: LateKeys
     consumers: list[ConsumerInfo]
+    is_admin: bool
+    """The key that looks is one's, or the broker asks for none."""
 
 
 class QueueTopic(FeedTopic):
@@ -169,18 +173,19 @@ class QueueTopic(FeedTopic):
             "causes": _cause_rows(name, self._queue, rest.late),
             "consumers": [_consumer_row(each) for each in rest.consumers],
             "hooks": _hook_rows(rest.stats),
-            "buckets": _bucket_rows(name, rest.stats),
+            "buckets": _bucket_rows(name, rest.stats, leads_on=rest.is_admin),
             "channels": _channel_rows(name, self._queue, rest.stats),
         }
 
     async def _ask_the_rest(self, upstream: Upstream) -> Rest:
-        """Buckets, hooks, channels, consumers, who is late."""
-        stats, late, consumers = await asyncio.gather(
+        """Buckets, hooks, channels, consumers, who is late, and who asks."""
+        who, stats, late, consumers = await asyncio.gather(
+            upstream.who(),
             upstream.stats(self._queue),
             unless_refused(upstream.late(self._queue, LATE_ASKED), LateKeys(keys=[], waiting_keys=0)),
             unless_refused(upstream.consumers(self._queue, self._asked_channel), []),
         )
-        return Rest(stats, late, consumers)
+        return Rest(stats, late, consumers, may(who, (), ""))
 
     async def _ask_status(self, upstream: Upstream) -> BrokerStatus:
         now_s = time.monotonic()
@@ -340,12 +345,17 @@ def _hook_rows(stats: Stats) -> list[Row]:
     return rows
 
 
-def _bucket_rows(broker: str, stats: Stats) -> list[Row]:
+def _bucket_rows(broker: str, stats: Stats, *, leads_on: bool) -> list[Row]:
+    """With `leads_on` each leads to its limit, which admins alone may see."""
     return [
         row(
             each.key,
             [
-                cell(named(each.key), href=broker_path(broker, f"limits?key={quote(each.key, safe='')}")),
+                cell(
+                    named(each.key),
+                    href=broker_path(broker, f"limits?key={quote(each.key, safe='')}") if leads_on else "",
+                    title="" if leads_on else ADMINS_ALONE,
+                ),
                 cell(f"{each.tokens:,.1f}", bar=each.tokens / each.burst if each.burst else None),
                 rate(each.rate_per_second),
                 f"{each.burst:,.0f} tokens",
