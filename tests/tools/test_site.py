@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tools.site.check import faults
 from tools.site.make import write_sources
 from tools.site.pages import Pages, contents, tabbed
 
+ROOT = Path(__file__).parents[2]
 INDEX = "# Documentation\n\n## Start\n\n| question | page |\n|---|---|\n| Which? | [ideas](ideas.md) |\n"
 
 
@@ -94,6 +96,13 @@ def test_every_page_has_its_place_beside_the_others() -> None:
     first = made["README.md"]
     assert ":caption: Start\n:titlesonly:\n\ndocs/ideas\n```" in first
     assert ":caption: More\n:titlesonly:\n\ndocs/page\n```" in first
+
+
+@pytest.mark.parametrize(("typed", "page"), [("tomorrow at nine", "docs/scheduling.md")])
+def test_what_people_type_into_the_search_finds_the_page_that_answers_it(typed: str, page: str) -> None:
+    """A page is found that has each word, but for those that the search leaves out."""
+    words = set(re.findall(r"\w+", (ROOT / page).read_text().lower()))
+    assert {*typed.split()} - {"at"} <= words
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,19 @@ capabilities: {drop: [ALL]}
 {{- if and .Values.tls.requireClientCertificate (not .Values.tls.secretName) }}
 {{- fail "tls.requireClientCertificate needs tls.secretName, whose ca.crt says whom to trust" }}
 {{- end }}
+{{- with .Values.persistence.existingClaim }}
+{{- $claim := . }}
+{{- range (lookup "apps/v1" "StatefulSet" $.Release.Namespace "").items }}
+{{- $other := dig "labels" "app.kubernetes.io/instance" .metadata.name .metadata }}
+{{- if ne $other $.Release.Name }}
+{{- range dig "template" "spec" "volumes" list .spec }}
+{{- if eq (dig "persistentVolumeClaim" "claimName" "" .) $claim }}
+{{- fail (printf "persistence.existingClaim: the release %s has the claim %s already, and one volume is of one broker; give this release a claim of its own" $other $claim) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- range $name := list "http" "console" }}
 {{- $part := index $.Values $name }}
 {{- if and $part.enabled (not $part.hosts) }}
