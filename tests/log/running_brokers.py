@@ -29,6 +29,7 @@ TOPICS = (
     "away",
     "fails",
     "killed",
+    "followed",
     "looks",
     "ends",
     "stopped",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import time
@@ -11,9 +12,11 @@ import urllib.request
 import grpc
 import pytest
 
+from fila import FilaClient
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from tests.e2e.conftest import START_S_MAX, launch, wait_until_started
+from tests.sdk.conftest import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:confluent_kafka")]
 
@@ -32,6 +35,7 @@ reconnect.backoff.max.ms = 100
 TOPIC = {
     "test_when_the_owner_is_killed_the_standby_serves_with_all_that_was_answered": "killed",
     "test_an_owner_that_was_stopped_wakes_as_a_standby": "stopped",
+    "test_over_a_takeover_a_producer_and_a_consumer_go_on_and_nothing_is_lost": "followed",
 }
 
 
@@ -135,3 +139,38 @@ def test_an_owner_that_was_stopped_wakes_as_a_standby(start_node):
     assert owner.process.poll() is None
     assert successor.service.Lease(service.LeaseRequest(queue="q", max_messages=1)).messages
     assert owner.stop() == 0
+
+
+async def test_over_a_takeover_a_producer_and_a_consumer_go_on_and_nothing_is_lost(start_node):
+    owner = wait_until_started(start_node(0))
+    owner.admin.CreateQueue(admin.CreateQueueRequest(name="q"))
+    standby = start_node(1)
+    wait_for(standby, "cluster.standby")
+    both = f"127.0.0.1:{standby.event('cluster.standby')['grpc']},{owner.addresses['grpc']}"
+    handed_out: set[bytes] = set()
+    acked: set[bytes] = set()
+    judged = 0
+    async with FilaClient.connect(both, retry_for_s=START_S_MAX) as client, asyncio.timeout(2 * START_S_MAX):
+
+        async def consume() -> None:
+            nonlocal judged
+            async for message in client.consume("q"):
+                assert message.payload not in acked, "its ack was answered"
+                judged += 1
+                handed_out.add(message.payload)
+                await message.ack()
+                acked.add(message.payload)
+
+        consuming = asyncio.create_task(consume())
+        for number in range(200):
+            if number == 100:
+                await until(lambda: len(acked) >= 50)
+                owner.process.send_signal(signal.SIGKILL)
+            await client.enqueue("q", b"%d" % number, dedup_key=str(number))
+        await until(lambda: len(acked) == 200 or consuming.done())
+        consuming.cancel()
+        await asyncio.gather(consuming, return_exceptions=True)
+        assert handed_out == {b"%d" % number for number in range(200)}
+        assert judged >= 200
+        assert not await client.lease("q", max_messages=1)
+    assert standby.event("cluster.owner")

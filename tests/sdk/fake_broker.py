@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
-from google.protobuf import any_pb2, duration_pb2
-from google.rpc import code_pb2, error_details_pb2, status_pb2
+from google.rpc import code_pb2
 
 from fila.v1 import admin_pb2, admin_pb2_grpc, messages_pb2, service_pb2, service_pb2_grpc
 from tests.sdk.fake_session import FakeSession
+from tests.sdk.standing_by import StandingBy, end
 
 NOT_FOUND, INVALID, CONFLICT, EXHAUSTED = (
     code_pb2.NOT_FOUND,
@@ -38,6 +38,7 @@ class Refusal(Exception):
     reason: str
     text: str
     retry_after_ms: int = 0
+    metadata: dict[str, str] = field(default_factory=dict)
 
     def status(self) -> messages_pb2.ItemStatus:
         return messages_pb2.ItemStatus(code=self.code, message=self.text, reason=self.reason)
@@ -90,6 +91,9 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         self.settle_frames: list[int] = []
         self.settle_calls: list[int] = []
         self.extends: list[int] = []
+        self.owner: str | None = None
+        """Of a node that stands by: the address that it names, "" for none; None: it serves."""
+        self.turned_away: list[str] = []
         self.refusals: deque[Refusal] = deque()
         self.stream_refusal: Refusal | None = None
         """What streams of enqueues are ended with at once."""
@@ -118,7 +122,8 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
 
     async def start(self) -> None:
         self._server = grpc.aio.server(
-            options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", -1)]
+            interceptors=[StandingBy(lambda: self.owner, self.turn_away)],
+            options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", -1)],
         )
         service_pb2_grpc.add_FilaServiceServicer_to_server(self, self._server)
         admin_pb2_grpc.add_FilaAdminServicer_to_server(self, self._server)
@@ -249,19 +254,14 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         return messages_pb2.ItemStatus()
 
     async def abort(self, context: Any, refusal: Refusal) -> None:
-        details = [
-            error_details_pb2.ErrorInfo(reason=refusal.reason, domain="fila"),
-            error_details_pb2.RetryInfo(
-                retry_delay=duration_pb2.Duration(nanos=refusal.retry_after_ms * 1_000_000)
-            ),
-        ]
-        packed = [any_pb2.Any() for _ in details]
-        for box, detail in zip(packed, details, strict=True):
-            box.Pack(detail)
-        status = status_pb2.Status(code=refusal.code, message=refusal.text, details=packed)
-        context.set_trailing_metadata([("grpc-status-details-bin", status.SerializeToString())])
-        code = next(code for code in grpc.StatusCode if code.value[0] == refusal.code)
-        await context.abort(code, refusal.text)
+        await end(context, refusal.status(), refusal.metadata, refusal.retry_after_ms)
+
+    async def turn_away(self, method: str, context: Any) -> None:
+        """As a node does that stands by."""
+        self.turned_away.append(method)
+        refusal = Refusal(code_pb2.UNAVAILABLE, "NOT_OWNER", "this node stands by")
+        refusal.metadata |= {"owner": self.owner} if self.owner else {}
+        await self.abort(context, refusal)
 
     # Producing.
 

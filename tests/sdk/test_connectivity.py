@@ -80,7 +80,8 @@ class EndlessClock(ManualClock):
 
 def connection_over(channel: FakeChannel, **options: Any) -> Connection:
     connection = Connection("127.0.0.1:1", ClientOptions(**options))
-    connection._channel = connection._connectivity._channel = channel  # type: ignore[assignment]
+    here = connection._places.here
+    here.channel = here.connectivity._channel = channel  # type: ignore[assignment]
     return connection
 
 

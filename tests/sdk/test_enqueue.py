@@ -255,7 +255,7 @@ async def noticed(client: FilaClient) -> None:
     another answer. With grpcio 1.50, once in some hundred times, a client that writes nothing does not see its
     connection end; so it asks something."""
     asking = asyncio.create_task(client.get_stats("orders"))
-    state = client._connection._channel.get_state
+    state = client._connection._places.here.channel.get_state
     await until(lambda: state() is not grpc.ChannelConnectivity.READY)
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)

@@ -11,9 +11,10 @@ import grpc
 import pytest
 
 from fila import Backoff, ClientOptions, FilaClient, Unavailable
-from fila.connection import Connection, parse_target
+from fila.connection import Connection
 from fila.methods import ACK_BATCH, DELETE_QUEUE, ENQUEUE, GET_QUEUE, GET_STATS, PURGE_QUEUE
 from fila.options import OptionFields
+from fila.places import parse_target
 from fila.v1.admin_pb2 import GetQueueRequest
 from tests.sdk.conftest import ManualClock
 

@@ -3,6 +3,7 @@
     what went wrong                              tried again
     the broker could not be reached              yes, for `retry_for_s`: nothing was sent
     the broker said UNAVAILABLE (it is stopping) yes, for `retry_for_s`: it did nothing
+    a node of a group said that another serves   yes, for `retry_for_s`, there
     the connection broke, the answer is missing  only what `methods.py` calls repeatable
     the broker said it is overloaded             for `wait_when_overloaded_s`, at the pace it suggests
     anything else                                no
@@ -22,19 +23,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 import grpc
 from grpc.aio import AioRpcError, InternalError, StreamStreamCall, UnaryStreamCall
 
 from fila import tls
 from fila.connection_events import ConnectionEvent
-from fila.connectivity import LOOK_S, OLD_WORD, Connectivity
+from fila.connectivity import LOOK_S, OLD_WORD
 from fila.diagnosis import diagnosis
 from fila.errors import (
     AnswerLost,
     ClientClosed,
     FilaError,
+    NotOwner,
     Overloaded,
     Unavailable,
     from_rpc_error,
@@ -42,6 +43,7 @@ from fila.errors import (
 )
 from fila.methods import Method, Request, Response
 from fila.options import ClientOptions
+from fila.places import Places, parse_targets
 
 MESSAGE_BYTES_MAX = 80 << 20
 """Above the broker's largest payload (64 MiB) with its headers, so that no delivery is unreadable."""
@@ -63,6 +65,16 @@ _CHANNEL_OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
 )
 
+_OF_SEVERAL = (
+    # A node of a group that hangs without a word is left for another. Brokers bear a ping each 5 s.
+    ("grpc.keepalive_time_ms", 6_000),
+    ("grpc.keepalive_timeout_ms", 3_000),
+)
+"""In place of those above where there are several addresses."""
+
+HANG_S = 1.0
+"""Of several addresses one that takes so long to connect to is left for the next."""
+
 _pid_of_first_connection: int | None = None
 
 _log = logging.getLogger("fila")
@@ -82,16 +94,6 @@ STATUS_TIMEOUT_S = 1.0
 
 Known = dict[str, Any]
 """What a request is about (queue, channel, message_id, ...), for the error it may end in."""
-
-
-def parse_target(target: str) -> tuple[str, bool]:
-    """Return gRPC's `host:port` and whether TLS was asked for, from `host:port` with or without a scheme."""
-    if "://" not in target:
-        return target, False
-    parts = urlsplit(target)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
-        raise ValueError(f"target must look like localhost:5555 or http://localhost:5555, got {target!r}")
-    return parts.netloc, parts.scheme == "https"
 
 
 def check_not_forked(pid: int | None) -> None:
@@ -131,27 +133,35 @@ class Connection:
         _pid_of_first_connection = os.getpid()
         if target is None:
             target = os.environ.get("FILA_ADDR", "").strip() or DEFAULT_TARGET
-        self.target, secure = parse_target(target)
+        targets, secure = parse_targets(target)
         self.closed = False
         judges = credentials is None
         if credentials is None and (secure or tls.is_wanted(options)):
             options = tls.with_environment(options)
             credentials = tls.credentials(options)
         self.options = options
-        self._ask_why = partial(
-            diagnosis, self.target, options, by_tls=credentials is not None, judges=judges
-        )
+        self._ask_why = partial(diagnosis, options=options, by_tls=credentials is not None, judges=judges)
         self._asking: asyncio.Task[str] | None = None
         self._asked_at_s = float("-inf")
         self._has_stood = False
-        channel_options = (*_CHANNEL_OPTIONS, *tls.channel_options(options))
-        if credentials is None:
-            self._channel = grpc.aio.insecure_channel(self.target, options=channel_options)
-        else:
-            self._channel = grpc.aio.secure_channel(self.target, credentials, options=channel_options)
-        self._connectivity = Connectivity(self._channel, options.clock)
-        self._unary_by_method: dict[Method[Any, Any], Any] = {}
+        channel_options = {
+            **dict(_CHANNEL_OPTIONS),
+            **dict(_OF_SEVERAL if len(targets) > 1 else ()),
+            **dict(tls.channel_options(options)),
+        }
+
+        def open_channel(target: str) -> grpc.aio.Channel:
+            if credentials is None:
+                return grpc.aio.insecure_channel(target, options=[*channel_options.items()])
+            return grpc.aio.secure_channel(target, credentials, options=[*channel_options.items()])
+
+        self._places = Places(targets, open_channel, options.clock)
         self._metadata = (("authorization", f"Bearer {options.api_key}"),) if options.api_key else None
+
+    @property
+    def target(self) -> str:
+        """The address, or the addresses, that the client was given."""
+        return self._places.names
 
     def with_key(self, api_key: str) -> Connection:
         """The same connection for calls in the name of another key, "" for none; it ends with this one."""
@@ -166,8 +176,7 @@ class Connection:
     async def close(self) -> None:
         """Close the channel; calls still open end as lost."""
         self.closed = True
-        self._connectivity.close()
-        await self._channel.close()
+        await self._places.close()
 
     # Calls.
 
@@ -185,12 +194,12 @@ class Connection:
         `timeout_s` replaces the client's `call_timeout_s` for each attempt; a call that is meant
         to take long gives its own.
         """
-        unary = self._unary(method)
         timeout = self.options.call_timeout_s if timeout_s is None else timeout_s
         may_repeat = method.repeatable if repeatable is None else repeatable
 
         async def attempt() -> Response:
             try:
+                unary = self._unary(method)
                 response: Response = await unary(request, timeout=timeout, metadata=self._claiming())
             except AioRpcError as failure:
                 raise answer_lost_unless_said(from_rpc_error(failure, known)) from failure
@@ -211,6 +220,7 @@ class Connection:
             try:
                 return await attempt()
             except (Unavailable, Overloaded) as error:
+                self.follow(error)
                 wait_s = self._wait_before_retry_s(error, backoff.wait_s(tries), may_repeat=may_repeat)
                 patience_s = (
                     self.options.wait_when_overloaded_s
@@ -233,7 +243,7 @@ class Connection:
     def open_stream(self, method: Method[Request, Response]) -> StreamStreamCall[Request, Response]:
         """Start a bidirectional stream."""
         self._check_open()
-        stream: StreamStreamCall[Request, Response] = self._channel.stream_stream(
+        stream: StreamStreamCall[Request, Response] = self._places.here.channel.stream_stream(
             method.path, request_serializer=method.serialize, response_deserializer=method.parse
         )(metadata=self._metadata)
         return stream
@@ -243,7 +253,7 @@ class Connection:
     ) -> UnaryStreamCall[Request, Response]:
         """Start a call that answers with a stream."""
         self._check_open()
-        stream: UnaryStreamCall[Request, Response] = self._channel.unary_stream(
+        stream: UnaryStreamCall[Request, Response] = self._places.here.channel.unary_stream(
             method.path, request_serializer=method.serialize, response_deserializer=method.parse
         )(request, metadata=self._metadata)
         return stream
@@ -265,10 +275,12 @@ class Connection:
         began_at_s = clock.now_s() if since_s is None else since_s
         fair_s = min(FAIR_S, patience_s or FAIR_S)
         last_looks_at_s = float("inf") if patience_s is None else began_at_s + patience_s - fair_s
-        seen_s, looks = 0.0, 0
+        seen_s, looks, rounds = 0.0, 0, _Round(self._places)
         while (state := self._state()) is not grpc.ChannelConnectivity.READY:
             now_s = clock.now_s()
             last_looks = now_s >= last_looks_at_s
+            if rounds.goes_on(state):
+                continue
             # A broker that wants another certificate of the client ends each connection soon after the handshake: gRPC
             # calls that no failure, and begins anew.
             if state is OLD_WORD or (looks and not self._has_stood):
@@ -278,10 +290,11 @@ class Connection:
                 raise Unavailable(
                     f"no Fila broker answers at {self.target}. Start fila-server there, or connect elsewhere"
                 )
-            if last_looks or state is not OLD_WORD:
-                await self._connectivity.changes(state, LOOK_S)
+            connectivity = self._places.here.connectivity
+            if last_looks or state is not OLD_WORD or len(self._places) > 1:
+                await connectivity.changes(state, LOOK_S)
             else:
-                await self._connectivity.changes(state, min(PAUSE_S_MAX, last_looks_at_s - now_s))
+                await connectivity.changes(state, min(PAUSE_S_MAX, last_looks_at_s - now_s))
             if last_looks:
                 seen_s += min(LOOK_S, clock.now_s() - now_s)
         self._has_stood = True
@@ -292,7 +305,7 @@ class Connection:
             return
         if self._asking is None:
             self._asked_at_s = time.monotonic()
-            self._asking = asyncio.ensure_future(asyncio.to_thread(self._ask_why))
+            self._asking = asyncio.ensure_future(asyncio.to_thread(self._ask_why, self._places.here.target))
             self._asking.add_done_callback(self._found_out)
         if not self._has_stood and (why := await asyncio.shield(self._asking)):
             raise Unavailable(why)
@@ -304,14 +317,23 @@ class Connection:
 
     def _state(self) -> grpc.ChannelConnectivity:
         self._check_open()
-        state = self._connectivity.asked()
+        state = self._places.here.connectivity.asked()
         if state is grpc.ChannelConnectivity.SHUTDOWN:
             raise ClientClosed("the client this connection belongs to was closed; connect a new one")
         return state
 
     async def broken(self) -> None:
         """Return when the connection does not stand any more."""
-        await self._connectivity.broken()
+        await self._places.here.connectivity.broken()
+
+    def follow(self, error: FilaError) -> None:
+        """Go where the owner is, if this is the word of a node that stands by: the next try is there."""
+        if not isinstance(error, NotOwner) or self.closed:
+            return
+        if error.owner:
+            self._places.go_to(error.owner)
+        elif self._places.here.connectivity.asked() is grpc.ChannelConnectivity.READY:
+            self._places.go_on()
 
     def tell(self, event: ConnectionEvent) -> None:
         """Tell the program what happened to its connection. A mistake of its own must not end the stream."""
@@ -327,12 +349,40 @@ class Connection:
 
     def _unary(self, method: Method[Any, Any]) -> Any:
         # Made once: building one costs more than the call's own Python.
-        unary = self._unary_by_method.get(method)
+        here = self._places.here
+        unary = here.unary_by_method.get(method)
         if unary is None:
-            unary = self._unary_by_method[method] = self._channel.unary_unary(
+            unary = here.unary_by_method[method] = here.channel.unary_unary(
                 method.path, request_serializer=method.serialize, response_deserializer=method.parse
             )
         return unary
+
+
+class _Round:
+    """Of whoever waits for a connection: when the present address is left for the next."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._here = places.here
+        self._since_s = time.monotonic()  # real time, as gRPC's attempts are
+        self._failed = 0
+
+    def goes_on(self, state: grpc.ChannelConnectivity) -> bool:
+        """Whether another address is in use now, because the attempt at this one failed or hangs. After each round in
+        which all have failed this is False once, so that who waits looks for a moment."""
+        places = self._places
+        if places.here is not self._here:
+            self._here, self._since_s = places.here, time.monotonic()
+        is_alone = len(places) == 1 and places.here.target == places.names
+        if is_alone or not (state is OLD_WORD or time.monotonic() - self._since_s >= HANG_S):
+            return False
+        self._failed += 1
+        if self._failed > len(places):
+            self._failed = 0
+            return False
+        places.go_on()
+        self._here, self._since_s = places.here, time.monotonic()
+        return True
 
 
 def raise_if_cancelled() -> None:

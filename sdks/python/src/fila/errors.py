@@ -19,7 +19,8 @@
     │   ├── HooksFull            .queue
     │   └── DiskFloor
     ├── Unavailable                               the broker could not be reached, or is stopping
-    │   └── AnswerLost                            it may or may not have happened: the answer is missing
+    │   ├── AnswerLost                            it may or may not have happened: the answer is missing
+    │   └── NotOwner             .owner           another node of the group serves; nothing happened
     ├── NotSupported                              this broker does not do that (yet)
     ├── NotAllowed                                who you are does not permit it
     ├── InternalError                             the broker's own mistake; its log has the rest
@@ -179,6 +180,14 @@ class AnswerLost(Unavailable):
     """The request may have arrived, but no answer came: it may or may not have happened."""
 
 
+class NotOwner(Unavailable):
+    """This node of a group stands by, and another one serves. The client goes there by itself."""
+
+    FIELDS: ClassVar[tuple[str, ...]] = ("owner",)
+    owner: str = ""
+    """The address of the node that serves; empty: it is not known."""
+
+
 class NotSupported(FilaError):
     """The broker does not implement this."""
 
@@ -250,6 +259,7 @@ ERROR_BY_REASON: dict[str, type[FilaError]] = {
     "PERMISSION_DENIED": NotAllowed,
     "UNAUTHENTICATED": NotAllowed,
     "SHUTTING_DOWN": Unavailable,
+    "NOT_OWNER": NotOwner,
     "UNIMPLEMENTED": NotSupported,
     "INTERNAL": InternalError,
 }

@@ -16,6 +16,8 @@ When the stream breaks, the answers of what was in flight are lost. A message wi
 sent again: the broker recognises it. Any other is not, for it may have been stored: its caller gets
 AnswerLost and decides. What had not been sent stays here and goes over the next stream.
 
+A node of a group that stands by takes no frame: all that was in flight is sent again, to the node that serves.
+
 A broker that stops says so as it ends the stream, and takes no frame after that. So what was sent last was not taken,
 and is sent again (see `_not_taken`).
 """
@@ -38,6 +40,7 @@ from fila.errors import (
     FilaError,
     InternalError,
     NotAllowed,
+    NotOwner,
     NotSupported,
     Overloaded,
     Unavailable,
@@ -282,6 +285,7 @@ class Producer:
             else:
                 reader.cancel()
             self._lose_in_flight(failure)
+        self._connection.follow(failure)
         self._note_lost(failure)
         self._retries += 1
         if self._unanswered():
@@ -398,16 +402,17 @@ class Producer:
         """The stream is over: what may be repeated goes back to the front, the rest is answered with why."""
         lost_at_s = self._clock.now_s()
         not_taken = self._not_taken(failure)
+        took_none = isinstance(failure, NotOwner)
         frames = [*self._in_flight.values()]
         self._in_flight.clear()
         for frame in reversed(frames):
             again: list[int] = []
             patient = lost_at_s - frame.first_at_s < self._options.retry_for_s
             for index, message in enumerate(frame.messages):
-                is_safe = frame is not_taken or may_repeat(message.options)
+                is_safe = took_none or frame is not_taken or may_repeat(message.options)
                 if is_safe and patient and isinstance(failure, Unavailable):
                     again.append(index)
-                elif frame is not_taken:
+                elif took_none or frame is not_taken:
                     frame.resolve(index, failure)
                 else:
                     frame.resolve(index, as_lost(failure, message.queue or frame.queue))

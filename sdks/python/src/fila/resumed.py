@@ -46,6 +46,7 @@ async def responses(
                 if isinstance(failure, Unavailable)
                 else unavailable_unless_said(from_rpc_error(failure, known))
             )
+            connection.follow(error)
             lost_at_s = options.clock.now_s() if lost_at_s is None else lost_at_s
             wait_s = options.backoff.wait_s(attempt)
             gave_up = options.clock.now_s() + wait_s > lost_at_s + options.retry_for_s

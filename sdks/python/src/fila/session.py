@@ -116,6 +116,7 @@ class Session(Generic[MessageT]):
                     if await self._follow_stream():
                         return
                 except (Unavailable, Overloaded) as error:
+                    self._connection.follow(error)
                     if self._open:
                         attempt = 0
                         outage_began_at_s = self._clock.now_s()
