@@ -30,6 +30,7 @@ class Refusal:
     code: grpc.StatusCode
     text: str
     reason: str = ""
+    owner: str = ""
 
 
 class FakeBroker:
@@ -93,7 +94,10 @@ class FakeBroker:
 def _refuse(refusal: Refusal, context: grpc.ServicerContext) -> NoReturn:
     status = status_pb2.Status(code=code_pb2.Code.Value(refusal.code.name), message=refusal.text)
     if refusal.reason:
-        status.details.add().Pack(error_details_pb2.ErrorInfo(reason=refusal.reason, domain="fila"))
+        info = error_details_pb2.ErrorInfo(reason=refusal.reason, domain="fila")
+        if refusal.owner:
+            info.metadata["owner"] = refusal.owner
+        status.details.add().Pack(info)
     context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
     context.abort(refusal.code, refusal.text)
     raise AssertionError("abort raises")

@@ -25,6 +25,12 @@ def target_of(address: str) -> tuple[str, bool]:
     return f"{host}:{port}", parts.scheme == "https"
 
 
+def targets_of(addresses: str) -> tuple[list[str], bool]:
+    """The same of several with commas between them, those of a group's nodes; by TLS if one of them says so."""
+    parsed = [target_of(address.strip()) for address in addresses.split(",")]
+    return list(dict.fromkeys(target for target, _ in parsed)), any(by_tls for _, by_tls in parsed)
+
+
 class Listen(click.ParamType[tuple[str, int]]):
     """`HOST:PORT`, an address to listen on; port 0 takes a free one."""
 

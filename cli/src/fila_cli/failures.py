@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila_cli.address import target_of
+from fila_cli.address import targets_of
 from fila_cli.settings import SETTINGS
 from fila_cli.values import Duration, Size, duration_text, size_text
 
@@ -78,7 +78,10 @@ def from_rpc(error: grpc.RpcError, address: str, has_right_to: Callable[[str], b
 def _why_nobody_answers(address: str) -> str:
     from fila_cli.probe import diagnosis
 
-    target, by_tls = target_of(address)
+    targets, by_tls = targets_of(address)
+    if len(targets) > 1:
+        return f"no node at {', '.join(targets)} answers and serves; look at their logs, or give others by --addr"
+    (target,) = targets
     host, _, port = target.rpartition(":")
     context = click.get_current_context(silent=True)
     ca_file = getattr(context.obj, "ca_file", "") if context is not None else ""
@@ -180,20 +183,26 @@ def _words_of(field: str) -> tuple[str, Any] | None:
 
 def reason_of(call: Any) -> str:
     """The machine-readable reason out of google.rpc.ErrorInfo, or nothing."""
-    for key, value in call.trailing_metadata() or ():
-        if key == "grpc-status-details-bin":
-            return _reason_in(value if isinstance(value, bytes) else value.encode())
-    return ""
+    return str(_info_of(call).reason)
 
 
-def _reason_in(details: bytes) -> str:
+def owner_of(call: Any) -> str:
+    """Where the node of a group is that serves, as one says that stands by; nothing where none is known."""
+    info = _info_of(call)
+    return str(info.metadata.get("owner", "")) if info.reason == "NOT_OWNER" else ""
+
+
+def _info_of(call: Any) -> Any:
     from google.rpc import error_details_pb2, status_pb2
 
     info = error_details_pb2.ErrorInfo()
-    for detail in status_pb2.Status.FromString(details).details:
-        if detail.Unpack(info):
-            return str(info.reason)
-    return ""
+    for key, value in call.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            encoded = value if isinstance(value, bytes) else value.encode()
+            for detail in status_pb2.Status.FromString(encoded).details:
+                if detail.Unpack(info):
+                    break
+    return info
 
 
 def _next_by_noun(code: str, text: str) -> str | None:

@@ -11,14 +11,15 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from fila_cli import colors, failures
-from fila_cli.address import DEFAULT_ADDRESS, target_of
+from fila_cli.address import DEFAULT_ADDRESS, targets_of
 from fila_cli.contexts import contexts
 from fila_cli.credentials import channel_credentials, key_of, with_key
+from fila_cli.group import GroupChannel
 from fila_cli.help import CommonOption, write_examples, write_options
 from fila_cli.output import Format, show, to_dict
 
@@ -67,7 +68,7 @@ class Session:
         self.timeout_s = 30.0
         self.api_key_file = ""
         self.ca_file = ""
-        self._channel: grpc.Channel | None = None
+        self._channel: GroupChannel | None = None
 
     @property
     def address(self) -> str:
@@ -109,9 +110,10 @@ class Session:
 
     @property
     def channel(self) -> grpc.Channel:
+        """Of which stubs are made; to them it is a channel as any."""
         if self._channel is None:
             self._channel = _open_channel(self.address, self.api_key_file, self.ca_file)
-        return self._channel
+        return cast("grpc.Channel", self._channel)
 
     def close(self) -> None:
         if self._channel is not None:
@@ -151,16 +153,21 @@ class Session:
         return True
 
 
-def _open_channel(address: str, api_key_file: str, ca_file: str) -> grpc.Channel:
-    target, by_tls = target_of(address)
+def _open_channel(address: str, api_key_file: str, ca_file: str) -> GroupChannel:
+    targets, by_tls = targets_of(address)
     # A raised payload limit must not stop the command line from reading what it stored.
     import grpc
 
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     key = key_of(api_key_file)
-    if by_tls:
-        return with_key(grpc.secure_channel(target, channel_credentials(ca_file), options=options), key)
-    return with_key(grpc.insecure_channel(target, options=options), key)
+    credentials = channel_credentials(ca_file) if by_tls else None
+
+    def open_one(target: str) -> grpc.Channel:
+        if credentials is not None:
+            return with_key(grpc.secure_channel(target, credentials, options=options), key)
+        return with_key(grpc.insecure_channel(target, options=options), key)
+
+    return GroupChannel(targets, open_one)
 
 
 def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -170,7 +177,7 @@ def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], None
         typed = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
         if value is not None and (typed or ctx.parent is None):
             if name == "given_address":
-                target_of(value)
+                targets_of(value)
             session.typed |= {name} if typed else set()
             setattr(session, name, Format(value) if name == "format" else value)
             colors.choose(session.color)
@@ -187,7 +194,8 @@ def common_options() -> list[click.Option]:
             metavar="ADDRESS",
             expose_value=False,
             callback=_remember("given_address"),
-            help=f"Where the broker is [default: {DEFAULT_ADDRESS}; also FILA_ADDR]",
+            help=f"Where the broker is, or where a group's nodes are, with commas between [default: {DEFAULT_ADDRESS}; "
+            "also FILA_ADDR]",
         ),
         CommonOption(
             ["--context", "context"],

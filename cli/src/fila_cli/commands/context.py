@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fila_cli.address import target_of
+from fila_cli.address import targets_of
 from fila_cli.contexts import contexts
 from fila_cli.output import show, table
 from fila_cli.session import Group, Session, complete_context
@@ -29,7 +29,7 @@ def add(session: Session, name: str) -> None:
     """Keep the address given by --addr under NAME; the first one added is in use."""
     if not session.is_address_given:
         raise click.UsageError("say where it is: --addr https://broker.example:5555")
-    target_of(session.address)
+    targets_of(session.address)
     state = contexts().load()
     state["contexts"][name] = {"address": session.address}
     state["current"] = state["current"] or name

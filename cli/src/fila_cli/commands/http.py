@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fila_cli.address import Listen, target_of
+from fila_cli.address import Listen, targets_of
 from fila_cli.credentials import channel_credentials
 from fila_cli.session import Command, Session
 
@@ -68,7 +68,7 @@ def http(
         raise click.ClickException(NOT_INSTALLED) from missing
     from fila_http.options import Bounds, Gateway
 
-    target, by_tls = target_of(session.address)
+    targets, by_tls = targets_of(session.address)
     bounds = Bounds(
         body_bytes_max=body_bytes_max,
         batch_messages_max=batch_messages_max,
@@ -86,6 +86,6 @@ def http(
         bounds=bounds,
     )
     try:
-        server.serve(gateway, target, channel_credentials(session.ca_file) if by_tls else None)
+        server.serve(gateway, ",".join(targets), channel_credentials(session.ca_file) if by_tls else None)
     except server.CannotServe as error:
         raise click.ClickException(str(error)) from None
