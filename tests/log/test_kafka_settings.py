@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,22 @@ def test_a_secret_is_the_first_line_of_its_file(tmp_path):
     told = all_settings("a:1", loaded(tmp_path, text).config.cluster.kafka)
     assert told["sasl.password"] == "hush"
     assert "sasl.password_file" not in told
+
+
+def test_a_file_that_has_no_value_in_a_line_of_text_is_refused(tmp_path):
+    given = loaded(
+        tmp_path, f'[cluster.kafka]\nsasl.password_file = "{tmp_path}/word"\n'
+    ).config.cluster.kafka
+    os.mkfifo(tmp_path / "word")
+    with pytest.raises(errors.ConfigInvalid, match="word cannot be read: it is no regular file"):
+        all_settings("a:1", given)
+    (tmp_path / "word").unlink()
+    for content in (b"\xff\n", b"hu\0sh\n", b"hu\x1bsh\n"):
+        (tmp_path / "word").write_bytes(content)
+        with pytest.raises(errors.ConfigInvalid, match="its first line is no printable text"):
+            all_settings("a:1", given)
+    (tmp_path / "word").write_bytes(b"hush\r\n\xff")
+    assert all_settings("a:1", given)["sasl.password"] == "hush"
 
 
 @pytest.mark.parametrize(
