@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -47,21 +48,38 @@ func holder(release, namespace, claim string) *unstructured.Unstructured {
 	}}
 }
 
-func refusal(t *testing.T, around cluster, claim string) string {
-	chart, err := loader.LoadDir("../../docs/deploy/helm/fila")
+func refusal(t *testing.T, render func(*chart.Chart, chartutil.Values) error, claim string) string {
+	loaded, err := loader.LoadDir("../../docs/deploy/helm/fila")
 	if err != nil {
 		t.Fatal(err)
 	}
 	given := map[string]any{"persistence": map[string]any{"existingClaim": claim}}
 	release := chartutil.ReleaseOptions{Name: "second", Namespace: "here", IsInstall: true, Revision: 1}
-	values, err := chartutil.ToRenderValues(chart, given, release, nil)
+	values, err := chartutil.ToRenderValues(loaded, given, release, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = engine.RenderWithClientProvider(chart, values, around); err != nil {
+	if err = render(loaded, values); err != nil {
 		return err.Error()
 	}
 	return ""
+}
+
+func (c cluster) render(loaded *chart.Chart, values chartutil.Values) error {
+	_, err := engine.RenderWithClientProvider(loaded, values, c)
+	return err
+}
+
+// As `helm template` does, which asks no cluster.
+func renderAlone(loaded *chart.Chart, values chartutil.Values) error {
+	_, err := engine.Render(loaded, values)
+	return err
+}
+
+func TestWithoutAClusterNothingIsRefused(t *testing.T) {
+	if got := refusal(t, renderAlone, "data"); got != "" {
+		t.Fatalf("refused with %q", got)
+	}
 }
 
 func TestAClaimOfAnotherReleaseIsRefused(t *testing.T) {
@@ -83,7 +101,7 @@ func TestAClaimOfAnotherReleaseIsRefused(t *testing.T) {
 		{"no claim is named", []runtime.Object{holder("first", "here", "data")}, "", ""},
 	} {
 		t.Run(each.name, func(t *testing.T) {
-			got := refusal(t, clusterWith(each.has...), each.claim)
+			got := refusal(t, clusterWith(each.has...).render, each.claim)
 			if (each.want == "") != (got == "") || !strings.Contains(got, each.want) {
 				t.Fatalf("refused with %q, want %q", got, each.want)
 			}
