@@ -3,9 +3,6 @@ package fila
 import (
 	"net"
 	"strings"
-
-	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/resolver/manual"
 )
 
 const defaultPort = "5555"
@@ -36,20 +33,4 @@ func parseAddresses(addr string) (hosts []string, secure bool, err error) {
 
 func badAddress(addr string) error {
 	return invalidField("addr", "an address looks like localhost:5555 or http://localhost:5555, got %q", addr)
-}
-
-// newResolver hands gRPC the addresses as they are: names are looked up anew with each attempt to connect.
-// serverName is what certificates shall name; empty for each address's own host.
-func newResolver(hosts []string, serverName string) *manual.Resolver {
-	addresses := make([]resolver.Address, len(hosts))
-	for i, host := range hosts {
-		name := serverName
-		if name == "" {
-			name, _, _ = net.SplitHostPort(host)
-		}
-		addresses[i] = resolver.Address{Addr: host, ServerName: name}
-	}
-	static := manual.NewBuilderWithScheme("fila")
-	static.InitialState(resolver.State{Addresses: addresses})
-	return static
 }

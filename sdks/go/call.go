@@ -12,6 +12,7 @@ import (
 //
 //	the broker could not be reached               yes, for retryFor: nothing was sent
 //	the broker said UNAVAILABLE, it is stopping   yes, for retryFor: it did nothing
+//	a node of a group said that another serves    yes, for retryFor, there
 //	the connection broke, the answer is missing   only what is repeatable
 //	the broker said it is overloaded              for waitWhenOverloaded, at the pace it suggests
 //	anything else                                 no
@@ -71,6 +72,7 @@ func (c *connection) retried(ctx context.Context, mayRepeat bool, attempt func(c
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
+		c.follow(err)
 		if c.closed.Load() {
 			return errClosed().causedBy(err)
 		}

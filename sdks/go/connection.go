@@ -24,6 +24,8 @@ const (
 	messageBytesMax = 80 << 20
 	// A window of more than the frames in flight, so that a stream never waits for the transport's own pace.
 	flowWindowBytes = 8 << 20
+	// After so long without a word a broker is asked whether it is there.
+	defaultKeepalive = 30 * time.Second
 	// Whoever waits for the connection looks at least so often at the end of its patience.
 	lookTime = 100 * time.Millisecond
 	// Who gives up has looked for so long just before: an attempt began in it, gRPC waiting at most 2.4 s between
@@ -37,6 +39,7 @@ type connection struct {
 	target   string
 	wrong    diagnosis
 	stood    atomic.Bool // the connection has stood once
+	route    *route
 	channel  *grpc.ClientConn
 	service  filav1.FilaServiceClient
 	admin    filav1.FilaAdminClient
@@ -64,9 +67,13 @@ func newConnection(addr string, s settings) (*connection, error) {
 	if config != nil {
 		transport, serverName = credentials.NewTLS(config), config.ServerName
 	}
-	static := newResolver(hosts, serverName)
+	if len(hosts) > 1 && s.keepaliveTime == defaultKeepalive {
+		// A node of a group that hangs is left for another; gRPC pings no sooner.
+		s.keepaliveTime, s.keepaliveTimeout = 10*time.Second, 3*time.Second
+	}
+	route := newRoute(hosts, serverName)
 	dialing := []grpc.DialOption{
-		grpc.WithResolvers(static),
+		grpc.WithResolvers(route.resolver),
 		grpc.WithTransportCredentials(transport),
 		grpc.WithUserAgent("fila-go/" + Version),
 		grpc.WithDisableRetry(), // this package decides what may be repeated
@@ -91,7 +98,7 @@ func newConnection(addr string, s settings) (*connection, error) {
 	if s.apiKey != "" {
 		dialing = append(dialing, grpc.WithPerRPCCredentials(bearer(s.apiKey)))
 	}
-	channel, err := grpc.NewClient(static.Scheme()+":///"+hosts[0], dialing...)
+	channel, err := grpc.NewClient(route.resolver.Scheme()+":///"+hosts[0], dialing...)
 	if err != nil {
 		return nil, invalidField("addr", "%s cannot be connected to: %v", addr, err).causedBy(err)
 	}
@@ -100,6 +107,7 @@ func newConnection(addr string, s settings) (*connection, error) {
 		settings: s,
 		target:   strings.Join(hosts, ", "),
 		wrong:    diagnosis{hosts: hosts, tls: config, dial: s.dial},
+		route:    route,
 		channel:  channel,
 		service:  filav1.NewFilaServiceClient(channel),
 		admin:    filav1.NewFilaAdminClient(channel),
@@ -148,6 +156,9 @@ func (c *connection) ready(ctx context.Context, p patience) error {
 		case connectivity.Idle:
 			c.channel.Connect()
 		case connectivity.TransientFailure:
+			if c.route.widen() {
+				continue
+			}
 			if err := c.findOutWhy(); err != nil {
 				return err
 			}

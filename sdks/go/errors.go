@@ -28,6 +28,8 @@ type Error struct {
 	LeaseID   uint64
 	ConfigKey string
 	Field     string
+	// Owner is the address of the node of a group that serves; empty where it is not known.
+	Owner string
 
 	// RetryAfter is how long the broker suggests to wait; 0 when it said nothing.
 	RetryAfter time.Duration
@@ -165,6 +167,7 @@ func errorFromRPC(failure error, about subject) *Error {
 	set(&e.MessageID, "message_id")
 	set(&e.ConfigKey, "config_key")
 	set(&e.Field, "field")
+	set(&e.Owner, "owner")
 	if lease, err := strconv.ParseUint(told["lease_id"], 10, 64); err == nil {
 		e.LeaseID = lease
 	}

@@ -62,6 +62,8 @@ var (
 	// ErrAnswerLost: then the request may have arrived, and it may or may not have happened.
 	ErrUnavailable = newKind("Unavailable", codes.Unavailable)
 	ErrAnswerLost  = ErrUnavailable.child("AnswerLost")
+	// ErrNotOwner: another node of the group serves, and nothing happened. The client goes there by itself.
+	ErrNotOwner = ErrUnavailable.child("NotOwner") // Owner
 
 	// ErrNotSupported: this broker does not do that.
 	ErrNotSupported = newKind("NotSupported", codes.Unimplemented)
@@ -97,6 +99,7 @@ var kindByReason = map[string]*Kind{
 	"HOOKS_FULL":           ErrHooksFull,
 	"DISK_FLOOR":           ErrDiskFloor,
 	"SHUTTING_DOWN":        ErrUnavailable,
+	"NOT_OWNER":            ErrNotOwner,
 	"UNIMPLEMENTED":        ErrNotSupported,
 	"INTERNAL":             ErrInternal,
 }

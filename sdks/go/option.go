@@ -51,7 +51,7 @@ func defaultSettings() settings {
 		prefetch:          1,
 		adaptive:          true,
 		bufferTime:        50 * time.Millisecond,
-		keepaliveTime:     30 * time.Second,
+		keepaliveTime:     defaultKeepalive,
 		keepaliveTimeout:  10 * time.Second,
 		backoff:           Backoff{Base: 50 * time.Millisecond, Cap: 5 * time.Second},
 		apiKey:            os.Getenv("FILA_API_KEY"),

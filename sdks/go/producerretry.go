@@ -51,7 +51,8 @@ func (p *producer) loseInFlight(failure *Error) {
 		var again []int
 		patient := p.closed == nil && time.Since(f.firstAt) < p.settings.retryFor
 		for i, item := range f.items {
-			if item.mayRepeat && patient && failure.Is(ErrUnavailable) {
+			// A node that stands by has taken none of it.
+			if (item.mayRepeat || failure.Is(ErrNotOwner)) && patient && failure.Is(ErrUnavailable) {
 				again = append(again, i)
 				continue
 			}

@@ -66,6 +66,7 @@ func (p *producer) followStream() {
 	retries, closed := p.retries, p.closed
 	p.mu.Unlock()
 	p.loseInFlight(failure)
+	p.connection.follow(failure)
 	if !failure.Is(ErrUnavailable) {
 		p.failWaiting(failure) // the broker's word on the stream holds for what had not been sent, too
 	} else if closed == nil && p.hasUnanswered() {

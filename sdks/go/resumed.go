@@ -29,6 +29,7 @@ func (p streamPlan[Request, Answer]) answers(ctx context.Context, c *connection)
 			if err == nil {
 				return
 			}
+			c.follow(err)
 			if progressed || lostAt.IsZero() {
 				attempt, lostAt = 0, time.Now()
 			}

@@ -105,6 +105,7 @@ func (s *session) run() {
 			err = s.followStream()
 		}
 		wasOpen := s.loseStream(err)
+		s.connection.follow(err)
 		if err == nil || s.ctx.Err() != nil || (s.isLeaving() && s.holding.isEmpty()) {
 			return
 		}

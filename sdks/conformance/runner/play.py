@@ -20,6 +20,7 @@ from .keys import Admin
 from .meddler import Fault, Meddler
 from .proxy import Proxy
 from .scenarios import Scenario, Step
+from .standby import Standby
 from .values import for_driver, from_driver, resolve
 
 ANSWER_S_MAX = 60.0
@@ -63,6 +64,8 @@ class Play:
     """Where clients connect to: the broker, or what stands in front of it."""
     certificates: Path
     """Where certificates for TLS are; `$tls` in scenarios."""
+    standby: Standby | None = None
+    """Of a scenario that needs a group."""
     meddler: Meddler | None = None
     """What stands in front of the broker, and counts frames."""
     known: dict[str, Any] = field(default_factory=dict)
@@ -76,6 +79,7 @@ class Play:
             "broker": self.address,
             "proxy": self.proxy.address,
             "tls": str(self.certificates),
+            "standby": self.standby.address if self.standby else "",
             **{name: f"{self.prefix}-{slug}-{name}" for name in ("q", "q2", "q3")},
             "dlq": f"{self.prefix}-{slug}-q.dlq",
         }
@@ -306,14 +310,18 @@ class Stage:
         address = broker.address if meddler is None else meddler.address
         proxy = Proxy(address)
         await proxy.start()
+        standby = Standby(address) if "group" in scenario.needs else None
         try:
-            await Play(scenario, self.driver, broker, proxy, address, self.certificates, meddler).run()
+            play = Play(scenario, self.driver, broker, proxy, address, self.certificates, standby, meddler)
+            await play.run()
         except Exception as failed:  # noqa: BLE001 - whatever it is, it belongs to this scenario alone
             return f"{type(failed).__name__}: {failed}"
         else:
             return None
         finally:
             await proxy.stop()
+            if standby is not None:
+                standby.stop()
             if meddler is not None:
                 await meddler.stop()
             if own is not None:
